@@ -1,0 +1,1 @@
+//! CPU kernels: loops over slices that know no operation by name.

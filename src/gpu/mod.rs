@@ -1,0 +1,1 @@
+//! The GPU: the only folder that knows `wgpu`.

@@ -1,0 +1,1 @@
+//! Vector mathematics written once for CPU lanes and WGSL.
