@@ -78,22 +78,51 @@ pub trait Real:
     fn pow(self, exponent: Self) -> Self;
 }
 
-/// The bounds under which a rule may be written as plain arithmetic, literals on either side included:
-/// `rule!(fn name(g, x) { g * (1.0 - x) })` makes a function generic over `R: Real`.
-#[macro_export]
-macro_rules! rule {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident),*) $body:expr) => {
-        $(#[$meta])*
-        #[inline(always)]
-        #[allow(unused_variables, clippy::too_many_arguments)]
-        $vis fn $name<R: $crate::real::Real>($($arg: R),*) -> R
-        where
-            f64: std::ops::Add<R, Output = R>
-                + std::ops::Sub<R, Output = R>
-                + std::ops::Mul<R, Output = R>
-                + std::ops::Div<R, Output = R>,
-        {
-            $body
-        }
-    };
+/// Lets a literal stand on the left of a [`Real`]: `1.0 - x`.
+pub trait Left<R>: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R> {}
+impl<R> Left<R> for f64 where
+    f64: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R>
+{
+}
+
+/// A function of `N` reals, applied element by element: one row of a table of rules.
+///
+/// The kernels of every device are generic over it; `self` carries the row's attributes (a slope, a bound).
+pub trait Pointwise<const N: usize>: Copy + Send + Sync {
+    /// The function.
+    fn apply<R: Real>(&self, x: [R; N]) -> R
+    where
+        f64: Left<R>;
+}
+
+/// A truth-valued function of `N` reals, applied element by element.
+pub trait Predicate<const N: usize>: Copy + Send + Sync {
+    /// The function.
+    fn test<R: Real>(&self, x: [R; N]) -> R::Mask
+    where
+        f64: Left<R>;
+}
+
+/// An integer lane: two's complement, wrapping, with Python's rounding for division and remainder.
+pub trait Integer: Copy + Send + Sync + Ord + 'static {
+    /// Wrapping sum.
+    fn add(self, other: Self) -> Self;
+    /// Wrapping difference.
+    fn sub(self, other: Self) -> Self;
+    /// Wrapping product.
+    fn mul(self, other: Self) -> Self;
+    /// Floor division; 0 where the divisor is 0.
+    fn floor_div(self, other: Self) -> Self;
+    /// Remainder with the divisor's sign; 0 where the divisor is 0.
+    fn remainder(self, other: Self) -> Self;
+    /// Wrapping power; 0 for a negative exponent unless the base is 1 or -1.
+    fn pow(self, exponent: Self) -> Self;
+    /// The constant `value`, wrapping.
+    fn lit(value: i64) -> Self;
+}
+
+/// A function of `N` integers, applied element by element.
+pub trait PointwiseInt<const N: usize>: Copy + Send + Sync {
+    /// The function.
+    fn apply<I: Integer>(&self, x: [I; N]) -> I;
 }

@@ -1,0 +1,328 @@
+//! `Array`: a concrete strided view of a buffer. It knows dtypes and layouts and nothing of differentiation.
+//!
+//! The struct is kept at 80 bytes (asserted below): its size is what small operations pay for.
+//! Read next: `src/tensor.rs`, which puts the derivative machinery around it.
+
+use crate::buffer::{Buffer, Device};
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::shape::{MAX_RANK, Shape};
+
+/// A strided view: element `(i, j, ...)` lies at `offset + i * stride[0] + j * stride[1] + ...`, in elements.
+#[derive(Clone)]
+#[repr(C)]
+pub struct Array {
+    buf: Buffer,
+    dims: [u32; MAX_RANK],
+    strides: [i32; MAX_RANK],
+    offset_low: u32,
+    offset_high: u16,
+    rank: u8,
+    dtype: DType,
+}
+
+const _: () = assert!(std::mem::size_of::<Array>() <= 80);
+
+impl Array {
+    /// Uninitialised contiguous memory on `device`.
+    pub fn empty(shape: Shape, dtype: DType, device: Device) -> Result<Array> {
+        let bytes = checked_bytes(&shape, dtype)?;
+        let buf = match device {
+            Device::Cpu => Buffer::alloc(bytes)?,
+            #[cfg(feature = "gpu")]
+            Device::Gpu(index) => crate::gpu::alloc(index, &shape, dtype)?,
+            #[cfg(not(feature = "gpu"))]
+            Device::Gpu(_) => return Err(Error::device("this build of wengert has no GPU support; use device='cpu'")),
+        };
+        Array::from_buffer(buf, shape, dtype)
+    }
+
+    /// A contiguous view of the whole of `buf`.
+    pub fn from_buffer(buf: Buffer, shape: Shape, dtype: DType) -> Result<Array> {
+        let strides = shape.strides();
+        Array::strided(buf, shape, &strides[..shape.rank()], 0, dtype)
+    }
+
+    /// A view with explicit strides and offset, in elements. The caller vouches that it stays inside `buf`.
+    pub fn strided(buf: Buffer, shape: Shape, strides: &[isize], offset: usize, dtype: DType) -> Result<Array> {
+        let mut packed = [0i32; MAX_RANK];
+        for (slot, &s) in packed.iter_mut().zip(strides) {
+            *slot = i32::try_from(s).map_err(|_| {
+                Error::shape(format!("strides of shape {shape} exceed 2^31 elements; split the tensor along axis 0"))
+            })?;
+        }
+        Ok(Array {
+            buf,
+            dims: *shape.raw(),
+            strides: packed,
+            offset_low: offset as u32,
+            offset_high: (offset >> 32) as u16,
+            rank: shape.rank() as u8,
+            dtype,
+        })
+    }
+
+    /// A contiguous CPU array holding a copy of `values`.
+    pub fn from_slice<T: Element>(values: &[T], shape: Shape) -> Result<Array> {
+        if values.len() != shape.numel() {
+            return Err(Error::shape(format!("{} values do not fill shape {shape}", values.len())));
+        }
+        let mut out = Array::empty(shape, T::DTYPE, Device::Cpu)?;
+        out.slice_mut::<T>()?.copy_from_slice(values);
+        Ok(out)
+    }
+
+    /// A CPU array filled with `value`, converted to `dtype`.
+    pub fn full(shape: Shape, value: f64, dtype: DType) -> Result<Array> {
+        let mut out = Array::empty(shape, dtype, Device::Cpu)?;
+        crate::dispatch!(dtype, T => out.slice_mut::<T>()?.fill(T::from_f64(value)));
+        Ok(out)
+    }
+
+    /// The shape.
+    #[inline]
+    pub fn shape(&self) -> Shape {
+        Shape::from_raw(&self.dims, self.rank)
+    }
+
+    /// Number of axes.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.rank as usize
+    }
+
+    /// Length of axis `i`.
+    #[inline]
+    pub fn dim(&self, i: usize) -> usize {
+        self.dims[i] as usize
+    }
+
+    /// Stride of axis `i` in elements.
+    #[inline]
+    pub fn stride(&self, i: usize) -> isize {
+        self.strides[i] as isize
+    }
+
+    /// The strides in elements.
+    pub fn strides(&self) -> Vec<isize> {
+        self.strides[..self.rank()].iter().map(|&s| s as isize).collect()
+    }
+
+    /// Position of the first element in the buffer, in elements.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        (self.offset_high as usize) << 32 | self.offset_low as usize
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.dims[..self.rank()].iter().map(|&d| d as usize).product()
+    }
+
+    /// The element type.
+    #[inline(always)]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The device of the buffer.
+    #[inline(always)]
+    pub fn device(&self) -> Device {
+        self.buf.device()
+    }
+
+    /// The memory behind this view.
+    #[inline(always)]
+    pub fn buffer(&self) -> &Buffer {
+        &self.buf
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1i64;
+        for i in (0..self.rank()).rev() {
+            let d = self.dims[i] as i64;
+            if d == 0 {
+                return true;
+            }
+            if d != 1 && self.strides[i] as i64 != expected {
+                return false;
+            }
+            expected *= d;
+        }
+        true
+    }
+
+    /// Whether this view is contiguous, covers its buffer and nobody else holds the buffer: it may be overwritten.
+    pub fn is_exclusive(&self) -> bool {
+        self.buf.is_unique() && self.is_contiguous() && self.buf.owner::<()>().is_none()
+    }
+
+    /// Address of the first element.
+    #[inline(always)]
+    pub fn ptr<T: Element>(&self) -> *mut T {
+        debug_assert_eq!(T::DTYPE, self.dtype);
+        self.buf.ptr().cast::<T>().wrapping_add(self.offset())
+    }
+
+    /// The elements of a contiguous CPU array. An internal error on any other array.
+    #[inline]
+    pub fn slice<T: Element>(&self) -> Result<&[T]> {
+        self.check_slice::<T>()?;
+        if self.numel() == 0 {
+            return Ok(&[]);
+        }
+        // SAFETY: contiguous, on the host, of type T, inside its buffer.
+        Ok(unsafe { std::slice::from_raw_parts(self.ptr::<T>(), self.numel()) })
+    }
+
+    /// The elements of a contiguous CPU array, for writing. The caller sees to it that nobody reads them meanwhile.
+    #[inline]
+    pub fn slice_mut<T: Element>(&mut self) -> Result<&mut [T]> {
+        self.check_slice::<T>()?;
+        if self.numel() == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: as in `slice`; the exclusive borrow and the caller's promise rule out aliases.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr::<T>(), self.numel()) })
+    }
+
+    #[inline]
+    fn check_slice<T: Element>(&self) -> Result<()> {
+        if self.dtype == T::DTYPE && self.device() == Device::Cpu && self.is_contiguous() {
+            return Ok(());
+        }
+        Err(self.bad_slice(T::DTYPE))
+    }
+
+    #[cold]
+    fn bad_slice(&self, wanted: DType) -> Error {
+        Error::dtype(format!("internal: contiguous cpu {wanted} expected, got {self:?}"))
+    }
+
+    /// The value of a one-element CPU array as `f64`.
+    pub fn item(&self) -> Result<f64> {
+        if self.numel() != 1 || self.device() != Device::Cpu {
+            return Err(Error::value(format!("item: one element on the cpu expected, got {self:?}")));
+        }
+        // SAFETY: one element exists at the offset.
+        Ok(crate::dispatch!(self.dtype, T => unsafe { self.ptr::<T>().read() }.to_f64()))
+    }
+
+    /// The same elements under a new layout of the same buffer.
+    pub fn with_layout(&self, shape: Shape, strides: &[isize], offset: usize) -> Result<Array> {
+        Array::strided(self.buf.clone(), shape, strides, offset, self.dtype)
+    }
+
+    /// Axes in the order `perm`.
+    pub fn permute(&self, perm: &[u8]) -> Result<Array> {
+        let mut out = self.clone();
+        for (i, &p) in perm.iter().enumerate() {
+            out.dims[i] = self.dims[p as usize];
+            out.strides[i] = self.strides[p as usize];
+        }
+        Ok(out)
+    }
+
+    /// Broadcast to `shape` with stride 0 on new and stretched axes. The shapes must be compatible.
+    pub fn expand(&self, shape: &Shape) -> Result<Array> {
+        if self.shape() == *shape {
+            return Ok(self.clone());
+        }
+        let lead = shape.rank().checked_sub(self.rank()).ok_or_else(|| self.bad_expand(shape))?;
+        let mut strides = [0isize; MAX_RANK];
+        for i in 0..self.rank() {
+            if self.dim(i) == shape.at(lead + i) {
+                strides[lead + i] = self.stride(i);
+            } else if self.dim(i) != 1 {
+                return Err(self.bad_expand(shape));
+            }
+        }
+        self.with_layout(*shape, &strides[..shape.rank()], self.offset())
+    }
+
+    #[cold]
+    fn bad_expand(&self, shape: &Shape) -> Error {
+        Error::shape(format!("expand: shape {} cannot be broadcast to {shape}", self.shape()))
+    }
+
+    /// The view `start + step * i` for `i < length` on every axis.
+    pub fn slice_view(&self, starts: &[usize], steps: &[isize], lengths: &Shape) -> Result<Array> {
+        let mut offset = self.offset() as isize;
+        let mut strides = [0isize; MAX_RANK];
+        for i in 0..self.rank() {
+            if lengths.at(i) > 0 {
+                offset += starts[i] as isize * self.stride(i);
+            }
+            strides[i] = self.stride(i) * steps[i];
+        }
+        self.with_layout(*lengths, &strides[..self.rank()], offset as usize)
+    }
+
+    /// The same elements with another shape, without a copy; `None` where the layout does not allow it.
+    pub fn reshape_view(&self, shape: &Shape) -> Option<Array> {
+        if self.is_contiguous() {
+            let strides = shape.strides();
+            return self.with_layout(*shape, &strides[..shape.rank()], self.offset()).ok();
+        }
+        let strides = reshape_strides(self, shape)?;
+        self.with_layout(*shape, &strides[..shape.rank()], self.offset()).ok()
+    }
+}
+
+impl std::fmt::Debug for Array {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{} on {} with strides {:?}", self.dtype, self.shape(), self.device(), self.strides())
+    }
+}
+
+/// Bytes of a contiguous array, or an error where the count overflows.
+pub fn checked_bytes(shape: &Shape, dtype: DType) -> Result<usize> {
+    shape
+        .iter()
+        .try_fold(dtype.size(), |n, d| n.checked_mul(d))
+        .filter(|&n| n <= isize::MAX as usize && n < 1 << 47)
+        .ok_or_else(|| Error::memory(format!("a {dtype} tensor of shape {shape} exceeds the address space")))
+}
+
+/// Strides under which `array` has shape `shape`: groups of axes that merge or split are matched from the left.
+fn reshape_strides(array: &Array, shape: &Shape) -> Option<[isize; MAX_RANK]> {
+    let mut out = [0isize; MAX_RANK];
+    if array.numel() == 0 {
+        return Some(shape.strides());
+    }
+    let old: Vec<(usize, isize)> =
+        (0..array.rank()).map(|i| (array.dim(i), array.stride(i))).filter(|&(d, _)| d != 1).collect();
+    let (mut i, mut j) = (0, 0);
+    while j < shape.rank() {
+        if shape.at(j) == 1 {
+            j += 1;
+            continue;
+        }
+        let (mut have, mut want) = (old.get(i)?.0, shape.at(j));
+        let (first_old, first_new) = (i, j);
+        while have != want {
+            if have < want {
+                i += 1;
+                have *= old.get(i)?.0;
+            } else {
+                j += 1;
+                want *= if j < shape.rank() { shape.at(j) } else { return None };
+            }
+        }
+        for k in first_old..i {
+            if old[k].1 != old[k + 1].1 * old[k + 1].0 as isize {
+                return None;
+            }
+        }
+        let mut stride = old[i].1;
+        for k in (first_new..=j).rev() {
+            out[k] = stride;
+            stride *= shape.at(k) as isize;
+        }
+        i += 1;
+        j += 1;
+    }
+    Some(out)
+}

@@ -1,0 +1,117 @@
+//! One error type for the whole crate, in sections that map one to one onto Python exceptions.
+//!
+//! A message says what failed, what was got, what was expected and what to do. `src/py/error.rs` does the mapping.
+
+use std::fmt;
+
+/// What went wrong, by kind; the kind decides the Python exception class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Shapes that do not fit: `ShapeError`, a `ValueError`.
+    Shape,
+    /// A value outside its domain: `ValueError`.
+    Value,
+    /// An index or axis out of range: `IndexError`.
+    Index,
+    /// A dtype or argument type that is not accepted: `TypeError`.
+    Type,
+    /// A use of the tape or of a transform that cannot work: `RuntimeError`.
+    Autodiff,
+    /// A recomputation that differs from its forward: `CheckpointError`, a `RuntimeError`.
+    Checkpoint,
+    /// A device that is missing, lost or lacks a feature: `DeviceError`, a `RuntimeError`.
+    Device,
+    /// Memory that could not be had: `MemoryError`.
+    Memory,
+    /// Something that an operation does not offer: `NotImplementedError`.
+    Unsupported,
+    /// An error raised by a callback (a Python exception), carried through unchanged.
+    Foreign,
+}
+
+/// An error with its kind and its whole message.
+#[derive(Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone)]
+struct Inner {
+    kind: Kind,
+    message: String,
+    foreign: Option<std::sync::Arc<dyn std::any::Any + Send + Sync>>,
+}
+
+/// `Result` with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+macro_rules! constructors {
+    ($($(#[$meta:meta])* $name:ident => $kind:ident;)*) => {
+        $($(#[$meta])* #[cold] pub fn $name(message: impl Into<String>) -> Error { Error::new(Kind::$kind, message.into()) })*
+    };
+}
+
+impl Error {
+    #[cold]
+    fn new(kind: Kind, message: String) -> Error {
+        Error(Box::new(Inner { kind, message, foreign: None }))
+    }
+
+    constructors! {
+        /// An error of kind [`Kind::Shape`].
+        shape => Shape;
+        /// An error of kind [`Kind::Value`].
+        value => Value;
+        /// An error of kind [`Kind::Index`].
+        index => Index;
+        /// An error of kind [`Kind::Type`].
+        dtype => Type;
+        /// An error of kind [`Kind::Autodiff`].
+        autodiff => Autodiff;
+        /// An error of kind [`Kind::Checkpoint`].
+        checkpoint => Checkpoint;
+        /// An error of kind [`Kind::Device`].
+        device => Device;
+        /// An error of kind [`Kind::Memory`].
+        memory => Memory;
+        /// An error of kind [`Kind::Unsupported`].
+        unsupported => Unsupported;
+    }
+
+    /// Wraps an error of the host language so that it passes through the core unchanged.
+    #[cold]
+    pub fn foreign(payload: std::sync::Arc<dyn std::any::Any + Send + Sync>, message: String) -> Error {
+        Error(Box::new(Inner { kind: Kind::Foreign, message, foreign: Some(payload) }))
+    }
+
+    /// The kind of this error.
+    pub fn kind(&self) -> Kind {
+        self.0.kind
+    }
+
+    /// The payload given to [`Error::foreign`].
+    pub fn payload(&self) -> Option<&std::sync::Arc<dyn std::any::Any + Send + Sync>> {
+        self.0.foreign.as_ref()
+    }
+
+    /// The same error with `prefix` before its message; a foreign error is left as it is.
+    #[cold]
+    pub fn context(mut self, prefix: &str) -> Error {
+        if self.0.kind != Kind::Foreign {
+            self.0.message = format!("{prefix}: {}", self.0.message);
+        }
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.0.kind, self.0.message)
+    }
+}
+
+impl std::error::Error for Error {}
