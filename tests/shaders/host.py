@@ -1,0 +1,204 @@
+"""A small second host for `shaders/`, on wgpu-py: runs one file on NumPy arrays, knowing nothing of the Rust host.
+
+The two hosts share only the WGSL files and the conventions of `shaders/README.md`; a mistake in a shader and the same mistake in
+the Rust host therefore cannot hide each other. Outputs start out poisoned, so a word that a kernel forgets is seen.
+"""
+
+import functools
+import os
+import pathlib
+import struct
+
+import ml_dtypes
+import numpy as np
+
+LAVAPIPE = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"
+if os.path.exists(LAVAPIPE):
+    os.environ.setdefault("VK_ICD_FILENAMES", LAVAPIPE)
+
+import wgpu  # noqa: E402  (the driver is chosen above)
+
+SHADERS = pathlib.Path(__file__).resolve().parents[2] / "shaders"
+POISON = 0x7FC0DEAD
+BF16 = ml_dtypes.bfloat16
+PACKED = (np.dtype(np.float16), np.dtype(BF16))
+IS_NAN = "(bitcast<u32>({0}) & 0x7fffffffu) > 0x7f800000u"
+
+
+@functools.cache
+def device():
+    """The one device of the test process."""
+    adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
+    wanted = ("max-storage-buffers-per-shader-stage", "max-storage-buffer-binding-size", "max-buffer-size")
+    limits = {name: adapter.limits[name] for name in wanted}
+    return adapter.request_device_sync(required_limits=limits)
+
+
+def load(name, dtype, compute="f32"):
+    """The WGSL load function of binding `name` for elements of `dtype`, converted to the compute type."""
+    dtype = np.dtype(dtype)
+    body = {
+        np.dtype(np.float32): f"T(bitcast<f32>({name}[i]))",
+        np.dtype(np.int32): f"T(bitcast<i32>({name}[i]))",
+        np.dtype(np.uint32): f"T({name}[i])",
+        np.dtype(np.bool_): f"T({name}[i])",
+        np.dtype(np.float16): f"T(unpack2x16float({name}[i >> 1u])[i & 1u])",
+        np.dtype(BF16): f"T(bitcast<f32>(({name}[i >> 1u] >> ((i & 1u) * 16u)) << 16u))",
+    }[dtype]
+    return f"fn load_{name}(i: u32) -> T {{ return {body}; }}"
+
+
+def store(name, dtype):
+    """The WGSL store function of binding `name` for elements of `dtype`."""
+    dtype = np.dtype(dtype)
+    extra = ""
+    if dtype == BF16:
+        extra = (
+            f"fn bf16_{name}(v: T) -> u32 {{ let b = bitcast<u32>(f32(v)); "
+            f"return select((b + 0x7fffu + ((b >> 16u) & 1u)) >> 16u, 0x7fc0u, (b & 0x7fffffffu) > 0x7f800000u); }}\n"
+        )
+    body = {
+        np.dtype(np.float32): "bitcast<u32>(f32(v.x))",
+        np.dtype(np.int32): "bitcast<u32>(i32(v.x))",
+        np.dtype(np.bool_): "select(0u, 1u, v.x != T(0))",
+        np.dtype(np.float16): "pack2x16float(vec2<f32>(v))",
+        np.dtype(BF16): f"bf16_{name}(v.x) | (bf16_{name}(v.y) << 16u)",
+    }[dtype]
+    return f"{extra}fn store_{name}(w: u32, v: vec2<T>) {{ {name}[w] = {body}; }}"
+
+
+def types(compute="f32", out=("out", np.float32), **inputs):
+    """The replacements that give a file its element types: compute type, output (name, dtype) and inputs by name."""
+    table = {f"load {name}": load(name, dtype) for name, dtype in inputs.items()}
+    table["alias T"] = f"alias T = {compute};"
+    table[f"store {out[0]}"] = store(*out)
+    table["const EPW"] = f"const EPW: u32 = {epw(out[1])}u;"
+    return table
+
+
+def epw(dtype):
+    """Elements per 32-bit word."""
+    return 2 if np.dtype(dtype) in PACKED else 1
+
+
+def expand(file, replace):
+    """The source of `file` with each line after a `//@ key` marker replaced by `replace[key]`, where given."""
+    unused = set(replace)
+    lines, out = (SHADERS / file).read_text().splitlines(), []
+    key = None
+    for line in lines:
+        if key is not None and key in replace:
+            line = replace[key]
+            unused.discard(key)
+        key = line[4:].strip() if line.startswith("//@ ") else None
+        out.append(line)
+    assert not unused, f"{file} has no markers {sorted(unused)}"
+    return "\n".join(out)
+
+
+@functools.lru_cache(maxsize=512)
+def pipeline(source, entry):
+    """The compute pipeline of one expanded source."""
+    module = device().create_shader_module(code=source)
+    return device().create_compute_pipeline(layout="auto", compute={"module": module, "entry_point": entry})
+
+
+def encode(array):
+    """The words of an array: packed for 16-bit floats, one word per element otherwise."""
+    array = np.ascontiguousarray(array).reshape(-1)
+    if array.dtype in PACKED:
+        half = array.view(np.uint16)
+        half = np.concatenate([half, np.full(len(half) % 2, 0xDEAD, np.uint16)])
+        return half.view(np.uint32)
+    if array.dtype == np.bool_:
+        return array.astype(np.uint32)
+    assert array.dtype.itemsize == 4, array.dtype
+    return array.view(np.uint32)
+
+
+def decode(words, shape, dtype):
+    """The array that `words` hold."""
+    count = int(np.prod(shape))
+    if np.dtype(dtype) in PACKED:
+        return words.view(np.uint16)[:count].view(dtype).reshape(shape)
+    if np.dtype(dtype) == np.bool_:
+        assert np.isin(words[:count], (0, 1)).all()
+        return words[:count].astype(np.bool_).reshape(shape)
+    return words[:count].view(dtype).reshape(shape)
+
+
+def axes(values):
+    """Eight words for an `array<vec4<u32>, 2>`: values, then zeros; negative strides wrap."""
+    values = list(values)
+    assert len(values) <= 8
+    return [int(v) & 0xFFFFFFFF for v in values] + [0] * (8 - len(values))
+
+
+def words(params):
+    """The parameter block: ints as two's complement words, floats as f32 bits, lists flattened, padded to 16 bytes."""
+    out = b""
+    for value in params:
+        if isinstance(value, (list, tuple)):
+            out += words(value)[: 4 * len(value)]
+        elif isinstance(value, (float, np.floating)):
+            out += struct.pack("<f", value)
+        else:
+            out += struct.pack("<I", int(value) & 0xFFFFFFFF)
+    return out + b"\0" * (-len(out) % 16)
+
+
+def fold(groups, limit):
+    """A grid of at least `groups` workgroups with no side above `limit`."""
+    side_x = min(groups, limit)
+    rest = -(-groups // side_x)
+    side_y = min(rest, limit)
+    return side_x, side_y, -(-rest // side_y)
+
+
+def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535):
+    """Run one file. `ins`: arrays, `outs`: (shape, dtype) or an array to update in place; returns the outputs in order."""
+    replace = dict(replace or {})
+    dev, pipe = device(), pipeline(expand(file, replace), entry)
+    usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
+    buffers, results = [], []
+    for array in ins:
+        data = encode(array)
+        data = data if data.size else np.zeros(1, np.uint32)
+        buffers.append(dev.create_buffer_with_data(data=data, usage=usage))
+    for spec in outs:
+        if isinstance(spec, np.ndarray):
+            data, spec = encode(spec).copy(), (spec.shape, spec.dtype)
+        else:
+            count = -(-int(np.prod(spec[0])) // epw(spec[1]))
+            data = np.full(max(count, 1) + 1, POISON, np.uint32)
+        buffers.append(dev.create_buffer_with_data(data=data, usage=usage))
+        results.append((buffers[-1], spec, data))
+    buffers.append(dev.create_buffer_with_data(data=words(params), usage=wgpu.BufferUsage.UNIFORM))
+    entries = [{"binding": i, "resource": {"buffer": b, "offset": 0, "size": b.size}} for i, b in enumerate(buffers)]
+    bind = dev.create_bind_group(layout=pipe.get_bind_group_layout(0), entries=entries)
+    encoder = dev.create_command_encoder()
+    step = encoder.begin_compute_pass()
+    step.set_pipeline(pipe)
+    step.set_bind_group(0, bind)
+    step.dispatch_workgroups(*fold(max(groups, 1), limit))
+    step.end()
+    dev.queue.submit([encoder.finish()])
+    out = []
+    for buffer, (shape, dtype), before in results:
+        data = np.frombuffer(dev.queue.read_buffer(buffer), np.uint32)
+        used = -(-int(np.prod(shape)) // epw(dtype))
+        assert (data[used:] == before[used:]).all(), "wrote past the end"
+        out.append(decode(data, shape, dtype).copy())
+    return out
+
+
+def close(got, want, dtype=np.float32, scale=1.0, rtol=None):
+    """Compare with a float64 reference: relative and absolute error within a few units of `dtype`'s precision."""
+    unit = {np.dtype(np.float32): 2e-6, np.dtype(np.float16): 2e-3, np.dtype(BF16): 1.6e-2}[np.dtype(dtype)]
+    got = np.asarray(got).astype(np.float64)
+    np.testing.assert_allclose(got, want, rtol=rtol or unit * 2, atol=unit * scale)
+
+
+def rng(seed):
+    """A generator for test data."""
+    return np.random.default_rng(seed)
