@@ -96,11 +96,22 @@ def expand(file, replace):
     return "\n".join(out)
 
 
+@functools.cache
+def bind_layout(inputs, outputs):
+    """Inputs, outputs, then the parameter block: the one binding scheme of all files."""
+    kinds = ["read-only-storage"] * inputs + ["storage"] * outputs + ["uniform"]
+    entries = [
+        {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}} for i, kind in enumerate(kinds)
+    ]
+    return device().create_bind_group_layout(entries=entries)
+
+
 @functools.lru_cache(maxsize=512)
-def pipeline(source, entry):
+def pipeline(source, entry, inputs, outputs):
     """The compute pipeline of one expanded source."""
     module = device().create_shader_module(code=source)
-    return device().create_compute_pipeline(layout="auto", compute={"module": module, "entry_point": entry})
+    layout = device().create_pipeline_layout(bind_group_layouts=[bind_layout(inputs, outputs)])
+    return device().create_compute_pipeline(layout=layout, compute={"module": module, "entry_point": entry})
 
 
 def encode(array):
@@ -158,7 +169,7 @@ def fold(groups, limit):
 def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535):
     """Run one file. `ins`: arrays, `outs`: (shape, dtype) or an array to update in place; returns the outputs in order."""
     replace = dict(replace or {})
-    dev, pipe = device(), pipeline(expand(file, replace), entry)
+    dev, pipe = device(), pipeline(expand(file, replace), entry, len(ins), len(outs))
     usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
     buffers, results = [], []
     for array in ins:
@@ -175,7 +186,7 @@ def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535
         results.append((buffers[-1], spec, data))
     buffers.append(dev.create_buffer_with_data(data=words(params), usage=wgpu.BufferUsage.UNIFORM))
     entries = [{"binding": i, "resource": {"buffer": b, "offset": 0, "size": b.size}} for i, b in enumerate(buffers)]
-    bind = dev.create_bind_group(layout=pipe.get_bind_group_layout(0), entries=entries)
+    bind = dev.create_bind_group(layout=bind_layout(len(ins), len(outs)), entries=entries)
     encoder = dev.create_command_encoder()
     step = encoder.begin_compute_pass()
     step.set_pipeline(pipe)
