@@ -7,8 +7,9 @@
 //!
 //! Read next: `src/math.rs`, the polynomials of the `f32` lanes.
 
-use crate::math;
+use crate::math::{self, Lane, double};
 use crate::real::Real;
+use std::num::Wrapping;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// An `f32` computed with separate products and sums.
@@ -70,7 +71,7 @@ macro_rules! operators {
     };
 }
 
-/// The part of `Real` that is the same for every float: constants, selection, comparison, rounding, root.
+/// The part of `Real` that is the same for every float: constants, selection, comparison, root.
 macro_rules! plain_methods {
     ($lane:ident, $float:ty) => {
         type Mask = bool;
@@ -103,6 +104,16 @@ macro_rules! plain_methods {
             $lane(self.0.abs())
         }
         #[inline(always)]
+        fn sqrt(self) -> $lane {
+            $lane(self.0.sqrt())
+        }
+    };
+}
+
+/// Rounding by the processor's own instructions.
+macro_rules! native_rounding {
+    ($lane:ident) => {
+        #[inline(always)]
         fn floor(self) -> $lane {
             $lane(self.0.floor())
         }
@@ -110,42 +121,112 @@ macro_rules! plain_methods {
         fn round(self) -> $lane {
             $lane(self.0.round_ties_even())
         }
+    };
+}
+
+/// Rounding without instructions for it (x86-64's baseline would call the C library): adding and subtracting
+/// `2^(mantissa bits)` rounds, and what is larger than that is whole already.
+macro_rules! added_rounding {
+    ($lane:ident, $edge:expr) => {
         #[inline(always)]
-        fn sqrt(self) -> $lane {
-            $lane(self.0.sqrt())
+        fn floor(self) -> $lane {
+            let nearest = self.round();
+            $lane(if nearest.0 > self.0 {
+                nearest.0 - 1.0
+            } else {
+                nearest.0
+            })
+        }
+        #[inline(always)]
+        fn round(self) -> $lane {
+            let size = self.0.abs();
+            let rounded = ((size + $edge) - $edge).copysign(self.0);
+            $lane(if size < $edge { rounded } else { self.0 })
         }
     };
 }
 
-/// `Real` for an `f32` lane.
+/// `Real` and `Lane` for an `f32` lane.
 macro_rules! single {
-    ($lane:ident) => {
+    ($lane:ident, $rounding:tt, $mul_add:expr) => {
         operators!($lane, f32);
         impl Real for $lane {
             plain_methods!($lane, f32);
+            single!(@$rounding $lane);
             single!(@through $lane, exp, expm1, log, log1p, sin, cos, tanh, erf);
             #[inline(always)]
             fn pow(self, exponent: $lane) -> $lane {
-                $lane(f64::from(self.0).powf(f64::from(exponent.0)) as f32)
+                math::pow(self, exponent)
             }
         }
+        impl Lane for $lane {
+            type Int = Wrapping<i32>;
+            #[inline(always)]
+            fn int(value: i32) -> Wrapping<i32> {
+                Wrapping(value)
+            }
+            #[inline(always)]
+            fn int_eq(a: Wrapping<i32>, b: Wrapping<i32>) -> bool {
+                a == b
+            }
+            #[inline(always)]
+            fn bits(self) -> Wrapping<i32> {
+                Wrapping(self.0.to_bits() as i32)
+            }
+            #[inline(always)]
+            fn from_bits(bits: Wrapping<i32>) -> $lane {
+                $lane(f32::from_bits(bits.0 as u32))
+            }
+            #[inline(always)]
+            fn from_int(value: Wrapping<i32>) -> $lane {
+                $lane(value.0 as f32)
+            }
+            #[inline(always)]
+            fn nearest_int(self) -> ($lane, Wrapping<i32>) {
+                // A cast to i32 saturates and keeps loops from vectorising; the low bits of the sum are the integer.
+                const MAGIC: f32 = 12_582_912.0;
+                let sum = self.0 + MAGIC;
+                ($lane(sum - MAGIC), Wrapping(sum.to_bits() as i32) - Wrapping(MAGIC.to_bits() as i32))
+            }
+            #[inline(always)]
+            fn special(self, bits: u32) -> $lane {
+                $lane(f32::from_bits(bits))
+            }
+            #[inline(always)]
+            fn mul_add(self, factor: $lane, term: $lane) -> $lane {
+                let product_sum: fn(f32, f32, f32) -> f32 = $mul_add;
+                $lane(product_sum(self.0, factor.0, term.0))
+            }
+            #[inline(always)]
+            fn quarter_turns(self) -> ($lane, Wrapping<i32>) {
+                let (rest, turns) = double::quarter_turns(f64::from(self.0));
+                ($lane(rest as f32), Wrapping(turns))
+            }
+        }
+    };
+    (@native $lane:ident) => {
+        native_rounding!($lane);
+    };
+    (@added $lane:ident) => {
+        added_rounding!($lane, 8_388_608.0);
     };
     (@through $lane:ident, $($name:ident),*) => {
         $(
             #[inline(always)]
             fn $name(self) -> $lane {
-                $lane(F64(f64::from(self.0)).$name().0 as f32)
+                math::$name(self)
             }
         )*
     };
 }
 
-single!(F32);
-single!(F32Fma);
+single!(F32, added, |a, b, c| a * b + c);
+single!(F32Fma, native, f32::mul_add);
 
 operators!(F64, f64);
 impl Real for F64 {
     plain_methods!(F64, f64);
+    native_rounding!(F64);
     #[inline(always)]
     fn exp(self) -> F64 {
         F64(self.0.exp())
@@ -176,7 +257,7 @@ impl Real for F64 {
     }
     #[inline(always)]
     fn erf(self) -> F64 {
-        F64(math::erf64(self.0))
+        F64(double::erf(self.0))
     }
     #[inline(always)]
     fn pow(self, exponent: F64) -> F64 {
