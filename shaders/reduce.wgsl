@@ -1,0 +1,112 @@
+// Reduction over any axes of a strided tensor: out[o] = post(combine over r of pre(x[o, r])).
+//
+// bindings  0 x (read), 1 out (write), 2 params
+// entries   tree: one workgroup per output word (long reductions, few outputs); grid words
+//           serial: one invocation per output word (short or strided reductions, many outputs); grid ceil(words / 256)
+//           words = ceil(count / EPW); linear fold over x, y, z
+// workgroup 256 threads; 2 KiB of workgroup memory (tree)
+//
+// The host splits the axes into kept and reduced ones, each with its shape and strides of x, and merges what it can (no division
+// is done for a single axis). The order is fixed by the shapes: `tree` gives thread t the elements t, t + 256, ... and combines
+// neighbours pairwise; both add blocks of 64 first, which keeps the error of long sums small. A longer reduction with one
+// output is best done in two dispatches, the first one over rows. `combine` must be associative and INIT its neutral element;
+// pre and post are hooks for fusion (square, divide by the count), with scalars s0 and s1.
+struct Params {
+  kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
+  axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
+  kept_ndim: u32, axis_ndim: u32, count: u32, length: u32, x_off: u32, s0: f32, s1: f32,
+}
+@group(0) @binding(0) var<storage, read> x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> out: array<u32>;
+@group(0) @binding(2) var<uniform> p: Params;
+
+//@ alias T
+alias T = f32;
+//@ const EPW
+const EPW: u32 = 1u;
+//@ load x
+fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
+//@ store out
+fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
+//@ const INIT
+const INIT: T = 0.0;
+//@ fn combine
+fn combine(a: T, b: T) -> T { return a + b; }
+//@ fn pre
+fn pre(x: T) -> T { return x; }
+//@ fn post
+fn post(x: T) -> T { return x; }
+
+var<workgroup> part: array<vec2<T>, 256>;
+
+// Offset of output element i along the kept axes.
+fn kept_offset(i: u32) -> u32 {
+  var rest = i;
+  var at = 0u;
+  if (p.kept_ndim == 0u) { return at; }
+  for (var d = p.kept_ndim - 1u; d > 0u; d -= 1u) {
+    let size = p.kept_shape[d >> 2u][d & 3u];
+    at += (rest % size) * p.kept_strides[d >> 2u][d & 3u];
+    rest /= size;
+  }
+  return at + rest * p.kept_strides[0].x;
+}
+
+// Offset of the i-th reduced element, in row-major order of the reduced axes.
+fn axis_offset(i: u32) -> u32 {
+  var rest = i;
+  var at = 0u;
+  if (p.axis_ndim == 0u) { return at; }
+  for (var d = p.axis_ndim - 1u; d > 0u; d -= 1u) {
+    let size = p.axis_shape[d >> 2u][d & 3u];
+    at += (rest % size) * p.axis_strides[d >> 2u][d & 3u];
+    rest /= size;
+  }
+  return at + rest * p.axis_strides[0].x;
+}
+
+// Combine elements first, first + step, ... of one output, in blocks of 64.
+fn fold(base: u32, first: u32, step: u32) -> T {
+  var total = INIT;
+  var r = first;
+  while (r < p.length) {
+    var block = INIT;
+    for (var j = 0u; j < 64u && r < p.length; j += 1u) {
+      block = combine(block, pre(load_x(base + axis_offset(r))));
+      r += step;
+    }
+    total = combine(total, block);
+  }
+  return total;
+}
+
+@compute @workgroup_size(256)
+fn tree(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  let i = group * EPW;
+  if (i >= p.count) { return; }
+  var v = vec2<T>(fold(p.x_off + kept_offset(i), t, 256u));
+  if (EPW == 2u && i + 1u < p.count) { v.y = fold(p.x_off + kept_offset(i + 1u), t, 256u); }
+  part[t] = v;
+  workgroupBarrier();
+  for (var half = 128u; half > 0u; half /= 2u) {
+    if (t < half) {
+      let other = part[t + half];
+      v = vec2<T>(combine(v.x, other.x), combine(v.y, other.y));
+      part[t] = v;
+    }
+    workgroupBarrier();
+  }
+  if (t == 0u) { store_out(group, vec2<T>(post(v.x), post(v.y))); }
+}
+
+@compute @workgroup_size(256)
+fn serial(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  let word = group * 256u + t;
+  let i = word * EPW;
+  if (i >= p.count) { return; }
+  var v = vec2<T>(post(fold(p.x_off + kept_offset(i), 0u, 1u)));
+  if (EPW == 2u && i + 1u < p.count) { v.y = post(fold(p.x_off + kept_offset(i + 1u), 0u, 1u)); }
+  store_out(word, v);
+}

@@ -1,0 +1,148 @@
+"""gather, scatter, pad, cat and tri against NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from host import BF16, axes, close, epw, rng, run, types
+from views import dense, random_values, shapes, view
+
+STATUS = np.zeros(2, np.uint32)
+
+
+def words(count, dtype):
+    return -(-count // (256 * epw(dtype)))
+
+
+def zeroed(strides, axis):
+    return [0 if a == axis else s for a, s in enumerate(strides)]
+
+
+def gather(v, index, axis, shape, index_strides):
+    """Gather into `shape`; index is a view, index_strides may broadcast it."""
+    dtype, count = v.flat.dtype, int(np.prod(shape))
+    params = [axes(shape), axes(zeroed(v.strides, axis)), axes(index_strides), len(shape), count]
+    params += [v.offset, index.offset, v.strides[axis] & 0xFFFFFFFF, v.array.shape[axis]]
+    replace = types(out=("out", dtype), x=dtype)
+    return run("gather.wgsl", [v.flat, index.flat], [(shape, dtype), STATUS], params, words(count, dtype), replace, limit=2)
+
+
+@given(shapes(1, 4, 7), st.integers(0, 10**6), st.sampled_from([np.float32, np.float16, BF16]))
+def test_gather(shape, seed, dtype):
+    g = rng(seed)
+    v, axis = view(seed, shape, dtype), seed % len(shape)
+    small = tuple(int(g.integers(1, n + 1)) if a != axis else int(g.integers(1, 12)) for a, n in enumerate(shape))
+    index = view(seed + 1, small, np.int32)
+    index.flat[:] = g.integers(-shape[axis], shape[axis], index.flat.shape)
+    got, status = gather(v, index, axis, small, index.strides)
+    source = v.array[tuple(slice(0, n) if a != axis else slice(None) for a, n in enumerate(small))]
+    want = np.take_along_axis(source.astype(np.float64), index.array % shape[axis], axis)
+    np.testing.assert_array_equal(got.astype(np.float64), want)
+    assert not status.any()
+
+
+@given(st.integers(1, 5), st.integers(1, 20), st.integers(1, 9), st.integers(1, 30))
+def test_take(outer, size, inner, count):
+    v = view(outer + size, (outer, size, inner))
+    index = dense(rng(count).integers(-size, size, count, np.int32))
+    got, _ = gather(v, index, 1, (outer, count, inner), [0, 1, 0])
+    np.testing.assert_array_equal(got, v.array[:, index.array])
+
+
+def test_gather_reports_outside():
+    v = dense(np.arange(6, dtype=np.float32))
+    got, status = gather(v, dense(np.array([0, 6, -6], np.int32)), 0, (3,), [1])
+    assert got.tolist() == [0, 0, 0] and status.tolist() == [1, 6]
+
+
+def scatter(v, index, src, axis, index_strides, replace=None):
+    dtype, count = v.flat.dtype, v.array.size
+    params = [axes(v.array.shape), axes(src.array.shape), axes(v.strides), axes(src.strides), axes(index_strides)]
+    params += [v.array.ndim, count, v.offset, src.offset, index.offset, axis, src.array.shape[axis]]
+    replace = types(out=("out", dtype), x=dtype, src=src.flat.dtype) | dict(replace or {})
+    outs = [(v.array.shape, dtype), STATUS]
+    return run("scatter.wgsl", [v.flat, index.flat, src.flat], outs, params, words(count, dtype), replace, limit=2)
+
+
+@given(shapes(1, 3, 7), st.integers(0, 10**6), st.sampled_from([np.float32, np.float16]))
+def test_scatter_add(shape, seed, dtype):
+    g = rng(seed)
+    v, axis = view(seed, shape, dtype), seed % len(shape)
+    small = tuple(int(g.integers(1, n + 1)) if a != axis else int(g.integers(1, 12)) for a, n in enumerate(shape))
+    index, src = view(seed + 1, small, np.int32), view(seed + 2, small, dtype)
+    index.flat[:] = g.integers(-shape[axis], shape[axis], index.flat.shape)
+    got, status = scatter(v, index, src, axis, index.strides)
+    want = v.array.astype(np.float64)
+    where = list(np.indices(small))
+    where[axis] = index.array % shape[axis]
+    np.add.at(want, tuple(where), src.array.astype(np.float64))
+    close(got, want, dtype, scale=4)
+    assert not status.any()
+
+
+@given(st.integers(1, 4), st.integers(1, 20), st.integers(1, 9), st.integers(1, 40))
+def test_take_add(outer, size, inner, count):
+    src = view(count, (outer, count, inner))
+    index = dense(rng(count).integers(-size, size, count, np.int32))
+    empty = dense(np.zeros((outer, size, inner), np.float32))
+    got, _ = scatter(empty, index, src, 1, [0, 1, 0], {"const FROM_ZERO": "const FROM_ZERO: bool = true;"})
+    want = np.zeros((outer, size, inner))
+    np.add.at(want, (slice(None), index.array), src.array.astype(np.float64))
+    close(got, want, scale=8)
+
+
+def test_scatter_assign_last_wins_and_reports():
+    v, src = dense(np.zeros(4, np.float32)), dense(np.array([1, 2, 3, 4], np.float32))
+    assign = {"fn combine": "fn combine(a: T, b: T) -> T { return b; }"}
+    got, status = scatter(v, dense(np.array([2, -2, 0, 9], np.int32)), src, 0, [1], assign)
+    assert got.tolist() == [3, 0, 2, 0] and status.tolist() == [1, 9]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+@given(shape=shapes(1, 4, 6), seed=st.integers(0, 10**6))
+def test_pad(dtype, shape, seed):
+    g = rng(seed)
+    v = view(seed, shape, dtype)
+    step = g.choice([-2, -1, 1, 3], len(shape))
+    size = [int(n) for n in g.integers(1, 9, len(shape))]
+    start = g.integers(-2, 9, len(shape))
+    compute = "i32" if dtype == np.int32 else "f32"
+    fill = 7 if dtype == np.int32 else 7.5
+    want = np.full(size, fill, dtype)
+    for at in np.ndindex(*shape):
+        to = start + step * np.array(at)
+        if (to >= 0).all() and (to < size).all():
+            want[tuple(to)] = v.array[at]
+    params = [axes(size), axes(shape), axes(v.strides), axes(start), axes(step), len(shape), want.size, v.offset, fill]
+    replace = types(compute, ("out", dtype), x=dtype)
+    (got,) = run("pad.wgsl", [v.flat], [(want.shape, dtype)], params, words(want.size, dtype), replace, limit=2)
+    np.testing.assert_array_equal(got, want)
+
+
+@given(shapes(1, 4, 6), st.integers(0, 10**6), st.sampled_from([np.float32, np.float16, np.bool_]))
+def test_cat(shape, seed, dtype):
+    axis = seed % len(shape)
+    other = tuple(n if a != axis else 1 + seed % 5 for a, n in enumerate(shape))
+    x, y = view(seed, shape, dtype), view(seed + 1, other, dtype)
+    want = np.concatenate([x.array, y.array], axis)
+    params = [axes(want.shape), axes(x.strides), axes(y.strides), want.ndim, want.size, x.offset, y.offset, axis, shape[axis]]
+    replace = types(out=("out", dtype), x=dtype, y=dtype)
+    (got,) = run("cat.wgsl", [x.flat, y.flat], [(want.shape, dtype)], params, words(want.size, dtype), replace, limit=2)
+    np.testing.assert_array_equal(got, want)
+
+
+@given(shapes(2, 4, 8), st.integers(-9, 9), st.booleans(), st.sampled_from([np.float32, BF16]))
+def test_tri(shape, diagonal, upper, dtype):
+    v = view(sum(shape), shape, dtype)
+    params = [axes(shape), axes(v.strides), len(shape), v.array.size, v.offset, diagonal]
+    replace = types(out=("out", dtype), x=dtype) | {"const UPPER": f"const UPPER: bool = {str(upper).lower()};"}
+    (got,) = run("tri.wgsl", [v.flat], [(shape, dtype)], params, words(v.array.size, dtype), replace, limit=2)
+    want = (np.triu if upper else np.tril)(v.array.astype(np.float32), diagonal)
+    np.testing.assert_array_equal(got.astype(np.float32), want)
+
+
+def test_values_survive_bit_for_bit():
+    v = dense(np.concatenate([random_values(1, (9,), np.float32), [np.inf, -np.inf, np.nan, 1e-30]]).astype(np.float32))
+    got, _ = gather(v, dense(np.arange(13, dtype=np.int32)), 0, (13,), [1])
+    np.testing.assert_array_equal(got, v.array)
