@@ -1,0 +1,119 @@
+# The project's commands. `make help` lists them. Everything Python happens in $(VENV), made on first use;
+# Cargo builds into $(CARGO_TARGET_DIR) where that is set, into target/ otherwise.
+
+PYTHON ?= python3
+VENV ?= .venv
+JOBS ?= 4
+CARGO_TARGET_DIR ?= $(CURDIR)/target
+export CARGO_TARGET_DIR
+
+# The interpreter that PyO3 asks for its configuration; always the same one, so that nothing is compiled twice.
+BIN := $(abspath $(VENV))/bin
+export PYO3_PYTHON := $(BIN)/python
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md \
+    $(shell find src shaders python -type f ! -name '*.pyc' ! -name '*.so' 2>/dev/null)
+TOOLS := $(VENV)/.tools
+LINTERS := $(VENV)/.linters
+WHEEL := dist/.wheel
+
+# Installs the newest wheel with the extra $(1); pip alone would keep an older build of the same version.
+define install
+	@echo "==> installing the wheel with its '$(1)' extra into $(VENV)"
+	@$(BIN)/pip install --quiet --force-reinstall --no-deps dist/wengert-*.whl
+	@$(BIN)/pip install --quiet "$$(ls dist/wengert-*.whl)[$(1)]"
+	@rm -f $(VENV)/.develop
+endef
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-rust test-python test-gpu build wheel lint format stubs bench bench-peers docs clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## build a release wheel, install it, run the demonstration
+	@echo "==> python -m wengert.demo"
+	@$(BIN)/python -m wengert.demo
+
+test: test-rust test-python test-gpu ## build a release wheel, install it, run every test (Rust and Python)
+	@echo "==> all tests passed"
+
+test-rust: ## the Rust tests alone
+	@echo "==> cargo test"
+	@cargo test --locked
+
+test-python: $(VENV)/.test ## the Python tests that need no GPU adapter
+	@echo "==> pytest on the CPU, $(JOBS) processes"
+	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not gpu"
+
+test-gpu: $(VENV)/.test ## the GPU tests, one at a time, on whatever adapter there is
+	@echo "==> pytest on the GPU"
+	@if $(BIN)/python tools/adapters.py; then $(BIN)/python -m pytest -q -m gpu; \
+	else echo "no adapter, so the GPU tests cannot run; Mesa's software one will do (Debian: mesa-vulkan-drivers)"; fi
+
+build: $(TOOLS) ## quick development build, installed into the virtual environment
+	@echo "==> maturin develop"
+	@rm -f $(VENV)/.demo $(VENV)/.test
+	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked --extras test
+
+wheel: $(WHEEL) ## the release wheel, in dist/
+	@ls -l dist/wengert-*.whl
+
+lint: $(LINTERS) ## formatting, clippy, ruff and mypy, warnings as errors
+	@echo "==> rustfmt, clippy"
+	@cargo fmt --check
+	@cargo clippy --locked --all-targets -- -D warnings
+	@cargo clippy --locked --all-targets --features python -- -D warnings
+	@echo "==> ruff, mypy"
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(LINTERS) ## format Rust and Python
+	@cargo fmt
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+stubs: build ## regenerate python/wengert/_core.pyi from the built module
+	@$(BIN)/python tools/stubs.py
+
+bench: ## the Rust benchmarks
+	@echo "==> cargo bench"
+	@cargo bench --locked
+
+bench-peers: $(VENV)/.peers ## the same work in NumPy, JAX, autograd, micrograd (and torch, if installed)
+	@$(BIN)/python benches/peers/run.py
+
+docs: ## the Rust documentation
+	@cargo doc --locked --no-deps
+	@echo "==> $(CARGO_TARGET_DIR)/doc/wengert/index.html"
+
+clean: ## remove the virtual environment, wheels and the project's own target folder
+	@rm -rf $(VENV) dist target .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	@find python tests benches tools -name __pycache__ -prune -exec rm -rf {} +
+	@rm -f python/wengert/*.so python/wengert/*.pyd
+
+$(VENV)/bin/python:
+	@echo "==> creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(TOOLS): | $(VENV)/bin/python
+	@echo "==> installing maturin"
+	@$(BIN)/pip install --quiet --upgrade pip "maturin>=1.13,<2"
+	@touch $@
+
+$(LINTERS): pyproject.toml | $(TOOLS)
+	@echo "==> installing ruff and mypy"
+	@$(BIN)/pip install --quiet --group lint
+	@touch $@
+
+$(WHEEL): $(SOURCES) | $(TOOLS)
+	@echo "==> building the release wheel"
+	@mkdir -p dist && rm -f dist/wengert-*.whl
+	@$(BIN)/maturin build --release --locked --out dist --interpreter $(BIN)/python
+	@touch $@
+
+$(VENV)/.demo $(VENV)/.test $(VENV)/.peers: $(WHEEL)
+	$(call install,$(patsubst .%,%,$(notdir $@)))
+	@touch $@
