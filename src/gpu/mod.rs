@@ -1,5 +1,7 @@
 //! The GPU: the only folder that knows `wgpu`.
 
+pub mod wgsl;
+
 use crate::buffer::Buffer;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
