@@ -1,11 +1,14 @@
-// Index of the largest (or smallest) element along the reduced axes, as i32: the first one wins a tie, the first NaN wins over all.
+// Index of the largest (or smallest) element along the reduced axes, as i32: the first one wins a tie, the
+// first NaN wins over all.
 //
 // bindings  0 x (read), 1 out (write, i32), 2 params
-// entries   tree: one workgroup per output; grid count. serial: one invocation per output; grid ceil(count / 256). linear fold over x, y, z
+// entries   tree: one workgroup per output; grid count
+//           serial: one invocation per output; grid ceil(count / 256); linear fold over x, y, z
 // workgroup 256 threads; 2 KiB of workgroup memory (tree)
 //
-// Shapes and strides as in reduce.wgsl; the index counts the reduced axes in row-major order. `better(a, b)` says that a strictly
-// beats b; the host replaces it for argmin. `is_nan` looks at bits, since comparisons may assume that there is no NaN.
+// Shapes and strides as in reduce.wgsl; the index counts the reduced axes in row-major order. `better(a, b)`
+// says that a strictly beats b; the host replaces it for argmin. `is_nan` looks at bits, since comparisons
+// may assume that there is no NaN.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
@@ -81,7 +84,11 @@ fn search(base: u32, first: u32, step: u32) -> Best {
 }
 
 @compute @workgroup_size(256)
-fn tree(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn tree(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group >= p.count) { return; }
   var best = search(p.x_off + kept_offset(group), t, 256u);
@@ -100,7 +107,11 @@ fn tree(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 }
 
 @compute @workgroup_size(256)
-fn serial(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn serial(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let i = group * 256u + t;
   if (i < p.count) { out[i] = search(p.x_off + kept_offset(i), 0u, 1u).index; }

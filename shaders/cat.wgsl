@@ -1,4 +1,5 @@
-// Join two tensors along an axis: out[c] = x[c] where c[axis] < split, y[c with split taken off c[axis]] elsewhere.
+// Join two tensors along an axis: out[c] = x[c] where c[axis] < split, y[c with split taken off c[axis]]
+// elsewhere.
 //
 // bindings  0 x (read), 1 y (read), 2 out (write), 3 params
 // grid      ceil(words / 256) workgroups, words = ceil(count / EPW); linear fold over x, y, z
@@ -49,7 +50,11 @@ fn element(i: u32) -> T {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let word = group * 256u + t;
   let i = word * EPW;

@@ -1,12 +1,15 @@
-// Cross entropy of rows of logits against class indices: loss[r] = lse[r] - x[r, target[r]], lse = log sum exp.
+// Cross entropy of rows of logits against class indices: loss[r] = lse[r] - x[r, target[r]], lse = log sum
+// exp.
 //
-// bindings  0 x (read), 1 labels (read, i32: the target classes), 2 loss (write, f32), 3 lse (write, f32), 4 status (atomic words), 5 params
+// bindings  0 x (read), 1 labels (read, i32: the target classes), 2 loss (write, f32), 3 lse (write, f32), 4
+//           status (atomic words), 5 params
 // grid      ceil(rows / ROWS) workgroups, ROWS = 256 / LANES; linear fold over x, y, z
 // workgroup 256 threads, 1.25 KiB of workgroup memory
 //
-// Each row is read once, by LANES threads that keep a running maximum and sum, so cols has no limit. LANES is 16, 64 or 256,
-// RADIX its square root. With smoothing s, loss = (1 - s) * (lse - x[target]) + s * (lse - mean(x)). A target equal to
-// ignore_index gives loss 0. Any other target outside [0, cols) gives loss 0, sets status[0] to 1 and status[1] to the target.
+// Each row is read once, by LANES threads that keep a running maximum and sum, so cols has no limit. LANES is
+// 16, 64 or 256, RADIX its square root. With smoothing s, loss = (1 - s) * (lse - x[target]) + s * (lse -
+// mean(x)). A target equal to ignore_index gives loss 0. Any other target outside [0, cols) gives loss 0,
+// sets status[0] to 1 and status[1] to the target.
 struct Params { rows: u32, cols: u32, x_off: u32, x_stride: u32, ignore_index: i32, smoothing: f32 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read> labels: array<u32>;
@@ -92,7 +95,11 @@ fn lane_max(v: f32, t: u32) -> f32 {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group * ROWS >= p.rows) { return; }
   let row = group * ROWS + t / LANES;
@@ -122,7 +129,9 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   var value = 0.0;
   if (target_ >= 0 && u32(target_) < p.cols && target_ != p.ignore_index) {
     value = norm - load_x(base + u32(target_));
-    if (p.smoothing > 0.0) { value = (1.0 - p.smoothing) * value + p.smoothing * (norm - total / f32(p.cols)); }
+    if (p.smoothing > 0.0) {
+      value = (1.0 - p.smoothing) * value + p.smoothing * (norm - total / f32(p.cols));
+    }
   } else if (target_ != p.ignore_index) {
     atomicStore(&status[0], 1u);
     atomicStore(&status[1], bitcast<u32>(target_));

@@ -1,11 +1,13 @@
 // VJP of cross entropy: dx[r, c] = g[r] * (exp(x[r, c] - lse[r]) - [c = target[r]]), zero on ignored rows.
 //
-// bindings  0 x (read), 1 labels (read, i32: the target classes), 2 lse (read, f32), 3 g (read, f32), 4 out (write), 5 params
+// bindings  0 x (read), 1 labels (read, i32: the target classes), 2 lse (read, f32), 3 g (read, f32), 4 out
+//           (write), 5 params
 // grid      ceil(rows * words / 1024) workgroups, words = ceil(cols / EPW) per row; linear fold over x, y, z
 // workgroup 256 threads, each taking four words 256 apart; no workgroup memory
 //
-// g_stride 0 spreads one cotangent over all rows (a summed or averaged loss; scale multiplies it). Strides are in elements;
-// out_stride is a multiple of EPW. With smoothing s the one-hot row becomes (1 - s) * [c = target] + s / cols.
+// g_stride 0 spreads one cotangent over all rows (a summed or averaged loss; scale multiplies it). Strides
+// are in elements; out_stride is a multiple of EPW. With smoothing s the one-hot row becomes (1 - s) * [c =
+// target] + s / cols.
 struct Params {
   rows: u32, cols: u32, words: u32, x_off: u32, x_stride: u32, g_stride: u32, out_stride: u32,
   ignore_index: i32, smoothing: f32, scale: f32,
@@ -38,7 +40,11 @@ fn grad(row: u32, col: u32, target_: i32, norm: f32, g: f32) -> f32 {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   for (var j = 0u; j < 4u; j += 1u) {
     let w = group * 1024u + j * 256u + t;

@@ -4,9 +4,10 @@
 // grid      ceil(words / 256) workgroups, words = ceil(count / EPW); linear fold over x, y, z
 // workgroup 256 threads, one output word each; no workgroup memory
 //
-// `shape` is the output's. Gather along an axis has index strides of index's own shape; taking rows, out[o, k, i] = x[o, index[k], i],
-// is the same with index strides of 0 off the axis. x_strides[axis] is 0: the axis has `axis_stride` and `axis_size`. Negative
-// indices count from the end. An index outside gives a 0 in out, sets status[0] to 1 and status[1] to that index.
+// `shape` is the output's. Gather along an axis has index strides of index's own shape; taking rows, out[o,
+// k, i] = x[o, index[k], i], is the same with index strides of 0 off the axis. x_strides[axis] is 0: the axis
+// has `axis_stride` and `axis_size`. Negative indices count from the end. An index outside gives a 0 in out,
+// sets status[0] to 1 and status[1] to that index.
 struct Params {
   shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, index_strides: array<vec4<u32>, 2>,
   ndim: u32, count: u32, x_off: u32, index_off: u32, axis_stride: u32, axis_size: u32,
@@ -50,7 +51,11 @@ fn element(i: u32) -> T {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let word = group * 256u + t;
   let i = word * EPW;

@@ -1,13 +1,16 @@
 // Layer normalisation of rows, or RMS normalisation: y = (x - mean) * rstd * weight + bias.
 //
-// bindings  0 x (read), 1 weight (read), 2 bias (read), 3 out (write), 4 mean (write, f32), 5 rstd (write, f32), 6 params
-// entries   rows: cols <= 16 * LANES, a row in registers, read once; wide: any cols (needs LANES = 256), read three times
+// bindings  0 x (read), 1 weight (read), 2 bias (read), 3 out (write), 4 mean (write, f32), 5 rstd (write,
+//           f32), 6 params
+// entries   rows: cols <= 16 * LANES, a row in registers, read once
+//           wide: any cols (needs LANES = 256), read three times
 // grid      ceil(rows / ROWS) workgroups, ROWS = 256 / LANES; linear fold over x, y, z
 // workgroup 256 threads, 1.25 KiB of workgroup memory
 //
-// flags: 1 weight, 2 bias, 4 RMS (mean taken as 0). Without weight or bias any buffer may be bound in its place.
-// The variance is the mean of squared deviations from the finished mean, never a difference of two large sums.
-// LANES is 16, 64 or 256, RADIX its square root. Strides between rows are in elements; out_stride is a multiple of EPW.
+// flags: 1 weight, 2 bias, 4 RMS (mean taken as 0). Without weight or bias any buffer may be bound in its
+// place. The variance is the mean of squared deviations from the finished mean, never a difference of two
+// large sums. LANES is 16, 64 or 256, RADIX its square root. Strides between rows are in elements; out_stride
+// is a multiple of EPW.
 struct Params { rows: u32, cols: u32, x_off: u32, x_stride: u32, out_stride: u32, flags: u32, eps: f32 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read> weight: array<u32>;
@@ -119,7 +122,11 @@ fn finish4(to: u32, c: vec4<u32>, v: vec4<f32>, m: f32, r: f32) {
 }
 
 @compute @workgroup_size(256)
-fn rows(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn rows(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group * ROWS >= p.rows) { return; }
   let row = group * ROWS + t / LANES;
@@ -152,7 +159,11 @@ fn rows(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 }
 
 @compute @workgroup_size(256)
-fn wide(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn wide(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group >= p.rows) { return; }
   let base = p.x_off + group * p.x_stride;

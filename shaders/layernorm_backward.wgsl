@@ -1,15 +1,19 @@
 // VJP of layer (or RMS) normalisation, first of two dispatches: dx, and partial sums of dweight and dbias.
 //
-// bindings  0 x, 1 g, 2 weight (read), 3 mean, 4 rstd (read, f32: the forward's), 5 out (write: dx), 6 partial (write, f32), 7 params
-// entries   rows: cols <= 16 * LANES, x and g read once; wide: any cols (needs LANES = 256), read twice
-// grid      `groups` workgroups, at most ceil(rows / ROWS) of them (ROWS = 256 / LANES); a few per multiprocessor is best
+// bindings  0 x, 1 g, 2 weight (read), 3 mean, 4 rstd (read, f32: the forward's), 5 out (write: dx), 6
+//           partial (write, f32), 7 params
+// entries   rows: cols <= 16 * LANES, x and g read once
+//           wide: any cols (needs LANES = 256), read twice
+// grid      `groups` workgroups, at most ceil(rows / ROWS) of them (ROWS = 256 / LANES); a few per
+//           multiprocessor is best
 // workgroup 256 threads, 1.25 KiB of workgroup memory
 //
-// With h = g * weight and n = (x - mean) * rstd: dx = rstd * (h - avg(h) - n * avg(h * n)); avg(h) drops out for RMS.
-// Slot s = group * ROWS + (row within the workgroup) walks rows s, s + slots, ... in order and keeps its sums of g * n and g in
-// registers (`rows`) or in its own part of `partial` (`wide`), so the result depends on shapes alone. `partial` is
-// [slots, 2, cols]; layernorm_columns.wgsl adds the slots up. flags: 1 weight, 4 RMS, 8 write `partial`.
-// LANES is 16, 64 or 256, RADIX its square root. Strides between rows are in elements; out_stride is a multiple of EPW.
+// With h = g * weight and n = (x - mean) * rstd: dx = rstd * (h - avg(h) - n * avg(h * n)); avg(h) drops out
+// for RMS. Slot s = group * ROWS + (row within the workgroup) walks rows s, s + slots, ... in order and keeps
+// its sums of g * n and g in registers (`rows`) or in its own part of `partial` (`wide`), so the result
+// depends on shapes alone. `partial` is [slots, 2, cols]; layernorm_columns.wgsl adds the slots up. flags: 1
+// weight, 4 RMS, 8 write `partial`. LANES is 16, 64 or 256, RADIX its square root. Strides between rows are
+// in elements; out_stride is a multiple of EPW.
 struct Params { rows: u32, cols: u32, x_stride: u32, g_stride: u32, out_stride: u32, flags: u32, groups: u32 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read> g: array<u32>;
@@ -109,7 +113,9 @@ fn sum4(v: vec4<f32>) -> f32 { return (v.x + v.y) + (v.z + v.w); }
 
 // Add to (or, the first time, set) one word of this slot's partial sums.
 fn add_part(i: u32, v: f32, first: bool) {
-  if (first) { partial[i] = bitcast<u32>(v); } else { partial[i] = bitcast<u32>(bitcast<f32>(partial[i]) + v); }
+  var total = v;
+  if (!first) { total += bitcast<f32>(partial[i]); }
+  partial[i] = bitcast<u32>(total);
 }
 
 fn add_part4(base: u32, c: vec4<u32>, v: vec4<f32>, first: bool) {
@@ -131,7 +137,11 @@ fn norm4(v: vec4<f32>, m: f32, r: f32, c: vec4<u32>) -> vec4<f32> {
 }
 
 @compute @workgroup_size(256)
-fn rows(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn rows(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group >= p.groups) { return; }
   let slot = group * ROWS + t / LANES;
@@ -206,7 +216,11 @@ fn rows(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 }
 
 @compute @workgroup_size(256)
-fn wide(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn wide(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group >= p.groups) { return; }
   let inverse = 1.0 / f32(p.cols);

@@ -4,7 +4,8 @@
 // grid      ceil(words / 32) workgroups, words = ceil(cols / EPW); linear fold over x, y, z
 // workgroup 256 threads = 32 words x 8 slices of the slots; 4 KiB of workgroup memory
 //
-// Slice j adds slots j, j + 8, ... in order, then slices are added in order: the result depends on shapes alone.
+// Slice j adds slots j, j + 8, ... in order, then slices are added in order: the result depends on shapes
+// alone.
 struct Params { slots: u32, cols: u32 }
 @group(0) @binding(0) var<storage, read> partial: array<u32>;
 @group(0) @binding(1) var<storage, read_write> dweight: array<u32>;
@@ -23,7 +24,11 @@ fn store_dbias(w: u32, v: vec2<T>) { dbias[w] = bitcast<u32>(v.x); }
 var<workgroup> part: array<vec4<f32>, 256>;
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group * 32u * EPW >= p.cols) { return; }
   let word = group * 32u + t % 32u;

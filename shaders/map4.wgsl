@@ -1,12 +1,13 @@
-// Elementwise skeleton with 4 inputs: out[i] = op(x[i], y[i], z[i], w[i]), broadcast and strided inputs, dense output.
+// Elementwise skeleton with 4 inputs: out[i] = op(x[i], y[i], z[i], w[i]), broadcast and strided inputs,
+// dense output.
 //
 // bindings  0 x, 1 y, 2 z, 3 w (read), 4 out (write), 5 params
 // grid      ceil(words / 1024) workgroups, words = ceil(count / EPW); linear fold over x, y, z
 // workgroup 256 threads, each taking four words 256 apart; no workgroup memory
 //
-// The host replaces `op` by a rule's generated body; p.s0 .. p.s3 are its scalar parameters. CONTIGUOUS skips the index
-// arithmetic when all inputs are dense and of the output's shape. Strides are in elements, 0 on broadcast axes; a negative
-// stride wraps as two's complement.
+// The host replaces `op` by a rule's generated body; p.s0 .. p.s3 are its scalar parameters. CONTIGUOUS skips
+// the index arithmetic when all inputs are dense and of the output's shape. Strides are in elements, 0 on
+// broadcast axes; a negative stride wraps as two's complement.
 struct Params {
   shape: array<vec4<u32>, 2>,
   x_strides: array<vec4<u32>, 2>,
@@ -44,7 +45,9 @@ fn op(x: T, y: T, z: T, w: T) -> T { return x; }
 
 // The output element at linear index i.
 fn element(i: u32) -> T {
-  if (CONTIGUOUS) { return op(load_x(p.x_off + i), load_y(p.y_off + i), load_z(p.z_off + i), load_w(p.w_off + i)); }
+  if (CONTIGUOUS) {
+    return op(load_x(p.x_off + i), load_y(p.y_off + i), load_z(p.z_off + i), load_w(p.w_off + i));
+  }
   var rest = i;
   var x_i = p.x_off;
   var y_i = p.y_off;
@@ -69,7 +72,11 @@ fn element(i: u32) -> T {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   for (var j = 0u; j < 4u; j += 1u) {
     let word = group * 1024u + j * 256u + t;

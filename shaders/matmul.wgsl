@@ -1,13 +1,15 @@
 // Batched matrix product: out[b, m, n] = sum over k of x[b, m, k] * y[b, k, n], any strides on x and y.
 //
 // bindings  0 x (read), 1 y (read), 2 out (write), 3 params
-// grid      one workgroup per 64 x 64 tile of one batch: tiles_n fastest, then tiles_m, then batch; linear fold over x, y, z
+// grid      one workgroup per 64 x 64 tile of one batch: tiles_n fastest, then tiles_m, then batch; linear
+//           fold over x, y, z
 // workgroup 256 threads, each owning 4 x 4 outputs; 8.5 KiB of workgroup memory
 //
-// Strides are in elements. x_rs, x_cs: row and column stride of x, likewise y_rs, y_cs; a transposed operand needs no copy.
-// The batch index is split in two levels (outer, inner) so that most broadcasts need no copy either: batch = outer * batch_inner + inner.
-// out_rs and out_bs (its row and batch stride) are multiples of EPW. One tile of each operand is fetched into registers while
-// the previous one is being multiplied; threads run along whichever axis of the operand is contiguous.
+// Strides are in elements. x_rs, x_cs: row and column stride of x, likewise y_rs, y_cs; a transposed operand
+// needs no copy. The batch index is split in two levels (outer, inner) so that most broadcasts need no copy
+// either: batch = outer * batch_inner + inner. out_rs and out_bs (its row and batch stride) are multiples of
+// EPW. One tile of each operand is fetched into registers while the previous one is being multiplied; threads
+// run along whichever axis of the operand is contiguous.
 struct Params {
   m: u32, n: u32, k: u32,
   batch: u32, batch_inner: u32,
@@ -76,7 +78,12 @@ fn fetch_y(base: u32, row: u32, col: u32) -> vec4<T> {
 // Write four neighbouring outputs of one row, word by word.
 fn write_row(base: u32, row: u32, col: u32, v: vec4<T>) {
   if (row >= p.m || col >= p.n) { return; }
-  let e = vec4<T>(epilogue(v.x, row, col), epilogue(v.y, row, col + 1u), epilogue(v.z, row, col + 2u), epilogue(v.w, row, col + 3u));
+  let e = vec4<T>(
+    epilogue(v.x, row, col),
+    epilogue(v.y, row, col + 1u),
+    epilogue(v.z, row, col + 2u),
+    epilogue(v.w, row, col + 3u),
+  );
   let w = (base + row * p.out_rs + col) / EPW;
   if (EPW == 1u) {
     store_out(w, vec2<T>(e.x, e.x));
@@ -90,7 +97,11 @@ fn write_row(base: u32, row: u32, col: u32, v: vec4<T>) {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let tiles = p.tiles_m * p.tiles_n;
   let batch = group / tiles;

@@ -1,11 +1,13 @@
-// Place x in a tensor of `fill`: out[start + step * i] = x[i] on every axis, `fill` elsewhere. It is pad, and the transpose of a slice.
+// Place x in a tensor of `fill`: out[start + step * i] = x[i] on every axis, `fill` elsewhere. It is pad, and
+// the transpose of a slice.
 //
 // bindings  0 x (read), 1 out (write), 2 params
 // grid      ceil(words / 256) workgroups, words = ceil(count / EPW); linear fold over x, y, z
 // workgroup 256 threads, one output word each; no workgroup memory
 //
-// `shape` is the output's, x_shape and x_strides are those of x. start may be negative (x is then cropped) and step negative
-// (x is then reversed), but not 0; both are i32 in two's complement. fill is the bits of an f32 or i32, as T is.
+// `shape` is the output's, x_shape and x_strides are those of x. start may be negative (x is then cropped)
+// and step negative (x is then reversed), but not 0; both are i32 in two's complement. fill is the bits of an
+// f32 or i32, as T is.
 struct Params {
   shape: array<vec4<u32>, 2>, x_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>,
   start: array<vec4<u32>, 2>, step: array<vec4<u32>, 2>,
@@ -42,7 +44,11 @@ fn element(i: u32) -> T {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let word = group * 256u + t;
   let i = word * EPW;

@@ -2,15 +2,16 @@
 //
 // bindings  0 x (read), 1 out (write), 2 params
 // entries   tree: one workgroup per output word (long reductions, few outputs); grid words
-//           serial: one invocation per output word (short or strided reductions, many outputs); grid ceil(words / 256)
+//           serial: one invocation per output word (short reductions, many outputs); grid ceil(words / 256)
 //           words = ceil(count / EPW); linear fold over x, y, z
 // workgroup 256 threads; 2 KiB of workgroup memory (tree)
 //
-// The host splits the axes into kept and reduced ones, each with its shape and strides of x, and merges what it can (no division
-// is done for a single axis). The order is fixed by the shapes: `tree` gives thread t the elements t, t + 256, ... and combines
-// neighbours pairwise; both add blocks of 64 first, which keeps the error of long sums small. A longer reduction with one
-// output is best done in two dispatches, the first one over rows. `combine` must be associative and INIT its neutral element;
-// pre and post are hooks for fusion (square, divide by the count), with scalars s0 and s1.
+// The host splits the axes into kept and reduced ones, each with its shape and strides of x, and merges what
+// it can (no division is done for a single axis). The order is fixed by the shapes: `tree` gives thread t the
+// elements t, t + 256, ... and combines neighbours pairwise; both add blocks of 64 first, which keeps the
+// error of long sums small. A longer reduction with one output is best done in two dispatches, the first one
+// over rows. `combine` must be associative and INIT its neutral element; pre and post are hooks for fusion
+// (square, divide by the count), with scalars s0 and s1.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
@@ -81,7 +82,11 @@ fn fold(base: u32, first: u32, step: u32) -> T {
 }
 
 @compute @workgroup_size(256)
-fn tree(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn tree(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let i = group * EPW;
   if (i >= p.count) { return; }
@@ -101,7 +106,11 @@ fn tree(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 }
 
 @compute @workgroup_size(256)
-fn serial(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn serial(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let word = group * 256u + t;
   let i = word * EPW;

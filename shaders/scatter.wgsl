@@ -1,14 +1,17 @@
-// Write along one axis through an index tensor, the transpose of gather: out[c] = x[c] combined with all src[s] whose index is c[axis].
+// Write along one axis through an index tensor, the transpose of gather: out[c] = x[c] combined with all
+// src[s] whose index is c[axis].
 //
 // bindings  0 x (read), 1 index (read, i32), 2 src (read), 3 out (write), 4 status (atomic words), 5 params
 // grid      ceil(words / 256) workgroups, words = ceil(count / EPW); linear fold over x, y, z
 // workgroup 256 threads, one output word each; no workgroup memory
 //
-// Deterministic without atomics on values: an invocation owns its output word and walks the `length` positions along the axis in
-// order, so equal indices are combined in that order. Work is count * length: meant for short index lists, longer ones are sorted
-// first. `shape` and x_strides are the output's; src_shape is that of src and index off the axis (its entry on the axis is not
-// used), with the strides of each; strides of 0 for index make it take_add. START is x, or 0 (`INIT`) where FROM_ZERO.
-// `combine` is + by default; `return b` assigns, the last one winning. Indices outside are skipped and reported as in gather.wgsl.
+// Deterministic without atomics on values: an invocation owns its output word and walks the `length`
+// positions along the axis in order, so equal indices are combined in that order. Work is count * length:
+// meant for short index lists, longer ones are sorted first. `shape` and x_strides are the output's;
+// src_shape is that of src and index off the axis (its entry on the axis is not used), with the strides of
+// each; strides of 0 for index make it take_add. START is x, or 0 (`INIT`) where FROM_ZERO. `combine` is + by
+// default; `return b` assigns, the last one winning. Indices outside are skipped and reported as in
+// gather.wgsl.
 struct Params {
   shape: array<vec4<u32>, 2>, src_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>,
   src_strides: array<vec4<u32>, 2>, index_strides: array<vec4<u32>, 2>,
@@ -78,7 +81,11 @@ fn element(i: u32) -> T {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let word = group * 256u + t;
   let i = word * EPW;

@@ -1,13 +1,14 @@
 // Softmax and log-softmax along the rows of a matrix.
 //
 // bindings  0 x (read), 1 out (write), 2 params
-// entries   rows: cols <= 16 * LANES; a row lives in the registers of LANES threads, read once and written once
-//           wide: any cols (needs LANES = 256); one row per workgroup, read twice (running maximum and sum first)
+// entries   rows: cols <= 16 * LANES; a row lives in the registers of LANES threads, read and written once
+//           wide: any cols (needs LANES = 256); one row per workgroup, read twice (maximum and sum first)
 // grid      ceil(rows / ROWS) workgroups, ROWS = 256 / LANES; linear fold over x, y, z
 // workgroup 256 threads, 1.25 KiB of workgroup memory
 //
-// LANES is 16, 64 or 256, RADIX its square root. Strides between rows are in elements; out_stride is a multiple of EPW.
-// LOG selects log-softmax. Entries of -inf give 0 (or -inf); a row of nothing but -inf gives NaN, as everywhere.
+// LANES is 16, 64 or 256, RADIX its square root. Strides between rows are in elements; out_stride is a
+// multiple of EPW. LOG selects log-softmax. Entries of -inf give 0 (or -inf); a row of nothing but -inf gives
+// NaN, as everywhere.
 struct Params { rows: u32, cols: u32, x_off: u32, x_stride: u32, out_stride: u32 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
@@ -111,7 +112,11 @@ fn weight4(v: vec4<f32>, m: f32, c: vec4<u32>) -> vec4<f32> {
 }
 
 @compute @workgroup_size(256)
-fn rows(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn rows(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group * ROWS >= p.rows) { return; }
   let row = group * ROWS + t / LANES;
@@ -150,7 +155,11 @@ fn rows(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 }
 
 @compute @workgroup_size(256)
-fn wide(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn wide(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group >= p.rows) { return; }
   let base = p.x_off + group * p.x_stride;

@@ -1,11 +1,14 @@
-// VJP of softmax and log-softmax along rows: dx = y * (g - sum(g * y)), and with LOG dx = g - exp(y) * sum(g).
+// VJP of softmax and log-softmax along rows: dx = y * (g - sum(g * y)), and with LOG dx = g - exp(y) *
+// sum(g).
 //
 // bindings  0 y (read: the forward's output), 1 g (read: its cotangent), 2 out (write: dx), 3 params
-// entries   rows: cols <= 16 * LANES, y and g read once; wide: any cols (needs LANES = 256), read twice
+// entries   rows: cols <= 16 * LANES, y and g read once
+//           wide: any cols (needs LANES = 256), read twice
 // grid      ceil(rows / ROWS) workgroups, ROWS = 256 / LANES; linear fold over x, y, z
 // workgroup 256 threads, 1.25 KiB of workgroup memory
 //
-// LANES is 16, 64 or 256, RADIX its square root. Strides between rows are in elements; out_stride is a multiple of EPW.
+// LANES is 16, 64 or 256, RADIX its square root. Strides between rows are in elements; out_stride is a
+// multiple of EPW.
 struct Params { rows: u32, cols: u32, y_stride: u32, g_stride: u32, out_stride: u32 }
 @group(0) @binding(0) var<storage, read> y: array<u32>;
 @group(0) @binding(1) var<storage, read> g: array<u32>;
@@ -106,7 +109,11 @@ fn grad4(y: vec4<f32>, g: vec4<f32>, s: f32) -> vec4<f32> {
 }
 
 @compute @workgroup_size(256)
-fn rows(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn rows(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group * ROWS >= p.rows) { return; }
   let row = group * ROWS + t / LANES;
@@ -126,7 +133,9 @@ fn rows(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
   let g1 = load_g4(g_base, c1, live);
   let g2 = load_g4(g_base, c2, live);
   let g3 = load_g4(g_base, c3, live);
-  let s = lane_sum((sum4(term4(y0, g0)) + sum4(term4(y1, g1))) + (sum4(term4(y2, g2)) + sum4(term4(y3, g3))), t);
+  let s01 = sum4(term4(y0, g0)) + sum4(term4(y1, g1));
+  let s23 = sum4(term4(y2, g2)) + sum4(term4(y3, g3));
+  let s = lane_sum(s01 + s23, t);
   if (!live) { return; }
   let to = row * p.out_stride;
   store_out4(to, c0, grad4(y0, g0, s));
@@ -136,7 +145,11 @@ fn rows(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: 
 }
 
 @compute @workgroup_size(256)
-fn wide(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn wide(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group >= p.rows) { return; }
   let y_base = group * p.y_stride;

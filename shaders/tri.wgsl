@@ -1,4 +1,5 @@
-// Keep one triangle of the last two axes, zero elsewhere: tril keeps col - row <= diagonal, triu (UPPER) col - row >= diagonal.
+// Keep one triangle of the last two axes, zero elsewhere: tril keeps col - row <= diagonal, triu (UPPER) col
+// - row >= diagonal.
 //
 // bindings  0 x (read), 1 out (write), 2 params
 // grid      ceil(words / 256) workgroups, words = ceil(count / EPW); linear fold over x, y, z
@@ -43,7 +44,11 @@ fn element(i: u32) -> T {
 }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let word = group * 256u + t;
   let i = word * EPW;

@@ -16,7 +16,7 @@ LAVAPIPE = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"
 if os.path.exists(LAVAPIPE):
     os.environ.setdefault("VK_ICD_FILENAMES", LAVAPIPE)
 
-import wgpu  # noqa: E402  (the driver is chosen above)
+import wgpu
 
 SHADERS = pathlib.Path(__file__).resolve().parents[2] / "shaders"
 POISON = 0x7FC0DEAD
@@ -101,7 +101,8 @@ def bind_layout(inputs, outputs):
     """Inputs, outputs, then the parameter block: the one binding scheme of all files."""
     kinds = ["read-only-storage"] * inputs + ["storage"] * outputs + ["uniform"]
     entries = [
-        {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}} for i, kind in enumerate(kinds)
+        {"binding": i, "visibility": wgpu.ShaderStage.COMPUTE, "buffer": {"type": kind}}
+        for i, kind in enumerate(kinds)
     ]
     return device().create_bind_group_layout(entries=entries)
 
@@ -185,7 +186,9 @@ def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535
         buffers.append(dev.create_buffer_with_data(data=data, usage=usage))
         results.append((buffers[-1], spec, data))
     buffers.append(dev.create_buffer_with_data(data=words(params), usage=wgpu.BufferUsage.UNIFORM))
-    entries = [{"binding": i, "resource": {"buffer": b, "offset": 0, "size": b.size}} for i, b in enumerate(buffers)]
+    entries = [
+        {"binding": i, "resource": {"buffer": b, "offset": 0, "size": b.size}} for i, b in enumerate(buffers)
+    ]
     bind = dev.create_bind_group(layout=bind_layout(len(ins), len(outs)), entries=entries)
     encoder = dev.create_command_encoder()
     step = encoder.begin_compute_pass()

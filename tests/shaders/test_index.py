@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from host import BF16, axes, close, epw, rng, run, types
 from hypothesis import given
 from hypothesis import strategies as st
-
-from host import BF16, axes, close, epw, rng, run, types
 from views import dense, random_values, shapes, view
 
 STATUS = np.zeros(2, np.uint32)
@@ -25,14 +24,24 @@ def gather(v, index, axis, shape, index_strides):
     params = [axes(shape), axes(zeroed(v.strides, axis)), axes(index_strides), len(shape), count]
     params += [v.offset, index.offset, v.strides[axis] & 0xFFFFFFFF, v.array.shape[axis]]
     replace = types(out=("out", dtype), x=dtype)
-    return run("gather.wgsl", [v.flat, index.flat], [(shape, dtype), STATUS], params, words(count, dtype), replace, limit=2)
+    return run(
+        "gather.wgsl",
+        [v.flat, index.flat],
+        [(shape, dtype), STATUS],
+        params,
+        words(count, dtype),
+        replace,
+        limit=2,
+    )
 
 
 @given(shapes(1, 4, 7), st.integers(0, 10**6), st.sampled_from([np.float32, np.float16, BF16]))
 def test_gather(shape, seed, dtype):
     g = rng(seed)
     v, axis = view(seed, shape, dtype), seed % len(shape)
-    small = tuple(int(g.integers(1, n + 1)) if a != axis else int(g.integers(1, 12)) for a, n in enumerate(shape))
+    small = tuple(
+        int(g.integers(1, n + 1)) if a != axis else int(g.integers(1, 12)) for a, n in enumerate(shape)
+    )
     index = view(seed + 1, small, np.int32)
     index.flat[:] = g.integers(-shape[axis], shape[axis], index.flat.shape)
     got, status = gather(v, index, axis, small, index.strides)
@@ -58,18 +67,28 @@ def test_gather_reports_outside():
 
 def scatter(v, index, src, axis, index_strides, replace=None):
     dtype, count = v.flat.dtype, v.array.size
-    params = [axes(v.array.shape), axes(src.array.shape), axes(v.strides), axes(src.strides), axes(index_strides)]
+    params = [
+        axes(v.array.shape),
+        axes(src.array.shape),
+        axes(v.strides),
+        axes(src.strides),
+        axes(index_strides),
+    ]
     params += [v.array.ndim, count, v.offset, src.offset, index.offset, axis, src.array.shape[axis]]
     replace = types(out=("out", dtype), x=dtype, src=src.flat.dtype) | dict(replace or {})
     outs = [(v.array.shape, dtype), STATUS]
-    return run("scatter.wgsl", [v.flat, index.flat, src.flat], outs, params, words(count, dtype), replace, limit=2)
+    return run(
+        "scatter.wgsl", [v.flat, index.flat, src.flat], outs, params, words(count, dtype), replace, limit=2
+    )
 
 
 @given(shapes(1, 3, 7), st.integers(0, 10**6), st.sampled_from([np.float32, np.float16]))
 def test_scatter_add(shape, seed, dtype):
     g = rng(seed)
     v, axis = view(seed, shape, dtype), seed % len(shape)
-    small = tuple(int(g.integers(1, n + 1)) if a != axis else int(g.integers(1, 12)) for a, n in enumerate(shape))
+    small = tuple(
+        int(g.integers(1, n + 1)) if a != axis else int(g.integers(1, 12)) for a, n in enumerate(shape)
+    )
     index, src = view(seed + 1, small, np.int32), view(seed + 2, small, dtype)
     index.flat[:] = g.integers(-shape[axis], shape[axis], index.flat.shape)
     got, status = scatter(v, index, src, axis, index.strides)
@@ -114,9 +133,21 @@ def test_pad(dtype, shape, seed):
         to = start + step * np.array(at)
         if (to >= 0).all() and (to < size).all():
             want[tuple(to)] = v.array[at]
-    params = [axes(size), axes(shape), axes(v.strides), axes(start), axes(step), len(shape), want.size, v.offset, fill]
+    params = [
+        axes(size),
+        axes(shape),
+        axes(v.strides),
+        axes(start),
+        axes(step),
+        len(shape),
+        want.size,
+        v.offset,
+        fill,
+    ]
     replace = types(compute, ("out", dtype), x=dtype)
-    (got,) = run("pad.wgsl", [v.flat], [(want.shape, dtype)], params, words(want.size, dtype), replace, limit=2)
+    (got,) = run(
+        "pad.wgsl", [v.flat], [(want.shape, dtype)], params, words(want.size, dtype), replace, limit=2
+    )
     np.testing.assert_array_equal(got, want)
 
 
@@ -126,9 +157,21 @@ def test_cat(shape, seed, dtype):
     other = tuple(n if a != axis else 1 + seed % 5 for a, n in enumerate(shape))
     x, y = view(seed, shape, dtype), view(seed + 1, other, dtype)
     want = np.concatenate([x.array, y.array], axis)
-    params = [axes(want.shape), axes(x.strides), axes(y.strides), want.ndim, want.size, x.offset, y.offset, axis, shape[axis]]
+    params = [
+        axes(want.shape),
+        axes(x.strides),
+        axes(y.strides),
+        want.ndim,
+        want.size,
+        x.offset,
+        y.offset,
+        axis,
+        shape[axis],
+    ]
     replace = types(out=("out", dtype), x=dtype, y=dtype)
-    (got,) = run("cat.wgsl", [x.flat, y.flat], [(want.shape, dtype)], params, words(want.size, dtype), replace, limit=2)
+    (got,) = run(
+        "cat.wgsl", [x.flat, y.flat], [(want.shape, dtype)], params, words(want.size, dtype), replace, limit=2
+    )
     np.testing.assert_array_equal(got, want)
 
 
@@ -136,13 +179,19 @@ def test_cat(shape, seed, dtype):
 def test_tri(shape, diagonal, upper, dtype):
     v = view(sum(shape), shape, dtype)
     params = [axes(shape), axes(v.strides), len(shape), v.array.size, v.offset, diagonal]
-    replace = types(out=("out", dtype), x=dtype) | {"const UPPER": f"const UPPER: bool = {str(upper).lower()};"}
+    replace = types(out=("out", dtype), x=dtype) | {
+        "const UPPER": f"const UPPER: bool = {str(upper).lower()};"
+    }
     (got,) = run("tri.wgsl", [v.flat], [(shape, dtype)], params, words(v.array.size, dtype), replace, limit=2)
     want = (np.triu if upper else np.tril)(v.array.astype(np.float32), diagonal)
     np.testing.assert_array_equal(got.astype(np.float32), want)
 
 
 def test_values_survive_bit_for_bit():
-    v = dense(np.concatenate([random_values(1, (9,), np.float32), [np.inf, -np.inf, np.nan, 1e-30]]).astype(np.float32))
+    v = dense(
+        np.concatenate([random_values(1, (9,), np.float32), [np.inf, -np.inf, np.nan, 1e-30]]).astype(
+            np.float32
+        )
+    )
     got, _ = gather(v, dense(np.arange(13, dtype=np.int32)), 0, (13,), [1])
     np.testing.assert_array_equal(got, v.array)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-
 from host import BF16, close, epw, rng, run, types
 from test_softmax import SHAPES, even, groups, rows_config
 
@@ -14,7 +13,9 @@ def forward(x, w, b, flags, eps=1e-5, dtype=np.float32):
     width = even(cols, dtype)
     outs = [((rows, width), dtype), ((rows,), np.float32), ((rows,), np.float32)]
     params = [rows, cols, 0, cols, width, flags, eps]
-    y, mean, rstd = run("layernorm.wgsl", [x, w, b], outs, params, groups(rows, lanes), replace, entry, limit=4)
+    y, mean, rstd = run(
+        "layernorm.wgsl", [x, w, b], outs, params, groups(rows, lanes), replace, entry, limit=4
+    )
     return y[:, :cols], mean, rstd
 
 
@@ -27,11 +28,15 @@ def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32):
     slots = count * (256 // lanes)
     outs = [((rows, width), dtype), ((slots, 2, cols), np.float32)]
     params = [rows, cols, cols, cols, width, flags | 8, count]
-    dx, partial = run("layernorm_backward.wgsl", [x, g, w, mean, rstd], outs, params, count, replace, entry, limit=2)
+    dx, partial = run(
+        "layernorm_backward.wgsl", [x, g, w, mean, rstd], outs, params, count, replace, entry, limit=2
+    )
     replace = types(out=("dweight", dtype)) | types(out=("dbias", dtype))
     outs = [((cols,), dtype), ((cols,), dtype)]
     params = [slots, cols]
-    dw, db = run("layernorm_columns.wgsl", [partial], outs, params, -(-cols // (32 * epw(dtype))), replace, limit=2)
+    dw, db = run(
+        "layernorm_columns.wgsl", [partial], outs, params, -(-cols // (32 * epw(dtype))), replace, limit=2
+    )
     return dx[:, :cols], dw, db
 
 

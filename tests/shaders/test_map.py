@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
+from host import BF16, axes, close, epw, rng, run, types
 from hypothesis import given
 from hypothesis import strategies as st
-
-from host import BF16, axes, close, epw, rng, run, types
 from views import dense, random_values, shapes, view
 
 NAMES = "xyzw"
@@ -17,14 +16,25 @@ def elementwise(views, body, out_dtype=np.float32, compute="f32", scalars=(), co
     shape = views[0].array.shape
     count = int(np.prod(shape))
     names = NAMES[: len(views)]
-    replace = types(compute, ("out", out_dtype), **{n: v.flat.dtype for n, v in zip(names, views, strict=True)})
+    replace = types(
+        compute, ("out", out_dtype), **{n: v.flat.dtype for n, v in zip(names, views, strict=True)}
+    )
     replace["fn op"] = f"fn op({', '.join(n + ': T' for n in names)}) -> T {{ return {body}; }}"
     replace["const CONTIGUOUS"] = f"const CONTIGUOUS: bool = {str(contiguous).lower()};"
     scalars = [float(s) for s in scalars] + [0.0] * (4 - len(scalars))
-    params = [axes(shape), *[axes(v.strides) for v in views], len(shape), count, *[v.offset for v in views], *scalars]
+    params = [
+        axes(shape),
+        *[axes(v.strides) for v in views],
+        len(shape),
+        count,
+        *[v.offset for v in views],
+        *scalars,
+    ]
     groups = -(-count // (1024 * epw(out_dtype)))
     outs = [(shape, out_dtype)]
-    return run(f"map{len(views)}.wgsl", [v.flat for v in views], outs, params, groups, replace, limit=limit)[0]
+    return run(f"map{len(views)}.wgsl", [v.flat for v in views], outs, params, groups, replace, limit=limit)[
+        0
+    ]
 
 
 @given(shapes(0, 5, 6), st.integers(0, 10**6))
@@ -59,9 +69,15 @@ def test_eight_axes():
 @pytest.mark.parametrize("source", DTYPES)
 @pytest.mark.parametrize("target", DTYPES)
 def test_cast(source, target):
-    compute = "i32" if np.dtype(source) == np.int32 and np.dtype(target) in (np.dtype(np.int32), np.dtype(bool)) else "f32"
+    compute = (
+        "i32"
+        if np.dtype(source) == np.int32 and np.dtype(target) in (np.dtype(np.int32), np.dtype(bool))
+        else "f32"
+    )
     x = view(4, (5, 7), source)
-    want = x.array.astype(np.float32).astype(target) if np.dtype(source) != np.int32 else x.array.astype(target)
+    want = (
+        x.array.astype(np.float32).astype(target) if np.dtype(source) != np.int32 else x.array.astype(target)
+    )
     got = elementwise([x], "x", target, compute)
     np.testing.assert_array_equal(got, want)
 

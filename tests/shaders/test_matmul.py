@@ -2,24 +2,51 @@
 
 import numpy as np
 import pytest
+from host import BF16, close, epw, rng, run, types
 from hypothesis import given
 from hypothesis import strategies as st
-
-from host import BF16, close, epw, rng, run, types
 
 SIZE = st.integers(1, 70)
 
 
-def product(x, y, x_strides, y_strides, batch, m, n, k, out_dtype=np.float32, compute="f32", limit=65535, offsets=(0, 0)):
+def product(
+    x,
+    y,
+    x_strides,
+    y_strides,
+    batch,
+    m,
+    n,
+    k,
+    out_dtype=np.float32,
+    compute="f32",
+    limit=65535,
+    offsets=(0, 0),
+):
     """Run the kernel on flat buffers x, y with (outer, inner, row, column) strides; returns [batch, m, n]."""
     outer, inner = batch
     unit = epw(out_dtype)
     row = -(-n // unit) * unit
     tiles = -(-m // 64), -(-n // 64)
-    params = [m, n, k, outer * inner, inner, *tiles, offsets[0], *x_strides, offsets[1], *y_strides, m * row, row]
+    params = [
+        m,
+        n,
+        k,
+        outer * inner,
+        inner,
+        *tiles,
+        offsets[0],
+        *x_strides,
+        offsets[1],
+        *y_strides,
+        m * row,
+        row,
+    ]
     replace = types(compute, ("out", out_dtype), x=x.dtype, y=y.dtype)
     groups = outer * inner * tiles[0] * tiles[1]
-    (out,) = run("matmul.wgsl", [x, y], [((outer * inner, m, row), out_dtype)], params, groups, replace, limit=limit)
+    (out,) = run(
+        "matmul.wgsl", [x, y], [((outer * inner, m, row), out_dtype)], params, groups, replace, limit=limit
+    )
     return out[:, :, :n]
 
 

@@ -2,19 +2,24 @@
 
 import numpy as np
 import pytest
+from host import BF16, IS_NAN, axes, close, epw, rng, run, types
 from hypothesis import given
 from hypothesis import strategies as st
-
-from host import BF16, IS_NAN, axes, close, epw, rng, run, types
 from views import dense, shapes, view
 
 F32_MAX = f"fn combine(a: T, b: T) -> T {{ return select(select(max(a, b), b, {IS_NAN.format('b')}), a, {IS_NAN.format('a')}); }}"
 KINDS = {
     "sum": ({}, np.sum),
-    "prod": ({"const INIT": "const INIT: T = 1.0;", "fn combine": "fn combine(a: T, b: T) -> T { return a * b; }"}, np.prod),
+    "prod": (
+        {"const INIT": "const INIT: T = 1.0;", "fn combine": "fn combine(a: T, b: T) -> T { return a * b; }"},
+        np.prod,
+    ),
     "max": ({"const INIT": "const INIT: T = -3.4028234e38;", "fn combine": F32_MAX}, np.max),
     "min": (
-        {"const INIT": "const INIT: T = 3.4028234e38;", "fn combine": F32_MAX.replace("max(a, b)", "min(a, b)")},
+        {
+            "const INIT": "const INIT: T = 3.4028234e38;",
+            "fn combine": F32_MAX.replace("max(a, b)", "min(a, b)"),
+        },
         np.min,
     ),
 }
@@ -73,14 +78,20 @@ def test_integers_and_booleans(entry):
     got = reduce(v, (1,), entry, {"const INIT": "const INIT: T = 0;"}, np.int32, "i32")
     np.testing.assert_array_equal(got, v.array.sum(1))
     v = view(4, (9, 4), np.bool_)
-    either = {"const INIT": "const INIT: T = 0;", "fn combine": "fn combine(a: T, b: T) -> T { return max(a, b); }"}
+    either = {
+        "const INIT": "const INIT: T = 0;",
+        "fn combine": "fn combine(a: T, b: T) -> T { return max(a, b); }",
+    }
     np.testing.assert_array_equal(reduce(v, (1,), entry, either, np.bool_, "i32"), v.array.any(1))
 
 
 @pytest.mark.parametrize("entry", ["tree", "serial"])
 def test_hooks_and_special_values(entry):
     v = view(5, (6, 50))
-    hooks = {"fn pre": "fn pre(x: T) -> T { return x * x; }", "fn post": "fn post(x: T) -> T { return x * p.s0; }"}
+    hooks = {
+        "fn pre": "fn pre(x: T) -> T { return x * x; }",
+        "fn post": "fn post(x: T) -> T { return x * p.s0; }",
+    }
     close(reduce(v, (1,), entry, hooks, scalars=(0.02, 0.0)), (v.array.astype(np.float64) ** 2).mean(1))
     x = np.ones((3, 300), np.float32)
     x[0, 7], x[1, 280], x[2, :] = np.nan, np.inf, -np.inf

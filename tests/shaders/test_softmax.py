@@ -2,13 +2,24 @@
 
 import numpy as np
 import pytest
+from host import BF16, close, epw, rng, run, types
 from hypothesis import given
 from hypothesis import strategies as st
 
-from host import BF16, close, epw, rng, run, types
-
 LANES = {16: 4, 64: 8, 256: 16}
-SHAPES = [(1, 1), (3, 5), (17, 16), (5, 255), (2, 256), (3, 300), (2, 1024), (3, 1025), (2, 4096), (2, 4099), (1, 9001)]
+SHAPES = [
+    (1, 1),
+    (3, 5),
+    (17, 16),
+    (5, 255),
+    (2, 256),
+    (3, 300),
+    (2, 1024),
+    (3, 1025),
+    (2, 4096),
+    (2, 4099),
+    (1, 9001),
+]
 
 
 def rows_config(cols, dtype=np.float32):
@@ -16,7 +27,14 @@ def rows_config(cols, dtype=np.float32):
     lanes = next((n for n in LANES if cols <= 16 * n), None)
     entry = "wide" if lanes is None else "rows"
     lanes = lanes or 256
-    return entry, lanes, {"const LANES": f"const LANES: u32 = {lanes}u;", "const RADIX": f"const RADIX: u32 = {LANES[lanes]}u;"}
+    return (
+        entry,
+        lanes,
+        {
+            "const LANES": f"const LANES: u32 = {lanes}u;",
+            "const RADIX": f"const RADIX: u32 = {LANES[lanes]}u;",
+        },
+    )
 
 
 def groups(rows, lanes):
@@ -85,7 +103,15 @@ def test_backward(shape, log):
     entry, lanes, replace = rows_config(shape[1])
     replace |= {"const LOG": f"const LOG: bool = {str(log).lower()};"}
     params = [*shape, shape[1], shape[1], shape[1]]
-    (got,) = run("softmax_backward.wgsl", [y, cot], [(shape, np.float32)], params, groups(shape[0], lanes), replace, entry)
+    (got,) = run(
+        "softmax_backward.wgsl",
+        [y, cot],
+        [(shape, np.float32)],
+        params,
+        groups(shape[0], lanes),
+        replace,
+        entry,
+    )
     y, cot = y.astype(np.float64), cot.astype(np.float64)
     total = (cot if log else cot * y).sum(1, keepdims=True)
     close(got, cot - np.exp(y) * total if log else y * (cot - total), scale=4)
@@ -98,7 +124,9 @@ def test_backward_half(dtype):
     _, lanes, replace = rows_config(31)
     replace |= types(out=("out", dtype), y=dtype, g=dtype)
     params = [5, 31, 31, 31, 32]
-    (got,) = run("softmax_backward.wgsl", [y, cot], [((5, 32), dtype)], params, groups(5, lanes), replace, "rows")
+    (got,) = run(
+        "softmax_backward.wgsl", [y, cot], [((5, 32), dtype)], params, groups(5, lanes), replace, "rows"
+    )
     y, cot = y.astype(np.float64), cot.astype(np.float64)
     close(got[:, :31], y * (cot - (cot * y).sum(1, keepdims=True)), dtype, scale=4)
 
@@ -119,7 +147,9 @@ def entropy_backward(x, target, lse, g, ignore=-100, smoothing=0.0, scale=1.0):
     params = [rows, cols, per_row, 0, cols, int(g.size > 1), width, ignore, smoothing, scale]
     replace = types(out=("out", x.dtype), x=x.dtype, g=g.dtype)
     outs = [((rows, width), x.dtype)]
-    return run("cross_entropy_backward.wgsl", [x, target, lse, g], outs, params, -(-rows * per_row // 1024), replace)[0][:, :cols]
+    return run(
+        "cross_entropy_backward.wgsl", [x, target, lse, g], outs, params, -(-rows * per_row // 1024), replace
+    )[0][:, :cols]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16])

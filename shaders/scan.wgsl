@@ -1,0 +1,105 @@
+// Inclusive scan along one axis: out[i] = x[0] combined with x[1] .. x[i] (cumulative sum, product, maximum).
+//
+// bindings  0 x (read), 1 out (write, one word per element), 2 params
+// entries   serial: one invocation per line (many lines); grid ceil(lines / 256)
+//           tree: one workgroup per line (few long lines), 1024 elements at a time; grid lines
+//           linear fold over x, y, z
+// workgroup 256 threads; 1 KiB of workgroup memory (tree)
+//
+// A line is one position on the other ("kept") axes, which have strides for x and for out; x_step and
+// out_step are the strides on the scanned axis. A reversed scan, the VJP of a sum, has both steps negative
+// and both offsets on the last element. 16-bit inputs give a 32-bit result, which map1 casts. The order is
+// fixed by `length` and the entry.
+struct Params {
+  kept_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>,
+  kept_ndim: u32, lines: u32, length: u32, x_off: u32, x_step: u32, out_off: u32, out_step: u32,
+}
+@group(0) @binding(0) var<storage, read> x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> out: array<u32>;
+@group(0) @binding(2) var<uniform> p: Params;
+
+//@ alias T
+alias T = f32;
+//@ load x
+fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
+//@ store out
+fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
+//@ const INIT
+const INIT: T = 0.0;
+//@ fn combine
+fn combine(a: T, b: T) -> T { return a + b; }
+
+var<workgroup> part: array<T, 256>;
+
+// Offsets of a line in x and in out.
+fn line_at(line: u32) -> vec2<u32> {
+  var rest = line;
+  var at = vec2<u32>(p.x_off, p.out_off);
+  for (var d = p.kept_ndim; d > 0u; d -= 1u) {
+    let a = (d - 1u) >> 2u;
+    let b = (d - 1u) & 3u;
+    at += (rest % p.kept_shape[a][b]) * vec2<u32>(p.x_strides[a][b], p.out_strides[a][b]);
+    rest /= p.kept_shape[a][b];
+  }
+  return at;
+}
+
+@compute @workgroup_size(256)
+fn serial(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  let line = group * 256u + t;
+  if (line >= p.lines) { return; }
+  var at = line_at(line);
+  var total = INIT;
+  for (var i = 0u; i < p.length; i += 1u) {
+    total = combine(total, load_x(at.x));
+    store_out(at.y, vec2<T>(total));
+    at += vec2<u32>(p.x_step, p.out_step);
+  }
+}
+
+// Element i of the line, or INIT past its end.
+fn item(at: vec2<u32>, i: u32) -> T {
+  if (i < p.length) { return load_x(at.x + i * p.x_step); }
+  return INIT;
+}
+
+@compute @workgroup_size(256)
+fn tree(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  if (group >= p.lines) { return; }
+  let at = line_at(group);
+  var carry = INIT;
+  for (var first = 0u; first < p.length; first += 1024u) {
+    let i = first + t * 4u;
+    var v = vec4<T>(item(at, i), item(at, i + 1u), item(at, i + 2u), item(at, i + 3u));
+    v.y = combine(v.x, v.y);
+    v.z = combine(v.y, v.z);
+    v.w = combine(v.z, v.w);
+    var mine = v.w;
+    part[t] = mine;
+    workgroupBarrier();
+    for (var step = 1u; step < 256u; step *= 2u) {
+      if (t >= step) { mine = combine(part[t - step], mine); }
+      workgroupBarrier();
+      part[t] = mine;
+      workgroupBarrier();
+    }
+    var before = carry;
+    if (t > 0u) { before = combine(carry, part[t - 1u]); }
+    if (i < p.length) { store_out(at.y + i * p.out_step, vec2<T>(combine(before, v.x))); }
+    if (i + 1u < p.length) { store_out(at.y + (i + 1u) * p.out_step, vec2<T>(combine(before, v.y))); }
+    if (i + 2u < p.length) { store_out(at.y + (i + 2u) * p.out_step, vec2<T>(combine(before, v.z))); }
+    if (i + 3u < p.length) { store_out(at.y + (i + 3u) * p.out_step, vec2<T>(combine(before, v.w))); }
+    carry = combine(carry, part[255]);
+    workgroupBarrier();
+  }
+}

@@ -1,0 +1,73 @@
+"""scan.wgsl: cumulative sum, product and maximum of strided views, both entries, forwards and reversed."""
+
+import numpy as np
+import pytest
+from host import BF16, axes, close, rng, run, types
+from hypothesis import given
+from hypothesis import strategies as st
+from views import dense, shapes, view
+
+KINDS = {
+    "sum": ({}, np.cumsum),
+    "prod": (
+        {"const INIT": "const INIT: T = 1.0;", "fn combine": "fn combine(a: T, b: T) -> T { return a * b; }"},
+        np.cumprod,
+    ),
+    "max": (
+        {
+            "const INIT": "const INIT: T = -3.4028234e38;",
+            "fn combine": "fn combine(a: T, b: T) -> T { return max(a, b); }",
+        },
+        np.maximum.accumulate,
+    ),
+}
+
+
+def scan(v, axis, entry, replace=None, reverse=False, compute="f32", dtype=np.float32):
+    """Scan a view along an axis into a dense result."""
+    shape = v.array.shape
+    out_strides = [int(np.prod(shape[a + 1 :])) for a in range(len(shape))]
+    kept = [a for a in range(len(shape)) if a != axis]
+    lines = int(np.prod([shape[a] for a in kept]))
+    last = shape[axis] - 1 if reverse else 0
+    sign = -1 if reverse else 1
+    params = [
+        axes(shape[a] for a in kept),
+        axes(v.strides[a] for a in kept),
+        axes(out_strides[a] for a in kept),
+    ]
+    params += [len(kept), lines, shape[axis], v.offset + last * v.strides[axis], sign * v.strides[axis]]
+    params += [last * out_strides[axis], sign * out_strides[axis]]
+    table = types(compute, ("out", dtype), x=v.flat.dtype)
+    del table["const EPW"]
+    groups = lines if entry == "tree" else -(-lines // 256)
+    return run(
+        "scan.wgsl", [v.flat], [(shape, dtype)], params, groups, table | dict(replace or {}), entry, limit=3
+    )[0]
+
+
+@pytest.mark.parametrize("entry", ["serial", "tree"])
+@pytest.mark.parametrize("kind", KINDS)
+@given(shape=shapes(1, 4, 9), seed=st.integers(0, 10**6), reverse=st.booleans())
+def test_any_axis(kind, entry, shape, seed, reverse):
+    v, axis = view(seed, shape), seed % len(shape)
+    replace, numpy = KINDS[kind]
+    x = v.array.astype(np.float64)
+    want = np.flip(numpy(np.flip(x, axis), axis=axis), axis) if reverse else numpy(x, axis=axis)
+    close(scan(v, axis, entry, replace, reverse), want, scale=8)
+
+
+@pytest.mark.parametrize("entry", ["serial", "tree"])
+@pytest.mark.parametrize("length", [1, 255, 1024, 1025, 5000])
+def test_long_lines(entry, length):
+    v = dense(rng(length).random((3, length)).astype(np.float32))
+    close(scan(v, 1, entry), v.array.astype(np.float64).cumsum(1), rtol=1e-4 if entry == "serial" else 1e-5)
+
+
+@pytest.mark.parametrize("entry", ["serial", "tree"])
+def test_other_types(entry):
+    v = view(1, (4, 50), np.int32)
+    got = scan(v, 1, entry, {"const INIT": "const INIT: T = 0;"}, compute="i32", dtype=np.int32)
+    np.testing.assert_array_equal(got, v.array.cumsum(1))
+    v = view(2, (50, 3), BF16)
+    close(scan(v, 0, entry), v.array.astype(np.float64).cumsum(0), scale=10)
