@@ -1,13 +1,19 @@
 //! The GPU: the only folder that knows `wgpu`.
+//!
+//! Reading order: `device` (which GPUs there are), `pool` (memory), `queue` (how work gets to the GPU), `pipeline` and
+//! `template` (how a shader file becomes a kernel), `transfer` (host and back), `kernels` (one file per family).
 
+mod device;
+pub mod kernels;
+mod pipeline;
+mod pool;
+mod queue;
+pub mod template;
+mod transfer;
 pub mod wgsl;
 
-use crate::buffer::Buffer;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
-
-/// Memory for a contiguous tensor on GPU `index`.
-pub fn alloc(index: u8, shape: &Shape, dtype: DType) -> Result<Buffer> {
-    Err(Error::device(format!("gpu:{index} cannot hold a {dtype} tensor of shape {shape}")))
-}
+pub use device::{Info, count, info, is_available};
+pub use pipeline::{Kernel, kernel};
+pub use pool::{Stats, alloc, empty_cache, stats, storage_bytes};
+pub use queue::{flush, launch, synchronize};
+pub use transfer::{download, scalar, upload};

@@ -1,0 +1,39 @@
+// Strided write: out[offset and strides of i] = x[offset and strides of i] for every index i of `shape`.
+//
+// bindings  0 x (read), 1 out (write), 2 params
+// grid      ceil(count / 256) workgroups; linear fold over x, y, z
+// workgroup 256 threads, one element each; no workgroup memory
+//
+// The destination is a view, so neighbouring elements of a packed 16-bit type may share a word with elements that must not
+// change: such types declare `out` atomic and replace one half of a word by an and and an or, which no other half notices.
+// No two indices may lead to the same destination, and x must not overlap it.
+struct Params {
+  shape: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>,
+  ndim: u32, count: u32, out_off: u32, x_off: u32,
+}
+@group(0) @binding(0) var<storage, read> x: array<u32>;
+//@ var out
+@group(0) @binding(1) var<storage, read_write> out: array<u32>;
+@group(0) @binding(2) var<uniform> p: Params;
+
+//@ copy element
+fn copy_element(to: u32, i: u32) { out[to] = x[i]; }
+
+@compute @workgroup_size(256)
+fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  let i = group * 256u + t;
+  if (i >= p.count) { return; }
+  var rest = i;
+  var to = p.out_off;
+  var from_i = p.x_off;
+  for (var d = p.ndim; d > 0u; d -= 1u) {
+    let a = (d - 1u) >> 2u;
+    let b = (d - 1u) & 3u;
+    let c = rest % p.shape[a][b];
+    rest /= p.shape[a][b];
+    to += c * p.out_strides[a][b];
+    from_i += c * p.x_strides[a][b];
+  }
+  copy_element(to, from_i);
+}

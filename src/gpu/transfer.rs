@@ -1,0 +1,210 @@
+//! Data between host and GPU: upload, read-back and cached constants.
+//!
+//! A `bool` is one byte on the host and one 32-bit word on the GPU; other types have the same bytes on both sides.
+
+use super::device::{Gpu, gpu, lock};
+use super::pool::{allocation, create, storage_bytes};
+use super::queue::wait_for;
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use std::sync::mpsc::channel;
+
+/// Bytes per write to the queue; each passes through a staging buffer of that size.
+const CHUNK: usize = 64 << 20;
+/// Constants kept per GPU.
+const CONSTANTS: usize = 1024;
+
+/// A copy of a contiguous CPU array on GPU `index`.
+pub fn upload(x: &Array, index: u8) -> Result<Array> {
+    let gpu = gpu(index)?;
+    let out = Array::empty(x.shape(), x.dtype(), Device::Gpu(index))?;
+    if x.numel() == 0 {
+        return Ok(out);
+    }
+    let block = &allocation(out.buffer())?.block;
+    {
+        // A write by the host overtakes recorded commands; those that still use this memory must go first.
+        let mut recorder = lock(&gpu.recorder);
+        if allocation(out.buffer())?.is_recorded(recorder.epoch) {
+            recorder.submit(gpu);
+        }
+    }
+    match x.dtype() {
+        DType::Bool => {
+            let words: Vec<u32> = x.slice::<bool>()?.iter().map(|&b| u32::from(b)).collect();
+            write(gpu, &block.raw, bytemuck::cast_slice(&words))?;
+        }
+        DType::F32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<f32>()?))?,
+        DType::I32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<i32>()?))?,
+        DType::F16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::f16>()?))?,
+        DType::BF16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::bf16>()?))?,
+        dtype => return Err(storage_bytes(index, 1, dtype).err().unwrap_or_else(|| unreadable(x))),
+    }
+    gpu.fault.check(index)?;
+    Ok(out)
+}
+
+#[cold]
+fn unreadable(x: &Array) -> Error {
+    Error::dtype(format!("internal: {x:?} cannot be moved to a gpu"))
+}
+
+/// Writes `bytes` at the start of a buffer; a last odd pair of bytes fills its word with zeros.
+fn write(gpu: &Gpu, to: &wgpu::Buffer, bytes: &[u8]) -> Result<()> {
+    let (whole, rest) = bytes.split_at(bytes.len() & !3);
+    for (i, chunk) in whole.chunks(CHUNK).enumerate() {
+        write_chunk(gpu, to, (i * CHUNK) as u64, chunk)?;
+        if chunk.len() == CHUNK {
+            // Lets the staging memory go before the next chunk.
+            gpu.queue.submit([]);
+        }
+    }
+    if !rest.is_empty() {
+        let mut word = [0u8; 4];
+        word[..rest.len()].copy_from_slice(rest);
+        write_chunk(gpu, to, whole.len() as u64, &word)?;
+    }
+    Ok(())
+}
+
+fn write_chunk(gpu: &Gpu, to: &wgpu::Buffer, offset: u64, chunk: &[u8]) -> Result<()> {
+    let Some(size) = wgpu::BufferSize::new(chunk.len() as u64) else { return Ok(()) };
+    let Some(mut view) = gpu.queue.write_buffer_with(to, offset, size) else {
+        gpu.fault.check(gpu.index)?;
+        return Err(Error::memory(format!("gpu:{}: no staging memory for {size} bytes", gpu.index)));
+    };
+    view.copy_from_slice(chunk);
+    Ok(())
+}
+
+/// A contiguous copy of a GPU array on the CPU. Submits and waits for everything that was recorded before.
+pub fn download(x: &Array) -> Result<Array> {
+    let Device::Gpu(index) = x.device() else { return Err(unreadable(x)) };
+    if x.numel() == 0 {
+        return Array::empty(x.shape(), x.dtype(), Device::Cpu);
+    }
+    let packed;
+    let x = if x.is_contiguous() {
+        x
+    } else {
+        packed = super::kernels::copy::contiguous(x)?;
+        &packed
+    };
+    let gpu = gpu(index)?;
+    let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
+    // Halves may start in the middle of a word: whole words are read and the first element skipped.
+    let per_word = if x.dtype().size() == 2 { 2 } else { 1 };
+    let first = x.offset() / per_word;
+    let size = ((x.offset() + x.numel()).div_ceil(per_word) - first) as u64 * 4;
+    let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
+    let result = read(gpu, x, first as u64 * 4, size, &staging, |bytes| unpack(bytes, x.offset() % per_word, &mut out));
+    lock(&gpu.recorder).staging.give_back(staging);
+    result?;
+    Ok(out)
+}
+
+/// Copies a range of `x` to `staging` and hands the bytes to `use_bytes`.
+fn read(
+    gpu: &Gpu,
+    x: &Array,
+    offset: u64,
+    size: u64,
+    staging: &wgpu::Buffer,
+    use_bytes: impl FnOnce(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let (sender, receiver) = channel();
+    let submission = {
+        let mut recorder = lock(&gpu.recorder);
+        let owner = allocation(x.buffer())?;
+        recorder.copy((&owner.block.raw, offset), (staging, 0), size);
+        recorder.submit(gpu);
+        // A closed channel means that the reader has given up already.
+        staging.map_async(wgpu::MapMode::Read, 0..size, move |r| sender.send(r).unwrap_or_default());
+        recorder.last_submission()
+    };
+    if let Some(submission) = submission {
+        wait_for(gpu, submission)?;
+    }
+    let failed = |why: String| Error::device(format!("gpu:{}: read-back failed: {why}", gpu.index));
+    receiver.try_recv().map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
+    let view = staging.get_mapped_range(0..size).map_err(|e| failed(e.to_string()))?;
+    let result = use_bytes(&view);
+    drop(view);
+    staging.unmap();
+    result
+}
+
+/// Fills `out` from words of the GPU, skipping `skip` elements.
+fn unpack(bytes: &[u8], skip: usize, out: &mut Array) -> Result<()> {
+    match out.dtype() {
+        DType::Bool => {
+            let words: &[u32] = bytemuck::cast_slice(bytes);
+            for (to, &word) in out.slice_mut::<bool>()?.iter_mut().zip(words) {
+                *to = word != 0;
+            }
+        }
+        DType::F32 => fill(out.slice_mut::<f32>()?, bytes),
+        DType::I32 => fill(out.slice_mut::<i32>()?, bytes),
+        DType::F16 => fill(out.slice_mut::<half::f16>()?, &bytes[2 * skip..]),
+        DType::BF16 => fill(out.slice_mut::<half::bf16>()?, &bytes[2 * skip..]),
+        _ => return Err(unreadable(out)),
+    }
+    Ok(())
+}
+
+fn fill<T: bytemuck::Pod>(to: &mut [T], bytes: &[u8]) {
+    let n = std::mem::size_of_val(to);
+    bytemuck::cast_slice_mut(to).copy_from_slice(&bytes[..n]);
+}
+
+/// Read-back buffers that wait for their next use, smallest first.
+#[derive(Default)]
+pub struct Staging(Vec<wgpu::Buffer>);
+
+/// Read-back buffers kept per GPU.
+const STAGING_KEPT: usize = 8;
+/// A read-back buffer beyond this size is not kept.
+const STAGING_LARGEST: u64 = 256 << 20;
+
+impl Staging {
+    fn take(&mut self, gpu: &Gpu, size: u64) -> Result<wgpu::Buffer> {
+        if let Some(i) = self.0.iter().position(|b| b.size() >= size && b.size() <= size.max(1 << 16) * 4) {
+            return Ok(self.0.remove(i));
+        }
+        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+        create(gpu, size.next_power_of_two().max(256).min(gpu.limits.max_buffer_size & !15), usage)
+            .map_err(|e| Error::memory(format!("gpu:{}: no staging memory for {size} bytes: {e}", gpu.index)))
+    }
+
+    fn give_back(&mut self, buffer: wgpu::Buffer) {
+        if buffer.size() <= STAGING_LARGEST {
+            if self.0.len() >= STAGING_KEPT {
+                self.0.remove(0);
+            }
+            let at = self.0.partition_point(|b| b.size() < buffer.size());
+            self.0.insert(at, buffer);
+        }
+    }
+}
+
+/// A 0-d constant, shared by all who ask for the same value. It must not be written to.
+pub fn scalar(index: u8, value: f64, dtype: DType) -> Result<Array> {
+    let key = (value.to_bits(), dtype);
+    let gpu = gpu(index)?;
+    if let Some(found) = lock(&gpu.constants).get(&key) {
+        return Ok(found.clone());
+    }
+    storage_bytes(index, 1, dtype)?;
+    let out = upload(&Array::full(Shape::SCALAR, value, dtype)?, index)?;
+    let old = {
+        let mut constants = lock(&gpu.constants);
+        let old = if constants.len() >= CONSTANTS { std::mem::take(&mut *constants) } else { Default::default() };
+        constants.insert(key, out.clone());
+        old
+    };
+    drop(old);
+    Ok(out)
+}
