@@ -26,7 +26,6 @@ pub struct Gpu {
     pub(super) device: wgpu::Device,
     pub(super) queue: wgpu::Queue,
     pub(super) limits: wgpu::Limits,
-    pub(super) features: wgpu::Features,
     pub(super) fault: Arc<Fault>,
     pub(super) pool: Mutex<Pool>,
     pub(super) recorder: Mutex<Recorder>,
@@ -93,7 +92,9 @@ impl Fault {
         }
         self.raised.store(false, Ordering::Release);
         let why = slot.take().unwrap_or_default();
-        Error::device(format!("gpu:{index} reported an error in earlier work: {why}"))
+        Error::device(format!(
+            "gpu:{index} reported an error in earlier work: {why}"
+        ))
     }
 }
 
@@ -117,7 +118,10 @@ static OPENING: Mutex<()> = Mutex::new(());
 /// The adapters in order of preference, found on the first call. A driver that panics counts as absent.
 fn adapters() -> &'static Adapters {
     ADAPTERS.get_or_init(|| {
-        catch_unwind(AssertUnwindSafe(find_adapters)).unwrap_or(Adapters { list: Vec::new(), trusted: false })
+        catch_unwind(AssertUnwindSafe(find_adapters)).unwrap_or(Adapters {
+            list: Vec::new(),
+            trusted: false,
+        })
     })
 }
 
@@ -134,12 +138,21 @@ fn find_adapters() -> Adapters {
     let has_hardware = list.iter().any(|a| !is_software(a));
     list.retain(|a| is_software(a) == (wants_software || !has_hardware));
     // One GPU may be offered by two interfaces; the first interface that has any is used alone.
-    let order = [wgpu::Backend::Vulkan, wgpu::Backend::Metal, wgpu::Backend::Dx12];
-    let backend = order.into_iter().find(|&b| list.iter().any(|a| a.get_info().backend == b));
+    let order = [
+        wgpu::Backend::Vulkan,
+        wgpu::Backend::Metal,
+        wgpu::Backend::Dx12,
+    ];
+    let backend = order
+        .into_iter()
+        .find(|&b| list.iter().any(|a| a.get_info().backend == b));
     list.retain(|a| Some(a.get_info().backend) == backend);
     list.sort_by_key(|a| rank(a.get_info().device_type));
     list.truncate(MAX_DEVICES);
-    Adapters { trusted: !list.is_empty() && (wants_software || has_hardware), list }
+    Adapters {
+        trusted: !list.is_empty() && (wants_software || has_hardware),
+        list,
+    }
 }
 
 fn rank(kind: wgpu::DeviceType) -> u8 {
@@ -191,14 +204,18 @@ pub fn gpu(index: u8) -> Result<&'static Gpu> {
 fn open(index: u8) -> Result<&'static Gpu> {
     let _guard = lock(&OPENING);
     let found = &adapters().list;
-    let (Some(adapter), Some(slot)) = (found.get(index as usize), DEVICES.get(index as usize)) else {
+    let (Some(adapter), Some(slot)) = (found.get(index as usize), DEVICES.get(index as usize))
+    else {
         return Err(missing(index, found.len()));
     };
     if let Some(gpu) = slot.get() {
         return Ok(gpu);
     }
-    let gpu = catch_unwind(AssertUnwindSafe(|| Gpu::new(index, adapter)))
-        .unwrap_or_else(|_| Err(Error::device(format!("gpu:{index}: its driver failed while it was being opened"))))?;
+    let gpu = catch_unwind(AssertUnwindSafe(|| Gpu::new(index, adapter))).unwrap_or_else(|_| {
+        Err(Error::device(format!(
+            "gpu:{index}: its driver failed while it was being opened"
+        )))
+    })?;
     Ok(slot.get_or_init(|| Box::leak(Box::new(gpu))))
 }
 
@@ -209,7 +226,10 @@ fn missing(index: u8, found: usize) -> Error {
          software driver and set WENGERT_GPU=software"
             .to_string()
     } else {
-        format!("gpu:{index} does not exist: {found} found, the last is gpu:{}", found - 1)
+        format!(
+            "gpu:{index} does not exist: {found} found, the last is gpu:{}",
+            found - 1
+        )
     })
 }
 
@@ -234,13 +254,21 @@ impl Gpu {
             memory_hints: wgpu::MemoryHints::MemoryUsage,
             ..Default::default()
         };
-        let (device, queue) = pollster::block_on(adapter.request_device(&desc))
-            .map_err(|e| Error::device(format!("gpu:{index} ({}) cannot be opened: {e}", adapter.get_info().name)))?;
+        let (device, queue) = pollster::block_on(adapter.request_device(&desc)).map_err(|e| {
+            Error::device(format!(
+                "gpu:{index} ({}) cannot be opened: {e}",
+                adapter.get_info().name
+            ))
+        })?;
         let fault = Arc::new(Fault::default());
         let sink = fault.clone();
-        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| sink.raise(e.to_string(), false)));
+        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| {
+            sink.raise(e.to_string(), false)
+        }));
         let sink = fault.clone();
-        device.set_device_lost_callback(move |reason, message| sink.raise(format!("{reason:?}: {message}"), true));
+        device.set_device_lost_callback(move |reason, message| {
+            sink.raise(format!("{reason:?}: {message}"), true)
+        });
         Ok(Gpu {
             index,
             pid: std::process::id(),
@@ -252,19 +280,8 @@ impl Gpu {
             device,
             queue,
             limits,
-            features,
             fault,
         })
-    }
-
-    /// Whether kernels may use 16-bit floats natively.
-    pub fn has_f16(&self) -> bool {
-        self.features.contains(wgpu::Features::SHADER_F16)
-    }
-
-    /// Whether kernels may use subgroup operations.
-    pub fn has_subgroups(&self) -> bool {
-        self.features.contains(wgpu::Features::SUBGROUP)
     }
 }
 
@@ -273,7 +290,9 @@ fn describe(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::L
     Info {
         adapter: info.name.clone(),
         backend: info.backend.to_str().to_string(),
-        driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
+        driver: format!("{} {}", info.driver, info.driver_info)
+            .trim()
+            .to_string(),
         device_type: match info.device_type {
             wgpu::DeviceType::DiscreteGpu => "discrete",
             wgpu::DeviceType::IntegratedGpu => "integrated",
@@ -282,14 +301,32 @@ fn describe(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::L
             wgpu::DeviceType::Other => "other",
         },
         subgroup: (info.subgroup_min_size, info.subgroup_max_size),
-        features: features.iter_names().map(|(name, _)| name.to_ascii_lowercase()).collect(),
+        features: features
+            .iter_names()
+            .map(|(name, _)| name.to_ascii_lowercase())
+            .collect(),
         limits: vec![
             limit("max_buffer_size", limits.max_buffer_size),
-            limit("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size),
-            limit("max_storage_buffers_per_shader_stage", limits.max_storage_buffers_per_shader_stage.into()),
-            limit("max_compute_workgroup_storage_size", limits.max_compute_workgroup_storage_size.into()),
-            limit("max_compute_invocations_per_workgroup", limits.max_compute_invocations_per_workgroup.into()),
-            limit("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into()),
+            limit(
+                "max_storage_buffer_binding_size",
+                limits.max_storage_buffer_binding_size,
+            ),
+            limit(
+                "max_storage_buffers_per_shader_stage",
+                limits.max_storage_buffers_per_shader_stage.into(),
+            ),
+            limit(
+                "max_compute_workgroup_storage_size",
+                limits.max_compute_workgroup_storage_size.into(),
+            ),
+            limit(
+                "max_compute_invocations_per_workgroup",
+                limits.max_compute_invocations_per_workgroup.into(),
+            ),
+            limit(
+                "max_compute_workgroups_per_dimension",
+                limits.max_compute_workgroups_per_dimension.into(),
+            ),
         ],
     }
 }

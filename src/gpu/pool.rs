@@ -84,8 +84,18 @@ const ALWAYS_KEPT: u64 = 1 << 30;
 
 impl Pool {
     pub(super) fn new(limits: &wgpu::Limits) -> Pool {
-        let limit = limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) & !15;
-        Pool { free: BTreeMap::new(), clock: 0, next_id: 0, limit, stats: Stats::default(), dead: Vec::new() }
+        let limit = limits
+            .max_buffer_size
+            .min(limits.max_storage_buffer_binding_size)
+            & !15;
+        Pool {
+            free: BTreeMap::new(),
+            clock: 0,
+            next_id: 0,
+            limit,
+            stats: Stats::default(),
+            dead: Vec::new(),
+        }
     }
 
     /// Size of the class that holds `bytes`: eight classes per doubling.
@@ -112,7 +122,10 @@ impl Pool {
         self.stats.live_bytes -= block.size();
         self.stats.cached_bytes += block.size();
         self.clock += 1;
-        self.free.entry(block.size()).or_default().push_back((self.clock, block));
+        self.free
+            .entry(block.size())
+            .or_default()
+            .push_back((self.clock, block));
         // Up to the largest footprint so far nothing is given up: a training step repeats its sizes.
         let most = ALWAYS_KEPT.max(self.stats.peak_bytes + self.stats.peak_bytes / 8);
         self.trim(most.saturating_sub(self.stats.live_bytes))
@@ -122,9 +135,14 @@ impl Pool {
     fn trim(&mut self, keep: u64) -> Vec<Block> {
         let mut out = Vec::new();
         while self.stats.cached_bytes > keep {
-            let age = |list: &VecDeque<(u64, Block)>| list.front().map_or(u64::MAX, |(stamp, _)| *stamp);
-            let Some(list) = self.free.values_mut().min_by_key(|list| age(list)) else { break };
-            let Some((_, block)) = list.pop_front() else { break };
+            let age =
+                |list: &VecDeque<(u64, Block)>| list.front().map_or(u64::MAX, |(stamp, _)| *stamp);
+            let Some(list) = self.free.values_mut().min_by_key(|list| age(list)) else {
+                break;
+            };
+            let Some((_, block)) = list.pop_front() else {
+                break;
+            };
             self.stats.cached_bytes -= block.size();
             self.dead.push(block.id);
             out.push(block);
@@ -146,17 +164,30 @@ pub fn storage_bytes(index: u8, numel: usize, dtype: DType) -> Result<u64> {
 
 #[cold]
 fn no_dtype(index: u8, dtype: DType, advice: &str) -> Error {
-    Error::dtype(format!("gpu:{index} has no {dtype}; {advice} or use device='cpu'"))
+    Error::dtype(format!(
+        "gpu:{index} has no {dtype}; {advice} or use device='cpu'"
+    ))
 }
 
 /// Memory for a contiguous tensor on GPU `index`.
 pub fn alloc(index: u8, shape: &Shape, dtype: DType) -> Result<Buffer> {
     let gpu = gpu(index)?;
     let bytes = storage_bytes(index, shape.numel(), dtype)?;
-    let block = block(gpu, bytes)
-        .map_err(|e| Error::memory(format!("gpu:{index}: a {dtype} tensor of shape {shape}, {bytes} bytes: {e}")))?;
-    let owner = Allocation { gpu, block: ManuallyDrop::new(block) };
-    Ok(Buffer::foreign(std::ptr::null_mut(), bytes as usize, Device::Gpu(index), Box::new(owner)))
+    let block = block(gpu, bytes).map_err(|e| {
+        Error::memory(format!(
+            "gpu:{index}: a {dtype} tensor of shape {shape}, {bytes} bytes: {e}"
+        ))
+    })?;
+    let owner = Allocation {
+        gpu,
+        block: ManuallyDrop::new(block),
+    };
+    Ok(Buffer::foreign(
+        std::ptr::null_mut(),
+        bytes as usize,
+        Device::Gpu(index),
+        Box::new(owner),
+    ))
 }
 
 /// A buffer of at least `bytes` bytes; the error is a bare reason.
@@ -177,7 +208,8 @@ fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
         pool.stats.buffers_created += 1;
         (class, pool.next_id)
     };
-    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    let usage =
+        wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
     let raw = match create(gpu, class, usage) {
         Ok(raw) => raw,
         Err(_) => {
@@ -187,14 +219,27 @@ fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
         }
     };
     lock(&gpu.pool).count_live(class);
-    Ok(Block { raw, id, epoch: AtomicU64::new(0) })
+    Ok(Block {
+        raw,
+        id,
+        epoch: AtomicU64::new(0),
+    })
 }
 
 /// A new wgpu buffer; the error is a bare reason.
-pub(super) fn create(gpu: &Gpu, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, String> {
+pub(super) fn create(
+    gpu: &Gpu,
+    size: u64,
+    usage: wgpu::BufferUsages,
+) -> Result<wgpu::Buffer, String> {
     let memory = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
     let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
-    let raw = gpu.device.create_buffer(&wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false });
+    let raw = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size,
+        usage,
+        mapped_at_creation: false,
+    });
     let refused = pollster::block_on(validation.pop());
     match pollster::block_on(memory.pop()).or(refused) {
         None => Ok(raw),
@@ -209,9 +254,12 @@ pub(super) fn create(gpu: &Gpu, size: u64, usage: wgpu::BufferUsages) -> Result<
 /// The allocation behind a buffer; an internal error where the buffer is elsewhere.
 #[inline]
 pub(super) fn allocation(buffer: &Buffer) -> Result<&Allocation> {
-    buffer
-        .owner::<Allocation>()
-        .ok_or_else(|| Error::device(format!("internal: a gpu tensor expected, got one on {}", buffer.device())))
+    buffer.owner::<Allocation>().ok_or_else(|| {
+        Error::device(format!(
+            "internal: a gpu tensor expected, got one on {}",
+            buffer.device()
+        ))
+    })
 }
 
 impl Allocation {

@@ -35,8 +35,19 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Recorded work.
 enum Command {
-    Dispatch { pipeline: wgpu::ComputePipeline, group: wgpu::BindGroup, offset: u32, groups: [u32; 3] },
-    Copy { from: wgpu::Buffer, from_offset: u64, to: wgpu::Buffer, to_offset: u64, size: u64 },
+    Dispatch {
+        pipeline: wgpu::ComputePipeline,
+        group: wgpu::BindGroup,
+        offset: u32,
+        groups: [u32; 3],
+    },
+    Copy {
+        from: wgpu::Buffer,
+        from_offset: u64,
+        to: wgpu::Buffer,
+        to_offset: u64,
+        size: u64,
+    },
 }
 
 /// A bind group is known by its layout and its buffers' numbers.
@@ -83,7 +94,8 @@ impl Recorder {
     /// Drops the bind groups of buffers that are gone.
     pub(super) fn forget(&mut self, dead: &mut Vec<u64>) {
         if !dead.is_empty() {
-            self.groups.retain(|(_, ids), _| !ids.iter().any(|id| dead.contains(id)));
+            self.groups
+                .retain(|(_, ids), _| !ids.iter().any(|id| dead.contains(id)));
             dead.clear();
         }
     }
@@ -92,7 +104,8 @@ impl Recorder {
     fn push_parameters(&mut self, words: &[u32]) -> u32 {
         let start = self.parameters.len().next_multiple_of(self.alignment);
         self.parameters.resize(start, 0);
-        self.parameters.extend_from_slice(bytemuck::cast_slice(words));
+        self.parameters
+            .extend_from_slice(bytemuck::cast_slice(words));
         start as u32
     }
 
@@ -101,7 +114,12 @@ impl Recorder {
     }
 
     /// The bind group of `kernel` over `buffers`, from the cache where possible.
-    fn group(&mut self, gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer]) -> Result<wgpu::BindGroup> {
+    fn group(
+        &mut self,
+        gpu: &Gpu,
+        kernel: &Kernel,
+        buffers: &[&Buffer],
+    ) -> Result<wgpu::BindGroup> {
         let mut ids = SmallVec::new();
         for buffer in buffers {
             let owner = allocation(buffer)?;
@@ -116,7 +134,10 @@ impl Recorder {
         let mut entries = Vec::with_capacity(buffers.len() + 1);
         for (i, buffer) in buffers.iter().enumerate() {
             let resource = allocation(buffer)?.block.raw.as_entire_binding();
-            entries.push(wgpu::BindGroupEntry { binding: i as u32, resource });
+            entries.push(wgpu::BindGroupEntry {
+                binding: i as u32,
+                resource,
+            });
         }
         if kernel.layout.uniform {
             entries.push(wgpu::BindGroupEntry {
@@ -163,9 +184,12 @@ impl Recorder {
             gpu.queue.write_buffer(&self.uniform, 0, &self.parameters);
             self.parameters.clear();
         }
-        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder = gpu
+            .device
+            .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encode(&mut encoder, &self.commands);
-        self.in_flight.push_back(gpu.queue.submit([encoder.finish()]));
+        self.in_flight
+            .push_back(gpu.queue.submit([encoder.finish()]));
         self.commands.clear();
         self.touched = 0;
         self.epoch += 1;
@@ -178,13 +202,17 @@ impl Recorder {
     }
 
     /// The newest submission, and the oldest once too many are under way.
-    fn to_wait_for(&mut self, all: bool) -> Option<wgpu::SubmissionIndex> {
+    fn next_wait(&mut self, all: bool) -> Option<wgpu::SubmissionIndex> {
         if all {
             let last = self.in_flight.pop_back();
             self.in_flight.clear();
             return last;
         }
-        if self.in_flight.len() > IN_FLIGHT { self.in_flight.pop_front() } else { None }
+        if self.in_flight.len() > IN_FLIGHT {
+            self.in_flight.pop_front()
+        } else {
+            None
+        }
     }
 }
 
@@ -192,15 +220,32 @@ impl Recorder {
 fn encode(encoder: &mut wgpu::CommandEncoder, commands: &[Command]) {
     let mut rest = commands;
     while let Some(first) = rest.first() {
-        if let Command::Copy { from, from_offset, to, to_offset, size } = first {
+        if let Command::Copy {
+            from,
+            from_offset,
+            to,
+            to_offset,
+            size,
+        } = first
+        {
             encoder.copy_buffer_to_buffer(from, *from_offset, to, *to_offset, *size);
             rest = &rest[1..];
             continue;
         }
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-        while let Some(Command::Dispatch { pipeline, group, offset, groups }) = rest.first() {
+        while let Some(Command::Dispatch {
+            pipeline,
+            group,
+            offset,
+            groups,
+        }) = rest.first()
+        {
             pass.set_pipeline(pipeline);
-            let offsets: &[u32] = if *offset == NO_PARAMETERS { &[] } else { std::slice::from_ref(offset) };
+            let offsets: &[u32] = if *offset == NO_PARAMETERS {
+                &[]
+            } else {
+                std::slice::from_ref(offset)
+            };
             pass.set_bind_group(0, group, offsets);
             pass.dispatch_workgroups(groups[0], groups[1], groups[2]);
             rest = &rest[1..];
@@ -217,16 +262,30 @@ const NO_PARAMETERS: u32 = u32::MAX;
 /// compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore what lies beyond their work. An output may be one of the
 /// inputs only if every invocation reads the elements that it writes and no others: such a launch binds a variant
 /// in which all buffers are writable, since a buffer cannot be read-only and writable in one dispatch.
-pub fn launch(index: u8, kernel: &Kernel, buffers: &[&Buffer], params: &[u32], groups: u64) -> Result<()> {
+pub fn launch(
+    index: u8,
+    kernel: &Kernel,
+    buffers: &[&Buffer],
+    params: &[u32],
+    groups: u64,
+) -> Result<()> {
     if groups == 0 {
         return Ok(());
     }
     let gpu = gpu(index)?;
     check(gpu, kernel, buffers, params)?;
-    let grid = fold(groups, gpu.limits.max_compute_workgroups_per_dimension)
-        .ok_or_else(|| Error::memory(format!("gpu:{index}: {}: too large for one launch", kernel.name)))?;
+    let grid = fold(groups, gpu.limits.max_compute_workgroups_per_dimension).ok_or_else(|| {
+        Error::memory(format!(
+            "gpu:{index}: {}: too large for one launch",
+            kernel.name
+        ))
+    })?;
     let aliased = kernel.layout.writes(buffers);
-    let variant = if aliased { Some(kernel.aliased(gpu)?) } else { None };
+    let variant = if aliased {
+        Some(kernel.aliased(gpu)?)
+    } else {
+        None
+    };
     let kernel = variant.as_deref().unwrap_or(kernel);
     let wait = {
         let mut recorder = lock(&gpu.recorder);
@@ -234,13 +293,22 @@ pub fn launch(index: u8, kernel: &Kernel, buffers: &[&Buffer], params: &[u32], g
             recorder.submit(gpu);
         }
         let group = recorder.group(gpu, kernel, buffers)?;
-        let offset = if kernel.layout.uniform { recorder.push_parameters(params) } else { NO_PARAMETERS };
-        recorder.commands.push(Command::Dispatch { pipeline: kernel.pipeline.clone(), group, offset, groups: grid });
+        let offset = if kernel.layout.uniform {
+            recorder.push_parameters(params)
+        } else {
+            NO_PARAMETERS
+        };
+        recorder.commands.push(Command::Dispatch {
+            pipeline: kernel.pipeline.clone(),
+            group,
+            offset,
+            groups: grid,
+        });
         recorder.stats.dispatches += 1;
         if recorder.commands.len() >= BATCH || recorder.touched >= BATCH_BYTES {
             recorder.submit(gpu);
         }
-        recorder.to_wait_for(false)
+        recorder.next_wait(false)
     };
     match wait {
         Some(submission) => wait_for(gpu, submission),
@@ -250,7 +318,9 @@ pub fn launch(index: u8, kernel: &Kernel, buffers: &[&Buffer], params: &[u32], g
 
 fn check(gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer], params: &[u32]) -> Result<()> {
     let layout = &kernel.layout;
-    if buffers.len() == layout.writable.len() && params.len() * 4 <= UNIFORM_WINDOW && layout.uniform == !params.is_empty()
+    if buffers.len() == layout.writable.len()
+        && params.len() * 4 <= UNIFORM_WINDOW
+        && layout.uniform != params.is_empty()
     {
         return Ok(());
     }
@@ -289,7 +359,7 @@ pub(super) fn synchronize_gpu(gpu: &Gpu) -> Result<()> {
     let last = {
         let mut recorder = lock(&gpu.recorder);
         recorder.submit(gpu);
-        recorder.to_wait_for(true)
+        recorder.next_wait(true)
     };
     match last {
         Some(submission) => wait_for(gpu, submission),
@@ -299,7 +369,10 @@ pub(super) fn synchronize_gpu(gpu: &Gpu) -> Result<()> {
 
 /// Waits for a submission, for a bounded time.
 pub(super) fn wait_for(gpu: &Gpu, submission: wgpu::SubmissionIndex) -> Result<()> {
-    let waited = gpu.device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: Some(TIMEOUT) });
+    let waited = gpu.device.poll(wgpu::PollType::Wait {
+        submission_index: Some(submission),
+        timeout: Some(TIMEOUT),
+    });
     gpu.fault.check(gpu.index)?;
     waited.map(|_| ()).map_err(|e| match e {
         wgpu::PollError::Timeout => Error::device(format!(
@@ -317,9 +390,21 @@ mod tests {
 
     #[test]
     fn grids_cover_their_work() {
-        for groups in [1, 65535, 65536, 65537, 1 << 20, 65535 * 65535, 65535 * 65535 + 1, 1 << 40] {
+        for groups in [
+            1,
+            65535,
+            65536,
+            65537,
+            1 << 20,
+            65535 * 65535,
+            65535 * 65535 + 1,
+            1 << 40,
+        ] {
             let [x, y, z] = fold(groups, 65535).map_or([0; 3], |g| g.map(u64::from));
-            assert!(x * y * z >= groups && x * y * z < groups + groups / 100 + 65536, "{groups}: {x} {y} {z}");
+            assert!(
+                x * y * z >= groups && x * y * z < groups + groups / 100 + 65536,
+                "{groups}: {x} {y} {z}"
+            );
             assert!(x <= 65535 && y <= 65535);
         }
         assert_eq!(fold(1 << 50, 65535), None);

@@ -23,14 +23,23 @@ pub fn compute_type(dtype: DType) -> &'static str {
 
 /// Elements per 32-bit word.
 pub fn per_word(dtype: DType) -> u32 {
-    if matches!(dtype, DType::F16 | DType::BF16) { 2 } else { 1 }
+    if matches!(dtype, DType::F16 | DType::BF16) {
+        2
+    } else {
+        1
+    }
 }
 
 impl Template {
     /// A file whose arithmetic runs in the type of `compute` (float32 for halves, int32 for bool).
     pub fn new(source: &'static str, compute: DType) -> Template {
         let compute = compute_type(compute);
-        let mut out = Template { source, lines: Vec::new(), appendix: String::new(), compute };
+        let mut out = Template {
+            source,
+            lines: Vec::new(),
+            appendix: String::new(),
+            compute,
+        };
         out.set("alias T", format!("alias T = {compute};"));
         out
     }
@@ -55,12 +64,18 @@ impl Template {
 
     /// The outputs of a kernel hold elements of `dtype`, so many to a word.
     pub fn elements_per_word(&mut self, dtype: DType) -> &mut Template {
-        self.set("const EPW", format!("const EPW: u32 = {}u;", per_word(dtype)))
+        self.set(
+            "const EPW",
+            format!("const EPW: u32 = {}u;", per_word(dtype)),
+        )
     }
 
     /// A truth-valued constant.
     pub fn flag(&mut self, name: &str, value: bool) -> &mut Template {
-        self.set(&format!("const {name}"), format!("const {name}: bool = {value};"))
+        self.set(
+            &format!("const {name}"),
+            format!("const {name}: bool = {value};"),
+        )
     }
 
     /// Adds text at the end: functions that replaced lines call.
@@ -151,7 +166,9 @@ fn store_text(name: &str, dtype: DType, compute: &str) -> String {
         DType::F16 => pair("to_f16"),
         DType::BF16 => pair("to_bf16"),
         // The bits decide what is zero: arithmetic may assume that there is no NaN.
-        DType::Bool if is_float => "select(0u, 1u, (bitcast<u32>(v.x) & 0x7fffffffu) != 0u)".to_string(),
+        DType::Bool if is_float => {
+            "select(0u, 1u, (bitcast<u32>(v.x) & 0x7fffffffu) != 0u)".to_string()
+        }
         DType::Bool => "select(0u, 1u, v.x != 0)".to_string(),
         _ => "bitcast<u32>(i32(v.x))".to_string(),
     };

@@ -39,9 +39,21 @@ pub fn upload(x: &Array, index: u8) -> Result<Array> {
         }
         DType::F32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<f32>()?))?,
         DType::I32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<i32>()?))?,
-        DType::F16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::f16>()?))?,
-        DType::BF16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::bf16>()?))?,
-        dtype => return Err(storage_bytes(index, 1, dtype).err().unwrap_or_else(|| unreadable(x))),
+        DType::F16 => write(
+            gpu,
+            &block.raw,
+            bytemuck::cast_slice(x.slice::<half::f16>()?),
+        )?,
+        DType::BF16 => write(
+            gpu,
+            &block.raw,
+            bytemuck::cast_slice(x.slice::<half::bf16>()?),
+        )?,
+        dtype => {
+            return Err(storage_bytes(index, 1, dtype)
+                .err()
+                .unwrap_or_else(|| unreadable(x)));
+        }
     }
     gpu.fault.check(index)?;
     Ok(out)
@@ -71,10 +83,15 @@ fn write(gpu: &Gpu, to: &wgpu::Buffer, bytes: &[u8]) -> Result<()> {
 }
 
 fn write_chunk(gpu: &Gpu, to: &wgpu::Buffer, offset: u64, chunk: &[u8]) -> Result<()> {
-    let Some(size) = wgpu::BufferSize::new(chunk.len() as u64) else { return Ok(()) };
+    let Some(size) = wgpu::BufferSize::new(chunk.len() as u64) else {
+        return Ok(());
+    };
     let Some(mut view) = gpu.queue.write_buffer_with(to, offset, size) else {
         gpu.fault.check(gpu.index)?;
-        return Err(Error::memory(format!("gpu:{}: no staging memory for {size} bytes", gpu.index)));
+        return Err(Error::memory(format!(
+            "gpu:{}: no staging memory for {size} bytes",
+            gpu.index
+        )));
     };
     view.copy_from_slice(chunk);
     Ok(())
@@ -82,7 +99,9 @@ fn write_chunk(gpu: &Gpu, to: &wgpu::Buffer, offset: u64, chunk: &[u8]) -> Resul
 
 /// A contiguous copy of a GPU array on the CPU. Submits and waits for everything that was recorded before.
 pub fn download(x: &Array) -> Result<Array> {
-    let Device::Gpu(index) = x.device() else { return Err(unreadable(x)) };
+    let Device::Gpu(index) = x.device() else {
+        return Err(unreadable(x));
+    };
     if x.numel() == 0 {
         return Array::empty(x.shape(), x.dtype(), Device::Cpu);
     }
@@ -100,7 +119,9 @@ pub fn download(x: &Array) -> Result<Array> {
     let first = x.offset() / per_word;
     let size = ((x.offset() + x.numel()).div_ceil(per_word) - first) as u64 * 4;
     let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
-    let result = read(gpu, x, first as u64 * 4, size, &staging, |bytes| unpack(bytes, x.offset() % per_word, &mut out));
+    let result = read(gpu, x, first as u64 * 4, size, &staging, |bytes| {
+        unpack(bytes, x.offset() % per_word, &mut out)
+    });
     lock(&gpu.recorder).staging.give_back(staging);
     result?;
     Ok(out)
@@ -122,15 +143,22 @@ fn read(
         recorder.copy((&owner.block.raw, offset), (staging, 0), size);
         recorder.submit(gpu);
         // A closed channel means that the reader has given up already.
-        staging.map_async(wgpu::MapMode::Read, 0..size, move |r| sender.send(r).unwrap_or_default());
+        staging.map_async(wgpu::MapMode::Read, 0..size, move |r| {
+            sender.send(r).unwrap_or_default()
+        });
         recorder.last_submission()
     };
     if let Some(submission) = submission {
         wait_for(gpu, submission)?;
     }
     let failed = |why: String| Error::device(format!("gpu:{}: read-back failed: {why}", gpu.index));
-    receiver.try_recv().map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
-    let view = staging.get_mapped_range(0..size).map_err(|e| failed(e.to_string()))?;
+    receiver
+        .try_recv()
+        .map_err(|e| failed(e.to_string()))?
+        .map_err(|e| failed(e.to_string()))?;
+    let view = staging
+        .get_mapped_range(0..size)
+        .map_err(|e| failed(e.to_string()))?;
     let result = use_bytes(&view);
     drop(view);
     staging.unmap();
@@ -171,12 +199,27 @@ const STAGING_LARGEST: u64 = 256 << 20;
 
 impl Staging {
     fn take(&mut self, gpu: &Gpu, size: u64) -> Result<wgpu::Buffer> {
-        if let Some(i) = self.0.iter().position(|b| b.size() >= size && b.size() <= size.max(1 << 16) * 4) {
+        if let Some(i) = self
+            .0
+            .iter()
+            .position(|b| b.size() >= size && b.size() <= size.max(1 << 16) * 4)
+        {
             return Ok(self.0.remove(i));
         }
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        create(gpu, size.next_power_of_two().max(256).min(gpu.limits.max_buffer_size & !15), usage)
-            .map_err(|e| Error::memory(format!("gpu:{}: no staging memory for {size} bytes: {e}", gpu.index)))
+        create(
+            gpu,
+            size.next_power_of_two()
+                .max(256)
+                .min(gpu.limits.max_buffer_size & !15),
+            usage,
+        )
+        .map_err(|e| {
+            Error::memory(format!(
+                "gpu:{}: no staging memory for {size} bytes: {e}",
+                gpu.index
+            ))
+        })
     }
 
     fn give_back(&mut self, buffer: wgpu::Buffer) {
@@ -201,7 +244,11 @@ pub fn scalar(index: u8, value: f64, dtype: DType) -> Result<Array> {
     let out = upload(&Array::full(Shape::SCALAR, value, dtype)?, index)?;
     let old = {
         let mut constants = lock(&gpu.constants);
-        let old = if constants.len() >= CONSTANTS { std::mem::take(&mut *constants) } else { Default::default() };
+        let old = if constants.len() >= CONSTANTS {
+            std::mem::take(&mut *constants)
+        } else {
+            Default::default()
+        };
         constants.insert(key, out.clone());
         old
     };

@@ -14,44 +14,78 @@ use crate::shape::Shape;
 pub fn index_of(x: &Array) -> Result<u8> {
     match x.device() {
         Device::Gpu(index) => Ok(index),
-        Device::Cpu => Err(Error::device(format!("internal: {x:?} given to a gpu kernel"))),
+        Device::Cpu => Err(Error::device(format!(
+            "internal: {x:?} given to a gpu kernel"
+        ))),
     }
 }
 
 /// `x` itself where it is contiguous, else a contiguous copy.
 pub fn contiguous(x: &Array) -> Result<Array> {
-    if x.is_contiguous() { Ok(x.clone()) } else { convert(x, x.dtype()) }
+    if x.is_contiguous() {
+        Ok(x.clone())
+    } else {
+        convert(x, x.dtype())
+    }
 }
 
 /// `x` with elements of `dtype`: floats truncate to integers, and convert to bool by `!= 0`.
 pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
-    if x.dtype() == dtype { contiguous(x) } else { convert(x, dtype) }
+    if x.dtype() == dtype {
+        contiguous(x)
+    } else {
+        convert(x, dtype)
+    }
 }
 
 /// A new contiguous array with the elements of `x` as `dtype`.
 pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
     let index = index_of(x)?;
     let out = Array::empty(x.shape(), dtype, x.device())?;
-    let walk = Walk::new(&x.shape(), [x]);
+    let walk = Walk::new(&x.shape(), &[x]);
     // What stays in its type is moved as bits, so that NaN payloads and -0 survive.
     let compute = match (x.dtype(), dtype) {
         (DType::F32, DType::F32) => DType::I32,
         (from, to) if from.is_float() || to.is_float() => DType::F32,
         _ => DType::I32,
     };
-    let from = if x.dtype() == dtype && compute == DType::I32 { DType::I32 } else { x.dtype() };
-    let to = if x.dtype() == dtype && compute == DType::I32 { DType::I32 } else { dtype };
+    let from = if x.dtype() == dtype && compute == DType::I32 {
+        DType::I32
+    } else {
+        x.dtype()
+    };
+    let to = if x.dtype() == dtype && compute == DType::I32 {
+        DType::I32
+    } else {
+        dtype
+    };
     let key = variant(&[x.dtype() as u64, dtype as u64, u64::from(walk.is_dense())]);
     let kernel = kernel(index, "cast", key, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/map1.wgsl"), compute);
-        text.load("x", from).store("out", to).elements_per_word(to).flag("CONTIGUOUS", walk.is_dense());
+        text.load("x", from)
+            .store("out", to)
+            .elements_per_word(to)
+            .flag("CONTIGUOUS", walk.is_dense());
         Ok(text.build())
     })?;
     let mut params = Params::default();
-    params.eight(walk.dims.iter().copied()).eight(walk.strides[0].iter().copied());
-    params.word(walk.rank()).word(x.numel()).word(x.offset()).float(0.0).float(0.0).float(0.0).float(0.0);
+    walk.write(&mut params);
+    params
+        .word(walk.rank())
+        .word(x.numel())
+        .word(x.offset())
+        .float(0.0)
+        .float(0.0)
+        .float(0.0)
+        .float(0.0);
     let words = x.numel().div_ceil(per_word(dtype) as usize) as u64;
-    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), words.div_ceil(1024))?;
+    launch(
+        index,
+        &kernel,
+        &[x.buffer(), out.buffer()],
+        params.words(),
+        words.div_ceil(1024),
+    )?;
     Ok(out)
 }
 
@@ -59,7 +93,9 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
 pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     let index = index_of(dst)?;
     if src.dtype() != dst.dtype() {
-        return Err(Error::dtype(format!("internal: copy of {src:?} into {dst:?}")));
+        return Err(Error::dtype(format!(
+            "internal: copy of {src:?} into {dst:?}"
+        )));
     }
     let packed;
     let src = if src.buffer().same(dst.buffer()) {
@@ -68,13 +104,15 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     } else {
         src
     };
-    let src = src.expand(&dst.shape())?;
-    let walk = Walk::new(&dst.shape(), [dst, &src]);
+    let walk = Walk::new(&dst.shape(), &[dst, src]);
     let is_packed = per_word(dst.dtype()) == 2;
     let kernel = kernel(index, "copy_into", u64::from(is_packed), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/copy_into.wgsl"), DType::F32);
         if is_packed {
-            text.set("var out", "@group(0) @binding(1) var<storage, read_write> out: array<atomic<u32>>;");
+            text.set(
+                "var out",
+                "@group(0) @binding(1) var<storage, read_write> out: array<atomic<u32>>;",
+            );
             text.set(
                 "copy element",
                 "fn copy_element(to: u32, i: u32) { let shift = (to & 1u) << 4u; \
@@ -85,11 +123,20 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
         Ok(text.build())
     })?;
     let mut params = Params::default();
-    params.eight(walk.dims.iter().copied());
-    params.eight(walk.strides[0].iter().copied()).eight(walk.strides[1].iter().copied());
-    params.word(walk.rank()).word(dst.numel()).word(dst.offset()).word(src.offset());
+    walk.write(&mut params);
+    params
+        .word(walk.rank())
+        .word(dst.numel())
+        .word(dst.offset())
+        .word(src.offset());
     let groups = (dst.numel() as u64).div_ceil(256);
-    launch(index, &kernel, &[src.buffer(), dst.buffer()], params.words(), groups)
+    launch(
+        index,
+        &kernel,
+        &[src.buffer(), dst.buffer()],
+        params.words(),
+        groups,
+    )
 }
 
 /// Sets every element of the view `dst` to `value`.
@@ -105,7 +152,11 @@ pub fn full(index: u8, shape: Shape, value: f64, dtype: DType) -> Result<Array> 
 /// A matrix with ones on its main diagonal and zeros elsewhere.
 pub fn eye(index: u8, rows: usize, columns: usize, dtype: DType) -> Result<Array> {
     let out = full(index, Shape::new(&[rows, columns])?, 0.0, dtype)?;
-    let diagonal = out.with_layout(Shape::new(&[rows.min(columns)])?, &[columns as isize + 1], 0)?;
+    let diagonal = out.with_layout(
+        Shape::new(&[rows.min(columns)])?,
+        &[columns as isize + 1],
+        0,
+    )?;
     fill(&diagonal, 1.0)?;
     Ok(out)
 }
@@ -114,16 +165,33 @@ pub fn eye(index: u8, rows: usize, columns: usize, dtype: DType) -> Result<Array
 pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
     let index = index_of(x)?;
     let out = Array::empty(x.shape(), x.dtype(), x.device())?;
-    let kernel = kernel(index, "tri", variant(&[x.dtype() as u64, u64::from(upper)]), "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/tri.wgsl"), x.dtype());
-        text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype()).flag("UPPER", upper);
-        Ok(text.build())
-    })?;
+    let kernel = kernel(
+        index,
+        "tri",
+        variant(&[x.dtype() as u64, u64::from(upper)]),
+        "main",
+        || {
+            let mut text = Template::new(include_str!("../../../shaders/tri.wgsl"), x.dtype());
+            text.load("x", x.dtype())
+                .store("out", x.dtype())
+                .elements_per_word(x.dtype())
+                .flag("UPPER", upper);
+            Ok(text.build())
+        },
+    )?;
     let mut params = Params::default();
-    params.eight(x.shape().iter().map(|d| d as i64)).eight(x.strides().iter().map(|&s| s as i64));
+    params
+        .eight(x.shape().iter().map(|d| d as i64))
+        .eight(x.strides().iter().map(|&s| s as i64));
     params.word(x.rank()).word(x.numel()).word(x.offset());
     params.word(diagonal.clamp(-(1 << 30), 1 << 30) as usize);
     let words = x.numel().div_ceil(per_word(x.dtype()) as usize) as u64;
-    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), words.div_ceil(256))?;
+    launch(
+        index,
+        &kernel,
+        &[x.buffer(), out.buffer()],
+        params.words(),
+        words.div_ceil(256),
+    )?;
     Ok(out)
 }

@@ -12,7 +12,8 @@ impl Params {
     /// Eight words: `values`, then zeros.
     pub fn eight(&mut self, values: impl IntoIterator<Item = i64>) -> &mut Params {
         let end = self.0.len() + MAX_RANK;
-        self.0.extend(values.into_iter().take(MAX_RANK).map(|v| v as u32));
+        self.0
+            .extend(values.into_iter().take(MAX_RANK).map(|v| v as u32));
         self.0.resize(end, 0);
         self
     }
@@ -36,40 +37,56 @@ impl Params {
 }
 
 /// A shape and the strides of several arrays over it, with neighbouring axes merged where all arrays allow it.
-pub struct Walk<const N: usize> {
+pub struct Walk {
     /// Axis lengths.
     pub dims: SmallVec<[i64; MAX_RANK]>,
     /// Strides of each array.
-    pub strides: [SmallVec<[i64; MAX_RANK]>; N],
+    pub strides: SmallVec<[SmallVec<[i64; MAX_RANK]>; 5]>,
 }
 
-impl<const N: usize> Walk<N> {
-    /// The walk of `arrays`, all of which are expanded to `shape`, over `axes` of that shape.
-    pub fn over(shape: &Shape, arrays: [&Array; N], axes: impl Iterator<Item = usize>) -> Walk<N> {
-        let mut out = Walk { dims: SmallVec::new(), strides: std::array::from_fn(|_| SmallVec::new()) };
+impl Walk {
+    /// The walk of `arrays`, each of which broadcasts to `shape`, over `axes` of that shape.
+    pub fn over(shape: &Shape, arrays: &[&Array], axes: impl Iterator<Item = usize>) -> Walk {
+        let mut out = Walk {
+            dims: SmallVec::new(),
+            strides: arrays.iter().map(|_| SmallVec::new()).collect(),
+        };
         for axis in axes.filter(|&a| shape.at(a) != 1) {
             let dim = shape.at(axis) as i64;
-            let next: [i64; N] = std::array::from_fn(|k| arrays[k].stride(axis) as i64);
-            let last = out.dims.len().wrapping_sub(1);
-            let merges = !out.dims.is_empty() && (0..N).all(|k| out.strides[k][last] == next[k] * dim);
+            let next: SmallVec<[i64; 5]> =
+                arrays.iter().map(|x| stride_over(x, shape, axis)).collect();
+            let merges = match out.dims.len().checked_sub(1) {
+                Some(last) => out
+                    .strides
+                    .iter()
+                    .zip(&next)
+                    .all(|(s, n)| s[last] == n * dim),
+                None => false,
+            };
             if merges {
-                out.dims[last] *= dim;
+                out.pop_into(dim);
             } else {
                 out.dims.push(dim);
             }
             for (strides, stride) in out.strides.iter_mut().zip(next) {
-                if merges {
-                    strides[last] = stride;
-                } else {
-                    strides.push(stride);
-                }
+                strides.push(stride);
             }
         }
         out
     }
 
+    /// Takes the last axis away and puts one of `dim` times its length in its place, whose strides follow.
+    fn pop_into(&mut self, dim: i64) {
+        if let Some(last) = self.dims.last_mut() {
+            *last *= dim;
+        }
+        for strides in &mut self.strides {
+            strides.pop();
+        }
+    }
+
     /// The walk over all axes.
-    pub fn new(shape: &Shape, arrays: [&Array; N]) -> Walk<N> {
+    pub fn new(shape: &Shape, arrays: &[&Array]) -> Walk {
         Walk::over(shape, arrays, 0..shape.rank())
     }
 
@@ -82,9 +99,27 @@ impl<const N: usize> Walk<N> {
     pub fn is_dense(&self) -> bool {
         self.rank() == 0 || (self.rank() == 1 && self.strides.iter().all(|s| s[0] == 1))
     }
+
+    /// Adds the shape and the strides of every array to the parameters.
+    pub fn write(&self, params: &mut Params) {
+        params.eight(self.dims.iter().copied());
+        for strides in &self.strides {
+            params.eight(strides.iter().copied());
+        }
+    }
+}
+
+/// Stride of `x` along `axis` of a shape that it broadcasts to.
+fn stride_over(x: &Array, shape: &Shape, axis: usize) -> i64 {
+    match (axis + x.rank()).checked_sub(shape.rank()) {
+        Some(own) if x.dim(own) == shape.at(axis) => x.stride(own) as i64,
+        _ => 0,
+    }
 }
 
 /// Distinguishes kernels of one name by the dtypes and flags that their text depends on.
 pub fn variant(parts: &[u64]) -> u64 {
-    parts.iter().fold(0x9e37_79b9_7f4a_7c15, |h: u64, &p| (h ^ p).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29))
+    parts.iter().fold(0x9e37_79b9_7f4a_7c15, |h: u64, &p| {
+        (h ^ p).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29)
+    })
 }

@@ -1,0 +1,270 @@
+//! Elementwise kernels on the GPU; the twin of `src/cpu/map.rs`.
+//!
+//! A rule is run once with expressions that write WGSL; the result becomes the body of a skeleton file. The driver below
+//! is not generic: a rule costs one small closure.
+
+use super::copy::{copy_into, index_of};
+use super::int_expr;
+use super::params::{Params, Walk, variant};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::gpu::template::{Template, per_word};
+use crate::gpu::wgsl::{self, Expr};
+use crate::gpu::{kernel, launch};
+use crate::real::{Pointwise, PointwiseInt, Predicate, Real};
+use crate::shape::Shape;
+
+/// Names of the inputs in the skeletons.
+const NAMES: [&str; 4] = ["x", "y", "z", "w"];
+const SKELETONS: [&str; 4] = [
+    include_str!("../../../shaders/map1.wgsl"),
+    include_str!("../../../shaders/map2.wgsl"),
+    include_str!("../../../shaders/map3.wgsl"),
+    include_str!("../../../shaders/map4.wgsl"),
+];
+
+/// What an elementwise kernel computes, apart from the rule's text.
+struct Job<'a> {
+    name: &'a str,
+    key: u64,
+    /// The dtype of the result.
+    dtype: DType,
+    /// The dtype whose arithmetic the rule uses: float32 or int32.
+    compute: DType,
+}
+
+/// The common shape of the inputs.
+fn broadcast(x: &[&Array]) -> Result<Shape> {
+    x.iter().try_fold(Shape::SCALAR, |shape, a| {
+        shape.broadcast(&a.shape()).ok_or_else(|| {
+            Error::shape(format!(
+                "internal: shapes {shape} and {} do not broadcast together",
+                a.shape()
+            ))
+        })
+    })
+}
+
+fn names<const N: usize>() -> Result<[&'static str; N]> {
+    let names = NAMES.get(..N).and_then(|n| <[&str; N]>::try_from(n).ok());
+    names.ok_or_else(|| {
+        Error::unsupported(format!("internal: an elementwise gpu kernel of {N} inputs"))
+    })
+}
+
+/// Runs a job into a new array.
+fn run(job: &Job, x: &[&Array], body: &dyn Fn() -> Result<String>) -> Result<Array> {
+    let first = x
+        .first()
+        .ok_or_else(|| Error::unsupported("internal: an elementwise kernel without inputs"))?;
+    let out = Array::empty(broadcast(x)?, job.dtype, first.device())?;
+    run_into(job, x, &out, body)?;
+    Ok(out)
+}
+
+/// Runs a job into `out`, which is contiguous from the start of its buffer.
+fn run_into(job: &Job, x: &[&Array], out: &Array, body: &dyn Fn() -> Result<String>) -> Result<()> {
+    let index = index_of(out)?;
+    let walk = Walk::new(&out.shape(), x);
+    let dense = walk.is_dense();
+    let mut parts = [
+        job.key,
+        job.dtype as u64,
+        job.compute as u64,
+        u64::from(dense),
+        99,
+        99,
+        99,
+        99,
+    ];
+    for (slot, a) in parts[4..].iter_mut().zip(x) {
+        *slot = a.dtype() as u64;
+    }
+    let kernel = kernel(index, job.name, variant(&parts), "main", || {
+        let mut text = Template::new(SKELETONS[x.len() - 1], job.compute);
+        for (name, a) in NAMES.iter().zip(x) {
+            text.load(name, a.dtype());
+        }
+        text.store("out", job.dtype)
+            .elements_per_word(job.dtype)
+            .flag("CONTIGUOUS", dense)
+            .set("fn op", body()?);
+        Ok(text.build())
+    })?;
+    let mut params = Params::default();
+    walk.write(&mut params);
+    params.word(walk.rank()).word(out.numel());
+    for a in x {
+        params.word(a.offset());
+    }
+    params.float(0.0).float(0.0).float(0.0).float(0.0);
+    let mut buffers: smallvec::SmallVec<[_; 5]> = x.iter().map(|a| a.buffer()).collect();
+    buffers.push(out.buffer());
+    let words = out.numel().div_ceil(per_word(job.dtype) as usize) as u64;
+    launch(
+        index,
+        &kernel,
+        &buffers,
+        params.words(),
+        words.div_ceil(1024),
+    )
+}
+
+fn float_only(name: &str, x: &[&Array]) -> Result<()> {
+    match x.iter().find(|a| !a.dtype().is_float()) {
+        Some(a) => Err(Error::dtype(format!(
+            "internal: {name} is for floats, got {a:?}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The rule as WGSL.
+fn float_body<const N: usize, P: Pointwise<N>>(rule: P) -> Result<String> {
+    let names = names::<N>()?;
+    Ok(wgsl::with_library("op", &names, |x| {
+        rule.apply(std::array::from_fn(|i| x[i]))
+    }))
+}
+
+/// `rule` applied element by element to floats of one dtype, which broadcast together.
+///
+/// `name` and `key` identify the rule with its attributes: the same pair must always mean the same function.
+pub fn pointwise<const N: usize, P: Pointwise<N>>(
+    name: &str,
+    key: u64,
+    x: [&Array; N],
+    rule: P,
+) -> Result<Array> {
+    float_only(name, &x)?;
+    let job = Job {
+        name,
+        key,
+        dtype: x[0].dtype(),
+        compute: DType::F32,
+    };
+    run(&job, &x, &|| float_body(rule))
+}
+
+/// As [`pointwise`], into the view `out`, which may be one of the inputs.
+pub fn pointwise_into<const N: usize, P: Pointwise<N>>(
+    name: &str,
+    key: u64,
+    out: &Array,
+    x: [&Array; N],
+    rule: P,
+) -> Result<()> {
+    float_only(name, &x)?;
+    let job = Job {
+        name,
+        key,
+        dtype: out.dtype(),
+        compute: DType::F32,
+    };
+    into_view(&job, &x, out, &|| float_body(rule))
+}
+
+/// Runs a job into any view: directly where every invocation owns the words that it writes, else through a new array.
+fn into_view(
+    job: &Job,
+    x: &[&Array],
+    out: &Array,
+    body: &dyn Fn() -> Result<String>,
+) -> Result<()> {
+    let reads_itself = |a: &&&Array| a.buffer().same(out.buffer());
+    let matches =
+        |a: &Array| a.shape() == out.shape() && a.strides() == out.strides() && a.offset() == 0;
+    let whole = out.is_contiguous() && out.offset() == 0 && covers_words(out);
+    if whole && x.iter().filter(reads_itself).all(|a| matches(a)) {
+        return run_into(job, x, out, body);
+    }
+    let shape = broadcast(x)?;
+    let result = run(job, x, body)?;
+    if shape == out.shape() || shape.broadcast(&out.shape()) == Some(out.shape()) {
+        return copy_into(out, &result);
+    }
+    Err(Error::shape(format!(
+        "internal: a result of shape {shape} does not fit into {out:?}"
+    )))
+}
+
+/// Whether no element outside of the view shares its last word.
+fn covers_words(out: &Array) -> bool {
+    out.numel().is_multiple_of(per_word(out.dtype()) as usize)
+        || out.numel() * out.dtype().size() + 2 >= out.buffer().bytes()
+}
+
+/// `rule` applied to int32 arrays, which broadcast together.
+pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(
+    name: &str,
+    key: u64,
+    x: [&Array; N],
+    rule: P,
+) -> Result<Array> {
+    let job = Job {
+        name,
+        key,
+        dtype: x[0].dtype(),
+        compute: DType::I32,
+    };
+    run(&job, &x, &|| int_expr::function(&names::<N>()?, rule))
+}
+
+/// As [`pointwise_int`], into the view `out`, which may be one of the inputs.
+pub fn pointwise_int_into<const N: usize, P: PointwiseInt<N>>(
+    name: &str,
+    key: u64,
+    out: &Array,
+    x: [&Array; N],
+    rule: P,
+) -> Result<()> {
+    let job = Job {
+        name,
+        key,
+        dtype: out.dtype(),
+        compute: DType::I32,
+    };
+    into_view(&job, &x, out, &|| int_expr::function(&names::<N>()?, rule))
+}
+
+/// The truth of `rule` for every element of float arrays, as bool.
+pub fn predicate<const N: usize, P: Predicate<N>>(
+    name: &str,
+    key: u64,
+    x: [&Array; N],
+    rule: P,
+) -> Result<Array> {
+    float_only(name, &x)?;
+    let job = Job {
+        name,
+        key,
+        dtype: DType::Bool,
+        compute: DType::F32,
+    };
+    run(&job, &x, &|| {
+        let names = names::<N>()?;
+        Ok(wgsl::with_library("op", &names, |x| {
+            let mask = rule.test::<Expr>(std::array::from_fn(|i| x[i]));
+            Expr::select(mask, Expr::lit(1.0), Expr::lit(0.0))
+        }))
+    })
+}
+
+/// `a` where `mask` holds, `b` elsewhere; `a` and `b` have one dtype, all three broadcast together.
+pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
+    if a.dtype() != b.dtype() || mask.dtype() != DType::Bool {
+        return Err(Error::dtype(format!(
+            "internal: select by {mask:?} between {a:?} and {b:?}"
+        )));
+    }
+    let job = Job {
+        name: "select",
+        key: 0,
+        dtype: a.dtype(),
+        compute: a.dtype().compute(),
+    };
+    run(&job, &[mask, a, b], &|| {
+        Ok("fn op(m: T, a: T, b: T) -> T { return select(b, a, m != T(0)); }".to_string())
+    })
+}

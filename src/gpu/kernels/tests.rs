@@ -1,0 +1,278 @@
+//! The kernels against the host, on whatever GPU there is: the software driver on machines without one.
+
+use super::{copy, map};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu;
+use crate::real::{Left, Pointwise, PointwiseInt, Real};
+use crate::shape::Shape;
+use half::{bf16, f16};
+use std::sync::{Mutex, MutexGuard};
+
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// Drivers are used by one test at a time.
+pub fn serial() -> MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+/// A CPU array of a shape.
+pub fn host<T: crate::dtype::Element>(values: &[T], dims: &[usize]) -> Result<Array> {
+    Array::from_slice(values, Shape::new(dims)?)
+}
+
+/// The elements of a GPU array.
+pub fn values<T: crate::dtype::Element>(x: &Array) -> Result<Vec<T>> {
+    Ok(gpu::download(x)?.slice::<T>()?.to_vec())
+}
+
+/// Numbers 0, 1, 2, ...
+pub fn ramp(n: usize) -> Vec<f32> {
+    (0..n).map(|i| i as f32).collect()
+}
+
+#[derive(Clone, Copy)]
+struct Scaled(f64);
+
+impl Pointwise<2> for Scaled {
+    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R
+    where
+        f64: Left<R>,
+    {
+        1.0 + x * y * self.0
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Tanh;
+
+impl Pointwise<1> for Tanh {
+    fn apply<R: Real>(&self, [x]: [R; 1]) -> R
+    where
+        f64: Left<R>,
+    {
+        x.tanh()
+    }
+}
+
+#[derive(Clone, Copy)]
+struct DivMax;
+
+impl PointwiseInt<2> for DivMax {
+    fn apply<I: crate::real::Integer>(&self, [x, y]: [I; 2]) -> I {
+        x.floor_div(y)
+            .max(I::lit(-2))
+            .add(x.remainder(y).mul(I::lit(100)))
+    }
+}
+
+#[test]
+fn transfers_keep_every_bit() -> Result<()> {
+    let _serial = serial();
+    let x = host(&[1.5f32, f32::NAN, -0.0, f32::INFINITY, 1e-42], &[5])?;
+    let back = gpu::download(&gpu::upload(&x, 0)?)?;
+    let bits = |a: &Array| {
+        a.slice::<f32>()
+            .map(|s| s.iter().map(|v| v.to_bits()).collect::<Vec<_>>())
+    };
+    assert_eq!(bits(&back)?, bits(&x)?);
+    let flags = host(&[true, false, true], &[3])?;
+    assert_eq!(
+        values::<bool>(&gpu::upload(&flags, 0)?)?,
+        [true, false, true]
+    );
+    let halves: Vec<f16> = (0..7).map(|i| f16::from_f32(i as f32 * 0.3)).collect();
+    let x = gpu::upload(&host(&halves, &[7])?, 0)?;
+    assert_eq!(values::<f16>(&x)?, halves);
+    let tail = x.slice_view(&[3], &[1], &Shape::new(&[3])?)?;
+    assert_eq!(values::<f16>(&tail)?, halves[3..6]);
+    let refused = gpu::upload(&host(&[1.0f64], &[1])?, 0)
+        .err()
+        .map(|e| e.to_string())
+        .unwrap_or_default();
+    assert_eq!(
+        refused,
+        "gpu:0 has no float64; convert with .float() (float32) or use device='cpu'"
+    );
+    Ok(())
+}
+
+#[test]
+fn missing_devices_are_typed_errors() {
+    let _serial = serial();
+    let e = gpu::info(15)
+        .err()
+        .map(|e| (e.kind(), e.to_string()))
+        .unwrap_or((crate::error::Kind::Value, String::new()));
+    assert_eq!(e.0, crate::error::Kind::Device, "{}", e.1);
+}
+
+#[test]
+fn reuse_of_memory_keeps_the_order_of_work() -> Result<()> {
+    let _serial = serial();
+    // Each round frees a buffer that recorded work still reads, and uploads into the same memory.
+    let mut sums = Vec::new();
+    for i in 0..20 {
+        let x = gpu::upload(&host(&vec![i as f32; 100], &[100])?, 0)?;
+        sums.push(map::pointwise("scaled", 0, [&x, &x], Scaled(1.0))?);
+    }
+    for (i, s) in sums.iter().enumerate() {
+        assert_eq!(values::<f32>(s)?, vec![(i * i + 1) as f32; 100], "{i}");
+    }
+    Ok(())
+}
+
+#[test]
+fn strided_copies_and_casts() -> Result<()> {
+    let _serial = serial();
+    let x = gpu::upload(&host(&ramp(24), &[2, 3, 4])?, 0)?;
+    let turned = x.permute(&[2, 0, 1])?;
+    let expected: Vec<f32> = (0..24)
+        .map(|i| ((i / 3 % 2) * 12 + i % 3 * 4 + i / 6) as f32)
+        .collect();
+    assert_eq!(values::<f32>(&turned)?, expected);
+    let reversed = x
+        .reshape_view(&Shape::new(&[24])?)
+        .map(|v| v.slice_view(&[23], &[-2], &Shape::new(&[12]).unwrap_or_default()));
+    let Some(reversed) = reversed.transpose()? else {
+        return Ok(());
+    };
+    assert_eq!(values::<f32>(&reversed)?[..3], [23.0, 21.0, 19.0]);
+    assert_eq!(values::<i32>(&copy::cast(&turned, DType::I32)?)?[1], 4);
+    assert_eq!(
+        values::<bool>(&copy::cast(&x, DType::Bool)?)?[..2],
+        [false, true]
+    );
+    Ok(())
+}
+
+#[test]
+fn halves_round_to_nearest_even() -> Result<()> {
+    let _serial = serial();
+    let mut given = vec![
+        0.0f32,
+        -0.0,
+        65504.0,
+        65519.9,
+        65520.0,
+        1e30,
+        f32::INFINITY,
+        6.1e-5,
+        5.96e-8,
+        2.98e-8,
+        3e-8,
+        1e-9,
+    ];
+    given.extend((0..2000).map(|i| f32::from_bits(0x3800_0000 + i * 40_503 + i * i * 7)));
+    given.extend((0..2000).map(|i| -f32::from_bits(0x3300_0000 + i * 17_011)));
+    let x = gpu::upload(&host(&given, &[given.len()])?, 0)?;
+    let half: Vec<u16> = values::<f16>(&copy::cast(&x, DType::F16)?)?
+        .iter()
+        .map(|h| h.to_bits())
+        .collect();
+    let brain: Vec<u16> = values::<bf16>(&copy::cast(&x, DType::BF16)?)?
+        .iter()
+        .map(|h| h.to_bits())
+        .collect();
+    for (i, v) in given.iter().enumerate() {
+        assert_eq!(half[i], f16::from_f32(*v).to_bits(), "f16 of {v:e}");
+        assert_eq!(brain[i], bf16::from_f32(*v).to_bits(), "bf16 of {v:e}");
+    }
+    Ok(())
+}
+
+#[test]
+fn views_are_written_without_touching_their_surroundings() -> Result<()> {
+    let _serial = serial();
+    for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::Bool] {
+        let x = copy::full(0, Shape::new(&[4, 5])?, 1.0, dtype)?;
+        let view = x.slice_view(&[1, 1], &[1, 2], &Shape::new(&[2, 2])?)?;
+        copy::fill(&view, 0.0)?;
+        let out = values::<f32>(&copy::cast(&x, DType::F32)?)?;
+        let zeros: Vec<usize> = (0..20).filter(|&i| out[i] == 0.0).collect();
+        assert_eq!(zeros, [6, 8, 11, 13], "{dtype}");
+    }
+    let x = gpu::upload(&host(&ramp(5), &[5])?, 0)?;
+    let n = Shape::new(&[4])?;
+    copy::copy_into(
+        &x.slice_view(&[1], &[1], &n)?,
+        &x.slice_view(&[0], &[1], &n)?,
+    )?;
+    assert_eq!(values::<f32>(&x)?, [0.0, 0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(
+        values::<f32>(&copy::eye(0, 2, 3, DType::F32)?)?,
+        [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+    );
+    let square = gpu::upload(&host(&ramp(9), &[3, 3])?, 0)?;
+    assert_eq!(
+        values::<f32>(&copy::tri(&square, -1, false)?)?,
+        [0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 6.0, 7.0, 0.0]
+    );
+    Ok(())
+}
+
+#[test]
+fn rules_run_on_every_dtype_and_layout() -> Result<()> {
+    let _serial = serial();
+    let x = gpu::upload(&host(&ramp(12), &[3, 4])?, 0)?;
+    let row = gpu::upload(&host(&[1.0f32, 2.0, 3.0], &[3])?, 0)?;
+    let out = map::pointwise("scaled", 1, [&x.permute(&[1, 0])?, &row], Scaled(0.5))?;
+    let expected: Vec<f32> = (0..12)
+        .map(|i| 1.0 + ((i % 3) * 4 + i / 3) as f32 * (i % 3 + 1) as f32 * 0.5)
+        .collect();
+    assert_eq!(values::<f32>(&out)?, expected);
+    let short = gpu::upload(&host(&[f16::from_f32(0.5); 5], &[5])?, 0)?;
+    let t = values::<f16>(&map::pointwise("tanh", 0, [&short], Tanh)?)?;
+    assert_eq!(t, [f16::from_f32(0.5f32.tanh()); 5]);
+    let a = gpu::upload(&host(&[7i32, -7, 7, -7, 5, i32::MIN], &[6])?, 0)?;
+    let b = gpu::upload(&host(&[2i32, 2, -2, -2, 0, -1], &[6])?, 0)?;
+    let out = values::<i32>(&map::pointwise_int("div_max", 0, [&a, &b], DivMax)?)?;
+    assert_eq!(out, [103, 98, -102, -97, 0, -2]);
+    let mask = gpu::upload(&host(&[true, false, true], &[3, 1])?, 0)?;
+    let picked = map::select(&mask, &x, &gpu::scalar(0, -1.0, DType::F32)?)?;
+    assert_eq!(
+        values::<f32>(&picked)?,
+        [
+            0.0, 1.0, 2.0, 3.0, -1.0, -1.0, -1.0, -1.0, 8.0, 9.0, 10.0, 11.0
+        ]
+    );
+    Ok(())
+}
+
+#[test]
+fn rules_run_in_place() -> Result<()> {
+    let _serial = serial();
+    let x = gpu::upload(&host(&ramp(6), &[2, 3])?, 0)?;
+    map::pointwise_into("scaled", 2, &x, [&x, &x], Scaled(2.0))?;
+    assert_eq!(values::<f32>(&x)?, [1.0, 3.0, 9.0, 19.0, 33.0, 51.0]);
+    let column = x.slice_view(&[0, 1], &[1, 1], &Shape::new(&[2, 1])?)?;
+    map::pointwise_into("scaled", 3, &column, [&column, &column], Scaled(0.0))?;
+    assert_eq!(values::<f32>(&x)?, [1.0, 1.0, 9.0, 19.0, 1.0, 51.0]);
+    Ok(())
+}
+
+#[test]
+fn empty_and_large_arrays() -> Result<()> {
+    let _serial = serial();
+    let none = gpu::upload(&host::<f32>(&[], &[0, 3])?, 0)?;
+    assert_eq!(
+        map::pointwise("tanh", 0, [&none], Tanh)?.shape(),
+        none.shape()
+    );
+    assert!(values::<f32>(&none)?.is_empty());
+    let n = 300_001;
+    let x = gpu::upload(&host(&ramp(n), &[n])?, 0)?;
+    let out = values::<f32>(&map::pointwise(
+        "scaled",
+        4,
+        [&x, &gpu::scalar(0, 1.0, DType::F32)?],
+        Scaled(1.0),
+    )?)?;
+    assert!(out.iter().enumerate().all(|(i, &v)| v == i as f32 + 1.0));
+    let stats = gpu::stats(0)?;
+    assert!(stats.submits > 0 && stats.dispatches > 0 && stats.pipelines_created > 0);
+    gpu::empty_cache(0)?;
+    assert_eq!(gpu::stats(0)?.cached_bytes, 0);
+    Ok(())
+}
