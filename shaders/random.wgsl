@@ -5,7 +5,7 @@
 // entries   draw_bits: raw u32 words
 //           draw_uniform: low + scale * u, u in [0, 1)
 //           draw_normal: low + scale * z
-//           draw_randint: i32, low + bits mod span
+//           draw_randint: i32, low + the upper word of bits * span
 // grid      ceil(count / 1024) workgroups; linear fold over x, y, z
 // workgroup 256 threads, each drawing one counter = four elements; no workgroup memory
 //
@@ -143,5 +143,11 @@ fn draw_randint(
   let i = (group * 256u + t) * 4u;
   if (i >= p.count) { return; }
   let b = draw(i / 4u);
-  store_words(i, bitcast<vec4<u32>>(vec4<i32>(p.int_low) + bitcast<vec4<i32>>(b % vec4<u32>(p.span))));
+  let k = vec4<u32>(
+    multiply(b.x, p.span).y,
+    multiply(b.y, p.span).y,
+    multiply(b.z, p.span).y,
+    multiply(b.w, p.span).y,
+  );
+  store_words(i, k + vec4<u32>(bitcast<u32>(p.int_low)));
 }

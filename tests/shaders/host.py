@@ -1,7 +1,8 @@
-"""A small second host for `shaders/`, on wgpu-py: runs one file on NumPy arrays, knowing nothing of the Rust host.
+"""A small second host for `shaders/`, on wgpu-py: runs one file on NumPy arrays, apart from the Rust host.
 
-The two hosts share only the WGSL files and the conventions of `shaders/README.md`; a mistake in a shader and the same mistake in
-the Rust host therefore cannot hide each other. Outputs start out poisoned, so a word that a kernel forgets is seen.
+The two hosts share only the WGSL files and the conventions of `shaders/README.md`; a mistake in a shader and
+the same mistake in the Rust host therefore cannot hide each other. Outputs start out poisoned, so a word that
+a kernel forgets is seen.
 """
 
 import functools
@@ -11,12 +12,11 @@ import struct
 
 import ml_dtypes
 import numpy as np
+import wgpu
 
 LAVAPIPE = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"
 if os.path.exists(LAVAPIPE):
     os.environ.setdefault("VK_ICD_FILENAMES", LAVAPIPE)
-
-import wgpu
 
 SHADERS = pathlib.Path(__file__).resolve().parents[2] / "shaders"
 POISON = 0x7FC0DEAD
@@ -55,7 +55,8 @@ def store(name, dtype):
     if dtype == BF16:
         extra = (
             f"fn bf16_{name}(v: T) -> u32 {{ let b = bitcast<u32>(f32(v)); "
-            f"return select((b + 0x7fffu + ((b >> 16u) & 1u)) >> 16u, 0x7fc0u, (b & 0x7fffffffu) > 0x7f800000u); }}\n"
+            "return select((b + 0x7fffu + ((b >> 16u) & 1u)) >> 16u, 0x7fc0u, "
+            "(b & 0x7fffffffu) > 0x7f800000u); }\n"
         )
     body = {
         np.dtype(np.float32): "bitcast<u32>(f32(v.x))",
@@ -68,7 +69,7 @@ def store(name, dtype):
 
 
 def types(compute="f32", out=("out", np.float32), **inputs):
-    """The replacements that give a file its element types: compute type, output (name, dtype) and inputs by name."""
+    """The replacements that give a file its types: compute type, output (name, dtype), inputs by name."""
     table = {f"load {name}": load(name, dtype) for name, dtype in inputs.items()}
     table["alias T"] = f"alias T = {compute};"
     table[f"store {out[0]}"] = store(*out)
@@ -82,7 +83,7 @@ def epw(dtype):
 
 
 def expand(file, replace):
-    """The source of `file` with each line after a `//@ key` marker replaced by `replace[key]`, where given."""
+    """The source of `file`, each line after a `//@ key` marker replaced by `replace[key]` where given."""
     unused = set(replace)
     lines, out = (SHADERS / file).read_text().splitlines(), []
     key = None
@@ -147,7 +148,7 @@ def axes(values):
 
 
 def words(params):
-    """The parameter block: ints as two's complement words, floats as f32 bits, lists flattened, padded to 16 bytes."""
+    """The parameter block: ints in two's complement, floats as f32 bits, lists flattened; 16-byte padded."""
     out = b""
     for value in params:
         if isinstance(value, (list, tuple)):
@@ -168,7 +169,7 @@ def fold(groups, limit):
 
 
 def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535):
-    """Run one file. `ins`: arrays, `outs`: (shape, dtype) or an array to update in place; returns the outputs in order."""
+    """Run one file on arrays `ins`; `outs` are (shape, dtype), or arrays to update. Returns the outputs."""
     replace = dict(replace or {})
     dev, pipe = device(), pipeline(expand(file, replace), entry, len(ins), len(outs))
     usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
@@ -207,7 +208,7 @@ def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535
 
 
 def close(got, want, dtype=np.float32, scale=1.0, rtol=None):
-    """Compare with a float64 reference: relative and absolute error within a few units of `dtype`'s precision."""
+    """Compare with a float64 reference, within a few units of `dtype`'s precision."""
     unit = {np.dtype(np.float32): 2e-6, np.dtype(np.float16): 2e-3, np.dtype(BF16): 1.6e-2}[np.dtype(dtype)]
     got = np.asarray(got).astype(np.float64)
     np.testing.assert_allclose(got, want, rtol=rtol or unit * 2, atol=unit * scale)

@@ -62,7 +62,8 @@ def test_take(outer, size, inner, count):
 def test_gather_reports_outside():
     v = dense(np.arange(6, dtype=np.float32))
     got, status = gather(v, dense(np.array([0, 6, -6], np.int32)), 0, (3,), [1])
-    assert got.tolist() == [0, 0, 0] and status.tolist() == [1, 6]
+    assert got.tolist() == [0, 0, 0]
+    assert status.tolist() == [1, 6]
 
 
 def scatter(v, index, src, axis, index_strides, replace=None):
@@ -115,7 +116,8 @@ def test_scatter_assign_last_wins_and_reports():
     v, src = dense(np.zeros(4, np.float32)), dense(np.array([1, 2, 3, 4], np.float32))
     assign = {"fn combine": "fn combine(a: T, b: T) -> T { return b; }"}
     got, status = scatter(v, dense(np.array([2, -2, 0, 9], np.int32)), src, 0, [1], assign)
-    assert got.tolist() == [3, 0, 2, 0] and status.tolist() == [1, 9]
+    assert got.tolist() == [3, 0, 2, 0]
+    assert status.tolist() == [1, 9]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])

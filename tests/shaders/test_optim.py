@@ -1,4 +1,4 @@
-"""optim_sgd.wgsl and optim_adam.wgsl: several steps against the textbook update in float64, and the control words."""
+"""optim_sgd.wgsl and optim_adam.wgsl: several steps against the textbook in float64; the control words."""
 
 import numpy as np
 import pytest

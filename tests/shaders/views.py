@@ -1,4 +1,4 @@
-"""Random strided views for the shader tests: a flat buffer, and the offset, shape and strides of a tensor inside it."""
+"""Random strided views for the shader tests: a flat buffer, and where and how a tensor lies in it."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 @dataclass
 class View:
-    """A strided tensor: `array` is the NumPy view, `flat` the buffer it lives in, offset and strides in elements."""
+    """A strided tensor: NumPy view `array` of the buffer `flat`; offset and strides in elements."""
 
     flat: np.ndarray
     array: np.ndarray

@@ -1,0 +1,41 @@
+"""The conventions of `shaders/README.md`, checked on every file, and that each compiles as it stands."""
+
+import re
+from itertools import pairwise
+
+import pytest
+from host import SHADERS, pipeline
+
+FILES = sorted(SHADERS.glob("*.wgsl"))
+README = (SHADERS / "README.md").read_text()
+MARKER = re.compile(r"//@ (alias \w+|const \w+|load \w+|store \w+|fn \w+)$")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_conventions(path):
+    text = path.read_text()
+    lines = text.splitlines()
+    header = text[: text.index("struct Params")]
+    for word in ("bindings", "grid", "workgroup"):
+        assert re.search(rf"^// .*\b{word}\b", header, re.MULTILINE), f"the header does not say {word}"
+    assert f"`{path.stem}`" in README, "README.md does not list the file"
+    assert max(map(len, lines)) <= 110
+    assert len(lines) <= 400
+    assert not re.search(r"^(enable|requires|override)\b", text, re.MULTILINE), "not portable"
+    for line, after in pairwise(lines):
+        if line.startswith("//@"):
+            assert MARKER.match(line), line
+            assert after.rstrip().endswith(("}", ";")) or "; //" in after, f"not one line: {after}"
+    assert set(re.findall(r"@workgroup_size\((.*?)\)", text)) == {"256"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_compiles_as_it_stands(path):
+    text = path.read_text()
+    inputs = len(re.findall(r"var<storage, read> ", text))
+    outputs = len(re.findall(r"var<storage, read_write> ", text))
+    numbers = [int(n) for n in re.findall(r"@binding\((\d)\)", text)]
+    assert numbers == list(range(inputs + outputs + 1))
+    assert inputs + outputs <= 8
+    for entry in re.findall(r"@compute @workgroup_size\(256\)\nfn (\w+)", text):
+        assert pipeline(text, entry, inputs, outputs)
