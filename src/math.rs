@@ -1,9 +1,10 @@
 //! Vector mathematics in single precision, written once for CPU lanes and WGSL.
 //!
-//! Every function is generic over [`Lane`] and free of branches: read with [`crate::cpu::lane::F32`] it vectorises
-//! inside a loop, read with `gpu::wgsl::Expr` it is the text of a WGSL function, so both devices run one formula.
-//! The coefficients come from `tools/fit_math.py` (Remez exchange in 50-digit arithmetic); `examples/ulp.rs` measures
-//! the error over all floats.
+//! Every function is generic over [`Lane`] and free of branches: read with
+//! [`crate::cpu::lane::F32`] it vectorises inside a loop, read with `gpu::wgsl::Expr` it is the
+//! text of a WGSL function, so both devices run one formula. The coefficients come from
+//! `tools/fit_math.py` (Remez exchange in 50-digit arithmetic); `examples/ulp.rs` measures the
+//! error over all floats.
 //!
 //! Read next: `src/math/pow.rs`, which needs more than single precision, and `src/cpu/lane.rs`.
 
@@ -38,10 +39,14 @@ pub trait Lane: Real {
     fn from_int(value: Self::Int) -> Self;
     /// The nearest integer, as a float and as an integer; right for `|self| < 2^22`, anything elsewhere.
     fn nearest_int(self) -> (Self, Self::Int);
-    /// The constant with these bits, which may be an infinity or NaN; `self` hides it from compilers that refuse those.
+    /// The constant with these bits, which may be an infinity or NaN; `self` hides it from
+    /// compilers that refuse those.
     fn special(self, bits: u32) -> Self;
     /// `self * factor + term`, rounded once where that is fast and twice elsewhere.
     fn mul_add(self, factor: Self, term: Self) -> Self;
+    /// `self - a * b` where the product has at most 23 bits, so that it is exact; compilers may not
+    /// move its parts.
+    fn minus_product(self, a: Self, b: Self) -> Self;
     /// `(r, n)` with `self = r + n * pi/2` and `|r| <= pi/4`, `n` modulo 4 (other bits are anything).
     fn quarter_turns(self) -> (Self, Self::Int);
 }
@@ -151,7 +156,7 @@ pub(crate) fn exp_rest<L: Lane>(r: L) -> L {
 #[inline(always)]
 fn exp_parts<L: Lane>(x: L) -> (L::Int, L) {
     let (turns, n) = (x * LOG2_E).nearest_int();
-    let r = turns.mul_add(L::lit(-LN2_LOW), turns.mul_add(L::lit(-LN2_HIGH), x));
+    let r = turns.mul_add(L::lit(-LN2_LOW), x.minus_product(turns, L::lit(LN2_HIGH)));
     (n, (exp_rest(r) + r) + 1.0)
 }
 
@@ -187,7 +192,7 @@ pub fn exp<L: Lane>(x: L) -> L {
 pub fn expm1<L: Lane>(x: L) -> L {
     let inside = clamp(x, -18.0, 89.0);
     let (turns, n) = (inside * LOG2_E).nearest_int();
-    let high = turns.mul_add(L::lit(-LN2_HIGH), inside);
+    let high = inside.minus_product(turns, L::lit(LN2_HIGH));
     let low = turns * LN2_LOW;
     let r = high - low;
     let lost = (high - r) - low;
@@ -215,7 +220,7 @@ pub(crate) fn split<L: Lane>(x: L) -> (L::Int, L) {
 fn log_sum<L: Lane>(f: L, e: L) -> L {
     let square = f * f;
     let rest = (square * f).mul_add(polynomial(f, &LOG), e * LN2_LOW);
-    e.mul_add(L::lit(LN2_HIGH), square.mul_add(L::lit(-0.5), rest) + f)
+    (square.mul_add(L::lit(-0.5), rest) + f).minus_product(e, L::lit(-LN2_HIGH))
 }
 
 /// `result` for `0 < x < infinity`, and what a logarithm of `x` is elsewhere.
@@ -245,7 +250,8 @@ pub(crate) fn normal<L: Lane>(x: L) -> (L, L) {
     )
 }
 
-/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so nothing of it is lost.
+/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so
+/// nothing of it is lost.
 #[inline(always)]
 pub fn log1p<L: Lane>(x: L) -> L {
     let sum = x + 1.0;

@@ -1,9 +1,10 @@
 """Fit the polynomials of src/math.rs: prints every coefficient table, with the error each fit leaves.
 
-Method: the Remez exchange algorithm (E. Remez, 1934) in 50-digit arithmetic. A fit minimises the largest weighted
-error of `sum c_k t^k` against a function; the weight turns the error of the polynomial into the relative error of the
-result it is a part of. Coefficients are rounded to f32 one at a time, lowest power first, and the rest is fitted again
-after each, so that the rounding of one is made up for by the others. Needs mpmath.
+Method: the Remez exchange algorithm (E. Remez, 1934) in 50-digit arithmetic. A fit minimises the largest
+weighted error of `sum c_k t^k` against a function; the weight turns the error of the polynomial into the
+relative error of the result it is a part of. Coefficients are rounded to f32 one at a time, lowest power
+first, and the rest is fitted again after each, so that the others make up for the rounding of one.
+Needs mpmath.
 """
 
 import struct
@@ -61,26 +62,84 @@ def fit(name, target, weight, low, high, degree, fixed=()):
     print("[" + ", ".join(mp.nstr(c, 10) for c in rounded) + "]")
 
 
-def main():
-    """Print all tables of single precision."""
-    half = mp.log(2) / 2 * mpf("1.001")
-    fit("EXP", lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: abs(r**2 / mp.expm1(r)) + mpf("1e-4"), -half, half, 5)
+def fit_double(name, target, weight, low, high, degree):
+    """Fit and print one table in double precision, where each coefficient is simply rounded."""
+    coefficients, error = remez(target, weight, mpf(low), mpf(high), [], degree)
+    print(f"// {name}: error 2^{float(mp.log(error, 2)):.1f}")
+    print("[" + ", ".join(repr(float(c)) for c in coefficients) + "]")
+
+
+def odd(function):
+    """`(f(x) - x) / x^3` as a function of `x^2`, and the weight that makes its error relative to `f`."""
+    return (
+        lambda z: (function(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
+        lambda z: z * mp.sqrt(z) / function(mp.sqrt(z)),
+    )
+
+
+def erf_near(z):
+    """`(erf(x) - x) / x` as a function of `x^2`."""
+    return mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1
+
+
+def erf_weight(z):
+    """What makes an error of `erf_near` relative to `erf`."""
+    return mp.sqrt(z) / mp.erf(mp.sqrt(z))
+
+
+def tail_weight(a):
+    """What makes an error of `log(erfc(a))` relative to `erf(a)`."""
+    return mp.erfc(a) / mp.erf(a)
+
+
+def double_tables():
+    """The error function in double precision."""
+    fit_double("ERF", erf_near, erf_weight, "1e-12", mpf("0.85") ** 2, 11)
+    for low, high, centre, degree in (("0.84", "2.26", "1.5", 16), ("2.24", "6.0", "3", 12)):
+        middle = mpf(centre)
+
+        def target(u, middle=middle):
+            return mp.log(mp.erfc(u + middle))
+
+        def weight(u, middle=middle):
+            return tail_weight(u + middle)
+
+        name = f"ERF_TAIL from {low} around {centre}"
+        fit_double(name, target, weight, mpf(low) - middle, mpf(high) - middle, degree)
+
+
+def single_tables():
+    """Everything in single precision."""
+    half, tiny = mp.log(2) / 2 * mpf("1.001"), mpf("1e-9")
+    small = mpf("1e-4")  # keeps the weight away from 0, where a node would have none
+    fit(
+        "EXP", lambda r: (mp.exp(r) - 1 - r) / r**2, lambda r: abs(r**2 / mp.expm1(r)) + small, -half, half, 5
+    )
     low, high = mp.sqrt(mpf(1) / 2) - 1, mp.sqrt(2) - 1
     fit("LOG", lambda f: (mp.log1p(f) - f + f**2 / 2) / f**3, lambda f: f**3 / mp.log1p(f), low, high, 8)
     quarter = (mp.pi / 4 * mpf("1.001")) ** 2
-    fit("SIN", lambda z: (mp.sin(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z * mp.sqrt(z) / mp.sin(mp.sqrt(z)),
-        mpf("1e-9"), quarter, 2)
-    fit("COS", lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2, lambda z: z**2 / mp.cos(mp.sqrt(z)), mpf("1e-7"), quarter, 2)
-    for degree in (4, 5):
-        fit("TANH", lambda z: (mp.tanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z,
-            lambda z: z * mp.sqrt(z) / mp.tanh(mp.sqrt(z)), mpf("1e-9"), mpf("0.625") ** 2, degree)
-    for degree in (5, 6):
-        fit("ERF", lambda z: mp.erf(mp.sqrt(z)) / mp.sqrt(z) - 1, lambda z: mp.sqrt(z) / mp.erf(mp.sqrt(z)),
-            mpf("1e-9"), mpf("0.95") ** 2, degree)
-    for degree in (6, 7):
-        fit("ERF_TAIL", lambda a: mp.log(mp.erfc(a)) / a, lambda a: a * mp.erfc(a) / mp.erf(a), mpf("0.94"), mpf("3.93"), degree)
-    edge = mpf("0.065") ** 2
-    fit("LOG_RATIO", lambda z: (mp.atanh(mp.sqrt(z)) / mp.sqrt(z) - 1) / z, lambda z: z, mpf("1e-9"), edge, 2)
+    fit("SIN", *odd(mp.sin), tiny, quarter, 2)
+    fit(
+        "COS",
+        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2,
+        lambda z: z**2 / mp.cos(mp.sqrt(z)),
+        100 * tiny,
+        quarter,
+        2,
+    )
+    fit("TANH", *odd(mp.tanh), tiny, mpf("0.625") ** 2, 5)
+    fit("ERF", erf_near, erf_weight, tiny, mpf("0.95") ** 2, 6)
+    fit(
+        "ERF_TAIL",
+        lambda a: mp.log(mp.erfc(a)) / a,
+        lambda a: a * tail_weight(a),
+        mpf("0.94"),
+        mpf("3.93"),
+        7,
+    )
+    fit("LOG_RATIO", odd(mp.atanh)[0], lambda z: z, tiny, mpf("0.065") ** 2, 2)
 
 
-main()
+if __name__ == "__main__":
+    double_tables()
+    single_tables()

@@ -1,9 +1,10 @@
 //! CPU lanes: single numbers that implement [`Real`], one element of a loop each.
 //!
-//! Everything here is `#[inline(always)]` and free of branches, so a loop over a slice of lanes becomes vector code
-//! of whatever instruction set the loop was compiled for. `F32Fma` is for loops compiled with fused multiply-add
-//! (elsewhere it would call the C library for each product); `F32` is for all others. Their results may differ in
-//! the last place; neither depends on the number of threads or on the position in the slice.
+//! Everything here is `#[inline(always)]` and free of branches, so a loop over a slice of lanes
+//! becomes vector code of whatever instruction set the loop was compiled for. `F32Fma` is for loops
+//! compiled with fused multiply-add (elsewhere it would call the C library for each product); `F32`
+//! is for all others. Their results may differ in the last place; neither depends on the number of
+//! threads or on the position in the slice.
 //!
 //! Read next: `src/math.rs`, the polynomials of the `f32` lanes.
 
@@ -17,7 +18,8 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 #[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
 pub struct F32(pub f32);
 
-/// An `f32` computed with fused multiply-adds; use it only in loops compiled for an instruction set that has them.
+/// An `f32` computed with fused multiply-adds; use it only in loops compiled for an instruction set
+/// that has them.
 #[repr(transparent)]
 #[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
 pub struct F32Fma(pub f32);
@@ -124,8 +126,8 @@ macro_rules! native_rounding {
     };
 }
 
-/// Rounding without instructions for it (x86-64's baseline would call the C library): adding and subtracting
-/// `2^(mantissa bits)` rounds, and what is larger than that is whole already.
+/// Rounding without instructions for it (x86-64's baseline would call the C library): adding and
+/// subtracting `2^(mantissa bits)` rounds, and what is larger than that is whole already.
 macro_rules! added_rounding {
     ($lane:ident, $edge:expr) => {
         #[inline(always)]
@@ -183,7 +185,8 @@ macro_rules! single {
             }
             #[inline(always)]
             fn nearest_int(self) -> ($lane, Wrapping<i32>) {
-                // A cast to i32 saturates and keeps loops from vectorising; the low bits of the sum are the integer.
+                // A cast to i32 saturates and keeps loops from vectorising; the low bits of the sum
+                // are the integer.
                 const MAGIC: f32 = 12_582_912.0;
                 let sum = self.0 + MAGIC;
                 ($lane(sum - MAGIC), Wrapping(sum.to_bits() as i32) - Wrapping(MAGIC.to_bits() as i32))
@@ -196,6 +199,10 @@ macro_rules! single {
             fn mul_add(self, factor: $lane, term: $lane) -> $lane {
                 let product_sum: fn(f32, f32, f32) -> f32 = $mul_add;
                 $lane(product_sum(self.0, factor.0, term.0))
+            }
+            #[inline(always)]
+            fn minus_product(self, a: $lane, b: $lane) -> $lane {
+                a.mul_add(-b, self)
             }
             #[inline(always)]
             fn quarter_turns(self) -> ($lane, Wrapping<i32>) {

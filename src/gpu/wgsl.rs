@@ -1,18 +1,19 @@
 //! `Expr`: the number type that writes WGSL.
 //!
-//! Every operation on an [`Expr`] appends one line `let v7 = v3 * v2;` to the function being written and returns a
-//! handle to it, so a rule that is generic over `Real` becomes a shader function by being called. The functions of
-//! `src/math.rs` become WGSL library functions (`w_exp`, `w_tanh`, ...) in the same way, so that CPU and GPU run one
-//! formula; the built-in `exp`, `tanh`, ... of GPUs are less accurate and differ between makers.
+//! Every operation on an [`Expr`] appends one line `let v7 = v3 * v2;` to the function being
+//! written and returns a handle to it, so a rule that is generic over `Real` becomes a shader
+//! function by being called. The functions of `src/math.rs` become WGSL library functions (`w_exp`,
+//! `w_tanh`, ...) in the same way, so that CPU and GPU run one formula; the built-in `exp`, `tanh`,
+//! ... of GPUs are less accurate and differ between makers.
 //!
-//! WGSL compilers may assume that no NaN or infinity exists: tests for NaN read bits, and such constants are hidden
-//! behind a variable. Subnormal numbers may be flushed to 0 by the hardware.
+//! WGSL compilers may assume that no NaN or infinity exists: tests for NaN read bits, and such
+//! constants are hidden behind a variable. Subnormal numbers may be flushed to 0 by the hardware.
 //!
 //! Read next: `src/gpu/wgsl/library.rs`.
 
 mod library;
 
-pub use library::{NAMES, library, library_function};
+pub use library::{NAMES, library, library_file, library_function};
 
 use crate::math::{self, Lane};
 use crate::real::Real;
@@ -23,6 +24,13 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Shr, Sub};
 /// A line of the function being written: an `f32`.
 #[derive(Copy, Clone, Debug)]
 pub struct Expr(u32);
+
+impl Expr {
+    /// Any WGSL expression of type `f32` that is in scope, such as a member of the parameter block.
+    pub fn variable(text: &str) -> Expr {
+        Expr(push(text))
+    }
+}
 
 /// A line of the function being written: a `bool`.
 #[derive(Copy, Clone, Debug)]
@@ -67,7 +75,8 @@ impl Writer {
 }
 
 thread_local! {
-    /// The function being written by this thread; operations outside of [`write`] go to one that nobody reads.
+    /// The function being written by this thread; operations outside of [`write`] go to one that
+    /// nobody reads.
     static WRITER: RefCell<Writer> = RefCell::default();
 }
 
@@ -117,7 +126,8 @@ fn write(
     (text, writer.needs)
 }
 
-/// The text of one WGSL function of `f32` arguments; the library functions that it calls are not included.
+/// The text of one WGSL function of `f32` arguments; the library functions that it calls are not
+/// included.
 pub fn function(name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) -> String {
     write(name, args, body).0
 }
@@ -316,6 +326,12 @@ impl Lane for Expr {
             "fma(v{}, v{}, v{})",
             self.0, factor.0, term.0
         )))
+    }
+    fn minus_product(self, a: Expr, b: Expr) -> Expr {
+        // Mesa turns `x - n*a - n*b` into `x - n*(a + b)`; clearing a bit that is 0 anyway hides
+        // the product from it.
+        let product = (a * b).bits() & Expr::int(-2);
+        self - Expr::from_bits(product)
     }
     fn quarter_turns(self) -> (Expr, Int) {
         let pair = call("turns", &[self]);

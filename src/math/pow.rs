@@ -1,7 +1,8 @@
 //! `pow`: the only function whose inside needs more than single precision.
 //!
-//! The logarithm is carried as `high + low` with `high` of 12 bits, so that products of high parts are exact with or
-//! without fused multiply-adds. High parts are cut out by masking bits, which no compiler can fold away.
+//! The logarithm is carried as `high + low` with `high` of 12 bits, so that products of high parts
+//! are exact with or without fused multiply-adds. High parts are cut out by masking bits, which no
+//! compiler can fold away.
 
 use super::{INFINITY, Lane, NAN, SIGN, clamp, exp_rest, normal, polynomial, scale, split};
 
@@ -27,8 +28,9 @@ fn high<L: Lane>(x: L) -> L {
 
 /// `log2(x)` as `(high, low)` with about 34 good bits, for `0 < x < infinity`.
 ///
-/// With a centre `c` of 51/64, 1 or 5/4 near the mantissa `m`: `log2(m) = log2(c) + 2/log(2) * atanh((m - c)/(m + c))`,
-/// where the cubic and higher terms are so small that single precision will do for them.
+/// With a centre `c` of 51/64, 1 or 5/4 near the mantissa `m`: `log2(m) = log2(c) + 2/log(2) *
+/// atanh((m - c)/(m + c))`, where the cubic and higher terms are so small that single precision
+/// will do for them.
 #[inline(always)]
 fn log2_double<L: Lane>(x: L) -> (L, L) {
     let (x, shift) = normal(x);

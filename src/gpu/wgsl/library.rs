@@ -1,10 +1,10 @@
 //! The WGSL library: functions named `w_...` that generated and hand-written shaders call.
 //!
-//! Those of one or two numbers are the functions of `src/math.rs`, written out by [`Expr`]. Two are typed here: `w_ne`,
-//! which must read bits, and `w_turns`, which has branches and more than one result.
+//! Those of one or two numbers are the functions of `src/math.rs`, written out by [`Expr`]. Two are
+//! typed here: `w_ne`, which must read bits, and `w_turns`, which has branches and more than one
+//! result.
 
 use super::{Expr, math, write};
-use crate::real::Real;
 
 /// The names of all library functions, each after those that it calls; `exp` stands for `w_exp`.
 pub const NAMES: [&str; 11] = [
@@ -22,8 +22,10 @@ fn w_ne(a: f32, b: f32) -> bool {
 
 /// `(r, n)` with `x = r + n * pi/2` and `|r| <= pi/4`.
 ///
-/// Small angles: `n` times pi/2 in pieces of 11 bits (Cody and Waite), whose products are exact. Large ones: the bits of
-/// 2/pi that matter, times the mantissa, in fixed point (Payne and Hanek): 2 bits before the point, 62 behind.
+/// Small angles: `n` times pi/2 in pieces of 11 bits (Cody and Waite), whose products are exact and
+/// are hidden from the compiler by clearing a bit that is 0 anyway, so that it cannot gather the
+/// pieces. Large ones: the bits of 2/pi that matter, times the mantissa, in fixed point (Payne and
+/// Hanek): 2 bits before the point, 62 behind.
 const TURNS: &str = "\
 fn w_mulhi(a: u32, b: u32) -> u32 {
     let low = (a & 0xffffu) * (b & 0xffffu);
@@ -31,12 +33,15 @@ fn w_mulhi(a: u32, b: u32) -> u32 {
     let other = (a & 0xffffu) * (b >> 16u) + (cross & 0xffffu);
     return (a >> 16u) * (b >> 16u) + (cross >> 16u) + (other >> 16u);
 }
+fn w_pin(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) & 0xfffffffeu);
+}
 fn w_turns(x: f32) -> vec2<f32> {
     let bits = bitcast<u32>(x);
-    if (abs(x) < 12000.0) {
+    if (abs(x) < 3000.0) {
         let n = round(x * 0.63661977f);
-        let r = fma(n, -0.00048351288f, fma(n, -1.5703125f, x));
-        return vec2<f32>(fma(n, -6.0771005e-11f, fma(n, -3.138557e-7f, r)), n);
+        let r = ((x - w_pin(n * 1.5703125f)) - w_pin(n * 0.00048351288f)) - w_pin(n * 3.138557e-7f);
+        return vec2<f32>(r - n * 6.0771005e-11f, n);
     }
     let exponent = (bits >> 23u) & 0xffu;
     if (exponent == 0xffu) {
@@ -95,7 +100,8 @@ fn one(name: &str) -> (String, Vec<&'static str>) {
 pub fn library(needed: &[&str]) -> String {
     let mut included = [false; NAMES.len()];
     let mut texts = [const { String::new() }; NAMES.len()];
-    // Functions call only what stands before them in the list, so one walk from its end finds everything.
+    // Functions call only what stands before them in the list, so one walk from its end finds
+    // everything.
     for i in (0..NAMES.len()).rev() {
         if included[i] || needed.contains(&NAMES[i]) {
             let (text, calls) = one(NAMES[i]);
@@ -108,15 +114,31 @@ pub fn library(needed: &[&str]) -> String {
     texts.concat()
 }
 
-/// The text of `w_{name}` with all that it calls, for hand-written shaders; empty if there is no such function.
+/// The text of `w_{name}` with all that it calls, for hand-written shaders; empty if there is no
+/// such function.
 pub fn library_function(name: &str) -> String {
     library(&[name])
+}
+
+/// The text of `shaders/lib/math.wgsl`: the whole library, for hosts other than this one.
+pub fn library_file() -> String {
+    let head = "\
+// The library of math functions w_exp, w_log, ... : no bindings, no entry point; prepend what a
+// shader calls.
+//
+// Written by `cargo run --example math_wgsl` from src/math.rs: change that, not this. NaN and
+// infinity are treated as IEEE 754 says where the compiler lets them pass; subnormal numbers may
+// count as 0.
+
+";
+    head.to_owned() + &library(&NAMES)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::gpu::wgsl::{Source, function, with_library};
+    use crate::real::Real;
 
     /// Fail with naga's own message unless `text` is valid WGSL.
     fn check(text: &str) {
@@ -144,11 +166,30 @@ mod tests {
     }
 
     #[test]
+    fn the_file_is_up_to_date() {
+        let file = include_str!("../../../shaders/lib/math.wgsl");
+        assert_eq!(
+            file,
+            library_file(),
+            "run `cargo run --example math_wgsl > shaders/lib/math.wgsl`"
+        );
+    }
+
+    #[test]
     fn a_rule_becomes_a_function() {
         let text = function("op", &["x", "g"], |v| v[1] * (1.0 - v[0] * v[0]));
-        let expected = "fn op(x: f32, g: f32) -> f32 {\n    let v0 = x;\n    let v1 = g;\n    let v2 = v0 * v0;\n    \
-                        let v3 = 1.0f;\n    let v4 = v3 - v2;\n    let v5 = v1 * v4;\n    return v5;\n}\n";
-        assert_eq!(text, expected);
+        let lines = [
+            "fn op(x: f32, g: f32) -> f32 {",
+            "    let v0 = x;",
+            "    let v1 = g;",
+            "    let v2 = v0 * v0;",
+            "    let v3 = 1.0f;",
+            "    let v4 = v3 - v2;",
+            "    let v5 = v1 * v4;",
+            "    return v5;",
+            "}\n",
+        ];
+        assert_eq!(text, lines.join("\n"));
         check(&text);
     }
 

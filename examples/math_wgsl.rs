@@ -1,0 +1,6 @@
+//! Prints the WGSL library, the text of `shaders/lib/math.wgsl`:
+//! `cargo run --example math_wgsl > shaders/lib/math.wgsl`.
+
+fn main() {
+    print!("{}", wengert::gpu::wgsl::library_file());
+}

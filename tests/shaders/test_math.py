@@ -1,0 +1,92 @@
+"""lib/math.wgsl: every function of the library against float64, in units in the last place."""
+
+import numpy as np
+import pytest
+from scipy import special
+
+from host import SHADERS, axes, rng, run, types
+
+LIBRARY = (SHADERS / "lib" / "math.wgsl").read_text()
+# Per function: the reference, the range of arguments whose results are normal numbers, the error allowed.
+UNARY = {
+    "exp": (np.exp, (-87.0, 88.7), 2),
+    "expm1": (np.expm1, (-30.0, 88.7), 3),
+    "log": (np.log, (1.2e-38, 3.4e38), 3),
+    "log1p": (np.log1p, (-0.9999, 3.4e38), 3),
+    "sin": (np.sin, (-1e5, 1e5), 3),
+    "cos": (np.cos, (-1e5, 1e5), 3),
+    "tanh": (np.tanh, (-12.0, 12.0), 3),
+    "erf": (special.erf, (-5.0, 5.0), 3),
+}
+
+
+def elementwise(name, *args):
+    """Run `w_{name}` on the GPU."""
+    names, count = "xy"[: len(args)], len(args[0])
+    replace = types("f32", ("out", np.float32), **dict.fromkeys(names, np.float32))
+    arguments = ", ".join(names)
+    declared = ", ".join(n + ": f32" for n in names)
+    replace["fn op"] = f"{LIBRARY}\nfn op({declared}) -> f32 {{ return w_{name}({arguments}); }}"
+    replace["const CONTIGUOUS"] = "const CONTIGUOUS: bool = true;"
+    params = [axes([count]), *[axes([1])] * len(args), 1, count, *[0] * len(args), 0.0, 0.0, 0.0, 0.0]
+    outs = [((count,), np.float32)]
+    return run(f"map{len(args)}.wgsl", list(args), outs, params, -(-count // 1024), replace)[0]
+
+
+def ulps(got, want):
+    """The largest error in units in the last place of a float32 of that size."""
+    size = np.maximum(np.abs(want), np.finfo(np.float32).tiny)
+    step = np.spacing(size.astype(np.float32)).astype(np.float64)
+    return float(np.max(np.abs(got.astype(np.float64) - want) / step))
+
+
+def spread(low, high, count=20000):
+    """Arguments between the bounds: evenly, and by powers of ten towards 0 and to the bounds."""
+    even = np.linspace(low, high, count)
+    steps = np.geomspace(1.2e-38, 1.0, count)
+    x = np.concatenate([even, high * steps, low * steps]).astype(np.float32)
+    return x[(x >= np.float32(low)) & (x <= np.float32(high)) & ((np.abs(x) > 1.2e-38) | (x == 0))]
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_accuracy(name):
+    reference, (low, high), allowed = UNARY[name]
+    x = spread(low, high)
+    assert ulps(elementwise(name, x), reference(x.astype(np.float64))) <= allowed
+
+
+@pytest.mark.parametrize("name", ["sin", "cos"])
+def test_large_angles(name):
+    x = (10.0 ** rng(1).uniform(3, 38.4, 20000) * rng(2).choice([-1, 1], 20000)).astype(np.float32)
+    x[:4] = [3.4028235e38, 12000.0, -11999.999, 16367173.0 * 2.0**72]
+    want = np.array([float(getattr(np, name)(np.float64(v))) for v in x])
+    assert ulps(elementwise(name, x), want) <= 3
+
+
+def test_pow():
+    r = rng(3)
+    x = (2.0 ** r.uniform(-126, 127, 30000)).astype(np.float32)
+    x[::3] = r.uniform(0.5, 2.0, 10000)
+    x[1::3] = 1 + r.uniform(-0.01, 0.01, 10000)
+    with np.errstate(divide="ignore"):
+        y = (r.uniform(-125, 127, 30000) / np.log2(x.astype(np.float64))).astype(np.float32)
+    ok = np.isfinite(y)
+    x, y = x[ok], y[ok]
+    assert ulps(elementwise("pow", x, y), x.astype(np.float64) ** y.astype(np.float64)) <= 3
+
+
+def test_pow_of_signs_and_zeros():
+    values = np.array([0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -3.0, 3.0, 1e10, -16777215.0], np.float32)
+    x, y = (v.reshape(-1) for v in np.meshgrid(values, values))
+    with np.errstate(all="ignore"):
+        want = np.power(x.astype(np.float64), y.astype(np.float64)).astype(np.float32)
+    ok = (want == 0) | (np.abs(want) > 1.2e-38) | np.isnan(want)
+    np.testing.assert_allclose(elementwise("pow", x, y)[ok], want[ok], rtol=3e-7)
+
+
+@pytest.mark.parametrize("name", UNARY)
+def test_edges(name):
+    x = np.array([0.0, np.inf, -np.inf, np.nan, -1.0, -2.0, 1000.0, -1000.0], np.float32)
+    with np.errstate(all="ignore"):
+        want = UNARY[name][0](x.astype(np.float64)).astype(np.float32)
+    np.testing.assert_allclose(elementwise(name, x), want, rtol=3e-7)
