@@ -91,6 +91,27 @@ const TWO_OVER_PI: [f64; 7] = [
     126382600.0 * power(189),
 ];
 
+/// Piece `K`, `K + 1`, `K + 2` or `K + 3`, by the thresholds that an angle is past.
+#[inline(always)]
+fn piece<const K: usize>(past: [bool; 3]) -> f64 {
+    // Constants of their own: a table would be read by slow gather instructions.
+    let near = if past[0] {
+        const { TWO_OVER_PI[K + 1] }
+    } else {
+        const { TWO_OVER_PI[K] }
+    };
+    let near = if past[1] {
+        const { TWO_OVER_PI[K + 2] }
+    } else {
+        near
+    };
+    if past[2] {
+        const { TWO_OVER_PI[K + 3] }
+    } else {
+        near
+    }
+}
+
 /// `(r, n)` with `x = r + n * pi/2`, `|r| <= pi/4` and `n` modulo 4, for `x` that came from an `f32`.
 ///
 /// After M. Payne and R. Hanek (1983): of the product of `x` and `2/pi`, the pieces that are
@@ -107,20 +128,11 @@ pub fn quarter_turns(x: f64) -> (f64, i32) {
         size >= TWO_79,
         size >= TWO_106,
     ];
-    let product = |k: usize| {
-        let piece = if past[0] {
-            TWO_OVER_PI[k + 1]
-        } else {
-            TWO_OVER_PI[k]
-        };
-        let piece = if past[1] { TWO_OVER_PI[k + 2] } else { piece };
-        x * if past[2] { TWO_OVER_PI[k + 3] } else { piece }
-    };
-    let first = product(0);
+    let first = x * piece::<0>(past);
     let first = first - ((first + TO_FOUR) - TO_FOUR);
-    let second = product(1);
+    let second = x * piece::<1>(past);
     let second = second - ((second + TO_FOUR) - TO_FOUR);
-    let small = product(2) + product(3);
+    let small = x * piece::<2>(past) + x * piece::<3>(past);
     let turns = (first + second + small) + TO_ONE;
     let rest = ((first - (turns - TO_ONE)) + second) + small;
     (rest * FRAC_PI_2, turns.to_bits() as i32)

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy import special
-
 from host import SHADERS, axes, rng, run, types
+from scipy import special
 
 LIBRARY = (SHADERS / "lib" / "math.wgsl").read_text()
 # Per function: the reference, the range of arguments whose results are normal numbers, the error allowed.
