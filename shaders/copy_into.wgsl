@@ -4,8 +4,9 @@
 // grid      ceil(count / 256) workgroups; linear fold over x, y, z
 // workgroup 256 threads, one element each; no workgroup memory
 //
-// The destination is a view, so neighbouring elements of a packed 16-bit type may share a word with elements that must not
-// change: such types declare `out` atomic and replace one half of a word by an and and an or, which no other half notices.
+// The destination is a view, so neighbouring elements of a packed 16-bit type may share a word with elements
+// that must not change: such types declare `out` atomic and replace one half of a word by an `and`, then an
+// `or`, which no other half notices.
 // No two indices may lead to the same destination, and x must not overlap it.
 struct Params {
   shape: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>,
@@ -20,7 +21,11 @@ struct Params {
 fn copy_element(to: u32, i: u32) { out[to] = x[i]; }
 
 @compute @workgroup_size(256)
-fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) t: u32) {
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let i = group * 256u + t;
   if (i >= p.count) { return; }

@@ -12,7 +12,8 @@
 // The counter of elements 4 j .. 4 j + 3 is (offset + j) in 64 bits, then stream in its upper 64 bits; the
 // key is the 64-bit seed. u = (bits >> 8) * 2^-24. Normals come in pairs (Box and Muller): from lanes 0 and 1
 // with u1 in (0, 1] and u2 in [0, 1), z = sqrt(-2 ln u1) * (cos, sin)(2 pi u2), and likewise from lanes 2 and
-// 3. Bits and integers take one word per element.
+// 3. Bits and integers take one word per element. BELOW_ONE keeps 16-bit
+// uniforms from being rounded up to 1.
 struct Params {
   count: u32, seed_low: u32, seed_high: u32, offset_low: u32, offset_high: u32,
   stream_low: u32, stream_high: u32,
@@ -25,6 +26,8 @@ struct Params {
 alias T = f32;
 //@ const EPW
 const EPW: u32 = 1u;
+//@ const BELOW_ONE
+const BELOW_ONE: f32 = 0x1.fffffep-1; // the largest value of the output type below 1
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
 //@ fn log_
@@ -117,7 +120,8 @@ fn draw_uniform(
   let i = (group * 256u + t) * 4u;
   if (i >= p.count) { return; }
   let b = draw(i / 4u);
-  store4(i, p.low + p.scale * (vec4<f32>(b >> vec4<u32>(8u)) * 0x1p-24));
+  let u = min(vec4<f32>(b >> vec4<u32>(8u)) * 0x1p-24, vec4<f32>(BELOW_ONE));
+  store4(i, p.low + p.scale * u);
 }
 
 @compute @workgroup_size(256)

@@ -1,4 +1,4 @@
-"""map1..map4.wgsl: generated bodies, broadcasting, strided views, copies and casts."""
+"""map1..map4.wgsl and copy_into.wgsl: generated bodies, broadcasting, strided views, copies and casts."""
 
 import numpy as np
 import pytest
@@ -107,3 +107,25 @@ def test_bfloat16_rounds_to_even_and_keeps_nan():
     x = dense(np.array([1 + 2**-8, 1 + 3 * 2**-8, np.nan, np.inf, -np.inf, 3.4e38], np.float32))
     got = elementwise([x], "x", BF16, contiguous=True)
     np.testing.assert_array_equal(got.astype(np.float32), x.array.astype(BF16).astype(np.float32))
+
+
+HALF_COPY = (
+    "fn copy_element(to: u32, i: u32) { let half = (x[i >> 1u] >> ((i & 1u) * 16u)) & 0xffffu; "
+    "let at = (to & 1u) * 16u; atomicAnd(&out[to >> 1u], ~(0xffffu << at)); "
+    "atomicOr(&out[to >> 1u], half << at); }"
+)
+HALF_VAR = "@group(0) @binding(1) var<storage, read_write> out: array<atomic<u32>>;"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@given(shape=shapes(0, 4, 6), seed=st.integers(0, 10**6))
+def test_copy_into_a_view(dtype, shape, seed):
+    source, target = view(seed, shape, dtype), view(seed + 5, shape, dtype)
+    replace = {"copy element": HALF_COPY, "var out": HALF_VAR} if epw(dtype) == 2 else {}
+    count = source.array.size
+    params = [axes(shape), axes(target.strides), axes(source.strides)]
+    params += [len(shape), count, target.offset, source.offset]
+    groups = -(-count // 256)
+    (got,) = run("copy_into.wgsl", [source.flat], [target.flat], params, groups, replace, limit=2)
+    target.array[...] = source.array
+    np.testing.assert_array_equal(got, target.flat)
