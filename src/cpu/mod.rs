@@ -1,2 +1,18 @@
-//! CPU kernels: loops over slices that know no operation by name.
+//! CPU kernels: loops over slices that know no operation by name and nothing of differentiation.
+//!
+//! Every function takes arrays with any strides and returns a fresh contiguous array.
+//! Reading order: `isa.rs` (which instructions a loop is compiled for), `threads.rs` (how it is split),
+//! `drive.rs` (how strided operands reach it), then the families.
+pub mod copy;
+pub mod create;
+mod drive;
+mod half_float;
+mod integer;
+pub mod isa;
 pub mod lane;
+mod layout;
+pub mod logic;
+pub mod map;
+#[cfg(test)]
+mod testing;
+pub mod threads;

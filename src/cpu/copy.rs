@@ -1,0 +1,339 @@
+//! Copies between layouts and casts between dtypes.
+//!
+//! Read next: `create.rs`, which makes arrays from nothing.
+
+pub use super::create::{arange, eye, fill, linspace, tri};
+use super::drive::Kernel;
+use super::isa::{PlainBody, run_plain};
+use super::layout::{Nest, overlaps};
+use super::map::{into_fresh, wrong_dtype};
+use super::threads::{GRAIN, Shared, parallel_for};
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+
+/// The same elements in row-major order; the array itself if it is so already.
+pub fn contiguous(x: &Array) -> Result<Array> {
+    if x.is_contiguous() {
+        Ok(x.clone())
+    } else {
+        duplicate(x)
+    }
+}
+
+/// A fresh contiguous copy.
+pub fn duplicate(x: &Array) -> Result<Array> {
+    let out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
+    transfer(&out, x);
+    Ok(out)
+}
+
+/// Writes `from`, broadcast to the shape of `to`, through the strides of `to`. They may overlap.
+pub fn copy_into(to: &Array, from: &Array) -> Result<()> {
+    if to.dtype() != from.dtype() {
+        return Err(wrong_dtype("copy", from.dtype()));
+    }
+    if from.shape().broadcast(&to.shape()) != Some(to.shape()) {
+        let (from, to) = (from.shape(), to.shape());
+        return Err(Error::shape(format!(
+            "internal: shape {from} cannot be copied into shape {to}"
+        )));
+    }
+    if overlaps(to, from) {
+        transfer(to, &duplicate(from)?)
+    } else {
+        transfer(to, from)
+    }
+    Ok(())
+}
+
+/// `to = from` for arrays that do not overlap.
+fn transfer(to: &Array, from: &Array) {
+    let nest = Nest::in_memory_order(&to.shape(), &[to, from]);
+    match to.dtype().size() {
+        1 => transfer_as::<u8>(&nest, to, from),
+        2 => transfer_as::<u16>(&nest, to, from),
+        4 => transfer_as::<u32>(&nest, to, from),
+        _ => transfer_as::<u64>(&nest, to, from),
+    }
+}
+
+fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
+    let start = |a: &Array| Shared::new(a.buffer().ptr().cast::<T>().wrapping_add(a.offset()));
+    let (to, from, n) = (start(to), start(from), to.numel());
+    let last = nest.rank - 1;
+    let (to_stride, from_stride) = (nest.strides[0][last], nest.strides[1][last]);
+    let crossing = (0..last).find(|&k| nest.strides[1][k] == 1 && nest.dims[k] >= 4);
+    if let (Some(k), 1, true) = (
+        crossing,
+        to_stride,
+        from_stride != 0 && nest.inner() >= 4 && n > 0,
+    ) {
+        return transpose::<T>(nest, k, to, from);
+    }
+    parallel_for(n, GRAIN, |range| {
+        nest.runs([0, 1], range.start, range.len(), |&[t, f], _, run| {
+            // SAFETY: runs stay inside both arrays, and ranges write disjoint elements.
+            unsafe {
+                let (to, from) = (to.get().offset(t), from.get().cast_const().offset(f));
+                match (to_stride, from_stride) {
+                    (1, 1) => std::ptr::copy_nonoverlapping(from, to, run),
+                    (1, 0) => std::slice::from_raw_parts_mut(to, run).fill(*from),
+                    _ => (0..run as isize)
+                        .for_each(|i| *to.offset(i * to_stride) = *from.offset(i * from_stride)),
+                }
+            }
+        });
+    });
+}
+
+/// Side of the blocks that are transposed in registers.
+const BLOCK: usize = 8;
+
+/// The copy of a nest whose target runs along the last axis and whose source runs along axis `k`.
+///
+/// A panel of one cache line of source is walked along the last axis, so that every line is used whole on
+/// both sides.
+fn transpose<T: Copy>(nest: &Nest, k: usize, to: Shared<T>, from: Shared<T>) {
+    let last = nest.rank - 1;
+    let panel = (64 / size_of::<T>()).clamp(BLOCK, 32);
+    let (width, height) = (nest.dims[last], nest.dims[k]);
+    let panels = height.div_ceil(panel);
+    let mut outer = *nest;
+    outer.dims[k] = panels;
+    outer.dims[last] = 1;
+    let items: usize = outer.dims[..outer.rank].iter().product();
+    parallel_for(items, GRAIN.div_ceil(width * panel), |range| {
+        for item in range {
+            let mut at = outer.coordinates(item);
+            at[k] *= panel;
+            let rows = panel.min(height - at[k]);
+            let (t, f) = (nest.position(0, &at), nest.position(1, &at));
+            // SAFETY: the panel lies inside both arrays; items write disjoint panels.
+            unsafe {
+                let (to, from) = (to.get().offset(t), from.get().offset(f));
+                transpose_panel(
+                    to,
+                    nest.strides[0][k],
+                    from,
+                    nest.strides[1][last],
+                    rows,
+                    width,
+                );
+            }
+        }
+    });
+}
+
+/// `to[r * to_stride + c] = from[r + c * from_stride]` for `r < rows`, `c < width`.
+///
+/// # Safety
+/// All these places exist and do not overlap.
+unsafe fn transpose_panel<T: Copy>(
+    to: *mut T,
+    to_stride: isize,
+    from: *const T,
+    from_stride: isize,
+    rows: usize,
+    width: usize,
+) {
+    let (whole_rows, whole_width) = (rows / BLOCK * BLOCK, width / BLOCK * BLOCK);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let one = |r: usize, c: usize| {
+            *to.offset(r as isize * to_stride + c as isize) =
+                *from.offset(r as isize + c as isize * from_stride);
+        };
+        for c in (0..whole_width).step_by(BLOCK) {
+            for r in (0..whole_rows).step_by(BLOCK) {
+                let mut block = [[*from; BLOCK]; BLOCK];
+                for (j, line) in block.iter_mut().enumerate() {
+                    *line = from
+                        .offset((c + j) as isize * from_stride + r as isize)
+                        .cast::<[T; BLOCK]>()
+                        .read();
+                }
+                for i in 0..BLOCK {
+                    let line = block.map(|line| line[i]);
+                    to.offset((r + i) as isize * to_stride + c as isize)
+                        .cast::<[T; BLOCK]>()
+                        .write(line);
+                }
+            }
+            (whole_rows..rows).for_each(|r| (c..c + BLOCK).for_each(|c| one(r, c)));
+        }
+        (whole_width..width).for_each(|c| (0..rows).for_each(|r| one(r, c)));
+    }
+}
+
+/// The elements converted to `dtype`, in row-major order: floats truncate toward zero to integers, and
+/// become `true` where they are not 0. The array itself, made contiguous, if it has that dtype.
+pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
+    if x.dtype() == dtype {
+        return contiguous(x);
+    }
+    // The driver widens and narrows halves; a wider source is first rounded to odd, so as not to round
+    // twice.
+    let twice = dtype.compute() != dtype
+        && !matches!(x.dtype().compute(), DType::F32 | DType::Bool | DType::U8);
+    let kernel: Kernel = match (x.dtype(), dtype.compute()) {
+        (DType::I32, DType::F32) if twice => odd_kernel::<i32>,
+        (DType::I64, DType::F32) if twice => odd_kernel::<i64>,
+        (DType::F64, DType::F32) if twice => odd_kernel::<f64>,
+        (DType::Bool, to) => cast_kernel_to::<bool>(to),
+        (DType::U8, to) => cast_kernel_to::<u8>(to),
+        (DType::I32, to) => cast_kernel_to::<i32>(to),
+        (DType::I64, to) => cast_kernel_to::<i64>(to),
+        (DType::F64, to) => cast_kernel_to::<f64>(to),
+        (DType::F16 | DType::BF16 | DType::F32, to) => cast_kernel_to::<f32>(to),
+    };
+    into_fresh(&[x], dtype, kernel, std::ptr::null(), true)
+}
+
+fn cast_kernel_to<A: Element>(to: DType) -> Kernel {
+    match to {
+        DType::Bool => cast_kernel::<A, bool>,
+        DType::U8 => cast_kernel::<A, u8>,
+        DType::I32 => cast_kernel::<A, i32>,
+        DType::I64 => cast_kernel::<A, i64>,
+        DType::F16 | DType::BF16 | DType::F32 => cast_kernel::<A, f32>,
+        DType::F64 => cast_kernel::<A, f64>,
+    }
+}
+
+struct Cast<'a, A, B>(&'a [A], &'a mut [B]);
+
+impl<A: Element, B: Element> PlainBody for Cast<'_, A, B> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (y, &x) in self.1.iter_mut().zip(self.0) {
+            *y = if A::DTYPE.is_float() {
+                B::from_f64(x.to_f64())
+            } else {
+                B::from_i64(x.to_i64())
+            };
+        }
+    }
+}
+
+unsafe fn cast_kernel<A: Element, B: Element>(
+    _: *const u8,
+    x: *const *const u8,
+    out: *mut u8,
+    n: usize,
+) {
+    // SAFETY: `Job` calls a kernel with the operands it was made for.
+    run_plain(unsafe {
+        Cast(
+            std::slice::from_raw_parts((*x).cast::<A>(), n),
+            std::slice::from_raw_parts_mut(out.cast::<B>(), n),
+        )
+    });
+}
+
+/// `value` as an `f32` whose last bit is set if the value lies between two: rounding that again, to a
+/// shorter type, gives what rounding once would have.
+#[inline(always)]
+fn round_to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let back = near as f64;
+    let below = near.to_bits() - (back.abs() > value.abs()) as u32;
+    f32::from_bits(below | (back != value && !value.is_nan()) as u32)
+}
+
+unsafe fn odd_kernel<A: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the operands it was made for.
+    let (x, out) = unsafe {
+        (
+            std::slice::from_raw_parts((*x).cast::<A>(), n),
+            std::slice::from_raw_parts_mut(out.cast::<f32>(), n),
+        )
+    };
+    for (y, &x) in out.iter_mut().zip(x) {
+        *y = round_to_odd(x.to_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{layouts, rounded, same_for_any_threads, sample, shape, values};
+    use super::*;
+
+    #[test]
+    fn copies_of_every_layout() -> Result<()> {
+        for dtype in DType::ALL {
+            for dims in [
+                &[][..],
+                &[0, 2],
+                &[9],
+                &[17, 33],
+                &[3, 20, 41],
+                &[2, 9, 8, 10],
+                &[70, 3],
+            ] {
+                for x in layouts(dims, dtype)? {
+                    let out = contiguous(&x)?;
+                    assert!(out.is_contiguous());
+                    assert_eq!(values(&out), values(&x), "{x:?}");
+                    for to in layouts(dims, dtype)?.into_iter().take(3) {
+                        copy_into(&to, &x)?;
+                        assert_eq!(values(&to), values(&x), "{x:?} into {to:?}");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn large_transposes_and_overlaps() -> Result<()> {
+        for perm in [[1u8, 0, 2], [2, 1, 0], [0, 2, 1], [2, 0, 1]] {
+            let x = sample(&[41, 70, 53], DType::F32)?.permute(&perm)?;
+            assert_eq!(
+                values(&same_for_any_threads(|| contiguous(&x))?),
+                values(&x)
+            );
+        }
+        let x = sample(&[50, 50], DType::I32)?;
+        let expected = values(&x.permute(&[1, 0])?);
+        copy_into(&x, &x.permute(&[1, 0])?)?;
+        assert_eq!(values(&x), expected);
+        Ok(())
+    }
+
+    #[test]
+    fn casts_between_all_pairs() -> Result<()> {
+        for from in DType::ALL {
+            for to in DType::ALL {
+                for x in layouts(&[3, 171], from)? {
+                    if from.is_float() && to == DType::U8 {
+                        continue; // negative floats have no value there
+                    }
+                    let expected: Vec<f64> = values(&x).iter().map(|&v| rounded(v, to)).collect();
+                    assert_eq!(values(&cast(&x, to)?), expected, "{from} to {to}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn casts_to_halves_round_once() -> Result<()> {
+        // Just above the midpoint of two halves, but on it once rounded to f32.
+        for (dtype, unit) in [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))] {
+            for sign in [1.0, -1.0] {
+                let x = Array::full(shape(&[3]), sign * (1.0 + unit + 1e-12), DType::F64)?;
+                assert_eq!(values(&cast(&x, dtype)?), [sign * (1.0 + 2.0 * unit); 3]);
+                let x = Array::full(shape(&[1]), sign * (1.0 + unit), DType::F64)?;
+                assert_eq!(values(&cast(&x, dtype)?), [sign]);
+            }
+        }
+        let x = Array::from_slice(&[f64::INFINITY, f64::NAN, 1e300, 0.0, 1e-300], shape(&[5]))?;
+        let got = values(&cast(&x, DType::F16)?);
+        assert!(got[0] == f64::INFINITY && got[1].is_nan() && got[2] == f64::INFINITY);
+        assert_eq!(got[3..], [0.0, 0.0]);
+        Ok(())
+    }
+}

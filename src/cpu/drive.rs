@@ -1,0 +1,331 @@
+//! The driver of elementwise kernels: it brings operands of any layout to loops over plain slices.
+//!
+//! A rule is compiled into one small loop per number type, known here as a function pointer; everything in
+//! this file exists once. An operand that lies densely is passed as it is, any other is gathered into a
+//! tile in L1, and halves are widened to `f32` tile by tile. Read next: `map.rs`.
+
+use super::half_float::{narrow, widen};
+use super::layout::{MAX_OPERANDS, Nest, overlaps};
+use super::threads::{GRAIN, Shared, parallel_for};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::Result;
+use std::mem::MaybeUninit;
+
+/// A loop over `n` elements: `(rule, operands, output, n)`. The output overlaps no operand.
+pub type Kernel = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
+
+/// Elements of a tile; an operand's tile of eight-byte elements is 4 KiB.
+const TILE: usize = 512;
+/// Rows at least this long are processed one by one, so that their operands need no gathering.
+const LONG_ROW: usize = 128;
+
+#[repr(C, align(64))]
+struct Tile(MaybeUninit<[u64; TILE]>);
+
+impl Tile {
+    const fn new() -> Tile {
+        Tile(MaybeUninit::uninit())
+    }
+
+    fn ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+
+    /// The upper half, where halves wait to be widened into the lower one.
+    fn upper(&mut self) -> *mut u8 {
+        self.ptr().wrapping_add(TILE * 4)
+    }
+}
+
+/// One elementwise loop: a kernel with its rule, over operands that broadcast to `out`.
+pub struct Job<'a> {
+    /// The loop.
+    pub kernel: Kernel,
+    /// The rule that the kernel was compiled for.
+    pub rule: *const u8,
+    /// The operands, at most seven.
+    pub x: &'a [&'a Array],
+    /// The result: contiguous.
+    pub out: &'a Array,
+    /// Whether the kernel computes halves as `f32` (and does not merely move their bits).
+    pub halves_as_f32: bool,
+}
+
+impl Job<'_> {
+    /// Runs the loop into an output that nothing else refers to.
+    pub fn run(&self) {
+        let n = self.out.numel();
+        let half = self.halves_as_f32
+            && (is_half(self.out.dtype()) || self.x.iter().any(|a| is_half(a.dtype())));
+        let shape = self.out.shape();
+        if n < 2 * GRAIN
+            && !half
+            && self
+                .x
+                .iter()
+                .all(|a| a.is_contiguous() && a.shape() == shape)
+        {
+            let mut pointers = [std::ptr::null(); MAX_OPERANDS];
+            for (slot, a) in pointers.iter_mut().zip(self.x) {
+                *slot = start(a);
+            }
+            // SAFETY: all operands hold `n` elements in order.
+            return unsafe { (self.kernel)(self.rule, pointers.as_ptr(), start(self.out), n) };
+        }
+        self.run_nest([false; MAX_OPERANDS]);
+    }
+
+    /// Runs the loop into an output that may be, or overlap, an operand.
+    pub fn run_in_place(&self) -> Result<()> {
+        let mut aliased = [false; MAX_OPERANDS];
+        let mut x: Vec<Array> = Vec::with_capacity(self.x.len());
+        for (slot, &a) in aliased.iter_mut().zip(self.x) {
+            let same =
+                a.shape() == self.out.shape() && a.is_contiguous() && start(a) == start(self.out);
+            *slot = same;
+            x.push(if !same && overlaps(a, self.out) {
+                super::copy::duplicate(a)?
+            } else {
+                a.clone()
+            });
+        }
+        let x: Vec<&Array> = x.iter().collect();
+        Job { x: &x, ..*self }.run_nest(aliased);
+        Ok(())
+    }
+
+    fn run_nest(&self, aliased: [bool; MAX_OPERANDS]) {
+        let plan = Plan::new(self, aliased);
+        let n = self.out.numel();
+        parallel_for(n, GRAIN, |range| plan.chunk(range.start, range.end));
+    }
+}
+
+#[inline(always)]
+fn start(a: &Array) -> *mut u8 {
+    a.buffer().ptr().wrapping_add(a.offset() * a.dtype().size())
+}
+
+#[inline(always)]
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
+}
+
+/// How an operand reaches the kernel.
+#[derive(Clone, Copy, PartialEq)]
+enum Feed {
+    /// In row-major order: its memory is passed.
+    Flat,
+    /// One element: a tile is filled with it once.
+    Single,
+    /// Anything else.
+    Strided,
+}
+
+#[derive(Clone, Copy)]
+struct Source {
+    feed: Feed,
+    base: Shared<u8>,
+    size: usize,
+    /// The half type to widen from, if the kernel wants `f32`.
+    half: Option<DType>,
+    /// Whether the kernel's output goes to the operand's own memory.
+    aliased: bool,
+}
+
+struct Plan {
+    kernel: Kernel,
+    rule: Shared<u8>,
+    out: Shared<u8>,
+    out_size: usize,
+    out_half: Option<DType>,
+    nest: Nest,
+    sources: [Source; MAX_OPERANDS],
+    count: usize,
+    /// Whether a segment ends where a row ends.
+    by_row: bool,
+    /// The most elements of a segment.
+    segment: usize,
+}
+
+impl Plan {
+    fn new(job: &Job, aliased: [bool; MAX_OPERANDS]) -> Plan {
+        let nest = Nest::new(&job.out.shape(), job.x);
+        let wide = |dtype| Some(dtype).filter(|&d| job.halves_as_f32 && is_half(d));
+        let unused = Source {
+            feed: Feed::Flat,
+            base: Shared::new(std::ptr::null_mut()),
+            size: 0,
+            half: None,
+            aliased: false,
+        };
+        let mut sources = [unused; MAX_OPERANDS];
+        for (k, a) in job.x.iter().enumerate() {
+            let feed = match () {
+                _ if nest.is_flat(k) => Feed::Flat,
+                _ if nest.is_single(k) => Feed::Single,
+                _ => Feed::Strided,
+            };
+            let (base, size) = (Shared::new(start(a)), a.dtype().size());
+            sources[k] = Source {
+                feed,
+                base,
+                size,
+                half: wide(a.dtype()),
+                aliased: aliased[k],
+            };
+        }
+        let used = &sources[..job.x.len()];
+        let out_half = wide(job.out.dtype());
+        let direct = out_half.is_none()
+            && used
+                .iter()
+                .all(|s| s.feed == Feed::Flat && s.half.is_none() && !s.aliased);
+        Plan {
+            kernel: job.kernel,
+            rule: Shared::new(job.rule.cast_mut()),
+            out: Shared::new(start(job.out)),
+            out_size: job.out.dtype().size(),
+            out_half,
+            nest,
+            sources,
+            count: job.x.len(),
+            by_row: nest.inner() >= LONG_ROW && used.iter().any(|s| s.feed == Feed::Strided),
+            segment: if direct { usize::MAX } else { TILE },
+        }
+    }
+
+    /// The elements `from..to`, in segments.
+    fn chunk(&self, from: usize, to: usize) {
+        let mut tiles = [const { Tile::new() }; MAX_OPERANDS];
+        let mut result = Tile::new();
+        let mut pointers = [std::ptr::null::<u8>(); MAX_OPERANDS];
+        for k in (0..self.count).filter(|&k| self.sources[k].feed == Feed::Single) {
+            pointers[k] = self.gather(k, 0, TILE.min(to - from), true, &mut tiles[k]);
+        }
+        let mut at = from;
+        while at < to {
+            let mut n = self.segment.min(to - at);
+            if self.by_row {
+                n = n.min(self.nest.inner() - at % self.nest.inner());
+            }
+            for k in (0..self.count).filter(|&k| self.sources[k].feed != Feed::Single) {
+                pointers[k] = self.feed(k, at, n, &mut tiles[k]);
+            }
+            let out = self.out.get().wrapping_add(at * self.out_size);
+            match self.out_half {
+                // SAFETY: every pointer holds `n` elements of the kernel's types; the output overlaps none
+                // of them.
+                None => unsafe { (self.kernel)(self.rule.get(), pointers.as_ptr(), out, n) },
+                // SAFETY: as above; the result has room for `TILE` elements of type `f32`.
+                Some(half) => unsafe {
+                    (self.kernel)(self.rule.get(), pointers.as_ptr(), result.ptr(), n);
+                    let wide = std::slice::from_raw_parts(result.ptr().cast::<f32>(), n);
+                    narrow(
+                        half,
+                        wide,
+                        std::slice::from_raw_parts_mut(out.cast::<u16>(), n),
+                    );
+                },
+            }
+            at += n;
+        }
+    }
+
+    /// The `n` elements of operand `k` from row-major element `at` on, as the kernel wants them.
+    fn feed(&self, k: usize, at: usize, n: usize, tile: &mut Tile) -> *const u8 {
+        let s = &self.sources[k];
+        let offset = match s.feed {
+            Feed::Flat => at as isize,
+            _ if self.by_row && self.nest.strides[k][self.nest.rank - 1] == 1 => {
+                self.nest.position(k, &self.nest.coordinates(at))
+            }
+            _ => return self.gather(k, at, n, false, tile),
+        };
+        let from = s.base.get().wrapping_offset(offset * s.size as isize);
+        // SAFETY: the operand has `n` elements in order from here on, and a tile has room for them.
+        unsafe {
+            if let Some(half) = s.half {
+                return widened(half, from, n, tile);
+            }
+            if s.aliased {
+                std::ptr::copy_nonoverlapping(from, tile.ptr(), n * s.size);
+                return tile.ptr();
+            }
+        }
+        from
+    }
+
+    /// Copies `n` elements of operand `k` into its tile; `single` repeats the first one.
+    fn gather(&self, k: usize, at: usize, n: usize, single: bool, tile: &mut Tile) -> *const u8 {
+        let s = &self.sources[k];
+        let into = if s.half.is_some() {
+            tile.upper()
+        } else {
+            tile.ptr()
+        };
+        // SAFETY: positions come from the operand's own layout; a tile has room for `n <= TILE` elements,
+        // and for that many halves in its upper half.
+        unsafe {
+            match s.size {
+                1 => gather_run::<u8>(self, k, at, n, single, into),
+                2 => gather_run::<u16>(self, k, at, n, single, into),
+                4 => gather_run::<u32>(self, k, at, n, single, into),
+                _ => gather_run::<u64>(self, k, at, n, single, into),
+            }
+            match s.half {
+                Some(half) => widened(half, into, n, tile),
+                None => into,
+            }
+        }
+    }
+}
+
+/// Widens `n` halves at `from` into the lower half of `tile`.
+///
+/// # Safety
+/// `from` holds `n <= TILE` halves outside the lower half of the tile.
+unsafe fn widened(half: DType, from: *const u8, n: usize, tile: &mut Tile) -> *const u8 {
+    // SAFETY: the caller's promise.
+    let (from, to) = unsafe {
+        (
+            std::slice::from_raw_parts(from.cast::<u16>(), n),
+            std::slice::from_raw_parts_mut(tile.ptr().cast(), n),
+        )
+    };
+    widen(half, from, to);
+    tile.ptr()
+}
+
+/// # Safety
+/// Operand `k` has elements of `T`'s size and covers `at..at + n`; `to` has room for `n` of them.
+unsafe fn gather_run<T: Copy>(
+    plan: &Plan,
+    k: usize,
+    at: usize,
+    n: usize,
+    single: bool,
+    to: *mut u8,
+) {
+    let (from, to) = (
+        plan.sources[k].base.get().cast::<T>().cast_const(),
+        to.cast::<T>(),
+    );
+    if single {
+        // SAFETY: the caller's promise.
+        return unsafe { std::slice::from_raw_parts_mut(to, n).fill(*from) };
+    }
+    let stride = plan.nest.strides[k][plan.nest.rank - 1];
+    plan.nest.runs([k], at, n, |&[position], done, length| {
+        // SAFETY: the run lies inside the operand; its target inside the tile.
+        unsafe {
+            let (from, to) = (from.offset(position), to.add(done));
+            match stride {
+                1 => std::ptr::copy_nonoverlapping(from, to, length),
+                0 => std::slice::from_raw_parts_mut(to, length).fill(*from),
+                _ => (0..length).for_each(|i| *to.add(i) = *from.offset(i as isize * stride)),
+            }
+        }
+    });
+}

@@ -1,0 +1,109 @@
+//! The integer lanes: `u8`, `i32` and `i64`, wrapping.
+
+use crate::real::Integer;
+
+macro_rules! integer {
+    ($($t:ty, $signed:expr;)*) => {
+        $(impl Integer for $t {
+            #[inline(always)]
+            fn add(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn sub(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn mul(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn floor_div(self, other: Self) -> Self {
+                if other == 0 {
+                    return 0;
+                }
+                let quotient = self.wrapping_div(other);
+                let exact = self.wrapping_rem(other) == 0;
+                if !exact && (self < 0) != (other < 0) { quotient.wrapping_sub(1) } else { quotient }
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn remainder(self, other: Self) -> Self {
+                if other == 0 {
+                    return 0;
+                }
+                let rest = self.wrapping_rem(other);
+                if rest != 0 && (rest < 0) != (other < 0) { rest.wrapping_add(other) } else { rest }
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn pow(self, exponent: Self) -> Self {
+                if exponent < 0 {
+                    let odd = exponent & 1 == 1;
+                    let minus_one = (0 as $t).wrapping_sub(1);
+                    return match self {
+                        1 => 1,
+                        x if $signed && x == minus_one => if odd { x } else { 1 },
+                        _ => 0,
+                    };
+                }
+                let (mut base, mut left, mut product) = (self, exponent, 1 as $t);
+                while left > 0 {
+                    if left & 1 == 1 {
+                        product = product.wrapping_mul(base);
+                    }
+                    base = base.wrapping_mul(base);
+                    left >>= 1;
+                }
+                product
+            }
+            #[inline(always)]
+            fn lit(value: i64) -> Self {
+                value as $t
+            }
+        })*
+    };
+}
+
+integer! {
+    u8, false;
+    i32, true;
+    i64, true;
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::real::Integer;
+
+    #[test]
+    fn division_rounds_down_and_never_traps() {
+        assert_eq!(
+            (Integer::floor_div(-7i32, 2), Integer::remainder(-7i32, 2)),
+            (-4, 1)
+        );
+        assert_eq!(
+            (Integer::floor_div(7i64, -2), Integer::remainder(7i64, -2)),
+            (-4, -1)
+        );
+        assert_eq!(
+            (Integer::floor_div(7i32, 0), Integer::remainder(7i32, 0)),
+            (0, 0)
+        );
+        assert_eq!(
+            (
+                Integer::floor_div(i32::MIN, -1),
+                Integer::remainder(i32::MIN, -1)
+            ),
+            (i32::MIN, 0)
+        );
+        assert_eq!(
+            (
+                Integer::pow(3u8, 6),
+                Integer::pow(2i32, -1),
+                Integer::pow(-1i64, -3)
+            ),
+            (217, 0, -1)
+        );
+    }
+}

@@ -1,0 +1,201 @@
+//! Loop nests: a shape and the strides of several operands over it, with axes merged where all operands
+//! allow.
+
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::shape::{MAX_RANK, Shape};
+use smallvec::SmallVec;
+
+/// The most operands of one nest.
+pub const MAX_OPERANDS: usize = 8;
+
+/// Axis lengths and, for each operand, strides in elements. There is at least one axis.
+#[derive(Clone, Copy)]
+pub struct Nest {
+    /// Number of axes left after merging, at least 1.
+    pub rank: usize,
+    /// Their lengths.
+    pub dims: [usize; MAX_RANK],
+    /// `strides[operand][axis]`.
+    pub strides: [[isize; MAX_RANK]; MAX_OPERANDS],
+}
+
+impl Nest {
+    /// The nest over `shape` of operands that broadcast to it.
+    pub fn new(shape: &Shape, operands: &[&Array]) -> Nest {
+        let mut nest = Nest::empty();
+        for (axis, d) in shape.iter().enumerate().filter(|&(_, d)| d != 1) {
+            nest.push(d, &steps(shape, operands, axis)[..operands.len()]);
+        }
+        nest.rank = nest.rank.max(1);
+        nest
+    }
+
+    /// As [`Nest::new`], with the axes in the memory order of the first operand: for loops whose order is
+    /// free.
+    pub fn in_memory_order(shape: &Shape, operands: &[&Array]) -> Nest {
+        let mut axes: SmallVec<[(usize, [isize; MAX_OPERANDS]); MAX_RANK]> = SmallVec::new();
+        for (axis, d) in shape.iter().enumerate().filter(|&(_, d)| d != 1) {
+            axes.push((d, steps(shape, operands, axis)));
+        }
+        axes.sort_by_key(|(_, step)| std::cmp::Reverse(step[0].unsigned_abs()));
+        let mut nest = Nest::empty();
+        for (d, step) in &axes {
+            nest.push(*d, &step[..operands.len()]);
+        }
+        nest.rank = nest.rank.max(1);
+        nest
+    }
+
+    fn empty() -> Nest {
+        Nest {
+            rank: 0,
+            dims: [1; MAX_RANK],
+            strides: [[0; MAX_RANK]; MAX_OPERANDS],
+        }
+    }
+
+    /// Appends an inner axis, merging it into the last one if every operand's strides permit.
+    fn push(&mut self, length: usize, step: &[isize]) {
+        if self.rank > 0 {
+            let last = self.rank - 1;
+            if step
+                .iter()
+                .zip(&self.strides)
+                .all(|(&s, old)| old[last] == s * length as isize)
+            {
+                self.dims[last] *= length;
+                step.iter()
+                    .zip(&mut self.strides)
+                    .for_each(|(&s, old)| old[last] = s);
+                return;
+            }
+        }
+        self.dims[self.rank] = length;
+        step.iter()
+            .zip(&mut self.strides)
+            .for_each(|(&s, old)| old[self.rank] = s);
+        self.rank += 1;
+    }
+
+    /// Length of the innermost axis.
+    #[inline]
+    pub fn inner(&self) -> usize {
+        self.dims[self.rank - 1]
+    }
+
+    /// Coordinates of the element with this row-major number.
+    #[inline]
+    pub fn coordinates(&self, mut flat: usize) -> [usize; MAX_RANK] {
+        let mut at = [0; MAX_RANK];
+        for i in (1..self.rank).rev() {
+            at[i] = flat % self.dims[i];
+            flat /= self.dims[i];
+        }
+        at[0] = flat;
+        at
+    }
+
+    /// Position of the element at `at` in operand `k`, relative to its first element.
+    #[inline]
+    pub fn position(&self, k: usize, at: &[usize; MAX_RANK]) -> isize {
+        (0..self.rank)
+            .map(|i| at[i] as isize * self.strides[k][i])
+            .sum()
+    }
+
+    /// Whether operand `k` lies in row-major order without gaps.
+    pub fn is_flat(&self, k: usize) -> bool {
+        let mut expected = 1isize;
+        (0..self.rank).rev().all(|i| {
+            let fits = self.dims[i] == 1 || self.strides[k][i] == expected;
+            expected *= self.dims[i] as isize;
+            fits
+        })
+    }
+
+    /// Whether operand `k` is one element stretched over everything.
+    pub fn is_single(&self, k: usize) -> bool {
+        (0..self.rank).all(|i| self.strides[k][i] == 0)
+    }
+
+    /// Visits the row-major elements `start..start + count` run by run along the innermost axis:
+    /// `f(positions of the operands `which`, elements already visited, run length)`.
+    #[inline(always)]
+    pub fn runs<const M: usize>(
+        &self,
+        which: [usize; M],
+        start: usize,
+        count: usize,
+        mut f: impl FnMut(&[isize; M], usize, usize),
+    ) {
+        let mut at = self.coordinates(start);
+        let last = self.rank - 1;
+        let mut position = which.map(|k| self.position(k, &at));
+        let step = |position: &mut [isize; M], axis: usize, by: isize| {
+            (0..M).for_each(|m| position[m] += by * self.strides[which[m]][axis]);
+        };
+        let mut done = 0;
+        while done < count {
+            let run = (self.dims[last] - at[last]).min(count - done);
+            f(&position, done, run);
+            done += run;
+            step(&mut position, last, -(at[last] as isize));
+            at[last] = 0;
+            for i in (0..last).rev() {
+                at[i] += 1;
+                step(&mut position, i, 1);
+                if at[i] < self.dims[i] || i == 0 {
+                    break;
+                }
+                step(&mut position, i, -(at[i] as isize));
+                at[i] = 0;
+            }
+        }
+    }
+}
+
+/// Strides of the operands along `axis` of the shape that they broadcast to.
+fn steps(shape: &Shape, operands: &[&Array], axis: usize) -> [isize; MAX_OPERANDS] {
+    let mut step = [0isize; MAX_OPERANDS];
+    for (slot, array) in step.iter_mut().zip(operands) {
+        *slot = match (axis + array.rank()).checked_sub(shape.rank()) {
+            Some(i) if array.dim(i) != 1 => array.stride(i),
+            _ => 0,
+        };
+    }
+    step
+}
+
+/// The common shape of all operands under NumPy's broadcasting rules.
+pub fn broadcast(x: &[&Array]) -> Result<Shape> {
+    let mut shape = x.first().map_or(Shape::SCALAR, |a| a.shape());
+    for a in x.iter().skip(1) {
+        shape = shape.broadcast(&a.shape()).ok_or_else(|| {
+            Error::shape(format!(
+                "internal: shapes {shape} and {} do not broadcast together",
+                a.shape()
+            ))
+        })?;
+    }
+    Ok(shape)
+}
+
+/// Addresses of the first and one past the last byte of a view.
+fn extent(a: &Array) -> (isize, isize) {
+    let size = a.dtype().size() as isize;
+    let first = a.buffer().ptr() as isize + a.offset() as isize * size;
+    let (mut low, mut high) = (first, first + size);
+    for i in 0..a.rank() {
+        let reach = (a.dim(i) as isize - 1) * a.stride(i) * size;
+        low += reach.min(0);
+        high += reach.max(0);
+    }
+    (low, high)
+}
+
+/// Whether two views may share memory.
+pub fn overlaps(a: &Array, b: &Array) -> bool {
+    let ((a0, a1), (b0, b1)) = (extent(a), extent(b));
+    a.numel() > 0 && b.numel() > 0 && a0 < b1 && b0 < a1
+}

@@ -1,0 +1,277 @@
+//! Comparison, selection and logic: kernels whose operands or results are truth values.
+
+use super::drive::Kernel;
+use super::isa::{PlainBody, run_plain};
+use super::layout::broadcast;
+use super::map::{common_dtype, into_fresh, wrong_dtype};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::Result;
+
+/// How two numbers are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Relation {
+    /// `x < y`
+    Lt,
+    /// `x <= y`
+    Le,
+    /// `x == y`
+    Eq,
+    /// `x != y`
+    Ne,
+    /// `x > y`
+    Gt,
+    /// `x >= y`
+    Ge,
+}
+
+/// A connective of truth values.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Connective {
+    /// Both.
+    And,
+    /// At least one.
+    Or,
+    /// Exactly one.
+    Xor,
+}
+
+/// Where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as IEEE 754 says.
+pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
+    let kernel: Kernel = match common_dtype(&[x, y])? {
+        DType::Bool | DType::U8 => compare_kernel::<u8>,
+        DType::I32 => compare_kernel::<i32>,
+        DType::I64 => compare_kernel::<i64>,
+        DType::F16 | DType::BF16 | DType::F32 => compare_kernel::<f32>,
+        DType::F64 => compare_kernel::<f64>,
+    };
+    into_fresh(
+        &[x, y],
+        DType::Bool,
+        kernel,
+        (&raw const relation).cast(),
+        true,
+    )
+}
+
+/// `x` where `mask` holds, `y` elsewhere; `x` and `y` have one dtype (any), all three broadcast.
+pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
+    if mask.dtype() != DType::Bool {
+        return Err(wrong_dtype("select", mask.dtype()));
+    }
+    let dtype = common_dtype(&[x, y])?;
+    let kernel: Kernel = match dtype.size() {
+        1 => select_kernel::<u8>,
+        2 => select_kernel::<u16>,
+        4 => select_kernel::<u32>,
+        _ => select_kernel::<u64>,
+    };
+    into_fresh(&[mask, x, y], dtype, kernel, std::ptr::null(), false)
+}
+
+/// A connective of two bool arrays.
+pub fn connect(x: &Array, y: &Array, connective: Connective) -> Result<Array> {
+    match common_dtype(&[x, y])? {
+        DType::Bool => into_fresh(
+            &[x, y],
+            DType::Bool,
+            connect_kernel,
+            (&raw const connective).cast(),
+            false,
+        ),
+        other => Err(wrong_dtype("logic", other)),
+    }
+}
+
+/// `x and y` of bool arrays.
+pub fn and(x: &Array, y: &Array) -> Result<Array> {
+    connect(x, y, Connective::And)
+}
+
+/// `x or y` of bool arrays.
+pub fn or(x: &Array, y: &Array) -> Result<Array> {
+    connect(x, y, Connective::Or)
+}
+
+/// `x xor y` of bool arrays.
+pub fn xor(x: &Array, y: &Array) -> Result<Array> {
+    connect(x, y, Connective::Xor)
+}
+
+/// `not x` of a bool array.
+pub fn not(x: &Array) -> Result<Array> {
+    connect(
+        x,
+        &Array::full(broadcast(&[])?, 1.0, DType::Bool)?,
+        Connective::Xor,
+    )
+}
+
+struct Compare<'a, T> {
+    relation: Relation,
+    x: &'a [T],
+    y: &'a [T],
+    out: &'a mut [bool],
+}
+
+impl<T: PartialOrd + Copy> PlainBody for Compare<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Compare {
+            relation,
+            x,
+            y,
+            out,
+        } = self;
+        macro_rules! each {
+            ($op:tt) => {
+                for ((o, a), b) in out.iter_mut().zip(x).zip(y) {
+                    *o = *a $op *b;
+                }
+            };
+        }
+        match relation {
+            Relation::Lt => each!(<),
+            Relation::Le => each!(<=),
+            Relation::Eq => each!(==),
+            Relation::Ne => each!(!=),
+            Relation::Gt => each!(>),
+            Relation::Ge => each!(>=),
+        }
+    }
+}
+
+unsafe fn compare_kernel<T: PartialOrd + Copy>(
+    rule: *const u8,
+    x: *const *const u8,
+    out: *mut u8,
+    n: usize,
+) {
+    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
+    let body = unsafe {
+        Compare {
+            relation: *rule.cast(),
+            x: std::slice::from_raw_parts((*x).cast::<T>(), n),
+            y: std::slice::from_raw_parts((*x.add(1)).cast::<T>(), n),
+            out: std::slice::from_raw_parts_mut(out.cast(), n),
+        }
+    };
+    run_plain(body);
+}
+
+struct Select<'a, T> {
+    mask: &'a [u8],
+    x: &'a [T],
+    y: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Copy> PlainBody for Select<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (((o, &m), &a), &b) in self.out.iter_mut().zip(self.mask).zip(self.x).zip(self.y) {
+            *o = if m != 0 { a } else { b };
+        }
+    }
+}
+
+unsafe fn select_kernel<T: Copy>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the operands it was made for.
+    let body = unsafe {
+        Select {
+            mask: std::slice::from_raw_parts(*x, n),
+            x: std::slice::from_raw_parts((*x.add(1)).cast::<T>(), n),
+            y: std::slice::from_raw_parts((*x.add(2)).cast::<T>(), n),
+            out: std::slice::from_raw_parts_mut(out.cast(), n),
+        }
+    };
+    run_plain(body);
+}
+
+struct Connect<'a>(Connective, &'a [u8], &'a [u8], &'a mut [u8]);
+
+impl PlainBody for Connect<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Connect(connective, x, y, out) = self;
+        let each = out.iter_mut().zip(x).zip(y);
+        match connective {
+            Connective::And => each.for_each(|((o, a), b)| *o = a & b),
+            Connective::Or => each.for_each(|((o, a), b)| *o = a | b),
+            Connective::Xor => each.for_each(|((o, a), b)| *o = a ^ b),
+        }
+    }
+}
+
+unsafe fn connect_kernel(rule: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
+    let body = unsafe {
+        let (a, b) = (
+            std::slice::from_raw_parts(*x, n),
+            std::slice::from_raw_parts(*x.add(1), n),
+        );
+        Connect(*rule.cast(), a, b, std::slice::from_raw_parts_mut(out, n))
+    };
+    run_plain(body);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{layouts, sample, values};
+    use super::*;
+    use crate::shape::Shape;
+
+    #[test]
+    fn comparison_of_every_dtype() -> Result<()> {
+        type Test = fn(&f64, &f64) -> bool;
+        let table: [(Relation, Test); 6] = [
+            (Relation::Lt, f64::lt),
+            (Relation::Le, f64::le),
+            (Relation::Eq, f64::eq),
+            (Relation::Ne, f64::ne),
+            (Relation::Gt, f64::gt),
+            (Relation::Ge, f64::ge),
+        ];
+        for dtype in DType::ALL {
+            let y = sample(&[7], dtype)?;
+            for x in layouts(&[5, 7], dtype)? {
+                for (relation, test) in table {
+                    let got = values(&compare(&x, &y, relation)?);
+                    for (i, a) in values(&x).iter().enumerate() {
+                        assert_eq!(
+                            got[i] == 1.0,
+                            test(a, &values(&y)[i % 7]),
+                            "{dtype} {relation:?}"
+                        );
+                    }
+                }
+            }
+        }
+        let nan = Array::full(Shape::SCALAR, f64::NAN, DType::F16)?;
+        assert_eq!(values(&compare(&nan, &nan, Relation::Ne)?), [1.0]);
+        assert_eq!(values(&compare(&nan, &nan, Relation::Ge)?), [0.0]);
+        Ok(())
+    }
+
+    #[test]
+    fn selection_and_logic() -> Result<()> {
+        let mask = Array::from_slice(&[true, false, true, true], Shape::new(&[4, 1])?)?;
+        for dtype in DType::ALL {
+            let (x, y) = (sample(&[4, 300], dtype)?, sample(&[], dtype)?);
+            let got = values(&select(&mask, &x, &y)?);
+            for (i, a) in values(&x).iter().enumerate() {
+                assert_eq!(got[i], if i / 300 == 1 { values(&y)[0] } else { *a });
+            }
+        }
+        let x = Array::from_slice(&[true, false], Shape::new(&[2])?)?;
+        let y = Array::from_slice(&[true, true, false], Shape::new(&[3, 1])?)?;
+        assert_eq!(values(&and(&x, &y)?), [1., 0., 1., 0., 0., 0.]);
+        assert_eq!(values(&or(&x, &y)?), [1., 1., 1., 1., 1., 0.]);
+        assert_eq!(values(&xor(&x, &y)?), [0., 1., 0., 1., 1., 0.]);
+        assert_eq!(values(&not(&x)?), [0., 1.]);
+        Ok(())
+    }
+}

@@ -1,0 +1,396 @@
+//! Elementwise rules over arrays: [`pointwise`] for floats, [`pointwise_int`] for integers, [`predicate`]
+//! for tests.
+//!
+//! What is generic over the rule is one loop per number type, nothing else; `drive.rs` does the rest.
+//! All operands have the same dtype and broadcast by NumPy's rules.
+
+use super::drive::{Job, Kernel};
+use super::isa::{Body, Lane, PlainBody, Single, run, run_plain};
+use super::lane::F64;
+use super::layout::broadcast;
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::real::{Integer, Left, Pointwise, PointwiseInt, Predicate};
+
+/// `rule` of float operands, element by element. Halves are computed in `f32`.
+pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+    let dtype = common_dtype(&x)?;
+    let kernel = float_kernel::<N, P>(dtype)?;
+    into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true)
+}
+
+/// `out = rule(x)` in place, where `out` may be one of the operands or overlap them. The operands broadcast
+/// to `out`.
+pub fn pointwise_into<const N: usize, P: Pointwise<N>>(
+    out: &Array,
+    x: [&Array; N],
+    rule: P,
+) -> Result<()> {
+    let kernel = float_kernel::<N, P>(common_dtype(&x)?)?;
+    into_existing(out, &x, kernel, (&raw const rule).cast(), true)
+}
+
+/// `rule` of integer operands, element by element, wrapping.
+pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+    let dtype = common_dtype(&x)?;
+    let kernel = int_kernel::<N, P>(dtype)?;
+    into_fresh(&x, dtype, kernel, (&raw const rule).cast(), false)
+}
+
+/// [`pointwise_into`] for integers.
+pub fn pointwise_int_into<const N: usize, P: PointwiseInt<N>>(
+    out: &Array,
+    x: [&Array; N],
+    rule: P,
+) -> Result<()> {
+    let kernel = int_kernel::<N, P>(common_dtype(&x)?)?;
+    into_existing(out, &x, kernel, (&raw const rule).cast(), false)
+}
+
+/// Where `rule` holds for float operands: a bool array.
+pub fn predicate<const N: usize, P: Predicate<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+    let kernel: Kernel = match common_dtype(&x)? {
+        DType::F16 | DType::BF16 | DType::F32 => predicate_single::<N, P>,
+        DType::F64 => predicate_double::<N, P>,
+        other => return Err(wrong_dtype("predicate", other)),
+    };
+    into_fresh(&x, DType::Bool, kernel, (&raw const rule).cast(), true)
+}
+
+/// Runs a kernel into a fresh array of the operands' common shape.
+pub(super) fn into_fresh(
+    x: &[&Array],
+    dtype: DType,
+    kernel: Kernel,
+    rule: *const u8,
+    halves_as_f32: bool,
+) -> Result<Array> {
+    let out = Array::empty(broadcast(x)?, dtype, Device::Cpu)?;
+    Job {
+        kernel,
+        rule,
+        x,
+        out: &out,
+        halves_as_f32,
+    }
+    .run();
+    Ok(out)
+}
+
+/// Runs a kernel into an array that exists, whatever its layout.
+fn into_existing(
+    out: &Array,
+    x: &[&Array],
+    kernel: Kernel,
+    rule: *const u8,
+    halves_as_f32: bool,
+) -> Result<()> {
+    if out.dtype() != common_dtype(x)? {
+        return Err(wrong_dtype("in-place map", out.dtype()));
+    }
+    if out.is_contiguous() && broadcast(x)?.broadcast(&out.shape()) == Some(out.shape()) {
+        return Job {
+            kernel,
+            rule,
+            x,
+            out,
+            halves_as_f32,
+        }
+        .run_in_place();
+    }
+    super::copy::copy_into(
+        out,
+        &into_fresh(x, out.dtype(), kernel, rule, halves_as_f32)?,
+    )
+}
+
+/// The dtype of all operands.
+pub(super) fn common_dtype(x: &[&Array]) -> Result<DType> {
+    let dtype = x.first().map_or(DType::F32, |a| a.dtype());
+    match x.iter().find(|a| a.dtype() != dtype) {
+        None => Ok(dtype),
+        Some(other) => Err(Error::dtype(format!(
+            "internal: one dtype expected, got {dtype} and {}",
+            other.dtype()
+        ))),
+    }
+}
+
+#[cold]
+pub(super) fn wrong_dtype(kernel: &str, dtype: DType) -> Error {
+    Error::dtype(format!("internal: the {kernel} kernel got dtype {dtype}"))
+}
+
+fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<Kernel> {
+    match dtype {
+        DType::F16 | DType::BF16 | DType::F32 => Ok(map_single::<N, P>),
+        DType::F64 => Ok(map_double::<N, P>),
+        other => Err(wrong_dtype("map", other)),
+    }
+}
+
+fn int_kernel<const N: usize, P: PointwiseInt<N>>(dtype: DType) -> Result<Kernel> {
+    match dtype {
+        DType::U8 => Ok(map_int::<N, P, u8>),
+        DType::I32 => Ok(map_int::<N, P, i32>),
+        DType::I64 => Ok(map_int::<N, P, i64>),
+        other => Err(wrong_dtype("integer map", other)),
+    }
+}
+
+/// Operands and output of one call of a kernel, typed.
+struct Span<'a, const N: usize, P, T, U> {
+    rule: &'a P,
+    x: [*const T; N],
+    out: &'a mut [U],
+}
+
+/// # Safety
+/// The pointers are those of a [`Kernel`] call for rule `P`, operands of `T` and an output of `U`.
+#[inline(always)]
+unsafe fn span<'a, const N: usize, P, T, U>(
+    rule: *const u8,
+    x: *const *const u8,
+    out: *mut u8,
+    n: usize,
+) -> Span<'a, N, P, T, U> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let x = std::array::from_fn(|k| (*x.add(k)).cast());
+        Span {
+            rule: &*rule.cast(),
+            x,
+            out: std::slice::from_raw_parts_mut(out.cast(), n),
+        }
+    }
+}
+
+macro_rules! float_loop {
+    ($lane:ty, $span:ident, |$x:ident| $body:expr) => {
+        for i in 0..$span.out.len() {
+            // SAFETY: every operand has as many elements as the output.
+            let $x: [$lane; N] =
+                std::array::from_fn(|k| <$lane>::new(unsafe { *$span.x[k].add(i) }));
+            $span.out[i] = $body;
+        }
+    };
+}
+
+impl<const N: usize, P: Pointwise<N>> Body for Span<'_, N, P, f32, f32> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Single>(self)
+    where
+        f64: Left<L>,
+    {
+        float_loop!(L, self, |x| self.rule.apply(x).get());
+    }
+}
+
+impl<const N: usize, P: Pointwise<N>> PlainBody for Span<'_, N, P, f64, f64> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        float_loop!(F64, self, |x| self.rule.apply(x).get());
+    }
+}
+
+impl<const N: usize, P: Predicate<N>> Body for Span<'_, N, P, f32, bool> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Single>(self)
+    where
+        f64: Left<L>,
+    {
+        float_loop!(L, self, |x| self.rule.test(x));
+    }
+}
+
+impl<const N: usize, P: Predicate<N>> PlainBody for Span<'_, N, P, f64, bool> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        float_loop!(F64, self, |x| self.rule.test(x));
+    }
+}
+
+/// The loop of an integer rule; a type of its own because the element type is generic.
+struct IntSpan<'a, const N: usize, P, I>(Span<'a, N, P, I, I>);
+
+impl<const N: usize, P: PointwiseInt<N>, I: Integer> PlainBody for IntSpan<'_, N, P, I> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let span = self.0;
+        for i in 0..span.out.len() {
+            // SAFETY: every operand has as many elements as the output.
+            span.out[i] = span
+                .rule
+                .apply(std::array::from_fn(|k| unsafe { *span.x[k].add(i) }));
+        }
+    }
+}
+
+macro_rules! kernels {
+    ($($name:ident: $rule:ident, $x:ty, $out:ty, $run:ident;)*) => {
+        $(unsafe fn $name<const N: usize, P: $rule<N>>(
+            rule: *const u8,
+            x: *const *const u8,
+            out: *mut u8,
+            n: usize,
+        ) {
+            // SAFETY: `Job` calls a kernel as its type demands.
+            $run(unsafe { span::<N, P, $x, $out>(rule, x, out, n) })
+        })*
+    };
+}
+
+kernels! {
+    map_single: Pointwise, f32, f32, run;
+    map_double: Pointwise, f64, f64, run_plain;
+    predicate_single: Predicate, f32, bool, run;
+    predicate_double: Predicate, f64, bool, run_plain;
+}
+
+unsafe fn map_int<const N: usize, P: PointwiseInt<N>, I: Integer>(
+    rule: *const u8,
+    x: *const *const u8,
+    out: *mut u8,
+    n: usize,
+) {
+    // SAFETY: `Job` calls a kernel as its type demands.
+    run_plain(IntSpan(unsafe { span::<N, P, I, I>(rule, x, out, n) }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{layouts, rounded, same_for_any_threads, sample, values};
+    use super::*;
+    use crate::real::Real;
+
+    #[derive(Clone, Copy)]
+    struct Affine(f64);
+
+    impl Pointwise<2> for Affine {
+        fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R
+        where
+            f64: Left<R>,
+        {
+            x * self.0 + y
+        }
+    }
+
+    impl Predicate<2> for Affine {
+        fn test<R: Real>(&self, [x, y]: [R; 2]) -> R::Mask
+        where
+            f64: Left<R>,
+        {
+            (x * self.0).lt(y)
+        }
+    }
+
+    impl PointwiseInt<2> for Affine {
+        fn apply<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+            x.mul(I::lit(self.0 as i64)).add(y)
+        }
+    }
+
+    const SHAPES: [&[usize]; 7] = [
+        &[],
+        &[0, 3],
+        &[5],
+        &[3, 4],
+        &[2, 3, 5],
+        &[3, 200],
+        &[700, 3],
+    ];
+    const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+
+    #[test]
+    fn every_layout_agrees_with_a_naive_loop() -> Result<()> {
+        for dtype in FLOATS {
+            for dims in SHAPES {
+                for x in layouts(dims, dtype)? {
+                    for y in layouts(dims, dtype)? {
+                        let expected: Vec<f64> = values(&x)
+                            .iter()
+                            .zip(values(&y))
+                            .map(|(a, b)| rounded(a * 4.0 + b, dtype))
+                            .collect();
+                        let out = pointwise([&x, &y], Affine(4.0))?;
+                        assert!(out.is_contiguous() && out.shape() == x.shape());
+                        assert_eq!(values(&out), expected, "{x:?} {y:?}");
+                        let less = predicate([&x, &y], Affine(4.0))?;
+                        let expected: Vec<f64> = values(&x)
+                            .iter()
+                            .zip(values(&y))
+                            .map(|(a, b)| (a * 4.0 < b) as u8 as f64)
+                            .collect();
+                        assert_eq!(values(&less), expected);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn integers_wrap() -> Result<()> {
+        for dtype in [DType::U8, DType::I32, DType::I64] {
+            for x in layouts(&[4, 150], dtype)? {
+                let y = sample(&[150], dtype)?;
+                let out = pointwise_int([&x, &y], Affine(3.0))?;
+                for (i, (got, x)) in values(&out).iter().zip(values(&x)).enumerate() {
+                    assert_eq!(*got, x * 3.0 + values(&y)[i % 150]);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn operands_broadcast_and_threads_do_not_matter() -> Result<()> {
+        let (x, y) = (
+            sample(&[300, 1, 70], DType::F32)?,
+            sample(&[11, 1], DType::F32)?,
+        );
+        let out = same_for_any_threads(|| pointwise([&x, &y], Affine(0.5)))?;
+        assert_eq!(out.shape().to_vec(), [300, 11, 70]);
+        let (a, b, got) = (values(&x), values(&y), values(&out));
+        for (i, got) in got.iter().enumerate() {
+            let want = a[i / 770 * 70 + i % 70] as f32 * 0.5 + b[i / 70 % 11] as f32;
+            assert!((*got as f32 - want).abs() < 1e-6);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn in_place_may_alias_or_overlap() -> Result<()> {
+        for dtype in FLOATS {
+            let x = sample(&[40, 40], dtype)?;
+            let (before, turned) = (values(&x), x.permute(&[1, 0])?);
+            pointwise_into(&x, [&x, &turned], Affine(1.0))?;
+            for (i, got) in values(&x).iter().enumerate() {
+                assert_eq!(
+                    *got,
+                    rounded(before[i] + before[i % 40 * 40 + i / 40], dtype)
+                );
+            }
+            let before = values(&turned);
+            pointwise_into(&turned, [&turned, &turned], Affine(1.0))?;
+            let doubled: Vec<f64> = before.iter().map(|v| 2.0 * v).collect();
+            assert_eq!(values(&turned), doubled);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn wrong_dtypes_are_errors() -> Result<()> {
+        let (x, y) = (sample(&[2], DType::F32)?, sample(&[2], DType::F64)?);
+        assert!(pointwise([&x, &y], Affine(1.0)).is_err());
+        assert!(pointwise_int([&x, &x], Affine(1.0)).is_err());
+        Ok(())
+    }
+}

@@ -1,0 +1,223 @@
+//! The library's own threads: a lazily built pool, and a loop over a range that is split among it.
+//!
+//! A kernel's result never depends on the split: every piece writes its own output, and a reduction
+//! combines pieces whose borders come from the shape alone. A forked child finds its parent's pool dead, so
+//! pools are keyed by process; they sit in a list without locks, because a lock held by another thread
+//! during a fork would never open again in the child.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// Elements of simple work (one addition each) that are worth one piece of a parallel loop.
+pub const GRAIN: usize = 32 * 1024;
+
+/// Pieces per thread: more than one, so that a thread that is held up does not hold up the others.
+const PIECES: usize = 4;
+
+/// One pool, kept for the life of the process that built it.
+struct Pool {
+    process: u32,
+    threads: usize,
+    workers: rayon::ThreadPool,
+    next: *mut Pool,
+}
+
+static POOLS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+/// The number of threads asked for; 0 until it is first needed.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Whether this thread is inside a parallel loop: a loop inside a loop runs serially.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// How many threads a kernel may use. The default is `WENGERT_NUM_THREADS` or the number of cores.
+pub fn num_threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => {
+            let asked = std::env::var("WENGERT_NUM_THREADS")
+                .ok()
+                .and_then(|v| v.parse().ok())
+                .filter(|&n| n > 0);
+            let n = asked
+                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+            set_num_threads(n);
+            n
+        }
+        n => n,
+    }
+}
+
+/// Sets how many threads a kernel may use; 0 counts as 1. Results do not change.
+pub fn set_num_threads(threads: usize) {
+    THREADS.store(threads.clamp(1, 1024), Ordering::Relaxed);
+}
+
+/// The pool of this process for `threads` threads (the caller is one of them), or `None` where none can be
+/// built.
+fn pool(threads: usize) -> Option<&'static rayon::ThreadPool> {
+    let process = std::process::id();
+    let mut head = POOLS.load(Ordering::Acquire);
+    let mut at = head;
+    while !at.is_null() {
+        // SAFETY: pools in the list are leaked and never change.
+        let pool = unsafe { &*at };
+        if pool.process == process && pool.threads == threads {
+            return Some(&pool.workers);
+        }
+        at = pool.next;
+    }
+    let workers = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads - 1)
+        .thread_name(|i| format!("wengert-{i}"))
+        .build()
+        .ok()?;
+    let made = Box::leak(Box::new(Pool {
+        process,
+        threads,
+        workers,
+        next: head,
+    }));
+    while let Err(now) = POOLS.compare_exchange(head, made, Ordering::AcqRel, Ordering::Acquire) {
+        head = now;
+        made.next = head;
+    }
+    Some(&made.workers)
+}
+
+/// Restores the flag of a nested loop even if a piece panics.
+struct Entered;
+
+impl Entered {
+    fn new() -> Entered {
+        INSIDE.set(true);
+        Entered
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
+
+/// Calls `body` on disjoint ranges that cover `0..items`, on several threads if `items` is at least two
+/// grains.
+///
+/// Every range but the last is a multiple of `grain` long and starts at one.
+pub fn parallel_for(items: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
+    let grain = grain.max(1);
+    if items == 0 {
+        return;
+    }
+    if items < 2 * grain || INSIDE.get() {
+        return body(0..items);
+    }
+    let threads = num_threads();
+    match if threads > 1 { pool(threads) } else { None } {
+        Some(workers) => split(
+            workers,
+            threads.min(items.div_ceil(grain)),
+            items,
+            grain,
+            &body,
+        ),
+        None => body(0..items),
+    }
+}
+
+/// The parallel part of [`parallel_for`]: `threads` threads, the caller among them, take pieces from a
+/// counter.
+fn split(
+    workers: &rayon::ThreadPool,
+    threads: usize,
+    items: usize,
+    grain: usize,
+    body: &(dyn Fn(Range<usize>) + Sync),
+) {
+    let piece = items.div_ceil(threads * PIECES).div_ceil(grain) * grain;
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let _entered = Entered::new();
+        loop {
+            let start = next.fetch_add(piece, Ordering::Relaxed);
+            if start >= items {
+                return;
+            }
+            body(start..items.min(start + piece));
+        }
+    };
+    workers.in_place_scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
+}
+
+/// A pointer that a parallel loop may carry to its pieces, which write disjoint parts of what it points to.
+pub struct Shared<T>(*mut T);
+
+impl<T> Clone for Shared<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Shared<T> {}
+
+// SAFETY: whoever dereferences the pointer vouches for disjoint writes.
+unsafe impl<T> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// Wraps `pointer`.
+    pub fn new(pointer: *mut T) -> Shared<T> {
+        Shared(pointer)
+    }
+
+    /// The pointer.
+    #[inline(always)]
+    pub fn get(self) -> *mut T {
+        self.0
+    }
+
+    /// The `length` elements from `start` on.
+    ///
+    /// # Safety
+    /// They must exist and nobody else may touch them meanwhile.
+    #[inline(always)]
+    pub unsafe fn part<'a>(self, start: usize, length: usize) -> &'a mut [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.0.add(start), length) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    #[test]
+    fn ranges_cover_everything_once() {
+        for (items, grain) in [(0, 1), (1, 1), (7, 2), (100, 7), (1000, 1), (5, 100)] {
+            let seen = Mutex::new(vec![0u8; items]);
+            parallel_for(items, grain, |range| {
+                assert!(range.start % grain == 0);
+                if range.len() < items {
+                    parallel_for(3, 1, |inner| assert_eq!(inner, 0..3, "serial inside"));
+                }
+                let mut seen = seen.lock().unwrap_or_else(|e| e.into_inner());
+                range.for_each(|i| seen[i] += 1);
+            });
+            assert!(
+                seen.into_inner()
+                    .unwrap_or_default()
+                    .iter()
+                    .all(|&n| n == 1),
+                "{items} {grain}"
+            );
+        }
+    }
+}
