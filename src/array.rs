@@ -32,7 +32,11 @@ impl Array {
             #[cfg(feature = "gpu")]
             Device::Gpu(index) => crate::gpu::alloc(index, &shape, dtype)?,
             #[cfg(not(feature = "gpu"))]
-            Device::Gpu(_) => return Err(Error::device("this build of wengert has no GPU support; use device='cpu'")),
+            Device::Gpu(_) => {
+                return Err(Error::device(
+                    "this build of wengert has no GPU support; use device='cpu'",
+                ));
+            }
         };
         Array::from_buffer(buf, shape, dtype)
     }
@@ -44,11 +48,19 @@ impl Array {
     }
 
     /// A view with explicit strides and offset, in elements. The caller vouches that it stays inside `buf`.
-    pub fn strided(buf: Buffer, shape: Shape, strides: &[isize], offset: usize, dtype: DType) -> Result<Array> {
+    pub fn strided(
+        buf: Buffer,
+        shape: Shape,
+        strides: &[isize],
+        offset: usize,
+        dtype: DType,
+    ) -> Result<Array> {
         let mut packed = [0i32; MAX_RANK];
         for (slot, &s) in packed.iter_mut().zip(strides) {
             *slot = i32::try_from(s).map_err(|_| {
-                Error::shape(format!("strides of shape {shape} exceed 2^31 elements; split the tensor along axis 0"))
+                Error::shape(format!(
+                    "strides of shape {shape} exceed 2^31 elements; split the tensor along axis 0"
+                ))
             })?;
         }
         Ok(Array {
@@ -65,7 +77,10 @@ impl Array {
     /// A contiguous CPU array holding a copy of `values`.
     pub fn from_slice<T: Element>(values: &[T], shape: Shape) -> Result<Array> {
         if values.len() != shape.numel() {
-            return Err(Error::shape(format!("{} values do not fill shape {shape}", values.len())));
+            return Err(Error::shape(format!(
+                "{} values do not fill shape {shape}",
+                values.len()
+            )));
         }
         let mut out = Array::empty(shape, T::DTYPE, Device::Cpu)?;
         out.slice_mut::<T>()?.copy_from_slice(values);
@@ -105,7 +120,10 @@ impl Array {
 
     /// The strides in elements.
     pub fn strides(&self) -> Vec<isize> {
-        self.strides[..self.rank()].iter().map(|&s| s as isize).collect()
+        self.strides[..self.rank()]
+            .iter()
+            .map(|&s| s as isize)
+            .collect()
     }
 
     /// Position of the first element in the buffer, in elements.
@@ -117,7 +135,10 @@ impl Array {
     /// Number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
-        self.dims[..self.rank()].iter().map(|&d| d as usize).product()
+        self.dims[..self.rank()]
+            .iter()
+            .map(|&d| d as usize)
+            .product()
     }
 
     /// The element type.
@@ -154,9 +175,9 @@ impl Array {
         true
     }
 
-    /// Whether this view is contiguous, covers its buffer and nobody else holds the buffer: it may be overwritten.
+    /// Whether this view is contiguous and nobody else can see its memory: it may be overwritten.
     pub fn is_exclusive(&self) -> bool {
-        self.buf.is_unique() && self.is_contiguous() && self.buf.owner::<()>().is_none()
+        self.buf.is_unique() && !self.buf.is_borrowed() && self.is_contiguous()
     }
 
     /// Address of the first element.
@@ -198,13 +219,17 @@ impl Array {
 
     #[cold]
     fn bad_slice(&self, wanted: DType) -> Error {
-        Error::dtype(format!("internal: contiguous cpu {wanted} expected, got {self:?}"))
+        Error::dtype(format!(
+            "internal: contiguous cpu {wanted} expected, got {self:?}"
+        ))
     }
 
     /// The value of a one-element CPU array as `f64`.
     pub fn item(&self) -> Result<f64> {
         if self.numel() != 1 || self.device() != Device::Cpu {
-            return Err(Error::value(format!("item: one element on the cpu expected, got {self:?}")));
+            return Err(Error::value(format!(
+                "item: one element on the cpu expected, got {self:?}"
+            )));
         }
         // SAFETY: one element exists at the offset.
         Ok(crate::dispatch!(self.dtype, T => unsafe { self.ptr::<T>().read() }.to_f64()))
@@ -230,7 +255,10 @@ impl Array {
         if self.shape() == *shape {
             return Ok(self.clone());
         }
-        let lead = shape.rank().checked_sub(self.rank()).ok_or_else(|| self.bad_expand(shape))?;
+        let lead = shape
+            .rank()
+            .checked_sub(self.rank())
+            .ok_or_else(|| self.bad_expand(shape))?;
         let mut strides = [0isize; MAX_RANK];
         for i in 0..self.rank() {
             if self.dim(i) == shape.at(lead + i) {
@@ -244,7 +272,10 @@ impl Array {
 
     #[cold]
     fn bad_expand(&self, shape: &Shape) -> Error {
-        Error::shape(format!("expand: shape {} cannot be broadcast to {shape}", self.shape()))
+        Error::shape(format!(
+            "expand: shape {} cannot be broadcast to {shape}",
+            self.shape()
+        ))
     }
 
     /// The view `start + step * i` for `i < length` on every axis.
@@ -264,16 +295,26 @@ impl Array {
     pub fn reshape_view(&self, shape: &Shape) -> Option<Array> {
         if self.is_contiguous() {
             let strides = shape.strides();
-            return self.with_layout(*shape, &strides[..shape.rank()], self.offset()).ok();
+            return self
+                .with_layout(*shape, &strides[..shape.rank()], self.offset())
+                .ok();
         }
         let strides = reshape_strides(self, shape)?;
-        self.with_layout(*shape, &strides[..shape.rank()], self.offset()).ok()
+        self.with_layout(*shape, &strides[..shape.rank()], self.offset())
+            .ok()
     }
 }
 
 impl std::fmt::Debug for Array {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{} on {} with strides {:?}", self.dtype, self.shape(), self.device(), self.strides())
+        write!(
+            f,
+            "{}{} on {} with strides {:?}",
+            self.dtype,
+            self.shape(),
+            self.device(),
+            self.strides()
+        )
     }
 }
 
@@ -283,7 +324,11 @@ pub fn checked_bytes(shape: &Shape, dtype: DType) -> Result<usize> {
         .iter()
         .try_fold(dtype.size(), |n, d| n.checked_mul(d))
         .filter(|&n| n <= isize::MAX as usize && n < 1 << 47)
-        .ok_or_else(|| Error::memory(format!("a {dtype} tensor of shape {shape} exceeds the address space")))
+        .ok_or_else(|| {
+            Error::memory(format!(
+                "a {dtype} tensor of shape {shape} exceeds the address space"
+            ))
+        })
 }
 
 /// Strides under which `array` has shape `shape`: groups of axes that merge or split are matched from the left.
@@ -292,8 +337,10 @@ fn reshape_strides(array: &Array, shape: &Shape) -> Option<[isize; MAX_RANK]> {
     if array.numel() == 0 {
         return Some(shape.strides());
     }
-    let old: Vec<(usize, isize)> =
-        (0..array.rank()).map(|i| (array.dim(i), array.stride(i))).filter(|&(d, _)| d != 1).collect();
+    let old: Vec<(usize, isize)> = (0..array.rank())
+        .map(|i| (array.dim(i), array.stride(i)))
+        .filter(|&(d, _)| d != 1)
+        .collect();
     let (mut i, mut j) = (0, 0);
     while j < shape.rank() {
         if shape.at(j) == 1 {
@@ -308,7 +355,11 @@ fn reshape_strides(array: &Array, shape: &Shape) -> Option<[isize; MAX_RANK]> {
                 have *= old.get(i)?.0;
             } else {
                 j += 1;
-                want *= if j < shape.rank() { shape.at(j) } else { return None };
+                want *= if j < shape.rank() {
+                    shape.at(j)
+                } else {
+                    return None;
+                };
             }
         }
         for k in first_old..i {

@@ -83,7 +83,12 @@ impl Buffer {
     }
 
     /// Memory that `owner` keeps alive; `data` is null for memory that the host cannot address.
-    pub fn foreign(data: *mut u8, bytes: usize, device: Device, owner: Box<dyn Any + Send + Sync>) -> Buffer {
+    pub fn foreign(
+        data: *mut u8,
+        bytes: usize,
+        device: Device,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Buffer {
         let header = Header {
             refs: AtomicUsize::new(1),
             data,
@@ -129,6 +134,11 @@ impl Buffer {
     #[inline]
     pub fn is_unique(&self) -> bool {
         self.header().refs.load(Ordering::Acquire) == 1
+    }
+
+    /// Whether this is host memory that somebody else owns, such as a NumPy array's.
+    pub fn is_borrowed(&self) -> bool {
+        self.header().owner.is_some() && self.device() == Device::Cpu
     }
 
     /// Whether both handles share one memory.
@@ -218,8 +228,12 @@ fn layout(class: u8) -> Option<Layout> {
 }
 
 fn fresh(class: u8, bytes: usize) -> Result<NonNull<Header>> {
-    let out_of_memory =
-        || Error::memory(format!("cannot allocate {bytes} bytes; {} bytes are in use", live_bytes()));
+    let out_of_memory = || {
+        Error::memory(format!(
+            "cannot allocate {bytes} bytes; {} bytes are in use",
+            live_bytes()
+        ))
+    };
     let layout = layout(class).ok_or_else(out_of_memory)?;
     // SAFETY: the layout has a non-zero size.
     let mut block = unsafe { std::alloc::alloc(layout) };
@@ -305,9 +319,16 @@ impl Cache {
     #[inline]
     fn with_small(&self, class: u8) -> Option<NonNull<Header>> {
         let header = if (class as usize) < SMALL {
-            SMALL_BLOCKS.try_with(|b| b.borrow_mut().class(class).pop()).ok().flatten()
+            SMALL_BLOCKS
+                .try_with(|b| b.borrow_mut().class(class).pop())
+                .ok()
+                .flatten()
         } else {
-            LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()).class(class).pop()
+            LARGE_BLOCKS
+                .lock()
+                .unwrap_or_else(|e| e.into_inner())
+                .class(class)
+                .pop()
         }?;
         CACHED.fetch_sub((class_bytes(class) + HEADER) as i64, Ordering::Relaxed);
         Some(header)
@@ -318,18 +339,23 @@ impl Cache {
         let size = (class_bytes(class) + HEADER) as i64;
         let total = CACHED.fetch_add(size, Ordering::Relaxed) + size;
         let kept = if (class as usize) < SMALL {
-            SMALL_BLOCKS.try_with(|b| {
-                let mut blocks = b.borrow_mut();
-                let list = blocks.class(class);
-                let keep = list.len() < SMALL_KEPT;
-                if keep {
-                    list.push(header);
-                }
-                keep
-            })
-            .unwrap_or(false)
+            SMALL_BLOCKS
+                .try_with(|b| {
+                    let mut blocks = b.borrow_mut();
+                    let list = blocks.class(class);
+                    let keep = list.len() < SMALL_KEPT;
+                    if keep {
+                        list.push(header);
+                    }
+                    keep
+                })
+                .unwrap_or(false)
         } else if total <= LIMIT.load(Ordering::Relaxed) {
-            LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()).class(class).push(header);
+            LARGE_BLOCKS
+                .lock()
+                .unwrap_or_else(|e| e.into_inner())
+                .class(class)
+                .push(header);
             true
         } else {
             false
@@ -343,7 +369,10 @@ impl Cache {
 /// Returns all cached memory of this thread, and all large blocks, to the system.
 pub fn empty_cache() {
     let _ = SMALL_BLOCKS.try_with(|b| b.borrow_mut().clear());
-    LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()).clear();
+    LARGE_BLOCKS
+        .lock()
+        .unwrap_or_else(|e| e.into_inner())
+        .clear();
 }
 
 #[cfg(test)]
@@ -355,7 +384,10 @@ mod tests {
         let mut last = 0;
         for bytes in (0..5000).chain((12..36).map(|p| (1usize << p) + 1)) {
             let class = class_of(bytes);
-            assert!(class_bytes(class) >= bytes && class_bytes(class) <= bytes + bytes / 4 + 64, "{bytes}");
+            assert!(
+                class_bytes(class) >= bytes && class_bytes(class) <= bytes + bytes / 4 + 64,
+                "{bytes}"
+            );
             assert!(class >= last && (class as usize) < CLASSES);
             last = class;
         }

@@ -38,8 +38,16 @@ pub enum Category {
 
 impl DType {
     /// Every dtype, in promotion order within its category.
-    pub const ALL: [DType; 8] =
-        [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
+    pub const ALL: [DType; 8] = [
+        DType::Bool,
+        DType::U8,
+        DType::I32,
+        DType::I64,
+        DType::F16,
+        DType::BF16,
+        DType::F32,
+        DType::F64,
+    ];
 
     /// Bytes per element.
     pub const fn size(self) -> usize {
@@ -177,14 +185,38 @@ element! {
 macro_rules! dispatch {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype {
-            $crate::dtype::DType::Bool => { type $t = bool; $body }
-            $crate::dtype::DType::U8 => { type $t = u8; $body }
-            $crate::dtype::DType::I32 => { type $t = i32; $body }
-            $crate::dtype::DType::I64 => { type $t = i64; $body }
-            $crate::dtype::DType::F16 => { type $t = half::f16; $body }
-            $crate::dtype::DType::BF16 => { type $t = half::bf16; $body }
-            $crate::dtype::DType::F32 => { type $t = f32; $body }
-            $crate::dtype::DType::F64 => { type $t = f64; $body }
+            $crate::dtype::DType::Bool => {
+                type $t = bool;
+                $body
+            }
+            $crate::dtype::DType::U8 => {
+                type $t = u8;
+                $body
+            }
+            $crate::dtype::DType::I32 => {
+                type $t = i32;
+                $body
+            }
+            $crate::dtype::DType::I64 => {
+                type $t = i64;
+                $body
+            }
+            $crate::dtype::DType::F16 => {
+                type $t = half::f16;
+                $body
+            }
+            $crate::dtype::DType::BF16 => {
+                type $t = half::bf16;
+                $body
+            }
+            $crate::dtype::DType::F32 => {
+                type $t = f32;
+                $body
+            }
+            $crate::dtype::DType::F64 => {
+                type $t = f64;
+                $body
+            }
         }
     };
 }

@@ -52,7 +52,11 @@ macro_rules! constructors {
 impl Error {
     #[cold]
     fn new(kind: Kind, message: String) -> Error {
-        Error(Box::new(Inner { kind, message, foreign: None }))
+        Error(Box::new(Inner {
+            kind,
+            message,
+            foreign: None,
+        }))
     }
 
     constructors! {
@@ -78,8 +82,15 @@ impl Error {
 
     /// Wraps an error of the host language so that it passes through the core unchanged.
     #[cold]
-    pub fn foreign(payload: std::sync::Arc<dyn std::any::Any + Send + Sync>, message: String) -> Error {
-        Error(Box::new(Inner { kind: Kind::Foreign, message, foreign: Some(payload) }))
+    pub fn foreign(
+        payload: std::sync::Arc<dyn std::any::Any + Send + Sync>,
+        message: String,
+    ) -> Error {
+        Error(Box::new(Inner {
+            kind: Kind::Foreign,
+            message,
+            foreign: Some(payload),
+        }))
     }
 
     /// The kind of this error.

@@ -79,7 +79,10 @@ pub trait Real:
 }
 
 /// Lets a literal stand on the left of a [`Real`]: `1.0 - x`.
-pub trait Left<R>: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R> {}
+pub trait Left<R>:
+    Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R>
+{
+}
 impl<R> Left<R> for f64 where
     f64: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R>
 {
@@ -125,4 +128,20 @@ pub trait Integer: Copy + Send + Sync + Ord + 'static {
 pub trait PointwiseInt<const N: usize>: Copy + Send + Sync {
     /// The function.
     fn apply<I: Integer>(&self, x: [I; N]) -> I;
+}
+
+/// A function that is generic over `R: Real`, with literals allowed on either side of an operator:
+/// `rule! { pub fn half(x) 0.5 * x }`.
+#[macro_export]
+macro_rules! rule {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident),*) $body:expr) => {
+        $(#[$meta])*
+        #[inline(always)]
+        $vis fn $name<R: $crate::real::Real>($($arg: R),*) -> R
+        where
+            f64: $crate::real::Left<R>,
+        {
+            $body
+        }
+    };
 }

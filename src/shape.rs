@@ -15,7 +15,10 @@ pub struct Shape {
 
 impl Shape {
     /// The shape of a scalar.
-    pub const SCALAR: Shape = Shape { dims: [0; MAX_RANK], rank: 0 };
+    pub const SCALAR: Shape = Shape {
+        dims: [0; MAX_RANK],
+        rank: 0,
+    };
 
     /// A shape from axis lengths; fails beyond [`MAX_RANK`] axes or 2^32 - 1 elements in one axis.
     pub fn new(dims: &[usize]) -> Result<Shape> {
@@ -25,16 +28,23 @@ impl Shape {
                 dims.len()
             )));
         }
-        let mut shape = Shape { dims: [0; MAX_RANK], rank: dims.len() as u8 };
+        let mut shape = Shape {
+            dims: [0; MAX_RANK],
+            rank: dims.len() as u8,
+        };
         for (slot, &d) in shape.dims.iter_mut().zip(dims) {
-            *slot = u32::try_from(d)
-                .map_err(|_| Error::shape(format!("an axis holds at most 2^32 - 1 elements, got {d}")))?;
+            *slot = u32::try_from(d).map_err(|_| {
+                Error::shape(format!("an axis holds at most 2^32 - 1 elements, got {d}"))
+            })?;
         }
         Ok(shape)
     }
 
     pub(crate) fn from_raw(dims: &[u32; MAX_RANK], rank: u8) -> Shape {
-        let mut shape = Shape { dims: [0; MAX_RANK], rank };
+        let mut shape = Shape {
+            dims: [0; MAX_RANK],
+            rank,
+        };
         shape.dims[..rank as usize].copy_from_slice(&dims[..rank as usize]);
         shape
     }
@@ -98,14 +108,20 @@ impl Shape {
 
     /// The axes `from..to` as a shape of their own.
     pub fn part(&self, from: usize, to: usize) -> Shape {
-        let mut out = Shape { dims: [0; MAX_RANK], rank: (to - from) as u8 };
+        let mut out = Shape {
+            dims: [0; MAX_RANK],
+            rank: (to - from) as u8,
+        };
         out.dims[..to - from].copy_from_slice(&self.dims[from..to]);
         out
     }
 
     /// The shape after reducing `axes`; a kept axis has length 1.
     pub fn reduced(&self, axes: Axes, keepdim: bool) -> Shape {
-        let mut out = Shape { dims: [0; MAX_RANK], rank: 0 };
+        let mut out = Shape {
+            dims: [0; MAX_RANK],
+            rank: 0,
+        };
         for (i, d) in self.iter().enumerate() {
             if !axes.contains(i) || keepdim {
                 out.dims[out.rank as usize] = if axes.contains(i) { 1 } else { d as u32 };
@@ -121,10 +137,17 @@ impl Shape {
             return Some(*self);
         }
         let rank = self.rank().max(other.rank());
-        let mut out = Shape { dims: [0; MAX_RANK], rank: rank as u8 };
+        let mut out = Shape {
+            dims: [0; MAX_RANK],
+            rank: rank as u8,
+        };
         for i in 0..rank {
-            let a = (i + self.rank()).checked_sub(rank).map_or(1, |k| self.dims[k]);
-            let b = (i + other.rank()).checked_sub(rank).map_or(1, |k| other.dims[k]);
+            let a = (i + self.rank())
+                .checked_sub(rank)
+                .map_or(1, |k| self.dims[k]);
+            let b = (i + other.rank())
+                .checked_sub(rank)
+                .map_or(1, |k| other.dims[k]);
             out.dims[i] = match (a, b) {
                 (a, b) if a == b => a,
                 (1, b) => b,
@@ -153,7 +176,9 @@ impl Shape {
 
     /// Resolves a list of axes to a set; duplicates raise. `None` means every axis.
     pub fn axes(&self, axes: Option<&[i64]>, op: &str) -> Result<Axes> {
-        let Some(axes) = axes else { return Ok(Axes::first(self.rank())) };
+        let Some(axes) = axes else {
+            return Ok(Axes::first(self.rank()));
+        };
         let mut set = Axes::default();
         for &axis in axes {
             // A scalar accepts axis 0 and -1, as PyTorch does.
@@ -162,7 +187,9 @@ impl Shape {
             }
             let i = self.axis(axis, op)?;
             if set.contains(i) {
-                return Err(Error::value(format!("{op}: axis {axis} appears twice in {axes:?}")));
+                return Err(Error::value(format!(
+                    "{op}: axis {axis} appears twice in {axes:?}"
+                )));
             }
             set.insert(i);
         }
@@ -179,7 +206,11 @@ pub fn normalize_axis(axis: i64, rank: usize, op: &str) -> Result<usize> {
     Err(Error::index(if rank == 0 {
         format!("{op}: axis {axis} given for a tensor with no axes")
     } else {
-        format!("{op}: axis {axis} is out of range for a tensor with {rank} axes, expected {}..{}", -r, r - 1)
+        format!(
+            "{op}: axis {axis} is out of range for a tensor with {rank} axes, expected {}..{}",
+            -r,
+            r - 1
+        )
     }))
 }
 

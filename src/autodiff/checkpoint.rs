@@ -1,0 +1,164 @@
+//! Checkpointing: forget the values saved inside a region, and run the region again when backward asks for one.
+//!
+//! A checkpoint is a way of saving, not an operation: the region's operations are recorded as always, but each saved
+//! value is replaced by a ticket. The first ticket that is cashed in runs the region again, under the same
+//! interpreters, random state and recording mode, and collects what it saves, in order. So checkpoints work with
+//! closed-over parameters, hooks, higher derivatives, and inside every transform.
+
+use crate::autodiff::node::{Slot, lock};
+use crate::autodiff::saving::{self, Packed, Packer};
+use crate::error::{Error, Result};
+use crate::interp::{self, Interp, Tag};
+use crate::op::Op;
+use crate::random;
+use crate::tensor::{Aval, Tensor};
+use std::sync::{Arc, Mutex};
+
+/// Runs the region again, discarding its outputs. It must hold the region's inputs.
+pub type Rerun = Box<dyn Fn() -> Result<()> + Send + Sync>;
+
+/// What was saved at one place of the region, for comparison with the second run.
+struct Expected {
+    op: &'static str,
+    slot: Slot,
+    aval: Aval,
+}
+
+/// One checkpointed region.
+struct Region {
+    rerun: Rerun,
+    chain: Arc<Interp>,
+    grad_threshold: Tag,
+    random: random::State,
+    expected: Mutex<Vec<Expected>>,
+    values: Mutex<Vec<Option<Tensor>>>,
+}
+
+struct Ticket {
+    region: Arc<Region>,
+    index: usize,
+}
+
+impl Packed for Ticket {
+    fn unpack(&self) -> Result<Tensor> {
+        if let Some(value) = self.take() {
+            return Ok(value);
+        }
+        self.region.clone().recompute()?;
+        self.take().ok_or_else(|| self.region.missing(self.index))
+    }
+
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Ticket {
+    fn take(&self) -> Option<Tensor> {
+        lock(&self.region.values).get_mut(self.index).and_then(Option::take)
+    }
+}
+
+/// Hands out tickets during the forward.
+struct Forward(Arc<Region>);
+
+impl Packer for Forward {
+    fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
+        let mut expected = lock(&self.0.expected);
+        expected.push(Expected { op: op.name(), slot, aval: value.aval() });
+        Ok(Arc::new(Ticket { region: self.0.clone(), index: expected.len() - 1 }))
+    }
+}
+
+/// Collects the values of the second run.
+struct Collect {
+    region: Arc<Region>,
+    values: Mutex<Vec<Option<Tensor>>>,
+}
+
+/// Stands for the saved values of the second run's own tape entries, which nobody walks.
+struct Nothing;
+
+impl Packed for Nothing {
+    fn unpack(&self) -> Result<Tensor> {
+        Err(Error::checkpoint("internal: a tape entry of a recomputation was walked"))
+    }
+    fn bytes(&self) -> usize {
+        0
+    }
+}
+
+impl Packer for Collect {
+    fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
+        let mut values = lock(&self.values);
+        let expected = lock(&self.region.expected);
+        let aval = value.aval();
+        match expected.get(values.len()) {
+            Some(e) if e.op == op.name() && e.slot == slot && e.aval == aval => {}
+            Some(e) => {
+                return Err(Error::checkpoint(format!(
+                    "checkpoint: the recomputation saved {}{} for {} where the forward saved {}{} for {}; the function \
+                     must do the same both times (no branches on changing state, no changed inputs)",
+                    aval.dtype, aval.shape, op.name(), e.aval.dtype, e.aval.shape, e.op
+                )));
+            }
+            None => {
+                return Err(Error::checkpoint(format!(
+                    "checkpoint: the recomputation saved more than the forward's {} values, first for {}; the function \
+                     must do the same both times",
+                    expected.len(),
+                    op.name()
+                )));
+            }
+        }
+        values.push(Some(value.clone()));
+        Ok(Arc::new(Nothing))
+    }
+}
+
+impl Region {
+    #[cold]
+    fn missing(&self, index: usize) -> Error {
+        let expected = lock(&self.expected);
+        let (op, total) = (expected.get(index).map_or("?", |e| e.op), expected.len());
+        Error::checkpoint(format!(
+            "checkpoint: the recomputation ended before saving value {index} of {total} (for {op}); the function must \
+             do the same both times"
+        ))
+    }
+
+    /// Runs the region again and keeps what it saves.
+    fn recompute(self: Arc<Self>) -> Result<()> {
+        struct Restore(Tag, random::State);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                interp::set_grad_threshold(self.0);
+                random::set_state(self.1);
+            }
+        }
+        let collect = Arc::new(Collect { region: self.clone(), values: Mutex::new(Vec::new()) });
+        let _chain = interp::enter(self.chain.clone());
+        let _restore = Restore(interp::set_grad_threshold(self.grad_threshold), random::state());
+        random::set_state(self.random);
+        {
+            let _packer = saving::with_packer(collect.clone());
+            (self.rerun)()?;
+        }
+        *lock(&self.values) = std::mem::take(&mut *lock(&collect.values));
+        Ok(())
+    }
+}
+
+/// Runs `forward` so that nothing it saves is kept; `rerun` must do the same again, on the same inputs.
+pub fn checkpoint<T>(forward: impl FnOnce() -> Result<T>, rerun: Rerun) -> Result<T> {
+    let region = Arc::new(Region {
+        rerun,
+        chain: interp::current(),
+        grad_threshold: interp::grad_threshold(),
+        random: random::state(),
+        expected: Mutex::new(Vec::new()),
+        values: Mutex::new(Vec::new()),
+    });
+    let _packer = saving::with_packer(Arc::new(Forward(region)));
+    forward()
+}

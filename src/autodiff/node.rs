@@ -1,0 +1,290 @@
+//! `Node`: one entry of the tape, and `Vjp`, what a reverse rule sees of it.
+//!
+//! The tape is a reference-counted graph, not a list: an entry lives as long as something can still be differentiated
+//! through it. A global sequence number orders entries, so the backward walk is a heap and needs no recursion.
+
+use crate::autodiff::hooks::Hooks;
+use crate::autodiff::saving::Kept;
+use crate::error::{Error, Result};
+use crate::interp::Tag;
+use crate::op::{Needs, Op};
+use crate::tensor::{Aval, Payload, Tensor, Traced};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+
+/// Output `index` of `node`.
+#[derive(Clone)]
+pub struct Edge {
+    /// The tape entry.
+    pub node: Arc<Node>,
+    /// Which of its outputs.
+    pub index: u32,
+}
+
+impl Edge {
+    /// What is known of the value at this edge.
+    pub fn aval(&self) -> &Aval {
+        &self.node.outputs[self.index as usize]
+    }
+
+    /// Whether both name the same value.
+    pub fn same(&self, other: &Edge) -> bool {
+        Arc::ptr_eq(&self.node, &other.node) && self.index == other.index
+    }
+}
+
+/// Per input of an operation: where its gradient goes, if anywhere.
+pub type Edges = SmallVec<[Option<Edge>; 2]>;
+
+/// Which value of the operation a saved tensor is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slot {
+    /// Input `i`.
+    Input(u8),
+    /// Output `i`.
+    Output(u8),
+}
+
+/// The values an entry keeps for its reverse rule.
+pub type Saved = SmallVec<[Kept; 1]>;
+
+/// What a tape entry stands for.
+pub enum Origin {
+    /// A tensor that requires a gradient; the gradient accumulates here.
+    Leaf {
+        /// The accumulated gradient.
+        grad: Mutex<Option<Tensor>>,
+    },
+    /// A recorded operation. `None` once its saved values were freed.
+    Op {
+        /// The operation.
+        op: Op,
+        /// What it kept.
+        saved: Mutex<Option<Saved>>,
+    },
+}
+
+/// One entry of the tape.
+pub struct Node {
+    /// Position in the order of recording, over all threads.
+    pub seq: u64,
+    /// The tape it belongs to.
+    pub tag: Tag,
+    /// Leaf or operation.
+    pub origin: Origin,
+    /// Where the gradients of its inputs go.
+    pub edges: Edges,
+    /// What is known of its outputs.
+    pub outputs: SmallVec<[Aval; 1]>,
+    hooks: OnceLock<Box<Hooks>>,
+}
+
+static SEQ: AtomicU64 = AtomicU64::new(0);
+
+impl Node {
+    /// An entry for a recorded operation.
+    pub fn recorded(tag: Tag, op: Op, edges: Edges, saved: Saved, outputs: SmallVec<[Aval; 1]>) -> Node {
+        let origin = Origin::Op { op, saved: Mutex::new(Some(saved)) };
+        Node { seq: SEQ.fetch_add(1, Ordering::Relaxed), tag, origin, edges, outputs, hooks: OnceLock::new() }
+    }
+
+    /// An entry for a tensor that requires a gradient.
+    pub fn leaf(tag: Tag, aval: Aval) -> Node {
+        Node {
+            seq: SEQ.fetch_add(1, Ordering::Relaxed),
+            tag,
+            origin: Origin::Leaf { grad: Mutex::new(None) },
+            edges: Edges::new(),
+            outputs: smallvec::smallvec![aval],
+            hooks: OnceLock::new(),
+        }
+    }
+
+    /// Makes `value` a leaf of the tape `tag`.
+    pub fn leaf_tensor(tag: Tag, value: Tensor) -> Tensor {
+        let aval = value.aval();
+        let node = Arc::new(Node::leaf(tag, aval));
+        let payload = Payload::Taped { primal: value, node, index: 0 };
+        Tensor::Traced(Arc::new(Traced { tag, aval, payload }))
+    }
+
+    /// The name that users see as `grad_fn`.
+    pub fn name(&self) -> &'static str {
+        match &self.origin {
+            Origin::Leaf { .. } => "leaf",
+            Origin::Op { op, .. } => op.name(),
+        }
+    }
+
+    /// Whether this is a leaf.
+    pub fn is_leaf(&self) -> bool {
+        matches!(self.origin, Origin::Leaf { .. })
+    }
+
+    /// The gradient slot of a leaf.
+    pub fn grad(&self) -> Option<MutexGuard<'_, Option<Tensor>>> {
+        match &self.origin {
+            Origin::Leaf { grad } => Some(lock(grad)),
+            Origin::Op { .. } => None,
+        }
+    }
+
+    /// The hooks of this entry, made on first use.
+    pub fn hooks_mut(&self) -> &Hooks {
+        self.hooks.get_or_init(Box::default)
+    }
+
+    /// The hooks of this entry, if it has any.
+    #[inline]
+    pub fn hooks(&self) -> Option<&Hooks> {
+        self.hooks.get().map(|h| &**h)
+    }
+
+    /// Bytes that this entry keeps for backward, with the slot and shape of each value.
+    pub fn saved_bytes(&self) -> usize {
+        match &self.origin {
+            Origin::Op { saved, .. } => lock(saved).iter().flatten().map(Kept::bytes).sum(),
+            Origin::Leaf { .. } => 0,
+        }
+    }
+
+    /// The saved values as tensors; `attached` puts them back on the tape so that the rule itself is recorded.
+    /// Unless `retain`, the entry gives them up.
+    pub fn unpack(self: &Arc<Self>, retain: bool, attached: bool) -> Result<SmallVec<[(Slot, Tensor); 2]>> {
+        let Origin::Op { op, saved } = &self.origin else { return Ok(SmallVec::new()) };
+        let mut guard = lock(saved);
+        let kept = match (retain, guard.as_ref()) {
+            (_, None) => return Err(freed(op.name())),
+            (true, Some(kept)) => kept.iter().map(Kept::share).collect(),
+            (false, Some(_)) => guard.take().unwrap_or_default(),
+        };
+        drop(guard);
+        let mut out = SmallVec::new();
+        for value in kept {
+            let slot = value.slot;
+            let tensor = value.restore(op.name())?;
+            out.push((slot, if attached { self.attach(slot, tensor) } else { tensor }));
+        }
+        Ok(out)
+    }
+
+    /// A saved value as the tensor it was on the tape.
+    fn attach(self: &Arc<Self>, slot: Slot, primal: Tensor) -> Tensor {
+        let edge = match slot {
+            Slot::Input(i) => self.edges[i as usize].clone(),
+            Slot::Output(i) => Some(Edge { node: self.clone(), index: i as u32 }),
+        };
+        let Some(Edge { node, index }) = edge else { return primal };
+        let aval = primal.aval();
+        let tag = self.tag;
+        Tensor::Traced(Arc::new(Traced { tag, aval, payload: Payload::Taped { primal, node, index } }))
+    }
+}
+
+#[cold]
+fn freed(op: &str) -> Error {
+    Error::autodiff(format!(
+        "backward: the graph was already used and freed (reached again at {op}); pass retain_graph=True to the first \
+         backward, run the forward again, or detach() state that is carried from one step to the next"
+    ))
+}
+
+/// Locks a mutex that no panic can have left half-changed.
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|e| e.into_inner())
+}
+
+thread_local! {
+    /// Edges of dead entries that wait to be dropped: frees a graph of any depth without recursion.
+    static GRAVE: RefCell<Option<Vec<Edges>>> = const { RefCell::new(None) };
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let edges = std::mem::take(&mut self.edges);
+        // Saved outputs of transforms may hold tensors of the same tape; they go the same way as edges.
+        if edges.iter().flatten().all(|e| Arc::strong_count(&e.node) > 1) {
+            return;
+        }
+        let outermost = GRAVE.try_with(|grave| {
+            let mut grave = grave.borrow_mut();
+            match grave.as_mut() {
+                Some(waiting) => {
+                    waiting.push(edges);
+                    false
+                }
+                None => {
+                    *grave = Some(vec![edges]);
+                    true
+                }
+            }
+        });
+        if outermost.unwrap_or(false) {
+            while let Some(next) = GRAVE.with(|g| g.borrow_mut().as_mut().and_then(Vec::pop)) {
+                drop(next);
+            }
+            GRAVE.with(|g| *g.borrow_mut() = None);
+        }
+    }
+}
+
+/// What a reverse rule sees: the saved values, the shapes of the inputs, and which gradients are wanted.
+pub struct Vjp<'a> {
+    /// The tape entry.
+    pub node: &'a Arc<Node>,
+    /// The saved values.
+    pub saved: &'a [(Slot, Tensor)],
+    /// The wanted gradients.
+    pub needs: Needs,
+}
+
+impl Vjp<'_> {
+    /// Number of inputs of the operation.
+    pub fn inputs(&self) -> usize {
+        self.node.edges.len()
+    }
+
+    /// Whether the gradient of input `i` is wanted.
+    pub fn needs(&self, i: usize) -> bool {
+        self.needs.has(i)
+    }
+
+    fn find(&self, slot: Slot) -> Option<&Tensor> {
+        self.saved.iter().find(|(s, _)| *s == slot).map(|(_, t)| t)
+    }
+
+    /// Saved input `i`, if it was kept.
+    pub fn saved_input(&self, i: usize) -> Option<&Tensor> {
+        self.find(Slot::Input(i as u8))
+    }
+
+    /// Saved output `i`, if it was kept.
+    pub fn saved_output(&self, i: usize) -> Option<&Tensor> {
+        self.find(Slot::Output(i as u8))
+    }
+
+    /// Input `i`, which the operation declared in its `Saves`.
+    pub fn input(&self, i: usize) -> Result<&Tensor> {
+        self.saved_input(i).ok_or_else(|| self.not_saved("input", i))
+    }
+
+    /// Output `i`, which the operation declared in its `Saves`.
+    pub fn output(&self, i: usize) -> Result<&Tensor> {
+        self.saved_output(i).ok_or_else(|| self.not_saved("output", i))
+    }
+
+    #[cold]
+    fn not_saved(&self, what: &str, i: usize) -> Error {
+        Error::autodiff(format!("internal: {} did not declare {what} {i} in its Saves", self.node.name()))
+    }
+
+    /// Shape, dtype and device of input `i`, whose gradient is wanted.
+    pub fn aval(&self, i: usize) -> Result<Aval> {
+        match self.node.edges.get(i) {
+            Some(Some(edge)) => Ok(*edge.aval()),
+            _ => Err(self.not_saved("shape of input", i)),
+        }
+    }
+}

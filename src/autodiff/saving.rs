@@ -1,0 +1,143 @@
+//! Saving values for backward. By default a value is kept as it is, with the version of its buffer; a `Packer` on the
+//! thread's stack (a checkpoint, a saved-tensor hook) may keep something else and give the value back on demand.
+
+use crate::autodiff::node::{Saved, Slot};
+use crate::error::{Error, Result};
+use crate::op::Op;
+use crate::tensor::Tensor;
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+/// Keeps something in place of a saved value.
+pub trait Packer {
+    /// Called when `op` saves `value`; the result stands for it until backward.
+    fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>>;
+}
+
+/// Stands for a saved value.
+pub trait Packed: Send + Sync {
+    /// The value.
+    fn unpack(&self) -> Result<Tensor>;
+    /// Bytes of tensor memory that it holds.
+    fn bytes(&self) -> usize;
+}
+
+enum Store {
+    Plain(Tensor),
+    Packed(Arc<dyn Packed>),
+}
+
+/// A saved value of a tape entry.
+pub struct Kept {
+    /// Which value of the operation.
+    pub slot: Slot,
+    version: u32,
+    store: Store,
+}
+
+impl Kept {
+    /// A second handle to the same value.
+    pub fn share(&self) -> Kept {
+        let store = match &self.store {
+            Store::Plain(t) => Store::Plain(t.clone()),
+            Store::Packed(p) => Store::Packed(p.clone()),
+        };
+        Kept { slot: self.slot, version: self.version, store }
+    }
+
+    /// Bytes of tensor memory that it holds.
+    pub fn bytes(&self) -> usize {
+        match &self.store {
+            Store::Plain(t) => bytes(t),
+            Store::Packed(p) => p.bytes(),
+        }
+    }
+
+    /// The value; an error if it was written to since it was saved by `op`.
+    pub fn restore(self, op: &str) -> Result<Tensor> {
+        match self.store {
+            Store::Packed(p) => p.unpack(),
+            Store::Plain(t) => {
+                let now = version(&t);
+                if now != self.version {
+                    return Err(modified(op, self.slot, self.version, now, &t));
+                }
+                Ok(t)
+            }
+        }
+    }
+}
+
+#[cold]
+fn modified(op: &str, slot: Slot, then: u32, now: u32, t: &Tensor) -> Error {
+    let which = match slot {
+        Slot::Input(i) => format!("input {i}"),
+        Slot::Output(i) => format!("output {i}"),
+    };
+    Error::autodiff(format!(
+        "backward of {op}: its saved {which} of shape {} was modified in place (version {now}, expected {then}); \
+         write x = x + ... instead of an in-place operation, or modify a clone()",
+        t.shape()
+    ))
+}
+
+/// The version of the buffer at the bottom of a tensor.
+pub fn version(t: &Tensor) -> u32 {
+    bottom(t).map_or(0, |a| a.buffer().version())
+}
+
+fn bytes(t: &Tensor) -> usize {
+    bottom(t).map_or(0, |a| a.buffer().bytes())
+}
+
+fn bottom(t: &Tensor) -> Option<&crate::array::Array> {
+    let mut at = t;
+    loop {
+        match at {
+            Tensor::Array(a) => return Some(a),
+            Tensor::Traced(t) => at = t.inner(),
+        }
+    }
+}
+
+thread_local! {
+    static PACKERS: RefCell<Vec<Arc<dyn Packer>>> = const { RefCell::new(Vec::new()) };
+    static PACKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Saves `value` for `op`.
+#[inline]
+pub fn save(op: &Op, slot: Slot, value: &Tensor, saved: &mut Saved) -> Result<()> {
+    let store = if PACKING.get() { packed(op, slot, value)? } else { Store::Plain(value.clone()) };
+    saved.push(Kept { slot, version: version(value), store });
+    Ok(())
+}
+
+#[cold]
+fn packed(op: &Op, slot: Slot, value: &Tensor) -> Result<Store> {
+    let packer = PACKERS.with_borrow(|p| p.last().cloned());
+    Ok(match packer {
+        Some(packer) => Store::Packed(packer.pack(op, slot, value)?),
+        None => Store::Plain(value.clone()),
+    })
+}
+
+/// Removes its packer when dropped.
+pub struct Guard(());
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        PACKERS.with_borrow_mut(|p| {
+            p.pop();
+            PACKING.set(!p.is_empty());
+        });
+    }
+}
+
+/// Routes every value saved on this thread through `packer` until the guard is dropped.
+#[must_use]
+pub fn with_packer(packer: Arc<dyn Packer>) -> Guard {
+    PACKERS.with_borrow_mut(|p| p.push(packer));
+    PACKING.set(true);
+    Guard(())
+}

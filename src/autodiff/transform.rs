@@ -1,0 +1,137 @@
+//! Transforms of functions: `vjp`, `jvp`, `vmap`. Everything else (`grad`, jacobians, hessians) is made of these.
+
+use crate::autodiff::backward::{self, Options};
+use crate::autodiff::node::{Edge, Node};
+use crate::error::{Error, Result};
+use crate::interp::{self, Interp, Kind, batch, dual};
+use crate::tensor::{Payload, Tensor};
+use std::sync::Arc;
+
+/// The backward pass of a function at a point, ready to be run with any cotangents, any number of times.
+pub struct Pullback {
+    outputs: Vec<Option<Edge>>,
+    inputs: Vec<Edge>,
+}
+
+impl Pullback {
+    /// The cotangents of the inputs, one per input; zeros where an input has no influence.
+    /// Runs under the interpreters that are current at the call, so it can be batched or differentiated itself.
+    pub fn call(&self, cotangents: &[Option<Tensor>], retain: bool) -> Result<Vec<Tensor>> {
+        let mut roots = Vec::new();
+        for (edge, g) in self.outputs.iter().zip(cotangents) {
+            if let (Some(edge), Some(g)) = (edge, g) {
+                roots.push((edge.clone(), g.clone()));
+            }
+        }
+        let options = Options { retain_graph: retain, ..Options::default() };
+        let found = backward::run(roots, Some(&self.inputs), options)?;
+        found
+            .into_iter()
+            .zip(&self.inputs)
+            .map(|(g, edge)| match g {
+                Some(g) => Ok(g),
+                None => Tensor::zeros(edge.aval().shape, edge.aval().dtype, edge.aval().device),
+            })
+            .collect()
+    }
+}
+
+/// The value of level `tag` or below: values of the ambient tape above the transform are detached.
+fn settle(y: &Tensor, transform: &Interp) -> Tensor {
+    let mut y = y.clone();
+    while let Some(t) = y.traced() {
+        if t.tag <= transform.tag {
+            break;
+        }
+        y = t.inner().clone();
+    }
+    y
+}
+
+/// Runs `f` at `primals`, recording it. Returns its outputs and its pullback.
+pub fn vjp<F>(f: F, primals: &[Tensor]) -> Result<(Vec<Tensor>, Pullback)>
+where
+    F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+{
+    let (tape, guard) = interp::push(Kind::Tape { ambient: false });
+    let leaves: Vec<Tensor> = primals.iter().map(|x| Node::leaf_tensor(tape.tag, x.clone())).collect();
+    let outputs = f(&leaves)?;
+    drop(guard);
+    let inputs = leaves.iter().filter_map(Tensor::edge).collect();
+    let mut edges = Vec::new();
+    let mut values = Vec::new();
+    for y in &outputs {
+        let y = settle(y, &tape);
+        match y.owned_by(tape.tag).map(|t| &t.payload) {
+            Some(Payload::Taped { primal, node, index }) => {
+                edges.push(Some(Edge { node: node.clone(), index: *index }));
+                values.push(primal.clone());
+            }
+            _ => {
+                edges.push(None);
+                values.push(y);
+            }
+        }
+    }
+    Ok((values, Pullback { outputs: edges, inputs }))
+}
+
+/// Runs `f` at `primals` and pushes `tangents` through it (`None` is zero).
+/// Returns its outputs and their tangents, zeros where nothing moves.
+pub fn jvp<F>(f: F, primals: &[Tensor], tangents: &[Option<Tensor>]) -> Result<(Vec<Tensor>, Vec<Tensor>)>
+where
+    F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+{
+    let (level, guard) = interp::push(Kind::Dual);
+    let mut inputs = Vec::new();
+    for (x, t) in primals.iter().zip(tangents) {
+        if let Some(t) = t.as_ref().filter(|t| t.shape() != x.shape() || t.dtype() != x.dtype()) {
+            return Err(Error::shape(format!(
+                "jvp: a tangent is {}{}, expected {}{} as its primal",
+                t.dtype(),
+                t.shape(),
+                x.dtype(),
+                x.shape()
+            )));
+        }
+        inputs.push(dual::wrap(&level, x.clone(), t.clone()));
+    }
+    let outputs = f(&inputs)?;
+    drop(guard);
+    let mut values = Vec::new();
+    let mut moved = Vec::new();
+    for y in &outputs {
+        let y = settle(y, &level);
+        match y.owned_by(level.tag).map(|t| &t.payload) {
+            Some(Payload::Dual { primal, tangent: Some(t) }) => {
+                values.push(primal.clone());
+                moved.push(t.clone());
+            }
+            _ => {
+                moved.push(y.zeros_like()?);
+                values.push(y);
+            }
+        }
+    }
+    Ok((values, moved))
+}
+
+/// Runs `f` once for a whole batch. `in_axes` names the batch axis of each input (`None`: the same for all),
+/// `out_axes` where to put it in each output, given how many there are; a `None` there asserts independence.
+pub fn vmap<F>(f: F, inputs: &[Tensor], in_axes: &[Option<usize>], size: usize) -> Result<Vec<(Tensor, Option<usize>)>>
+where
+    F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+{
+    let (level, guard) = interp::push(Kind::Batch { size });
+    let lanes: Vec<Tensor> =
+        inputs.iter().zip(in_axes).map(|(x, axis)| batch::wrap(&level, x.clone(), *axis)).collect();
+    let outputs = f(&lanes)?;
+    drop(guard);
+    outputs.iter().map(|y| batch::unwrap(&level, &settle(y, &level))).collect()
+}
+
+/// Runs `f` with every operation cast for this low precision (`None` turns casting off).
+pub fn autocast(dtype: Option<crate::dtype::DType>) -> interp::Guard {
+    let level: Arc<Interp> = Interp::above(&interp::current(), Kind::Autocast(dtype));
+    interp::enter(level)
+}

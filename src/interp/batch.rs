@@ -1,0 +1,48 @@
+//! Batching: runs the operation once for the whole batch.
+
+use crate::error::{Error, Result};
+use crate::interp::{self, Interp};
+use crate::op::{Class, Lane, Op};
+use crate::tensor::{Aval, Payload, Tensor, Tensors, Traced};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Runs `op` for a batch of `size`, at least one input of which belongs to `at`.
+pub fn process(at: &Arc<Interp>, size: usize, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
+    if op.class() == Class::Composite && !op.own().batch {
+        let _guard = interp::enter(at.clone());
+        if let Some(out) = op.decompose(inputs) {
+            return out;
+        }
+    }
+    let lanes: SmallVec<[Lane; 4]> = inputs.iter().map(|x| lane(at, x)).collect();
+    let outputs = {
+        let _guard = interp::enter(at.below().clone());
+        op.batch(&lanes, size).map_err(|e| e.context(&format!("vmap of {}", op.name())))?
+    };
+    Ok(outputs.into_iter().map(|(y, axis)| wrap(at, y, axis)).collect())
+}
+
+fn lane(at: &Interp, x: &Tensor) -> Lane {
+    match x.owned_by(at.tag).map(|t| &t.payload) {
+        Some(Payload::Batched { value, axis }) => Lane { value: value.clone(), axis: Some(*axis) },
+        _ => Lane { value: x.clone(), axis: None },
+    }
+}
+
+/// A value of `at` whose batch runs along `axis`; without one it is the same for the whole batch.
+pub fn wrap(at: &Interp, value: Tensor, axis: Option<usize>) -> Tensor {
+    let Some(axis) = axis else { return value };
+    let outer = value.aval();
+    let aval = Aval { shape: outer.shape.removed(axis), ..outer };
+    Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload: Payload::Batched { value, axis } }))
+}
+
+/// The value behind `x` and its batch axis at level `at`; a value of an inner ambient tape is detached first.
+pub fn unwrap(at: &Interp, x: &Tensor) -> Result<(Tensor, Option<usize>)> {
+    if x.shape().rank() >= crate::shape::MAX_RANK {
+        return Err(Error::shape("vmap: a result has no axis left for the batch; tensors have at most 8 axes"));
+    }
+    let Lane { value, axis } = lane(at, x);
+    Ok((value, axis))
+}

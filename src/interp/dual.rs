@@ -1,0 +1,51 @@
+//! Forward mode: runs the operation on the primals and its JVP on the tangents, both one level down.
+
+use crate::bind::bind_at;
+use crate::error::Result;
+use crate::interp::{self, Interp};
+use crate::op::{Class, Op};
+use crate::tensor::{Payload, Tensor, Tensors, Traced};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Pushes tangents through `op`, at least one input of which belongs to `at`.
+pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
+    if op.class() == Class::Composite {
+        let _guard = interp::enter(at.clone());
+        if let Some(out) = op.decompose(inputs) {
+            return out;
+        }
+    }
+    let mut primals: SmallVec<[&Tensor; 4]> = SmallVec::new();
+    let mut tangents: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
+    for x in inputs {
+        match x.owned_by(at.tag).map(|t| &t.payload) {
+            Some(Payload::Dual { primal, tangent }) => {
+                primals.push(primal);
+                tangents.push(tangent.clone());
+            }
+            _ => {
+                primals.push(x);
+                tangents.push(None);
+            }
+        }
+    }
+    let outputs = bind_at(at.below(), op, &primals)?;
+    if tangents.iter().all(Option::is_none) || !outputs.iter().any(|y| y.dtype().is_float()) {
+        return Ok(outputs);
+    }
+    let moved = {
+        let _guard = interp::enter(at.below().clone());
+        op.jvp(&primals, &outputs, &tangents).map_err(|e| e.context(&format!("jvp of {}", op.name())))?
+    };
+    Ok(outputs.into_iter().zip(moved).map(|(primal, tangent)| wrap(at, primal, tangent)).collect())
+}
+
+/// A value of `at` with this tangent; without one the value stays as it is.
+pub fn wrap(at: &Interp, primal: Tensor, tangent: Option<Tensor>) -> Tensor {
+    if tangent.is_none() {
+        return primal;
+    }
+    let aval = primal.aval();
+    Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload: Payload::Dual { primal, tangent } }))
+}

@@ -1,0 +1,195 @@
+//! The chain of interpreters that gives operations their meaning, one per file.
+//!
+//! The chain is thread-local and ordered: the innermost interpreter is `current`, each points to its parent, and the
+//! last is `Eval`. A transform (`vjp`, `jvp`, `vmap`) pushes an interpreter of its own and an ambient tape above it, so
+//! that `.backward()` works inside every transform too. Values carry the tag of the interpreter that owns them, hence
+//! nested derivatives cannot be confused.
+
+pub mod autocast;
+pub mod batch;
+pub mod dual;
+pub mod eval;
+pub mod tape;
+
+use crate::dtype::DType;
+use std::cell::{Cell, RefCell};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+/// Identity of one interpreter instance; larger is younger.
+pub type Tag = u64;
+
+/// What an interpreter does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// Runs kernels.
+    Eval,
+    /// Records for reverse mode. An ambient tape is the one that `.backward()` uses.
+    Tape {
+        /// Whether tensors become leaves of this tape by `requires_grad`.
+        ambient: bool,
+    },
+    /// Pushes tangents forward.
+    Dual,
+    /// Runs a whole batch at once.
+    Batch {
+        /// Length of the batch axis.
+        size: usize,
+    },
+    /// Casts inputs to a lower or higher precision, by operation.
+    Autocast(Option<DType>),
+}
+
+/// One link of the chain.
+pub struct Interp {
+    /// What it does.
+    pub kind: Kind,
+    /// Its identity.
+    pub tag: Tag,
+    parent: Option<Arc<Interp>>,
+    /// Whether everything from here on is ambient tapes and `Eval`.
+    plain: bool,
+}
+
+static TAGS: AtomicU64 = AtomicU64::new(1);
+static ROOT: LazyLock<Arc<Interp>> = LazyLock::new(|| {
+    let eval = Arc::new(Interp { kind: Kind::Eval, tag: 0, parent: None, plain: true });
+    Interp::above(&eval, Kind::Tape { ambient: true })
+});
+
+thread_local! {
+    static CURRENT: RefCell<Arc<Interp>> = RefCell::new(ROOT.clone());
+    static PLAIN: Cell<bool> = const { Cell::new(true) };
+    /// Tapes with a tag below this one do not record.
+    static NO_GRAD: Cell<Tag> = const { Cell::new(0) };
+}
+
+impl Interp {
+    /// A new interpreter on top of `parent`.
+    pub fn above(parent: &Arc<Interp>, kind: Kind) -> Arc<Interp> {
+        let plain = parent.plain && kind == (Kind::Tape { ambient: true });
+        let tag = TAGS.fetch_add(1, Ordering::Relaxed);
+        Arc::new(Interp { kind, tag, parent: Some(parent.clone()), plain })
+    }
+
+    /// The next interpreter down; `Eval` is its own.
+    pub fn below(self: &Arc<Self>) -> &Arc<Interp> {
+        self.parent.as_ref().unwrap_or(self)
+    }
+
+    /// Whether this tape records at the moment, given `no_grad`.
+    pub fn records(&self) -> bool {
+        self.tag >= NO_GRAD.get()
+    }
+
+    /// Whether an interpreter with this tag is this one or below it.
+    pub fn contains(self: &Arc<Self>, tag: Tag) -> bool {
+        let mut at = self;
+        loop {
+            if at.tag == tag {
+                return true;
+            }
+            match &at.parent {
+                Some(parent) => at = parent,
+                None => return false,
+            }
+        }
+    }
+}
+
+/// The innermost interpreter of this thread.
+pub fn current() -> Arc<Interp> {
+    CURRENT.with_borrow(Arc::clone)
+}
+
+/// Whether the chain is nothing but ambient tapes over `Eval`.
+#[inline(always)]
+pub fn is_plain() -> bool {
+    PLAIN.get()
+}
+
+/// The innermost ambient tape: the one that `requires_grad` makes leaves for.
+pub fn ambient() -> Arc<Interp> {
+    let current = current();
+    let mut at = &current;
+    while at.kind != (Kind::Tape { ambient: true }) && at.parent.is_some() {
+        at = at.below();
+    }
+    at.clone()
+}
+
+/// Restores the chain when dropped.
+pub struct Guard(Option<Arc<Interp>>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(previous) = self.0.take() {
+            PLAIN.set(previous.plain);
+            CURRENT.set(previous);
+        }
+    }
+}
+
+/// Makes `interp` the current interpreter until the guard is dropped.
+#[must_use]
+pub fn enter(interp: Arc<Interp>) -> Guard {
+    PLAIN.set(interp.plain);
+    Guard(Some(CURRENT.replace(interp)))
+}
+
+/// Pushes a transform's interpreter, and the ambient tape above it, on the current chain.
+#[must_use]
+pub fn push(kind: Kind) -> (Arc<Interp>, Guard) {
+    let interp = Interp::above(&current(), kind);
+    let guard = enter(Interp::above(&interp, Kind::Tape { ambient: true }));
+    (interp, guard)
+}
+
+/// The recording threshold: tapes older than this tag do not record. For saving and restoring.
+pub fn grad_threshold() -> Tag {
+    NO_GRAD.get()
+}
+
+/// Sets the recording threshold, returning the one before.
+pub fn set_grad_threshold(threshold: Tag) -> Tag {
+    NO_GRAD.replace(threshold)
+}
+
+/// Turns recording on or off for every tape that exists now; returns the threshold to restore.
+/// Transforms entered later record whatever this says.
+pub fn set_grad_enabled(enabled: bool) -> Tag {
+    set_grad_threshold(if enabled { 0 } else { TAGS.load(Ordering::Relaxed) })
+}
+
+/// Whether the innermost ambient tape records.
+pub fn is_grad_enabled() -> bool {
+    NO_GRAD.get() == 0 || ambient().records()
+}
+
+/// Runs `f` with recording off.
+pub fn no_grad<T>(f: impl FnOnce() -> T) -> T {
+    struct Restore(Tag);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            set_grad_threshold(self.0);
+        }
+    }
+    let _restore = Restore(set_grad_enabled(false));
+    f()
+}
+
+/// Whether the current chain casts inputs: operations then leave the choice of dtype to it.
+pub fn autocasting() -> bool {
+    if is_plain() {
+        return false;
+    }
+    let current = current();
+    let mut at = &current;
+    loop {
+        match (at.kind, &at.parent) {
+            (Kind::Autocast(dtype), _) => return dtype.is_some(),
+            (_, Some(parent)) => at = parent,
+            (_, None) => return false,
+        }
+    }
+}

@@ -1,0 +1,476 @@
+//! The list of operations, and the classes that turn one rule into all the rules an interpreter asks for.
+//!
+//! An operation is a small attribute struct that implements [`Kernel`] (how it runs) and the trait of its class (how
+//! it differentiates and batches). The class trait *requires* what cannot be derived and *provides* the rest, and the
+//! `ops!` list at the end names the class of each operation: an operation whose rules are incomplete does not compile.
+//!
+//! | class        | you write                       | you get                                            |
+//! |--------------|---------------------------------|----------------------------------------------------|
+//! | Elementwise  | the partial `g * d out / d x_i` | VJP, JVP, batching                                 |
+//! | Linear       | the transpose, batching         | VJP, JVP (the operation itself, on the tangent)    |
+//! | Bilinear     | both transposes, batching       | VJP, JVP by the product rule                       |
+//! | General      | VJP, JVP, batching              |                                                    |
+//! | Composite    | the same function by other ops  | VJP, JVP, batching, each replaceable by an own one |
+//! | Discrete     | batching                        | no derivative: its output is piecewise constant    |
+//!
+//! Read next: `src/bind.rs`, then `src/interp/`.
+
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::tensor::{Tensor, Tensors};
+use smallvec::{SmallVec, smallvec};
+
+/// Concrete outputs.
+pub type Arrays = SmallVec<[Array; 1]>;
+/// One optional gradient or tangent per position; `None` is zero.
+pub type Grads = SmallVec<[Option<Tensor>; 2]>;
+/// Outputs of a batched operation with the position of their batch axis (`None`: the same for the whole batch).
+pub type BatchedOutputs = SmallVec<[(Tensor, Option<usize>); 1]>;
+
+/// An operand of a batched operation and where its batch axis is, if it has one.
+#[derive(Clone)]
+pub struct Lane {
+    /// The operand, batch axis included.
+    pub value: Tensor,
+    /// The batch axis.
+    pub axis: Option<usize>,
+}
+
+impl Lane {
+    /// The operand with its batch axis in front; an unbatched operand is returned as it is.
+    pub fn front(&self) -> Result<Tensor> {
+        match self.axis {
+            Some(axis) if axis > 0 => self.value.move_axis(axis, 0),
+            _ => Ok(self.value.clone()),
+        }
+    }
+
+    /// The operand with a batch axis of `size` in front, repeated if it had none.
+    pub fn materialized(&self, size: usize) -> Result<Tensor> {
+        match self.axis {
+            Some(_) => self.front(),
+            None => self.value.expand(&self.value.shape().inserted(0, size)?),
+        }
+    }
+}
+
+/// Which inputs (bits 0..=14) and whether the outputs (bit 15) are kept for the VJP.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Saves(pub u16);
+
+impl Saves {
+    /// Nothing.
+    pub const NONE: Saves = Saves(0);
+    /// All outputs.
+    pub const OUTPUTS: Saves = Saves(1 << 15);
+    /// Input `i`.
+    pub const fn input(i: usize) -> Saves {
+        Saves(1 << i)
+    }
+    /// Both.
+    pub const fn and(self, other: Saves) -> Saves {
+        Saves(self.0 | other.0)
+    }
+    /// `self` if `condition` holds, else nothing.
+    pub const fn when(self, condition: bool) -> Saves {
+        if condition { self } else { Saves::NONE }
+    }
+    /// Whether input `i` is kept.
+    pub const fn has_input(self, i: usize) -> bool {
+        self.0 >> i & 1 == 1
+    }
+    /// Whether the outputs are kept.
+    pub const fn has_outputs(self) -> bool {
+        self.0 >> 15 == 1
+    }
+}
+
+/// Which inputs need a gradient: bit `i` for input `i`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Needs(pub u32);
+
+impl Needs {
+    /// Whether input `i` needs a gradient.
+    pub const fn has(self, i: usize) -> bool {
+        self.0 >> i & 1 == 1
+    }
+}
+
+/// How an operation runs on concrete arrays. Shapes and dtypes were checked where the operation was built.
+pub trait Kernel {
+    /// The public name.
+    fn name(&self) -> &'static str;
+    /// Runs on the device of the inputs.
+    fn eval(&self, x: &[&Array]) -> Result<Arrays>;
+}
+
+/// The values that a pointwise partial may read; only those it declared are there.
+pub struct Reads<'a> {
+    /// The inputs.
+    pub inputs: &'a [Option<&'a Tensor>],
+    /// The output.
+    pub output: Option<&'a Tensor>,
+}
+
+/// Functions with a diagonal Jacobian; operands broadcast.
+pub trait Elementwise: Kernel + Clone + Into<Op> {
+    /// What [`Elementwise::partial`] reads for input `wrt`.
+    fn reads(&self, wrt: usize) -> Saves;
+    /// `g * d out / d x_wrt`; `None` where the derivative is zero everywhere.
+    fn partial(&self, wrt: usize, g: &Tensor, reads: &Reads) -> Result<Option<Tensor>>;
+
+    /// What the tape keeps.
+    fn saves(&self, needs: Needs, inputs: usize) -> Saves {
+        (0..inputs).filter(|&i| needs.has(i)).fold(Saves::NONE, |s, i| s.and(self.reads(i)))
+    }
+    /// Reverse rule.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let inputs: SmallVec<[Option<&Tensor>; 4]> = (0..c.inputs()).map(|i| c.saved_input(i)).collect();
+        let reads = Reads { inputs: &inputs, output: c.saved_output(0) };
+        (0..c.inputs())
+            .map(|i| if c.needs(i) { self.partial(i, g, &reads) } else { Ok(None) })
+            .collect()
+    }
+    /// Forward rule.
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let inputs: SmallVec<[Option<&Tensor>; 4]> = x.iter().map(|&x| Some(x)).collect();
+        let reads = Reads { inputs: &inputs, output: y.first() };
+        let mut total: Option<Tensor> = None;
+        for (i, t) in t.iter().enumerate() {
+            let Some(t) = t else { continue };
+            if let Some(part) = self.partial(i, t, &reads)? {
+                total = Some(match total {
+                    Some(sum) => sum.add(&part)?,
+                    None => part,
+                });
+            }
+        }
+        // A tangent has the shape of its value, also where only a broadcast operand moves.
+        let total = total.map(|t| t.expand(&y[0].shape())).transpose()?;
+        Ok(smallvec![total])
+    }
+    /// Batching rule: align the axes and run as before.
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let aligned = ops::elementwise::align(x)?;
+        let refs: SmallVec<[&Tensor; 4]> = aligned.iter().collect();
+        let out = crate::bind::bind(self.clone(), &refs)?;
+        Ok(out.into_iter().map(|y| (y, Some(0))).collect())
+    }
+}
+
+/// Functions that are linear in all their floating point inputs together; other inputs (indices) are constants.
+pub trait Linear: Kernel + Clone + Into<Op> {
+    /// The transpose with respect to input `wrt`, applied to the cotangent `g`.
+    fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor>;
+    /// What the transpose reads: the constants.
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::NONE
+    }
+    /// The operation on tangents; differs from the operation itself only where that adds a constant.
+    fn tangent(&self) -> Op {
+        self.clone().into()
+    }
+    /// Batching rule.
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+
+    /// Reverse rule.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        (0..c.inputs())
+            .map(|i| if c.needs(i) { self.transpose(i, g, c).map(Some) } else { Ok(None) })
+            .collect()
+    }
+    /// Forward rule.
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let mut moved: SmallVec<[Tensor; 2]> = SmallVec::new();
+        for (x, t) in x.iter().zip(t) {
+            moved.push(match t {
+                Some(t) => t.clone(),
+                None if x.dtype().is_float() => x.zeros_like()?,
+                None => (*x).clone(),
+            });
+        }
+        let refs: SmallVec<[&Tensor; 4]> = moved.iter().collect();
+        Ok(crate::bind::bind(self.tangent(), &refs)?.into_iter().map(Some).collect())
+    }
+}
+
+/// Functions of two inputs, linear in each.
+pub trait Bilinear: Kernel + Clone + Into<Op> {
+    /// Cotangent of the left input, from the output's cotangent and the right input.
+    fn transpose_left(&self, g: &Tensor, y: &Tensor, c: &Vjp) -> Result<Tensor>;
+    /// Cotangent of the right input, from the output's cotangent and the left input.
+    fn transpose_right(&self, g: &Tensor, x: &Tensor, c: &Vjp) -> Result<Tensor>;
+    /// Batching rule.
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+
+    /// What the tape keeps: each input for the other's gradient.
+    fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(1).when(needs.has(0)).and(Saves::input(0).when(needs.has(1)))
+    }
+    /// Reverse rule.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let left = if c.needs(0) { Some(self.transpose_left(g, c.input(1)?, c)?) } else { None };
+        let right = if c.needs(1) { Some(self.transpose_right(g, c.input(0)?, c)?) } else { None };
+        Ok(smallvec![left, right])
+    }
+    /// Forward rule: the product rule.
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let left = t[0].as_ref().map(|t| crate::bind::bind1(self.clone(), &[t, x[1]])).transpose()?;
+        let right = t[1].as_ref().map(|t| crate::bind::bind1(self.clone(), &[x[0], t])).transpose()?;
+        Ok(smallvec![match (left, right) {
+            (Some(a), Some(b)) => Some(a.add(&b)?),
+            (a, b) => a.or(b),
+        }])
+    }
+}
+
+/// Functions whose rules are all written out.
+pub trait General: Kernel + Clone + Into<Op> {
+    /// What the tape keeps.
+    fn saves(&self, needs: Needs, inputs: usize) -> Saves;
+    /// Reverse rule.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads>;
+    /// Forward rule.
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads>;
+    /// Batching rule.
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+}
+
+/// Which interpreters an operation of class Composite has its own rule for.
+#[derive(Clone, Copy, Default)]
+pub struct Own {
+    /// An own reverse rule.
+    pub vjp: bool,
+    /// An own batching rule.
+    pub batch: bool,
+}
+
+/// Fused kernels that equal a composition of other operations. Every interpreter but `eval` sees the composition,
+/// unless the operation has an own rule; so a fused kernel needs no derivatives of its own.
+pub trait Composite: Kernel + Clone + Into<Op> {
+    /// The same function by other operations.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors>;
+    /// Which own rules exist.
+    fn own(&self) -> Own {
+        Own::default()
+    }
+    /// What the own reverse rule keeps.
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::NONE
+    }
+    /// Own reverse rule.
+    fn vjp(&self, _c: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        Err(missing(self.name(), "reverse"))
+    }
+    /// Forward rule: never own.
+    fn jvp(&self, _x: &[&Tensor], _y: &[Tensor], _t: &[Option<Tensor>]) -> Result<Grads> {
+        Err(missing(self.name(), "forward"))
+    }
+    /// Own batching rule.
+    fn batch(&self, _x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        Err(missing(self.name(), "batching"))
+    }
+}
+
+#[cold]
+fn missing(name: &str, rule: &str) -> Error {
+    Error::unsupported(format!("internal: {name} has no own {rule} rule; it is decomposed instead"))
+}
+
+/// Functions with integer or truth values, or none at all of the inputs' derivatives.
+pub trait Discrete: Kernel + Clone + Into<Op> {
+    /// Batching rule.
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+    /// Nothing is kept.
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::NONE
+    }
+    /// No gradient.
+    fn vjp(&self, _c: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(Grads::new())
+    }
+    /// No tangent.
+    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], _t: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(y.iter().map(|_| None).collect())
+    }
+}
+
+/// The class of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// See [`Elementwise`].
+    Elementwise,
+    /// See [`Linear`].
+    Linear,
+    /// See [`Bilinear`].
+    Bilinear,
+    /// See [`General`].
+    General,
+    /// See [`Composite`].
+    Composite,
+    /// See [`Discrete`].
+    Discrete,
+}
+
+/// Under autocast: the type an operation computes in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precision {
+    /// The low precision of the autocast region: matrix products.
+    Low,
+    /// float32: exponentials, logarithms, sums, losses.
+    F32,
+    /// Whatever the inputs have; mixed inputs promote.
+    Any,
+}
+
+/// The operation as a composition, for operations of class Composite.
+macro_rules! decompose {
+    (Composite, $op:ident, $x:ident) => {
+        Some(|| Composite::decompose($op, $x))
+    };
+    ($class:ident, $op:ident, $x:ident) => {
+        None::<fn() -> Result<Tensors>>
+    };
+}
+
+macro_rules! own {
+    (Composite, $op:ident) => {
+        Composite::own($op)
+    };
+    ($class:ident, $op:ident) => {
+        Own { vjp: true, batch: true }
+    };
+}
+
+macro_rules! ops {
+    ($($(#[$meta:meta])* $name:ident($ty:ty): $class:ident, $precision:ident;)*) => {
+        /// An operation with its attributes. Its inputs stand outside.
+        #[derive(Clone, PartialEq, Eq, Hash, Debug)]
+        pub enum Op { $($(#[$meta])* $name($ty),)* }
+
+        $(impl From<$ty> for Op {
+            #[inline(always)]
+            fn from(op: $ty) -> Op { Op::$name(op) }
+        })*
+
+        impl Op {
+            /// The public name.
+            pub fn name(&self) -> &'static str {
+                match self { $(Op::$name(op) => op.name(),)* }
+            }
+            /// The class.
+            pub fn class(&self) -> Class {
+                match self { $(Op::$name(_) => Class::$class,)* }
+            }
+            /// The precision under autocast.
+            pub fn precision(&self) -> Precision {
+                match self { $(Op::$name(_) => Precision::$precision,)* }
+            }
+            /// Runs on concrete arrays.
+            #[inline]
+            pub fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+                match self { $(Op::$name(op) => op.eval(x),)* }
+            }
+            /// What the tape keeps.
+            #[inline]
+            pub fn saves(&self, needs: Needs, inputs: usize) -> Saves {
+                match self { $(Op::$name(op) => $class::saves(op, needs, inputs),)* }
+            }
+            /// Reverse rule.
+            pub fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+                match self { $(Op::$name(op) => $class::vjp(op, c, g),)* }
+            }
+            /// Forward rule.
+            pub fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+                match self { $(Op::$name(op) => $class::jvp(op, x, y, t),)* }
+            }
+            /// Batching rule.
+            pub fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+                match self { $(Op::$name(op) => $class::batch(op, x, size),)* }
+            }
+            /// Which rules are the operation's own; the others come from its decomposition.
+            pub fn own(&self) -> Own {
+                match self { $(Op::$name(_op) => own!($class, _op),)* }
+            }
+            /// The same function by other operations, for class Composite.
+            pub fn decompose(&self, x: &[&Tensor]) -> Option<Result<Tensors>> {
+                match self { $(Op::$name(_op) => decompose!($class, _op, x).map(|f| f()),)* }
+            }
+            /// Every kind of operation with its class and precision, in the order of the list.
+            pub const ALL: &[(&str, Class, Precision)] =
+                &[$((stringify!($name), Class::$class, Precision::$precision),)*];
+        }
+    };
+}
+
+ops! {
+    /// A row of the tables of unary and binary functions.
+    Map(ops::elementwise::Map): Elementwise, Any;
+    /// `g * d out / d x_i` of a row, in one pass.
+    MapVjp(ops::elementwise::MapVjp): Composite, Any;
+    /// Comparison, to bool.
+    Compare(ops::compare::Compare): Discrete, Any;
+    /// Logical and, or, xor, not.
+    Logical(ops::compare::Logical): Discrete, Any;
+    /// `where(mask, x, y)`.
+    Select(ops::compare::Select): Linear, Any;
+    /// Conversion to another dtype.
+    Cast(ops::cast::Cast): Linear, Any;
+    /// Copy to another device.
+    Transfer(ops::cast::Transfer): Linear, Any;
+    /// A copy in row-major order.
+    Contiguous(ops::cast::Contiguous): Linear, Any;
+    /// Sum over axes.
+    Sum(ops::reduce::Sum): Linear, F32;
+    /// Product over axes.
+    Prod(ops::reduce::Prod): General, F32;
+    /// Maximum or minimum over axes.
+    Extremum(ops::reduce::Extremum): General, Any;
+    /// Index of the first maximum or minimum along an axis.
+    ArgExtremum(ops::reduce::ArgExtremum): Discrete, Any;
+    /// Cumulative sum along an axis.
+    CumSum(ops::reduce::CumSum): Linear, F32;
+    /// Matrix product.
+    Matmul(ops::matmul::Matmul): Bilinear, Low;
+    /// Same elements, other shape.
+    Reshape(ops::view::Reshape): Linear, Any;
+    /// Axes in another order.
+    Permute(ops::view::Permute): Linear, Any;
+    /// Broadcast to a larger shape.
+    Expand(ops::view::Expand): Linear, Any;
+    /// `start + step * i` along every axis.
+    Slice(ops::view::Slice): Linear, Any;
+    /// The transpose of a slice: elements placed among a fill value.
+    Unslice(ops::view::Unslice): Linear, Any;
+    /// Lower or upper triangle.
+    Triangle(ops::view::Triangle): Linear, Any;
+    /// Joined along an axis.
+    Cat(ops::view::Cat): Linear, Any;
+    /// Rows of an axis picked by an index tensor.
+    Take(ops::index::Take): Linear, Any;
+    /// The transpose of take.
+    TakeAdd(ops::index::TakeAdd): Linear, Any;
+    /// Elements picked along an axis, one index each.
+    Gather(ops::index::Gather): Linear, Any;
+    /// The transpose of gather.
+    ScatterAdd(ops::index::ScatterAdd): Linear, Any;
+    /// Softmax or log-softmax along the last axis.
+    Softmax(ops::norm::Softmax): General, F32;
+    /// The VJP (and JVP) of softmax in one pass.
+    SoftmaxVjp(ops::norm::SoftmaxVjp): Composite, F32;
+    /// Layer normalisation over trailing axes.
+    LayerNorm(ops::norm::LayerNorm): Composite, F32;
+    /// The VJP of layer normalisation.
+    LayerNormVjp(ops::norm::LayerNormVjp): Composite, F32;
+    /// Cross-entropy of logits and class indices, per row.
+    CrossEntropy(ops::loss::CrossEntropy): Composite, F32;
+    /// Softmax minus target, times the row's cotangent.
+    CrossEntropyVjp(ops::loss::CrossEntropyVjp): Composite, F32;
+    /// Random numbers from a seed and a position in its stream.
+    Random(ops::random::Random): Discrete, Any;
+}

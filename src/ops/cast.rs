@@ -1,0 +1,162 @@
+//! Conversions that keep the values: dtype, device, memory layout. All are linear.
+
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Op};
+use crate::ops::{on_device, one};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// A unary linear operation whose batch axis stays where it is.
+fn in_place_axis(op: impl Into<Op>, x: &[Lane]) -> Result<BatchedOutputs> {
+    Ok(smallvec![(crate::bind::bind1(op, &[&x[0].value])?, x[0].axis)])
+}
+
+/// Conversion to another dtype. Float to integer truncates toward zero.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Cast {
+    /// The dtype to convert to.
+    pub dtype: DType,
+}
+
+impl Kernel for Cast {
+    fn name(&self) -> &'static str {
+        "cast"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], copy::cast(x[0], self.dtype)))
+    }
+}
+
+impl Linear for Cast {
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        g.cast(c.aval(0)?.dtype)
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        in_place_axis(*self, x)
+    }
+}
+
+/// A copy on another device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Transfer {
+    /// The device to copy to.
+    pub device: Device,
+}
+
+impl Kernel for Transfer {
+    fn name(&self) -> &'static str {
+        "to"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(x[0].to_device(self.device))
+    }
+}
+
+impl Linear for Transfer {
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        g.to_device(c.aval(0)?.device)
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        in_place_axis(*self, x)
+    }
+}
+
+/// A fresh copy in row-major order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Contiguous;
+
+impl Kernel for Contiguous {
+    fn name(&self) -> &'static str {
+        "clone"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(x[0].copied())
+    }
+}
+
+impl Linear for Contiguous {
+    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        Ok(g.clone())
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        in_place_axis(*self, x)
+    }
+}
+
+impl Array {
+    /// A copy on `device`; the array itself if it is there already.
+    pub fn to_device(&self, device: Device) -> Result<Array> {
+        match (self.device(), device) {
+            (a, b) if a == b => Ok(self.clone()),
+            #[cfg(feature = "gpu")]
+            (Device::Cpu, Device::Gpu(index)) => crate::gpu::upload(&crate::cpu::copy::contiguous(self)?, index),
+            #[cfg(feature = "gpu")]
+            (Device::Gpu(_), Device::Cpu) => crate::gpu::download(self),
+            #[cfg(feature = "gpu")]
+            (Device::Gpu(_), Device::Gpu(index)) => crate::gpu::upload(&crate::gpu::download(self)?, index),
+            #[cfg(not(feature = "gpu"))]
+            _ => Err(crate::error::Error::device("this build of wengert has no GPU support; use device='cpu'")),
+        }
+    }
+
+    /// A fresh contiguous copy on the same device.
+    pub fn copied(&self) -> Result<Array> {
+        let out = Array::empty(self.shape(), self.dtype(), self.device())?;
+        on_device!(self, copy::copy_into(&out, self))?;
+        Ok(out)
+    }
+}
+
+impl Tensor {
+    /// This tensor converted to `dtype`; itself if it has it already.
+    pub fn cast(&self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        crate::bind::bind1(Cast { dtype }, &[self])
+    }
+
+    /// This tensor on `device`; itself if it is there already.
+    pub fn to_device(&self, device: Device) -> Result<Tensor> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        crate::bind::bind1(Transfer { device }, &[self])
+    }
+
+    /// A fresh copy, through which gradients flow.
+    pub fn copied(&self) -> Result<Tensor> {
+        crate::bind::bind1(Contiguous, &[self])
+    }
+
+    /// This tensor in row-major order; itself if it is already.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        match self.concrete() {
+            Some(a) if a.is_contiguous() => Ok(self.clone()),
+            _ => self.copied(),
+        }
+    }
+
+    /// The same value without any history, at every level of differentiation.
+    pub fn detach(&self) -> Tensor {
+        let mut at = self.clone();
+        while let Some(t) = at.traced().cloned() {
+            at = match &t.payload {
+                crate::tensor::Payload::Taped { primal, .. } | crate::tensor::Payload::Dual { primal, .. } => {
+                    primal.clone()
+                }
+                crate::tensor::Payload::Batched { value, axis } => {
+                    let value = value.detach();
+                    let payload = crate::tensor::Payload::Batched { value, axis: *axis };
+                    let traced = crate::tensor::Traced { tag: t.tag, aval: t.aval, payload };
+                    return Tensor::Traced(std::sync::Arc::new(traced));
+                }
+            };
+        }
+        at
+    }
+}

@@ -1,0 +1,207 @@
+//! Comparisons, logic, and `where`.
+
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane, Linear, Needs, Saves};
+use crate::ops::elementwise::{Operand, align, check_broadcast, promote};
+use crate::ops::{on_device, one};
+use crate::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
+
+pub use crate::cpu::logic::Relation;
+
+/// A connective of truth values.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Logic {
+    /// Both.
+    And,
+    /// At least one.
+    Or,
+    /// Exactly one.
+    Xor,
+    /// The opposite; has one operand.
+    Not,
+}
+
+/// `x < y` and its kin, to bool. Comparisons with NaN are false, `!=` is true.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Compare {
+    /// Which comparison.
+    pub relation: Relation,
+}
+
+impl Kernel for Compare {
+    fn name(&self) -> &'static str {
+        match self.relation {
+            Relation::Lt => "lt",
+            Relation::Le => "le",
+            Relation::Eq => "eq",
+            Relation::Ne => "ne",
+            Relation::Gt => "gt",
+            Relation::Ge => "ge",
+        }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], logic::compare(x[0], x[1], self.relation)))
+    }
+}
+
+impl Discrete for Compare {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        aligned(*self, x)
+    }
+}
+
+/// Logic on bool tensors.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Logical {
+    /// Which connective; `Not` has one operand.
+    pub logic: Logic,
+}
+
+impl Kernel for Logical {
+    fn name(&self) -> &'static str {
+        match self.logic {
+            Logic::And => "logical_and",
+            Logic::Or => "logical_or",
+            Logic::Xor => "logical_xor",
+            Logic::Not => "logical_not",
+        }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(match self.logic {
+            Logic::Not => on_device!(x[0], logic::not(x[0])),
+            Logic::And => on_device!(x[0], logic::and(x[0], x[1])),
+            Logic::Or => on_device!(x[0], logic::or(x[0], x[1])),
+            Logic::Xor => on_device!(x[0], logic::xor(x[0], x[1])),
+        })
+    }
+}
+
+impl Discrete for Logical {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        aligned(*self, x)
+    }
+}
+
+fn aligned(op: impl Into<crate::op::Op>, x: &[Lane]) -> Result<BatchedOutputs> {
+    let values = align(x)?;
+    let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
+    Ok(smallvec![(crate::bind::bind1(op, &refs)?, Some(0))])
+}
+
+/// `where(mask, x, y)`: linear in `x` and `y`. Inputs: mask (bool), x, y.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Select;
+
+impl Kernel for Select {
+    fn name(&self) -> &'static str {
+        "where"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], logic::select(x[0], x[1], x[2])))
+    }
+}
+
+impl Linear for Select {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(0)
+    }
+    fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        let (mask, zero) = (c.input(0)?, g.scalar_like(0.0)?);
+        if wrt == 1 { mask.select(g, &zero) } else { mask.select(&zero, g) }
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        aligned(*self, x)
+    }
+}
+
+macro_rules! comparisons {
+    ($($(#[$meta:meta])* $method:ident $relation:ident;)*) => {
+        impl Tensor {
+            $($(#[$meta])* pub fn $method<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+                self.compare(other, Relation::$relation)
+            })*
+        }
+    };
+}
+
+comparisons! {
+    /// `self < other`, elementwise, to bool.
+    lt Lt;
+    /// `self <= other`, elementwise, to bool.
+    le Le;
+    /// `self == other`, elementwise, to bool.
+    eq Eq;
+    /// `self != other`, elementwise, to bool.
+    ne Ne;
+    /// `self > other`, elementwise, to bool.
+    gt Gt;
+    /// `self >= other`, elementwise, to bool.
+    ge Ge;
+}
+
+impl Tensor {
+    /// A comparison, elementwise with broadcasting, to bool.
+    pub fn compare<'a>(&self, other: impl Into<Operand<'a>>, relation: Relation) -> Result<Tensor> {
+        let other = other.into();
+        let op = Compare { relation };
+        if let Operand::Tensor(other) = other {
+            check_broadcast(op.name(), self, other)?;
+            let dtype = promote(self, other);
+            return crate::bind::bind1(op, &[&self.cast(dtype)?, &other.cast(dtype)?]);
+        }
+        let dtype = other.result_type(self);
+        crate::bind::bind1(op, &[&self.cast(dtype)?, &other.to_tensor(dtype, self)?])
+    }
+
+    /// And, or, xor of truth values; other dtypes are true where they are not 0.
+    pub fn logical(&self, other: &Tensor, logic: Logic) -> Result<Tensor> {
+        let op = Logical { logic };
+        check_broadcast(op.name(), self, other)?;
+        crate::bind::bind1(op, &[&self.cast(DType::Bool)?, &other.cast(DType::Bool)?])
+    }
+
+    /// Negation of truth values.
+    pub fn logical_not(&self) -> Result<Tensor> {
+        crate::bind::bind1(Logical { logic: Logic::Not }, &[&self.cast(DType::Bool)?])
+    }
+
+    /// `x` where this mask holds, `y` elsewhere; all three broadcast. No gradient flows through what is not picked.
+    pub fn select<'a>(&self, x: impl Into<Operand<'a>>, y: impl Into<Operand<'a>>) -> Result<Tensor> {
+        let (x, y) = (x.into(), y.into());
+        let (x, y) = match (x, y) {
+            (Operand::Tensor(a), Operand::Tensor(b)) => {
+                let dtype = promote(a, b);
+                (a.cast(dtype)?, b.cast(dtype)?)
+            }
+            (Operand::Tensor(a), b) => {
+                let dtype = b.result_type(a);
+                (a.cast(dtype)?, b.to_tensor(dtype, self)?)
+            }
+            (a, Operand::Tensor(b)) => {
+                let dtype = a.result_type(b);
+                (a.to_tensor(dtype, self)?, b.cast(dtype)?)
+            }
+            (a, b) => {
+                let float = matches!(a, Operand::Float(_)) || matches!(b, Operand::Float(_));
+                let bools = matches!((a, b), (Operand::Bool(_), Operand::Bool(_)));
+                let int = if self.device() == crate::buffer::Device::Cpu { DType::I64 } else { DType::I32 };
+                let dtype = if float { DType::F32 } else if bools { DType::Bool } else { int };
+                (a.to_tensor(dtype, self)?, b.to_tensor(dtype, self)?)
+            }
+        };
+        let mask = self.cast(DType::Bool)?;
+        check_broadcast("where", &mask, &x)?;
+        check_broadcast("where", &mask, &y)?;
+        check_broadcast("where", &x, &y)?;
+        crate::bind::bind1(Select, &[&mask, &x, &y])
+    }
+
+    /// This tensor with `value` where `mask` holds.
+    pub fn masked_fill<'a>(&'a self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<Tensor> {
+        mask.select(value, self)
+    }
+}

@@ -1,0 +1,80 @@
+//! New tensors: constants, ranges, identities. They depend on nothing, so they need no rule and no interpreter.
+
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+
+/// Runs the creation kernel of the device.
+macro_rules! created {
+    ($device:expr, $function:ident($($arg:expr),*)) => {
+        match $device {
+            Device::Cpu => crate::cpu::create::$function($($arg),*),
+            #[cfg(feature = "gpu")]
+            Device::Gpu(index) => crate::gpu::kernels::create::$function(index, $($arg),*),
+            #[cfg(not(feature = "gpu"))]
+            Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
+        }
+    };
+}
+
+impl Tensor {
+    /// A tensor filled with `value`.
+    pub fn full(shape: Shape, value: f64, dtype: DType, device: Device) -> Result<Tensor> {
+        Ok(match device {
+            Device::Cpu => Array::full(shape, value, dtype)?,
+            #[cfg(feature = "gpu")]
+            Device::Gpu(index) => crate::gpu::kernels::create::full(index, shape, value, dtype)?,
+            #[cfg(not(feature = "gpu"))]
+            Device::Gpu(_) => return Err(Error::device("this build of wengert has no GPU support")),
+        }
+        .into())
+    }
+
+    /// A tensor of zeros.
+    pub fn zeros(shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
+        Tensor::full(shape, 0.0, dtype, device)
+    }
+
+    /// A constant as a tensor of this shape, dtype and device, at one element's cost.
+    pub fn constant_like(&self, value: f64) -> Result<Tensor> {
+        self.scalar_like(value)?.expand(&self.shape())
+    }
+
+    /// Zeros of this shape, dtype and device, at one element's cost.
+    pub fn zeros_like(&self) -> Result<Tensor> {
+        self.constant_like(0.0)
+    }
+
+    /// Ones of this shape, dtype and device, at one element's cost.
+    pub fn ones_like(&self) -> Result<Tensor> {
+        self.constant_like(1.0)
+    }
+
+    /// `start, start + step, ...`: `n` numbers.
+    pub fn arange(start: f64, step: f64, n: usize, dtype: DType, device: Device) -> Result<Tensor> {
+        Ok(created!(device, arange(start, step, n, dtype))?.into())
+    }
+
+    /// `n` numbers from `start` to `stop`, both included, evenly spaced.
+    pub fn linspace(start: f64, stop: f64, n: usize, dtype: DType, device: Device) -> Result<Tensor> {
+        Ok(created!(device, linspace(start, stop, n, dtype))?.into())
+    }
+
+    /// Ones on the main diagonal of a matrix, zeros elsewhere.
+    pub fn eye(rows: usize, columns: usize, dtype: DType, device: Device) -> Result<Tensor> {
+        Ok(created!(device, eye(rows, columns, 0, dtype))?.into())
+    }
+}
+
+/// The number of elements of `arange(start, stop, step)`.
+pub fn arange_length(start: f64, stop: f64, step: f64) -> Result<usize> {
+    if step == 0.0 || !step.is_finite() || !start.is_finite() || !stop.is_finite() {
+        return Err(Error::value(format!(
+            "arange: finite bounds and a non-zero step expected, got start={start}, stop={stop}, step={step}"
+        )));
+    }
+    Ok(((stop - start) / step).ceil().max(0.0) as usize)
+}

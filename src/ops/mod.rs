@@ -1,0 +1,40 @@
+//! The operations, one family per file. Start with `unary.rs`: all of one-variable calculus in one table.
+
+pub mod binary;
+pub mod cast;
+pub mod compare;
+pub mod create;
+pub mod elementwise;
+pub mod index;
+pub mod loss;
+pub mod matmul;
+pub mod norm;
+pub mod random;
+pub mod reduce;
+pub mod sym;
+pub mod unary;
+pub mod view;
+
+/// Calls the kernel of this name in the folder of the device that holds `$x`: `on_device!(x, reduce::sum(x, axes))`.
+macro_rules! on_device {
+    ($x:expr, $module:ident :: $function:ident ($($arg:expr),* $(,)?)) => {
+        match $x.device() {
+            $crate::buffer::Device::Cpu => $crate::cpu::$module::$function($($arg),*),
+            #[cfg(feature = "gpu")]
+            $crate::buffer::Device::Gpu(_) => $crate::gpu::kernels::$module::$function($($arg),*),
+            #[cfg(not(feature = "gpu"))]
+            $crate::buffer::Device::Gpu(_) => {
+                Err($crate::error::Error::device("this build of wengert has no GPU support"))
+            }
+        }
+    };
+}
+pub(crate) use on_device;
+
+/// One output.
+macro_rules! one {
+    ($out:expr) => {
+        $out.map(|y| smallvec::smallvec![y])
+    };
+}
+pub(crate) use one;

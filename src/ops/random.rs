@@ -1,0 +1,150 @@
+//! Random tensors, as operations without inputs: their numbers follow from seed and position.
+
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::ops::one;
+use crate::random::{self, State};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// What is drawn.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Distribution {
+    /// Uniform on `[0, 1)`.
+    Uniform,
+    /// Standard normal.
+    Normal,
+    /// Uniform integers in `[low, high)`.
+    Integer {
+        /// Smallest value.
+        low: i64,
+        /// One above the largest value.
+        high: i64,
+    },
+}
+
+/// A tensor of random numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Random {
+    /// What is drawn.
+    pub distribution: Distribution,
+    /// Shape of the result.
+    pub shape: Shape,
+    /// Dtype of the result.
+    pub dtype: DType,
+    /// Device of the result.
+    pub device: Device,
+    /// Where in which stream.
+    pub state: State,
+}
+
+impl Kernel for Random {
+    fn name(&self) -> &'static str {
+        match self.distribution {
+            Distribution::Uniform => "rand",
+            Distribution::Normal => "randn",
+            Distribution::Integer { .. } => "randint",
+        }
+    }
+    fn eval(&self, _x: &[&Array]) -> Result<Arrays> {
+        let Random { distribution, shape, dtype, state: State { seed, offset }, device } = *self;
+        one!(match device {
+            Device::Cpu => match distribution {
+                Distribution::Uniform => crate::cpu::random::uniform(shape, dtype, seed, offset),
+                Distribution::Normal => crate::cpu::random::normal(shape, dtype, seed, offset),
+                Distribution::Integer { low, high } => crate::cpu::random::randint(shape, dtype, low, high, seed, offset),
+            },
+            #[cfg(feature = "gpu")]
+            Device::Gpu(index) => match distribution {
+                Distribution::Uniform => crate::gpu::kernels::random::uniform(index, shape, dtype, seed, offset),
+                Distribution::Normal => crate::gpu::kernels::random::normal(index, shape, dtype, seed, offset),
+                Distribution::Integer { low, high } => {
+                    crate::gpu::kernels::random::randint(index, shape, dtype, low, high, seed, offset)
+                }
+            },
+            #[cfg(not(feature = "gpu"))]
+            Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
+        })
+    }
+}
+
+impl Discrete for Random {
+    fn batch(&self, _x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        Ok(smallvec![(crate::bind::bind1(*self, &[])?, None)])
+    }
+}
+
+fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
+    let wide = dtype.size() == 8;
+    // Four 32-bit words per counter; 64-bit results take two words each.
+    let words = shape.numel() as u64 * if wide { 2 } else { 1 };
+    let state = random::take(words.div_ceil(4));
+    crate::bind::bind1(Random { distribution, shape, dtype, device, state }, &[])
+}
+
+impl Tensor {
+    /// Uniform numbers on `[0, 1)` from the default generator.
+    pub fn rand(shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
+        float_only("rand", dtype)?;
+        draw(Distribution::Uniform, shape, dtype, device)
+    }
+
+    /// Standard normal numbers from the default generator (Box and Muller 1958).
+    pub fn randn(shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
+        float_only("randn", dtype)?;
+        draw(Distribution::Normal, shape, dtype, device)
+    }
+
+    /// Uniform integers in `[low, high)` from the default generator.
+    pub fn randint(low: i64, high: i64, shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
+        if low >= high {
+            return Err(Error::value(format!("randint: low must be below high, got {low} and {high}")));
+        }
+        draw(Distribution::Integer { low, high }, shape, dtype, device)
+    }
+
+    /// 1 with the probability given by each element, else 0, in the dtype of `self`.
+    pub fn bernoulli(&self) -> Result<Tensor> {
+        float_only("bernoulli", self.dtype())?;
+        let uniform = Tensor::rand(self.shape(), DType::F32, self.device())?;
+        uniform.lt(&self.detach().cast(DType::F32)?)?.cast(self.dtype())
+    }
+
+    /// The numbers `0..n` in random order, from the default generator: int64 on the CPU, int32 on GPUs.
+    pub fn permutation(n: usize, device: Device) -> Result<Tensor> {
+        let state = random::take((n as u64 * 2).div_ceil(4));
+        let order = Tensor::Array(crate::cpu::random::permutation(n, state.seed, state.offset)?);
+        match device {
+            Device::Cpu => Ok(order),
+            device => order.cast(DType::I32)?.to_device(device),
+        }
+    }
+
+    /// Zeros each element with probability `p` and scales the rest by `1 / (1 - p)`.
+    pub fn dropout(&self, p: f64) -> Result<Tensor> {
+        if !(0.0..=1.0).contains(&p) {
+            return Err(Error::value(format!("dropout: the probability must lie in [0, 1], got {p}")));
+        }
+        if p == 0.0 {
+            return Ok(self.clone());
+        }
+        if p == 1.0 {
+            return self.mul(0.0);
+        }
+        let uniform = Tensor::rand(self.shape(), DType::F32, self.device())?;
+        let scale = uniform.ge(p)?.cast(self.dtype())?.div(1.0 - p)?;
+        self.mul(&scale)
+    }
+}
+
+fn float_only(op: &str, dtype: DType) -> Result<()> {
+    if dtype.is_float() {
+        return Ok(());
+    }
+    Err(Error::dtype(format!("{op}: a floating point dtype expected, got {dtype}; use randint for integers")))
+}
+

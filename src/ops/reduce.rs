@@ -1,0 +1,404 @@
+//! Reductions over axes: sum, product, extrema and their indices, and the composites made of them.
+
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::buffer::Device;
+use crate::dtype::{Category, DType};
+use crate::error::{Error, Result};
+use crate::op::{Arrays, BatchedOutputs, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Saves};
+use crate::ops::{on_device, one};
+use crate::shape::{Axes, Shape};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// Sum over axes. float16 and bfloat16 accumulate in float32.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Sum {
+    /// The axes to sum over.
+    pub axes: Axes,
+    /// Keep them with length 1.
+    pub keepdim: bool,
+}
+
+impl Kernel for Sum {
+    fn name(&self) -> &'static str {
+        "sum"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], reduce::sum(x[0], self.axes, self.keepdim)))
+    }
+}
+
+impl Linear for Sum {
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        spread(g, self.axes, self.keepdim, &c.aval(0)?.shape)
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = Sum { axes: self.axes.shifted(), ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// A reduced tensor broadcast back over the axes it lost.
+fn spread(g: &Tensor, axes: Axes, keepdim: bool, shape: &Shape) -> Result<Tensor> {
+    let kept = if keepdim { g.clone() } else { g.reshape(&shape.reduced(axes, true))? };
+    kept.expand(shape)
+}
+
+/// Product over axes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Prod {
+    /// The axes to multiply over.
+    pub axes: Axes,
+    /// Keep them with length 1.
+    pub keepdim: bool,
+}
+
+impl Prod {
+    /// For each element the product of all the others, right also where elements are 0: with one zero in a group only
+    /// that element has a non-zero derivative, with two none has.
+    fn cofactors(&self, x: &Tensor) -> Result<Tensor> {
+        let zero = x.eq(0.0)?;
+        let safe = x.masked_fill(&zero, 1.0)?;
+        let product = Sum { axes: self.axes, keepdim: true };
+        let zeros = crate::bind::bind1(product, &[&zero.cast(x.dtype())?])?;
+        let rest = crate::bind::bind1(Prod { axes: self.axes, keepdim: true }, &[&safe])?;
+        let none = zeros.eq(0.0)?.select(&rest.div(&safe)?, 0.0)?;
+        let one = zeros.eq(1.0)?.logical(&zero, crate::ops::compare::Logic::And)?;
+        one.select(&rest, &none)
+    }
+}
+
+impl Kernel for Prod {
+    fn name(&self) -> &'static str {
+        "prod"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], reduce::prod(x[0], self.axes, self.keepdim)))
+    }
+}
+
+impl General for Prod {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(0)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let (Some(Some(g)), x) = (g.first(), c.input(0)?) else { return Ok(Grads::new()) };
+        let g = spread(g, self.axes, self.keepdim, &x.shape())?;
+        Ok(smallvec![Some(g.mul(&self.cofactors(x)?)?)])
+    }
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
+        let moved = t.mul(&self.cofactors(x[0])?)?;
+        Ok(smallvec![Some(crate::bind::bind1(Sum { axes: self.axes, keepdim: self.keepdim }, &[&moved])?)])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = Prod { axes: self.axes.shifted(), ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// Maximum or minimum over axes. NaN wins. Elements that tie for it share the gradient evenly.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Extremum {
+    /// The axes to reduce.
+    pub axes: Axes,
+    /// Keep them with length 1.
+    pub keepdim: bool,
+    /// Maximum or minimum.
+    pub largest: bool,
+}
+
+impl Extremum {
+    /// The share of each element in the gradient: 1 / (number of ties) where it attains the extremum.
+    fn shares(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        let kept = if self.keepdim { y.clone() } else { y.reshape(&x.shape().reduced(self.axes, true))? };
+        let hit = x.eq(&kept)?.cast(x.dtype())?;
+        let ties = crate::bind::bind1(Sum { axes: self.axes, keepdim: true }, &[&hit])?;
+        hit.div(&ties)
+    }
+}
+
+impl Kernel for Extremum {
+    fn name(&self) -> &'static str {
+        if self.largest { "amax" } else { "amin" }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(if self.largest {
+            on_device!(x[0], reduce::max(x[0], self.axes, self.keepdim))
+        } else {
+            on_device!(x[0], reduce::min(x[0], self.axes, self.keepdim))
+        })
+    }
+}
+
+impl General for Extremum {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(0).and(Saves::OUTPUTS)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let (Some(Some(g)), x) = (g.first(), c.input(0)?) else { return Ok(Grads::new()) };
+        let shares = self.shares(x, c.output(0)?)?;
+        Ok(smallvec![Some(spread(g, self.axes, self.keepdim, &x.shape())?.mul(&shares)?)])
+    }
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
+        let moved = t.mul(&self.shares(x[0], &y[0])?)?;
+        Ok(smallvec![Some(crate::bind::bind1(Sum { axes: self.axes, keepdim: self.keepdim }, &[&moved])?)])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = Extremum { axes: self.axes.shifted(), ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// Index of the first maximum or minimum along an axis; int64 on the CPU, int32 on GPUs. NaN counts as the extremum.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ArgExtremum {
+    /// The axis to search.
+    pub axis: u8,
+    /// Keep it with length 1.
+    pub keepdim: bool,
+    /// Maximum or minimum.
+    pub largest: bool,
+}
+
+impl Kernel for ArgExtremum {
+    fn name(&self) -> &'static str {
+        if self.largest { "argmax" } else { "argmin" }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let axis = self.axis as usize;
+        one!(if self.largest {
+            on_device!(x[0], reduce::argmax(x[0], axis, self.keepdim))
+        } else {
+            on_device!(x[0], reduce::argmin(x[0], axis, self.keepdim))
+        })
+    }
+}
+
+impl Discrete for ArgExtremum {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = ArgExtremum { axis: self.axis + 1, ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// Cumulative sum along an axis, from the front or from the back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CumSum {
+    /// The axis.
+    pub axis: u8,
+    /// Sum from the last element backwards: the transpose.
+    pub reverse: bool,
+}
+
+impl Kernel for CumSum {
+    fn name(&self) -> &'static str {
+        "cumsum"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let axis = self.axis as usize;
+        if !self.reverse {
+            return one!(on_device!(x[0], reduce::cumsum(x[0], axis)));
+        }
+        let flipped = flip_view(x[0], axis)?;
+        let sums = on_device!(x[0], reduce::cumsum(&flipped, axis))?;
+        one!(flip_view(&sums, axis))
+    }
+}
+
+/// The array read backwards along one axis.
+fn flip_view(x: &Array, axis: usize) -> Result<Array> {
+    let shape = x.shape();
+    let mut starts = vec![0; shape.rank()];
+    let mut steps = vec![1; shape.rank()];
+    starts[axis] = shape.at(axis).saturating_sub(1);
+    steps[axis] = -1;
+    x.slice_view(&starts, &steps, &shape)
+}
+
+impl Linear for CumSum {
+    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        crate::bind::bind1(CumSum { reverse: !self.reverse, ..*self }, &[g])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = CumSum { axis: self.axis + 1, ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// The integer type that sums and counts of integers have on a device.
+fn index_type(device: Device) -> DType {
+    if device == Device::Cpu { DType::I64 } else { DType::I32 }
+}
+
+impl Tensor {
+    fn widened(&self) -> Result<Tensor> {
+        if self.dtype().category() == Category::Float { Ok(self.clone()) } else { self.cast(index_type(self.device())) }
+    }
+
+    /// Sum over `axes` (all when `None`). Integers and bools are summed as int64.
+    pub fn sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        let axes = self.shape().axes(axes, "sum")?;
+        crate::bind::bind1(Sum { axes, keepdim }, &[&self.widened()?])
+    }
+
+    /// Sums over the axes along which `shape` was broadcast to this tensor's shape.
+    pub fn sum_to(&self, shape: &Shape) -> Result<Tensor> {
+        let own = self.shape();
+        if own == *shape {
+            return Ok(self.clone());
+        }
+        let lead = own.rank().checked_sub(shape.rank()).ok_or_else(|| {
+            Error::shape(format!("sum_to: shape {own} cannot be summed to {shape}"))
+        })?;
+        let axes: Axes =
+            (0..own.rank()).filter(|&i| i < lead || (shape.at(i - lead) == 1 && own.at(i) != 1)).collect();
+        let summed = crate::bind::bind1(Sum { axes, keepdim: true }, &[self])?;
+        summed.reshape(shape)
+    }
+
+    /// Product over `axes` (all when `None`).
+    pub fn prod(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        let axes = self.shape().axes(axes, "prod")?;
+        crate::bind::bind1(Prod { axes, keepdim }, &[&self.widened()?])
+    }
+
+    /// Arithmetic mean over `axes` (all when `None`); NaN where there is nothing to average. Integers raise.
+    pub fn mean(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        if !self.dtype().is_float() {
+            return Err(Error::dtype(format!(
+                "mean: a floating point tensor expected, got {}; convert with .float() first",
+                self.dtype()
+            )));
+        }
+        let set = self.shape().axes(axes, "mean")?;
+        let count: usize = set.iter().map(|i| self.shape().at(i)).product();
+        self.sum(axes, keepdim)?.div(count as f64)
+    }
+
+    /// Variance over `axes`: squared deviations from the mean, summed and divided by `n - correction`.
+    pub fn var(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+        let set = self.shape().axes(axes, "var")?;
+        let count: usize = set.iter().map(|i| self.shape().at(i)).product();
+        let centred = self.sub(&self.mean(axes, true)?)?;
+        centred.square()?.sum(axes, keepdim)?.div((count as f64 - correction).max(0.0))
+    }
+
+    /// Standard deviation: the square root of [`Tensor::var`].
+    pub fn std(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+        self.var(axes, correction, keepdim)?.sqrt()
+    }
+
+    fn extremum(&self, axes: Option<&[i64]>, keepdim: bool, largest: bool) -> Result<Tensor> {
+        let name = if largest { "amax" } else { "amin" };
+        let axes = self.shape().axes(axes, name)?;
+        if let Some(i) = axes.iter().find(|&i| self.shape().at(i) == 0) {
+            return Err(Error::value(format!(
+                "{name}: axis {i} of shape {} is empty and has no extremum",
+                self.shape()
+            )));
+        }
+        crate::bind::bind1(Extremum { axes, keepdim, largest }, &[self])
+    }
+
+    /// Maximum over `axes` (all when `None`); ties share the gradient evenly.
+    pub fn amax(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        self.extremum(axes, keepdim, true)
+    }
+
+    /// Minimum over `axes` (all when `None`); ties share the gradient evenly.
+    pub fn amin(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        self.extremum(axes, keepdim, false)
+    }
+
+    fn arg_extremum(&self, axis: Option<i64>, keepdim: bool, largest: bool) -> Result<Tensor> {
+        let name = if largest { "argmax" } else { "argmin" };
+        let flat;
+        let (x, axis) = match axis {
+            Some(axis) if self.rank() > 0 => (self, self.shape().axis(axis, name)?),
+            _ => {
+                flat = self.reshape(&Shape::new(&[self.numel()])?)?;
+                (&flat, 0)
+            }
+        };
+        if x.shape().at(axis) == 0 {
+            return Err(Error::value(format!("{name}: axis {axis} of shape {} is empty", x.shape())));
+        }
+        let whole = x.rank() != self.rank();
+        let op = ArgExtremum { axis: axis as u8, keepdim: keepdim && !whole, largest };
+        let out = crate::bind::bind1(op, &[x])?;
+        if whole && keepdim {
+            return out.reshape(&self.shape().reduced(Axes::first(self.rank()), true));
+        }
+        Ok(out)
+    }
+
+    /// Index of the first maximum along `axis`, or in the flattened tensor.
+    pub fn argmax(&self, axis: Option<i64>, keepdim: bool) -> Result<Tensor> {
+        self.arg_extremum(axis, keepdim, true)
+    }
+
+    /// Index of the first minimum along `axis`, or in the flattened tensor.
+    pub fn argmin(&self, axis: Option<i64>, keepdim: bool) -> Result<Tensor> {
+        self.arg_extremum(axis, keepdim, false)
+    }
+
+    /// Maximum along one axis with its index; the gradient goes to the first maximum.
+    pub fn max_along(&self, axis: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        self.pick_along(axis, keepdim, true)
+    }
+
+    /// Minimum along one axis with its index; the gradient goes to the first minimum.
+    pub fn min_along(&self, axis: i64, keepdim: bool) -> Result<(Tensor, Tensor)> {
+        self.pick_along(axis, keepdim, false)
+    }
+
+    fn pick_along(&self, axis: i64, keepdim: bool, largest: bool) -> Result<(Tensor, Tensor)> {
+        if self.rank() == 0 {
+            return Ok((self.clone(), self.detach().cast(index_type(self.device()))?.mul(0i64)?));
+        }
+        let index = self.arg_extremum(Some(axis), true, largest)?;
+        let value = self.gather(axis, &index)?;
+        if keepdim {
+            return Ok((value, index));
+        }
+        let shape = self.shape().removed(self.shape().axis(axis, "max")?);
+        Ok((value.reshape(&shape)?, index.reshape(&shape)?))
+    }
+
+    /// `log(sum(exp(x)))` over `axes`, without overflow.
+    pub fn logsumexp(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        let x = if self.dtype().is_float() { self.clone() } else { self.cast(DType::F32)? };
+        if x.numel() == 0 {
+            return x.exp()?.sum(axes, keepdim)?.log();
+        }
+        // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
+        let top = x.amax(axes, true)?.detach();
+        let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
+        let sum = x.sub(&shift)?.exp()?.sum(axes, true)?.log()?.add(&shift)?;
+        if keepdim { Ok(sum) } else { sum.reshape(&x.shape().reduced(x.shape().axes(axes, "logsumexp")?, false)) }
+    }
+
+    /// Whether any element is true, over `axes`.
+    pub fn any(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        let axes = self.shape().axes(axes, "any")?;
+        let sum = crate::bind::bind1(Sum { axes, keepdim }, &[&self.cast(DType::Bool)?.cast(index_type(self.device()))?])?;
+        sum.ne(0i64)
+    }
+
+    /// Whether all elements are true, over `axes`.
+    pub fn all(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        self.logical_not()?.any(axes, keepdim)?.logical_not()
+    }
+
+    /// Cumulative sum along `axis`.
+    pub fn cumsum(&self, axis: i64) -> Result<Tensor> {
+        if self.rank() == 0 {
+            return self.widened();
+        }
+        let axis = self.shape().axis(axis, "cumsum")? as u8;
+        crate::bind::bind1(CumSum { axis, reverse: false }, &[&self.widened()?])
+    }
+}

@@ -1,0 +1,250 @@
+//! `Sym`: the reading of a rule as tensor operations, for derivatives of derivatives.
+//!
+//! A rule wants numbers it can copy, and operators that cannot fail; tensors are neither. So a `Sym` is a handle into a
+//! thread-local arena that lives for one reading, and the first error is kept there until the reading ends.
+
+use crate::error::{Error, Result};
+use crate::ops::binary::Binary;
+use crate::ops::compare::{Logic, Relation};
+use crate::ops::elementwise::Operand;
+use crate::ops::unary::Unary;
+use crate::real::{Pointwise, Real};
+use crate::tensor::Tensor;
+use std::cell::RefCell;
+use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
+
+enum Value {
+    Tensor(Tensor),
+    Literal(f64),
+    /// The result of a failed operation; the error itself is kept aside.
+    Failed,
+}
+
+#[derive(Default)]
+struct Arena {
+    values: Vec<Value>,
+    error: Option<Error>,
+}
+
+thread_local! {
+    static ARENA: RefCell<Arena> = RefCell::default();
+}
+
+/// A number of a rule that is being recorded.
+#[derive(Clone, Copy)]
+pub struct Sym(u32);
+
+/// A truth value of a rule that is being recorded.
+#[derive(Clone, Copy)]
+pub struct SymMask(u32);
+
+fn put(value: Value) -> u32 {
+    ARENA.with_borrow_mut(|a| {
+        a.values.push(value);
+        a.values.len() as u32 - 1
+    })
+}
+
+fn get(i: u32) -> Value {
+    ARENA.with_borrow(|a| match &a.values[i as usize] {
+        Value::Tensor(t) => Value::Tensor(t.clone()),
+        Value::Literal(v) => Value::Literal(*v),
+        Value::Failed => Value::Failed,
+    })
+}
+
+fn put_result(result: Result<Tensor>) -> u32 {
+    match result {
+        Ok(t) => put(Value::Tensor(t)),
+        Err(e) => {
+            ARENA.with_borrow_mut(|a| a.error.get_or_insert(e).kind());
+            put(Value::Failed)
+        }
+    }
+}
+
+/// Reads `rule` on tensors: the operations it performs run through `bind` one by one.
+pub fn read<const N: usize, P: Pointwise<N>>(x: &[&Tensor], rule: P) -> Result<Tensor> {
+    if x.len() != N {
+        return Err(Error::value(format!("internal: a rule takes {N} operands, got {}", x.len())));
+    }
+    let (start, outer) = ARENA.with_borrow_mut(|a| (a.values.len(), a.error.take()));
+    let inputs: [Sym; N] = std::array::from_fn(|i| Sym(put(Value::Tensor(x[i].clone()))));
+    let out = get(rule.apply(inputs).0);
+    let error = ARENA.with_borrow_mut(|a| {
+        a.values.truncate(start);
+        std::mem::replace(&mut a.error, outer)
+    });
+    match (error, out) {
+        (Some(error), _) => Err(error),
+        (None, Value::Tensor(t)) => Ok(t),
+        (None, Value::Literal(v)) => x[0].scalar_like(v)?.expand(&x[0].shape()),
+        (None, Value::Failed) => Err(Error::value("internal: a failed rule lost its error")),
+    }
+}
+
+fn unary(x: Sym, fun: Unary, literal: fn(f64) -> f64) -> Sym {
+    Sym(match get(x.0) {
+        Value::Tensor(t) => put_result(t.unary(fun)),
+        Value::Literal(v) => put(Value::Literal(literal(v))),
+        Value::Failed => put(Value::Failed),
+    })
+}
+
+fn binary(x: Sym, y: Sym, fun: Binary, literal: fn(f64, f64) -> f64) -> Sym {
+    let apply = |a: Operand, b: Operand| put_result(crate::ops::elementwise::binary(fun, a, b));
+    Sym(match (get(x.0), get(y.0)) {
+        (Value::Tensor(a), Value::Tensor(b)) => apply((&a).into(), (&b).into()),
+        (Value::Tensor(a), Value::Literal(b)) => apply((&a).into(), b.into()),
+        (Value::Literal(a), Value::Tensor(b)) => apply(a.into(), (&b).into()),
+        (Value::Literal(a), Value::Literal(b)) => put(Value::Literal(literal(a, b))),
+        _ => put(Value::Failed),
+    })
+}
+
+fn compare(x: Sym, y: Sym, relation: Relation) -> SymMask {
+    let tensor = |v: &Value, like: &Tensor| match v {
+        Value::Tensor(t) => Ok(t.clone()),
+        Value::Literal(v) => like.scalar_like(*v),
+        Value::Failed => Err(Error::value("internal: a failed rule went on")),
+    };
+    let (a, b) = (get(x.0), get(y.0));
+    let like = match (&a, &b) {
+        (Value::Tensor(t), _) | (_, Value::Tensor(t)) => t.clone(),
+        _ => return SymMask(put_result(Err(Error::value("internal: a rule compared two literals")))),
+    };
+    let result = tensor(&a, &like).and_then(|a| a.compare(&tensor(&b, &like)?, relation));
+    SymMask(put_result(result))
+}
+
+fn logic(x: SymMask, y: SymMask, logic: Logic) -> SymMask {
+    SymMask(match (get(x.0), get(y.0)) {
+        (Value::Tensor(a), Value::Tensor(b)) => put_result(a.logical(&b, logic)),
+        _ => put(Value::Failed),
+    })
+}
+
+macro_rules! arithmetic {
+    ($($trait:ident $method:ident $row:ident |$a:ident, $b:ident| $literal:expr;)*) => {$(
+        impl $trait for Sym {
+            type Output = Sym;
+            fn $method(self, other: Sym) -> Sym { binary(self, other, Binary::$row, |$a, $b| $literal) }
+        }
+        impl $trait<f64> for Sym {
+            type Output = Sym;
+            fn $method(self, other: f64) -> Sym { $trait::$method(self, Sym::lit(other)) }
+        }
+        impl $trait<Sym> for f64 {
+            type Output = Sym;
+            fn $method(self, other: Sym) -> Sym { $trait::$method(Sym::lit(self), other) }
+        }
+    )*};
+}
+
+arithmetic! {
+    Add add Add |a, b| a + b;
+    Sub sub Sub |a, b| a - b;
+    Mul mul Mul |a, b| a * b;
+    Div div Div |a, b| a / b;
+}
+
+impl Neg for Sym {
+    type Output = Sym;
+    fn neg(self) -> Sym {
+        unary(self, Unary::Neg, |v| -v)
+    }
+}
+
+impl BitAnd for SymMask {
+    type Output = SymMask;
+    fn bitand(self, other: SymMask) -> SymMask {
+        logic(self, other, Logic::And)
+    }
+}
+impl BitOr for SymMask {
+    type Output = SymMask;
+    fn bitor(self, other: SymMask) -> SymMask {
+        logic(self, other, Logic::Or)
+    }
+}
+impl Not for SymMask {
+    type Output = SymMask;
+    fn not(self) -> SymMask {
+        SymMask(match get(self.0) {
+            Value::Tensor(t) => put_result(t.logical_not()),
+            _ => put(Value::Failed),
+        })
+    }
+}
+
+impl Real for Sym {
+    type Mask = SymMask;
+    fn lit(value: f64) -> Sym {
+        Sym(put(Value::Literal(value)))
+    }
+    fn select(mask: SymMask, yes: Sym, no: Sym) -> Sym {
+        let Value::Tensor(mask) = get(mask.0) else { return Sym(put(Value::Failed)) };
+        let (yes, no) = (get(yes.0), get(no.0));
+        let dtype = match (&yes, &no) {
+            (Value::Tensor(t), _) | (_, Value::Tensor(t)) => t.dtype(),
+            _ => crate::dtype::DType::F32,
+        };
+        let tensor = |v: Value| match v {
+            Value::Tensor(t) => Ok(t),
+            Value::Literal(v) => Tensor::scalar(v, dtype, mask.device()),
+            Value::Failed => Err(Error::value("internal: a failed rule went on")),
+        };
+        Sym(put_result(tensor(yes).and_then(|yes| mask.select(&yes, &tensor(no)?))))
+    }
+    fn lt(self, other: Sym) -> SymMask {
+        compare(self, other, Relation::Lt)
+    }
+    fn le(self, other: Sym) -> SymMask {
+        compare(self, other, Relation::Le)
+    }
+    fn eq(self, other: Sym) -> SymMask {
+        compare(self, other, Relation::Eq)
+    }
+    fn ne(self, other: Sym) -> SymMask {
+        compare(self, other, Relation::Ne)
+    }
+    fn abs(self) -> Sym {
+        unary(self, Unary::Abs, f64::abs)
+    }
+    fn floor(self) -> Sym {
+        unary(self, Unary::Floor, f64::floor)
+    }
+    fn round(self) -> Sym {
+        unary(self, Unary::Round, f64::round_ties_even)
+    }
+    fn sqrt(self) -> Sym {
+        unary(self, Unary::Sqrt, f64::sqrt)
+    }
+    fn exp(self) -> Sym {
+        unary(self, Unary::Exp, f64::exp)
+    }
+    fn expm1(self) -> Sym {
+        unary(self, Unary::Expm1, f64::exp_m1)
+    }
+    fn log(self) -> Sym {
+        unary(self, Unary::Log, f64::ln)
+    }
+    fn log1p(self) -> Sym {
+        unary(self, Unary::Log1p, f64::ln_1p)
+    }
+    fn sin(self) -> Sym {
+        unary(self, Unary::Sin, f64::sin)
+    }
+    fn cos(self) -> Sym {
+        unary(self, Unary::Cos, f64::cos)
+    }
+    fn tanh(self) -> Sym {
+        unary(self, Unary::Tanh, f64::tanh)
+    }
+    fn erf(self) -> Sym {
+        unary(self, Unary::Erf, |v| crate::cpu::lane::F64(v).erf().0)
+    }
+    fn pow(self, exponent: Sym) -> Sym {
+        binary(self, exponent, Binary::Pow, f64::powf)
+    }
+}

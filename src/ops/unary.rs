@@ -1,0 +1,94 @@
+//! All of one-variable calculus in one table: value and derivative of every unary function.
+//!
+//! A row reads `Variant method(x) = value, [(what the derivative reads) => g * derivative];` where `x` is the input, `o`
+//! the output and `g` the cotangent (or, in forward mode, the tangent: the Jacobian is diagonal). What the derivative
+//! reads is what the tape keeps. `[]` means that the derivative is zero. Functions with attributes (a bound, a slope) stand
+//! in the second table, where `p` holds the attributes; their methods are written by hand in `elementwise.rs`.
+//!
+//! From a row come the CPU and GPU kernels, the fused VJP kernel, the recorded derivative for higher orders, the Rust
+//! and Python methods, the type stub and the documentation. The other half of adding a function is its record in
+//! `tests/op_samples.py`. Formulas: any table of derivatives; singular points follow PyTorch.
+
+use crate::ops::elementwise::{define_table, gelu_slope, normal_pdf, sign, stable_sigmoid};
+
+macro_rules! unary_table {
+    ($callback:ident) => {
+        $callback! { Unary, 1, p;
+            /// Negative `-x`.
+            Neg neg(x) = -x, [(g) => -g];
+            /// Absolute value; its derivative at 0 is 0.
+            Abs abs(x) = x.abs(), [(g, x) => g * sign(x)];
+            /// Sign: -1, 0 or 1.
+            Sign sign(x) = sign(x), [];
+            /// Square `x * x`.
+            Square square(x) = x * x, [(g, x) => g * (2.0 * x)];
+            /// Square root.
+            Sqrt sqrt(x) = x.sqrt(), [(g, o) => g * (0.5 / o)];
+            /// Reciprocal square root.
+            Rsqrt rsqrt(x) = 1.0 / x.sqrt(), [(g, o) => g * (-0.5 * (o * o * o))];
+            /// Reciprocal `1 / x`.
+            Reciprocal reciprocal(x) = 1.0 / x, [(g, o) => -(g * (o * o))];
+            /// Natural exponential.
+            Exp exp(x) = x.exp(), [(g, o) => g * o];
+            /// `exp(x) - 1`, accurate near 0.
+            Expm1 expm1(x) = x.expm1(), [(g, o) => g * (o + 1.0)];
+            /// Natural logarithm.
+            Log log(x) = x.log(), [(g, x) => g / x];
+            /// `log(1 + x)`, accurate near 0.
+            Log1p log1p(x) = x.log1p(), [(g, x) => g / (1.0 + x)];
+            /// Sine of an angle in radians.
+            Sin sin(x) = x.sin(), [(g, x) => g * x.cos()];
+            /// Cosine of an angle in radians.
+            Cos cos(x) = x.cos(), [(g, x) => -(g * x.sin())];
+            /// Hyperbolic tangent.
+            Tanh tanh(x) = x.tanh(), [(g, o) => g * (1.0 - o * o)];
+            /// Error function.
+            Erf erf(x) = x.erf(), [(g, x) => g * (1.1283791670955126 * (-(x * x)).exp())];
+            /// Logistic sigmoid `1 / (1 + exp(-x))`.
+            Sigmoid sigmoid(x) = stable_sigmoid(x), [(g, o) => g * (o * (1.0 - o))];
+            /// Rectified linear unit `max(x, 0)`; its derivative at 0 is 0.
+            Relu relu(x) = R::select(x.le(R::lit(0.0)), R::lit(0.0), x),
+                [(g, o) => R::select(o.gt(R::lit(0.0)), g, R::lit(0.0))];
+            /// Gaussian error linear unit `x * Phi(x)` (Hendrycks and Gimpel 2016), exact form.
+            Gelu gelu_exact(x) = x * (0.5 * (1.0 + (x * std::f64::consts::FRAC_1_SQRT_2).erf())),
+                [(g, x) => g * (0.5 * (1.0 + (x * std::f64::consts::FRAC_1_SQRT_2).erf()) + x * normal_pdf(x))];
+            /// GELU by the tanh approximation (Hendrycks and Gimpel 2016).
+            GeluTanh gelu_tanh(x) = x * (0.5 * (1.0 + (0.7978845608028654 * (x + 0.044715 * (x * x * x))).tanh())),
+                [(g, x) => g * gelu_slope(x)];
+            /// Sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017).
+            Silu silu(x) = x * stable_sigmoid(x),
+                [(g, x) => g * (stable_sigmoid(x) * (1.0 + x * (1.0 - stable_sigmoid(x))))];
+            /// Largest integer not above `x`.
+            Floor floor(x) = x.floor(), [];
+            /// Smallest integer not below `x`.
+            Ceil ceil(x) = -((-x).floor()), [];
+            /// Nearest integer, ties to even.
+            Round round(x) = x.round(), [];
+        }
+    };
+}
+pub(crate) use unary_table;
+
+unary_table!(define_table);
+
+macro_rules! parametric_table {
+    ($callback:ident) => {
+        $callback! { Parametric, 1, p;
+            /// `log(1 + exp(b x)) / b` with attribute `b`, linear where `b x` exceeds the threshold.
+            Softplus softplus(x) = R::select((x * p[0]).gt(R::lit(p[1])), x,
+                    (R::select(x.gt(R::lit(0.0)), x * p[0], R::lit(0.0)) + (-((x * p[0]).abs())).exp().log1p()) / p[0]),
+                [(g, x) => g * R::select((x * p[0]).gt(R::lit(p[1])), R::lit(1.0), stable_sigmoid(x * p[0]))];
+            /// Values limited to attributes `[low, high]`; the derivative at a bound is 1.
+            Clamp clamp(x) = R::select(x.lt(R::lit(p[0])), R::lit(p[0]), R::select(x.gt(R::lit(p[1])), R::lit(p[1]), x)),
+                [(g, x) => R::select(x.ge(R::lit(p[0])) & x.le(R::lit(p[1])), g, R::lit(0.0))];
+            /// Values not below an attribute; the derivative at the bound is 1.
+            ClampMin clamp_min(x) = R::select(x.lt(R::lit(p[0])), R::lit(p[0]), x),
+                [(g, x) => R::select(x.ge(R::lit(p[0])), g, R::lit(0.0))];
+            /// Values not above an attribute; the derivative at the bound is 1.
+            ClampMax clamp_max(x) = R::select(x.gt(R::lit(p[0])), R::lit(p[0]), x),
+                [(g, x) => R::select(x.le(R::lit(p[0])), g, R::lit(0.0))];
+        }
+    };
+}
+
+parametric_table!(define_table);

@@ -1,0 +1,244 @@
+//! `Tensor`: what operations, rules and Python see. Either a plain [`Array`], or a value that belongs to one
+//! interpreter of the chain: recorded on a tape, carrying a tangent, or carrying a batch axis.
+//!
+//! User-facing methods live beside their operations in `src/ops/`; all they do is check shapes, build an [`Op`]
+//! and call [`bind`]. Read next: `src/bind.rs`.
+//!
+//! [`Op`]: crate::op::Op
+//! [`bind`]: crate::bind::bind
+
+use crate::array::Array;
+use crate::autodiff::node::{Edge, Node};
+use crate::buffer::Device;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::interp::Tag;
+use crate::shape::Shape;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What is known of a value without looking at its elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Aval {
+    /// Its shape, without the batch axes of enclosing `vmap`s.
+    pub shape: Shape,
+    /// Its element type.
+    pub dtype: DType,
+    /// Where it lies.
+    pub device: Device,
+}
+
+/// A tensor at some level of the interpreter chain.
+#[derive(Clone)]
+pub enum Tensor {
+    /// A concrete value.
+    Array(Array),
+    /// A value that one interpreter owns.
+    Traced(Arc<Traced>),
+}
+
+/// A value owned by the interpreter with this tag.
+pub struct Traced {
+    /// The owner.
+    pub tag: Tag,
+    /// Shape, dtype and device as seen at the owner's level.
+    pub aval: Aval,
+    /// What the owner knows about it.
+    pub payload: Payload,
+}
+
+/// What an interpreter attaches to a value. The inner tensors live one level down.
+pub enum Payload {
+    /// Recorded on a tape: output `index` of `node`.
+    Taped {
+        /// The value.
+        primal: Tensor,
+        /// The tape entry that made it.
+        node: Arc<Node>,
+        /// Which of the node's outputs it is.
+        index: u32,
+    },
+    /// Pushed forward: `None` is a tangent known to be zero.
+    Dual {
+        /// The value.
+        primal: Tensor,
+        /// Its tangent.
+        tangent: Option<Tensor>,
+    },
+    /// One of a batch that is computed at once.
+    Batched {
+        /// All values of the batch.
+        value: Tensor,
+        /// Where in `value` the batch axis is.
+        axis: usize,
+    },
+}
+
+/// The outputs of an operation; nearly always one.
+pub type Tensors = SmallVec<[Tensor; 1]>;
+
+impl Traced {
+    /// The tensor one level down.
+    pub fn inner(&self) -> &Tensor {
+        match &self.payload {
+            Payload::Taped { primal, .. } | Payload::Dual { primal, .. } => primal,
+            Payload::Batched { value, .. } => value,
+        }
+    }
+}
+
+impl From<Array> for Tensor {
+    fn from(array: Array) -> Tensor {
+        Tensor::Array(array)
+    }
+}
+
+impl Tensor {
+    /// Shape, dtype and device.
+    pub fn aval(&self) -> Aval {
+        match self {
+            Tensor::Array(a) => Aval { shape: a.shape(), dtype: a.dtype(), device: a.device() },
+            Tensor::Traced(t) => t.aval,
+        }
+    }
+
+    /// The shape.
+    #[inline]
+    pub fn shape(&self) -> Shape {
+        match self {
+            Tensor::Array(a) => a.shape(),
+            Tensor::Traced(t) => t.aval.shape,
+        }
+    }
+
+    /// Number of axes.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        match self {
+            Tensor::Array(a) => a.rank(),
+            Tensor::Traced(t) => t.aval.shape.rank(),
+        }
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        self.shape().numel()
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        match self {
+            Tensor::Array(a) => a.dtype(),
+            Tensor::Traced(t) => t.aval.dtype,
+        }
+    }
+
+    /// The device.
+    #[inline]
+    pub fn device(&self) -> Device {
+        match self {
+            Tensor::Array(a) => a.device(),
+            Tensor::Traced(t) => t.aval.device,
+        }
+    }
+
+    /// The traced value, if an interpreter owns this tensor.
+    #[inline]
+    pub fn traced(&self) -> Option<&Arc<Traced>> {
+        match self {
+            Tensor::Array(_) => None,
+            Tensor::Traced(t) => Some(t),
+        }
+    }
+
+    /// The traced value, if the interpreter `tag` owns this tensor.
+    #[inline]
+    pub fn owned_by(&self, tag: Tag) -> Option<&Arc<Traced>> {
+        self.traced().filter(|t| t.tag == tag)
+    }
+
+    /// The tape entry that made this tensor, if it is recorded.
+    pub fn edge(&self) -> Option<Edge> {
+        match &self.traced()?.payload {
+            Payload::Taped { node, index, .. } => Some(Edge { node: node.clone(), index: *index }),
+            _ => None,
+        }
+    }
+
+    /// The concrete array of a tensor that is at most recorded on tapes: `None` inside `vmap` and `jvp`.
+    pub fn concrete(&self) -> Option<&Array> {
+        match self {
+            Tensor::Array(a) => Some(a),
+            Tensor::Traced(t) => match &t.payload {
+                Payload::Taped { primal, .. } => primal.concrete(),
+                _ => None,
+            },
+        }
+    }
+
+    /// The concrete array, or an error that says which transform hides it.
+    pub fn array(&self, op: &str) -> Result<&Array> {
+        self.concrete().ok_or_else(|| {
+            Error::dtype(format!(
+                "{op}: the value of this tensor depends on the batch element or tangent of an enclosing vmap or jvp; \
+                 move {op} out of the transformed function, or use where() instead of a branch"
+            ))
+        })
+    }
+
+    /// A 0-d constant of this dtype on this device.
+    pub fn scalar(value: f64, dtype: DType, device: Device) -> Result<Tensor> {
+        match device {
+            Device::Cpu => Ok(Array::full(Shape::SCALAR, value, dtype)?.into()),
+            #[cfg(feature = "gpu")]
+            Device::Gpu(index) => Ok(crate::gpu::scalar(index, value, dtype)?.into()),
+            #[cfg(not(feature = "gpu"))]
+            Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
+        }
+    }
+
+    /// A 0-d constant with the dtype and device of `self`.
+    pub fn scalar_like(&self, value: f64) -> Result<Tensor> {
+        Tensor::scalar(value, self.dtype(), self.device())
+    }
+
+    /// A CPU tensor holding a copy of `values`.
+    pub fn from_slice<T: Element>(values: &[T], shape: &[usize]) -> Result<Tensor> {
+        Ok(Array::from_slice(values, Shape::new(shape)?)?.into())
+    }
+
+    /// The elements of a concrete tensor as `f64`, in row-major order; for tests, printing and plots.
+    pub fn to_vec(&self) -> Result<Vec<f64>> {
+        let host = self.array("to_vec")?.to_device(Device::Cpu)?;
+        let host = crate::cpu::copy::contiguous(&host)?;
+        Ok(crate::dispatch!(host.dtype(), T => host.slice::<T>()?.iter().map(|v| v.to_f64()).collect()))
+    }
+
+    /// The value of a one-element tensor.
+    pub fn item(&self) -> Result<f64> {
+        if self.numel() != 1 {
+            return Err(Error::value(format!(
+                "item: a tensor with one element expected, got shape {}; use tolist() or index it",
+                self.shape()
+            )));
+        }
+        self.array("item")?.to_device(Device::Cpu)?.item()
+    }
+}
+
+impl std::fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Tensor::Array(a) => a.fmt(f),
+            Tensor::Traced(t) => {
+                let kind = match t.payload {
+                    Payload::Taped { .. } => "taped",
+                    Payload::Dual { .. } => "dual",
+                    Payload::Batched { .. } => "batched",
+                };
+                write!(f, "{kind} {}{} over [{:?}]", t.aval.dtype, t.aval.shape, t.inner())
+            }
+        }
+    }
+}
