@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# "ci" draws the same examples every time, so a failure is never a matter of luck; "search" looks for new ones.
+# "ci" draws the same examples every time, so no failure is a matter of luck; "search" looks for new ones.
 settings.register_profile(
     "ci",
     derandomize=True,
