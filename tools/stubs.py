@@ -1,8 +1,8 @@
 """Write python/wengert/_core.pyi from the built extension module; `--check` compares and writes nothing.
 
-The module itself is the only source: signatures from `__text_signature__`, documentation from the first line of
-each docstring, types from the tables below. What no table knows is `Any`. The output depends on the module alone, so
-CI can compare it.
+The module itself is the only source: signatures from `__text_signature__`, documentation from the first line
+of each docstring, types from the tables below. What no table knows is `Any`. The output depends on the module
+alone, so CI can compare it.
 """
 
 import argparse
