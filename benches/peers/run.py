@@ -3,8 +3,8 @@
     python benches/peers/run.py [--table small|large] [--rounds N] [--only WORDS] [--output DIR]
 
 Each table runs in a process of its own, confined to as many cores as the table says, the same for every
-library. Times are medians; ratios are wengert's time over the peer's (below 1: wengert is faster), taken within
-one round, then the median over rounds. A library that is not installed, or lacks the work, is named as such.
+library. Times are medians; ratios are wengert's time over the peer's (below 1: wengert is faster), taken in
+each round, then the median over rounds. A library that is not installed, or lacks the work, is named as such.
 """
 
 import argparse
