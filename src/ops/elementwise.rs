@@ -9,7 +9,7 @@ use crate::op::BatchedOutputs;
 use crate::ops::binary::{Binary, binary_table};
 use crate::ops::compare::{Logic, Logical};
 use crate::ops::unary::{Parametric, Unary, unary_table};
-use crate::ops::{on_device, one, sym};
+use crate::ops::{one, sym};
 use crate::real::{Integer, Pointwise, PointwiseInt};
 use crate::rule;
 use crate::tensor::{Tensor, Tensors};
@@ -438,14 +438,10 @@ fn run_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Resul
     }
 }
 
-/// `total += g`, for the accumulation of gradients: floats of the same shape and dtype.
+/// `total += g`, for the accumulation of gradients: floats of the same shape and dtype on the CPU.
 pub fn add_in_place(total: &Array, g: &Array) -> Result<()> {
-    if total.device() == Device::Cpu {
-        let p = [0.0; 2];
-        return crate::cpu::map::pointwise_into(total, [total, g], pointwise_rule!(p; [x, y] => x + y));
-    }
-    let sum = Map { fun: Fun::Binary(Binary::Add), p: Params::default() }.eval(&[total, g])?;
-    on_device!(total, copy::copy_into(total, &sum[0]))
+    let p = [0.0; 2];
+    crate::cpu::map::pointwise_into(total, [total, g], pointwise_rule!(p; [x, y] => x + y))
 }
 
 // ---- methods --------------------------------------------------------------------------------------------------------

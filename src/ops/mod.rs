@@ -6,6 +6,7 @@ pub mod compare;
 pub mod create;
 pub mod elementwise;
 pub mod index;
+pub mod inplace;
 pub mod loss;
 pub mod matmul;
 pub mod norm;

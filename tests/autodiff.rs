@@ -1,0 +1,157 @@
+//! The derivative machinery against closed forms: every mode, nested, deep, and in each other.
+
+use wengert::autodiff::backward::{self, Options};
+use wengert::autodiff::node::Node;
+use wengert::autodiff::transform::{jvp, vjp, vmap};
+use wengert::error::Result;
+use wengert::interp;
+use wengert::tensor::Tensor;
+
+fn scalar(v: f64) -> Result<Tensor> {
+    Tensor::from_slice(&[v], &[])
+}
+
+fn leaf(x: Tensor) -> Tensor {
+    Node::leaf_tensor(interp::ambient().tag, x)
+}
+
+fn grad_of(x: &Tensor) -> Result<Vec<f64>> {
+    let edge = x.edge().ok_or_else(|| wengert::error::Error::value("no edge"))?;
+    let slot = edge.node.grad().ok_or_else(|| wengert::error::Error::value("no leaf"))?;
+    slot.as_ref().map_or(Ok(vec![]), Tensor::to_vec)
+}
+
+/// The gradient of a scalar function as a function.
+fn grad(f: impl Fn(&Tensor) -> Result<Tensor>) -> impl Fn(&Tensor) -> Result<Tensor> {
+    move |x| {
+        let (y, pullback) = vjp(|x| Ok(vec![f(&x[0])?]), std::slice::from_ref(x))?;
+        Ok(pullback.call(&[Some(y[0].ones_like()?)], false)?.remove(0))
+    }
+}
+
+fn close(a: f64, b: f64) {
+    assert!((a - b).abs() <= 1e-12 * (1.0 + b.abs()), "{a} is not {b}");
+}
+
+#[test]
+fn backward_of_a_hand_worked_expression() -> Result<()> {
+    // y = (x w + b)^2 at x = 2, w = 3, b = 1.
+    let (x, w, b) = (leaf(scalar(2.0)?), leaf(scalar(3.0)?), leaf(scalar(1.0)?));
+    let y = x.mul(&w)?.add(&b)?.square()?;
+    close(y.item()?, 49.0);
+    y.backward(None, Options::default(), None)?;
+    close(grad_of(&x)?[0], 42.0);
+    close(grad_of(&w)?[0], 28.0);
+    close(grad_of(&b)?[0], 14.0);
+    let again = y.backward(None, Options::default(), None);
+    assert!(again.is_err_and(|e| e.to_string().contains("retain_graph=True")));
+    Ok(())
+}
+
+#[test]
+fn any_order_by_nesting() -> Result<()> {
+    let f = |x: &Tensor| x.tanh();
+    let x = scalar(0.3)?;
+    let t = 0.3f64.tanh();
+    let (d1, d2) = (1.0 - t * t, -2.0 * t * (1.0 - t * t));
+    let d3 = (1.0 - t * t) * (6.0 * t * t - 2.0);
+    close(grad(f)(&x)?.item()?, d1);
+    close(grad(grad(f))(&x)?.item()?, d2);
+    close(grad(grad(grad(f)))(&x)?.item()?, d3);
+    let forward = |x: &Tensor| {
+        let (_, t) = jvp(|x| Ok(vec![f(&x[0])?]), std::slice::from_ref(x), &[Some(x.ones_like()?)])?;
+        Ok(t[0].clone())
+    };
+    close(grad(forward)(&x)?.item()?, d2);
+    let (_, t) = jvp(|x| Ok(vec![grad(forward)(&x[0])?]), &[x.clone()], &[Some(scalar(1.0)?)])?;
+    close(t[0].item()?, d3);
+    Ok(())
+}
+
+#[test]
+fn perturbations_are_not_confused() -> Result<()> {
+    // d/dx (x * d/dy (x + y)) at x = 1 is 1, not 2.
+    let f = |x: &Tensor| x.mul(&grad(|y: &Tensor| x.add(y))(&scalar(1.0)?)?);
+    close(grad(f)(&scalar(1.0)?)?.item()?, 1.0);
+    Ok(())
+}
+
+#[test]
+fn vmap_of_grad_is_a_loop() -> Result<()> {
+    let x = Tensor::from_slice(&[0.1, 0.2, 0.3], &[3])?;
+    let out = vmap(|x| Ok(vec![grad(|x: &Tensor| x.sin()?.mul(x))(&x[0])?]), &[x], &[Some(0)], 3)?;
+    assert_eq!(out[0].1, Some(0));
+    for (got, x) in out[0].0.to_vec()?.into_iter().zip([0.1f64, 0.2, 0.3]) {
+        close(got, x.cos() * x + x.sin());
+    }
+    Ok(())
+}
+
+#[test]
+fn backward_works_inside_transforms() -> Result<()> {
+    // Inside vmap, a leaf of the ambient tape and its own backward.
+    let x = Tensor::from_slice(&[1.0, 2.0], &[2])?;
+    let inner = |x: &[Tensor]| -> Result<Vec<Tensor>> {
+        let w = leaf(scalar(3.0)?.mul(&x[0])?);
+        w.square()?.backward(None, Options::default(), None)?;
+        let edge = w.edge().ok_or_else(|| wengert::error::Error::value("no edge"))?;
+        let g = edge.node.grad().and_then(|g| g.clone());
+        Ok(vec![g.ok_or_else(|| wengert::error::Error::value("no gradient"))?])
+    };
+    let out = vmap(inner, &[x], &[Some(0)], 2)?;
+    assert_eq!(out[0].0.to_vec()?, vec![6.0, 12.0]);
+    Ok(())
+}
+
+#[test]
+fn create_graph_gives_second_derivatives() -> Result<()> {
+    let x = leaf(scalar(1.5)?);
+    let y = x.square()?.sin()?;
+    let options = Options { create_graph: true, ..Options::default() };
+    let g = backward::grad(&[y.clone()], &[x.clone()], &[], options)?;
+    let g = g[0].clone().ok_or_else(|| wengert::error::Error::value("no gradient"))?;
+    close(g.item()?, 2.0 * 1.5 * 2.25f64.cos());
+    let h = backward::grad(&[g], &[x], &[], Options::default())?;
+    let h = h[0].clone().ok_or_else(|| wengert::error::Error::value("no gradient"))?;
+    close(h.item()?, 2.0 * 2.25f64.cos() - 4.0 * 2.25 * 2.25f64.sin());
+    Ok(())
+}
+
+#[test]
+fn a_million_operations_deep() -> Result<()> {
+    let x = leaf(scalar(1.0)?);
+    let mut y = x.clone();
+    for _ in 0..1_000_000 {
+        y = y.add(&x)?;
+    }
+    y.backward(None, Options { retain_graph: true, ..Options::default() }, None)?;
+    assert_eq!(grad_of(&x)?, vec![1_000_001.0]);
+    drop(y);
+    Ok(())
+}
+
+#[test]
+fn recording_can_be_turned_off() -> Result<()> {
+    let x = leaf(scalar(2.0)?);
+    let y = interp::no_grad(|| x.square())?;
+    assert!(y.edge().is_none());
+    // A transform entered inside records all the same.
+    close(interp::no_grad(|| grad(|x: &Tensor| x.square())(&x))?.item()?, 4.0);
+    Ok(())
+}
+
+#[test]
+fn escaped_values_raise() -> Result<()> {
+    let mut kept = None;
+    jvp(
+        |x| {
+            kept = Some(x[0].clone());
+            Ok(vec![x[0].clone()])
+        },
+        &[scalar(1.0)?],
+        &[Some(scalar(1.0)?)],
+    )?;
+    let kept = kept.ok_or_else(|| wengert::error::Error::value("nothing kept"))?;
+    assert!(kept.exp().is_err_and(|e| e.to_string().contains("has ended")));
+    Ok(())
+}
