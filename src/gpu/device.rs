@@ -7,6 +7,7 @@
 use super::pipeline::Kernels;
 use super::pool::Pool;
 use super::queue::Recorder;
+use super::status::Status;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -32,6 +33,8 @@ pub struct Gpu {
     pub(super) kernels: Mutex<Kernels>,
     /// Zero-dimensional constants, by value and dtype.
     pub(super) constants: Mutex<FxHashMap<(u64, DType), Array>>,
+    /// What indexing kernels report.
+    pub(super) status: Mutex<Status>,
     info: Info,
 }
 
@@ -277,6 +280,7 @@ impl Gpu {
             recorder: Mutex::new(Recorder::new(&device)),
             kernels: Mutex::default(),
             constants: Mutex::default(),
+            status: Mutex::default(),
             device,
             queue,
             limits,

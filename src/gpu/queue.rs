@@ -351,8 +351,12 @@ pub fn flush(index: u8) -> Result<()> {
 }
 
 /// Submits the recorded work of GPU `index` and waits until all of it is done.
+///
+/// Raises what indexing kernels have reported since the last read-back.
 pub fn synchronize(index: u8) -> Result<()> {
-    synchronize_gpu(gpu(index)?)
+    let gpu = gpu(index)?;
+    super::transfer::raise_reports(gpu)?;
+    synchronize_gpu(gpu)
 }
 
 pub(super) fn synchronize_gpu(gpu: &Gpu) -> Result<()> {

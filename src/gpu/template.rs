@@ -4,6 +4,7 @@
 //! EPW` (elements per word of the output), `load x`, `store out` (conversion between words and values), `fn op` (a rule's
 //! body). Whatever is not replaced stays as it is in the file, which is the float32 version.
 
+use super::wgsl;
 use crate::dtype::DType;
 use std::fmt::Write;
 
@@ -76,6 +77,15 @@ impl Template {
             &format!("const {name}"),
             format!("const {name}: bool = {value};"),
         )
+    }
+
+    /// Replaces the mathematical functions `NAME_` of a shader by those that generated kernels use.
+    pub fn math(&mut self, names: &[&'static str]) -> &mut Template {
+        for name in names {
+            self.set(&format!("fn {name}_"), format!("fn {name}_(x: f32) -> f32 {{ return w_{name}(x); }}"));
+        }
+        let library = wgsl::library(names);
+        self.append(&library)
     }
 
     /// Adds text at the end: functions that replaced lines call.

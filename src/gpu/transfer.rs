@@ -5,11 +5,13 @@
 use super::device::{Gpu, gpu, lock};
 use super::pool::{allocation, create, storage_bytes};
 use super::queue::wait_for;
+use super::status;
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::buffer::{Buffer, Device};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
+use smallvec::{SmallVec, smallvec};
 use std::sync::mpsc::channel;
 
 /// Bytes per write to the queue; each passes through a staging buffer of that size.
@@ -118,20 +120,49 @@ pub fn download(x: &Array) -> Result<Array> {
     let per_word = if x.dtype().size() == 2 { 2 } else { 1 };
     let first = x.offset() / per_word;
     let size = ((x.offset() + x.numel()).div_ceil(per_word) - first) as u64 * 4;
-    let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
-    let result = read(gpu, x, first as u64 * 4, size, &staging, |bytes| {
-        unpack(bytes, x.offset() % per_word, &mut out)
-    });
-    lock(&gpu.recorder).staging.give_back(staging);
-    result?;
+    let reports = status::to_read(gpu);
+    let mut parts: SmallVec<[_; 2]> = smallvec![(x.buffer(), first as u64 * 4, size)];
+    parts.extend(reports.iter().map(|words| (words.buffer(), 0, 8)));
+    let mut found = [0; 2];
+    read(gpu, &parts, |bytes| {
+        let (own, rest) = bytes.split_at(size as usize);
+        if let Ok(words) = bytemuck::try_cast_slice::<u8, u32>(rest) {
+            found[..words.len()].copy_from_slice(words);
+        }
+        unpack(own, x.offset() % per_word, &mut out)
+    })?;
+    if reports.is_some() {
+        status::judge(gpu, found[0], found[1])?;
+    }
     Ok(out)
 }
 
-/// Copies a range of `x` to `staging` and hands the bytes to `use_bytes`.
-fn read(
+/// Raises what indexing kernels have reported since the last read-back. Waits for them.
+pub(super) fn raise_reports(gpu: &Gpu) -> Result<()> {
+    let Some(words) = status::to_read(gpu) else { return Ok(()) };
+    let mut found = [0; 2];
+    read(gpu, &[(words.buffer(), 0, 8)], |bytes| {
+        found.copy_from_slice(bytemuck::cast_slice(bytes));
+        Ok(())
+    })?;
+    status::judge(gpu, found[0], found[1])
+}
+
+/// Copies ranges `(buffer, offset, size)` to the host, one behind the other, and hands the bytes to `use_bytes`.
+fn read(gpu: &Gpu, parts: &[(&Buffer, u64, u64)], use_bytes: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
+    let size = parts.iter().map(|p| p.2).sum();
+    let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
+    let result = read_through(gpu, parts, size, &staging, use_bytes);
+    // After an error the buffer may still be mapped; it is not used again.
+    if result.is_ok() {
+        lock(&gpu.recorder).staging.give_back(staging);
+    }
+    result
+}
+
+fn read_through(
     gpu: &Gpu,
-    x: &Array,
-    offset: u64,
+    parts: &[(&Buffer, u64, u64)],
     size: u64,
     staging: &wgpu::Buffer,
     use_bytes: impl FnOnce(&[u8]) -> Result<()>,
@@ -139,26 +170,22 @@ fn read(
     let (sender, receiver) = channel();
     let submission = {
         let mut recorder = lock(&gpu.recorder);
-        let owner = allocation(x.buffer())?;
-        recorder.copy((&owner.block.raw, offset), (staging, 0), size);
+        let mut at = 0;
+        for &(buffer, offset, size) in parts {
+            recorder.copy((&allocation(buffer)?.block.raw, offset), (staging, at), size);
+            at += size;
+        }
         recorder.submit(gpu);
         // A closed channel means that the reader has given up already.
-        staging.map_async(wgpu::MapMode::Read, 0..size, move |r| {
-            sender.send(r).unwrap_or_default()
-        });
+        staging.map_async(wgpu::MapMode::Read, 0..size, move |r| sender.send(r).unwrap_or_default());
         recorder.last_submission()
     };
     if let Some(submission) = submission {
         wait_for(gpu, submission)?;
     }
     let failed = |why: String| Error::device(format!("gpu:{}: read-back failed: {why}", gpu.index));
-    receiver
-        .try_recv()
-        .map_err(|e| failed(e.to_string()))?
-        .map_err(|e| failed(e.to_string()))?;
-    let view = staging
-        .get_mapped_range(0..size)
-        .map_err(|e| failed(e.to_string()))?;
+    receiver.try_recv().map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
+    let view = staging.get_mapped_range(0..size).map_err(|e| failed(e.to_string()))?;
     let result = use_bytes(&view);
     drop(view);
     staging.unmap();

@@ -2,8 +2,12 @@
 //!
 //! Each file mirrors the file of the same name in `src/cpu/`, function by function; `params` lays out shapes and strides.
 pub mod copy;
+pub mod gather;
 mod int_expr;
 pub mod map;
+pub mod matmul;
+pub mod norm;
 mod params;
+pub mod reduce;
 #[cfg(test)]
 mod tests;

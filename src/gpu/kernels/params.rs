@@ -37,6 +37,7 @@ impl Params {
 }
 
 /// A shape and the strides of several arrays over it, with neighbouring axes merged where all arrays allow it.
+#[derive(Clone)]
 pub struct Walk {
     /// Axis lengths.
     pub dims: SmallVec<[i64; MAX_RANK]>,

@@ -1,0 +1,191 @@
+//! Indexing along an axis on the GPU; the twin of `src/cpu/gather.rs`.
+//!
+//! Indices are int32. One that is out of range raises at the next read-back (see `src/gpu/status.rs`).
+
+use super::copy::{cast, contiguous, index_of};
+use super::params::{Params, variant};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::gpu::template::{Template, per_word};
+use crate::gpu::{kernel, launch, status};
+use crate::shape::Shape;
+
+fn check_index(idx: &Array) -> Result<()> {
+    if idx.dtype() == DType::I32 {
+        return Ok(());
+    }
+    Err(Error::dtype(format!("internal: indices on a gpu are int32, got {idx:?}")))
+}
+
+/// Strides of `x` as parameters, 0 on `axis`.
+fn strides_off(x: &Array, axis: usize) -> Vec<i64> {
+    (0..x.rank()).map(|i| if i == axis { 0 } else { x.stride(i) as i64 }).collect()
+}
+
+fn product(lengths: impl Iterator<Item = usize>) -> usize {
+    lengths.product()
+}
+
+/// `out[o, k, i] = x[o, idx[k], i]`: the axis is replaced by the shape of `idx`. Negative indices count from the end.
+pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
+    check_index(idx)?;
+    let mut dims: Vec<usize> = x.shape().iter().take(axis).collect();
+    dims.extend(idx.shape().iter());
+    dims.extend(x.shape().iter().skip(axis + 1));
+    let out = Array::empty(Shape::new(&dims)?, x.dtype(), x.device())?;
+    let x_strides = (0..dims.len()).map(|i| match i {
+        i if i < axis => x.stride(i) as i64,
+        i if i < axis + idx.rank() => 0,
+        i => x.stride(i + 1 - idx.rank()) as i64,
+    });
+    let idx_strides = (0..dims.len()).map(|i| match i.checked_sub(axis) {
+        Some(own) if own < idx.rank() => idx.stride(own) as i64,
+        _ => 0,
+    });
+    read_along("take", x, idx, &out, axis, x_strides.collect(), idx_strides.collect())?;
+    Ok(out)
+}
+
+/// `out[c] = x[c with c[axis] replaced by idx[c]]`, of the shape of `idx`.
+pub fn gather(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
+    check_index(idx)?;
+    let out = Array::empty(idx.shape(), x.dtype(), x.device())?;
+    let idx_strides = idx.strides().iter().map(|&s| s as i64).collect();
+    read_along("gather", x, idx, &out, axis, strides_off(x, axis), idx_strides)?;
+    Ok(out)
+}
+
+fn read_along(
+    name: &'static str,
+    x: &Array,
+    idx: &Array,
+    out: &Array,
+    axis: usize,
+    x_strides: Vec<i64>,
+    idx_strides: Vec<i64>,
+) -> Result<()> {
+    let index = index_of(x)?;
+    let report = status(index, name, x.dim(axis), true)?;
+    let kernel = kernel(index, "gather", x.dtype() as u64, "main", || {
+        let mut text = Template::new(include_str!("../../../shaders/gather.wgsl"), x.dtype());
+        text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
+        Ok(text.build())
+    })?;
+    let mut params = Params::default();
+    params.eight(out.shape().iter().map(|d| d as i64)).eight(x_strides).eight(idx_strides);
+    params.word(out.rank()).word(out.numel()).word(x.offset()).word(idx.offset());
+    params.word(x.stride(axis) as usize).word(x.dim(axis));
+    let groups = out.numel().div_ceil(per_word(x.dtype()) as usize).div_ceil(256) as u64;
+    launch(index, &kernel, &[x.buffer(), idx.buffer(), out.buffer(), &report], params.words(), groups)
+}
+
+/// The transpose of [`take`]: `g` added into zeros of `shape` at `idx` along `axis`, in the order of the indices.
+pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
+    check_index(idx)?;
+    let outer = product(shape.iter().take(axis));
+    let inner = product(shape.iter().skip(axis + 1));
+    let (size, length) = (shape.at(axis), idx.numel());
+    let flat = |x: &Array, dims: &[usize]| -> Result<Array> {
+        let shape = Shape::new(dims)?;
+        let strides = shape.strides();
+        let x = contiguous(x)?;
+        x.with_layout(shape, &strides[..dims.len()], x.offset())
+    };
+    let g = flat(g, &[outer, length, inner])?;
+    let idx = flat(idx, &[length])?;
+    let out = write_along("take", &g, &idx, 1, &Shape::new(&[outer, size, inner])?, &[0, 1, 0])?;
+    let strides = shape.strides();
+    out.with_layout(*shape, &strides[..shape.rank()], 0)
+}
+
+/// The transpose of [`gather`]: `g` added into zeros of `shape`, in the order of the indices.
+pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
+    check_index(idx)?;
+    let strides: Vec<i64> = idx.strides().iter().map(|&s| s as i64).collect();
+    write_along("gather", g, idx, axis, shape, &strides)
+}
+
+fn write_along(
+    name: &'static str,
+    g: &Array,
+    idx: &Array,
+    axis: usize,
+    shape: &Shape,
+    idx_strides: &[i64],
+) -> Result<Array> {
+    let index = index_of(g)?;
+    let out = Array::empty(*shape, g.dtype(), g.device())?;
+    let report = status(index, name, shape.at(axis), true)?;
+    let kernel = kernel(index, "scatter_add", variant(&[g.dtype() as u64]), "main", || {
+        let mut text = Template::new(include_str!("../../../shaders/scatter.wgsl"), g.dtype());
+        text.load("x", g.dtype()).load("src", g.dtype()).store("out", g.dtype()).elements_per_word(g.dtype());
+        text.flag("FROM_ZERO", true);
+        Ok(text.build())
+    })?;
+    let mut params = Params::default();
+    params.eight(shape.iter().map(|d| d as i64)).eight(g.shape().iter().map(|d| d as i64)).eight([]);
+    params.eight(g.strides().iter().map(|&s| s as i64)).eight(idx_strides.iter().copied());
+    params.word(shape.rank()).word(out.numel()).word(0).word(g.offset()).word(idx.offset());
+    params.word(axis).word(g.dim(axis));
+    let groups = out.numel().div_ceil(per_word(g.dtype()) as usize).div_ceil(256) as u64;
+    // Nothing is read of x: the result starts from zero.
+    let buffers = [g.buffer(), idx.buffer(), g.buffer(), out.buffer(), &report];
+    launch(index, &kernel, &buffers, params.words(), groups)?;
+    Ok(out)
+}
+
+/// The positions of true elements, `[count, rank]`, as int32. The count is needed at once, so this waits for the GPU.
+pub fn nonzero(mask: &Array) -> Result<Array> {
+    let index = index_of(mask)?;
+    let host = crate::gpu::download(mask)?;
+    let shape = mask.shape();
+    let strides = shape.strides();
+    let mut found: Vec<i32> = Vec::new();
+    for (i, _) in host.slice::<bool>()?.iter().enumerate().filter(|(_, set)| **set) {
+        found.extend((0..shape.rank()).map(|axis| (i / strides[axis] as usize % shape.at(axis)) as i32));
+    }
+    let count = if shape.rank() == 0 { mask_count(&host)? } else { found.len() / shape.rank() };
+    crate::gpu::upload(&Array::from_slice(&found, Shape::new(&[count, shape.rank()])?)?, index)
+}
+
+fn mask_count(host: &Array) -> Result<usize> {
+    Ok(host.slice::<bool>()?.iter().filter(|set| **set).count())
+}
+
+/// `x` placed in a tensor of `fill`: `out[start + step * i] = x[i]` on every axis. Steps may be negative, not zero.
+pub fn pad(x: &Array, shape: &Shape, start: &[i64], step: &[i64], fill: f64) -> Result<Array> {
+    let index = index_of(x)?;
+    let out = Array::empty(*shape, x.dtype(), x.device())?;
+    let kernel = kernel(index, "pad", x.dtype() as u64, "main", || {
+        let mut text = Template::new(include_str!("../../../shaders/pad.wgsl"), x.dtype());
+        text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
+        Ok(text.build())
+    })?;
+    let mut params = Params::default();
+    params.eight(shape.iter().map(|d| d as i64)).eight(x.shape().iter().map(|d| d as i64));
+    params.eight(x.strides().iter().map(|&s| s as i64)).eight(start.iter().copied()).eight(step.iter().copied());
+    params.word(shape.rank()).word(out.numel()).word(x.offset());
+    if x.dtype().is_float() {
+        params.float(fill);
+    } else {
+        params.word(fill as i32 as usize);
+    }
+    let groups = out.numel().div_ceil(per_word(x.dtype()) as usize).div_ceil(256) as u64;
+    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
+    Ok(out)
+}
+
+/// Arrays of one dtype joined along `axis`.
+pub fn cat(x: &[&Array], axis: usize) -> Result<Array> {
+    let first = x.first().ok_or_else(|| Error::value("internal: nothing to join"))?;
+    let shape = first.shape().with(axis, x.iter().map(|a| a.dim(axis)).sum());
+    let out = Array::empty(shape, first.dtype(), first.device())?;
+    let mut start = [0; crate::shape::MAX_RANK];
+    for a in x {
+        let part = out.slice_view(&start[..out.rank()], &[1; crate::shape::MAX_RANK], &a.shape())?;
+        super::copy::copy_into(&part, &cast(a, first.dtype())?)?;
+        start[axis] += a.dim(axis);
+    }
+    Ok(out)
+}
