@@ -6,7 +6,7 @@
 
 use super::pipeline::Kernels;
 use super::pool::Pool;
-use super::queue::Recorder;
+use super::recorder::Recorder;
 use super::status::Status;
 use crate::array::Array;
 use crate::dtype::DType;

@@ -1,13 +1,14 @@
 //! The GPU: the only folder that knows `wgpu`.
 //!
-//! Reading order: `device` (which GPUs there are), `pool` (memory), `queue` (how work gets to the GPU), `pipeline` and
-//! `template` (how a shader file becomes a kernel), `transfer` (host and back), `kernels` (one file per family).
+//! Reading order: `device` (which GPUs there are), `pool` (memory), `queue` and `recorder` (how work gets to the GPU),
+//! `pipeline` and `template` (how a shader file becomes a kernel), `transfer` and `status` (what comes back), `kernels`.
 
 mod device;
 pub mod kernels;
 mod pipeline;
 mod pool;
 mod queue;
+mod recorder;
 mod status;
 pub mod template;
 mod transfer;

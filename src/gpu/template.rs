@@ -82,7 +82,10 @@ impl Template {
     /// Replaces the mathematical functions `NAME_` of a shader by those that generated kernels use.
     pub fn math(&mut self, names: &[&'static str]) -> &mut Template {
         for name in names {
-            self.set(&format!("fn {name}_"), format!("fn {name}_(x: f32) -> f32 {{ return w_{name}(x); }}"));
+            self.set(
+                &format!("fn {name}_"),
+                format!("fn {name}_(x: f32) -> f32 {{ return w_{name}(x); }}"),
+            );
         }
         let library = wgsl::library(names);
         self.append(&library)

@@ -139,7 +139,9 @@ pub fn download(x: &Array) -> Result<Array> {
 
 /// Raises what indexing kernels have reported since the last read-back. Waits for them.
 pub(super) fn raise_reports(gpu: &Gpu) -> Result<()> {
-    let Some(words) = status::to_read(gpu) else { return Ok(()) };
+    let Some(words) = status::to_read(gpu) else {
+        return Ok(());
+    };
     let mut found = [0; 2];
     read(gpu, &[(words.buffer(), 0, 8)], |bytes| {
         found.copy_from_slice(bytemuck::cast_slice(bytes));
@@ -149,7 +151,11 @@ pub(super) fn raise_reports(gpu: &Gpu) -> Result<()> {
 }
 
 /// Copies ranges `(buffer, offset, size)` to the host, one behind the other, and hands the bytes to `use_bytes`.
-fn read(gpu: &Gpu, parts: &[(&Buffer, u64, u64)], use_bytes: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
+fn read(
+    gpu: &Gpu,
+    parts: &[(&Buffer, u64, u64)],
+    use_bytes: impl FnOnce(&[u8]) -> Result<()>,
+) -> Result<()> {
     let size = parts.iter().map(|p| p.2).sum();
     let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
     let result = read_through(gpu, parts, size, &staging, use_bytes);
@@ -172,20 +178,31 @@ fn read_through(
         let mut recorder = lock(&gpu.recorder);
         let mut at = 0;
         for &(buffer, offset, size) in parts {
-            recorder.copy((&allocation(buffer)?.block.raw, offset), (staging, at), size);
+            recorder.copy(
+                (&allocation(buffer)?.block.raw, offset),
+                (staging, at),
+                size,
+            );
             at += size;
         }
         recorder.submit(gpu);
         // A closed channel means that the reader has given up already.
-        staging.map_async(wgpu::MapMode::Read, 0..size, move |r| sender.send(r).unwrap_or_default());
+        staging.map_async(wgpu::MapMode::Read, 0..size, move |r| {
+            sender.send(r).unwrap_or_default()
+        });
         recorder.last_submission()
     };
     if let Some(submission) = submission {
         wait_for(gpu, submission)?;
     }
     let failed = |why: String| Error::device(format!("gpu:{}: read-back failed: {why}", gpu.index));
-    receiver.try_recv().map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
-    let view = staging.get_mapped_range(0..size).map_err(|e| failed(e.to_string()))?;
+    receiver
+        .try_recv()
+        .map_err(|e| failed(e.to_string()))?
+        .map_err(|e| failed(e.to_string()))?;
+    let view = staging
+        .get_mapped_range(0..size)
+        .map_err(|e| failed(e.to_string()))?;
     let result = use_bytes(&view);
     drop(view);
     staging.unmap();

@@ -1,4 +1,4 @@
-//! Copies, casts and fills on the GPU; the twin of `src/cpu/copy.rs`.
+//! Copies and casts on the GPU; the twin of `src/cpu/copy.rs`.
 
 use super::params::{Params, Walk, variant};
 use crate::array::Array;
@@ -7,8 +7,7 @@ use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::template::{Template, per_word};
-use crate::gpu::{kernel, launch, scalar};
-use crate::shape::Shape;
+use crate::gpu::{kernel, launch};
 
 /// The GPU that holds `x`; an internal error where it is on the CPU.
 pub fn index_of(x: &Array) -> Result<u8> {
@@ -137,61 +136,4 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
         params.words(),
         groups,
     )
-}
-
-/// Sets every element of the view `dst` to `value`.
-pub fn fill(dst: &Array, value: f64) -> Result<()> {
-    copy_into(dst, &scalar(index_of(dst)?, value, dst.dtype())?)
-}
-
-/// A new array filled with `value`.
-pub fn full(index: u8, shape: Shape, value: f64, dtype: DType) -> Result<Array> {
-    contiguous(&scalar(index, value, dtype)?.expand(&shape)?)
-}
-
-/// A matrix with ones on its main diagonal and zeros elsewhere.
-pub fn eye(index: u8, rows: usize, columns: usize, dtype: DType) -> Result<Array> {
-    let out = full(index, Shape::new(&[rows, columns])?, 0.0, dtype)?;
-    let diagonal = out.with_layout(
-        Shape::new(&[rows.min(columns)])?,
-        &[columns as isize + 1],
-        0,
-    )?;
-    fill(&diagonal, 1.0)?;
-    Ok(out)
-}
-
-/// `x` with zeros above (`upper` false) or below (`upper` true) the given diagonal of the last two axes.
-pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
-    let index = index_of(x)?;
-    let out = Array::empty(x.shape(), x.dtype(), x.device())?;
-    let kernel = kernel(
-        index,
-        "tri",
-        variant(&[x.dtype() as u64, u64::from(upper)]),
-        "main",
-        || {
-            let mut text = Template::new(include_str!("../../../shaders/tri.wgsl"), x.dtype());
-            text.load("x", x.dtype())
-                .store("out", x.dtype())
-                .elements_per_word(x.dtype())
-                .flag("UPPER", upper);
-            Ok(text.build())
-        },
-    )?;
-    let mut params = Params::default();
-    params
-        .eight(x.shape().iter().map(|d| d as i64))
-        .eight(x.strides().iter().map(|&s| s as i64));
-    params.word(x.rank()).word(x.numel()).word(x.offset());
-    params.word(diagonal.clamp(-(1 << 30), 1 << 30) as usize);
-    let words = x.numel().div_ceil(per_word(x.dtype()) as usize) as u64;
-    launch(
-        index,
-        &kernel,
-        &[x.buffer(), out.buffer()],
-        params.words(),
-        words.div_ceil(256),
-    )?;
-    Ok(out)
 }

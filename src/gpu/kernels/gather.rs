@@ -15,12 +15,16 @@ fn check_index(idx: &Array) -> Result<()> {
     if idx.dtype() == DType::I32 {
         return Ok(());
     }
-    Err(Error::dtype(format!("internal: indices on a gpu are int32, got {idx:?}")))
+    Err(Error::dtype(format!(
+        "internal: indices on a gpu are int32, got {idx:?}"
+    )))
 }
 
 /// Strides of `x` as parameters, 0 on `axis`.
 fn strides_off(x: &Array, axis: usize) -> Vec<i64> {
-    (0..x.rank()).map(|i| if i == axis { 0 } else { x.stride(i) as i64 }).collect()
+    (0..x.rank())
+        .map(|i| if i == axis { 0 } else { x.stride(i) as i64 })
+        .collect()
 }
 
 fn product(lengths: impl Iterator<Item = usize>) -> usize {
@@ -43,7 +47,15 @@ pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
         Some(own) if own < idx.rank() => idx.stride(own) as i64,
         _ => 0,
     });
-    read_along("take", x, idx, &out, axis, x_strides.collect(), idx_strides.collect())?;
+    read_along(
+        "take",
+        x,
+        idx,
+        &out,
+        axis,
+        x_strides.collect(),
+        idx_strides.collect(),
+    )?;
     Ok(out)
 }
 
@@ -52,7 +64,15 @@ pub fn gather(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
     check_index(idx)?;
     let out = Array::empty(idx.shape(), x.dtype(), x.device())?;
     let idx_strides = idx.strides().iter().map(|&s| s as i64).collect();
-    read_along("gather", x, idx, &out, axis, strides_off(x, axis), idx_strides)?;
+    read_along(
+        "gather",
+        x,
+        idx,
+        &out,
+        axis,
+        strides_off(x, axis),
+        idx_strides,
+    )?;
     Ok(out)
 }
 
@@ -69,15 +89,33 @@ fn read_along(
     let report = status(index, name, x.dim(axis), true)?;
     let kernel = kernel(index, "gather", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/gather.wgsl"), x.dtype());
-        text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
+        text.load("x", x.dtype())
+            .store("out", x.dtype())
+            .elements_per_word(x.dtype());
         Ok(text.build())
     })?;
     let mut params = Params::default();
-    params.eight(out.shape().iter().map(|d| d as i64)).eight(x_strides).eight(idx_strides);
-    params.word(out.rank()).word(out.numel()).word(x.offset()).word(idx.offset());
+    params
+        .eight(out.shape().iter().map(|d| d as i64))
+        .eight(x_strides)
+        .eight(idx_strides);
+    params
+        .word(out.rank())
+        .word(out.numel())
+        .word(x.offset())
+        .word(idx.offset());
     params.word(x.stride(axis) as usize).word(x.dim(axis));
-    let groups = out.numel().div_ceil(per_word(x.dtype()) as usize).div_ceil(256) as u64;
-    launch(index, &kernel, &[x.buffer(), idx.buffer(), out.buffer(), &report], params.words(), groups)
+    let groups = out
+        .numel()
+        .div_ceil(per_word(x.dtype()) as usize)
+        .div_ceil(256) as u64;
+    launch(
+        index,
+        &kernel,
+        &[x.buffer(), idx.buffer(), out.buffer(), &report],
+        params.words(),
+        groups,
+    )
 }
 
 /// The transpose of [`take`]: `g` added into zeros of `shape` at `idx` along `axis`, in the order of the indices.
@@ -94,7 +132,14 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     };
     let g = flat(g, &[outer, length, inner])?;
     let idx = flat(idx, &[length])?;
-    let out = write_along("take", &g, &idx, 1, &Shape::new(&[outer, size, inner])?, &[0, 1, 0])?;
+    let out = write_along(
+        "take",
+        &g,
+        &idx,
+        1,
+        &Shape::new(&[outer, size, inner])?,
+        &[0, 1, 0],
+    )?;
     let strides = shape.strides();
     out.with_layout(*shape, &strides[..shape.rank()], 0)
 }
@@ -117,18 +162,40 @@ fn write_along(
     let index = index_of(g)?;
     let out = Array::empty(*shape, g.dtype(), g.device())?;
     let report = status(index, name, shape.at(axis), true)?;
-    let kernel = kernel(index, "scatter_add", variant(&[g.dtype() as u64]), "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/scatter.wgsl"), g.dtype());
-        text.load("x", g.dtype()).load("src", g.dtype()).store("out", g.dtype()).elements_per_word(g.dtype());
-        text.flag("FROM_ZERO", true);
-        Ok(text.build())
-    })?;
+    let kernel = kernel(
+        index,
+        "scatter_add",
+        variant(&[g.dtype() as u64]),
+        "main",
+        || {
+            let mut text = Template::new(include_str!("../../../shaders/scatter.wgsl"), g.dtype());
+            text.load("x", g.dtype())
+                .load("src", g.dtype())
+                .store("out", g.dtype())
+                .elements_per_word(g.dtype());
+            text.flag("FROM_ZERO", true);
+            Ok(text.build())
+        },
+    )?;
     let mut params = Params::default();
-    params.eight(shape.iter().map(|d| d as i64)).eight(g.shape().iter().map(|d| d as i64)).eight([]);
-    params.eight(g.strides().iter().map(|&s| s as i64)).eight(idx_strides.iter().copied());
-    params.word(shape.rank()).word(out.numel()).word(0).word(g.offset()).word(idx.offset());
+    params
+        .eight(shape.iter().map(|d| d as i64))
+        .eight(g.shape().iter().map(|d| d as i64))
+        .eight([]);
+    params
+        .eight(g.strides().iter().map(|&s| s as i64))
+        .eight(idx_strides.iter().copied());
+    params
+        .word(shape.rank())
+        .word(out.numel())
+        .word(0)
+        .word(g.offset())
+        .word(idx.offset());
     params.word(axis).word(g.dim(axis));
-    let groups = out.numel().div_ceil(per_word(g.dtype()) as usize).div_ceil(256) as u64;
+    let groups = out
+        .numel()
+        .div_ceil(per_word(g.dtype()) as usize)
+        .div_ceil(256) as u64;
     // Nothing is read of x: the result starts from zero.
     let buffers = [g.buffer(), idx.buffer(), g.buffer(), out.buffer(), &report];
     launch(index, &kernel, &buffers, params.words(), groups)?;
@@ -142,11 +209,25 @@ pub fn nonzero(mask: &Array) -> Result<Array> {
     let shape = mask.shape();
     let strides = shape.strides();
     let mut found: Vec<i32> = Vec::new();
-    for (i, _) in host.slice::<bool>()?.iter().enumerate().filter(|(_, set)| **set) {
-        found.extend((0..shape.rank()).map(|axis| (i / strides[axis] as usize % shape.at(axis)) as i32));
+    for (i, _) in host
+        .slice::<bool>()?
+        .iter()
+        .enumerate()
+        .filter(|(_, set)| **set)
+    {
+        found.extend(
+            (0..shape.rank()).map(|axis| (i / strides[axis] as usize % shape.at(axis)) as i32),
+        );
     }
-    let count = if shape.rank() == 0 { mask_count(&host)? } else { found.len() / shape.rank() };
-    crate::gpu::upload(&Array::from_slice(&found, Shape::new(&[count, shape.rank()])?)?, index)
+    let count = if shape.rank() == 0 {
+        mask_count(&host)?
+    } else {
+        found.len() / shape.rank()
+    };
+    crate::gpu::upload(
+        &Array::from_slice(&found, Shape::new(&[count, shape.rank()])?)?,
+        index,
+    )
 }
 
 fn mask_count(host: &Array) -> Result<usize> {
@@ -159,31 +240,55 @@ pub fn pad(x: &Array, shape: &Shape, start: &[i64], step: &[i64], fill: f64) -> 
     let out = Array::empty(*shape, x.dtype(), x.device())?;
     let kernel = kernel(index, "pad", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/pad.wgsl"), x.dtype());
-        text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
+        text.load("x", x.dtype())
+            .store("out", x.dtype())
+            .elements_per_word(x.dtype());
         Ok(text.build())
     })?;
     let mut params = Params::default();
-    params.eight(shape.iter().map(|d| d as i64)).eight(x.shape().iter().map(|d| d as i64));
-    params.eight(x.strides().iter().map(|&s| s as i64)).eight(start.iter().copied()).eight(step.iter().copied());
+    params
+        .eight(shape.iter().map(|d| d as i64))
+        .eight(x.shape().iter().map(|d| d as i64));
+    params
+        .eight(x.strides().iter().map(|&s| s as i64))
+        .eight(start.iter().copied())
+        .eight(step.iter().copied());
     params.word(shape.rank()).word(out.numel()).word(x.offset());
     if x.dtype().is_float() {
         params.float(fill);
     } else {
         params.word(fill as i32 as usize);
     }
-    let groups = out.numel().div_ceil(per_word(x.dtype()) as usize).div_ceil(256) as u64;
-    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
+    let groups = out
+        .numel()
+        .div_ceil(per_word(x.dtype()) as usize)
+        .div_ceil(256) as u64;
+    launch(
+        index,
+        &kernel,
+        &[x.buffer(), out.buffer()],
+        params.words(),
+        groups,
+    )?;
     Ok(out)
 }
 
 /// Arrays of one dtype joined along `axis`.
 pub fn cat(x: &[&Array], axis: usize) -> Result<Array> {
-    let first = x.first().ok_or_else(|| Error::value("internal: nothing to join"))?;
-    let shape = first.shape().with(axis, x.iter().map(|a| a.dim(axis)).sum());
+    let first = x
+        .first()
+        .ok_or_else(|| Error::value("internal: nothing to join"))?;
+    let shape = first
+        .shape()
+        .with(axis, x.iter().map(|a| a.dim(axis)).sum());
     let out = Array::empty(shape, first.dtype(), first.device())?;
     let mut start = [0; crate::shape::MAX_RANK];
     for a in x {
-        let part = out.slice_view(&start[..out.rank()], &[1; crate::shape::MAX_RANK], &a.shape())?;
+        let part = out.slice_view(
+            &start[..out.rank()],
+            &[1; crate::shape::MAX_RANK],
+            &a.shape(),
+        )?;
         super::copy::copy_into(&part, &cast(a, first.dtype())?)?;
         start[axis] += a.dim(axis);
     }

@@ -83,7 +83,7 @@ impl PartialOrd for IntExpr {
 }
 
 /// Division and power as `Integer` defines them.
-const LIBRARY: &str = "
+pub const LIBRARY: &str = "
 fn floor_div(x: i32, y: i32) -> i32 {
   if (y == 0) { return 0; }
   if (y == -1) { return 0 - x; }
@@ -110,7 +110,7 @@ fn int_pow(x: i32, n: i32) -> i32 {
 }
 ";
 
-/// The text of `fn op` for an integer rule, with the functions it calls.
+/// The text of `fn op` for an integer rule; the functions that it calls are in [`LIBRARY`].
 pub fn function<const N: usize, P: PointwiseInt<N>>(args: &[&str; N], rule: P) -> Result<String> {
     WRITER.with_borrow_mut(|w| *w = Writer::default());
     let x = args.map(|name| push(name.to_string()));
@@ -123,7 +123,7 @@ pub fn function<const N: usize, P: PointwiseInt<N>>(args: &[&str; N], rule: P) -
     }
     let parameters = args.map(|name| format!("{name}: i32")).join(", ");
     Ok(format!(
-        "{LIBRARY}fn op({parameters}) -> i32 {{\n{}  return v{};\n}}\n",
+        "fn op({parameters}) -> i32 {{\n{}  return v{};\n}}\n",
         writer.text, result.0
     ))
 }

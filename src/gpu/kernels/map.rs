@@ -14,6 +14,7 @@ use crate::gpu::wgsl::{self, Expr};
 use crate::gpu::{kernel, launch};
 use crate::real::{Pointwise, PointwiseInt, Predicate, Real};
 use crate::shape::Shape;
+use std::hash::{Hash, Hasher};
 
 /// Names of the inputs in the skeletons.
 const NAMES: [&str; 4] = ["x", "y", "z", "w"];
@@ -24,14 +25,23 @@ const SKELETONS: [&str; 4] = [
     include_str!("../../../shaders/map4.wgsl"),
 ];
 
+/// A number for what tells two rules of one name apart.
+fn hash(key: &impl Hash) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
 /// What an elementwise kernel computes, apart from the rule's text.
-struct Job<'a> {
-    name: &'a str,
-    key: u64,
+pub(super) struct Job<'a> {
+    /// Name of the kernel.
+    pub name: &'a str,
+    /// Tells kernels of one name apart.
+    pub key: u64,
     /// The dtype of the result.
-    dtype: DType,
+    pub dtype: DType,
     /// The dtype whose arithmetic the rule uses: float32 or int32.
-    compute: DType,
+    pub compute: DType,
 }
 
 /// The common shape of the inputs.
@@ -54,7 +64,7 @@ fn names<const N: usize>() -> Result<[&'static str; N]> {
 }
 
 /// Runs a job into a new array.
-fn run(job: &Job, x: &[&Array], body: &dyn Fn() -> Result<String>) -> Result<Array> {
+pub(super) fn run(job: &Job, x: &[&Array], body: &dyn Fn() -> Result<String>) -> Result<Array> {
     let first = x
         .first()
         .ok_or_else(|| Error::unsupported("internal: an elementwise kernel without inputs"))?;
@@ -150,7 +160,7 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(
 /// As [`pointwise`], into the view `out`, which may be one of the inputs.
 pub fn pointwise_into<const N: usize, P: Pointwise<N>>(
     name: &str,
-    key: u64,
+    key: impl Hash,
     out: &Array,
     x: [&Array; N],
     rule: P,
@@ -158,7 +168,7 @@ pub fn pointwise_into<const N: usize, P: Pointwise<N>>(
     float_only(name, &x)?;
     let job = Job {
         name,
-        key,
+        key: hash(&key),
         dtype: out.dtype(),
         compute: DType::F32,
     };
@@ -195,37 +205,37 @@ fn covers_words(out: &Array) -> bool {
         || out.numel() * out.dtype().size() + 2 >= out.buffer().bytes()
 }
 
-/// `rule` applied to int32 arrays, which broadcast together.
-pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(
-    name: &str,
-    key: u64,
-    x: [&Array; N],
+/// The rule as WGSL, and its job: the text itself tells integer rules apart.
+fn int_job<const N: usize, P: PointwiseInt<N>>(
+    dtype: DType,
     rule: P,
-) -> Result<Array> {
-    let job = Job {
-        name,
-        key,
-        dtype: x[0].dtype(),
-        compute: DType::I32,
-    };
-    run(&job, &x, &|| int_expr::function(&names::<N>()?, rule))
+) -> Result<(Job<'static>, String)> {
+    let text = int_expr::function(&names::<N>()?, rule)?;
+    Ok((
+        Job {
+            name: "int",
+            key: hash(&text),
+            dtype,
+            compute: DType::I32,
+        },
+        text,
+    ))
+}
+
+/// `rule` applied to int32 arrays, which broadcast together.
+pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+    let (job, text) = int_job(x[0].dtype(), rule)?;
+    run(&job, &x, &|| Ok(text.clone() + int_expr::LIBRARY))
 }
 
 /// As [`pointwise_int`], into the view `out`, which may be one of the inputs.
 pub fn pointwise_int_into<const N: usize, P: PointwiseInt<N>>(
-    name: &str,
-    key: u64,
     out: &Array,
     x: [&Array; N],
     rule: P,
 ) -> Result<()> {
-    let job = Job {
-        name,
-        key,
-        dtype: out.dtype(),
-        compute: DType::I32,
-    };
-    into_view(&job, &x, out, &|| int_expr::function(&names::<N>()?, rule))
+    let (job, text) = int_job(out.dtype(), rule)?;
+    into_view(&job, &x, out, &|| Ok(text.clone() + int_expr::LIBRARY))
 }
 
 /// The truth of `rule` for every element of float arrays, as bool.
@@ -248,23 +258,5 @@ pub fn predicate<const N: usize, P: Predicate<N>>(
             let mask = rule.test::<Expr>(std::array::from_fn(|i| x[i]));
             Expr::select(mask, Expr::lit(1.0), Expr::lit(0.0))
         }))
-    })
-}
-
-/// `a` where `mask` holds, `b` elsewhere; `a` and `b` have one dtype, all three broadcast together.
-pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
-    if a.dtype() != b.dtype() || mask.dtype() != DType::Bool {
-        return Err(Error::dtype(format!(
-            "internal: select by {mask:?} between {a:?} and {b:?}"
-        )));
-    }
-    let job = Job {
-        name: "select",
-        key: 0,
-        dtype: a.dtype(),
-        compute: a.dtype().compute(),
-    };
-    run(&job, &[mask, a, b], &|| {
-        Ok("fn op(m: T, a: T, b: T) -> T { return select(b, a, m != T(0)); }".to_string())
     })
 }

@@ -1,4 +1,7 @@
 //! Matrix products on the GPU; the twin of `src/cpu/matmul.rs`.
+//!
+//! Results large enough to fill a device are computed in tiles of 128 x 128, others in tiles of 64 x 64, and products
+//! with a vector in one pass over the matrix. Which one it is depends on the shapes alone.
 
 use super::copy::{cast, contiguous, convert, index_of};
 use super::params::{Params, Walk};
@@ -8,69 +11,186 @@ use crate::error::{Error, Result};
 use crate::gpu::template::{Template, per_word};
 use crate::gpu::{kernel, launch};
 
-/// Side of the tile of outputs that one workgroup computes.
-const TILE: usize = 64;
+/// From this many large tiles on they are worth it: about one for each multiprocessor of a large GPU.
+const LARGE_TILES: usize = 96;
 
 /// `[..., m, k] x [..., k, n]`: batch axes broadcast, any strides, products summed in float32 (or int32).
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
-    let index = index_of(a)?;
     let r = a.rank();
-    let batch = a.shape().part(0, r.saturating_sub(2)).broadcast(&b.shape().part(0, b.rank().saturating_sub(2)));
-    let (Some(batch), true) = (batch, r >= 2 && b.rank() == r && a.dtype() == b.dtype() && a.dim(r - 1) == b.dim(r - 2))
-    else {
+    let batch = a
+        .shape()
+        .part(0, r.saturating_sub(2))
+        .broadcast(&b.shape().part(0, b.rank().saturating_sub(2)));
+    let fits = r >= 2 && b.rank() == r && a.dtype() == b.dtype() && a.dim(r - 1) == b.dim(r - 2);
+    let (Some(batch), true) = (batch, fits) else {
         return Err(Error::shape(format!("internal: matmul of {a:?} and {b:?}")));
     };
     let (m, k, n) = (a.dim(r - 2), a.dim(r - 1), b.dim(r - 1));
     let shape = batch.inserted(r - 2, m)?.inserted(r - 1, n)?;
-    // Rows of packed outputs start on whole words.
-    let dtype = if n.is_multiple_of(per_word(a.dtype()) as usize) { a.dtype() } else { DType::F32 };
+    // Rows of packed outputs start on whole words; a column is written as a row.
+    let columns = if n == 1 { m } else { n };
+    let dtype = if columns.is_multiple_of(per_word(a.dtype()) as usize) {
+        a.dtype()
+    } else {
+        DType::F32
+    };
     let out = Array::empty(shape, dtype, a.device())?;
     if out.numel() == 0 {
         return cast(&out, a.dtype());
     }
-    let a_full = a.expand(&batch.inserted(r - 2, m)?.inserted(r - 1, k)?)?;
-    let b_full = b.expand(&batch.inserted(r - 2, k)?.inserted(r - 1, n)?)?;
-    let walk = |a: &Array, b: &Array| Walk::over(&shape, &[&rows_only(a), &rows_only(b)], 0..r - 2);
-    let (mut x, mut y) = (a_full, b_full);
-    let mut batches = walk(&x, &y);
-    if batches.rank() > 2 {
+    let mut x = a.expand(&batch.inserted(r - 2, m)?.inserted(r - 1, k)?)?;
+    let mut y = b.expand(&batch.inserted(r - 2, k)?.inserted(r - 1, n)?)?;
+    let mut batches = Batches::new(&x, &y);
+    if batches.0.rank() > 2 {
         (x, y) = (contiguous(&x)?, contiguous(&y)?);
-        batches = walk(&x, &y);
+        batches = Batches::new(&x, &y);
     }
-    launch_tiles(index, &x, &y, &out, &batches)?;
-    if dtype == a.dtype() { Ok(out) } else { convert(&out, a.dtype()) }
+    if m == 1 || n == 1 {
+        multiply_vector(&x, &y, &out, &batches)?
+    } else {
+        multiply(&x, &y, &out, &batches)?
+    }
+    if dtype == a.dtype() {
+        Ok(out)
+    } else {
+        convert(&out, a.dtype())
+    }
 }
 
-/// The view whose last two axes have length 1, so that its batch axes broadcast to those of a product.
-fn rows_only(x: &Array) -> Array {
-    let r = x.rank();
-    let shape = x.shape().with(r - 2, 1).with(r - 1, 1);
-    x.with_layout(shape, &x.strides(), x.offset()).unwrap_or_else(|_| x.clone())
+/// The batch axes of two operands.
+struct Batches(Walk);
+
+impl Batches {
+    fn new(x: &Array, y: &Array) -> Batches {
+        Batches(Walk::over(
+            &x.shape(),
+            &[x, &with_shape_of(y, x)],
+            0..x.rank() - 2,
+        ))
+    }
+
+    fn count(&self) -> usize {
+        self.0.dims.iter().product::<i64>() as usize
+    }
+
+    /// Length of the inner of two levels.
+    fn inner(&self) -> usize {
+        self.0.dims.last().copied().unwrap_or(1) as usize
+    }
+
+    /// Adds the offset of operand `which` and its steps along the outer and inner level.
+    fn write(&self, params: &mut Params, which: usize, x: &Array) {
+        let strides = &self.0.strides[which];
+        let outer = if strides.len() == 2 { strides[0] } else { 0 };
+        params
+            .word(x.offset())
+            .word(outer as usize)
+            .word(strides.last().copied().unwrap_or(0) as usize);
+    }
 }
 
-fn launch_tiles(index: u8, x: &Array, y: &Array, out: &Array, batches: &Walk) -> Result<()> {
-    let r = x.rank();
+/// `y` under the shape of `x`, for a walk over the batch axes that both share.
+fn with_shape_of(y: &Array, x: &Array) -> Array {
+    y.with_layout(x.shape(), &y.strides(), y.offset())
+        .unwrap_or_else(|_| y.clone())
+}
+
+fn template(source: &'static str, x: &Array, out: &Array) -> Template {
+    let mut text = Template::new(source, x.dtype());
+    text.load("x", x.dtype())
+        .load("y", x.dtype())
+        .store("out", out.dtype())
+        .elements_per_word(out.dtype());
+    text
+}
+
+fn multiply(x: &Array, y: &Array, out: &Array, batches: &Batches) -> Result<()> {
+    let (index, r) = (index_of(x)?, x.rank());
     let (m, k, n) = (x.dim(r - 2), x.dim(r - 1), y.dim(r - 1));
-    let (count, inner) = (batches.dims.iter().product::<i64>(), batches.dims.last().copied().unwrap_or(1));
-    let step = |which: usize, level: usize| match (batches.rank(), level) {
-        (2, 0) => batches.strides[which][0],
-        (1 | 2, 1) => batches.strides[which][batches.rank() - 1],
-        _ => 0,
-    } as usize;
-    let (tiles_m, tiles_n) = (m.div_ceil(TILE), n.div_ceil(TILE));
+    let large =
+        m >= 128 && n >= 128 && m.div_ceil(128) * n.div_ceil(128) * batches.count() >= LARGE_TILES;
+    let (name, source, tile) = if large {
+        (
+            "matmul_large",
+            include_str!("../../../shaders/matmul_large.wgsl"),
+            128,
+        )
+    } else {
+        ("matmul", include_str!("../../../shaders/matmul.wgsl"), 64)
+    };
     let key = x.dtype() as u64 * 16 + out.dtype() as u64;
-    let kernel = kernel(index, "matmul", key, "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/matmul.wgsl"), x.dtype());
-        text.load("x", x.dtype()).load("y", y.dtype()).store("out", out.dtype()).elements_per_word(out.dtype());
-        Ok(text.build())
+    let kernel = kernel(index, name, key, "main", || {
+        Ok(template(source, x, out).build())
     })?;
+    let (tiles_m, tiles_n) = (m.div_ceil(tile), n.div_ceil(tile));
     let mut params = Params::default();
-    params.word(m).word(n).word(k).word(count as usize).word(inner as usize).word(tiles_m).word(tiles_n);
-    for (i, a) in [x, y].into_iter().enumerate() {
-        params.word(a.offset()).word(step(i, 0)).word(step(i, 1));
-        params.word(a.stride(r - 2) as usize).word(a.stride(r - 1) as usize);
+    params
+        .word(m)
+        .word(n)
+        .word(k)
+        .word(batches.count())
+        .word(batches.inner())
+        .word(tiles_m)
+        .word(tiles_n);
+    for (which, a) in [x, y].into_iter().enumerate() {
+        batches.write(&mut params, which, a);
+        params
+            .word(a.stride(r - 2) as usize)
+            .word(a.stride(r - 1) as usize);
     }
     params.word(m * n).word(n);
-    let groups = (tiles_m * tiles_n) as u64 * count as u64;
-    launch(index, &kernel, &[x.buffer(), y.buffer(), out.buffer()], params.words(), groups)
+    let groups = (tiles_m * tiles_n) as u64 * batches.count() as u64;
+    launch(
+        index,
+        &kernel,
+        &[x.buffer(), y.buffer(), out.buffer()],
+        params.words(),
+        groups,
+    )
+}
+
+/// A product of which one operand is a vector: one row, or one column (then the operands change places).
+fn multiply_vector(x: &Array, y: &Array, out: &Array, batches: &Batches) -> Result<()> {
+    let (index, r) = (index_of(x)?, x.rank());
+    let (rows, columns) = (r - 2, r - 1);
+    // Vector, its axis of summation, matrix, its axes of summation and of results.
+    let (vector, along, matrix, sum, free) = if x.dim(rows) == 1 {
+        (x, columns, y, rows, columns)
+    } else {
+        (y, rows, x, columns, rows)
+    };
+    let n = matrix.dim(free);
+    let by_rows = matrix.stride(sum) == 1 && matrix.stride(free) != 1;
+    let (entry, width) = if by_rows {
+        ("rows", 8)
+    } else {
+        ("columns", 32)
+    };
+    let key = x.dtype() as u64 * 32 + out.dtype() as u64 * 2 + u64::from(by_rows);
+    let source = include_str!("../../../shaders/vecmat.wgsl");
+    let kernel = kernel(index, "vecmat", key, entry, || {
+        Ok(template(source, x, out).build())
+    })?;
+    let mut params = Params::default();
+    params
+        .word(n)
+        .word(matrix.dim(sum))
+        .word(batches.count())
+        .word(batches.inner());
+    let swapped = usize::from(x.dim(rows) != 1);
+    batches.write(&mut params, swapped, vector);
+    params.word(vector.stride(along) as usize);
+    batches.write(&mut params, 1 - swapped, matrix);
+    params
+        .word(matrix.stride(sum) as usize)
+        .word(matrix.stride(free) as usize)
+        .word(n);
+    let groups = n.div_ceil(width * per_word(out.dtype()) as usize) as u64 * batches.count() as u64;
+    launch(
+        index,
+        &kernel,
+        &[vector.buffer(), matrix.buffer(), out.buffer()],
+        params.words(),
+        groups,
+    )
 }

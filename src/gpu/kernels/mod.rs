@@ -2,12 +2,19 @@
 //!
 //! Each file mirrors the file of the same name in `src/cpu/`, function by function; `params` lays out shapes and strides.
 pub mod copy;
+pub mod create;
+mod cross_entropy;
+mod fold;
 pub mod gather;
 mod int_expr;
+pub mod logic;
 pub mod map;
 pub mod matmul;
 pub mod norm;
+pub mod optim;
 mod params;
+pub mod random;
 pub mod reduce;
+mod rows;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@
 //! dispatch. The cut depends on the shape alone, and so does the order of every sum.
 
 use super::copy::{cast, convert, index_of};
+use super::fold::{Combine, Fold};
 use super::map;
 use super::params::{Params, Walk, variant};
 use crate::array::Array;
@@ -11,86 +12,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::template::{Template, per_word};
 use crate::gpu::{kernel, launch};
-use crate::real::{Integer, Left, Pointwise, PointwiseInt, Real};
 use crate::shape::{Axes, MAX_RANK, Shape};
-
-/// An associative operation.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Fold {
-    Sum,
-    Prod,
-    Max,
-    Min,
-}
-
-impl Fold {
-    fn name(self) -> &'static str {
-        ["sum", "prod", "max", "min"][self as usize]
-    }
-
-    /// `fn combine` for floats or integers. A NaN, recognised by its bits, wins over every number.
-    fn combine(self, is_float: bool) -> &'static str {
-        match (self, is_float) {
-            (Fold::Sum, _) => "fn combine(a: T, b: T) -> T { return a + b; }",
-            (Fold::Prod, _) => "fn combine(a: T, b: T) -> T { return a * b; }",
-            (Fold::Max, true) => concat!(
-                "fn nan_(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }\n",
-                "fn combine(a: T, b: T) -> T { return select(select(select(b, a, a > b), b, nan_(b)), a, nan_(a)); }"
-            ),
-            (Fold::Min, true) => concat!(
-                "fn nan_(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }\n",
-                "fn combine(a: T, b: T) -> T { return select(select(select(b, a, a < b), b, nan_(b)), a, nan_(a)); }"
-            ),
-            (Fold::Max, false) => "fn combine(a: T, b: T) -> T { return max(a, b); }",
-            (Fold::Min, false) => "fn combine(a: T, b: T) -> T { return min(a, b); }",
-        }
-    }
-
-    /// The neutral element. Infinities have no literal: they arrive as the parameter `s1`.
-    fn init(self, is_float: bool) -> &'static str {
-        match (self, is_float) {
-            (Fold::Sum, _) => "T(0)",
-            (Fold::Prod, _) => "T(1)",
-            (_, true) => "p.s1",
-            (Fold::Max, false) => "bitcast<i32>(0x80000000u)",
-            (Fold::Min, false) => "0x7fffffff",
-        }
-    }
-
-    fn seed(self) -> f64 {
-        if self == Fold::Min { f64::INFINITY } else { f64::NEG_INFINITY }
-    }
-}
-
-/// The two results of a cut reduction put together.
-#[derive(Clone, Copy)]
-struct Combine(Fold);
-
-impl Pointwise<2> for Combine {
-    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R
-    where
-        f64: Left<R>,
-    {
-        let keep = |better: R::Mask| R::select(x.ne(x), x, R::select(y.ne(y), y, R::select(better, x, y)));
-        match self.0 {
-            Fold::Sum => x + y,
-            Fold::Prod => x * y,
-            Fold::Max => keep(x.gt(y)),
-            Fold::Min => keep(x.lt(y)),
-        }
-    }
-}
-
-impl PointwiseInt<2> for Combine {
-    fn apply<I: Integer>(&self, [x, y]: [I; 2]) -> I {
-        match self.0 {
-            Fold::Sum => x.add(y),
-            Fold::Prod => x.mul(y),
-            Fold::Max => x.max(y),
-            Fold::Min => x.min(y),
-        }
-    }
-}
 
 /// A reduction of `length` elements for each of `count` outputs, wherever they lie in `x`.
 struct Task<'a> {
@@ -119,7 +41,11 @@ impl Task<'_> {
 
     /// The result as `dtype`, a flat array.
     fn run(self, dtype: DType) -> Result<Array> {
-        if self.count() == 0 || self.length() < LONG || self.count() * 2 > PARTS || self.kept.rank() == MAX_RANK {
+        if self.count() == 0
+            || self.length() < LONG
+            || self.count() * 2 > PARTS
+            || self.kept.rank() == MAX_RANK
+        {
             return self.dispatch(dtype);
         }
         self.run_cut(dtype)
@@ -127,7 +53,11 @@ impl Task<'_> {
 
     /// Cuts the longest reduced axis into equal parts and a rest.
     fn run_cut(mut self, dtype: DType) -> Result<Array> {
-        let wide = if dtype.is_float() { DType::F32 } else { DType::I32 };
+        let wide = if dtype.is_float() {
+            DType::F32
+        } else {
+            DType::I32
+        };
         let Some(longest) = (0..self.axis.rank()).max_by_key(|&i| self.axis.dims[i]) else {
             return self.dispatch(dtype);
         };
@@ -138,7 +68,12 @@ impl Task<'_> {
         }
         let (each, rest) = (d / parts, d % parts);
         let tail = (rest > 0).then(|| {
-            let mut task = Task { x: self.x, kept: self.kept.clone(), axis: self.axis.clone(), ..self };
+            let mut task = Task {
+                x: self.x,
+                kept: self.kept.clone(),
+                axis: self.axis.clone(),
+                ..self
+            };
             task.axis.dims[longest] = rest;
             task.offset += (d - rest) * stride;
             task
@@ -147,16 +82,23 @@ impl Task<'_> {
         self.axis.dims[longest] = each;
         self.kept.dims.insert(0, parts);
         self.kept.strides[0].insert(0, each * stride);
-        let partial = self.dispatch(wide)?.reshape_view(&Shape::new(&[parts as usize, count])?);
-        let partial = partial.ok_or_else(|| crate::error::Error::shape("internal: parts of a reduction"))?;
+        let partial = self
+            .dispatch(wide)?
+            .reshape_view(&Shape::new(&[parts as usize, count])?);
+        let partial =
+            partial.ok_or_else(|| crate::error::Error::shape("internal: parts of a reduction"))?;
         let axes = Axes::one(0);
-        let total = Task::over(fold, false, &partial, axes).dispatch(if tail.is_some() { wide } else { dtype })?;
+        let total = Task::over(fold, false, &partial, axes).dispatch(if tail.is_some() {
+            wide
+        } else {
+            dtype
+        })?;
         let Some(tail) = tail else { return Ok(total) };
         let tail = tail.run(wide)?;
         let both = if wide == DType::F32 {
             map::pointwise("combine", fold as u64, [&total, &tail], Combine(fold))?
         } else {
-            map::pointwise_int("combine_int", fold as u64, [&total, &tail], Combine(fold))?
+            map::pointwise_int([&total, &tail], Combine(fold))?
         };
         cast(&both, dtype)
     }
@@ -165,7 +107,14 @@ impl Task<'_> {
         let shape = x.shape();
         let kept = Walk::over(&shape, &[x], (0..x.rank()).filter(|&i| !axes.contains(i)));
         let axis = Walk::over(&shape, &[x], axes.iter());
-        Task { fold, squared, x, offset: x.offset() as i64, kept, axis }
+        Task {
+            fold,
+            squared,
+            x,
+            offset: x.offset() as i64,
+            kept,
+            axis,
+        }
     }
 
     /// One dispatch over everything.
@@ -179,12 +128,20 @@ impl Task<'_> {
         let inner = self.axis.strides[0].last().copied() == Some(1);
         let tree = length >= 32 && (inner || length * 4 >= count);
         let name = format!("reduce_{}", self.fold.name());
-        let parts = [x.dtype() as u64, dtype as u64, u64::from(tree), u64::from(self.squared)];
+        let parts = [
+            x.dtype() as u64,
+            dtype as u64,
+            u64::from(tree),
+            u64::from(self.squared),
+        ];
         let entry = if tree { "tree" } else { "serial" };
         let kernel = kernel(index, &name, variant(&parts), entry, || {
             let mut text = Template::new(include_str!("../../../shaders/reduce.wgsl"), compute);
-            text.load("x", x.dtype()).store("out", dtype).elements_per_word(dtype);
-            text.set("const INIT", "").set("fn combine", self.fold.combine(is_float));
+            text.load("x", x.dtype())
+                .store("out", dtype)
+                .elements_per_word(dtype);
+            text.set("const INIT", "")
+                .set("fn combine", self.fold.combine(is_float));
             if self.squared {
                 text.set("fn pre", "fn pre(x: T) -> T { return x * x; }");
             }
@@ -193,11 +150,24 @@ impl Task<'_> {
         let mut params = Params::default();
         self.kept.write(&mut params);
         self.axis.write(&mut params);
-        params.word(self.kept.rank()).word(self.axis.rank()).word(count as usize).word(length as usize);
-        params.word(self.offset as usize).float(0.0).float(self.fold.seed());
+        params
+            .word(self.kept.rank())
+            .word(self.axis.rank())
+            .word(count as usize)
+            .word(length as usize);
+        params
+            .word(self.offset as usize)
+            .float(0.0)
+            .float(self.fold.seed());
         let words = (count as u64).div_ceil(per_word(dtype).into());
         let groups = if tree { words } else { words.div_ceil(256) };
-        launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
+        launch(
+            index,
+            &kernel,
+            &[x.buffer(), out.buffer()],
+            params.words(),
+            groups,
+        )?;
         Ok(out)
     }
 }
@@ -247,30 +217,57 @@ pub fn argmin(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
 
 fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
     let index = index_of(x)?;
-    let out = Array::empty(x.shape().reduced(Axes::one(axis), keepdim), DType::I32, x.device())?;
+    let out = Array::empty(
+        x.shape().reduced(Axes::one(axis), keepdim),
+        DType::I32,
+        x.device(),
+    )?;
     let task = Task::over(Fold::Max, false, x, Axes::one(axis));
     let is_float = x.dtype().is_float();
     let tree = task.length() >= 32;
     let entry = if tree { "tree" } else { "serial" };
-    let kernel = kernel(index, name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
-        let compute = if is_float { DType::F32 } else { DType::I32 };
-        let mut text = Template::new(include_str!("../../../shaders/argreduce.wgsl"), compute);
-        text.load("x", x.dtype());
-        if name == "argmin" {
-            text.set("fn better", "fn better(a: T, b: T) -> bool { return a < b; }");
-        }
-        if !is_float {
-            text.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
-        }
-        Ok(text.build())
-    })?;
+    let kernel = kernel(
+        index,
+        name,
+        variant(&[x.dtype() as u64, u64::from(tree)]),
+        entry,
+        || {
+            let compute = if is_float { DType::F32 } else { DType::I32 };
+            let mut text = Template::new(include_str!("../../../shaders/argreduce.wgsl"), compute);
+            text.load("x", x.dtype());
+            if name == "argmin" {
+                text.set(
+                    "fn better",
+                    "fn better(a: T, b: T) -> bool { return a < b; }",
+                );
+            }
+            if !is_float {
+                text.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
+            }
+            Ok(text.build())
+        },
+    )?;
     let mut params = Params::default();
     task.kept.write(&mut params);
     task.axis.write(&mut params);
-    params.word(task.kept.rank()).word(task.axis.rank()).word(out.numel()).word(task.length() as usize);
+    params
+        .word(task.kept.rank())
+        .word(task.axis.rank())
+        .word(out.numel())
+        .word(task.length() as usize);
     params.word(x.offset());
-    let groups = if tree { out.numel() as u64 } else { (out.numel() as u64).div_ceil(256) };
-    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
+    let groups = if tree {
+        out.numel() as u64
+    } else {
+        (out.numel() as u64).div_ceil(256)
+    };
+    launch(
+        index,
+        &kernel,
+        &[x.buffer(), out.buffer()],
+        params.words(),
+        groups,
+    )?;
     Ok(out)
 }
 
@@ -286,7 +283,11 @@ pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
 
 fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
     let index = index_of(x)?;
-    let compute = if x.dtype().is_float() { DType::F32 } else { DType::I32 };
+    let compute = if x.dtype().is_float() {
+        DType::F32
+    } else {
+        DType::I32
+    };
     let out = Array::empty(x.shape(), compute, x.device())?;
     let kept = Walk::over(&x.shape(), &[x, &out], (0..x.rank()).filter(|&i| i != axis));
     let (lines, length) = (kept.dims.iter().product::<i64>(), x.dim(axis));
@@ -296,18 +297,46 @@ fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
     let tree = length >= 64 && lines < 16 << 10;
     let name = format!("scan_{}", fold.name());
     let entry = if tree { "tree" } else { "serial" };
-    let kernel = kernel(index, &name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
-        let mut text = Template::new(include_str!("../../../shaders/scan.wgsl"), compute);
-        text.load("x", x.dtype()).store("out", compute);
-        text.set("const INIT", format!("const INIT: T = {};", fold.init(false)));
-        text.set("fn combine", fold.combine(false));
-        Ok(text.build())
-    })?;
+    let kernel = kernel(
+        index,
+        &name,
+        variant(&[x.dtype() as u64, u64::from(tree)]),
+        entry,
+        || {
+            let mut text = Template::new(include_str!("../../../shaders/scan.wgsl"), compute);
+            text.load("x", x.dtype()).store("out", compute);
+            text.set(
+                "const INIT",
+                format!("const INIT: T = {};", fold.init(false)),
+            );
+            text.set("fn combine", fold.combine(false));
+            Ok(text.build())
+        },
+    )?;
     let mut params = Params::default();
     kept.write(&mut params);
-    params.word(kept.rank()).word(lines as usize).word(length).word(x.offset()).word(x.stride(axis) as usize);
+    params
+        .word(kept.rank())
+        .word(lines as usize)
+        .word(length)
+        .word(x.offset())
+        .word(x.stride(axis) as usize);
     params.word(out.offset()).word(out.stride(axis) as usize);
-    let groups = if tree { lines as u64 } else { (lines as u64).div_ceil(256) };
-    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
-    if compute == x.dtype() { Ok(out) } else { convert(&out, x.dtype()) }
+    let groups = if tree {
+        lines as u64
+    } else {
+        (lines as u64).div_ceil(256)
+    };
+    launch(
+        index,
+        &kernel,
+        &[x.buffer(), out.buffer()],
+        params.words(),
+        groups,
+    )?;
+    if compute == x.dtype() {
+        Ok(out)
+    } else {
+        convert(&out, x.dtype())
+    }
 }

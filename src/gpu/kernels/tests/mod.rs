@@ -1,6 +1,6 @@
 //! The kernels against the host, on whatever GPU there is: the software driver on machines without one.
 
-use super::{copy, map};
+use super::{copy, create, logic, map};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -9,6 +9,8 @@ use crate::real::{Left, Pointwise, PointwiseInt, Real};
 use crate::shape::Shape;
 use half::{bf16, f16};
 use std::sync::{Mutex, MutexGuard};
+
+mod families;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -186,9 +188,9 @@ fn halves_round_to_nearest_even() -> Result<()> {
 fn views_are_written_without_touching_their_surroundings() -> Result<()> {
     let _serial = serial();
     for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::Bool] {
-        let x = copy::full(0, Shape::new(&[4, 5])?, 1.0, dtype)?;
+        let x = create::full(0, Shape::new(&[4, 5])?, 1.0, dtype)?;
         let view = x.slice_view(&[1, 1], &[1, 2], &Shape::new(&[2, 2])?)?;
-        copy::fill(&view, 0.0)?;
+        create::fill(&view, 0.0)?;
         let out = values::<f32>(&copy::cast(&x, DType::F32)?)?;
         let zeros: Vec<usize> = (0..20).filter(|&i| out[i] == 0.0).collect();
         assert_eq!(zeros, [6, 8, 11, 13], "{dtype}");
@@ -201,12 +203,12 @@ fn views_are_written_without_touching_their_surroundings() -> Result<()> {
     )?;
     assert_eq!(values::<f32>(&x)?, [0.0, 0.0, 1.0, 2.0, 3.0]);
     assert_eq!(
-        values::<f32>(&copy::eye(0, 2, 3, DType::F32)?)?,
+        values::<f32>(&create::eye(0, 2, 3, 0, DType::F32)?)?,
         [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
     );
     let square = gpu::upload(&host(&ramp(9), &[3, 3])?, 0)?;
     assert_eq!(
-        values::<f32>(&copy::tri(&square, -1, false)?)?,
+        values::<f32>(&create::tri(&square, -1, false)?)?,
         [0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 6.0, 7.0, 0.0]
     );
     Ok(())
@@ -227,10 +229,10 @@ fn rules_run_on_every_dtype_and_layout() -> Result<()> {
     assert_eq!(t, [f16::from_f32(0.5f32.tanh()); 5]);
     let a = gpu::upload(&host(&[7i32, -7, 7, -7, 5, i32::MIN], &[6])?, 0)?;
     let b = gpu::upload(&host(&[2i32, 2, -2, -2, 0, -1], &[6])?, 0)?;
-    let out = values::<i32>(&map::pointwise_int("div_max", 0, [&a, &b], DivMax)?)?;
+    let out = values::<i32>(&map::pointwise_int([&a, &b], DivMax)?)?;
     assert_eq!(out, [103, 98, -102, -97, 0, -2]);
     let mask = gpu::upload(&host(&[true, false, true], &[3, 1])?, 0)?;
-    let picked = map::select(&mask, &x, &gpu::scalar(0, -1.0, DType::F32)?)?;
+    let picked = logic::select(&mask, &x, &gpu::scalar(0, -1.0, DType::F32)?)?;
     assert_eq!(
         values::<f32>(&picked)?,
         [

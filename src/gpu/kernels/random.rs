@@ -1,0 +1,102 @@
+//! Random numbers on the GPU; the twin of `src/cpu/random.rs`, and the same streams.
+
+use super::params::{Params, variant};
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::gpu::template::Template;
+use crate::gpu::{kernel, launch};
+use crate::shape::Shape;
+
+/// Numbers uniform in `[0, 1)`: element `i` depends on the seed and on `offset + i / 4` alone.
+pub fn uniform(index: u8, shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Array> {
+    draw(index, "draw_uniform", shape, dtype, seed, offset, (0, 1))
+}
+
+/// Numbers of the standard normal distribution (Box and Muller).
+pub fn normal(index: u8, shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Array> {
+    draw(index, "draw_normal", shape, dtype, seed, offset, (0, 1))
+}
+
+/// Integers uniform in `low..high`, int32.
+pub fn randint(
+    index: u8,
+    shape: Shape,
+    dtype: DType,
+    low: i64,
+    high: i64,
+    seed: u64,
+    offset: u64,
+) -> Result<Array> {
+    let (Ok(first), Ok(span)) = (i32::try_from(low), u32::try_from(high - low)) else {
+        return Err(Error::value(format!(
+            "randint: {low}..{high} does not fit into int32, the integers of a gpu"
+        )));
+    };
+    if dtype != DType::I32 {
+        return Err(Error::dtype(format!(
+            "randint: a gpu draws int32, not {dtype}; use device='cpu'"
+        )));
+    }
+    draw(
+        index,
+        "draw_randint",
+        shape,
+        dtype,
+        seed,
+        offset,
+        (first, span),
+    )
+}
+
+fn draw(
+    index: u8,
+    entry: &str,
+    shape: Shape,
+    dtype: DType,
+    seed: u64,
+    offset: u64,
+    (low, span): (i32, u32),
+) -> Result<Array> {
+    let out = Array::empty(shape, dtype, Device::Gpu(index))?;
+    let kernel = kernel(index, entry, variant(&[dtype as u64]), entry, || {
+        let mut text = Template::new(include_str!("../../../shaders/random.wgsl"), DType::F32);
+        text.store("out", dtype)
+            .elements_per_word(dtype)
+            .math(&["log", "sin", "cos"]);
+        if let Some(largest) = [(DType::F16, "0x1.ffcp-1"), (DType::BF16, "0x1.fep-1")]
+            .iter()
+            .find(|l| l.0 == dtype)
+        {
+            text.set(
+                "const BELOW_ONE",
+                format!("const BELOW_ONE: f32 = {};", largest.1),
+            );
+        }
+        Ok(text.build())
+    })?;
+    let mut params = Params::default();
+    params
+        .word(shape.numel())
+        .word(seed as u32 as usize)
+        .word((seed >> 32) as usize);
+    params
+        .word(offset as u32 as usize)
+        .word((offset >> 32) as usize)
+        .word(0)
+        .word(0);
+    params
+        .float(0.0)
+        .float(1.0)
+        .word(low as usize)
+        .word(span as usize);
+    launch(
+        index,
+        &kernel,
+        &[out.buffer()],
+        params.words(),
+        (shape.numel() as u64).div_ceil(1024),
+    )?;
+    Ok(out)
+}

@@ -1,0 +1,94 @@
+//! Every shader file and every expansion of it by the host is valid WGSL, as naga sees it.
+#![cfg(feature = "gpu")]
+
+use naga::valid::{Capabilities, ValidationFlags, Validator};
+use std::error::Error;
+use std::path::PathBuf;
+use wengert::dtype::DType;
+use wengert::gpu::template::Template;
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// The files of `shaders/` that hold a kernel, with their texts.
+fn files() -> Result<Vec<(String, &'static str)>, Box<dyn Error>> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("shaders");
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|e| e == "wgsl") {
+            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            found.push((name, &*Box::leak(std::fs::read_to_string(&path)?.into_boxed_str())));
+        }
+    }
+    found.sort();
+    assert!(found.len() > 20, "only {} shaders were found", found.len());
+    Ok(found)
+}
+
+fn check(name: &str, text: &str) -> Outcome {
+    let module = naga::front::wgsl::parse_str(text).map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+    validator.validate(&module).map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
+    Ok(())
+}
+
+/// The names behind the marks of one kind: `//@ load x`.
+fn marked<'a>(text: &'a str, kind: &'a str) -> impl Iterator<Item = &'a str> {
+    text.lines().filter_map(move |line| line.trim().strip_prefix("//@ ")?.trim().strip_prefix(kind)).map(str::trim)
+}
+
+#[test]
+fn files_are_valid_as_they_stand() -> Outcome {
+    for (name, text) in files()? {
+        check(&name, text)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn expansions_are_valid_for_every_dtype() -> Outcome {
+    for (name, text) in files()? {
+        let is_typed = marked(text, "alias ").next().is_some();
+        for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::Bool] {
+            // Kernels of exponentials and roots are for floats alone.
+            let floats_only = text.contains("exp_(") || text.contains("sqrt(") || text.contains("f32>");
+            if !is_typed || (floats_only && !dtype.is_float()) {
+                continue;
+            }
+            let mut template = Template::new(text, dtype);
+            marked(text, "load ").for_each(|input| {
+                template.load(input, dtype);
+            });
+            marked(text, "store ").for_each(|output| {
+                template.store(output, dtype);
+            });
+            template.elements_per_word(dtype).math(&["exp", "log", "sin", "cos"]);
+            if !dtype.is_float() && marked(text, "fn ").any(|f| f == "is_nan") {
+                template.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
+            }
+            if marked(text, "const ").any(|c| c == "INIT") {
+                template.set("const INIT", "const INIT: T = T(0);");
+            }
+            for flag in ["CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO"] {
+                if marked(text, "const ").any(|c| c == flag) {
+                    check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build())?;
+                }
+            }
+            check(&format!("{name} as {dtype}"), &template.build())?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn row_kernels_are_valid_for_every_number_of_lanes() -> Outcome {
+    for (name, text) in files()?.into_iter().filter(|(_, text)| marked(text, "const ").any(|c| c == "LANES")) {
+        for (lanes, radix) in [(16, 4), (64, 8), (256, 16)] {
+            let mut template = Template::new(text, DType::F32);
+            template.set("const LANES", format!("const LANES: u32 = {lanes}u;"));
+            template.set("const RADIX", format!("const RADIX: u32 = {radix}u;"));
+            check(&format!("{name} with {lanes} lanes"), &template.build())?;
+        }
+    }
+    Ok(())
+}
