@@ -16,8 +16,14 @@ fn files() -> Result<Vec<(String, &'static str)>, Box<dyn Error>> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|e| e == "wgsl") {
-            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-            found.push((name, &*Box::leak(std::fs::read_to_string(&path)?.into_boxed_str())));
+            let name = path
+                .file_name()
+                .map(|n| n.to_string_lossy().into_owned())
+                .unwrap_or_default();
+            found.push((
+                name,
+                &*Box::leak(std::fs::read_to_string(&path)?.into_boxed_str()),
+            ));
         }
     }
     found.sort();
@@ -26,15 +32,23 @@ fn files() -> Result<Vec<(String, &'static str)>, Box<dyn Error>> {
 }
 
 fn check(name: &str, text: &str) -> Outcome {
-    let module = naga::front::wgsl::parse_str(text).map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
-    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
-    validator.validate(&module).map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
+    let module = naga::front::wgsl::parse_str(text)
+        .map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
+    let mut validator = Validator::new(
+        ValidationFlags::all(),
+        Capabilities::SHADER_FLOAT16_IN_FLOAT32,
+    );
+    validator
+        .validate(&module)
+        .map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
     Ok(())
 }
 
 /// The names behind the marks of one kind: `//@ load x`.
 fn marked<'a>(text: &'a str, kind: &'a str) -> impl Iterator<Item = &'a str> {
-    text.lines().filter_map(move |line| line.trim().strip_prefix("//@ ")?.trim().strip_prefix(kind)).map(str::trim)
+    text.lines()
+        .filter_map(move |line| line.trim().strip_prefix("//@ ")?.trim().strip_prefix(kind))
+        .map(str::trim)
 }
 
 #[test]
@@ -51,7 +65,8 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
         let is_typed = marked(text, "alias ").next().is_some();
         for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::Bool] {
             // Kernels of exponentials and roots are for floats alone.
-            let floats_only = text.contains("exp_(") || text.contains("sqrt(") || text.contains("f32>");
+            let floats_only =
+                text.contains("exp_(") || text.contains("sqrt(") || text.contains("f32>");
             if !is_typed || (floats_only && !dtype.is_float()) {
                 continue;
             }
@@ -62,7 +77,9 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             marked(text, "store ").for_each(|output| {
                 template.store(output, dtype);
             });
-            template.elements_per_word(dtype).math(&["exp", "log", "sin", "cos"]);
+            template
+                .elements_per_word(dtype)
+                .math(&["exp", "log", "sin", "cos"]);
             if !dtype.is_float() && marked(text, "fn ").any(|f| f == "is_nan") {
                 template.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
             }
@@ -71,7 +88,10 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             }
             for flag in ["CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO"] {
                 if marked(text, "const ").any(|c| c == flag) {
-                    check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build())?;
+                    check(
+                        &format!("{name} as {dtype} with {flag}"),
+                        &template.flag(flag, true).build(),
+                    )?;
                 }
             }
             check(&format!("{name} as {dtype}"), &template.build())?;
@@ -82,7 +102,10 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
 
 #[test]
 fn row_kernels_are_valid_for_every_number_of_lanes() -> Outcome {
-    for (name, text) in files()?.into_iter().filter(|(_, text)| marked(text, "const ").any(|c| c == "LANES")) {
+    for (name, text) in files()?
+        .into_iter()
+        .filter(|(_, text)| marked(text, "const ").any(|c| c == "LANES"))
+    {
         for (lanes, radix) in [(16, 4), (64, 8), (256, 16)] {
             let mut template = Template::new(text, DType::F32);
             template.set("const LANES", format!("const LANES: u32 = {lanes}u;"));

@@ -3,10 +3,11 @@
 use super::copy::{contiguous, copy_into, index_of};
 use super::params::{Params, variant};
 use crate::array::Array;
+use crate::cpu;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::template::{Template, per_word};
-use crate::gpu::{kernel, launch, scalar};
+use crate::gpu::{kernel, launch, scalar, storage_bytes, upload};
 use crate::shape::Shape;
 
 /// Sets every element of the view `dst` to `value`.
@@ -17,6 +18,18 @@ pub fn fill(dst: &Array, value: f64) -> Result<()> {
 /// A new array filled with `value`.
 pub fn full(index: u8, shape: Shape, value: f64, dtype: DType) -> Result<Array> {
     contiguous(&scalar(index, value, dtype)?.expand(&shape)?)
+}
+
+/// `start + i * step` for `i < n`; computed on the host, so that both devices hold the same bits.
+pub fn arange(index: u8, start: f64, step: f64, n: usize, dtype: DType) -> Result<Array> {
+    storage_bytes(index, n, dtype)?;
+    upload(&cpu::create::arange(start, step, n, dtype)?, index)
+}
+
+/// `n` evenly spaced values from `start` to `stop`, both included; computed on the host.
+pub fn linspace(index: u8, start: f64, stop: f64, n: usize, dtype: DType) -> Result<Array> {
+    storage_bytes(index, n, dtype)?;
+    upload(&cpu::create::linspace(start, stop, n, dtype)?, index)
 }
 
 /// A matrix with ones where `column - row == diagonal` and zeros elsewhere.

@@ -28,7 +28,7 @@ fn ignored(ignore_index: i64) -> usize {
 
 /// Cross entropy of the rows of `logits [n, c]` against the classes `target [n]`: the loss and log-sum-exp of each row.
 ///
-/// A class outside of `0..c` raises at the next read-back. The loss has the dtype of the logits, lse is float32.
+/// A class outside of `0..c` raises at the next read-back. Both are float32.
 pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Result<(Array, Array)> {
     let (x, target) = (from_start(logits)?, labels(target)?);
     let index = index_of(&x)?;
@@ -70,7 +70,7 @@ pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Resul
         &report,
     ];
     launch(index, &kernel, &buffers, params.words(), rows.groups())?;
-    Ok((cast(&loss, x.dtype())?, lse))
+    Ok((loss, lse))
 }
 
 /// The VJP of [`cross_entropy`]: `g[r] * (exp(x - lse[r]) - onehot(target[r]))`, zero on ignored rows.

@@ -202,38 +202,6 @@ fn write_along(
     Ok(out)
 }
 
-/// The positions of true elements, `[count, rank]`, as int32. The count is needed at once, so this waits for the GPU.
-pub fn nonzero(mask: &Array) -> Result<Array> {
-    let index = index_of(mask)?;
-    let host = crate::gpu::download(mask)?;
-    let shape = mask.shape();
-    let strides = shape.strides();
-    let mut found: Vec<i32> = Vec::new();
-    for (i, _) in host
-        .slice::<bool>()?
-        .iter()
-        .enumerate()
-        .filter(|(_, set)| **set)
-    {
-        found.extend(
-            (0..shape.rank()).map(|axis| (i / strides[axis] as usize % shape.at(axis)) as i32),
-        );
-    }
-    let count = if shape.rank() == 0 {
-        mask_count(&host)?
-    } else {
-        found.len() / shape.rank()
-    };
-    crate::gpu::upload(
-        &Array::from_slice(&found, Shape::new(&[count, shape.rank()])?)?,
-        index,
-    )
-}
-
-fn mask_count(host: &Array) -> Result<usize> {
-    Ok(host.slice::<bool>()?.iter().filter(|set| **set).count())
-}
-
 /// `x` placed in a tensor of `fill`: `out[start + step * i] = x[i]` on every axis. Steps may be negative, not zero.
 pub fn pad(x: &Array, shape: &Shape, start: &[i64], step: &[i64], fill: f64) -> Result<Array> {
     let index = index_of(x)?;

@@ -2,6 +2,7 @@
 
 use super::map::{Job, run};
 use crate::array::Array;
+use crate::cpu::logic::{Connective, Relation};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 
@@ -11,6 +12,97 @@ fn arithmetic(dtype: DType) -> DType {
         DType::F32
     } else {
         DType::I32
+    }
+}
+
+/// Runs an elementwise text `fn op` over `x`, which all have one dtype, into bool.
+fn truth(name: &str, key: u64, x: &[&Array], text: String) -> Result<Array> {
+    let job = Job {
+        name,
+        key,
+        dtype: DType::Bool,
+        compute: arithmetic(x[0].dtype()),
+    };
+    run(&job, x, &|| Ok(text.clone()))
+}
+
+/// Where `x` stands in `relation` to `y`, for operands of one dtype; NaN as IEEE 754 says, by its bits.
+pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
+    if x.dtype() != y.dtype() {
+        return Err(Error::dtype(format!(
+            "internal: comparison of {x:?} with {y:?}"
+        )));
+    }
+    let sign = match relation {
+        Relation::Lt => "<",
+        Relation::Le => "<=",
+        Relation::Eq => "==",
+        Relation::Ne => "!=",
+        Relation::Gt => ">",
+        Relation::Ge => ">=",
+    };
+    let ordered = "((bitcast<u32>(x) & 0x7fffffffu) <= 0x7f800000u) & ((bitcast<u32>(y) & 0x7fffffffu) <= 0x7f800000u)";
+    let holds = match (arithmetic(x.dtype()), relation) {
+        (DType::F32, Relation::Ne) => format!("(x != y) | !({ordered})"),
+        (DType::F32, _) => format!("(x {sign} y) & {ordered}"),
+        _ => format!("x {sign} y"),
+    };
+    truth(
+        "compare",
+        relation as u64,
+        &[x, y],
+        format!("fn op(x: T, y: T) -> T {{ return T({holds}); }}"),
+    )
+}
+
+/// Two bool arrays connected.
+pub fn connect(x: &Array, y: &Array, connective: Connective) -> Result<Array> {
+    check_bool(&[x, y])?;
+    let sign = match connective {
+        Connective::And => "&",
+        Connective::Or => "|",
+        Connective::Xor => "^",
+    };
+    truth(
+        "connect",
+        connective as u64,
+        &[x, y],
+        format!("fn op(x: T, y: T) -> T {{ return x {sign} y; }}"),
+    )
+}
+
+/// `x and y` of bool arrays.
+pub fn and(x: &Array, y: &Array) -> Result<Array> {
+    connect(x, y, Connective::And)
+}
+
+/// `x or y` of bool arrays.
+pub fn or(x: &Array, y: &Array) -> Result<Array> {
+    connect(x, y, Connective::Or)
+}
+
+/// `x xor y` of bool arrays.
+pub fn xor(x: &Array, y: &Array) -> Result<Array> {
+    connect(x, y, Connective::Xor)
+}
+
+/// `not x` of a bool array.
+pub fn not(x: &Array) -> Result<Array> {
+    check_bool(&[x])?;
+    truth(
+        "not",
+        0,
+        &[x],
+        "fn op(x: T) -> T { return 1 - x; }".to_string(),
+    )
+}
+
+fn check_bool(x: &[&Array]) -> Result<()> {
+    match x.iter().find(|a| a.dtype() != DType::Bool) {
+        Some(a) => Err(Error::dtype(format!(
+            "internal: logic is for bool, got {a:?}"
+        ))),
+        None => Ok(()),
     }
 }
 

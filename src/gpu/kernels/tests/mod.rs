@@ -2,6 +2,7 @@
 
 use super::{copy, create, logic, map};
 use crate::array::Array;
+use crate::cpu::logic::Relation;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu;
@@ -238,6 +239,59 @@ fn rules_run_on_every_dtype_and_layout() -> Result<()> {
         [
             0.0, 1.0, 2.0, 3.0, -1.0, -1.0, -1.0, -1.0, 8.0, 9.0, 10.0, 11.0
         ]
+    );
+    Ok(())
+}
+
+#[test]
+fn relations_and_connectives() -> Result<()> {
+    let _serial = serial();
+    let x = gpu::upload(&host(&[1.0f32, 2.0, f32::NAN, f32::INFINITY], &[4])?, 0)?;
+    let y = gpu::upload(&host(&[2.0f32, 2.0, f32::NAN, 1.0], &[4])?, 0)?;
+    let table = [
+        (Relation::Lt, [true, false, false, false]),
+        (Relation::Le, [true, true, false, false]),
+        (Relation::Eq, [false, true, false, false]),
+        (Relation::Ne, [true, false, true, true]),
+        (Relation::Gt, [false, false, false, true]),
+        (Relation::Ge, [false, true, false, true]),
+    ];
+    for (relation, expected) in table {
+        assert_eq!(
+            values::<bool>(&logic::compare(&x, &y, relation)?)?,
+            expected,
+            "{relation:?}"
+        );
+    }
+    let i = gpu::upload(&host(&[i32::MAX, -1], &[2])?, 0)?;
+    let j = gpu::upload(&host(&[i32::MAX - 1, 1], &[2])?, 0)?;
+    assert_eq!(
+        values::<bool>(&logic::compare(&i, &j, Relation::Gt)?)?,
+        [true, false]
+    );
+    let a = gpu::upload(&host(&[false, false, true, true], &[4])?, 0)?;
+    let b = gpu::upload(&host(&[false, true, false, true], &[4])?, 0)?;
+    assert_eq!(
+        values::<bool>(&logic::and(&a, &b)?)?,
+        [false, false, false, true]
+    );
+    assert_eq!(
+        values::<bool>(&logic::or(&a, &b)?)?,
+        [false, true, true, true]
+    );
+    assert_eq!(
+        values::<bool>(&logic::xor(&a, &b)?)?,
+        [false, true, true, false]
+    );
+    assert_eq!(
+        values::<bool>(&logic::not(&a)?)?,
+        [true, true, false, false]
+    );
+    let n = create::arange(0, 3.0, -0.5, 4, DType::F32)?;
+    assert_eq!(values::<f32>(&n)?, [3.0, 2.5, 2.0, 1.5]);
+    assert_eq!(
+        values::<f32>(&create::linspace(0, 0.0, 1.0, 3, DType::F32)?)?,
+        [0.0, 0.5, 1.0]
     );
     Ok(())
 }
