@@ -6,6 +6,7 @@
 pub mod copy;
 pub mod create;
 mod drive;
+pub mod gather;
 mod half_float;
 mod integer;
 pub mod isa;
@@ -13,6 +14,7 @@ pub mod lane;
 mod layout;
 pub mod logic;
 pub mod map;
+pub mod random;
 #[cfg(test)]
 mod testing;
 pub mod threads;

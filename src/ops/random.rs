@@ -79,8 +79,11 @@ impl Discrete for Random {
 }
 
 fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
-    let wide = dtype.size() == 8;
-    // Four 32-bit words per counter; 64-bit results take two words each.
+    // Four 32-bit words per counter; float64 and wide ranges of integers take two words each.
+    let wide = match distribution {
+        Distribution::Integer { low, high } => high.wrapping_sub(low) as u64 > 1 << 32,
+        _ => dtype == DType::F64,
+    };
     let words = shape.numel() as u64 * if wide { 2 } else { 1 };
     let state = random::take(words.div_ceil(4));
     crate::bind::bind1(Random { distribution, shape, dtype, device, state }, &[])

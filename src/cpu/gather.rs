@@ -1,0 +1,228 @@
+//! Picking elements by index, and adding elements back by index.
+//!
+//! An array is seen as `[before, length, after]` around the indexed axis, contiguous. Additions happen in the order of
+//! the indices, whatever the number of threads.
+
+use super::copy::{cast, contiguous, copy_into};
+use super::threads::{Shared, parallel_for};
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dispatch;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// Elements that one thread should handle at least.
+const GRAIN: usize = 1 << 15;
+
+/// The indices as positions in `0..length`; negative ones count from the end.
+fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
+    let index = contiguous(&cast(index, DType::I64)?)?;
+    let n = length as i64;
+    index
+        .slice::<i64>()?
+        .iter()
+        .map(|&i| match i {
+            i if i >= 0 && i < n => Ok(i as usize),
+            i if i < 0 && i >= -n => Ok((i + n) as usize),
+            i => Err(Error::index(format!("index {i} is out of range for an axis of length {length}"))),
+        })
+        .collect()
+}
+
+/// Sizes of the axes before and after `axis`.
+fn around(shape: &Shape, axis: usize) -> (usize, usize) {
+    (shape.part(0, axis).numel(), shape.part(axis + 1, shape.rank()).numel())
+}
+
+/// `out[.., i.., ..] = x[.., index[i..], ..]`: the index's axes take the place of `axis`.
+pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
+    let length = x.dim(axis);
+    let rows = positions(index, length)?;
+    let mut dims = x.shape().to_vec();
+    dims.splice(axis..=axis, index.shape().iter());
+    let out = Array::empty(Shape::new(&dims)?, x.dtype(), Device::Cpu)?;
+    let x = contiguous(x)?;
+    let (before, after) = around(&x.shape(), axis);
+    let bytes = after * x.dtype().size();
+    if before * rows.len() * bytes == 0 {
+        return Ok(out);
+    }
+    let (from, to) = (Shared::new(x.buffer().ptr()), Shared::new(out.buffer().ptr()));
+    let first = x.offset() * x.dtype().size();
+    parallel_for(before * rows.len(), (GRAIN / after).max(1), |range| {
+        for k in range {
+            let source = (k / rows.len() * length + rows[k % rows.len()]) * bytes + first;
+            // SAFETY: both rows lie inside their buffers, since positions were checked; each `k` writes its own row.
+            unsafe { std::ptr::copy_nonoverlapping(from.get().add(source), to.get().add(k * bytes), bytes) };
+        }
+    });
+    Ok(out)
+}
+
+/// The transpose of [`take`]: rows of `g` added into zeros of `shape`.
+pub fn take_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
+    let rows = positions(index, shape.at(axis))?;
+    let (before, after) = around(shape, axis);
+    let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
+    let mut out = Array::full(*shape, 0.0, wide.dtype())?;
+    let length = shape.at(axis);
+    match wide.dtype() {
+        DType::F64 => add_rows::<f64>(&wide, &mut out, &rows, [before, length, after], |a, b| a + b)?,
+        DType::F32 => add_rows::<f32>(&wide, &mut out, &rows, [before, length, after], |a, b| a + b)?,
+        _ => add_rows::<i64>(&wide, &mut out, &rows, [before, length, after], i64::wrapping_add)?,
+    }
+    cast(&out, g.dtype())
+}
+
+/// The type that sums are kept in.
+fn accumulator(dtype: DType) -> DType {
+    if dtype.is_float() { dtype.compute() } else { DType::I64 }
+}
+
+fn add_rows<T: Element>(
+    g: &Array,
+    out: &mut Array,
+    rows: &[usize],
+    [before, length, after]: [usize; 3],
+    add: fn(T, T) -> T,
+) -> Result<()> {
+    let from = g.slice::<T>()?;
+    let to = Shared::new(out.slice_mut::<T>()?.as_mut_ptr());
+    // Threads share the columns, so that no two of them write one element.
+    let columns = (GRAIN / (rows.len() * before).max(1)).max(16);
+    parallel_for(after, columns, |range| {
+        for b in 0..before {
+            for (k, &row) in rows.iter().enumerate() {
+                let source = &from[(b * rows.len() + k) * after..][range.clone()];
+                // SAFETY: the row lies inside `out`, and only this thread writes these columns.
+                let target = unsafe {
+                    let start = to.get().add((b * length + row) * after + range.start);
+                    std::slice::from_raw_parts_mut(start, range.len())
+                };
+                target.iter_mut().zip(source).for_each(|(t, &s)| *t = add(*t, s));
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The part of an array of `shape` that an index of shape `index` reaches on all axes but `axis`.
+fn reached(shape: &Shape, index: &Shape, axis: usize) -> Shape {
+    index.with(axis, shape.at(axis))
+}
+
+/// The first elements of `x` along every axis, as many as `shape` says.
+fn corner(x: &Array, shape: &Shape) -> Result<Array> {
+    x.slice_view(&vec![0; shape.rank()], &vec![1; shape.rank()], shape)
+}
+
+/// `out[i, j, ..] = x[index[i, j, ..], j, ..]` for axis 0, and so on.
+pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
+    let x = contiguous(&corner(x, &reached(&x.shape(), &index.shape(), axis))?)?;
+    let picks = positions(index, x.dim(axis))?;
+    let mut out = Array::empty(index.shape(), x.dtype(), Device::Cpu)?;
+    let (_, after) = around(&x.shape(), axis);
+    let (length, count) = (x.dim(axis), index.dim(axis));
+    dispatch!(x.dtype(), T => {
+        let from = x.slice::<T>()?;
+        for (i, to) in out.slice_mut::<T>()?.iter_mut().enumerate() {
+            let (block, column) = (i / after / count, i % after);
+            *to = from[(block * length + picks[i]) * after + column];
+        }
+    });
+    Ok(out)
+}
+
+/// The transpose of [`gather`]: elements of `g` added into zeros of `shape`.
+pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
+    let picks = positions(index, shape.at(axis))?;
+    let part = reached(shape, &index.shape(), axis);
+    let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
+    let mut sums = Array::full(part, 0.0, wide.dtype())?;
+    let (_, after) = around(&part, axis);
+    let sizes = [part.at(axis), index.dim(axis), after];
+    match wide.dtype() {
+        DType::F64 => add_each::<f64>(&wide, &mut sums, &picks, sizes, |a, b| a + b)?,
+        DType::F32 => add_each::<f32>(&wide, &mut sums, &picks, sizes, |a, b| a + b)?,
+        _ => add_each::<i64>(&wide, &mut sums, &picks, sizes, i64::wrapping_add)?,
+    }
+    let sums = cast(&sums, g.dtype())?;
+    if part == *shape {
+        return Ok(sums);
+    }
+    let out = Array::full(*shape, 0.0, g.dtype())?;
+    copy_into(&corner(&out, &part)?, &sums)?;
+    Ok(out)
+}
+
+fn add_each<T: Element>(
+    g: &Array,
+    sums: &mut Array,
+    picks: &[usize],
+    [length, count, after]: [usize; 3],
+    add: fn(T, T) -> T,
+) -> Result<()> {
+    let to = sums.slice_mut::<T>()?;
+    for (i, &value) in g.slice::<T>()?.iter().enumerate() {
+        let slot = &mut to[(i / after / count * length + picks[i]) * after + i % after];
+        *slot = add(*slot, value);
+    }
+    Ok(())
+}
+
+/// The positions of true elements in row-major order: int64 `[count, rank]`.
+pub fn nonzero(mask: &Array) -> Result<Array> {
+    let mask = contiguous(mask)?;
+    let strides = mask.shape().strides();
+    let rank = mask.rank();
+    let mut found: Vec<i64> = Vec::new();
+    for (i, _) in mask.slice::<bool>()?.iter().enumerate().filter(|(_, m)| **m) {
+        found.extend((0..rank).map(|k| (i / strides[k] as usize % mask.dim(k)) as i64));
+    }
+    let count = if rank == 0 { mask.slice::<bool>()?.iter().filter(|m| **m).count() } else { found.len() / rank };
+    Array::from_slice(&found, Shape::new(&[count, rank])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f32s(values: &[f32], dims: &[usize]) -> Result<Array> {
+        Array::from_slice(values, Shape::new(dims)?)
+    }
+
+    fn i64s(values: &[i64], dims: &[usize]) -> Result<Array> {
+        Array::from_slice(values, Shape::new(dims)?)
+    }
+
+    #[test]
+    fn take_and_its_transpose() -> Result<()> {
+        let x = f32s(&[0., 1., 2., 3., 4., 5.], &[2, 3])?;
+        let index = i64s(&[2, -3, 2], &[3])?;
+        assert_eq!(take(&x, &index, 1)?.slice::<f32>()?, [2., 0., 2., 5., 3., 5.]);
+        let back = take_add(&f32s(&[1.; 6], &[2, 3])?, &index, 1, &x.shape())?;
+        assert_eq!(back.slice::<f32>()?, [1., 0., 2., 1., 0., 2.]);
+        assert!(take(&x, &i64s(&[3], &[1])?, 1).is_err());
+        assert!(take(&x.permute(&[1, 0])?, &i64s(&[1], &[])?, 0)?.slice::<f32>()? == [1., 4.]);
+        Ok(())
+    }
+
+    #[test]
+    fn gather_and_its_transpose() -> Result<()> {
+        let x = f32s(&[0., 1., 2., 3., 4., 5.], &[2, 3])?;
+        let index = i64s(&[1, 0, 0, 1], &[2, 2])?;
+        assert_eq!(gather(&x, &index, 0)?.slice::<f32>()?, [3., 1., 0., 4.]);
+        let back = scatter_add(&f32s(&[1., 2., 3., 4.], &[2, 2])?, &index, 0, &x.shape())?;
+        assert_eq!(back.slice::<f32>()?, [3., 2., 0., 1., 4., 0.]);
+        assert_eq!(gather(&x, &i64s(&[-1, 0], &[2, 1])?, 1)?.slice::<f32>()?, [2., 3.]);
+        Ok(())
+    }
+
+    #[test]
+    fn positions_of_true_elements() -> Result<()> {
+        let mask = Array::from_slice(&[true, false, false, true], Shape::new(&[2, 2])?)?;
+        assert_eq!(nonzero(&mask)?.slice::<i64>()?, [0, 0, 1, 1]);
+        Ok(())
+    }
+}
