@@ -14,6 +14,7 @@ pub mod lane;
 mod layout;
 pub mod logic;
 pub mod map;
+pub mod optim;
 pub mod random;
 #[cfg(test)]
 mod testing;
