@@ -47,7 +47,8 @@ impl Nest {
         nest
     }
 
-    fn empty() -> Nest {
+    /// A nest without axes; [`Nest::push`] adds them, and it needs one before use.
+    pub fn empty() -> Nest {
         Nest {
             rank: 0,
             dims: [1; MAX_RANK],
@@ -56,7 +57,7 @@ impl Nest {
     }
 
     /// Appends an inner axis, merging it into the last one if every operand's strides permit.
-    fn push(&mut self, length: usize, step: &[isize]) {
+    pub fn push(&mut self, length: usize, step: &[isize]) {
         if self.rank > 0 {
             let last = self.rank - 1;
             if step

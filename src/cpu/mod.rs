@@ -3,9 +3,12 @@
 //! Every function takes arrays with any strides and returns a fresh contiguous array.
 //! Reading order: `isa.rs` (which instructions a loop is compiled for), `threads.rs` (how it is split),
 //! `drive.rs` (how strided operands reach it), then the families.
+pub mod axis;
+mod block;
 pub mod copy;
 pub mod create;
 mod drive;
+mod fold;
 pub mod gather;
 mod half_float;
 mod integer;
@@ -14,8 +17,11 @@ pub mod lane;
 mod layout;
 pub mod logic;
 pub mod map;
+pub mod matmul;
 pub mod optim;
 pub mod random;
+pub mod reduce;
+mod sweep;
 #[cfg(test)]
 mod testing;
 pub mod threads;

@@ -1,0 +1,148 @@
+//! What a reduction does with two numbers: sum, product, largest, smallest.
+//!
+//! A fold works at two widths. Blocks of at most [`super::sweep::BLOCK`] elements fold in the element's own
+//! type, in vector lanes; blocks combine in a wider one, so the error of a sum does not grow with its
+//! length.
+
+/// A way to combine many `T` into one.
+pub trait Fold<T: Copy>: Send + Sync + 'static {
+    /// The type in which blocks are combined.
+    type Wide: Copy + Send + Sync;
+    /// The result of no elements.
+    const START: T;
+    /// Combines two elements of a block.
+    fn join(a: T, b: T) -> T;
+    /// A block's result, ready to be combined.
+    fn widen(a: T) -> Self::Wide;
+    /// Combines two blocks.
+    fn merge(a: Self::Wide, b: Self::Wide) -> Self::Wide;
+    /// The final result.
+    fn finish(a: Self::Wide) -> T;
+}
+
+/// Sum.
+pub struct Sum;
+/// Product.
+pub struct Prod;
+/// Largest; NaN if there is one.
+pub struct Max;
+/// Smallest; NaN if there is one.
+pub struct Min;
+
+/// A fold whose blocks are combined as its elements are.
+macro_rules! plain {
+    ($fold:ty, $t:ty, $start:expr, |$a:ident, $b:ident| $join:expr) => {
+        impl Fold<$t> for $fold {
+            type Wide = $t;
+            const START: $t = $start;
+            #[inline(always)]
+            fn join($a: $t, $b: $t) -> $t {
+                $join
+            }
+            #[inline(always)]
+            fn widen(a: $t) -> $t {
+                a
+            }
+            #[inline(always)]
+            fn merge(a: $t, b: $t) -> $t {
+                Self::join(a, b)
+            }
+            #[inline(always)]
+            fn finish(a: $t) -> $t {
+                a
+            }
+        }
+    };
+}
+
+macro_rules! integers {
+    ($($t:ident)*) => {$(
+        plain!(Sum, $t, 0, |a, b| a.wrapping_add(b));
+        plain!(Prod, $t, 1, |a, b| a.wrapping_mul(b));
+        plain!(Max, $t, $t::MIN, |a, b| if b > a { b } else { a });
+        plain!(Min, $t, $t::MAX, |a, b| if b < a { b } else { a });
+    )*};
+}
+
+#[allow(clippy::eq_op)] // `b != b` is the NaN test that vectorises
+mod floats {
+    use super::*;
+    plain!(Max, f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) {
+        b
+    } else {
+        a
+    });
+    plain!(Min, f32, f32::INFINITY, |a, b| if (b < a) | (b != b) {
+        b
+    } else {
+        a
+    });
+    plain!(Max, f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) {
+        b
+    } else {
+        a
+    });
+    plain!(Min, f64, f64::INFINITY, |a, b| if (b < a) | (b != b) {
+        b
+    } else {
+        a
+    });
+}
+
+integers!(u8 i32 i64);
+plain!(Prod, f64, 1.0, |a, b| a * b);
+
+/// `f32` blocks combine in `f64`.
+macro_rules! single {
+    ($fold:ty, $start:expr, $op:tt) => {
+        impl Fold<f32> for $fold {
+            type Wide = f64;
+            const START: f32 = $start;
+            #[inline(always)]
+            fn join(a: f32, b: f32) -> f32 {
+                a $op b
+            }
+            #[inline(always)]
+            fn widen(a: f32) -> f64 {
+                a as f64
+            }
+            #[inline(always)]
+            fn merge(a: f64, b: f64) -> f64 {
+                a $op b
+            }
+            #[inline(always)]
+            fn finish(a: f64) -> f32 {
+                a as f32
+            }
+        }
+    };
+}
+
+single!(Sum, 0.0, +);
+single!(Prod, 1.0, *);
+
+/// `f64` blocks combine with the rounding errors of their additions kept in a second number (Knuth's two-
+/// sum).
+impl Fold<f64> for Sum {
+    type Wide = (f64, f64);
+    const START: f64 = 0.0;
+    #[inline(always)]
+    fn join(a: f64, b: f64) -> f64 {
+        a + b
+    }
+    #[inline(always)]
+    fn widen(a: f64) -> (f64, f64) {
+        (a, 0.0)
+    }
+    #[inline(always)]
+    fn merge(a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
+        let sum = a.0 + b.0;
+        let part = sum - a.0;
+        (sum, a.1 + b.1 + ((a.0 - (sum - part)) + (b.0 - part)))
+    }
+    #[inline(always)]
+    fn finish(a: (f64, f64)) -> f64 {
+        // Infinities leave NaN in the error term.
+        if a.1.is_nan() { a.0 } else { a.0 + a.1 }
+    }
+}

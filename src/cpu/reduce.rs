@@ -1,0 +1,219 @@
+//! Reductions over any set of axes: sum, product, largest, smallest.
+//!
+//! The input is read in the order of its memory, whatever order its axes have; `sweep.rs` holds the loops.
+//! Read next: `fold.rs`, and `axis.rs` for what runs along one axis.
+
+pub use super::axis::{argmax, argmin, cumprod, cumsum};
+use super::copy::{cast, duplicate};
+use super::fold::{Fold, Max, Min, Prod, Sum};
+use super::layout::Nest;
+use super::map::wrong_dtype;
+use super::sweep::{Plan, Stored, fold_all};
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::shape::Axes;
+use half::{bf16, f16};
+
+/// Sum over `axes`, in the dtype of `x`; integers wrap, 0 for no elements.
+pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    numeric::<Sum>(x, axes, keepdim)
+}
+
+/// Product over `axes`, in the dtype of `x`; integers wrap, 1 for no elements.
+pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    numeric::<Prod>(x, axes, keepdim)
+}
+
+/// Largest element over `axes`, NaN if there is one; "any" for bools.
+pub fn max(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    if x.dtype() == DType::Bool {
+        reduce::<u8, u8, Max>(x, axes, keepdim)
+    } else {
+        numeric::<Max>(x, axes, keepdim)
+    }
+}
+
+/// Smallest element over `axes`, NaN if there is one; "all" for bools.
+pub fn min(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    if x.dtype() == DType::Bool {
+        reduce::<u8, u8, Min>(x, axes, keepdim)
+    } else {
+        numeric::<Min>(x, axes, keepdim)
+    }
+}
+
+fn numeric<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
+where
+    F: Fold<u8> + Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
+{
+    match x.dtype() {
+        DType::Bool => Err(wrong_dtype("reduction", x.dtype())),
+        DType::U8 => reduce::<u8, u8, F>(x, axes, keepdim),
+        DType::I32 => reduce::<i32, i32, F>(x, axes, keepdim),
+        DType::I64 => reduce::<i64, i64, F>(x, axes, keepdim),
+        DType::F16 => reduce::<f16, f32, F>(x, axes, keepdim),
+        DType::BF16 => reduce::<bf16, f32, F>(x, axes, keepdim),
+        DType::F32 => reduce::<f32, f32, F>(x, axes, keepdim),
+        DType::F64 => reduce::<f64, f64, F>(x, axes, keepdim),
+    }
+}
+
+fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(
+    x: &Array,
+    axes: Axes,
+    keepdim: bool,
+) -> Result<Array> {
+    // Bools are reduced as bytes.
+    let dtype = if x.dtype() == DType::Bool {
+        DType::Bool
+    } else {
+        T::DTYPE
+    };
+    let mut out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
+    if x.numel() == 0 {
+        fill_empty::<T, F>(&mut out);
+    } else {
+        let dense = Nest::in_memory_order(&x.shape(), &[x]);
+        let copied = if dense.strides[0][dense.rank - 1] == 1 {
+            x.clone()
+        } else {
+            duplicate(x)?
+        };
+        let plan = Plan::new(&copied, &out.expand(&x.shape())?);
+        fold_all::<S, T, F>(&plan, &copied, &out);
+    }
+    let out = if x.dtype() == dtype {
+        out
+    } else {
+        cast(&out, x.dtype())?
+    };
+    if keepdim {
+        return Ok(out);
+    }
+    let shape = x.shape().reduced(axes, false);
+    out.with_layout(shape, &shape.strides()[..shape.rank()], out.offset())
+}
+
+fn fill_empty<T: Element, F: Fold<T>>(out: &mut Array) {
+    let to = out.buffer().ptr().cast::<T>();
+    // SAFETY: the array is fresh and contiguous, of elements as large as `T`.
+    unsafe { std::slice::from_raw_parts_mut(to, out.numel()) }.fill(F::START);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{layouts, rounded, same_for_any_threads, sample, shape, values};
+    use super::*;
+
+    /// The reduction by definition, in `f64`.
+    fn naive(x: &Array, axes: Axes, start: f64, join: fn(f64, f64) -> f64) -> Vec<f64> {
+        let (s, kept) = (x.shape(), x.shape().reduced(axes, true));
+        let mut out = vec![start; kept.numel()];
+        for (flat, v) in values(x).into_iter().enumerate() {
+            let strides = s.strides();
+            let at = (0..s.rank())
+                .map(|i| {
+                    if axes.contains(i) {
+                        0
+                    } else {
+                        flat / strides[i] as usize % s.at(i)
+                    }
+                })
+                .zip(kept.strides())
+                .map(|(i, stride)| i * stride as usize)
+                .sum::<usize>();
+            out[at] = join(out[at], v);
+        }
+        out
+    }
+
+    #[test]
+    fn every_set_of_axes_agrees_with_the_definition() -> Result<()> {
+        for dtype in [
+            DType::F32,
+            DType::F64,
+            DType::I32,
+            DType::I64,
+            DType::F16,
+            DType::BF16,
+        ] {
+            for dims in [&[][..], &[7], &[3, 5], &[4, 3, 40], &[2, 600, 3], &[0, 4]] {
+                for x in layouts(dims, dtype)? {
+                    for bits in 0..1usize << dims.len() {
+                        let axes: Axes = (0..dims.len()).filter(|i| bits >> i & 1 == 1).collect();
+                        let got = sum(&x, axes, false)?;
+                        assert_eq!(got.shape(), x.shape().reduced(axes, false));
+                        let want = naive(&x, axes, 0.0, |a, b| a + b);
+                        for (g, w) in values(&got).iter().zip(&want) {
+                            let tolerance = if dtype.size() == 2 { 0.01 } else { 1e-5 };
+                            assert!(
+                                (g - w).abs() <= tolerance * w.abs().max(20.0),
+                                "{x:?} {axes:?} {g} {w}"
+                            );
+                        }
+                        if x.numel() > 0 {
+                            let want = naive(&x, axes, f64::NEG_INFINITY, f64::max);
+                            assert_eq!(values(&max(&x, axes, true)?), want);
+                            let want = naive(&x, axes, f64::INFINITY, f64::min);
+                            assert_eq!(values(&min(&x, axes, true)?), want);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn long_sums_are_accurate_and_independent_of_threads() -> Result<()> {
+        for (dims, axes) in [
+            (&[1_000_003][..], Axes::one(0)),
+            (&[1000, 700], Axes::one(0)),
+            (&[1000, 700], Axes::one(1)),
+            (&[300_000, 3], Axes::one(0)),
+            (&[20, 100, 300], [0, 2].into_iter().collect()),
+        ] {
+            for dtype in [DType::F32, DType::F64, DType::BF16] {
+                let x = sample(dims, dtype)?;
+                let got = values(&same_for_any_threads(|| sum(&x, axes, false))?);
+                for (g, w) in got.iter().zip(naive(&x, axes, 0.0, |a, b| a + b)) {
+                    let w = rounded(w, dtype);
+                    let tolerance = if dtype == DType::BF16 { 0.01 } else { 1e-5 };
+                    let spread = (x.numel() / got.len()) as f64 * 1e-3;
+                    assert!(
+                        (g - w).abs() <= tolerance * w.abs().max(spread),
+                        "{dims:?} {dtype} {g} {w}"
+                    );
+                }
+            }
+        }
+        let tenth = Array::full(shape(&[4_000_000]), 0.1, DType::F32)?;
+        let got = sum(&tenth, Axes::one(0), false)?.item()?;
+        assert!((got / (4e6 * 0.1f32 as f64) - 1.0).abs() < 1e-6, "{got}");
+        Ok(())
+    }
+
+    #[test]
+    fn special_values_empty_sums_and_bools() -> Result<()> {
+        let x = Array::from_slice(&[1.0f32, f32::NAN, f32::INFINITY, 3.0], shape(&[2, 2]))?;
+        assert!(values(&max(&x, Axes::one(1), false)?)[0].is_nan());
+        assert!(values(&min(&x, Axes::one(0), false)?)[1].is_nan());
+        assert_eq!(values(&max(&x, Axes::one(0), false)?)[0], f64::INFINITY);
+        let inf = Array::from_slice(&[1.0, f64::INFINITY, 2.0], shape(&[3]))?;
+        assert_eq!(sum(&inf, Axes::one(0), false)?.item()?, f64::INFINITY);
+        let none = sample(&[0, 2], DType::F32)?;
+        assert_eq!(values(&sum(&none, Axes::one(0), false)?), [0.0, 0.0]);
+        assert_eq!(values(&prod(&none, Axes::one(0), false)?), [1.0, 1.0]);
+        let truth = Array::from_slice(&[true, false, true, true], shape(&[2, 2]))?;
+        assert_eq!(values(&max(&truth, Axes::one(1), false)?), [1.0, 1.0]);
+        assert_eq!(values(&min(&truth, Axes::one(1), false)?), [0.0, 1.0]);
+        let five = Array::from_slice(&[5u8, 100, 3], shape(&[3]))?;
+        assert_eq!(
+            prod(&five, Axes::one(0), false)?.item()?,
+            (1500 % 256) as f64
+        );
+        Ok(())
+    }
+}
