@@ -18,6 +18,7 @@ mod layout;
 pub mod logic;
 pub mod map;
 pub mod matmul;
+pub mod norm;
 pub mod optim;
 pub mod random;
 pub mod reduce;

@@ -91,6 +91,7 @@ impl Array {
     /// A copy on `device`; the array itself if it is there already.
     pub fn to_device(&self, device: Device) -> Result<Array> {
         match (self.device(), device) {
+            (Device::Cpu, Device::Cpu) => Ok(self.clone()),
             (a, b) if a == b => Ok(self.clone()),
             #[cfg(feature = "gpu")]
             (Device::Cpu, Device::Gpu(index)) => crate::gpu::upload(&crate::cpu::copy::contiguous(self)?, index),

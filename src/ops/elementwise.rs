@@ -250,8 +250,8 @@ impl Visit for Run<'_> {
             Device::Cpu => crate::cpu::map::pointwise(x, rule),
             #[cfg(feature = "gpu")]
             Device::Gpu(_) => {
-                let (part, params) = self.key;
-                crate::gpu::kernels::map::pointwise(self.name, (part, params.0), x, rule)
+                let key = std::hash::BuildHasher::hash_one(&rustc_hash::FxBuildHasher, self.key);
+                crate::gpu::kernels::map::pointwise(self.name, key, x, rule)
             }
             #[cfg(not(feature = "gpu"))]
             Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),

@@ -11,46 +11,9 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::template::Template;
 use crate::gpu::{download, kernel, launch, upload};
+use crate::optim::{Adam, Sgd};
 use crate::real::{Left, Pointwise, Real};
 use crate::shape::Shape;
-
-/// The hyperparameters of stochastic gradient descent.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sgd {
-    /// Learning rate.
-    pub lr: f64,
-    /// Factor on the momentum buffer.
-    pub momentum: f64,
-    /// What of a gradient does not enter the momentum buffer.
-    pub dampening: f64,
-    /// Factor on the parameter that is added to its gradient.
-    pub weight_decay: f64,
-    /// Nesterov's form.
-    pub nesterov: bool,
-    /// Whether the momentum buffer is empty so far.
-    pub first: bool,
-}
-
-/// The hyperparameters of Adam and AdamW.
-#[derive(Clone, Copy, Debug)]
-pub struct Adam {
-    /// Learning rate.
-    pub lr: f64,
-    /// Decay of the first moment.
-    pub beta1: f64,
-    /// Decay of the second moment.
-    pub beta2: f64,
-    /// Added to the root of the second moment.
-    pub eps: f64,
-    /// Factor on the parameter.
-    pub weight_decay: f64,
-    /// AdamW: the decay acts on the parameter instead of on its gradient.
-    pub decoupled: bool,
-    /// `1 - beta1^t`.
-    pub bias_correction1: f64,
-    /// `1 - beta2^t`.
-    pub bias_correction2: f64,
-}
 
 /// `[1.0, 0.0]`: a factor of one on the gradient, and nothing to skip.
 fn go(index: u8) -> Result<Array> {
