@@ -462,7 +462,7 @@ fn optimiser_steps() -> Result<()> {
     let gs = floats(&g)?;
     let zeros = || create::full(0, Shape::new(&[1500])?, 0.0, DType::F32);
     let (m, v) = (zeros()?, zeros()?);
-    let a = optim::Adam {
+    let a = crate::optim::Adam {
         lr: 0.1,
         beta1: 0.9,
         beta2: 0.99,
@@ -480,7 +480,7 @@ fn optimiser_steps() -> Result<()> {
         .collect();
     assert_close(&floats(&x)?, &expected, 1e-5, "adam");
     let h = on_gpu(&start, &[1500], DType::BF16)?;
-    let s = optim::Sgd {
+    let s = crate::optim::Sgd {
         lr: 0.5,
         momentum: 0.9,
         first: true,
