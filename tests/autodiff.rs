@@ -63,7 +63,7 @@ fn any_order_by_nesting() -> Result<()> {
         Ok(t[0].clone())
     };
     close(grad(forward)(&x)?.item()?, d2);
-    let (_, t) = jvp(|x| Ok(vec![grad(forward)(&x[0])?]), &[x.clone()], &[Some(scalar(1.0)?)])?;
+    let (_, t) = jvp(|x| Ok(vec![grad(forward)(&x[0])?]), std::slice::from_ref(&x), &[Some(scalar(1.0)?)])?;
     close(t[0].item()?, d3);
     Ok(())
 }
@@ -108,7 +108,7 @@ fn create_graph_gives_second_derivatives() -> Result<()> {
     let x = leaf(scalar(1.5)?);
     let y = x.square()?.sin()?;
     let options = Options { create_graph: true, ..Options::default() };
-    let g = backward::grad(&[y.clone()], &[x.clone()], &[], options)?;
+    let g = backward::grad(std::slice::from_ref(&y), std::slice::from_ref(&x), &[], options)?;
     let g = g[0].clone().ok_or_else(|| wengert::error::Error::value("no gradient"))?;
     close(g.item()?, 2.0 * 1.5 * 2.25f64.cos());
     let h = backward::grad(&[g], &[x], &[], Options::default())?;
