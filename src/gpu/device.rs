@@ -12,12 +12,16 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// How many GPUs can be addressed.
 const MAX_DEVICES: usize = 16;
+
+/// The bits of a constant's values, and its dtype.
+type ConstantKey = (SmallVec<[u64; 2]>, DType);
 
 /// One opened GPU.
 pub struct Gpu {
@@ -31,8 +35,8 @@ pub struct Gpu {
     pub(super) pool: Mutex<Pool>,
     pub(super) recorder: Mutex<Recorder>,
     pub(super) kernels: Mutex<Kernels>,
-    /// Zero-dimensional constants, by value and dtype.
-    pub(super) constants: Mutex<FxHashMap<(u64, DType), Array>>,
+    /// Constants, by their values' bits and dtype.
+    pub(super) constants: Mutex<FxHashMap<ConstantKey, Array>>,
     /// What indexing kernels report.
     pub(super) status: Mutex<Status>,
     info: Info,

@@ -11,6 +11,8 @@ mod queue;
 mod recorder;
 mod status;
 pub mod template;
+#[cfg(test)]
+mod tests;
 mod transfer;
 pub mod wgsl;
 
@@ -19,4 +21,4 @@ pub use pipeline::{Kernel, kernel};
 pub use pool::{Stats, alloc, empty_cache, stats, storage_bytes};
 pub use queue::{flush, launch, synchronize};
 pub use status::status;
-pub use transfer::{download, scalar, upload};
+pub use transfer::{constant, download, scalar, upload};

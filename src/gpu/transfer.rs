@@ -279,16 +279,28 @@ impl Staging {
 
 /// A 0-d constant, shared by all who ask for the same value. It must not be written to.
 pub fn scalar(index: u8, value: f64, dtype: DType) -> Result<Array> {
-    let key = (value.to_bits(), dtype);
+    constant(index, &[value], dtype)?.with_layout(Shape::SCALAR, &[], 0)
+}
+
+/// A constant array of a few values, shared by all who ask for the same ones. It must not be written to.
+pub fn constant(index: u8, values: &[f64], dtype: DType) -> Result<Array> {
+    let key = (values.iter().map(|v| v.to_bits()).collect(), dtype);
     let gpu = gpu(index)?;
     if let Some(found) = lock(&gpu.constants).get(&key) {
         return Ok(found.clone());
     }
     storage_bytes(index, 1, dtype)?;
-    let out = upload(&Array::full(Shape::SCALAR, value, dtype)?, index)?;
+    let mut host = Array::empty(Shape::new(&[values.len()])?, dtype, Device::Cpu)?;
+    crate::dispatch!(dtype, T => {
+        for (to, &value) in host.slice_mut::<T>()?.iter_mut().zip(values) {
+            *to = <T as crate::dtype::Element>::from_f64(value);
+        }
+    });
+    let out = upload(&host, index)?;
     let old = {
         let mut constants = lock(&gpu.constants);
-        let old = if constants.len() >= CONSTANTS {
+        let full = constants.len() >= CONSTANTS;
+        let old = if full {
             std::mem::take(&mut *constants)
         } else {
             Default::default()
@@ -296,6 +308,7 @@ pub fn scalar(index: u8, value: f64, dtype: DType) -> Result<Array> {
         constants.insert(key, out.clone());
         old
     };
+    // The last handles give their memory back to the pool, outside of the lock.
     drop(old);
     Ok(out)
 }

@@ -112,6 +112,23 @@ def test_take_add(outer, size, inner, count):
     close(got, want, scale=8)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@given(st.integers(1, 3), st.integers(1, 20), st.integers(1, 150), st.integers(1, 600))
+def test_scatter_rows(dtype, outer, size, words_per_row, count):
+    inner = words_per_row * epw(dtype)
+    src = random_values(count, (outer, count, inner), dtype)
+    index = rng(count).integers(-size, size, count, np.int32)
+    blocks = outer * size * -(-words_per_row // 256)
+    outs = [((outer, size, inner), dtype), STATUS]
+    replace = types(out=("out", dtype), src=dtype)
+    params = [outer, size, count, inner, 0, 0]
+    got, status = run("scatter_rows.wgsl", [index, src], outs, params, blocks, replace, limit=2)
+    want = np.zeros((outer, size, inner))
+    np.add.at(want, (slice(None), index), src.astype(np.float64))
+    close(got, want, dtype, scale=16)
+    assert not status.any()
+
+
 def test_scatter_assign_last_wins_and_reports():
     v, src = dense(np.zeros(4, np.float32)), dense(np.array([1, 2, 3, 4], np.float32))
     assign = {"fn combine": "fn combine(a: T, b: T) -> T { return b; }"}

@@ -123,25 +123,50 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     check_index(idx)?;
     let outer = product(shape.iter().take(axis));
     let inner = product(shape.iter().skip(axis + 1));
-    let (size, length) = (shape.at(axis), idx.numel());
-    let flat = |x: &Array, dims: &[usize]| -> Result<Array> {
-        let shape = Shape::new(dims)?;
-        let strides = shape.strides();
-        let x = contiguous(x)?;
-        x.with_layout(shape, &strides[..dims.len()], x.offset())
+    let length = idx.numel();
+    // Rows of packed outputs start on whole words.
+    let dtype = if inner.is_multiple_of(per_word(g.dtype()) as usize) {
+        g.dtype()
+    } else {
+        DType::F32
     };
-    let g = flat(g, &[outer, length, inner])?;
-    let idx = flat(idx, &[length])?;
-    let out = write_along(
-        "take",
-        &g,
-        &idx,
-        1,
-        &Shape::new(&[outer, size, inner])?,
-        &[0, 1, 0],
+    let (index, g, idx) = (index_of(g)?, contiguous(g)?, contiguous(idx)?);
+    let out = Array::empty(*shape, dtype, g.device())?;
+    let report = status(index, "take", shape.at(axis), true)?;
+    let kernel = kernel(
+        index,
+        "scatter_rows",
+        variant(&[g.dtype() as u64, dtype as u64]),
+        "main",
+        || {
+            let mut text = Template::new(
+                include_str!("../../../shaders/scatter_rows.wgsl"),
+                g.dtype(),
+            );
+            text.load("src", g.dtype())
+                .store("out", dtype)
+                .elements_per_word(dtype);
+            Ok(text.build())
+        },
     )?;
-    let strides = shape.strides();
-    out.with_layout(*shape, &strides[..shape.rank()], 0)
+    let mut params = Params::default();
+    params
+        .word(outer)
+        .word(shape.at(axis))
+        .word(length)
+        .word(inner)
+        .word(idx.offset())
+        .word(g.offset());
+    let blocks = inner.div_ceil(256 * per_word(dtype) as usize);
+    let groups = (outer * shape.at(axis) * blocks) as u64;
+    launch(
+        index,
+        &kernel,
+        &[idx.buffer(), g.buffer(), out.buffer(), &report],
+        params.words(),
+        groups,
+    )?;
+    cast(&out, g.dtype())
 }
 
 /// The transpose of [`gather`]: `g` added into zeros of `shape`, in the order of the indices.

@@ -143,14 +143,14 @@ fn float_body<const N: usize, P: Pointwise<N>>(rule: P) -> Result<String> {
 /// `name` and `key` identify the rule with its attributes: the same pair must always mean the same function.
 pub fn pointwise<const N: usize, P: Pointwise<N>>(
     name: &str,
-    key: u64,
+    key: impl Hash,
     x: [&Array; N],
     rule: P,
 ) -> Result<Array> {
     float_only(name, &x)?;
     let job = Job {
         name,
-        key,
+        key: hash(&key),
         dtype: x[0].dtype(),
         compute: DType::F32,
     };
@@ -241,14 +241,14 @@ pub fn pointwise_int_into<const N: usize, P: PointwiseInt<N>>(
 /// The truth of `rule` for every element of float arrays, as bool.
 pub fn predicate<const N: usize, P: Predicate<N>>(
     name: &str,
-    key: u64,
+    key: impl Hash,
     x: [&Array; N],
     rule: P,
 ) -> Result<Array> {
     float_only(name, &x)?;
     let job = Job {
         name,
-        key,
+        key: hash(&key),
         dtype: DType::Bool,
         compute: DType::F32,
     };

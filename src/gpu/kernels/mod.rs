@@ -17,4 +17,4 @@ pub mod random;
 pub mod reduce;
 mod rows;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

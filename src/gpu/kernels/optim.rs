@@ -3,6 +3,7 @@
 //! The kernels update float32. Parameters of 16 bits take the step in float32 and are rounded once.
 
 use super::copy::{cast, copy_into, index_of};
+use super::gather::cat;
 use super::map::pointwise_into;
 use super::params::Params;
 use super::reduce::sum_squares as squares;
@@ -10,18 +11,13 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::template::Template;
-use crate::gpu::{download, kernel, launch, upload};
+use crate::gpu::{constant, download, kernel, launch};
 use crate::optim::{Adam, Sgd};
 use crate::real::{Left, Pointwise, Real};
-use crate::shape::Shape;
+use crate::shape::{Axes, Shape};
 
-/// `[1.0, 0.0]`: a factor of one on the gradient, and nothing to skip.
-fn go(index: u8) -> Result<Array> {
-    upload(
-        &Array::from_slice(&[1.0f32, 0.0], Shape::new(&[2])?)?,
-        index,
-    )
-}
+/// A factor of one on the gradient, and nothing to skip.
+const GO: [f64; 2] = [1.0, 0.0];
 
 /// State that a kernel updates: contiguous float32 from the start of its buffer.
 fn is_flat(x: &Array) -> bool {
@@ -61,7 +57,7 @@ fn on_flat<const N: usize>(
 pub fn sgd(param: &Array, grad: &Array, momentum: Option<&Array>, s: &Sgd) -> Result<()> {
     let index = index_of(param)?;
     let g = flat_gradient(grad)?;
-    let control = go(index)?;
+    let control = constant(index, &GO, DType::F32)?;
     let spare = Array::empty(Shape::new(&[1])?, DType::F32, param.device())?;
     let kernel = kernel(index, "sgd", g.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/optim_sgd.wgsl"), DType::F32);
@@ -101,7 +97,7 @@ pub fn adam(
 ) -> Result<()> {
     let index = index_of(param)?;
     let g = flat_gradient(grad)?;
-    let control = go(index)?;
+    let control = constant(index, &GO, DType::F32)?;
     let spare = Array::empty(Shape::new(&[1])?, DType::F32, param.device())?;
     let kernel = kernel(index, "adam", g.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/optim_adam.wgsl"), DType::F32);
@@ -165,31 +161,45 @@ pub fn scale_in_place(x: &Array, factor: f64) -> Result<()> {
     pointwise_into("product", 0u8, x, [x, &factor], Product)
 }
 
-/// The sum of squares of all elements of all arrays.
-pub fn sum_squares(x: &[&Array]) -> Result<f64> {
-    let mut total = 0.0;
-    let sums: Vec<Array> = x.iter().map(|a| squares(a)).collect::<Result<_>>()?;
-    for s in &sums {
-        total += download(s)?.item()?;
-    }
-    Ok(total)
+/// The 0-d results of several reductions, read back together.
+fn read_all(results: &[Array]) -> Result<Array> {
+    let lines: Vec<Array> = results
+        .iter()
+        .map(|r| r.with_layout(Shape::new(&[1])?, &[1], r.offset()))
+        .collect::<Result<_>>()?;
+    download(&cat(&lines.iter().collect::<Vec<_>>(), 0)?)
 }
 
-/// Multiplies gradients by `inverse_scale` in place; whether any of them holds an infinity or a NaN.
-pub fn unscale_check(grads: &[&Array], inverse_scale: f64) -> Result<bool> {
+/// The sum of squares of all elements of all arrays.
+pub fn sum_squares(x: &[&Array]) -> Result<f64> {
+    if x.is_empty() {
+        return Ok(0.0);
+    }
+    let sums: Vec<Array> = x.iter().map(|a| squares(a)).collect::<Result<_>>()?;
+    Ok(read_all(&sums)?
+        .slice::<f32>()?
+        .iter()
+        .map(|&v| f64::from(v))
+        .sum())
+}
+
+/// Multiplies every array by `factor`, in place; true if any element of any of them was infinite or NaN.
+pub fn unscale_check(grads: &[&Array], factor: f64) -> Result<bool> {
+    if grads.is_empty() {
+        return Ok(false);
+    }
+    let found: Vec<Array> = grads
+        .iter()
+        .map(|g| any_not_finite(g))
+        .collect::<Result<_>>()?;
     for g in grads {
-        scale_in_place(g, inverse_scale)?;
+        scale_in_place(g, factor)?;
     }
-    let mut found = false;
-    let zeros: Vec<Array> = grads.iter().map(|g| not_finite(g)).collect::<Result<_>>()?;
-    for z in &zeros {
-        found |= download(z)?.item()? != 0.0;
-    }
-    Ok(found)
+    Ok(read_all(&found)?.slice::<bool>()?.contains(&true))
 }
 
 /// Whether `x` holds an infinity or a NaN, as a 0-d bool on the GPU.
-fn not_finite(x: &Array) -> Result<Array> {
+fn any_not_finite(x: &Array) -> Result<Array> {
     let marks = super::logic::is_not_finite(x)?;
-    super::reduce::max(&marks, crate::shape::Axes::first(marks.rank()), false)
+    super::reduce::max(&marks, Axes::first(marks.rank()), false)
 }

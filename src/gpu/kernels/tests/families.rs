@@ -3,9 +3,11 @@
 use super::super::{copy, create, gather, matmul, norm, optim, random, reduce};
 use super::{host, ramp, serial, values};
 use crate::array::Array;
+use crate::cpu;
 use crate::dtype::DType;
 use crate::error::{Kind, Result};
 use crate::gpu;
+use crate::optim::{Adam, Sgd};
 use crate::shape::{Axes, Shape};
 
 /// Numbers without a pattern, in -1..1.
@@ -451,6 +453,41 @@ fn random_streams() -> Result<()> {
 }
 
 #[test]
+fn both_devices_draw_the_same_stream() -> Result<()> {
+    let _serial = serial();
+    let shape = Shape::new(&[1001])?;
+    for (seed, offset) in [(7, 3), (u64::MAX, u64::from(u32::MAX) - 5)] {
+        let (a, b) = (
+            cpu::random::uniform(shape, DType::F32, seed, offset)?,
+            gpu::download(&random::uniform(0, shape, DType::F32, seed, offset)?)?,
+        );
+        assert_eq!(a.slice::<f32>()?, b.slice::<f32>()?);
+        let (a, b) = (
+            cpu::random::randint(shape, DType::I32, -9, 1000, seed, offset)?,
+            gpu::download(&random::randint(
+                0,
+                shape,
+                DType::I32,
+                -9,
+                1000,
+                seed,
+                offset,
+            )?)?,
+        );
+        assert_eq!(a.slice::<i32>()?, b.slice::<i32>()?);
+        let a = cpu::random::normal(shape, DType::F32, seed, offset)?;
+        let a: Vec<f64> = a.slice::<f32>()?.iter().map(|&v| f64::from(v)).collect();
+        assert_close(
+            &floats(&random::normal(0, shape, DType::F32, seed, offset)?)?,
+            &a,
+            1e-6,
+            "normal",
+        );
+    }
+    Ok(())
+}
+
+#[test]
 fn optimiser_steps() -> Result<()> {
     let _serial = serial();
     let start = noise(1500, 14);
@@ -462,7 +499,7 @@ fn optimiser_steps() -> Result<()> {
     let gs = floats(&g)?;
     let zeros = || create::full(0, Shape::new(&[1500])?, 0.0, DType::F32);
     let (m, v) = (zeros()?, zeros()?);
-    let a = crate::optim::Adam {
+    let a = Adam {
         lr: 0.1,
         beta1: 0.9,
         beta2: 0.99,
@@ -480,7 +517,7 @@ fn optimiser_steps() -> Result<()> {
         .collect();
     assert_close(&floats(&x)?, &expected, 1e-5, "adam");
     let h = on_gpu(&start, &[1500], DType::BF16)?;
-    let s = crate::optim::Sgd {
+    let s = Sgd {
         lr: 0.5,
         momentum: 0.9,
         first: true,

@@ -1,0 +1,86 @@
+//! Errors, threads and memory of the device layer.
+
+use super::kernels::tests::{host, serial, values};
+use super::{alloc, empty_cache, kernel, scalar, stats, upload};
+use crate::dtype::DType;
+use crate::error::{Error, Kind, Result};
+use crate::shape::Shape;
+
+fn failure<T>(result: Result<T>) -> (Option<Kind>, String) {
+    result.err().map_or((None, String::new()), |e: Error| {
+        (Some(e.kind()), e.to_string())
+    })
+}
+
+#[test]
+fn a_tensor_beyond_the_limit_names_it() -> Result<()> {
+    let _serial = serial();
+    let (kind, text) = failure(alloc(0, &Shape::new(&[1 << 20, 1 << 13])?, DType::F32));
+    assert_eq!(kind, Some(Kind::Memory));
+    assert!(text.starts_with(
+        "gpu:0: a float32 tensor of shape (1048576, 8192), 34359738368 bytes: one buffer holds"
+    ));
+    assert!(
+        text.ends_with("(max_storage_buffer_binding_size); split the tensor"),
+        "{text}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_broken_kernel_is_an_error_and_leaves_the_device_usable() -> Result<()> {
+    let _serial = serial();
+    let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n@compute @workgroup_size(64) fn main() { nonsense(); }";
+    let (kind, text) = failure(kernel(0, "broken", 0, "main", || Ok(text.to_string())));
+    assert_eq!(kind, Some(Kind::Device));
+    assert!(
+        text.starts_with("gpu:0: kernel broken does not compile: ") && text.contains("nonsense"),
+        "{text}"
+    );
+    assert_eq!(values::<f32>(&scalar(0, 2.5, DType::F32)?)?, [2.5]);
+    Ok(())
+}
+
+#[test]
+fn threads_share_a_device() -> Result<()> {
+    let _serial = serial();
+    let work = |n: usize| -> Result<()> {
+        for i in 0..20 {
+            let x = upload(&host(&vec![(n * 100 + i) as f32; 300], &[300])?, 0)?;
+            let y = super::kernels::copy::convert(&x, DType::I32)?;
+            assert_eq!(values::<i32>(&y)?, vec![(n * 100 + i) as i32; 300]);
+        }
+        Ok(())
+    };
+    std::thread::scope(|s| {
+        let threads: Vec<_> = (0..4).map(|n| s.spawn(move || work(n))).collect();
+        threads.into_iter().try_for_each(|t| {
+            t.join()
+                .unwrap_or_else(|_| Err(Error::device("a thread panicked")))
+        })
+    })
+}
+
+#[test]
+fn a_repeated_step_needs_nothing_new() -> Result<()> {
+    let _serial = serial();
+    let x = upload(&host(&vec![1.0f32; 4096], &[64, 64])?, 0)?;
+    let step = || -> Result<()> {
+        let y = super::kernels::matmul::matmul(&x, &x)?;
+        let s = super::kernels::reduce::sum(&y, crate::shape::Axes::first(2), false)?;
+        assert_eq!(values::<f32>(&s)?, [64.0 * 4096.0]);
+        Ok(())
+    };
+    step()?;
+    step()?;
+    let before = stats(0)?;
+    for _ in 0..50 {
+        step()?;
+    }
+    let after = stats(0)?;
+    assert_eq!(after.buffers_created, before.buffers_created);
+    assert_eq!(after.pipelines_created, before.pipelines_created);
+    assert_eq!(after.bind_groups_created, before.bind_groups_created);
+    assert_eq!(after.live_bytes, before.live_bytes);
+    empty_cache(0)
+}
