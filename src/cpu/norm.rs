@@ -1,137 +1,236 @@
-//! Row kernels: softmax, layer normalisation, cross-entropy, with their backward passes, computed in float64.
+//! Row kernels: softmax with its backward kernel, and what layer normalisation and cross-entropy share with
+//! it.
+//!
+//! A row stays in the first cache level between its passes. Halves are widened before and rounded after.
+//! Read next: `rows.rs`, the loops over rows.
 
 use super::copy::{cast, contiguous};
+pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
+use super::isa::Lane;
+pub use super::layer_norm::{layer_norm, layer_norm_vjp};
+use super::map::wrong_dtype;
+use super::rows::{RowFloat, RowOp, each_row, largest, total};
+use super::threads::Shared;
 use crate::array::Array;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::buffer::Device;
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::real::Left;
 use crate::shape::Shape;
+use std::ops::Range;
 
-fn wide(x: &Array) -> Result<Vec<f64>> {
-    Ok(contiguous(&cast(x, DType::F64)?)?.slice::<f64>()?.to_vec())
+/// Row-major, in the type that kernels compute in.
+pub(super) fn wide(x: &Array) -> Result<Array> {
+    if x.dtype().is_float() {
+        contiguous(&cast(x, x.dtype().compute())?)
+    } else {
+        Err(wrong_dtype("row", x.dtype()))
+    }
 }
 
-fn narrow(values: &[f64], shape: Shape, dtype: DType) -> Result<Array> {
-    cast(&Array::from_slice(values, shape)?, dtype)
+/// `x`, row-major, in `dtype`.
+pub(super) fn wide_as(x: &Array, dtype: DType) -> Result<Array> {
+    contiguous(&cast(x, dtype)?)
 }
 
-fn statistics_type(dtype: DType) -> DType {
-    dtype.compute()
+/// Uninitialised.
+pub(super) fn fresh(shape: Shape, dtype: DType) -> Result<Array> {
+    Array::empty(shape, dtype, Device::Cpu)
 }
 
-/// Softmax of rows, or its logarithm.
+/// Runs an expression with `$t` bound to `f32` or `f64`.
+macro_rules! with_float {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        if $dtype == DType::F64 {
+            type $t = f64;
+            $body
+        } else {
+            type $t = f32;
+            $body
+        }
+    };
+}
+
+pub(super) use with_float;
+
+/// The first element, for row kernels, which vouch for every index they use.
+pub(super) fn start<T: Element>(x: &Array) -> Shared<T> {
+    Shared::new(x.ptr::<T>())
+}
+
+/// Length of the last axis and number of rows.
+fn last_axis(x: &Array) -> (usize, usize) {
+    let n = if x.rank() == 0 {
+        1
+    } else {
+        x.dim(x.rank() - 1)
+    };
+    (n, x.numel().checked_div(n).unwrap_or(0))
+}
+
+struct Softmax<T> {
+    x: Shared<T>,
+    y: Shared<T>,
+    n: usize,
+    log: bool,
+}
+
+impl<T: RowFloat> RowOp<T> for Softmax<T> {
+    #[inline(always)]
+    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    where
+        f64: Left<L>,
+    {
+        let n = self.n;
+        for row in range {
+            // SAFETY: both arrays have this row, and it belongs to this range alone.
+            unsafe {
+                let (x, y) = (
+                    self.x.get().add(row * n).cast_const(),
+                    self.y.get().add(row * n),
+                );
+                let top: L = largest(x, n);
+                let at = |i: usize| L::new(*x.add(i)) - top;
+                if self.log {
+                    let shift = total(n, |i| at(i).exp()).log();
+                    (0..n).for_each(|i| *y.add(i) = (at(i) - shift).get());
+                } else {
+                    let sum = total(n, |i| {
+                        let e = at(i).exp();
+                        *y.add(i) = e.get();
+                        e
+                    });
+                    let scale = L::lit(1.0) / sum;
+                    (0..n).for_each(|i| *y.add(i) = (L::new(*y.add(i)) * scale).get());
+                }
+            }
+        }
+    }
+}
+
+/// Softmax along the last axis, or its logarithm.
 pub fn softmax(x: &Array, log: bool) -> Result<Array> {
-    let n = x.dim(x.rank() - 1).max(1);
-    let mut v = wide(x)?;
-    for row in v.chunks_mut(n) {
-        let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let sum: f64 = row.iter().map(|v| (v - top).exp()).sum();
-        row.iter_mut().for_each(|v| *v = if log { *v - top - sum.ln() } else { (*v - top).exp() / sum });
-    }
-    narrow(&v, x.shape(), x.dtype())
+    let wide = wide(x)?;
+    let y = fresh(x.shape(), wide.dtype())?;
+    let (n, rows) = last_axis(&wide);
+    with_float!(wide.dtype(), T => {
+        each_row::<T, _>(&Softmax::<T> { x: start(&wide), y: start(&y), n, log }, rows, n)
+    });
+    cast(&y, x.dtype())
 }
 
-/// `y * (g - sum(g y))`, or `g - exp(y) * sum(g)` for log-softmax.
+struct SoftmaxVjp<T> {
+    g: Shared<T>,
+    y: Shared<T>,
+    dx: Shared<T>,
+    n: usize,
+    log: bool,
+}
+
+impl<T: RowFloat> RowOp<T> for SoftmaxVjp<T> {
+    #[inline(always)]
+    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    where
+        f64: Left<L>,
+    {
+        let n = self.n;
+        for row in range {
+            // SAFETY: all arrays have this row, and it belongs to this range alone.
+            unsafe {
+                let (g, y) = (
+                    self.g.get().add(row * n).cast_const(),
+                    self.y.get().add(row * n).cast_const(),
+                );
+                let dx = self.dx.get().add(row * n);
+                let (g, y) = (|i: usize| L::new(*g.add(i)), |i: usize| L::new(*y.add(i)));
+                if self.log {
+                    let sum = total(n, g);
+                    (0..n).for_each(|i| *dx.add(i) = (g(i) - y(i).exp() * sum).get());
+                } else {
+                    let sum = total(n, |i| g(i) * y(i));
+                    (0..n).for_each(|i| *dx.add(i) = (y(i) * (g(i) - sum)).get());
+                }
+            }
+        }
+    }
+}
+
+/// The VJP of [`softmax`] from its output: `y * (g - sum(g * y))`, or `g - exp(y) * sum(g)` for the
+/// logarithm.
 pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
-    let n = y.dim(y.rank() - 1).max(1);
-    let (mut g, y_values) = (wide(&g.expand(&y.shape())?)?, wide(y)?);
-    for (g, y) in g.chunks_mut(n).zip(y_values.chunks(n)) {
-        let sum: f64 = g.iter().zip(y).map(|(g, y)| if log { *g } else { g * y }).sum();
-        g.iter_mut().zip(y).for_each(|(g, y)| *g = if log { *g - y.exp() * sum } else { y * (*g - sum) });
-    }
-    narrow(&g, y.shape(), y.dtype())
+    let (wide_y, dtype) = (wide(y)?, y.dtype().compute());
+    let wide_g = wide_as(&g.expand(&y.shape())?, dtype)?;
+    let dx = fresh(y.shape(), dtype)?;
+    let (n, rows) = last_axis(&wide_y);
+    with_float!(dtype, T => {
+        let op = SoftmaxVjp::<T> { g: start(&wide_g), y: start(&wide_y), dx: start(&dx), n, log };
+        each_row::<T, _>(&op, rows, n)
+    });
+    cast(&dx, y.dtype())
 }
 
-/// Layer normalisation over the last `axes` axes: `(y, mean, rstd)`.
-pub fn layer_norm(
-    x: &Array,
-    weight: Option<&Array>,
-    bias: Option<&Array>,
-    axes: usize,
-    eps: f64,
-) -> Result<(Array, Array, Array)> {
-    let leading = x.shape().part(0, x.rank() - axes);
-    let n = x.shape().part(x.rank() - axes, x.rank()).numel().max(1);
-    let mut v = wide(x)?;
-    let (w, b) = (weight.map(wide).transpose()?, bias.map(wide).transpose()?);
-    let (mut means, mut rstds) = (Vec::new(), Vec::new());
-    for row in v.chunks_mut(n) {
-        let mean = row.iter().sum::<f64>() / n as f64;
-        let variance = row.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n as f64;
-        let rstd = (variance + eps).sqrt().recip();
-        for (i, v) in row.iter_mut().enumerate() {
-            let normal = (*v - mean) * rstd;
-            *v = normal * w.as_ref().map_or(1.0, |w| w[i]) + b.as_ref().map_or(0.0, |b| b[i]);
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{layouts, same_for_any_threads, sample, values};
+    use super::*;
+
+    #[test]
+    fn softmax_and_its_vjp_by_definition() -> Result<()> {
+        for (dtype, tolerance) in [
+            (DType::F32, 1e-6),
+            (DType::F64, 1e-14),
+            (DType::F16, 2e-3),
+            (DType::BF16, 2e-2),
+        ] {
+            for dims in [&[7][..], &[3, 5], &[2, 4, 70], &[0, 3], &[3, 0]] {
+                for x in layouts(dims, dtype)? {
+                    let n = x.dim(x.rank() - 1).max(1);
+                    let g = sample(dims, dtype)?;
+                    for log in [false, true] {
+                        let y = softmax(&x, log)?;
+                        let dx = values(&softmax_vjp(&g, &y, log)?);
+                        let (v, got, g) = (values(&x), values(&y), values(&g));
+                        for (r, row) in v.chunks(n).enumerate() {
+                            let sum: f64 = row.iter().map(|v| v.exp()).sum();
+                            let (g, dx) = (&g[r * n..][..n], &dx[r * n..][..n]);
+                            let p: Vec<f64> = row.iter().map(|v| v.exp() / sum).collect();
+                            let dot: f64 = g
+                                .iter()
+                                .zip(&p)
+                                .map(|(g, p)| if log { *g } else { g * p })
+                                .sum();
+                            for i in 0..n {
+                                let want = if log { p[i].ln() } else { p[i] };
+                                assert!(
+                                    (got[r * n + i] - want).abs()
+                                        <= tolerance * want.abs().max(1.0)
+                                );
+                                let want = if log {
+                                    g[i] - p[i] * dot
+                                } else {
+                                    p[i] * (g[i] - dot)
+                                };
+                                assert!(
+                                    (dx[i] - want).abs() <= tolerance * 20.0,
+                                    "{} {want}",
+                                    dx[i]
+                                );
+                            }
+                        }
+                    }
+                }
+            }
         }
-        means.push(mean);
-        rstds.push(rstd);
+        Ok(())
     }
-    means.resize(leading.numel(), 0.0);
-    rstds.resize(leading.numel(), 0.0);
-    let s = statistics_type(x.dtype());
-    Ok((narrow(&v, x.shape(), x.dtype())?, narrow(&means, leading, s)?, narrow(&rstds, leading, s)?))
-}
 
-/// `(dx, dweight, dbias)` of layer normalisation.
-pub fn layer_norm_vjp(
-    g: &Array,
-    x: &Array,
-    weight: Option<&Array>,
-    mean: &Array,
-    rstd: &Array,
-    axes: usize,
-) -> Result<(Array, Array, Array)> {
-    let inner = x.shape().part(x.rank() - axes, x.rank());
-    let n = inner.numel().max(1);
-    let (g, mut v, mean, rstd) = (wide(g)?, wide(x)?, wide(mean)?, wide(rstd)?);
-    let w = weight.map(wide).transpose()?;
-    let (mut dw, mut db) = (vec![0.0; inner.numel()], vec![0.0; inner.numel()]);
-    for (r, (row, g)) in v.chunks_mut(n).zip(g.chunks(n)).enumerate() {
-        let scaled = |i: usize| g[i] * w.as_ref().map_or(1.0, |w| w[i]);
-        row.iter_mut().for_each(|v| *v = (*v - mean[r]) * rstd[r]);
-        let average = (0..n).map(scaled).sum::<f64>() / n as f64;
-        let projected = (0..n).map(|i| scaled(i) * row[i]).sum::<f64>() / n as f64;
-        for i in 0..n {
-            dw[i] += g[i] * row[i];
-            db[i] += g[i];
-            row[i] = rstd[r] * (scaled(i) - average - row[i] * projected);
-        }
+    #[test]
+    fn extreme_rows_and_threads() -> Result<()> {
+        let x = Array::from_slice(&[1e4f32, -1e4, f32::NEG_INFINITY], Shape::new(&[1, 3])?)?;
+        assert_eq!(values(&softmax(&x, false)?), [1.0, 0.0, 0.0]);
+        assert_eq!(values(&softmax(&x, true)?)[..2], [0.0, -2e4]);
+        let x = sample(&[700, 333], DType::F32)?;
+        same_for_any_threads(|| softmax(&x, false))?;
+        Ok(())
     }
-    let t = weight.map_or(x.dtype(), Array::dtype);
-    Ok((narrow(&v, x.shape(), x.dtype())?, narrow(&dw, inner, t)?, narrow(&db, inner, t)?))
-}
-
-fn target_of(t: i64, classes: usize, row: usize) -> Result<usize> {
-    usize::try_from(t).ok().filter(|&t| t < classes).ok_or_else(|| {
-        Error::index(format!("cross_entropy: row {row} has target {t}, expected a class in 0..{classes}"))
-    })
-}
-
-/// `(loss, logsumexp)` per row; rows with target `ignore` have loss 0.
-pub fn cross_entropy(logits: &Array, target: &Array, ignore: i64) -> Result<(Array, Array)> {
-    let (rows, classes) = (logits.dim(0), logits.dim(1));
-    let (v, t) = (wide(logits)?, contiguous(&cast(target, DType::I64)?)?);
-    let (mut loss, mut lse) = (Vec::new(), Vec::new());
-    for (r, &t) in t.slice::<i64>()?.iter().enumerate() {
-        let row = &v[r * classes..][..classes];
-        let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let total = top + row.iter().map(|v| (v - top).exp()).sum::<f64>().ln();
-        loss.push(if t == ignore { 0.0 } else { total - row[target_of(t, classes, r)?] });
-        lse.push(total);
-    }
-    let shape = Shape::new(&[rows])?;
-    let s = statistics_type(logits.dtype());
-    Ok((narrow(&loss, shape, s)?, narrow(&lse, shape, s)?))
-}
-
-/// `(exp(x - logsumexp) - onehot) * g` per row.
-pub fn cross_entropy_vjp(g: &Array, logits: &Array, target: &Array, lse: &Array, ignore: i64) -> Result<Array> {
-    let classes = logits.dim(1);
-    let (g, mut v, lse, t) = (wide(g)?, wide(logits)?, wide(lse)?, contiguous(&cast(target, DType::I64)?)?);
-    for (r, &t) in t.slice::<i64>()?.iter().enumerate() {
-        let g = if t == ignore { 0.0 } else { g[r] };
-        for (c, v) in v[r * classes..][..classes].iter_mut().enumerate() {
-            *v = ((*v - lse[r]).exp() - f64::from(u8::from(c as i64 == t))) * g;
-        }
-    }
-    narrow(&v, logits.shape(), logits.dtype())
 }
