@@ -428,7 +428,7 @@ ops! {
     /// Sum over axes.
     Sum(ops::reduce::Sum): Linear, F32;
     /// Product over axes.
-    Prod(ops::reduce::Prod): General, F32;
+    Prod(ops::reduce::Prod): Composite, F32;
     /// Maximum or minimum over axes.
     Extremum(ops::reduce::Extremum): General, Any;
     /// Index of the first maximum or minimum along an axis.

@@ -155,3 +155,23 @@ fn escaped_values_raise() -> Result<()> {
     assert!(kept.exp().is_err_and(|e| e.to_string().contains("has ended")));
     Ok(())
 }
+
+#[test]
+fn products_are_exact_at_zeros_to_second_order() -> Result<()> {
+    // f = a b c at (0, 2, 3): grad (6, 0, 0), and d2f / da db = c.
+    let x = Tensor::from_slice(&[0.0, 2.0, 3.0], &[3])?;
+    let f = |x: &Tensor| x.prod(None, false);
+    assert_eq!(grad(f)(&x)?.to_vec()?, vec![6.0, 0.0, 0.0]);
+    let row = |x: &Tensor| grad(f)(x)?.select_index(0, 0);
+    assert_eq!(grad(row)(&x)?.to_vec()?, vec![0.0, 3.0, 2.0]);
+    Ok(())
+}
+
+#[test]
+fn an_index_of_one_batch_element_cannot_reach_into_another() -> Result<()> {
+    let x = Tensor::from_slice(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?;
+    let index = Tensor::from_slice(&[2i64, 0], &[2])?;
+    let out = vmap(|x| Ok(vec![x[0].take(&x[1], 0)?]), &[x, index], &[Some(0), Some(0)], 2);
+    assert!(out.is_err_and(|e| e.to_string().contains("out of range")));
+    Ok(())
+}

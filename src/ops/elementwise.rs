@@ -517,6 +517,11 @@ pub fn promote(x: &Tensor, y: &Tensor) -> DType {
 
 /// Applies a row of the binary table to two operands, at least one of them a tensor.
 pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
+    if let (Binary::Pow, Operand::Tensor(t), Operand::Int(2) | Operand::Float(2.0)) = (fun, &x, &y)
+        && t.dtype().is_float()
+    {
+        return t.square();
+    }
     let like = match (&x, &y) {
         (Operand::Tensor(t), _) | (_, Operand::Tensor(t)) => *t,
         _ => return Err(Error::dtype(format!("{}: a tensor expected among the operands", fun.name()))),

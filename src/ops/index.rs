@@ -65,8 +65,9 @@ impl Linear for Take {
     }
 }
 
-/// Indices into `size` stretches of length `n` laid end to end, from indices into each (batch axis in front).
+/// Checked indices into `size` stretches of length `n` laid end to end, from indices into each (batch axis in front).
 fn offset_index(index: &Tensor, size: usize, n: usize) -> Result<Tensor> {
+    check_range(index, 0, n)?;
     let mut dims = vec![1; index.rank()];
     dims[0] = size;
     let starts = Tensor::arange(0.0, n as f64, size, index.dtype(), index.device())?.reshape(&Shape::new(&dims)?)?;

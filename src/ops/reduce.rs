@@ -5,10 +5,12 @@ use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
 use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Saves};
+use crate::op::{
+    Arrays, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own, Saves,
+};
 use crate::ops::{on_device, one};
 use crate::shape::{Axes, Shape};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
 
 /// Sum over axes. float16 and bfloat16 accumulate in float32.
@@ -54,21 +56,6 @@ pub struct Prod {
     pub keepdim: bool,
 }
 
-impl Prod {
-    /// For each element the product of all the others, right also where elements are 0: with one zero in a group only
-    /// that element has a non-zero derivative, with two none has.
-    fn cofactors(&self, x: &Tensor) -> Result<Tensor> {
-        let zero = x.eq(0.0)?;
-        let safe = x.masked_fill(&zero, 1.0)?;
-        let product = Sum { axes: self.axes, keepdim: true };
-        let zeros = crate::bind::bind1(product, &[&zero.cast(x.dtype())?])?;
-        let rest = crate::bind::bind1(Prod { axes: self.axes, keepdim: true }, &[&safe])?;
-        let none = zeros.eq(0.0)?.select(&rest.div(&safe)?, 0.0)?;
-        let one = zeros.eq(1.0)?.logical(&zero, crate::ops::compare::Logic::And)?;
-        one.select(&rest, &none)
-    }
-}
-
 impl Kernel for Prod {
     fn name(&self) -> &'static str {
         "prod"
@@ -78,19 +65,33 @@ impl Kernel for Prod {
     }
 }
 
-impl General for Prod {
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(0)
+impl Composite for Prod {
+    /// A tree of products. Its derivatives are exact at zeros, to every order, where dividing the product by each
+    /// factor fails.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let shape = x[0].shape();
+        let kept = (0..shape.rank()).filter(|&i| !self.axes.contains(i));
+        let order: Vec<i64> = kept.chain(self.axes.iter()).map(|i| i as i64).collect();
+        let outer = shape.reduced(self.axes, false);
+        let mut n: usize = self.axes.iter().map(|i| shape.at(i)).product();
+        let mut factors = x[0].permute(&order)?.reshape(&outer.inserted(outer.rank(), n)?)?;
+        if n == 0 {
+            return Ok(smallvec![x[0].scalar_like(1.0)?.expand(&shape.reduced(self.axes, self.keepdim))?]);
+        }
+        while n > 1 {
+            let half = n / 2;
+            let pairs = factors.narrow(-1, 0, half)?.mul(&factors.narrow(-1, half, half)?)?;
+            factors = if n.is_multiple_of(2) {
+                pairs
+            } else {
+                crate::ops::view::cat(&[pairs, factors.narrow(-1, n - 1, 1)?], -1)?
+            };
+            n = n.div_ceil(2);
+        }
+        Ok(smallvec![factors.reshape(&shape.reduced(self.axes, self.keepdim))?])
     }
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let (Some(Some(g)), x) = (g.first(), c.input(0)?) else { return Ok(Grads::new()) };
-        let g = spread(g, self.axes, self.keepdim, &x.shape())?;
-        Ok(smallvec![Some(g.mul(&self.cofactors(x)?)?)])
-    }
-    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
-        let moved = t.mul(&self.cofactors(x[0])?)?;
-        Ok(smallvec![Some(crate::bind::bind1(Sum { axes: self.axes, keepdim: self.keepdim }, &[&moved])?)])
+    fn own(&self) -> Own {
+        Own { batch: true, ..Own::default() }
     }
     fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
         let op = Prod { axes: self.axes.shifted(), ..*self };
