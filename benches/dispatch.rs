@@ -9,7 +9,8 @@ use wengert::dtype::DType;
 use wengert::error::Result;
 use wengert::interp;
 use wengert::ops::binary::Binary;
-use wengert::ops::elementwise::{Fun, Map, Params};
+use wengert::ops::elementwise::Map;
+use wengert::ops::table::{Fun, Params};
 use wengert::shape::Shape;
 use wengert::tensor::Tensor;
 

@@ -7,7 +7,8 @@ use wengert::bind::bind1;
 use wengert::error::{Error, Result};
 use wengert::op::{Class, Op};
 use wengert::ops::binary::Binary;
-use wengert::ops::elementwise::{Fun, Map, all};
+use wengert::ops::elementwise::Map;
+use wengert::ops::table::{Fun, Visit, all};
 use wengert::ops::unary::{Parametric, Unary};
 use wengert::tensor::Tensor;
 
@@ -45,7 +46,7 @@ fn apply(fun: Fun, x: &[Tensor]) -> Result<Tensor> {
 /// The derivative along input `wrt`, by central differences.
 fn difference(fun: Fun, x: &[Tensor], wrt: usize) -> Result<Vec<f64>> {
     const H: f64 = 1e-5;
-    let mut at = |t: f64| -> Result<Vec<f64>> {
+    let at = |t: f64| -> Result<Vec<f64>> {
         let mut moved = x.to_vec();
         moved[wrt] = moved[wrt].add(t)?;
         apply(fun, &moved)?.to_vec()
@@ -71,7 +72,7 @@ fn close(got: &[f64], expected: &[f64], what: &str) {
 #[test]
 fn every_row_agrees_with_differences_in_both_modes() -> Result<()> {
     for fun in all() {
-        let name = fun.public_name();
+        let name = fun.name();
         let x = inputs(fun)?;
         assert!(
             apply(fun, &x)?.to_vec()?.iter().all(|v| v.is_finite()),
@@ -119,7 +120,7 @@ fn every_row_is_documented_and_named_once() {
 #[test]
 fn every_row_declares_as_many_partials_as_it_reads() {
     struct Nothing;
-    impl wengert::ops::elementwise::Visit for Nothing {
+    impl Visit for Nothing {
         type Out = ();
         fn visit<const N: usize, P: wengert::real::Pointwise<N>>(self, _rule: P) {}
     }
@@ -132,11 +133,11 @@ fn every_row_declares_as_many_partials_as_it_reads() {
         assert!(
             rows.is_empty() || rows.len() == arity,
             "{}: all partials or none",
-            fun.public_name()
+            fun.name()
         );
         for wrt in 0..arity {
-            let has = fun.visit_partial(wrt, attributes(fun), Nothing).is_some();
-            assert_eq!(has, wrt < rows.len(), "{}: input {wrt}", fun.public_name());
+            let has = fun.partial(wrt, attributes(fun), Nothing).is_some();
+            assert_eq!(has, wrt < rows.len(), "{}: input {wrt}", fun.name());
         }
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
 
-use crate::ops::elementwise::{define_table, half_tie, where_nonzero};
+use crate::ops::formulas::{half_tie, where_nonzero};
+use crate::ops::table::define_table;
 
 macro_rules! binary_table {
     ($callback:ident) => {

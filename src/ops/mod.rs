@@ -5,14 +5,18 @@ pub mod cast;
 pub mod compare;
 pub mod create;
 pub mod elementwise;
+pub mod formulas;
 pub mod index;
 pub mod inplace;
+pub mod integer;
 pub mod loss;
 pub mod matmul;
 pub mod norm;
+pub mod operand;
 pub mod random;
 pub mod reduce;
 pub mod sym;
+pub mod table;
 pub mod unary;
 pub mod view;
 

@@ -6,7 +6,7 @@
 use crate::error::{Error, Result};
 use crate::ops::binary::Binary;
 use crate::ops::compare::{Logic, Relation};
-use crate::ops::elementwise::Operand;
+use crate::ops::operand::{self, Operand};
 use crate::ops::unary::Unary;
 use crate::real::{Pointwise, Real};
 use crate::tensor::Tensor;
@@ -92,7 +92,7 @@ fn unary(x: Sym, fun: Unary, literal: fn(f64) -> f64) -> Sym {
 }
 
 fn binary(x: Sym, y: Sym, fun: Binary, literal: fn(f64, f64) -> f64) -> Sym {
-    let apply = |a: Operand, b: Operand| put_result(crate::ops::elementwise::binary(fun, a, b));
+    let apply = |a: Operand, b: Operand| put_result(operand::binary(fun, a, b));
     Sym(match (get(x.0), get(y.0)) {
         (Value::Tensor(a), Value::Tensor(b)) => apply((&a).into(), (&b).into()),
         (Value::Tensor(a), Value::Literal(b)) => apply((&a).into(), b.into()),

@@ -3,13 +3,14 @@
 //! A row reads `Variant method(x) = value, [(what the derivative reads) => g * derivative];` where `x` is the input, `o`
 //! the output and `g` the cotangent (or, in forward mode, the tangent: the Jacobian is diagonal). What the derivative
 //! reads is what the tape keeps. `[]` means that the derivative is zero. Functions with attributes (a bound, a slope) stand
-//! in the second table, where `p` holds the attributes; their methods are written by hand in `elementwise.rs`.
+//! in the second table, where `p` holds the attributes; their methods are written by hand in `operand.rs`.
 //!
 //! From a row come the CPU and GPU kernels, the fused VJP kernel, the recorded derivative for higher orders, the Rust
 //! and Python methods, the type stub and the documentation. The other half of adding a function is its record in
 //! `tests/op_samples.py`. Formulas: any table of derivatives; singular points follow PyTorch.
 
-use crate::ops::elementwise::{define_table, gelu_slope, normal_pdf, sign, stable_sigmoid};
+use crate::ops::formulas::{gelu_slope, normal_pdf, sign, stable_sigmoid};
+use crate::ops::table::define_table;
 
 macro_rules! unary_table {
     ($callback:ident) => {

@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Op};
-use crate::ops::elementwise::Params;
+use crate::ops::table::Params;
 use crate::ops::{on_device, one};
 use crate::shape::{MAX_RANK, Shape, normalize_axis};
 use crate::tensor::Tensor;

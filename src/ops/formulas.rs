@@ -1,0 +1,39 @@
+//! Pieces of formulas that several rows of the tables share.
+
+use crate::rule;
+
+rule! {
+    /// -1, 0 or 1; NaN stays NaN.
+    pub fn sign(x) {
+        let one = R::select(x.gt(R::lit(0.0)), R::lit(1.0), R::select(x.lt(R::lit(0.0)), R::lit(-1.0), R::lit(0.0)));
+        R::select(x.eq(x), one, x)
+    }
+}
+rule! {
+    /// The logistic function without overflow: the exponential is always of a non-positive number.
+    pub fn stable_sigmoid(x) {
+        let e = (-(x.abs())).exp();
+        R::select(x.lt(R::lit(0.0)), e, R::lit(1.0)) / (1.0 + e)
+    }
+}
+rule! {
+    /// Density of the standard normal distribution.
+    pub fn normal_pdf(x) 0.3989422804014327 * (-0.5 * (x * x)).exp()
+}
+rule! {
+    /// Derivative of GELU's tanh approximation.
+    pub fn gelu_slope(x) {
+        let t = (0.7978845608028654 * (x + 0.044715 * (x * x * x))).tanh();
+        0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * (0.7978845608028654 * (1.0 + 0.134145 * (x * x)))
+    }
+}
+rule! {
+    /// `value` where `condition` is not 0, else 0.
+    pub fn where_nonzero(condition, value) R::select(condition.eq(R::lit(0.0)), R::lit(0.0), value)
+}
+rule! {
+    /// `g` where `winner > loser`, half of it at a tie.
+    pub fn half_tie(winner, loser, g) {
+        R::select(winner.gt(loser), g, R::select(winner.eq(loser), 0.5 * g, R::lit(0.0)))
+    }
+}

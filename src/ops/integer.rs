@@ -1,0 +1,74 @@
+//! The rows of the tables that integers have too: wrapping arithmetic, Python's rounding for division.
+
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::error::{Error, Result};
+use crate::op::Kernel;
+use crate::ops::binary::Binary;
+use crate::ops::elementwise::Map;
+use crate::ops::table::Fun;
+use crate::ops::unary::{Parametric, Unary};
+use crate::real::{Integer, PointwiseInt};
+
+macro_rules! integer_rule {
+    ($n:literal, [$($x:ident),*] => $body:expr) => {{
+        #[derive(Clone, Copy)]
+        struct Rule([f64; 2]);
+        impl PointwiseInt<$n> for Rule {
+            #[inline(always)]
+            fn apply<I: Integer>(&self, [$($x),*]: [I; $n]) -> I {
+                let _p = self.0;
+                #[allow(clippy::redundant_closure_call)]
+                ($body)(_p)
+            }
+        }
+        Rule
+    }};
+}
+
+/// The rows that integers have too.
+pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
+    let p = op.p.get();
+    macro_rules! unary {
+        ($body:expr) => {{
+            let rule = integer_rule!(1, [x] => |_p: [f64; 2]| { let f: fn(I, [f64; 2]) -> I = $body; f(x, _p) });
+            run_int([x[0]], rule(p))
+        }};
+    }
+    macro_rules! binary {
+        ($body:expr) => {{
+            let rule = integer_rule!(2, [x, y] => |_p: [f64; 2]| { let f: fn(I, I) -> I = $body; f(x, y) });
+            run_int([x[0], x[1]], rule(p))
+        }};
+    }
+    match op.fun {
+        Fun::Unary(Unary::Neg) => unary!(|x, _| I::lit(0).sub(x)),
+        Fun::Unary(Unary::Abs) => unary!(|x, _| if x < I::lit(0) { I::lit(0).sub(x) } else { x }),
+        Fun::Unary(Unary::Sign) => unary!(|x, _| I::lit((x > I::lit(0)) as i64 - (x < I::lit(0)) as i64)),
+        Fun::Unary(Unary::Square) => unary!(|x, _| x.mul(x)),
+        Fun::Unary(Unary::Relu) => unary!(|x, _| x.max(I::lit(0))),
+        Fun::Unary(Unary::Floor | Unary::Ceil | Unary::Round) => Ok(x[0].clone()),
+        Fun::Parametric(Parametric::Clamp) => unary!(|x, p| x.min(I::lit(p[1] as i64)).max(I::lit(p[0] as i64))),
+        Fun::Parametric(Parametric::ClampMin) => unary!(|x, p| x.max(I::lit(p[0] as i64))),
+        Fun::Parametric(Parametric::ClampMax) => unary!(|x, p| x.min(I::lit(p[0] as i64))),
+        Fun::Binary(Binary::Add) => binary!(|x, y| x.add(y)),
+        Fun::Binary(Binary::Sub) => binary!(|x, y| x.sub(y)),
+        Fun::Binary(Binary::Mul) => binary!(|x, y| x.mul(y)),
+        Fun::Binary(Binary::Pow) => binary!(|x, y| x.pow(y)),
+        Fun::Binary(Binary::Maximum) => binary!(|x, y| x.max(y)),
+        Fun::Binary(Binary::Minimum) => binary!(|x, y| x.min(y)),
+        Fun::Binary(Binary::FloorDivide) => binary!(|x, y| x.floor_div(y)),
+        Fun::Binary(Binary::Remainder) => binary!(|x, y| x.remainder(y)),
+        _ => Err(Error::dtype(format!("{}: not defined for {}; convert with .float()", op.name(), x[0].dtype()))),
+    }
+}
+
+fn run_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+    match x[0].device() {
+        Device::Cpu => crate::cpu::map::pointwise_int(x, rule),
+        #[cfg(feature = "gpu")]
+        Device::Gpu(_) => crate::gpu::kernels::map::pointwise_int(x, rule),
+        #[cfg(not(feature = "gpu"))]
+        Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
+    }
+}

@@ -1,0 +1,212 @@
+//! Operands as users give them, their promotion, and the methods of the tables.
+
+use crate::buffer::Device;
+use crate::dtype::{Category, DType};
+use crate::error::{Error, Result};
+use crate::ops::binary::{Binary, binary_table};
+use crate::ops::compare::{Logic, Logical};
+use crate::ops::elementwise::Map;
+use crate::ops::table::{Fun, Params};
+use crate::ops::unary::{Parametric, Unary, unary_table};
+use crate::tensor::Tensor;
+
+/// An operand as users give it: a tensor or a Python scalar, which adapts to the tensor's dtype.
+#[derive(Clone, Copy)]
+pub enum Operand<'a> {
+    /// A tensor.
+    Tensor(&'a Tensor),
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+}
+
+impl<'a> From<&'a Tensor> for Operand<'a> {
+    fn from(x: &'a Tensor) -> Operand<'a> {
+        Operand::Tensor(x)
+    }
+}
+impl From<f64> for Operand<'_> {
+    fn from(x: f64) -> Self {
+        Operand::Float(x)
+    }
+}
+impl From<i64> for Operand<'_> {
+    fn from(x: i64) -> Self {
+        Operand::Int(x)
+    }
+}
+
+impl Operand<'_> {
+    /// The dtype of a result with a tensor of `dtype`: a scalar only wins by category.
+    pub fn result_type(&self, other: &Tensor) -> DType {
+        let dtype = other.dtype();
+        match self {
+            Operand::Tensor(x) => promote(x, other),
+            Operand::Bool(_) => dtype,
+            Operand::Int(_) if dtype == DType::Bool => {
+                if other.device() == Device::Cpu { DType::I64 } else { DType::I32 }
+            }
+            Operand::Float(_) if !dtype.is_float() => DType::F32,
+            _ => dtype,
+        }
+    }
+
+    /// This operand as a tensor of `dtype` on the device of `like`.
+    pub fn to_tensor(&self, dtype: DType, like: &Tensor) -> Result<Tensor> {
+        match *self {
+            Operand::Tensor(x) => x.cast(dtype),
+            Operand::Bool(v) => Tensor::scalar(v as u8 as f64, dtype, like.device()),
+            Operand::Int(v) if dtype == DType::I64 && like.device() == Device::Cpu => Tensor::from_slice(&[v], &[]),
+            Operand::Int(v) => Tensor::scalar(v as f64, dtype, like.device()),
+            Operand::Float(v) => Tensor::scalar(v, dtype, like.device()),
+        }
+    }
+}
+
+/// The common dtype of two tensors, as in PyTorch: a 0-d tensor does not widen one with axes of the same category.
+pub fn promote(x: &Tensor, y: &Tensor) -> DType {
+    let (a, b) = (x.dtype(), y.dtype());
+    if a == b {
+        return a;
+    }
+    match (x.rank() == 0, y.rank() == 0) {
+        (true, false) if a.category() <= b.category() => b,
+        (false, true) if b.category() <= a.category() => a,
+        _ => a.promote(b),
+    }
+}
+
+/// Applies a row of the binary table to two operands, at least one of them a tensor.
+pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
+    if let (Binary::Pow, Operand::Tensor(t), Operand::Int(2) | Operand::Float(2.0)) = (fun, &x, &y)
+        && t.dtype().is_float()
+    {
+        return t.square();
+    }
+    let like = match (&x, &y) {
+        (Operand::Tensor(t), _) | (_, Operand::Tensor(t)) => *t,
+        _ => return Err(Error::dtype(format!("{}: a tensor expected among the operands", fun.name()))),
+    };
+    let mut dtype = match (&x, &y) {
+        (Operand::Tensor(a), Operand::Tensor(b)) => {
+            // Fast path: nothing to convert.
+            if a.dtype() == b.dtype() && a.dtype().is_float() {
+                check_broadcast(fun.name(), a, b)?;
+                return crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[a, b]);
+            }
+            check_broadcast(fun.name(), a, b)?;
+            promote(a, b)
+        }
+        (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => other.result_type(t),
+        _ => like.dtype(),
+    };
+    if dtype == DType::Bool {
+        let logic = match fun {
+            Binary::Add | Binary::Maximum => Some(Logic::Or),
+            Binary::Mul | Binary::Minimum => Some(Logic::And),
+            Binary::Sub => {
+                return Err(Error::dtype("sub: not defined for bool tensors; use logical_xor, or ~ to negate a mask"));
+            }
+            _ => None,
+        };
+        if let Some(logic) = logic {
+            let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
+            return crate::bind::bind1(Logical { logic }, &[&x, &y]);
+        }
+        dtype = if like.device() == Device::Cpu { DType::I64 } else { DType::I32 };
+    }
+    if fun == Binary::Div {
+        dtype = dtype.to_float();
+    }
+    let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
+    crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&x, &y])
+}
+
+/// Raises unless the shapes broadcast.
+#[inline]
+pub fn check_broadcast(op: &str, x: &Tensor, y: &Tensor) -> Result<()> {
+    let (a, b) = (x.shape(), y.shape());
+    if a == b || a.broadcast(&b).is_some() {
+        return Ok(());
+    }
+    Err(Error::shape(format!(
+        "{op}: shapes {a} and {b} do not broadcast: aligned from the last axis, each pair of lengths must be equal or 1"
+    )))
+}
+
+impl Tensor {
+    /// Applies a row of the unary table. Integers are converted to float32 where the function needs it.
+    pub fn unary(&self, fun: Unary) -> Result<Tensor> {
+        let keeps_integers = matches!(
+            fun,
+            Unary::Neg | Unary::Abs | Unary::Sign | Unary::Square | Unary::Relu | Unary::Floor | Unary::Ceil | Unary::Round
+        );
+        self.map(Map { fun: Fun::Unary(fun), p: Params::default() }, keeps_integers)
+    }
+
+    /// Applies a row of the table of functions with attributes.
+    pub fn parametric(&self, fun: Parametric, p: [f64; 2]) -> Result<Tensor> {
+        let whole = p.iter().all(|v| v.fract() == 0.0 || v.is_infinite());
+        let keeps_integers = whole && !matches!(fun, Parametric::Softplus);
+        self.map(Map { fun: Fun::Parametric(fun), p: p.into() }, keeps_integers)
+    }
+
+    fn map(&self, op: Map, keeps_integers: bool) -> Result<Tensor> {
+        match self.dtype().category() {
+            Category::Float => crate::bind::bind1(op, &[self]),
+            Category::Int if keeps_integers => crate::bind::bind1(op, &[self]),
+            Category::Bool if op.fun == Fun::Unary(Unary::Neg) => {
+                Err(Error::dtype("neg: not defined for bool tensors; use ~ or logical_not"))
+            }
+            _ => crate::bind::bind1(op, &[&self.cast(DType::F32)?]),
+        }
+    }
+
+    /// Values limited to `[min, max]`; the derivative at a bound is 1.
+    pub fn clamp(&self, min: Option<f64>, max: Option<f64>) -> Result<Tensor> {
+        match (min, max) {
+            (Some(low), Some(high)) => self.parametric(Parametric::Clamp, [low, high]),
+            (Some(low), None) => self.parametric(Parametric::ClampMin, [low, 0.0]),
+            (None, Some(high)) => self.parametric(Parametric::ClampMax, [high, 0.0]),
+            (None, None) => Err(Error::value("clamp: give min, max or both")),
+        }
+    }
+
+    /// `log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`.
+    pub fn softplus(&self, beta: f64, threshold: f64) -> Result<Tensor> {
+        self.parametric(Parametric::Softplus, [beta, threshold])
+    }
+
+    /// Gaussian error linear unit; `approximate` uses tanh.
+    pub fn gelu(&self, approximate: bool) -> Result<Tensor> {
+        self.unary(if approximate { Unary::GeluTanh } else { Unary::Gelu })
+    }
+}
+
+macro_rules! unary_methods {
+    ($kind:ident, $n:literal, $p:ident; $(
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr, [$($partial:tt)*];
+    )*) => {
+        impl Tensor {
+            $($(#[doc = $doc])* pub fn $method(&self) -> Result<Tensor> { self.unary(Unary::$name) })*
+        }
+    };
+}
+
+macro_rules! binary_methods {
+    ($kind:ident, $n:literal, $p:ident; $(
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr, [$($partial:tt)*];
+    )*) => {
+        impl Tensor {
+            $($(#[doc = $doc])* pub fn $method<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+                binary(Binary::$name, self.into(), other.into())
+            })*
+        }
+    };
+}
+
+unary_table!(unary_methods);
+binary_table!(binary_methods);

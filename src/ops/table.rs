@@ -1,0 +1,195 @@
+//! From the rows of the tables to Rust types: `define_table!` makes an enum of the rows, their names and documentation,
+//! and the way from a row to a type that implements [`Pointwise`], for its value and each of its derivatives.
+//!
+//! Whoever wants to do something with any row (run it, record it, print it as WGSL) implements [`Visit`].
+
+use crate::op::Saves;
+use crate::ops::binary::Binary;
+use crate::ops::unary::{Parametric, Unary};
+use crate::real::Pointwise;
+
+/// A value that a derivative reads besides the cotangent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arg {
+    /// The first input.
+    X,
+    /// The second input.
+    Y,
+    /// The output.
+    Out,
+}
+
+impl Arg {
+    /// What the tape keeps for it.
+    pub fn saves(self) -> Saves {
+        match self {
+            Arg::X => Saves::input(0),
+            Arg::Y => Saves::input(1),
+            Arg::Out => Saves::OUTPUTS,
+        }
+    }
+}
+
+/// Something that can be done with any row of any table.
+pub trait Visit {
+    /// What comes of it.
+    type Out;
+    /// Does it.
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Self::Out;
+}
+
+macro_rules! arg {
+    (x) => { $crate::ops::table::Arg::X };
+    (y) => { $crate::ops::table::Arg::Y };
+    (o) => { $crate::ops::table::Arg::Out };
+}
+pub(crate) use arg;
+
+/// A function with attributes `p` as a type that implements `Pointwise`.
+macro_rules! pointwise_rule {
+    ($p:ident; [$($x:ident),*] => $body:expr) => {{
+        #[derive(Clone, Copy)]
+        struct Rule([f64; 2]);
+        impl $crate::real::Pointwise<{ [$(stringify!($x)),*].len() }> for Rule {
+            #[inline(always)]
+            #[allow(unused_variables)]
+            fn apply<R: $crate::real::Real>(&self, [$($x),*]: [R; [$(stringify!($x)),*].len()]) -> R
+            where
+                f64: $crate::real::Left<R>,
+            {
+                let $p = self.0;
+                $body
+            }
+        }
+        Rule($p)
+    }};
+}
+pub(crate) use pointwise_rule;
+
+/// Makes the enum of a table, its names and documentation, and the way from a row to its rules.
+macro_rules! define_table {
+    ($kind:ident, $n:literal, $p:ident; $(
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
+        [$(($g:ident $(, $arg:ident)*) => $partial:expr),*];
+    )*) => {
+        /// The rows of the table.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum $kind { $($(#[doc = $doc])* $name,)* }
+
+        impl $kind {
+            /// Every row.
+            pub const ALL: &'static [$kind] = &[$($kind::$name,)*];
+
+            /// The name of the method.
+            pub fn name(self) -> &'static str {
+                match self { $($kind::$name => stringify!($method),)* }
+            }
+
+            /// The first line of the documentation.
+            pub fn doc(self) -> &'static str {
+                match self { $($kind::$name => concat!($($doc, "\n"),*).trim_ascii(),)* }
+            }
+
+            /// What the partial for each input reads; empty where the derivative is zero.
+            pub fn reads(self) -> &'static [&'static [$crate::ops::table::Arg]] {
+                match self { $($kind::$name => &[$(&[$($crate::ops::table::arg!($arg)),*]),*],)* }
+            }
+
+            /// Does `v` with the function.
+            pub fn value<V: $crate::ops::table::Visit>(self, $p: [f64; 2], v: V) -> V::Out {
+                match self {
+                    $($kind::$name => v.visit($crate::ops::table::pointwise_rule!($p; [$($x),+] => $value)),)*
+                }
+            }
+
+            /// Does `v` with the partial for input `wrt`; `None` where it is zero.
+            #[allow(unused_variables, unused_mut, unused_assignments)]
+            pub fn partial<V: $crate::ops::table::Visit>(self, wrt: usize, $p: [f64; 2], v: V) -> Option<V::Out> {
+                match self {
+                    $($kind::$name => {
+                        let mut position = 0;
+                        $(
+                            if position == wrt {
+                                return Some(v.visit(
+                                    $crate::ops::table::pointwise_rule!($p; [$g $(, $arg)*] => $partial),
+                                ));
+                            }
+                            position += 1;
+                        )*
+                        None
+                    })*
+                }
+            }
+        }
+    };
+}
+pub(crate) use define_table;
+
+/// A row of one of the tables.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Fun {
+    /// One input.
+    Unary(Unary),
+    /// One input and attributes.
+    Parametric(Parametric),
+    /// Two inputs.
+    Binary(Binary),
+}
+
+impl Fun {
+    /// The public name of the row.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fun::Unary(f) => f.name(),
+            Fun::Parametric(f) => f.name(),
+            Fun::Binary(f) => f.name(),
+        }
+    }
+    /// What the derivative for input `wrt` reads; `None` where it is zero.
+    pub fn reads(self, wrt: usize) -> Option<&'static [Arg]> {
+        match self {
+            Fun::Unary(f) => f.reads().get(wrt).copied(),
+            Fun::Parametric(f) => f.reads().get(wrt).copied(),
+            Fun::Binary(f) => f.reads().get(wrt).copied(),
+        }
+    }
+    /// Does `v` with the row's value.
+    pub fn value<V: Visit>(self, p: [f64; 2], v: V) -> V::Out {
+        match self {
+            Fun::Unary(f) => f.value(p, v),
+            Fun::Parametric(f) => f.value(p, v),
+            Fun::Binary(f) => f.value(p, v),
+        }
+    }
+    /// Does `v` with the row's derivative for input `wrt`; `None` where it is zero.
+    pub fn partial<V: Visit>(self, wrt: usize, p: [f64; 2], v: V) -> Option<V::Out> {
+        match self {
+            Fun::Unary(f) => f.partial(wrt, p, v),
+            Fun::Parametric(f) => f.partial(wrt, p, v),
+            Fun::Binary(f) => f.partial(wrt, p, v),
+        }
+    }
+}
+
+/// A pair of `f64` attributes that can be compared and hashed: equal when their bits are.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Default, Debug)]
+pub struct Params([u64; 2]);
+
+impl From<[f64; 2]> for Params {
+    fn from(p: [f64; 2]) -> Params {
+        Params(p.map(f64::to_bits))
+    }
+}
+impl Params {
+    /// The attributes.
+    pub fn get(self) -> [f64; 2] {
+        self.0.map(f64::from_bits)
+    }
+}
+
+/// Every row of every table.
+pub fn all() -> impl Iterator<Item = Fun> {
+    let unary = Unary::ALL.iter().map(|&f| Fun::Unary(f));
+    let parametric = Parametric::ALL.iter().map(|&f| Fun::Parametric(f));
+    unary.chain(parametric).chain(Binary::ALL.iter().map(|&f| Fun::Binary(f)))
+}
