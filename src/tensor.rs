@@ -192,9 +192,18 @@ impl Tensor {
         match device {
             Device::Cpu => Ok(Array::full(Shape::SCALAR, value, dtype)?.into()),
             #[cfg(feature = "gpu")]
-            Device::Gpu(index) => Ok(crate::gpu::scalar(index, value, dtype)?.into()),
+            Device::Gpu(index) => Ok(crate::gpu::kernels::create::full(index, Shape::SCALAR, value, dtype)?.into()),
             #[cfg(not(feature = "gpu"))]
             Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
+        }
+    }
+
+    /// A 0-d constant as an operand: on a GPU all equal ones share their memory, so nothing may write to it.
+    pub fn operand(value: f64, dtype: DType, device: Device) -> Result<Tensor> {
+        match device {
+            #[cfg(feature = "gpu")]
+            Device::Gpu(index) => Ok(crate::gpu::scalar(index, value, dtype)?.into()),
+            _ => Tensor::scalar(value, dtype, device),
         }
     }
 

@@ -6,6 +6,9 @@ use std::error::Error;
 use std::path::PathBuf;
 use wengert::dtype::DType;
 use wengert::gpu::template::Template;
+use wengert::gpu::wgsl;
+use wengert::ops::table::{self, Visit};
+use wengert::real::Pointwise;
 
 type Outcome = Result<(), Box<dyn Error>>;
 
@@ -97,6 +100,37 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             check(&format!("{name} as {dtype}"), &template.build())?;
         }
     }
+    Ok(())
+}
+
+/// Writes a rule as the body of the skeleton for its number of inputs.
+struct Expand;
+
+impl Visit for Expand {
+    type Out = (usize, String);
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> (usize, String) {
+        let body = wgsl::with_library("op", &["x", "y", "z", "w"][..N], |x| rule.apply(std::array::from_fn(|i| x[i])));
+        (N, body)
+    }
+}
+
+#[test]
+fn every_elementwise_rule_and_derivative_is_valid() -> Outcome {
+    let files = files()?;
+    let mut count = 0;
+    for fun in table::all() {
+        let p = [0.5, 2.0];
+        let mut bodies = vec![fun.value(p, Expand)];
+        bodies.extend((0..2).filter_map(|wrt| fun.partial(wrt, p, Expand)));
+        for (inputs, body) in bodies {
+            let name = format!("map{inputs}.wgsl");
+            let skeleton = files.iter().find(|f| f.0 == name).ok_or("no skeleton")?.1;
+            let text = Template::new(skeleton, DType::F32).set("fn op", body).build();
+            check(&format!("{} in {name}", fun.name()), &text)?;
+            count += 1;
+        }
+    }
+    assert!(count > 60, "{count}");
     Ok(())
 }
 

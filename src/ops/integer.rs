@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use crate::buffer::Device;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::Kernel;
 use crate::ops::binary::Binary;
@@ -43,8 +44,11 @@ pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
     }
     match op.fun {
         Fun::Unary(Unary::Neg) => unary!(|x, _| I::lit(0).sub(x)),
-        Fun::Unary(Unary::Abs) => unary!(|x, _| if x < I::lit(0) { I::lit(0).sub(x) } else { x }),
-        Fun::Unary(Unary::Sign) => unary!(|x, _| I::lit((x > I::lit(0)) as i64 - (x < I::lit(0)) as i64)),
+        // By max and min, since a comparison of GPU integers has no value in the host.
+        Fun::Unary(Unary::Abs) if x[0].dtype() == DType::U8 => Ok(x[0].clone()),
+        Fun::Unary(Unary::Abs) => unary!(|x, _| x.max(I::lit(0).sub(x))),
+        Fun::Unary(Unary::Sign) if x[0].dtype() == DType::U8 => unary!(|x, _| x.min(I::lit(1))),
+        Fun::Unary(Unary::Sign) => unary!(|x, _| x.max(I::lit(-1)).min(I::lit(1))),
         Fun::Unary(Unary::Square) => unary!(|x, _| x.mul(x)),
         Fun::Unary(Unary::Relu) => unary!(|x, _| x.max(I::lit(0))),
         Fun::Unary(Unary::Floor | Unary::Ceil | Unary::Round) => Ok(x[0].clone()),

@@ -58,10 +58,10 @@ impl Operand<'_> {
     pub fn to_tensor(&self, dtype: DType, like: &Tensor) -> Result<Tensor> {
         match *self {
             Operand::Tensor(x) => x.cast(dtype),
-            Operand::Bool(v) => Tensor::scalar(v as u8 as f64, dtype, like.device()),
+            Operand::Bool(v) => Tensor::operand(v as u8 as f64, dtype, like.device()),
             Operand::Int(v) if dtype == DType::I64 && like.device() == Device::Cpu => Tensor::from_slice(&[v], &[]),
-            Operand::Int(v) => Tensor::scalar(v as f64, dtype, like.device()),
-            Operand::Float(v) => Tensor::scalar(v, dtype, like.device()),
+            Operand::Int(v) => Tensor::operand(v as f64, dtype, like.device()),
+            Operand::Float(v) => Tensor::operand(v, dtype, like.device()),
         }
     }
 }

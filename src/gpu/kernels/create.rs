@@ -1,6 +1,6 @@
 //! New tensors on the GPU: constants, identity matrices, triangles; the twin of `src/cpu/create.rs`.
 
-use super::copy::{contiguous, copy_into, index_of};
+use super::copy::{convert, copy_into, index_of};
 use super::params::{Params, variant};
 use crate::array::Array;
 use crate::cpu;
@@ -15,9 +15,9 @@ pub fn fill(dst: &Array, value: f64) -> Result<()> {
     copy_into(dst, &scalar(index_of(dst)?, value, dst.dtype())?)
 }
 
-/// A new array filled with `value`.
+/// A new array filled with `value`: a copy of its own, even where a shared constant would have the same layout.
 pub fn full(index: u8, shape: Shape, value: f64, dtype: DType) -> Result<Array> {
-    contiguous(&scalar(index, value, dtype)?.expand(&shape)?)
+    convert(&scalar(index, value, dtype)?.expand(&shape)?, dtype)
 }
 
 /// `start + i * step` for `i < n`; computed on the host, so that both devices hold the same bits.
