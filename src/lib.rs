@@ -22,6 +22,8 @@ pub mod math;
 pub mod op;
 pub mod ops;
 pub mod optim;
+#[cfg(feature = "python")]
+mod py;
 pub mod random;
 pub mod real;
 pub mod shape;

@@ -1,0 +1,206 @@
+//! Arguments as users write them: axes, shapes, operands, each with one place that understands every spelling.
+
+use crate::error::Result;
+use crate::ops::elementwise::Operand;
+use crate::py::convert;
+use crate::py::error::{type_error, value_error};
+use crate::py::tensor::PyTensor;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
+
+/// Work on more elements than this releases the interpreter lock.
+pub const LARGE: usize = 32 * 1024;
+
+/// Runs `f`, without the interpreter lock if it handles many elements.
+#[inline]
+pub fn run<T: Send>(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+    let out = if elements > LARGE { py.detach(f) } else { f() };
+    out.map_err(PyErr::from)
+}
+
+/// One axis, several, or none given.
+#[derive(Default)]
+pub struct Dims(pub Option<Vec<i64>>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Dims {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Dims> {
+        if obj.is_none() {
+            return Ok(Dims(None));
+        }
+        if let Ok(axis) = obj.extract::<i64>() {
+            return Ok(Dims(Some(vec![axis])));
+        }
+        obj.extract::<Vec<i64>>().map(|axes| Dims(Some(axes))).map_err(|_| {
+            type_error("an axis is an integer, a sequence of integers, or None for all of them")
+        })
+    }
+}
+
+impl Dims {
+    /// The axes as the core takes them; an empty sequence means all, as in PyTorch.
+    pub fn get(&self) -> Option<&[i64]> {
+        self.0.as_deref().filter(|axes| !axes.is_empty())
+    }
+
+    /// `self`, or the same argument under its other name.
+    pub fn or(self, other: Option<Dims>) -> Dims {
+        match other {
+            Some(other) => other,
+            None => self,
+        }
+    }
+}
+
+/// An integer that was given under one of two names.
+pub fn either<T>(a: Option<T>, b: Option<T>, default: T) -> T {
+    b.or(a).unwrap_or(default)
+}
+
+/// The integers of `f(2, 3)` or `f((2, 3))`.
+pub fn integers(args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
+    if args.len() == 1 {
+        let only = args.get_item(0)?;
+        if only.is_instance_of::<PyTuple>() || only.is_instance_of::<PyList>() {
+            return only.extract();
+        }
+    }
+    args.extract::<Vec<i64>>()
+}
+
+/// A shape of lengths that are all known.
+pub fn shape(lengths: &[i64]) -> PyResult<Shape> {
+    let mut dims = Vec::with_capacity(lengths.len());
+    for &d in lengths {
+        dims.push(usize::try_from(d).map_err(|_| value_error(format!("axis lengths cannot be negative, got {d}")))?);
+    }
+    Ok(Shape::new(&dims)?)
+}
+
+/// A shape from an integer or a sequence of integers.
+pub fn shape_from(obj: &Bound<'_, PyAny>) -> PyResult<Shape> {
+    if let Ok(n) = obj.extract::<i64>() {
+        return shape(&[n]);
+    }
+    shape(&obj.extract::<Vec<i64>>()?)
+}
+
+/// The shape of `numel` elements in which one length of -1 is worked out.
+pub fn inferred_shape(lengths: &[i64], numel: usize) -> PyResult<Shape> {
+    let Some(unknown) = lengths.iter().position(|&d| d == -1) else { return shape(lengths) };
+    let known: i64 = lengths.iter().enumerate().filter(|&(i, _)| i != unknown).map(|(_, &d)| d).product();
+    if lengths.iter().filter(|&&d| d < 0).count() > 1 || known <= 0 || numel as i64 % known != 0 {
+        return Err(crate::error::Error::shape(format!(
+            "reshape: {numel} elements cannot take the shape {lengths:?}; one length may be -1, and the others must divide \
+             the number of elements"
+        ))
+        .into());
+    }
+    let mut dims = lengths.to_vec();
+    dims[unknown] = numel as i64 / known;
+    shape(&dims)
+}
+
+/// An operand as it came from Python: a tensor, or a scalar that adapts.
+pub enum Arg {
+    /// A tensor, or an array that became one.
+    Tensor(Tensor),
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(f64),
+}
+
+impl Arg {
+    /// As the core takes it.
+    pub fn operand(&self) -> Operand<'_> {
+        match self {
+            Arg::Tensor(t) => Operand::Tensor(t),
+            Arg::Bool(v) => Operand::Bool(*v),
+            Arg::Int(v) => Operand::Int(*v),
+            Arg::Float(v) => Operand::Float(*v),
+        }
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        match self {
+            Arg::Tensor(t) => t.numel(),
+            _ => 1,
+        }
+    }
+
+    /// An operand, or `None` for an object that is none.
+    #[inline]
+    pub fn from_any(obj: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
+        if let Ok(t) = obj.cast::<PyTensor>() {
+            return Ok(Some(Arg::Tensor(t.borrow().t.clone())));
+        }
+        if let Ok(v) = obj.cast::<PyFloat>() {
+            return Ok(Some(Arg::Float(v.value())));
+        }
+        if let Ok(v) = obj.cast::<PyBool>() {
+            return Ok(Some(Arg::Bool(v.is_true())));
+        }
+        if obj.is_instance_of::<PyInt>() {
+            return Ok(Some(Arg::Int(obj.extract()?)));
+        }
+        Arg::from_other(obj)
+    }
+
+    /// NumPy's arrays and scalars, and what else describes an array.
+    #[cold]
+    fn from_other(obj: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
+        if !convert::is_array(obj) {
+            return Ok(None);
+        }
+        if convert::is_numpy_scalar(obj) {
+            return Arg::from_any(&obj.call_method0("item")?);
+        }
+        Ok(Some(Arg::Tensor(convert::share(obj)?)))
+    }
+}
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Arg {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Arg> {
+        Arg::from_any(&obj)?.ok_or_else(|| not_an_operand(&obj))
+    }
+}
+
+#[cold]
+fn not_an_operand(obj: &Bound<'_, PyAny>) -> PyErr {
+    let name = obj.get_type().name().map_or_else(|_| "this".into(), |n| n.to_string());
+    type_error(format!("a tensor, an array or a number expected, got {name}; lists become tensors with wengert.tensor"))
+}
+
+/// A tensor argument; arrays and numbers are converted.
+pub struct AsTensor(pub Tensor);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for AsTensor {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<AsTensor> {
+        if let Ok(t) = obj.cast::<PyTensor>() {
+            return Ok(AsTensor(t.borrow().t.clone()));
+        }
+        convert::as_tensor(&obj).map(AsTensor)
+    }
+}
+
+/// A list of tensors.
+pub struct Tensors(pub Vec<Tensor>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Tensors {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Tensors> {
+        obj.try_iter()?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<_>>().map(Tensors)
+    }
+}

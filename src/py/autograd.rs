@@ -1,0 +1,358 @@
+//! Reverse mode as PyTorch spells it: `requires_grad`, `backward`, `.grad`, hooks, `autograd.grad`.
+
+use crate::autodiff::backward::{self, Options};
+use crate::autodiff::hooks::GradHook;
+use crate::autodiff::node::{Edge, Node};
+use crate::error::{Error, Result};
+use crate::interp;
+use crate::py::error::foreign;
+use crate::py::format::node_name;
+use crate::py::tensor::{PyTensor, leaf, require_grad, with_history, wrap};
+use crate::tensor::Tensor;
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::Arc;
+
+/// The entry of the tape that made a tensor.
+#[pyclass(name = "Node", module = "wengert", frozen)]
+pub struct PyNode(Arc<Node>);
+
+#[pymethods]
+impl PyNode {
+    /// The name, as in `MulBackward`.
+    fn name(&self) -> String {
+        if self.0.is_leaf() { "AccumulateGrad".into() } else { node_name(self.0.name()) }
+    }
+
+    /// Per input of the operation: the entry its gradient goes to (or None) and which of that entry's outputs it is.
+    #[getter]
+    fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let edges = self.0.edges.iter().map(|e| match e {
+            Some(Edge { node, index }) => Ok((Some(Py::new(py, PyNode(node.clone()))?), *index)),
+            None => Ok((None, 0)),
+        });
+        PyTuple::new(py, edges.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Bytes that this entry keeps for backward.
+    #[getter]
+    fn saved_bytes(&self) -> usize {
+        self.0.saved_bytes()
+    }
+
+    /// Position in the order of recording.
+    #[getter]
+    fn sequence_nr(&self) -> u64 {
+        self.0.seq
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<{}>", self.name())
+    }
+
+    fn __eq__(&self, other: &PyNode) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    fn __hash__(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+}
+
+/// Removes a hook.
+#[pyclass(module = "wengert", frozen)]
+pub struct HookHandle {
+    node: Arc<Node>,
+    id: u64,
+}
+
+#[pymethods]
+impl HookHandle {
+    /// Removes the hook; harmless if it was removed before.
+    fn remove(&self) {
+        self.node.hooks_mut().remove(self.id);
+    }
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<'_, PyTuple>) {
+        self.remove();
+    }
+}
+
+/// A Python callable as a hook of the core.
+fn hook(f: Py<PyAny>) -> GradHook {
+    Arc::new(move |g: &Tensor| {
+        Python::attach(|py| -> PyResult<Option<Tensor>> {
+            let out = f.bind(py).call1((wrap(py, g.clone())?,))?;
+            if out.is_none() {
+                return Ok(None);
+            }
+            let out = out.cast::<PyTensor>().map_err(|_| {
+                PyRuntimeError::new_err("a gradient hook returns a tensor, or None to leave the gradient as it is")
+            })?;
+            let new = out.borrow().t.clone();
+            Ok(Some(new))
+        })
+        .map_err(foreign)
+    })
+}
+
+fn edge_of(t: &Tensor, what: &str) -> Result<Edge> {
+    t.edge().ok_or_else(|| {
+        Error::autodiff(format!(
+            "{what}: the {} tensor of shape {} does not require a gradient; call requires_grad_() before using it",
+            t.dtype(),
+            t.shape()
+        ))
+    })
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Whether gradients are recorded for this tensor.
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        self.t.edge().is_some()
+    }
+
+    #[setter]
+    fn set_requires_grad(slf: &Bound<'_, Self>, value: bool) -> PyResult<()> {
+        Self::requires_grad_(slf, value).map(|_| ())
+    }
+
+    /// Turns recording for this leaf on or off, in place. Raises RuntimeError for dtypes without derivatives and for
+    /// results of recorded operations, which `detach()` cuts off.
+    #[pyo3(signature = (requires_grad=true))]
+    fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
+        let mut this = slf.borrow_mut();
+        if requires_grad {
+            this.t = require_grad(&this.t)?;
+        } else if this.t.edge().is_some() {
+            if leaf(&this.t).is_none() {
+                return Err(Error::autodiff(
+                    "requires_grad can be turned off for leaves only; call detach() to cut off the result of an operation",
+                )
+                .into());
+            }
+            let plain = this.t.traced().map(|t| t.inner().clone());
+            if let Some(plain) = plain {
+                this.t = plain;
+            }
+        }
+        drop(this);
+        Ok(slf.clone())
+    }
+
+    /// Whether this tensor is no result of a recorded operation.
+    #[getter]
+    fn is_leaf(&self) -> bool {
+        self.t.edge().is_none_or(|e| e.node.is_leaf())
+    }
+
+    /// The entry of the tape that made this tensor; None for leaves.
+    #[getter]
+    fn grad_fn(&self) -> Option<PyNode> {
+        self.t.edge().filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node))
+    }
+
+    /// The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first backward.
+    #[getter]
+    fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<PyTensor>> {
+        let Some(Edge { node, index }) = slf.borrow().t.edge() else { return Ok(None) };
+        if let Some(slot) = node.grad() {
+            return Ok(slot.clone().map(PyTensor::from));
+        }
+        match node.hooks().and_then(|h| h.retained(index)) {
+            Some(grad) => Ok(grad.map(PyTensor::from)),
+            None => {
+                let py = slf.py();
+                let text = c"the .grad of a tensor that is the result of an operation is not kept; call retain_grad() on \
+it before backward()";
+                PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
+                Ok(None)
+            }
+        }
+    }
+
+    #[setter]
+    fn set_grad(&self, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
+        let grad = grad.map(|g| g.borrow().t.clone());
+        if let Some(g) = grad.as_ref().filter(|g| g.shape() != self.t.shape()) {
+            return Err(Error::autodiff(format!(
+                "a gradient of shape {} cannot be assigned to a tensor of shape {}",
+                g.shape(),
+                self.t.shape()
+            ))
+            .into());
+        }
+        match self.t.edge() {
+            Some(Edge { node, index }) => {
+                match node.grad() {
+                    Some(mut slot) => *slot = grad,
+                    None => node.hooks_mut().set_retained(index, grad),
+                }
+                Ok(())
+            }
+            None if grad.is_none() => Ok(()),
+            None => Err(Error::autodiff("grad can be assigned to tensors that require a gradient only").into()),
+        }
+    }
+
+    #[deleter]
+    fn delete_grad(&self) -> PyResult<()> {
+        self.set_grad(None)
+    }
+
+    /// Keeps the gradient of this result when backward passes it, to be read as `.grad`.
+    fn retain_grad(&self) -> PyResult<()> {
+        let Edge { node, index } = edge_of(&self.t, "retain_grad")?;
+        if !node.is_leaf() {
+            node.hooks_mut().retain_grad(index);
+        }
+        Ok(())
+    }
+
+    /// Whether `retain_grad()` was called on this result.
+    #[getter]
+    fn retains_grad(&self) -> bool {
+        self.t.edge().is_some_and(|e| e.node.hooks().is_some_and(|h| h.retained(e.index).is_some()))
+    }
+
+    /// Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient.
+    /// Returns a handle whose `remove()` takes the hook off again.
+    fn register_hook(&self, hook: Py<PyAny>) -> PyResult<HookHandle> {
+        let Edge { node, index } = edge_of(&self.t, "register_hook")?;
+        let id = node.hooks_mut().add(index, self::hook(hook));
+        Ok(HookHandle { node, id })
+    }
+
+    /// Calls `hook(tensor)` after a gradient was accumulated into this leaf.
+    fn register_post_accumulate_grad_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
+        let t = slf.borrow().t.clone();
+        let edge = leaf(&t).ok_or_else(|| {
+            Error::autodiff("register_post_accumulate_grad_hook: a leaf that requires a gradient expected")
+        })?;
+        // A weak reference: the hook lives in the tape entry that the tensor itself holds.
+        let tensor = slf.py().import("weakref")?.call_method1("ref", (slf,))?.unbind();
+        let call: GradHook = Arc::new(move |_g: &Tensor| {
+            Python::attach(|py| -> PyResult<()> {
+                let tensor = tensor.bind(py).call0()?;
+                if !tensor.is_none() {
+                    hook.bind(py).call1((tensor,))?;
+                }
+                Ok(())
+            })
+            .map(|()| None)
+            .map_err(foreign)
+        });
+        let id = edge.node.hooks_mut().add_after_accumulate(call);
+        Ok(HookHandle { node: edge.node, id })
+    }
+
+    /// Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their `.grad`.
+    ///
+    /// Args:
+    ///     gradient: the cotangent, of this tensor's shape; may be left out for a tensor with one element.
+    ///     retain_graph: keep what was saved, so that another backward can follow. Defaults to `create_graph`.
+    ///     create_graph: record the backward itself, for higher derivatives.
+    ///     inputs: the leaves to accumulate into; all of them by default.
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
+    fn backward(
+        slf: &Bound<'_, Self>,
+        gradient: Option<&Bound<'_, PyTensor>>,
+        retain_graph: Option<bool>,
+        create_graph: bool,
+        inputs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let t = slf.borrow().t.clone();
+        let gradient = gradient.map(|g| g.borrow().t.clone());
+        let inputs = match inputs {
+            Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![one.cast::<PyTensor>()?.borrow().t.clone()]),
+            Some(many) => Some(many.extract::<crate::py::args::Tensors>()?.0),
+            None => None,
+        };
+        let retain_graph = retain_graph.unwrap_or(create_graph);
+        let options = Options { retain_graph, create_graph, ..Options::default() };
+        Ok(slf.py().detach(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
+    }
+
+    /// The values of this tensor without its history, sharing memory; writing to them is not recorded.
+    #[getter]
+    fn data(&self) -> PyTensor {
+        PyTensor::from(self.t.detach())
+    }
+
+    #[setter]
+    fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyTensor>) -> PyResult<()> {
+        let new = data.borrow().t.detach();
+        let mut this = slf.borrow_mut();
+        if leaf(&this.t).is_some_and(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype()) {
+            // The tape entry knows the shape of its gradient: a tensor of another shape is a new leaf.
+            this.t = require_grad(&new)?;
+        } else {
+            this.t = with_history(&this.t, new);
+        }
+        Ok(())
+    }
+}
+
+/// Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad` changes.
+#[pyfunction]
+#[pyo3(signature = (outputs, inputs, grad_outputs, retain_graph, create_graph))]
+pub fn _grad(
+    py: Python<'_>,
+    outputs: Vec<PyRef<'_, PyTensor>>,
+    inputs: Vec<PyRef<'_, PyTensor>>,
+    grad_outputs: Vec<Option<PyRef<'_, PyTensor>>>,
+    retain_graph: bool,
+    create_graph: bool,
+) -> PyResult<Vec<Option<PyTensor>>> {
+    let outputs: Vec<Tensor> = outputs.iter().map(|t| t.t.clone()).collect();
+    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.t.clone()).collect();
+    let seeds: Vec<Option<Tensor>> = grad_outputs.iter().map(|g| g.as_ref().map(|t| t.t.clone())).collect();
+    let options = Options { retain_graph, create_graph, ..Options::default() };
+    let found = py.detach(|| backward::grad(&outputs, &inputs, &seeds, options))?;
+    Ok(found.into_iter().map(|g| g.map(PyTensor::from)).collect())
+}
+
+/// Turns recording on or off; returns the state to restore.
+#[pyfunction]
+pub fn _set_grad_enabled(enabled: bool) -> u64 {
+    interp::set_grad_enabled(enabled)
+}
+
+/// Restores a state that `_set_grad_enabled` returned.
+#[pyfunction]
+pub fn _restore_grad(state: u64) {
+    interp::set_grad_threshold(state);
+}
+
+/// Whether operations are recorded at the moment.
+#[pyfunction]
+pub fn is_grad_enabled() -> bool {
+    interp::is_grad_enabled()
+}
+
+/// Calls `fn(*args, **kwargs)` without keeping what its operations save; backward runs it again.
+#[pyfunction]
+#[pyo3(signature = (function, args, kwargs=None))]
+pub fn checkpoint<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (f, a) = (function.clone().unbind(), args.clone().unbind());
+    let k = kwargs.map(|k| k.clone().unbind());
+    let rerun = move || {
+        Python::attach(|py| f.bind(py).call(a.bind(py).clone(), k.as_ref().map(|k| k.bind(py))).map(|_| ()))
+            .map_err(foreign)
+    };
+    let out = crate::autodiff::checkpoint::checkpoint(
+        || function.call(args.clone(), kwargs).map_err(foreign),
+        Box::new(rerun),
+    );
+    Ok(out?)
+}

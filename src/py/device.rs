@@ -1,0 +1,124 @@
+//! What the machine offers: GPUs, threads, memory.
+
+use crate::buffer;
+use crate::cpu::threads;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Sets the number of CPU threads that large operations use.
+#[pyfunction]
+fn set_num_threads(threads: usize) -> PyResult<()> {
+    if threads == 0 {
+        return Err(crate::py::error::value_error("set_num_threads: at least one thread expected, got 0"));
+    }
+    threads::set_num_threads(threads);
+    Ok(())
+}
+
+/// The number of CPU threads that large operations use.
+#[pyfunction]
+fn get_num_threads() -> usize {
+    threads::num_threads()
+}
+
+/// Bytes of host memory that tensors hold, and bytes kept for reuse.
+#[pyfunction]
+fn _memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let stats = PyDict::new(py);
+    stats.set_item("live_bytes", buffer::live_bytes())?;
+    stats.set_item("cached_bytes", buffer::cached_bytes())?;
+    Ok(stats)
+}
+
+/// Gives host memory that is kept for reuse back to the system.
+#[pyfunction]
+fn _empty_cache() {
+    buffer::empty_cache();
+}
+
+/// Whether a GPU is there; never raises.
+#[pyfunction]
+fn _gpu_is_available(py: Python<'_>) -> bool {
+    #[cfg(feature = "gpu")]
+    return py.detach(crate::gpu::is_available);
+    #[cfg(not(feature = "gpu"))]
+    return false;
+}
+
+/// How many GPUs there are.
+#[pyfunction]
+fn _gpu_device_count(py: Python<'_>) -> usize {
+    #[cfg(feature = "gpu")]
+    return py.detach(crate::gpu::count);
+    #[cfg(not(feature = "gpu"))]
+    return 0;
+}
+
+/// What a GPU is and can do.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_info(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
+    let info = py.detach(|| crate::gpu::info(index))?;
+    let out = PyDict::new(py);
+    out.set_item("adapter", info.adapter)?;
+    out.set_item("backend", info.backend)?;
+    out.set_item("driver", info.driver)?;
+    out.set_item("device_type", info.device_type)?;
+    out.set_item("subgroup_size", info.subgroup)?;
+    out.set_item("features", info.features)?;
+    let limits = PyDict::new(py);
+    for (name, value) in info.limits {
+        limits.set_item(name, value)?;
+    }
+    out.set_item("limits", limits)?;
+    Ok(out)
+}
+
+/// Waits until a GPU has done all that was queued.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_synchronize(py: Python<'_>, index: u8) -> PyResult<()> {
+    Ok(py.detach(|| crate::gpu::synchronize(index))?)
+}
+
+/// Gives GPU memory that is kept for reuse back to the system.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_empty_cache(py: Python<'_>, index: u8) -> PyResult<()> {
+    Ok(py.detach(|| crate::gpu::empty_cache(index))?)
+}
+
+/// Memory and work of a GPU, in numbers.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_memory_stats(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
+    let s = py.detach(|| crate::gpu::stats(index))?;
+    let out = PyDict::new(py);
+    out.set_item("live_bytes", s.live_bytes)?;
+    out.set_item("peak_bytes", s.peak_bytes)?;
+    out.set_item("cached_bytes", s.cached_bytes)?;
+    out.set_item("buffers_created", s.buffers_created)?;
+    out.set_item("pipelines_created", s.pipelines_created)?;
+    out.set_item("bind_groups_created", s.bind_groups_created)?;
+    out.set_item("dispatches", s.dispatches)?;
+    out.set_item("submits", s.submits)?;
+    Ok(out)
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(_memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(_empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(_gpu_is_available, m)?)?;
+    m.add_function(wrap_pyfunction!(_gpu_device_count, m)?)?;
+    #[cfg(feature = "gpu")]
+    {
+        m.add_function(wrap_pyfunction!(_gpu_info, m)?)?;
+        m.add_function(wrap_pyfunction!(_gpu_synchronize, m)?)?;
+        m.add_function(wrap_pyfunction!(_gpu_empty_cache, m)?)?;
+        m.add_function(wrap_pyfunction!(_gpu_memory_stats, m)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,326 @@
+//! DLPack: tensors to and from other array libraries without a copy, legacy and versioned (1.x) capsules.
+//!
+//! The layout of the structs is the standard's: <https://dmlc.github.io/dlpack/latest/c_api.html>.
+
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::py::convert;
+use crate::py::error::{type_error, value_error};
+use crate::py::tensor::PyTensor;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::{CStr, c_void};
+
+/// The device type of host memory.
+const CPU: i32 = 1;
+/// Set where the memory must not be written.
+const READ_ONLY: u64 = 1;
+/// Set where the exporter made a copy.
+const COPIED: u64 = 2;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DlDevice {
+    kind: i32,
+    id: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DlType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+#[repr(C)]
+struct DlTensor {
+    data: *mut c_void,
+    device: DlDevice,
+    ndim: i32,
+    dtype: DlType,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct Legacy {
+    tensor: DlTensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Legacy)>,
+}
+
+#[repr(C)]
+struct Versioned {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    flags: u64,
+    tensor: DlTensor,
+}
+
+/// What an exported struct points to.
+struct Owned {
+    array: Array,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+const NAME: &CStr = c"dltensor";
+const NAME_USED: &CStr = c"used_dltensor";
+const VERSIONED: &CStr = c"dltensor_versioned";
+const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
+
+fn type_of(dtype: DType) -> DlType {
+    let code = match dtype {
+        DType::I32 | DType::I64 => 0,
+        DType::U8 => 1,
+        DType::F16 | DType::F32 | DType::F64 => 2,
+        DType::BF16 => 4,
+        DType::Bool => 6,
+    };
+    DlType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
+}
+
+fn owned(array: Array) -> Box<Owned> {
+    let shape = array.shape().iter().map(|d| d as i64).collect();
+    let strides = array.strides().iter().map(|&s| s as i64).collect();
+    Box::new(Owned { array, shape, strides })
+}
+
+fn described(o: &mut Owned) -> DlTensor {
+    let a = &o.array;
+    DlTensor {
+        data: a.buffer().ptr().wrapping_add(a.offset() * a.dtype().size()).cast(),
+        device: DlDevice { kind: CPU, id: 0 },
+        ndim: a.rank() as i32,
+        dtype: type_of(a.dtype()),
+        shape: o.shape.as_mut_ptr(),
+        strides: o.strides.as_mut_ptr(),
+        byte_offset: 0,
+    }
+}
+
+unsafe extern "C" fn delete_legacy(m: *mut Legacy) {
+    // SAFETY: called once by the consumer, on what `export` leaked.
+    unsafe {
+        let m = Box::from_raw(m);
+        drop(Box::from_raw(m.context.cast::<Owned>()));
+    }
+}
+
+unsafe extern "C" fn delete_versioned(m: *mut Versioned) {
+    // SAFETY: as above.
+    unsafe {
+        let m = Box::from_raw(m);
+        drop(Box::from_raw(m.context.cast::<Owned>()));
+    }
+}
+
+/// Frees a capsule that nobody consumed.
+unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
+    // SAFETY: the interpreter passes a capsule that this module made; a consumed one has another name.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1 {
+            let m = ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Legacy>();
+            if let Some(deleter) = (*m).deleter {
+                deleter(m);
+            }
+        } else if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
+            let m = ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast::<Versioned>();
+            if let Some(deleter) = (*m).deleter {
+                deleter(m);
+            }
+        }
+    }
+}
+
+fn capsule<'py>(py: Python<'py>, pointer: *mut c_void, name: &'static CStr) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: a new capsule over a live pointer with a static name.
+    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(pointer, name.as_ptr(), Some(drop_capsule))) }
+}
+
+fn export<'py>(py: Python<'py>, array: Array, versioned: bool, copied: bool) -> PyResult<Bound<'py, PyAny>> {
+    let mut o = owned(array);
+    let tensor = described(&mut o);
+    let context = Box::into_raw(o).cast::<c_void>();
+    if versioned {
+        let flags = if copied { COPIED } else { 0 };
+        let m = Versioned { major: 1, minor: 0, context, deleter: Some(delete_versioned), flags, tensor };
+        return capsule(py, Box::into_raw(Box::new(m)).cast(), VERSIONED);
+    }
+    let m = Legacy { tensor, context, deleter: Some(delete_legacy) };
+    capsule(py, Box::into_raw(Box::new(m)).cast(), NAME)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// A DLPack capsule over the memory. Raises BufferError for a tensor that requires a gradient or is on a GPU.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = stream;
+        if dl_device.is_some_and(|d| d.0 != CPU) {
+            return Err(PyBufferError::new_err("__dlpack__: only host memory can be exported"));
+        }
+        let array = convert::exportable(&self.t, "numpy")
+            .map_err(|e| PyBufferError::new_err(e.value(py).to_string().replace("numpy", "__dlpack__")))?;
+        let copied = copy == Some(true);
+        let array = if copied { array.copied()? } else { array.clone() };
+        export(py, array, max_version.is_some_and(|v| v.0 >= 1), copied)
+    }
+
+    /// The device in DLPack's terms: `(1, 0)` for host memory.
+    fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
+        match self.t.device() {
+            Device::Cpu => Ok((CPU, 0)),
+            device => Err(PyBufferError::new_err(format!(
+                "DLPack has no description of memory on {device}; copy it to the host with cpu()"
+            ))),
+        }
+    }
+}
+
+/// The memory of another library, given back when the tensor's buffer dies.
+enum Foreign {
+    Legacy(*mut Legacy),
+    Versioned(*mut Versioned),
+}
+
+// SAFETY: DLPack's deleter may be called from any thread.
+unsafe impl Send for Foreign {}
+// SAFETY: only `drop` touches the pointer.
+unsafe impl Sync for Foreign {}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        // The deleters of Python libraries release Python objects.
+        Python::attach(|_| {
+            // SAFETY: the capsule was renamed when it was consumed, so this is the only call.
+            unsafe {
+                match *self {
+                    Foreign::Legacy(m) => {
+                        if let Some(deleter) = (*m).deleter {
+                            deleter(m);
+                        }
+                    }
+                    Foreign::Versioned(m) => {
+                        if let Some(deleter) = (*m).deleter {
+                            deleter(m);
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Takes the struct out of a capsule and marks it as consumed.
+fn consume(capsule: &Bound<'_, PyAny>) -> PyResult<Foreign> {
+    let p = capsule.as_ptr();
+    // SAFETY: names are checked before pointers are taken; the capsule is renamed so that its owner will not free it.
+    unsafe {
+        if ffi::PyCapsule_IsValid(p, VERSIONED.as_ptr()) == 1 {
+            let m = ffi::PyCapsule_GetPointer(p, VERSIONED.as_ptr()).cast::<Versioned>();
+            if (*m).major != 1 {
+                return Err(PyBufferError::new_err(format!("DLPack {} is not supported, only 1", (*m).major)));
+            }
+            ffi::PyCapsule_SetName(p, VERSIONED_USED.as_ptr());
+            return Ok(Foreign::Versioned(m));
+        }
+        if ffi::PyCapsule_IsValid(p, NAME.as_ptr()) == 1 {
+            let m = ffi::PyCapsule_GetPointer(p, NAME.as_ptr()).cast::<Legacy>();
+            ffi::PyCapsule_SetName(p, NAME_USED.as_ptr());
+            return Ok(Foreign::Legacy(m));
+        }
+    }
+    Err(value_error("this DLPack capsule was consumed before, or is none"))
+}
+
+fn dtype_of(t: DlType) -> PyResult<DType> {
+    Ok(match (t.code, t.bits, t.lanes) {
+        (0, 32, 1) => DType::I32,
+        (0, 64, 1) => DType::I64,
+        (1, 8, 1) => DType::U8,
+        (2, 16, 1) => DType::F16,
+        (2, 32, 1) => DType::F32,
+        (2, 64, 1) => DType::F64,
+        (4, 16, 1) => DType::BF16,
+        (6, 8, 1) => DType::Bool,
+        _ => {
+            return Err(type_error(format!(
+                "DLPack type (code {}, {} bits, {} lanes) is none of bool, uint8, int32, int64, float16, bfloat16, \
+                 float32, float64; convert before the export",
+                t.code, t.bits, t.lanes
+            )));
+        }
+    })
+}
+
+/// A tensor over the memory of an object with `__dlpack__`; read-only memory is copied.
+pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let py = obj.py();
+    let kwargs = PyDict::new(py);
+    kwargs.set_item("max_version", (1, 0))?;
+    let method = obj.getattr("__dlpack__").map_err(|_| {
+        type_error(format!("from_dlpack: an object with __dlpack__ expected, got {}", obj.get_type()))
+    })?;
+    let capsule = match method.call((), Some(&kwargs)) {
+        Ok(capsule) => capsule,
+        // Libraries from before version 1 know no such argument.
+        Err(e) if e.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => method.call0()?,
+        Err(e) => return Err(e),
+    };
+    let owner = consume(&capsule)?;
+    // SAFETY: the struct lives until its deleter runs, which `owner` does last.
+    let (tensor, read_only) = unsafe {
+        match owner {
+            Foreign::Legacy(m) => (&(*m).tensor, false),
+            Foreign::Versioned(m) => (&(*m).tensor, (*m).flags & READ_ONLY != 0),
+        }
+    };
+    if tensor.device.kind != CPU {
+        return Err(PyBufferError::new_err("from_dlpack: only host memory is taken; copy the array to the CPU first"));
+    }
+    let dtype = dtype_of(tensor.dtype)?;
+    let rank = usize::try_from(tensor.ndim).unwrap_or(0);
+    // SAFETY: the producer vouches for `ndim` entries; null strides mean row-major.
+    let (dims, strides) = unsafe {
+        let dims: Vec<usize> = (0..rank).map(|i| *tensor.shape.add(i) as usize).collect();
+        let strides: Option<Vec<isize>> =
+            (!tensor.strides.is_null()).then(|| (0..rank).map(|i| *tensor.strides.add(i) as isize).collect());
+        (dims, strides)
+    };
+    let shape = Shape::new(&dims)?;
+    let strides = strides.unwrap_or_else(|| shape.strides()[..rank].to_vec());
+    let address = tensor.data as usize + tensor.byte_offset as usize;
+    if address % dtype.size() != 0 {
+        return Err(PyBufferError::new_err("from_dlpack: the memory is not aligned to its elements"));
+    }
+    let array = convert::foreign(address, shape, &strides, dtype, Box::new(owner))?;
+    Ok(if read_only { array.copied()?.into() } else { array.into() })
+}
+
+/// A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by the DLPack protocol.
+///
+/// Read-only memory is copied. Raises BufferError for memory that is not on the host.
+#[pyfunction]
+pub fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    if let Ok(t) = array.cast::<PyTensor>() {
+        return Ok(PyTensor::view(t.borrow().t.detach()));
+    }
+    Ok(PyTensor::from(import(array)?))
+}

@@ -1,0 +1,61 @@
+//! Errors of the core as Python exceptions, and Python exceptions through the core and back unchanged.
+
+use crate::error::{Error, Kind};
+use pyo3::create_exception;
+use pyo3::exceptions::{
+    PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError,
+};
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+create_exception!(wengert, ShapeError, PyValueError, "Shapes that do not fit together.");
+create_exception!(wengert, CheckpointError, PyRuntimeError, "A recomputation that differs from its forward.");
+create_exception!(wengert, DeviceError, PyRuntimeError, "A device that is missing, lost or lacks a feature.");
+
+impl From<Error> for PyErr {
+    #[cold]
+    fn from(error: Error) -> PyErr {
+        if let Some(original) = error.payload().and_then(|p| p.downcast_ref::<PyErr>()) {
+            return Python::attach(|py| original.clone_ref(py));
+        }
+        let text = error.to_string();
+        match error.kind() {
+            Kind::Shape => ShapeError::new_err(text),
+            Kind::Value => PyValueError::new_err(text),
+            Kind::Index => PyIndexError::new_err(text),
+            Kind::Type => PyTypeError::new_err(text),
+            Kind::Autodiff | Kind::Foreign => PyRuntimeError::new_err(text),
+            Kind::Checkpoint => CheckpointError::new_err(text),
+            Kind::Device => DeviceError::new_err(text),
+            Kind::Memory => PyMemoryError::new_err(text),
+            Kind::Unsupported => PyNotImplementedError::new_err(text),
+        }
+    }
+}
+
+/// A Python exception as an error of the core.
+#[cold]
+pub fn foreign(error: PyErr) -> Error {
+    let text = error.to_string();
+    Error::foreign(Arc::new(error), text)
+}
+
+/// A `TypeError` with this message.
+#[cold]
+pub fn type_error(message: impl Into<String>) -> PyErr {
+    PyTypeError::new_err(message.into())
+}
+
+/// A `ValueError` with this message.
+#[cold]
+pub fn value_error(message: impl Into<String>) -> PyErr {
+    PyValueError::new_err(message.into())
+}
+
+/// Registers the exception classes.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = m.py();
+    m.add("ShapeError", py.get_type::<ShapeError>())?;
+    m.add("CheckpointError", py.get_type::<CheckpointError>())?;
+    m.add("DeviceError", py.get_type::<DeviceError>())
+}

@@ -1,0 +1,361 @@
+//! `x[key]` and `x[key] = value` with NumPy's semantics.
+//!
+//! A key is split into a basic part (integers, slices, new axes: a view) and an advanced part (index tensors and masks:
+//! a gather). Assignment builds the new value by `where`, so it differentiates and batches like everything else, and
+//! then writes it in place. Where no derivative is in sight, a basic key is written directly through its view.
+
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::index::nonzero;
+use crate::ops::on_device;
+use crate::ops::view::{Region, Unslice};
+use crate::py::args::Arg;
+use crate::py::convert;
+use crate::py::error::type_error;
+use crate::py::inplace::{self, beside};
+use crate::py::tensor::PyTensor;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
+use std::sync::Arc;
+
+/// One part of a key.
+enum Item {
+    /// One element of an axis, which disappears.
+    At(i64),
+    /// A range of an axis.
+    Range(Py<PySlice>),
+    /// A new axis of length 1.
+    New,
+    /// As many whole axes as are left.
+    Rest,
+    /// An advanced index.
+    Index(Tensor),
+    /// A mask over as many axes as it has.
+    Mask(Tensor),
+}
+
+/// A key applied to a shape: a region, the shape after new and dropped axes, and the advanced indices of that.
+struct Plan {
+    region: Region,
+    shape: Shape,
+    indices: Vec<Option<Tensor>>,
+}
+
+fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
+    if let Ok(slice) = obj.cast::<PySlice>() {
+        return Ok(Item::Range(slice.clone().unbind()));
+    }
+    if obj.is_none() {
+        return Ok(Item::New);
+    }
+    if obj.is(PyEllipsis::get(obj.py())) {
+        return Ok(Item::Rest);
+    }
+    if let Ok(v) = obj.cast::<PyBool>() {
+        return Ok(Item::Mask(Tensor::from_slice(&[v.is_true()], &[])?));
+    }
+    if obj.is_instance_of::<PyInt>() {
+        return Ok(Item::At(obj.extract()?));
+    }
+    let t = match Arg::from_any(obj)? {
+        Some(Arg::Tensor(t)) => t,
+        Some(Arg::Int(i)) => return Ok(Item::At(i)),
+        Some(Arg::Bool(v)) => Tensor::from_slice(&[v], &[])?,
+        Some(Arg::Float(_)) => return Err(not_an_index(obj)),
+        None => match obj.len() {
+            Ok(0) => Tensor::from_slice::<i64>(&[], &[0])?,
+            Ok(_) => convert::as_tensor(obj)?,
+            Err(_) => return Err(not_an_index(obj)),
+        },
+    };
+    match t.dtype() {
+        DType::Bool => Ok(Item::Mask(t)),
+        d if d.is_float() => Err(not_an_index(obj)),
+        _ if t.rank() == 0 && t.concrete().is_some() => Ok(Item::At(t.item()? as i64)),
+        _ => Ok(Item::Index(t)),
+    }
+}
+
+#[cold]
+fn not_an_index(obj: &Bound<'_, PyAny>) -> PyErr {
+    let shown = obj.get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
+    PyIndexError::new_err(format!(
+        "a tensor is indexed by integers, slices, None, ..., integer tensors and bool masks, got {shown}"
+    ))
+}
+
+fn items(key: &Bound<'_, PyAny>) -> PyResult<Vec<Item>> {
+    match key.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().map(|k| item(&k)).collect(),
+        Err(_) => Ok(vec![item(key)?]),
+    }
+}
+
+impl Plan {
+    fn new(py: Python<'_>, shape: Shape, mut items: Vec<Item>) -> PyResult<Plan> {
+        let used: usize = items
+            .iter()
+            .map(|i| match i {
+                Item::New | Item::Rest => 0,
+                Item::Mask(m) => m.rank(),
+                _ => 1,
+            })
+            .sum();
+        let rests = items.iter().filter(|i| matches!(i, Item::Rest)).count();
+        if rests > 1 {
+            return Err(PyIndexError::new_err("an index has at most one ellipsis (...)"));
+        }
+        if used > shape.rank() {
+            return Err(PyIndexError::new_err(format!("too many indices: {used} given for a tensor of shape {shape}")));
+        }
+        if rests == 0 {
+            items.push(Item::Rest);
+        }
+        // As in NumPy, integers count as advanced indices where there is another one.
+        let advanced = items.iter().any(|i| matches!(i, Item::Index(_) | Item::Mask(_)));
+        let mut plan = Builder { region: Region::whole(&shape), dims: Vec::new(), indices: Vec::new(), shape, axis: 0 };
+        let whole = shape.rank() - used;
+        for item in items {
+            plan.push(py, item, whole, advanced)?;
+        }
+        Ok(Plan { region: plan.region, shape: Shape::new(&plan.dims)?, indices: plan.indices })
+    }
+
+    /// The view that the basic part of the key selects.
+    fn basic(&self, x: &Tensor) -> Result<Tensor> {
+        x.slice(self.region.clone())?.reshape(&self.shape)
+    }
+
+    fn is_basic(&self) -> bool {
+        self.indices.iter().all(Option::is_none)
+    }
+
+    fn read(&self, x: &Tensor) -> Result<Tensor> {
+        let part = self.basic(x)?;
+        if self.is_basic() { Ok(part) } else { part.index(&self.indices) }
+    }
+}
+
+/// A plan in the making.
+struct Builder {
+    region: Region,
+    dims: Vec<usize>,
+    indices: Vec<Option<Tensor>>,
+    shape: Shape,
+    axis: usize,
+}
+
+impl Builder {
+    fn keep(&mut self, length: usize, index: Option<Tensor>) {
+        self.dims.push(length);
+        self.indices.push(index);
+    }
+
+    fn push(&mut self, py: Python<'_>, item: Item, whole: usize, advanced: bool) -> PyResult<()> {
+        match item {
+            Item::New => self.keep(1, None),
+            Item::Rest => {
+                for _ in 0..whole {
+                    self.keep(self.shape.at(self.axis), None);
+                    self.axis += 1;
+                }
+            }
+            Item::At(i) => {
+                let size = self.shape.at(self.axis);
+                let at = if i < 0 { i + size as i64 } else { i };
+                if at < 0 || at >= size as i64 {
+                    return Err(PyIndexError::new_err(format!(
+                        "index {i} is out of range for axis {} of length {size}",
+                        self.axis
+                    )));
+                }
+                if advanced {
+                    self.keep(size, Some(Tensor::from_slice(&[at], &[])?));
+                } else {
+                    self.region.starts[self.axis] = at as usize;
+                    self.region.lengths = self.region.lengths.with(self.axis, 1);
+                }
+                self.axis += 1;
+            }
+            Item::Range(slice) => {
+                let range = slice.bind(py).indices(self.shape.at(self.axis) as isize)?;
+                self.region.starts[self.axis] = if range.slicelength > 0 { range.start as usize } else { 0 };
+                self.region.steps[self.axis] = range.step;
+                self.region.lengths = self.region.lengths.with(self.axis, range.slicelength);
+                self.keep(range.slicelength, None);
+                self.axis += 1;
+            }
+            Item::Index(t) => {
+                self.keep(self.shape.at(self.axis), Some(t));
+                self.axis += 1;
+            }
+            Item::Mask(mask) => self.push_mask(&mask)?,
+        }
+        Ok(())
+    }
+
+    /// A mask is the index of its true elements, one index tensor per axis.
+    fn push_mask(&mut self, mask: &Tensor) -> PyResult<()> {
+        if mask.rank() == 0 {
+            let picked = if mask.item()? != 0.0 { vec![0i64] } else { Vec::new() };
+            self.keep(1, Some(Tensor::from_slice(&picked, &[picked.len()])?));
+            return Ok(());
+        }
+        let own = self.shape.part(self.axis, self.axis + mask.rank());
+        if own != mask.shape() {
+            return Err(PyIndexError::new_err(format!(
+                "a mask of shape {} does not fit axes of shape {own}",
+                mask.shape()
+            )));
+        }
+        let found = nonzero(mask).map_err(|e| {
+            e.context("indexing with a mask, whose result has a size that depends on the data; use where() instead")
+        })?;
+        for k in 0..mask.rank() {
+            self.keep(own.at(k), Some(found.select_index(1, k as i64)?));
+            self.axis += 1;
+        }
+        Ok(())
+    }
+}
+
+fn plan(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Plan> {
+    let mut plan = Plan::new(py, x.shape(), items(key)?)?;
+    for index in plan.indices.iter_mut().flatten() {
+        if index.device() != x.device() && index.concrete().is_some() {
+            let dtype = if x.device() == crate::buffer::Device::Cpu { DType::I64 } else { DType::I32 };
+            *index = index.cast(dtype)?.to_device(x.device())?;
+        }
+    }
+    Ok(plan)
+}
+
+#[pymethods]
+impl PyTensor {
+    fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+        if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
+            if self.t.rank() == 0 {
+                return Err(PyIndexError::new_err("a tensor without axes cannot be indexed; use item()"));
+            }
+            return Ok(PyTensor::view(self.t.select_index(0, key.extract()?)?));
+        }
+        let plan = plan(py, &self.t, key)?;
+        let out = plan.read(&self.t)?;
+        Ok(PyTensor { t: out, view: plan.is_basic() })
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = slf.py();
+        let (old, view) = {
+            let this = slf.borrow();
+            (this.t.clone(), this.view)
+        };
+        inplace::check_leaf("setitem", &old)?;
+        let value = match Arg::from_any(value)? {
+            Some(value) => beside(&old, value.operand().to_tensor(old.dtype(), &old)?)?,
+            None => convert::as_tensor(value)?.cast(old.dtype())?,
+        };
+        let plan = plan(py, &old, key)?;
+        if let (Tensor::Array(target), Tensor::Array(from), true) = (&old, &value, plan.is_basic()) {
+            return Ok(write_view(&plan, target, from)?);
+        }
+        let new = py.detach(|| assigned(&plan, &old, &value))?;
+        let next = inplace::written("setitem", &old, new, view)?;
+        slf.borrow_mut().t = next;
+        Ok(())
+    }
+
+    fn __delitem__(&self, _key: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(type_error("elements of a tensor cannot be deleted; select the others by an index or a mask"))
+    }
+}
+
+fn misfit(value: &Shape, target: &Shape) -> Error {
+    Error::shape(format!("setitem: a value of shape {value} cannot be broadcast to the indexed shape {target}"))
+}
+
+/// Assignment to a basic key of a tensor without history: through the view.
+fn write_view(plan: &Plan, target: &Array, value: &Array) -> Result<()> {
+    let part = target.slice_view(&plan.region.starts, &plan.region.steps, &plan.region.lengths)?;
+    let Some(part) = part.reshape_view(&plan.shape) else {
+        return Err(Error::shape("internal: the view of a basic key did not reshape"));
+    };
+    let trimmed = value_shape(value.shape(), &plan.shape);
+    let value = value.reshape_view(&trimmed).ok_or_else(|| misfit(&value.shape(), &plan.shape))?;
+    if value.device() != part.device() {
+        return Err(Error::value(format!(
+            "setitem: the value is on {} and the tensor on {}; move it with .to()",
+            value.device(),
+            part.device()
+        )));
+    }
+    if value.shape().broadcast(&part.shape()) != Some(part.shape()) {
+        return Err(misfit(&value.shape(), &part.shape()));
+    }
+    on_device!(part, copy::copy_into(&part, &value))?;
+    target.buffer().bump_version();
+    Ok(())
+}
+
+/// The shape of a value without leading axes of length 1 that its target does not have.
+fn value_shape(value: Shape, target: &Shape) -> Shape {
+    let mut value = value;
+    while value.rank() > target.rank() && value.at(0) == 1 {
+        value = value.removed(0);
+    }
+    value
+}
+
+/// `x` with the elements at the key replaced by `value`.
+fn assigned(plan: &Plan, x: &Tensor, value: &Tensor) -> Result<Tensor> {
+    let target = plan.read(&x.detach())?.shape();
+    let trimmed = value_shape(value.shape(), &target);
+    if trimmed.broadcast(&target) != Some(target) {
+        return Err(misfit(&value.shape(), &target));
+    }
+    let value = value.reshape(&trimmed)?.expand(&target)?;
+    if plan.is_basic() {
+        let value = value.reshape(&plan.region.lengths)?;
+        let place = |part: &Tensor| {
+            let region = Arc::new(plan.region.clone());
+            crate::bind::bind1(Unslice { region, shape: x.shape(), fill: [0.0, 0.0].into() }, &[part])
+        };
+        let ones = Tensor::full(plan.region.lengths, 1.0, DType::Bool, x.device())?;
+        return place(&ones)?.select(&place(&value)?, x);
+    }
+    if target.numel() == 0 {
+        return Ok(x.clone());
+    }
+    let (source, mask) = sources(plan, x, target.numel())?;
+    let scattered = value.flatten(0, -1)?.take(&source, 0)?;
+    mask.select(&scattered, x)
+}
+
+/// Per element of `x`: which element of the value replaces it (the last one where several do), and whether any does.
+fn sources(plan: &Plan, x: &Tensor, count: usize) -> Result<(Tensor, Tensor)> {
+    let shape = x.shape();
+    let host = |t: &Tensor| -> Result<Tensor> {
+        let array = t.array("assignment by an index that vmap batches")?;
+        Ok(Tensor::Array(array.to_device(crate::buffer::Device::Cpu)?).cast(DType::I64)?)
+    };
+    let indices = plan.indices.iter().map(|i| i.as_ref().map(&host).transpose()).collect::<Result<Vec<_>>>()?;
+    let own = Plan { region: plan.region.clone(), shape: plan.shape, indices };
+    let places = (0..shape.numel() as i64).collect::<Vec<_>>();
+    let places = own.read(&Tensor::from_slice(&places, &shape.to_vec())?)?;
+    let places = crate::cpu::copy::contiguous(places.array("setitem")?)?;
+    let mut source = vec![0i64; shape.numel()];
+    let mut mask = vec![false; shape.numel()];
+    for (k, &at) in places.slice::<i64>()?.iter().enumerate().take(count) {
+        source[at as usize] = k as i64;
+        mask[at as usize] = true;
+    }
+    let index = if x.device() == crate::buffer::Device::Cpu { DType::I64 } else { DType::I32 };
+    let dims = shape.to_vec();
+    let source = Tensor::from_slice(&source, &dims)?.cast(index)?.to_device(x.device())?;
+    let mask = Tensor::from_slice(&mask, &dims)?.to_device(x.device())?;
+    Ok((source, mask))
+}

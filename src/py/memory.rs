@@ -1,0 +1,109 @@
+//! The buffer protocol: how NumPy and `memoryview` see a tensor's memory without a copy.
+//!
+//! The exporting object is immutable, unlike a tensor, whose memory may be exchanged under a name. It keeps the array
+//! alive for as long as a view of it exists.
+
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::py::convert;
+use crate::py::tensor::PyTensor;
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ffi::{CStr, c_int, c_void};
+
+/// An array that exports its memory.
+#[pyclass(module = "wengert._core", frozen)]
+pub struct Memory {
+    array: Array,
+}
+
+impl Memory {
+    /// An exporter of an array on the CPU.
+    pub fn new(array: Array) -> Memory {
+        Memory { array }
+    }
+}
+
+/// Shape and strides in bytes, which must outlive the view.
+struct Layout {
+    shape: Vec<ffi::Py_ssize_t>,
+    strides: Vec<ffi::Py_ssize_t>,
+}
+
+/// The format of an element in the language of the `struct` module; bfloat16 travels as its bits.
+fn format(dtype: DType) -> &'static CStr {
+    match dtype {
+        DType::Bool => c"?",
+        DType::U8 => c"B",
+        DType::I32 => c"i",
+        DType::I64 => c"q",
+        DType::F16 => c"e",
+        DType::BF16 => c"H",
+        DType::F32 => c"f",
+        DType::F64 => c"d",
+    }
+}
+
+#[pymethods]
+impl Memory {
+    // SAFETY: the interpreter passes a view to be filled in.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let array = &slf.get().array;
+        if view.is_null() {
+            return Err(PyBufferError::new_err("no view to fill in"));
+        }
+        let wants_strides = flags & ffi::PyBUF_STRIDES == ffi::PyBUF_STRIDES;
+        if !wants_strides && !array.is_contiguous() {
+            return Err(PyBufferError::new_err("this tensor is not contiguous; ask for strides, or call contiguous()"));
+        }
+        let size = array.dtype().size();
+        let layout = Box::new(Layout {
+            shape: array.shape().iter().map(|d| d as ffi::Py_ssize_t).collect(),
+            strides: array.strides().iter().map(|s| s * size as ffi::Py_ssize_t).collect(),
+        });
+        let address = array.buffer().ptr().wrapping_add(array.offset() * size);
+        let shown = |flag: c_int, p: *const ffi::Py_ssize_t| if flags & flag == flag { p.cast_mut() } else { std::ptr::null_mut() };
+        // SAFETY: `view` points to a view that nobody else uses; the layout is freed in `__releasebuffer__`.
+        unsafe {
+            (*view).buf = address.cast::<c_void>();
+            (*view).len = (array.numel() * size) as ffi::Py_ssize_t;
+            (*view).itemsize = size as ffi::Py_ssize_t;
+            (*view).readonly = 0;
+            (*view).ndim = array.rank() as c_int;
+            (*view).format = match flags & ffi::PyBUF_FORMAT == ffi::PyBUF_FORMAT {
+                true => format(array.dtype()).as_ptr().cast_mut(),
+                false => std::ptr::null_mut(),
+            };
+            (*view).shape = shown(ffi::PyBUF_ND, layout.shape.as_ptr());
+            (*view).strides = shown(ffi::PyBUF_STRIDES, layout.strides.as_ptr());
+            (*view).suboffsets = std::ptr::null_mut();
+            (*view).internal = Box::into_raw(layout).cast::<c_void>();
+            (*view).obj = slf.into_any().into_ptr();
+        }
+        Ok(())
+    }
+
+    // SAFETY: the interpreter passes a view that `__getbuffer__` filled in, once.
+    unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
+        // SAFETY: `internal` is the layout that `__getbuffer__` leaked for this view.
+        unsafe { drop(Box::from_raw((*view).internal.cast::<Layout>())) };
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    // SAFETY: the interpreter passes a view to be filled in.
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+        let array = {
+            let this = slf.borrow();
+            convert::exportable(&this.t, "numpy").map_err(|e| PyBufferError::new_err(e.to_string()))?.clone()
+        };
+        if array.dtype() == DType::BF16 {
+            return Err(PyBufferError::new_err("the buffer protocol has no bfloat16; convert with .float() first"));
+        }
+        let memory = Bound::new(slf.py(), Memory::new(array))?;
+        // SAFETY: as for this function; the view will belong to `memory`.
+        unsafe { Memory::__getbuffer__(memory, view, flags) }
+    }
+}

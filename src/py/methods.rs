@@ -1,0 +1,450 @@
+//! Methods with attributes or several tensors: products, limits, selection, gathering, normalisation; and the in-place
+//! methods.
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::ops::binary::Binary;
+use crate::ops::compare::Logic;
+use crate::ops::index::nonzero;
+use crate::py::args::{Arg, AsTensor, either, run};
+use crate::py::convert;
+use crate::py::inplace::{self, beside};
+use crate::py::operators::{binary_of, logical};
+use crate::py::tensor::{PyTensor, item};
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// Raises unless the tensors have these numbers of axes.
+fn ranks(op: &str, operands: &[(&Tensor, usize)]) -> Result<()> {
+    for (x, rank) in operands {
+        if x.rank() != *rank {
+            return Err(Error::shape(format!(
+                "{op}: operands with {} axes expected, got shapes {}",
+                operands.iter().map(|o| o.1.to_string()).collect::<Vec<_>>().join(" and "),
+                operands.iter().map(|o| o.0.shape().to_string()).collect::<Vec<_>>().join(" and ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn product(py: Python<'_>, x: &Tensor, y: &Tensor) -> PyResult<PyTensor> {
+    run(py, x.numel().max(y.numel()), || x.matmul(y)).map(PyTensor::from)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast.
+    /// VJP: `g @ y.mT` and `x.mT @ g`; saves both operands.
+    fn matmul(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
+        product(py, &self.t, &other.0)
+    }
+
+    /// Product of two matrices.
+    fn mm(&self, py: Python<'_>, mat2: AsTensor) -> PyResult<PyTensor> {
+        ranks("mm", &[(&self.t, 2), (&mat2.0, 2)])?;
+        product(py, &self.t, &mat2.0)
+    }
+
+    /// Products of two batches of matrices.
+    fn bmm(&self, py: Python<'_>, mat2: AsTensor) -> PyResult<PyTensor> {
+        ranks("bmm", &[(&self.t, 3), (&mat2.0, 3)])?;
+        product(py, &self.t, &mat2.0)
+    }
+
+    /// Product of a matrix and a vector.
+    fn mv(&self, py: Python<'_>, vec: AsTensor) -> PyResult<PyTensor> {
+        ranks("mv", &[(&self.t, 2), (&vec.0, 1)])?;
+        product(py, &self.t, &vec.0)
+    }
+
+    /// Inner product of two vectors.
+    fn dot(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
+        ranks("dot", &[(&self.t, 1), (&other.0, 1)])?;
+        product(py, &self.t, &other.0)
+    }
+
+    /// Outer product of two vectors: `out[i, j] = x[i] * y[j]`.
+    fn outer(&self, py: Python<'_>, vec2: AsTensor) -> PyResult<PyTensor> {
+        ranks("outer", &[(&self.t, 1), (&vec2.0, 1)])?;
+        let y = vec2.0;
+        self.apply(py, |x| x.unsqueeze(1)?.mul(&y))
+    }
+
+    /// `beta * self + alpha * (mat1 @ mat2)`.
+    #[pyo3(signature = (mat1, mat2, *, beta=1.0, alpha=1.0))]
+    fn addmm(&self, py: Python<'_>, mat1: AsTensor, mat2: AsTensor, beta: f64, alpha: f64) -> PyResult<PyTensor> {
+        run(py, mat1.0.numel().max(mat2.0.numel()), || {
+            let product = mat1.0.matmul(&mat2.0)?;
+            let product = if alpha == 1.0 { product } else { product.mul(alpha)? };
+            if beta == 1.0 { self.t.add(&product) } else { self.t.mul(beta)?.add(&product) }
+        })
+        .map(PyTensor::from)
+    }
+
+    /// Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1.
+    #[pyo3(signature = (min=None, max=None))]
+    fn clamp(&self, py: Python<'_>, min: Option<Arg>, max: Option<Arg>) -> PyResult<PyTensor> {
+        clamp(py, &self.t, min, max).map(PyTensor::from)
+    }
+
+    /// The same as `clamp`.
+    #[pyo3(signature = (min=None, max=None))]
+    fn clip(&self, py: Python<'_>, min: Option<Arg>, max: Option<Arg>) -> PyResult<PyTensor> {
+        clamp(py, &self.t, min, max).map(PyTensor::from)
+    }
+
+    /// `log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`.
+    #[pyo3(signature = (beta=1.0, threshold=20.0))]
+    fn softplus(&self, py: Python<'_>, beta: f64, threshold: f64) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.softplus(beta, threshold))
+    }
+
+    /// Gaussian error linear unit `x * Phi(x)`; `approximate="tanh"` for the approximation by tanh.
+    #[pyo3(signature = (approximate="none"))]
+    fn gelu(&self, py: Python<'_>, approximate: &str) -> PyResult<PyTensor> {
+        let tanh = match approximate {
+            "none" => false,
+            "tanh" => true,
+            other => {
+                return Err(Error::value(format!("gelu: approximate must be 'none' or 'tanh', got '{other}'")).into());
+            }
+        };
+        self.apply(py, |x| x.gelu(tanh))
+    }
+
+    /// `x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked.
+    fn r#where(&self, py: Python<'_>, condition: &PyTensor, other: Arg) -> PyResult<PyTensor> {
+        let mask = &condition.t;
+        self.apply(py, |x| mask.select(x, other.operand()))
+    }
+
+    /// This tensor with `value` where `mask` holds.
+    fn masked_fill(&self, py: Python<'_>, mask: AsTensor, value: Arg) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.masked_fill(&mask.0, value.operand()))
+    }
+
+    /// The elements where `mask` holds, in one axis. Their number depends on the data.
+    fn masked_select(&self, mask: AsTensor) -> PyResult<PyTensor> {
+        let wide = self.t.shape().broadcast(&mask.0.shape()).unwrap_or(self.t.shape());
+        let found = nonzero(&mask.0.expand(&wide)?)?;
+        let indices = (0..found.shape().at(1) as i64)
+            .map(|k| found.select_index(1, k).map(Some))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(self.t.expand(&wide)?.index(&indices)?.into())
+    }
+
+    /// The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis.
+    #[pyo3(signature = (*, as_tuple=false))]
+    fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
+        let found = nonzero(&self.t)?;
+        if !as_tuple {
+            return Ok(Bound::new(py, PyTensor::from(found))?.into_any());
+        }
+        let columns = (0..found.shape().at(1) as i64)
+            .map(|k| Py::new(py, PyTensor::from(found.select_index(1, k)?)))
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(PyTuple::new(py, columns)?.into_any())
+    }
+
+    /// Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices.
+    #[pyo3(signature = (index, dim=None, *, axis=None))]
+    fn take(&self, py: Python<'_>, index: AsTensor, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
+        let axis = dim.or(axis);
+        self.apply(py, |x| match axis {
+            Some(axis) => x.take(&index.0, axis),
+            None => x.flatten(0, -1)?.take(&index.0, 0),
+        })
+    }
+
+    /// Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices.
+    fn index_select(&self, py: Python<'_>, dim: i64, index: AsTensor) -> PyResult<PyTensor> {
+        ranks("index_select", &[(&index.0, 1)])?;
+        self.apply(py, |x| x.take(&index.0, dim))
+    }
+
+    /// One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`.
+    fn gather(&self, py: Python<'_>, dim: i64, index: AsTensor) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.gather(dim, &index.0))
+    }
+
+    /// Elements along `dim` at `index`, which broadcasts against the other axes; without `dim`, of the flattened tensor.
+    #[pyo3(signature = (indices, dim=None, *, axis=None))]
+    fn take_along_dim(&self, py: Python<'_>, indices: AsTensor, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
+        let axis = dim.or(axis);
+        self.apply(py, |x| {
+            let Some(axis) = axis else { return x.flatten(0, -1)?.take(&indices.0.flatten(0, -1)?, 0) };
+            let i = x.shape().axis(axis, "take_along_dim")?;
+            let index = &indices.0;
+            if index.rank() != x.rank() {
+                return x.gather(axis, index);
+            }
+            let (a, b) = (x.shape().with(i, 1), index.shape().with(i, 1));
+            let Some(wide) = a.broadcast(&b) else { return x.gather(axis, index) };
+            let own = x.expand(&wide.with(i, x.shape().at(i)))?;
+            own.gather(axis, &index.expand(&wide.with(i, index.shape().at(i)))?)
+        })
+    }
+
+    /// This tensor with the elements of `src` added at `index` along `dim`.
+    fn scatter_add(&self, py: Python<'_>, dim: i64, index: AsTensor, src: AsTensor) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.scatter_add(dim, &index.0, &src.0))
+    }
+
+    /// This tensor with rows of `source` added along `dim` at a vector of indices.
+    #[pyo3(signature = (dim, index, source, *, alpha=1.0))]
+    fn index_add(&self, py: Python<'_>, dim: i64, index: AsTensor, source: AsTensor, alpha: f64) -> PyResult<PyTensor> {
+        self.apply(py, |x| {
+            let i = x.shape().axis(dim, "index_add")?;
+            let mut indices: Vec<Option<Tensor>> = vec![None; i];
+            indices.push(Some(index.0.clone()));
+            let source = source.0.cast(x.dtype())?;
+            let source = if alpha == 1.0 { source } else { source.mul(alpha)? };
+            x.add(&x.index_add_zeros(&indices, &source)?)
+        })
+    }
+
+    /// `exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output.
+    #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
+    fn softmax(
+        &self,
+        py: Python<'_>,
+        dim: Option<i64>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        axis: Option<i64>,
+    ) -> PyResult<PyTensor> {
+        let dtype = crate::py::dtype::optional_dtype(dtype)?.unwrap_or(self.t.dtype());
+        self.apply(py, |x| x.cast(dtype)?.softmax(either(dim, axis, -1)))
+    }
+
+    /// `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output.
+    #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
+    fn log_softmax(
+        &self,
+        py: Python<'_>,
+        dim: Option<i64>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        axis: Option<i64>,
+    ) -> PyResult<PyTensor> {
+        let dtype = crate::py::dtype::optional_dtype(dtype)?.unwrap_or(self.t.dtype());
+        self.apply(py, |x| x.cast(dtype)?.log_softmax(either(dim, axis, -1)))
+    }
+
+    /// Truth values: both.
+    fn logical_and(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
+        logical(py, &self.t, &other, Logic::And).map(PyTensor::from)
+    }
+
+    /// Truth values: at least one.
+    fn logical_or(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
+        logical(py, &self.t, &other, Logic::Or).map(PyTensor::from)
+    }
+
+    /// Truth values: exactly one.
+    fn logical_xor(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
+        logical(py, &self.t, &other, Logic::Xor).map(PyTensor::from)
+    }
+
+    /// Truth values: the opposite.
+    fn logical_not(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, Tensor::logical_not)
+    }
+
+    /// Where the elements are not a number.
+    fn isnan(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.ne(x))
+    }
+
+    /// Where the elements are infinite.
+    fn isinf(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, |x| if x.dtype().is_float() { x.abs()?.eq(f64::INFINITY) } else { x.ne(x) })
+    }
+
+    /// Where the elements are neither infinite nor NaN.
+    fn isfinite(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, |x| if x.dtype().is_float() { x.abs()?.lt(f64::INFINITY) } else { x.eq(x) })
+    }
+
+    /// Where `|x - y| <= atol + rtol * |y|`.
+    #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
+    fn isclose(&self, py: Python<'_>, other: AsTensor, rtol: f64, atol: f64, equal_nan: bool) -> PyResult<PyTensor> {
+        self.apply(py, |x| close(x, &other.0, rtol, atol, equal_nan))
+    }
+
+    /// Whether all elements are close: `|x - y| <= atol + rtol * |y|`.
+    #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
+    fn allclose(&self, py: Python<'_>, other: AsTensor, rtol: f64, atol: f64, equal_nan: bool) -> PyResult<bool> {
+        let all = close(&self.t, &other.0, rtol, atol, equal_nan)?.all(None, false)?;
+        item(py, &all)?.is_truthy()
+    }
+
+    /// Whether shapes and all elements are the same.
+    fn equal(&self, py: Python<'_>, other: AsTensor) -> PyResult<bool> {
+        if self.t.shape() != other.0.shape() {
+            return Ok(false);
+        }
+        item(py, &self.t.eq(&other.0)?.all(None, false)?)?.is_truthy()
+    }
+
+    /// 1 with the probability that each element gives, else 0. No gradient.
+    fn bernoulli(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, Tensor::bernoulli)
+    }
+}
+
+fn clamp(py: Python<'_>, x: &Tensor, min: Option<Arg>, max: Option<Arg>) -> PyResult<Tensor> {
+    let number = |a: &Option<Arg>| match a {
+        Some(Arg::Float(v)) => Some(Some(*v)),
+        Some(Arg::Int(v)) => Some(Some(*v as f64)),
+        Some(Arg::Bool(v)) => Some(Some(f64::from(*v))),
+        Some(Arg::Tensor(_)) => None,
+        None => Some(None),
+    };
+    if let (Some(low), Some(high)) = (number(&min), number(&max)) {
+        return run(py, x.numel(), || x.clamp(low, high));
+    }
+    // A bound that is a tensor passes the gradient on where it holds.
+    let mut out = x.clone();
+    if let Some(low) = &min {
+        let below = out.compare(low.operand(), crate::ops::compare::Relation::Lt)?;
+        out = below.select(low.operand(), &out)?;
+    }
+    if let Some(high) = &max {
+        let above = out.compare(high.operand(), crate::ops::compare::Relation::Gt)?;
+        out = above.select(high.operand(), &out)?;
+    }
+    Ok(out)
+}
+
+fn close(x: &Tensor, y: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
+    let (x, y) = (x.detach().cast(DType::F64)?, y.detach().cast(DType::F64)?);
+    // Equal infinities are close, though their difference is not a number.
+    let near = x.sub(&y)?.abs()?.le(&y.abs()?.mul(rtol)?.add(atol)?)?;
+    let finite = y.abs()?.lt(f64::INFINITY)?;
+    let mut out = near.logical(&finite, Logic::And)?.logical(&x.eq(&y)?, Logic::Or)?;
+    if equal_nan {
+        out = out.logical(&x.ne(&x)?.logical(&y.ne(&y)?, Logic::And)?, Logic::Or)?;
+    }
+    Ok(out)
+}
+
+// ---- in place -------------------------------------------------------------------------------------------------------
+
+/// Runs an in-place method and returns the tensor itself.
+fn in_place<'py>(
+    slf: &Bound<'py, PyTensor>,
+    name: &str,
+    f: impl FnOnce(Python<'_>, &Tensor) -> PyResult<Tensor>,
+) -> PyResult<Bound<'py, PyTensor>> {
+    inplace::update(slf, name, f)?;
+    Ok(slf.clone())
+}
+
+fn number(value: &Arg, like: &Tensor, dtype: DType) -> Result<Tensor> {
+    beside(like, value.operand().to_tensor(dtype, like)?)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Sets every element to 0, in place.
+    fn zero_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "zero", |_, x| Ok(x.detach().zeros_like()?))
+    }
+
+    /// Sets every element to `value`, in place.
+    fn fill_<'py>(slf: &Bound<'py, Self>, value: Arg) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "fill", |_, x| Ok(number(&value, x, x.dtype())?.expand(&x.shape())?))
+    }
+
+    /// Sets the elements to those of `src`, broadcast and converted, in place. `src` may be on another device.
+    #[pyo3(signature = (src, non_blocking=false))]
+    fn copy_<'py>(slf: &Bound<'py, Self>, src: &Bound<'py, PyAny>, non_blocking: bool) -> PyResult<Bound<'py, Self>> {
+        let _ = non_blocking;
+        let src = match Arg::from_any(src)? {
+            Some(Arg::Tensor(t)) => t,
+            _ => convert::as_tensor(src)?,
+        };
+        in_place(slf, "copy", |py, x| {
+            Ok(py.detach(|| src.cast(x.dtype())?.to_device(x.device())?.expand(&x.shape()))?)
+        })
+    }
+
+    /// Limits the elements to `[min, max]`, in place.
+    #[pyo3(signature = (min=None, max=None))]
+    fn clamp_<'py>(slf: &Bound<'py, Self>, min: Option<Arg>, max: Option<Arg>) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "clamp", |py, x| clamp(py, x, min, max))
+    }
+
+    /// Sets elements to `value` where `mask` holds, in place.
+    fn masked_fill_<'py>(slf: &Bound<'py, Self>, mask: AsTensor, value: Arg) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "masked_fill", |_, x| Ok(x.masked_fill(&mask.0, value.operand())?))
+    }
+
+    /// Adds the elements of `src` at `index` along `dim`, in place.
+    fn scatter_add_<'py>(slf: &Bound<'py, Self>, dim: i64, index: AsTensor, src: AsTensor) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "scatter_add", |_, x| Ok(x.scatter_add(dim, &index.0, &src.0)?))
+    }
+
+    /// `x + alpha * other`, in place.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn add_<'py>(slf: &Bound<'py, Self>, other: Arg, alpha: Option<f64>) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "add", |py, x| binary_of(py, x, &scaled(other, alpha)?, Binary::Add, false))
+    }
+
+    /// `x - alpha * other`, in place.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn sub_<'py>(slf: &Bound<'py, Self>, other: Arg, alpha: Option<f64>) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "sub", |py, x| binary_of(py, x, &scaled(other, alpha)?, Binary::Sub, false))
+    }
+
+    /// `x + value * a * b`, in place.
+    #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
+    fn addcmul_<'py>(slf: &Bound<'py, Self>, tensor1: AsTensor, tensor2: AsTensor, value: f64) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "addcmul", |_, x| Ok(x.add(&tensor1.0.mul(&tensor2.0)?.mul(value)?)?))
+    }
+
+    /// `x + value * a / b`, in place.
+    #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
+    fn addcdiv_<'py>(slf: &Bound<'py, Self>, tensor1: AsTensor, tensor2: AsTensor, value: f64) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "addcdiv", |_, x| Ok(x.add(&tensor1.0.div(&tensor2.0)?.mul(value)?)?))
+    }
+
+    /// `x + weight * (end - x)`, in place.
+    fn lerp_<'py>(slf: &Bound<'py, Self>, end: AsTensor, weight: Arg) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "lerp", |_, x| Ok(x.add(&end.0.sub(x)?.mul(weight.operand())?)?))
+    }
+
+    /// Fills with uniform numbers on `[low, high)`, in place.
+    #[pyo3(signature = (low=0.0, high=1.0))]
+    fn uniform_<'py>(slf: &Bound<'py, Self>, low: f64, high: f64) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "uniform", |_, x| {
+            Ok(Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)?)
+        })
+    }
+
+    /// Fills with normal numbers of this mean and standard deviation, in place.
+    #[pyo3(signature = (mean=0.0, std=1.0))]
+    fn normal_<'py>(slf: &Bound<'py, Self>, mean: f64, std: f64) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "normal", |_, x| Ok(Tensor::randn(x.shape(), x.dtype(), x.device())?.mul(std)?.add(mean)?))
+    }
+
+    /// Fills with ones and zeros, ones with probability `p`, in place.
+    #[pyo3(signature = (p=0.5))]
+    fn bernoulli_<'py>(slf: &Bound<'py, Self>, p: f64) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "bernoulli", |_, x| {
+            Ok(Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype())?)
+        })
+    }
+}
+
+fn scaled(other: Arg, alpha: Option<f64>) -> PyResult<Arg> {
+    Ok(match (other, alpha) {
+        (other, None) => other,
+        (Arg::Tensor(t), Some(a)) => Arg::Tensor(t.mul(a)?),
+        (Arg::Float(v), Some(a)) => Arg::Float(v * a),
+        (Arg::Int(v), Some(a)) if a.fract() == 0.0 => Arg::Int(v * a as i64),
+        (Arg::Int(v), Some(a)) => Arg::Float(v as f64 * a),
+        (Arg::Bool(v), Some(a)) => Arg::Float(f64::from(v) * a),
+    })
+}

@@ -1,0 +1,52 @@
+//! The Python extension module `wengert._core`: the only folder that knows `pyo3`.
+//!
+//! Reading order: `tensor` (the object), `operators` (the hot path), `args` (what users may write), `convert` (data in
+//! and out), `autograd`, `transform`. The Python package around it adds pytrees, contexts and layers.
+
+mod args;
+mod autograd;
+mod convert;
+mod create;
+mod device;
+mod dlpack;
+mod dtype;
+mod error;
+mod format;
+mod index;
+mod inplace;
+mod memory;
+mod methods;
+mod nn;
+mod operators;
+mod optim;
+mod reduce;
+mod shaping;
+mod tensor;
+mod transform;
+
+use pyo3::prelude::*;
+
+/// The Rust core of wengert; use it through the package `wengert`.
+#[pymodule]
+fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    m.add_class::<tensor::PyTensor>()?;
+    m.add_class::<autograd::PyNode>()?;
+    m.add_class::<autograd::HookHandle>()?;
+    error::register(m)?;
+    dtype::register(m)?;
+    create::register(m)?;
+    transform::register(m)?;
+    device::register(m)?;
+    nn::register(m)?;
+    optim::register(m)?;
+    m.add_function(wrap_pyfunction!(convert::from_numpy, m)?)?;
+    m.add_function(wrap_pyfunction!(convert::_as_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(convert::_rebuild, m)?)?;
+    m.add_function(wrap_pyfunction!(dlpack::from_dlpack, m)?)?;
+    m.add_function(wrap_pyfunction!(autograd::_grad, m)?)?;
+    m.add_function(wrap_pyfunction!(autograd::_set_grad_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(autograd::_restore_grad, m)?)?;
+    m.add_function(wrap_pyfunction!(autograd::is_grad_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(autograd::checkpoint, m)?)
+}

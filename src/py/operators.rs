@@ -1,0 +1,265 @@
+//! Operators, and the methods that come from the tables of unary and binary functions and of comparisons.
+//!
+//! The operators are the hot path: two tensors go to the core with no conversion, a number becomes an operand that
+//! adapts, and everything else is looked at last.
+
+use crate::interp;
+use crate::ops::binary::{Binary, binary_table};
+use crate::ops::compare::{Logic, Relation};
+use crate::ops::elementwise::{Operand, binary};
+use crate::ops::unary::{Unary, unary_table};
+use crate::py::args::{Arg, LARGE, run};
+use crate::py::inplace;
+use crate::py::tensor::PyTensor;
+use crate::tensor::Tensor;
+use pyo3::basic::CompareOp;
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt};
+
+/// `fun(x, y)`, or `fun(y, x)` if reflected; `NotImplemented` for an object that is no operand.
+#[inline]
+fn operator(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, fun: Binary, reflected: bool) -> PyResult<Py<PyAny>> {
+    let py = x.py();
+    if let Ok(y) = y.cast::<PyTensor>() {
+        let (a, b) = (x.borrow(), y.borrow());
+        let elements = a.t.numel().max(b.t.numel());
+        let out = if elements <= LARGE {
+            if reflected { binary(fun, (&b.t).into(), (&a.t).into()) } else { binary(fun, (&a.t).into(), (&b.t).into()) }?
+        } else {
+            let (a, b) = (a.t.clone(), b.t.clone());
+            py.detach(|| if reflected { binary(fun, (&b).into(), (&a).into()) } else { binary(fun, (&a).into(), (&b).into()) })?
+        };
+        return Ok(Py::new(py, PyTensor::from(out))?.into_any());
+    }
+    let Some(y) = Arg::from_any(y)? else { return Ok(py.NotImplemented()) };
+    let x = x.borrow().t.clone();
+    let out = binary_of(py, &x, &y, fun, reflected)?;
+    Ok(Py::new(py, PyTensor::from(out))?.into_any())
+}
+
+/// `fun(x, y)`, or `fun(y, x)` if reflected.
+pub fn binary_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Binary, reflected: bool) -> PyResult<Tensor> {
+    let elements = x.numel().max(y.numel());
+    run(py, elements, || {
+        let (x, y) = (Operand::Tensor(x), y.operand());
+        if reflected { binary(fun, y, x) } else { binary(fun, x, y) }
+    })
+}
+
+/// A comparison; `NotImplemented` for an object that is no operand.
+fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation) -> PyResult<Py<PyAny>> {
+    let py = x.py();
+    let Some(y) = Arg::from_any(y)? else { return Ok(py.NotImplemented()) };
+    let x = x.borrow().t.clone();
+    let out = run(py, x.numel().max(y.numel()), || x.compare(y.operand(), relation))?;
+    Ok(Py::new(py, PyTensor::from(out))?.into_any())
+}
+
+/// `x <logic> y` on truth values.
+fn connective(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, logic: Logic) -> PyResult<Py<PyAny>> {
+    let py = x.py();
+    let Some(y) = Arg::from_any(y)? else { return Ok(py.NotImplemented()) };
+    let x = x.borrow().t.clone();
+    Ok(Py::new(py, PyTensor::from(logical(py, &x, &y, logic)?))?.into_any())
+}
+
+/// `x <logic> y` on truth values.
+pub fn logical(py: Python<'_>, x: &Tensor, y: &Arg, logic: Logic) -> PyResult<Tensor> {
+    run(py, x.numel().max(y.numel()), || {
+        let y = y.operand();
+        let dtype = y.result_type(x);
+        x.logical(&y.to_tensor(dtype, x)?, logic)
+    })
+}
+
+/// `x @ y` or `y @ x`; `NotImplemented` for an object that is no operand.
+fn product(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, reflected: bool) -> PyResult<Py<PyAny>> {
+    let py = x.py();
+    let Some(Arg::Tensor(y)) = Arg::from_any(y)? else { return Ok(py.NotImplemented()) };
+    let x = x.borrow().t.clone();
+    let out = run(py, x.numel().max(y.numel()), || if reflected { y.matmul(&x) } else { x.matmul(&y) })?;
+    Ok(Py::new(py, PyTensor::from(out))?.into_any())
+}
+
+/// A Python number as an operand.
+fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
+    if obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>() { Arg::from_any(obj) } else { Ok(None) }
+}
+
+macro_rules! arithmetic {
+    ($($fun:ident $op:ident $reflected:ident $in_place:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                fn $op(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                    operator(slf, other, Binary::$fun, false)
+                }
+                fn $reflected(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                    operator(slf, other, Binary::$fun, true)
+                }
+                fn $in_place(slf: &Bound<'_, Self>, other: Arg) -> PyResult<()> {
+                    inplace::update(slf, Binary::$fun.name(), |py, x| binary_of(py, x, &other, Binary::$fun, false))
+                }
+            )*
+        }
+    };
+}
+
+arithmetic! {
+    Add __add__ __radd__ __iadd__;
+    Sub __sub__ __rsub__ __isub__;
+    Mul __mul__ __rmul__ __imul__;
+    Div __truediv__ __rtruediv__ __itruediv__;
+    FloorDivide __floordiv__ __rfloordiv__ __ifloordiv__;
+    Remainder __mod__ __rmod__ __imod__;
+}
+
+#[pymethods]
+impl PyTensor {
+    fn __pow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        // The square has a cheaper derivative than the power.
+        if let Ok(Some(Arg::Float(2.0) | Arg::Int(2))) = scalar(other) {
+            let py = slf.py();
+            let x = slf.borrow().t.clone();
+            let out = run(py, x.numel(), || x.square())?;
+            return Ok(Py::new(py, PyTensor::from(out))?.into_any());
+        }
+        operator(slf, other, Binary::Pow, false)
+    }
+    fn __rpow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        operator(slf, other, Binary::Pow, true)
+    }
+    fn __ipow__(slf: &Bound<'_, Self>, other: Arg, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        inplace::update(slf, "pow", |py, x| binary_of(py, x, &other, Binary::Pow, false))
+    }
+    fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        product(slf, other, false)
+    }
+    fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        product(slf, other, true)
+    }
+    fn __neg__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.neg())
+    }
+    fn __pos__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    fn __abs__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.abs())
+    }
+    fn __invert__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.logical_not())
+    }
+    fn __and__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        connective(slf, other, Logic::And)
+    }
+    fn __rand__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        connective(slf, other, Logic::And)
+    }
+    fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        connective(slf, other, Logic::Or)
+    }
+    fn __ror__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        connective(slf, other, Logic::Or)
+    }
+    fn __xor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        connective(slf, other, Logic::Xor)
+    }
+    fn __rxor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+        connective(slf, other, Logic::Xor)
+    }
+    fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
+        let relation = match op {
+            CompareOp::Lt => Relation::Lt,
+            CompareOp::Le => Relation::Le,
+            CompareOp::Eq => Relation::Eq,
+            CompareOp::Ne => Relation::Ne,
+            CompareOp::Gt => Relation::Gt,
+            CompareOp::Ge => Relation::Ge,
+        };
+        comparison(slf, other, relation)
+    }
+}
+
+impl PyTensor {
+    /// `f` of this tensor, without the interpreter lock if it is large.
+    #[inline]
+    pub fn apply(&self, py: Python<'_>, f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor> + Send) -> PyResult<PyTensor> {
+        run(py, self.t.numel(), || f(&self.t)).map(PyTensor::from)
+    }
+
+    /// [`PyTensor::apply`] for a result that shares memory.
+    #[inline]
+    pub fn apply_view(&self, f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor>) -> PyResult<PyTensor> {
+        Ok(PyTensor::view(f(&self.t)?))
+    }
+}
+
+macro_rules! unary_methods {
+    ($kind:ident, $n:literal, $p:ident; $(
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr, [$($partial:tt)*];
+    )*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[doc = $doc])*
+                fn $method(&self, py: Python<'_>) -> PyResult<PyTensor> {
+                    self.apply(py, |x| x.unary(Unary::$name))
+                }
+            )*
+        }
+    };
+}
+
+macro_rules! binary_methods {
+    ($kind:ident, $n:literal, $p:ident; $(
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr, [$($partial:tt)*];
+    )*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[doc = $doc])*
+                fn $method(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
+                    binary_of(py, &self.t, &other, Binary::$name, false).map(PyTensor::from)
+                }
+            )*
+        }
+    };
+}
+
+unary_table!(unary_methods);
+binary_table!(binary_methods);
+
+macro_rules! comparison_methods {
+    ($($(#[$doc:meta])* $method:ident $relation:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                fn $method(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
+                    self.apply(py, |x| x.compare(other.operand(), Relation::$relation))
+                }
+            )*
+        }
+    };
+}
+
+comparison_methods! {
+    /// `self < other`, elementwise, as bools.
+    lt Lt;
+    /// `self <= other`, elementwise, as bools.
+    le Le;
+    /// `self == other`, elementwise, as bools.
+    eq Eq;
+    /// `self != other`, elementwise, as bools.
+    ne Ne;
+    /// `self > other`, elementwise, as bools.
+    gt Gt;
+    /// `self >= other`, elementwise, as bools.
+    ge Ge;
+}
+
+/// Whether operations are recorded on the ambient tape at the moment.
+pub fn recording() -> bool {
+    interp::is_grad_enabled()
+}

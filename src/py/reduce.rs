@@ -1,0 +1,308 @@
+//! Methods that reduce: sums, means, extrema, norms, and what scans along an axis.
+
+use crate::error::Result;
+use crate::ops::binary::Binary;
+use crate::ops::view::Region;
+use crate::py::args::{Arg, Dims, either, run};
+use crate::py::dtype::optional_dtype;
+use crate::py::operators::binary_of;
+use crate::py::tensor::{PyTensor, wrap};
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+
+/// A reduction with both spellings of its arguments.
+struct Over {
+    dims: Dims,
+    keep: bool,
+}
+
+impl Over {
+    fn new(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> Over {
+        Over { dims: dim.or(axis), keep: keepdims.unwrap_or(keepdim) }
+    }
+}
+
+type Reduction = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor>;
+
+impl PyTensor {
+    fn reduced(&self, py: Python<'_>, over: Over, f: Reduction) -> PyResult<PyTensor> {
+        run(py, self.t.numel(), || f(&self.t, over.dims.get(), over.keep)).map(PyTensor::from)
+    }
+
+    fn cast_first(&self, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
+        Ok(PyTensor::from(match optional_dtype(dtype)? {
+            Some(dtype) => self.t.cast(dtype)?,
+            None => self.t.clone(),
+        }))
+    }
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Dims,
+                    keepdim: bool,
+                    axis: Option<Dims>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<PyTensor> {
+                    self.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::$method)
+                }
+            )*
+        }
+    };
+}
+
+reductions! {
+    /// Maximum over `dim` (all axes by default); elements that tie share the gradient evenly.
+    amax;
+    /// Minimum over `dim` (all axes by default); elements that tie share the gradient evenly.
+    amin;
+    /// `log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`.
+    logsumexp;
+    /// Whether any element is true, over `dim` (all axes by default).
+    any;
+    /// Whether all elements are true, over `dim` (all axes by default).
+    all;
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Sum over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast.
+    #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
+    fn sum(
+        &self,
+        py: Python<'_>,
+        dim: Dims,
+        keepdim: bool,
+        dtype: Option<&Bound<'_, PyAny>>,
+        axis: Option<Dims>,
+        keepdims: Option<bool>,
+    ) -> PyResult<PyTensor> {
+        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::sum)
+    }
+
+    /// Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero.
+    #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
+    fn prod(
+        &self,
+        py: Python<'_>,
+        dim: Dims,
+        keepdim: bool,
+        dtype: Option<&Bound<'_, PyAny>>,
+        axis: Option<Dims>,
+        keepdims: Option<bool>,
+    ) -> PyResult<PyTensor> {
+        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::prod)
+    }
+
+    /// Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast.
+    #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
+    fn mean(
+        &self,
+        py: Python<'_>,
+        dim: Dims,
+        keepdim: bool,
+        dtype: Option<&Bound<'_, PyAny>>,
+        axis: Option<Dims>,
+        keepdims: Option<bool>,
+    ) -> PyResult<PyTensor> {
+        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::mean)
+    }
+
+    /// Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`.
+    #[pyo3(signature = (dim=Dims(None), *, correction=1.0, keepdim=false, unbiased=None, axis=None, keepdims=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn var(
+        &self,
+        py: Python<'_>,
+        dim: Dims,
+        correction: f64,
+        keepdim: bool,
+        unbiased: Option<bool>,
+        axis: Option<Dims>,
+        keepdims: Option<bool>,
+    ) -> PyResult<PyTensor> {
+        let over = Over::new(dim, keepdim, axis, keepdims);
+        let correction = unbiased.map_or(correction, f64::from);
+        run(py, self.t.numel(), || self.t.var(over.dims.get(), correction, over.keep)).map(PyTensor::from)
+    }
+
+    /// Standard deviation: the square root of `var`.
+    #[pyo3(signature = (dim=Dims(None), *, correction=1.0, keepdim=false, unbiased=None, axis=None, keepdims=None))]
+    #[allow(clippy::too_many_arguments)]
+    fn std(
+        &self,
+        py: Python<'_>,
+        dim: Dims,
+        correction: f64,
+        keepdim: bool,
+        unbiased: Option<bool>,
+        axis: Option<Dims>,
+        keepdims: Option<bool>,
+    ) -> PyResult<PyTensor> {
+        let over = Over::new(dim, keepdim, axis, keepdims);
+        let correction = unbiased.map_or(correction, f64::from);
+        run(py, self.t.numel(), || self.t.std(over.dims.get(), correction, over.keep)).map(PyTensor::from)
+    }
+
+    /// The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum;
+    /// with a tensor, the larger of both, elementwise.
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+    fn max<'py>(
+        &self,
+        py: Python<'py>,
+        dim: Option<&Bound<'py, PyAny>>,
+        keepdim: bool,
+        axis: Option<&Bound<'py, PyAny>>,
+        keepdims: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        extremum(self, py, dim.or(axis), keepdims.unwrap_or(keepdim), (Tensor::amax, Tensor::max_along, Binary::Maximum))
+    }
+
+    /// The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum;
+    /// with a tensor, the smaller of both, elementwise.
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+    fn min<'py>(
+        &self,
+        py: Python<'py>,
+        dim: Option<&Bound<'py, PyAny>>,
+        keepdim: bool,
+        axis: Option<&Bound<'py, PyAny>>,
+        keepdims: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        extremum(self, py, dim.or(axis), keepdims.unwrap_or(keepdim), (Tensor::amin, Tensor::min_along, Binary::Minimum))
+    }
+
+    /// Index of the first maximum along `dim`, or in the flattened tensor.
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+    fn argmax(
+        &self,
+        py: Python<'_>,
+        dim: Option<i64>,
+        keepdim: bool,
+        axis: Option<i64>,
+        keepdims: Option<bool>,
+    ) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.argmax(dim.or(axis), keepdims.unwrap_or(keepdim)))
+    }
+
+    /// Index of the first minimum along `dim`, or in the flattened tensor.
+    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+    fn argmin(
+        &self,
+        py: Python<'_>,
+        dim: Option<i64>,
+        keepdim: bool,
+        axis: Option<i64>,
+        keepdims: Option<bool>,
+    ) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.argmin(dim.or(axis), keepdims.unwrap_or(keepdim)))
+    }
+
+    /// Cumulative sum along `dim`.
+    #[pyo3(signature = (dim=None, *, axis=None))]
+    fn cumsum(&self, py: Python<'_>, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.cumsum(either(dim, axis, 0)))
+    }
+
+    /// Number of elements that are not zero, over `dim` (all axes by default).
+    #[pyo3(signature = (dim=Dims(None), *, axis=None))]
+    fn count_nonzero(&self, py: Python<'_>, dim: Dims, axis: Option<Dims>) -> PyResult<PyTensor> {
+        let dims = dim.or(axis);
+        self.apply(py, |x| x.ne(0i64)?.sum(dims.get(), false))
+    }
+
+    /// Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count.
+    /// Its gradient at 0 is 0.
+    #[pyo3(signature = (p=None, dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
+    fn norm(
+        &self,
+        py: Python<'_>,
+        p: Option<&Bound<'_, PyAny>>,
+        dim: Dims,
+        keepdim: bool,
+        axis: Option<Dims>,
+        keepdims: Option<bool>,
+    ) -> PyResult<PyTensor> {
+        let p = order_of_norm(p)?;
+        let over = Over::new(dim, keepdim, axis, keepdims);
+        run(py, self.t.numel(), || norm(&self.t, p, over.dims.get(), over.keep)).map(PyTensor::from)
+    }
+
+    /// Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times.
+    #[pyo3(signature = (n=1, dim=-1, *, axis=None))]
+    fn diff(&self, py: Python<'_>, n: usize, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
+        let axis = axis.unwrap_or(dim);
+        self.apply(py, |x| (0..n).try_fold(x.clone(), |x, _| difference(&x, axis)))
+    }
+}
+
+/// `x[1:] - x[:-1]` along `axis`.
+fn difference(x: &Tensor, axis: i64) -> Result<Tensor> {
+    let i = x.shape().axis(axis, "diff")?;
+    let length = x.shape().at(i).saturating_sub(1);
+    let mut front = Region::whole(&x.shape());
+    front.lengths = front.lengths.with(i, length);
+    let mut back = front.clone();
+    back.starts[i] = 1;
+    x.slice(back)?.sub(&x.slice(front)?)
+}
+
+fn order_of_norm(p: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+    match p {
+        None => Ok(2.0),
+        Some(p) if p.extract::<&str>().is_ok_and(|s| s == "fro") => Ok(2.0),
+        Some(p) => p.extract(),
+    }
+}
+
+/// The `p`-norm; at 0 its gradient is 0, by a denominator that is never 0.
+fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
+    if p == 0.0 {
+        return x.ne(0i64)?.cast(x.dtype())?.sum(axes, keep);
+    }
+    if p.is_infinite() {
+        let size = x.abs()?;
+        return if p > 0.0 { size.amax(axes, keep) } else { size.amin(axes, keep) };
+    }
+    if p == 1.0 {
+        return x.abs()?.sum(axes, keep);
+    }
+    let total = if p == 2.0 { x.square()?.sum(axes, keep)? } else { x.abs()?.pow(p)?.sum(axes, keep)? };
+    let zero = total.eq(0i64)?;
+    let safe = zero.select(1.0, &total)?;
+    let root = if p == 2.0 { safe.sqrt()? } else { safe.pow(1.0 / p)? };
+    zero.select(0.0, &root)
+}
+
+type Along = fn(&Tensor, i64, bool) -> Result<(Tensor, Tensor)>;
+
+/// `max` and `min` in their three meanings: of all, along an axis, of two.
+fn extremum<'py>(
+    x: &PyTensor,
+    py: Python<'py>,
+    dim: Option<&Bound<'py, PyAny>>,
+    keep: bool,
+    (all, along, of_two): (Reduction, Along, Binary),
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(dim) = dim.filter(|d| !d.is_none()) else {
+        let out = run(py, x.t.numel(), || all(&x.t, None, keep))?;
+        return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
+    };
+    if let Ok(other) = dim.cast::<PyTensor>() {
+        let other = Arg::Tensor(other.borrow().t.clone());
+        let out = binary_of(py, &x.t, &other, of_two, false)?;
+        return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
+    }
+    let axis: i64 = dim.extract()?;
+    let (values, indices) = run(py, x.t.numel(), || along(&x.t, axis, keep))?;
+    let pair = (wrap(py, values)?, wrap(py, indices)?);
+    py.import("wengert._results")?.getattr("Along")?.call1(pair)
+}

@@ -1,0 +1,405 @@
+//! `wengert.Tensor`: the Python object around the core's `Tensor`. This file holds what every tensor can say about
+//! itself; operators, methods, indexing and differentiation have files of their own beside it.
+
+use crate::autodiff::node::{Edge, Node};
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::interp;
+use crate::py::args::AsTensor;
+use crate::py::dtype::{PyDType, PyDevice, dtype_object};
+use crate::py::error::value_error;
+use crate::py::{convert, format};
+use crate::tensor::{Payload, Tensor, Traced};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+use std::sync::Arc;
+
+/// A tensor: numbers of one dtype in a grid of up to eight axes, on the CPU or a GPU, with their derivatives.
+///
+/// Made by `wengert.tensor`, `wengert.zeros` and their kin rather than by this class, whose constructor shares the
+/// memory of what it is given.
+///
+/// Example:
+///     >>> x = wg.tensor([1.0, 2.0], requires_grad=True)
+///     >>> (x * x).sum().backward()
+///     >>> x.grad
+///     tensor([2., 4.])
+#[pyclass(name = "Tensor", module = "wengert", subclass, weakref)]
+pub struct PyTensor {
+    /// The value.
+    pub t: Tensor,
+    /// Whether it was made as a view of another tensor.
+    pub view: bool,
+}
+
+impl From<Tensor> for PyTensor {
+    #[inline(always)]
+    fn from(t: Tensor) -> PyTensor {
+        PyTensor { t, view: false }
+    }
+}
+
+impl PyTensor {
+    /// A result that shares memory with the tensor it was made from.
+    pub fn view(t: Tensor) -> PyTensor {
+        PyTensor { t, view: true }
+    }
+}
+
+/// A new object of class `Tensor`.
+#[inline]
+pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyTensor>> {
+    Py::new(py, PyTensor::from(t))
+}
+
+/// The shape as a Python tuple.
+pub fn shape_tuple<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, t.shape().iter())
+}
+
+/// Makes `t` a leaf of the current ambient tape; itself if it is recorded there already.
+pub fn require_grad(t: &Tensor) -> PyResult<Tensor> {
+    if !t.dtype().is_float() {
+        return Err(Error::autodiff(format!(
+            "only floating point tensors have gradients, got {}; convert with .float() first",
+            t.dtype()
+        ))
+        .into());
+    }
+    let tag = interp::ambient().tag;
+    if t.owned_by(tag).is_some() {
+        return Ok(t.clone());
+    }
+    Ok(Node::leaf_tensor(tag, t.clone()))
+}
+
+/// The tape entry of a tensor that is a leaf.
+pub fn leaf(t: &Tensor) -> Option<Edge> {
+    t.edge().filter(|e| e.node.is_leaf())
+}
+
+/// The tensor with the history of `like` and the value `value`.
+pub fn with_history(like: &Tensor, value: Tensor) -> Tensor {
+    match (like.traced(), like.edge()) {
+        (Some(t), Some(Edge { node, index })) => {
+            let aval = value.aval();
+            let payload = Payload::Taped { primal: value, node, index };
+            Tensor::Traced(Arc::new(Traced { tag: t.tag, aval, payload }))
+        }
+        _ => value,
+    }
+}
+
+/// The kind of tracer, for messages and printing.
+pub fn tracer(t: &Tensor) -> Option<&'static str> {
+    let mut at = t;
+    while let Some(traced) = at.traced() {
+        match traced.payload {
+            Payload::Dual { .. } => return Some("Dual"),
+            Payload::Batched { .. } => return Some("Batched"),
+            Payload::Taped { .. } => at = traced.inner(),
+        }
+    }
+    None
+}
+
+/// The one element of a tensor as a Python number.
+pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    if t.numel() != 1 {
+        return Err(value_error(format!(
+            "item: a tensor with one element expected, got shape {}; use tolist() or index it",
+            t.shape()
+        )));
+    }
+    let array = t.array("item")?;
+    let value = py.detach(|| array.to_device(Device::Cpu))?;
+    let value = crate::cpu::copy::contiguous(&value)?;
+    Ok(match t.dtype() {
+        DType::Bool => PyBool::new(py, value.item()? != 0.0).to_owned().into_any(),
+        DType::U8 => PyInt::new(py, value.slice::<u8>()?[0]).into_any(),
+        DType::I32 => PyInt::new(py, value.slice::<i32>()?[0]).into_any(),
+        DType::I64 => PyInt::new(py, value.slice::<i64>()?[0]).into_any(),
+        _ => PyFloat::new(py, value.item()?).into_any(),
+    })
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Shares the memory of `data` (a tensor, an array, or nested lists, which are copied), without its history.
+    #[new]
+    #[pyo3(signature = (data=None, *, requires_grad=false))]
+    fn new(data: Option<AsTensor>, requires_grad: bool) -> PyResult<PyTensor> {
+        let t = match data {
+            Some(data) => data.0.detach(),
+            None => Tensor::from_slice::<f32>(&[], &[0])?,
+        };
+        Ok(PyTensor::from(if requires_grad { require_grad(&t)? } else { t }))
+    }
+
+    /// The lengths of the axes, as a tuple.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        shape_tuple(py, &self.t)
+    }
+
+    /// The shape, or the length of axis `dim`.
+    #[pyo3(signature = (dim=None, *, axis=None))]
+    fn size<'py>(&self, py: Python<'py>, dim: Option<i64>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match dim.or(axis) {
+            None => shape_tuple(py, &self.t)?.into_any(),
+            Some(d) => {
+                let shape = self.t.shape();
+                PyInt::new(py, shape.at(shape.axis(d, "size")?)).into_any()
+            }
+        })
+    }
+
+    /// Number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.t.rank()
+    }
+
+    /// Number of axes.
+    fn dim(&self) -> usize {
+        self.t.rank()
+    }
+
+    /// Number of elements.
+    fn numel(&self) -> usize {
+        self.t.numel()
+    }
+
+    /// Number of elements.
+    fn nelement(&self) -> usize {
+        self.t.numel()
+    }
+
+    /// The element type: `wengert.float32` and so on.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        dtype_object(py, self.t.dtype())
+    }
+
+    /// Where the tensor lies.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice { device: self.t.device() }
+    }
+
+    /// Whether the tensor is on a GPU.
+    #[getter]
+    fn is_gpu(&self) -> bool {
+        self.t.device() != Device::Cpu
+    }
+
+    /// Bytes per element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.t.dtype().size()
+    }
+
+    /// Bytes per element.
+    fn element_size(&self) -> usize {
+        self.t.dtype().size()
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.t.numel() * self.t.dtype().size()
+    }
+
+    /// Whether the dtype is a floating point type, the only kind that has derivatives.
+    fn is_floating_point(&self) -> bool {
+        self.t.dtype().is_float()
+    }
+
+    /// The strides in elements, or that of one axis.
+    #[pyo3(signature = (dim=None))]
+    fn stride<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.t.array("stride")?;
+        Ok(match dim {
+            None => PyTuple::new(py, array.strides())?.into_any(),
+            Some(d) => PyInt::new(py, array.stride(self.t.shape().axis(d, "stride")?)).into_any(),
+        })
+    }
+
+    /// Position of the first element in the shared memory, in elements.
+    fn storage_offset(&self) -> PyResult<usize> {
+        Ok(self.t.array("storage_offset")?.offset())
+    }
+
+    /// Address of the first element; 0 for memory that the host cannot address.
+    fn data_ptr(&self) -> PyResult<usize> {
+        let array = self.t.array("data_ptr")?;
+        let base = array.buffer().ptr() as usize;
+        Ok(if base == 0 { 0 } else { base + array.offset() * array.dtype().size() })
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    fn is_contiguous(&self) -> PyResult<bool> {
+        Ok(self.t.array("is_contiguous")?.is_contiguous())
+    }
+
+    /// How many in-place writes the memory has seen.
+    #[getter]
+    fn _version(&self) -> u32 {
+        crate::autodiff::saving::version(&self.t)
+    }
+
+    /// The one element as a Python number. Raises ValueError for any other number of elements.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        item(py, &self.t)
+    }
+
+    /// The elements as nested lists of Python numbers; a number for a tensor without axes.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        convert::to_list(py, self.t.array("tolist")?)
+    }
+
+    /// A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call
+    /// `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both.
+    #[pyo3(signature = (*, force=false))]
+    fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
+        let t = if force { self.t.detach().to_device(Device::Cpu)? } else { self.t.clone() };
+        convert::to_numpy(py, &t)
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = convert::to_numpy(py, &self.t)?;
+        let kwargs = PyDict::new(py);
+        match dtype {
+            Some(dtype) => {
+                kwargs.set_item("copy", copy.unwrap_or(false))?;
+                array.call_method("astype", (dtype,), Some(&kwargs))
+            }
+            None if copy == Some(true) => array.call_method0("copy"),
+            None => Ok(array),
+        }
+    }
+
+    /// NumPy leaves operators with tensors to this class.
+    #[classattr]
+    fn __array_priority__() -> i32 {
+        1000
+    }
+
+    /// NumPy leaves operators with tensors to this class.
+    #[classattr]
+    fn __array_ufunc__(py: Python<'_>) -> Py<PyAny> {
+        py.None()
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        if self.t.rank() == 0 {
+            return Err(PyTypeError::new_err("len() of a tensor without axes; use item() or numel()"));
+        }
+        Ok(self.t.shape().at(0))
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let t = slf.borrow().t.clone();
+        if t.rank() == 0 {
+            return Err(PyTypeError::new_err("a tensor without axes cannot be iterated over; use item()"));
+        }
+        let rows = (0..t.shape().at(0) as i64)
+            .map(|i| Py::new(py, PyTensor::view(t.select_index(0, i)?)))
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(PyTuple::new(py, rows)?.try_iter()?.into_any())
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.t.numel() != 1 {
+            return Err(PyRuntimeError::new_err(format!(
+                "the truth value of a tensor of shape {} is ambiguous; use any() or all()",
+                self.t.shape()
+            )));
+        }
+        item(py, &self.t)?.is_truthy()
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<PyInt>().call1((item(py, &self.t)?,))
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        item(py, &self.t)?.extract()
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.t.dtype().is_float() || self.t.numel() != 1 {
+            return Err(PyTypeError::new_err(format!(
+                "only an integer tensor with one element is an index, got {} of shape {}",
+                self.t.dtype(),
+                self.t.shape()
+            )));
+        }
+        py.get_type::<PyInt>().call1((item(py, &self.t)?,))
+    }
+
+    fn __contains__(&self, py: Python<'_>, value: crate::py::args::Arg) -> PyResult<bool> {
+        let found = self.t.detach().compare(value.operand(), crate::ops::compare::Relation::Eq)?;
+        item(py, &found.any(None, false)?)?.is_truthy()
+    }
+
+    fn __hash__(slf: &Bound<'_, Self>) -> usize {
+        slf.as_ptr() as usize >> 4
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(py.detach(|| format::tensor(&self.t))?)
+    }
+
+    fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
+        if spec.is_empty() || self.t.numel() != 1 || tracer(&self.t).is_some() {
+            return Ok(format::tensor(&self.t)?.into_pyobject(py)?.into_any());
+        }
+        item(py, &self.t)?.call_method1("__format__", (spec,))
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let rebuild = py.import("wengert._core")?.getattr("_rebuild")?;
+        let this = slf.borrow();
+        let state = convert::state(py, &this.t)?;
+        let class = slf.get_type();
+        let requires = leaf(&this.t).is_some();
+        Ok((rebuild, PyTuple::new(py, [class.into_any(), state.into_any(), PyBool::new(py, requires).to_owned().into_any()])?))
+    }
+
+    /// An independent copy; only leaves can be copied, for the copy of a result could not keep its history.
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let key = slf.as_ptr() as usize;
+        if let Some(done) = memo.get_item(key)? {
+            return Ok(done);
+        }
+        let t = slf.borrow().t.clone();
+        if t.edge().is_some() && leaf(&t).is_none() {
+            return Err(PyRuntimeError::new_err(
+                "deepcopy: only leaf tensors can be copied deeply; use detach() or clone() on a result",
+            ));
+        }
+        let copy = t.detach().copied()?;
+        let copy = if leaf(&t).is_some() { require_grad(&copy)? } else { copy };
+        if let (Some(from), Some(to)) = (leaf(&t), leaf(&copy)) {
+            let grad = from.node.grad().and_then(|g| g.clone());
+            if let (Some(g), Some(mut slot)) = (grad, to.node.grad()) {
+                *slot = Some(g.detach().copied()?);
+            }
+        }
+        let copy = wrap(py, copy)?.into_bound(py);
+        memo.set_item(key, &copy)?;
+        Ok(copy.into_any())
+    }
+}
