@@ -15,6 +15,7 @@ use crate::py::memory::Memory;
 use crate::py::tensor::{PyTensor, require_grad, wrap};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
@@ -306,7 +307,7 @@ where
 {
     let data = a.slice::<T>()?;
     if axis == a.rank() {
-        return value(data[at]).into_pyobject_or_pyerr(py).map(|v| v.into_any().into_bound());
+        return value(data[at]).into_bound_py_any(py);
     }
     let step: usize = (axis + 1..a.rank()).map(|i| a.dim(i)).product();
     let items = (0..a.dim(axis)).map(|i| list_of(py, a, axis + 1, at + i * step, value)).collect::<PyResult<Vec<_>>>()?;

@@ -320,7 +320,7 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 #[pyfunction]
 pub fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if let Ok(t) = array.cast::<PyTensor>() {
-        return Ok(PyTensor::view(t.borrow().t.detach()));
+        return Ok(PyTensor::sharing(t.borrow().t.detach()));
     }
     Ok(PyTensor::from(import(array)?))
 }

@@ -241,7 +241,7 @@ impl PyTensor {
             if self.t.rank() == 0 {
                 return Err(PyIndexError::new_err("a tensor without axes cannot be indexed; use item()"));
             }
-            return Ok(PyTensor::view(self.t.select_index(0, key.extract()?)?));
+            return Ok(PyTensor::sharing(self.t.select_index(0, key.extract()?)?));
         }
         let plan = plan(py, &self.t, key)?;
         let out = plan.read(&self.t)?;

@@ -191,7 +191,7 @@ impl PyTensor {
     /// [`PyTensor::apply`] for a result that shares memory.
     #[inline]
     pub fn apply_view(&self, f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor>) -> PyResult<PyTensor> {
-        Ok(PyTensor::view(f(&self.t)?))
+        Ok(PyTensor::sharing(f(&self.t)?))
     }
 }
 

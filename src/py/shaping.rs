@@ -15,7 +15,7 @@ use pyo3::types::{PyString, PyTuple};
 
 /// Views as a tuple of tensors.
 fn views<'py>(py: Python<'py>, parts: Vec<Tensor>) -> PyResult<Bound<'py, PyTuple>> {
-    let parts = parts.into_iter().map(|t| Py::new(py, PyTensor::view(t))).collect::<PyResult<Vec<_>>>()?;
+    let parts = parts.into_iter().map(|t| Py::new(py, PyTensor::sharing(t))).collect::<PyResult<Vec<_>>>()?;
     PyTuple::new(py, parts)
 }
 

@@ -43,7 +43,7 @@ impl From<Tensor> for PyTensor {
 
 impl PyTensor {
     /// A result that shares memory with the tensor it was made from.
-    pub fn view(t: Tensor) -> PyTensor {
+    pub fn sharing(t: Tensor) -> PyTensor {
         PyTensor { t, view: true }
     }
 }
@@ -313,7 +313,7 @@ impl PyTensor {
             return Err(PyTypeError::new_err("a tensor without axes cannot be iterated over; use item()"));
         }
         let rows = (0..t.shape().at(0) as i64)
-            .map(|i| Py::new(py, PyTensor::view(t.select_index(0, i)?)))
+            .map(|i| Py::new(py, PyTensor::sharing(t.select_index(0, i)?)))
             .collect::<PyResult<Vec<_>>>()?;
         Ok(PyTuple::new(py, rows)?.try_iter()?.into_any())
     }
