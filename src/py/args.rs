@@ -15,7 +15,11 @@ pub const LARGE: usize = 32 * 1024;
 
 /// Runs `f`, without the interpreter lock if it handles many elements.
 #[inline]
-pub fn run<T: Send>(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
+pub fn run<T: Send>(
+    py: Python<'_>,
+    elements: usize,
+    f: impl FnOnce() -> Result<T> + Send,
+) -> PyResult<T> {
     let out = if elements > LARGE { py.detach(f) } else { f() };
     out.map_err(PyErr::from)
 }
@@ -34,9 +38,11 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Dims {
         if let Ok(axis) = obj.extract::<i64>() {
             return Ok(Dims(Some(vec![axis])));
         }
-        obj.extract::<Vec<i64>>().map(|axes| Dims(Some(axes))).map_err(|_| {
-            type_error("an axis is an integer, a sequence of integers, or None for all of them")
-        })
+        obj.extract::<Vec<i64>>()
+            .map(|axes| Dims(Some(axes)))
+            .map_err(|_| {
+                type_error("an axis is an integer, a sequence of integers, or None for all of them")
+            })
     }
 }
 
@@ -75,7 +81,10 @@ pub fn integers(args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
 pub fn shape(lengths: &[i64]) -> PyResult<Shape> {
     let mut dims = Vec::with_capacity(lengths.len());
     for &d in lengths {
-        dims.push(usize::try_from(d).map_err(|_| value_error(format!("axis lengths cannot be negative, got {d}")))?);
+        dims.push(
+            usize::try_from(d)
+                .map_err(|_| value_error(format!("axis lengths cannot be negative, got {d}")))?,
+        );
     }
     Ok(Shape::new(&dims)?)
 }
@@ -90,8 +99,15 @@ pub fn shape_from(obj: &Bound<'_, PyAny>) -> PyResult<Shape> {
 
 /// The shape of `numel` elements in which one length of -1 is worked out.
 pub fn inferred_shape(lengths: &[i64], numel: usize) -> PyResult<Shape> {
-    let Some(unknown) = lengths.iter().position(|&d| d == -1) else { return shape(lengths) };
-    let known: i64 = lengths.iter().enumerate().filter(|&(i, _)| i != unknown).map(|(_, &d)| d).product();
+    let Some(unknown) = lengths.iter().position(|&d| d == -1) else {
+        return shape(lengths);
+    };
+    let known: i64 = lengths
+        .iter()
+        .enumerate()
+        .filter(|&(i, _)| i != unknown)
+        .map(|(_, &d)| d)
+        .product();
     if lengths.iter().filter(|&&d| d < 0).count() > 1 || known <= 0 || numel as i64 % known != 0 {
         return Err(crate::error::Error::shape(format!(
             "reshape: {numel} elements cannot take the shape {lengths:?}; one length may be -1, and the others must divide \
@@ -176,8 +192,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Arg {
 
 #[cold]
 fn not_an_operand(obj: &Bound<'_, PyAny>) -> PyErr {
-    let name = obj.get_type().name().map_or_else(|_| "this".into(), |n| n.to_string());
-    type_error(format!("a tensor, an array or a number expected, got {name}; lists become tensors with wengert.tensor"))
+    let name = obj
+        .get_type()
+        .name()
+        .map_or_else(|_| "this".into(), |n| n.to_string());
+    type_error(format!(
+        "a tensor, an array or a number expected, got {name}; lists become tensors with wengert.tensor"
+    ))
 }
 
 /// A tensor argument; arrays and numbers are converted.
@@ -201,6 +222,9 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensors {
     type Error = PyErr;
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Tensors> {
-        obj.try_iter()?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<_>>().map(Tensors)
+        obj.try_iter()?
+            .map(|x| x?.extract::<AsTensor>().map(|t| t.0))
+            .collect::<PyResult<_>>()
+            .map(Tensors)
     }
 }

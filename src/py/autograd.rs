@@ -22,7 +22,11 @@ pub struct PyNode(Arc<Node>);
 impl PyNode {
     /// The name, as in `MulBackward`.
     fn name(&self) -> String {
-        if self.0.is_leaf() { "AccumulateGrad".into() } else { node_name(self.0.name()) }
+        if self.0.is_leaf() {
+            "AccumulateGrad".into()
+        } else {
+            node_name(self.0.name())
+        }
     }
 
     /// Per input of the operation: the entry its gradient goes to (or None) and which of that entry's outputs it is.
@@ -91,7 +95,9 @@ fn hook(f: Py<PyAny>) -> GradHook {
                 return Ok(None);
             }
             let out = out.cast::<PyTensor>().map_err(|_| {
-                PyRuntimeError::new_err("a gradient hook returns a tensor, or None to leave the gradient as it is")
+                PyRuntimeError::new_err(
+                    "a gradient hook returns a tensor, or None to leave the gradient as it is",
+                )
             })?;
             let new = out.borrow().t.clone();
             Ok(Some(new))
@@ -126,7 +132,10 @@ impl PyTensor {
     /// Turns recording for this leaf on or off, in place. Raises RuntimeError for dtypes without derivatives and for
     /// results of recorded operations, which `detach()` cuts off.
     #[pyo3(signature = (requires_grad=true))]
-    fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
+    fn requires_grad_<'py>(
+        slf: &Bound<'py, Self>,
+        requires_grad: bool,
+    ) -> PyResult<Bound<'py, Self>> {
         let mut this = slf.borrow_mut();
         if requires_grad {
             this.t = require_grad(&this.t)?;
@@ -155,13 +164,18 @@ impl PyTensor {
     /// The entry of the tape that made this tensor; None for leaves.
     #[getter]
     fn grad_fn(&self) -> Option<PyNode> {
-        self.t.edge().filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node))
+        self.t
+            .edge()
+            .filter(|e| !e.node.is_leaf())
+            .map(|e| PyNode(e.node))
     }
 
     /// The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first backward.
     #[getter]
     fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<PyTensor>> {
-        let Some(Edge { node, index }) = slf.borrow().t.edge() else { return Ok(None) };
+        let Some(Edge { node, index }) = slf.borrow().t.edge() else {
+            return Ok(None);
+        };
         if let Some(slot) = node.grad() {
             return Ok(slot.clone().map(PyTensor::from));
         }
@@ -197,7 +211,10 @@ it before backward()";
                 Ok(())
             }
             None if grad.is_none() => Ok(()),
-            None => Err(Error::autodiff("grad can be assigned to tensors that require a gradient only").into()),
+            None => Err(Error::autodiff(
+                "grad can be assigned to tensors that require a gradient only",
+            )
+            .into()),
         }
     }
 
@@ -218,7 +235,11 @@ it before backward()";
     /// Whether `retain_grad()` was called on this result.
     #[getter]
     fn retains_grad(&self) -> bool {
-        self.t.edge().is_some_and(|e| e.node.hooks().is_some_and(|h| h.retained(e.index).is_some()))
+        self.t.edge().is_some_and(|e| {
+            e.node
+                .hooks()
+                .is_some_and(|h| h.retained(e.index).is_some())
+        })
     }
 
     /// Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient.
@@ -230,13 +251,22 @@ it before backward()";
     }
 
     /// Calls `hook(tensor)` after a gradient was accumulated into this leaf.
-    fn register_post_accumulate_grad_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
+    fn register_post_accumulate_grad_hook(
+        slf: &Bound<'_, Self>,
+        hook: Py<PyAny>,
+    ) -> PyResult<HookHandle> {
         let t = slf.borrow().t.clone();
         let edge = leaf(&t).ok_or_else(|| {
-            Error::autodiff("register_post_accumulate_grad_hook: a leaf that requires a gradient expected")
+            Error::autodiff(
+                "register_post_accumulate_grad_hook: a leaf that requires a gradient expected",
+            )
         })?;
         // A weak reference: the hook lives in the tape entry that the tensor itself holds.
-        let tensor = slf.py().import("weakref")?.call_method1("ref", (slf,))?.unbind();
+        let tensor = slf
+            .py()
+            .import("weakref")?
+            .call_method1("ref", (slf,))?
+            .unbind();
         let call: GradHook = Arc::new(move |_g: &Tensor| {
             Python::attach(|py| -> PyResult<()> {
                 let tensor = tensor.bind(py).call0()?;
@@ -249,7 +279,10 @@ it before backward()";
             .map_err(foreign)
         });
         let id = edge.node.hooks_mut().add_after_accumulate(call);
-        Ok(HookHandle { node: edge.node, id })
+        Ok(HookHandle {
+            node: edge.node,
+            id,
+        })
     }
 
     /// Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their `.grad`.
@@ -270,13 +303,21 @@ it before backward()";
         let t = slf.borrow().t.clone();
         let gradient = gradient.map(|g| g.borrow().t.clone());
         let inputs = match inputs {
-            Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![one.cast::<PyTensor>()?.borrow().t.clone()]),
+            Some(one) if one.is_instance_of::<PyTensor>() => {
+                Some(vec![one.cast::<PyTensor>()?.borrow().t.clone()])
+            }
             Some(many) => Some(many.extract::<crate::py::args::Tensors>()?.0),
             None => None,
         };
         let retain_graph = retain_graph.unwrap_or(create_graph);
-        let options = Options { retain_graph, create_graph, ..Options::default() };
-        Ok(slf.py().detach(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
+        let options = Options {
+            retain_graph,
+            create_graph,
+            ..Options::default()
+        };
+        Ok(slf
+            .py()
+            .detach(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
     }
 
     /// The values of this tensor without its history, sharing memory; writing to them is not recorded.
@@ -289,7 +330,9 @@ it before backward()";
     fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyTensor>) -> PyResult<()> {
         let new = data.borrow().t.detach();
         let mut this = slf.borrow_mut();
-        if leaf(&this.t).is_some_and(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype()) {
+        if leaf(&this.t)
+            .is_some_and(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype())
+        {
             // The tape entry knows the shape of its gradient: a tensor of another shape is a new leaf.
             this.t = require_grad(&new)?;
         } else {
@@ -312,8 +355,15 @@ pub fn _grad(
 ) -> PyResult<Vec<Option<PyTensor>>> {
     let outputs: Vec<Tensor> = outputs.iter().map(|t| t.t.clone()).collect();
     let inputs: Vec<Tensor> = inputs.iter().map(|t| t.t.clone()).collect();
-    let seeds: Vec<Option<Tensor>> = grad_outputs.iter().map(|g| g.as_ref().map(|t| t.t.clone())).collect();
-    let options = Options { retain_graph, create_graph, ..Options::default() };
+    let seeds: Vec<Option<Tensor>> = grad_outputs
+        .iter()
+        .map(|g| g.as_ref().map(|t| t.t.clone()))
+        .collect();
+    let options = Options {
+        retain_graph,
+        create_graph,
+        ..Options::default()
+    };
     let found = py.detach(|| backward::grad(&outputs, &inputs, &seeds, options))?;
     Ok(found.into_iter().map(|g| g.map(PyTensor::from)).collect())
 }
@@ -347,8 +397,12 @@ pub fn checkpoint<'py>(
     let (f, a) = (function.clone().unbind(), args.clone().unbind());
     let k = kwargs.map(|k| k.clone().unbind());
     let rerun = move || {
-        Python::attach(|py| f.bind(py).call(a.bind(py).clone(), k.as_ref().map(|k| k.bind(py))).map(|_| ()))
-            .map_err(foreign)
+        Python::attach(|py| {
+            f.bind(py)
+                .call(a.bind(py).clone(), k.as_ref().map(|k| k.bind(py)))
+                .map(|_| ())
+        })
+        .map_err(foreign)
     };
     let out = crate::autodiff::checkpoint::checkpoint(
         || function.call(args.clone(), kwargs).map_err(foreign),

@@ -23,13 +23,17 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyT
 /// Whether an object describes an array: NumPy's interface, or DLPack.
 pub fn is_array(obj: &Bound<'_, PyAny>) -> bool {
     let py = obj.py();
-    obj.hasattr(pyo3::intern!(py, "__array_interface__")).unwrap_or(false)
-        || obj.hasattr(pyo3::intern!(py, "__dlpack__")).unwrap_or(false)
+    obj.hasattr(pyo3::intern!(py, "__array_interface__"))
+        .unwrap_or(false)
+        || obj
+            .hasattr(pyo3::intern!(py, "__dlpack__"))
+            .unwrap_or(false)
 }
 
 /// Whether an object is a NumPy scalar such as `numpy.float32(1)`, which behaves as a number.
 pub fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
-    obj.getattr("ndim").is_ok_and(|n| n.extract::<usize>().is_ok_and(|n| n == 0))
+    obj.getattr("ndim")
+        .is_ok_and(|n| n.extract::<usize>().is_ok_and(|n| n == 0))
         && obj.hasattr("item").unwrap_or(false)
         && !obj.hasattr("__array_finalize__").unwrap_or(true)
         || is_generic(obj)
@@ -52,7 +56,11 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         return dlpack::import(obj);
     }
     let class = py.import("numpy")?.getattr("ndarray")?;
-    let array = if obj.is_instance(&class)? { obj.clone() } else { py.import("numpy")?.call_method1("asarray", (obj,))? };
+    let array = if obj.is_instance(&class)? {
+        obj.clone()
+    } else {
+        py.import("numpy")?.call_method1("asarray", (obj,))?
+    };
     let dtype = array_dtype(&array)?;
     let shape: Vec<usize> = array.getattr("shape")?.extract()?;
     let shape = Shape::new(&shape)?;
@@ -68,7 +76,14 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         return share(&array.call_method("copy", (), Some(&kwargs))?);
     }
     let strides: Vec<isize> = strides.iter().map(|s| s / size).collect();
-    Ok(foreign(address, shape, &strides, dtype, Box::new(Keeper(array.unbind())))?.into())
+    Ok(foreign(
+        address,
+        shape,
+        &strides,
+        dtype,
+        Box::new(Keeper(array.unbind())),
+    )?
+    .into())
 }
 
 /// An array over memory that `owner` keeps alive; `address` is that of its first element.
@@ -88,10 +103,20 @@ pub fn foreign(
             .sum()
     };
     let size = dtype.size();
-    let (low, high) = if shape.numel() == 0 { (0, -1) } else { (extent(false), extent(true)) };
+    let (low, high) = if shape.numel() == 0 {
+        (0, -1)
+    } else {
+        (extent(false), extent(true))
+    };
     let start = (address as isize + low * size as isize) as *mut u8;
     let buffer = Buffer::foreign(start, (high - low + 1) as usize * size, Device::Cpu, owner);
-    Ok(Array::strided(buffer, shape, strides, low.unsigned_abs(), dtype)?)
+    Ok(Array::strided(
+        buffer,
+        shape,
+        strides,
+        low.unsigned_abs(),
+        dtype,
+    )?)
 }
 
 /// The dtype of a NumPy array, or an error with advice.
@@ -142,15 +167,22 @@ pub fn as_tensor(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         return Err(unsupported(obj));
     }
     if obj.hasattr("__len__")? && obj.hasattr("__getitem__")? {
-        return from_nested(&PyList::new(obj.py(), obj.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any());
+        return from_nested(
+            &PyList::new(obj.py(), obj.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any(),
+        );
     }
     Err(unsupported(obj))
 }
 
 #[cold]
 fn unsupported(obj: &Bound<'_, PyAny>) -> PyErr {
-    let name = obj.get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
-    type_error(format!("{name} cannot become a tensor; expected a number, nested lists of numbers, or an array"))
+    let name = obj
+        .get_type()
+        .name()
+        .map_or_else(|_| String::new(), |n| n.to_string());
+    type_error(format!(
+        "{name} cannot become a tensor; expected a number, nested lists of numbers, or an array"
+    ))
 }
 
 /// What a number is, in order of promotion.
@@ -167,10 +199,16 @@ fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i64, f64, Class)>> {
         return Ok(Some((0, v.value(), Class::Float)));
     }
     if let Ok(v) = obj.cast::<PyBool>() {
-        return Ok(Some((i64::from(v.is_true()), f64::from(v.is_true()), Class::Bool)));
+        return Ok(Some((
+            i64::from(v.is_true()),
+            f64::from(v.is_true()),
+            Class::Bool,
+        )));
     }
     if obj.is_instance_of::<PyInt>() {
-        let v: i64 = obj.extract().map_err(|_| value_error(format!("the integer {obj} does not fit into int64")))?;
+        let v: i64 = obj
+            .extract()
+            .map_err(|_| value_error(format!("the integer {obj} does not fit into int64")))?;
         return Ok(Some((v, v as f64, Class::Int)));
     }
     Ok(None)
@@ -233,7 +271,9 @@ impl Nested {
     #[cold]
     fn ragged(&self, length: usize, depth: usize) -> PyErr {
         value_error(match self.shape.get(depth) {
-            Some(expected) => format!("nested lists of unequal length: {length} elements in axis {depth}, expected {expected}"),
+            Some(expected) => format!(
+                "nested lists of unequal length: {length} elements in axis {depth}, expected {expected}"
+            ),
             None => "nested lists of unequal depth".to_string(),
         })
     }
@@ -241,16 +281,34 @@ impl Nested {
 
 /// A tensor of nested lists. Elements may themselves be tensors or arrays of one shape; those are stacked, with history.
 fn from_nested(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    let mut all = Nested { shape: Vec::new(), ints: Vec::new(), floats: Vec::new(), class: Class::Bool, mixed: false };
+    let mut all = Nested {
+        shape: Vec::new(),
+        ints: Vec::new(),
+        floats: Vec::new(),
+        class: Class::Bool,
+        mixed: false,
+    };
     all.collect(obj, 0)?;
     if all.mixed {
-        let parts = obj.try_iter()?.map(|x| as_tensor(&x?)).collect::<PyResult<Vec<_>>>()?;
+        let parts = obj
+            .try_iter()?
+            .map(|x| as_tensor(&x?))
+            .collect::<PyResult<Vec<_>>>()?;
         return Ok(crate::ops::view::stack(&parts, 0)?);
     }
-    let class = if all.floats.is_empty() { Class::Float } else { all.class };
+    let class = if all.floats.is_empty() {
+        Class::Float
+    } else {
+        all.class
+    };
     Ok(match class {
         Class::Float => {
-            let values: Vec<f32> = all.floats.iter().zip(&all.ints).map(|(f, _)| *f as f32).collect();
+            let values: Vec<f32> = all
+                .floats
+                .iter()
+                .zip(&all.ints)
+                .map(|(f, _)| *f as f32)
+                .collect();
             Tensor::from_slice(&values, &all.shape)?
         }
         Class::Int => Tensor::from_slice(&all.ints, &all.shape)?,
@@ -267,23 +325,40 @@ fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tenso
     if dtype != DType::F64 || !(is_list || obj.is_instance_of::<PyFloat>()) {
         return Ok(None);
     }
-    let mut all = Nested { shape: Vec::new(), ints: Vec::new(), floats: Vec::new(), class: Class::Bool, mixed: false };
+    let mut all = Nested {
+        shape: Vec::new(),
+        ints: Vec::new(),
+        floats: Vec::new(),
+        class: Class::Bool,
+        mixed: false,
+    };
     all.collect(obj, 0)?;
-    Ok(if all.mixed { None } else { Some(Tensor::from_slice(&all.floats, &all.shape)?) })
+    Ok(if all.mixed {
+        None
+    } else {
+        Some(Tensor::from_slice(&all.floats, &all.shape)?)
+    })
 }
 
 /// `wengert.tensor` and `wengert.as_tensor`, which differ in whether they always copy.
-pub fn build(obj: &Bound<'_, PyAny>, dtype: Option<DType>, device: Option<Device>, copy: bool) -> PyResult<Tensor> {
+pub fn build(
+    obj: &Bound<'_, PyAny>,
+    dtype: Option<DType>,
+    device: Option<Device>,
+    copy: bool,
+) -> PyResult<Tensor> {
     let direct = match dtype {
         Some(dtype) => from_nested_as(obj, dtype)?,
         None => None,
     };
     let was_tensor = obj.is_instance_of::<PyTensor>();
     let t = match direct {
-        Some(t) => return Ok(match device {
-            Some(device) => t.to_device(device)?,
-            None => t,
-        }),
+        Some(t) => {
+            return Ok(match device {
+                Some(device) => t.to_device(device)?,
+                None => t,
+            });
+        }
         None => as_tensor(obj)?,
     };
     let t = if copy && was_tensor { t.detach() } else { t };
@@ -292,7 +367,11 @@ pub fn build(obj: &Bound<'_, PyAny>, dtype: Option<DType>, device: Option<Device
     if copy && shared && dtype == t.dtype() && device == t.device() {
         return Ok(t.copied()?);
     }
-    Ok(if device == Device::Cpu { t.to_device(device)?.cast(dtype)? } else { t.cast(dtype)?.to_device(device)? })
+    Ok(if device == Device::Cpu {
+        t.to_device(device)?.cast(dtype)?
+    } else {
+        t.cast(dtype)?.to_device(device)?
+    })
 }
 
 fn list_of<'py, T: Element, V>(
@@ -310,7 +389,9 @@ where
         return value(data[at]).into_bound_py_any(py);
     }
     let step: usize = (axis + 1..a.rank()).map(|i| a.dim(i)).product();
-    let items = (0..a.dim(axis)).map(|i| list_of(py, a, axis + 1, at + i * step, value)).collect::<PyResult<Vec<_>>>()?;
+    let items = (0..a.dim(axis))
+        .map(|i| list_of(py, a, axis + 1, at + i * step, value))
+        .collect::<PyResult<Vec<_>>>()?;
     Ok(PyList::new(py, items)?.into_any())
 }
 
@@ -350,9 +431,15 @@ pub fn exportable<'a>(t: &'a Tensor, what: &str) -> PyResult<&'a Array> {
 /// A NumPy array over the memory of a tensor.
 pub fn to_numpy<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let array = exportable(t, "numpy")?;
-    let dtype = if array.dtype() == DType::BF16 { Some(numpy_dtype(py, DType::BF16)?) } else { None };
+    let dtype = if array.dtype() == DType::BF16 {
+        Some(numpy_dtype(py, DType::BF16)?)
+    } else {
+        None
+    };
     let memory = Bound::new(py, Memory::new(array.clone()))?;
-    let out = py.import("numpy")?.call_method1(pyo3::intern!(py, "asarray"), (memory,))?;
+    let out = py
+        .import("numpy")?
+        .call_method1(pyo3::intern!(py, "asarray"), (memory,))?;
     match dtype {
         Some(dtype) => out.call_method1("view", (dtype,)),
         None => Ok(out),
@@ -365,7 +452,11 @@ pub fn state<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> 
     let host = crate::cpu::copy::contiguous(&host)?;
     let bytes = crate::dispatch!(host.dtype(), T => bytes_of(host.slice::<T>()?));
     let shape = PyTuple::new(py, host.shape().iter())?;
-    let parts = [PyBytes::new(py, bytes).into_any(), shape.into_any(), PyString::new(py, host.dtype().name()).into_any()];
+    let parts = [
+        PyBytes::new(py, bytes).into_any(),
+        shape.into_any(),
+        PyString::new(py, host.dtype().name()).into_any(),
+    ];
     PyTuple::new(py, parts)
 }
 
@@ -382,10 +473,15 @@ pub fn _rebuild<'py>(
     requires_grad: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (bytes, shape, name) = state;
-    let dtype = DType::from_name(&name).ok_or_else(|| value_error(format!("unknown dtype '{name}'")))?;
+    let dtype =
+        DType::from_name(&name).ok_or_else(|| value_error(format!("unknown dtype '{name}'")))?;
     let shape = Shape::new(&shape)?;
     if bytes.len() != shape.numel() * dtype.size() {
-        return Err(Error::value(format!("{} bytes do not make a {name} tensor of shape {shape}", bytes.len())).into());
+        return Err(Error::value(format!(
+            "{} bytes do not make a {name} tensor of shape {shape}",
+            bytes.len()
+        ))
+        .into());
     }
     let array = Array::empty(shape, dtype, Device::Cpu)?;
     // SAFETY: the buffer is fresh and holds at least this many bytes.
@@ -394,7 +490,11 @@ pub fn _rebuild<'py>(
     let t = if requires_grad { require_grad(&t)? } else { t };
     let py = class.py();
     let plain = wrap(py, t)?.into_bound(py).into_any();
-    if class.is(py.get_type::<PyTensor>()) { Ok(plain) } else { class.call1((plain,)) }
+    if class.is(py.get_type::<PyTensor>()) {
+        Ok(plain)
+    } else {
+        class.call1((plain,))
+    }
 }
 
 /// A tensor over the memory of a NumPy array: writing to one writes to the other.
@@ -404,7 +504,10 @@ pub fn _rebuild<'py>(
 #[pyfunction]
 pub fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if !array.hasattr("__array_interface__")? {
-        return Err(type_error(format!("from_numpy: an array expected, got {}", array.get_type().name()?)));
+        return Err(type_error(format!(
+            "from_numpy: an array expected, got {}",
+            array.get_type().name()?
+        )));
     }
     Ok(PyTensor::from(share(array)?))
 }

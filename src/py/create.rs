@@ -21,12 +21,19 @@ type Any<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Dtype and device as given, or the defaults.
 fn place(dtype: Any, device: Any) -> PyResult<(DType, Device)> {
-    Ok((optional_dtype(dtype)?.unwrap_or(DType::F32), optional_device(device)?.unwrap_or_default()))
+    Ok((
+        optional_dtype(dtype)?.unwrap_or(DType::F32),
+        optional_device(device)?.unwrap_or_default(),
+    ))
 }
 
 /// The result, as a leaf if asked.
 fn made(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
-    Ok(PyTensor::from(if requires_grad { require_grad(&t)? } else { t }))
+    Ok(PyTensor::from(if requires_grad {
+        require_grad(&t)?
+    } else {
+        t
+    }))
 }
 
 /// A tensor holding a copy of `data`: numbers, nested lists, arrays, tensors.
@@ -42,7 +49,12 @@ fn made(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
 ///     (2, 2)
 #[pyfunction]
 #[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false))]
-fn tensor(data: &Bound<'_, PyAny>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+fn tensor(
+    data: &Bound<'_, PyAny>,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
     let t = convert::build(data, optional_dtype(dtype)?, optional_device(device)?, true)?;
     made(t, requires_grad)
 }
@@ -50,7 +62,12 @@ fn tensor(data: &Bound<'_, PyAny>, dtype: Any, device: Any, requires_grad: bool)
 /// `data` as a tensor, sharing memory with arrays and tensors where dtype and device allow; lists are copied.
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None, device=None, *, copy=None))]
-fn as_tensor<'py>(data: &Bound<'py, PyAny>, dtype: Any<'_, 'py>, device: Any<'_, 'py>, copy: Option<bool>) -> PyResult<Bound<'py, PyAny>> {
+fn as_tensor<'py>(
+    data: &Bound<'py, PyAny>,
+    dtype: Any<'_, 'py>,
+    device: Any<'_, 'py>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
     let copy = copy.unwrap_or(false);
     if data.is_instance_of::<PyTensor>() && dtype.is_none() && device.is_none() && !copy {
         return Ok(data.clone());
@@ -96,7 +113,13 @@ filled! {
 /// A tensor filled with `fill_value`, whose kind decides the dtype where none is given.
 #[pyfunction]
 #[pyo3(signature = (size, fill_value, *, dtype=None, device=None, requires_grad=false))]
-fn full(size: &Bound<'_, PyAny>, fill_value: Arg, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+fn full(
+    size: &Bound<'_, PyAny>,
+    fill_value: Arg,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
     let device = optional_device(device)?.unwrap_or_default();
     let natural = match &fill_value {
         Arg::Bool(_) => DType::Bool,
@@ -104,16 +127,38 @@ fn full(size: &Bound<'_, PyAny>, fill_value: Arg, dtype: Any, device: Any, requi
         Arg::Float(_) => DType::F32,
         Arg::Tensor(t) => t.dtype(),
     };
-    made(constant(&fill_value, shape_from(size)?, optional_dtype(dtype)?.unwrap_or(natural), device)?, requires_grad)
+    made(
+        constant(
+            &fill_value,
+            shape_from(size)?,
+            optional_dtype(dtype)?.unwrap_or(natural),
+            device,
+        )?,
+        requires_grad,
+    )
 }
 
 /// A tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not given.
 #[pyfunction]
 #[pyo3(signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false))]
-fn full_like(input: AsTensor, fill_value: Arg, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+fn full_like(
+    input: AsTensor,
+    fill_value: Arg,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
     let a = input.0.aval();
     let device = optional_device(device)?.unwrap_or(a.device);
-    made(constant(&fill_value, a.shape, optional_dtype(dtype)?.unwrap_or(a.dtype), device)?, requires_grad)
+    made(
+        constant(
+            &fill_value,
+            a.shape,
+            optional_dtype(dtype)?.unwrap_or(a.dtype),
+            device,
+        )?,
+        requires_grad,
+    )
 }
 
 fn constant(value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult<Tensor> {
@@ -155,27 +200,53 @@ fn arange(
         None => ((0.0, false), first),
     };
     let step = step.map(number).transpose()?.unwrap_or((1.0, false));
-    let natural = if start.1 || end.1 || step.1 { DType::F32 } else { DType::I64 };
+    let natural = if start.1 || end.1 || step.1 {
+        DType::F32
+    } else {
+        DType::I64
+    };
     let device = optional_device(device)?.unwrap_or_default();
     let dtype = optional_dtype(dtype)?.unwrap_or(natural);
     let n = arange_length(start.0, end.0, step.0)?;
-    made(Tensor::arange(start.0, step.0, n, dtype, device)?, requires_grad)
+    made(
+        Tensor::arange(start.0, step.0, n, dtype, device)?,
+        requires_grad,
+    )
 }
 
 /// `steps` numbers from `start` to `end`, both included, evenly spaced.
 #[pyfunction]
 #[pyo3(signature = (start, end, steps=100, *, dtype=None, device=None, requires_grad=false))]
-fn linspace(start: f64, end: f64, steps: usize, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+fn linspace(
+    start: f64,
+    end: f64,
+    steps: usize,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;
-    made(Tensor::linspace(start, end, steps, dtype, device)?, requires_grad)
+    made(
+        Tensor::linspace(start, end, steps, dtype, device)?,
+        requires_grad,
+    )
 }
 
 /// Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
-fn eye(n: usize, m: Option<usize>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+fn eye(
+    n: usize,
+    m: Option<usize>,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;
-    made(Tensor::eye(n, m.unwrap_or(n), dtype, device)?, requires_grad)
+    made(
+        Tensor::eye(n, m.unwrap_or(n), dtype, device)?,
+        requires_grad,
+    )
 }
 
 macro_rules! random {
@@ -214,13 +285,23 @@ random! {
 /// Uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`.
 #[pyfunction]
 #[pyo3(signature = (low, high, size=None, *, dtype=None, device=None))]
-fn randint(low: i64, high: &Bound<'_, PyAny>, size: Any, dtype: Any, device: Any) -> PyResult<PyTensor> {
+fn randint(
+    low: i64,
+    high: &Bound<'_, PyAny>,
+    size: Any,
+    dtype: Any,
+    device: Any,
+) -> PyResult<PyTensor> {
     let (low, high, shape) = match size {
         Some(size) => (low, high.extract()?, shape_from(size)?),
         None => (0, low, shape_from(high)?),
     };
     let device = optional_device(device)?.unwrap_or_default();
-    let natural = if device == Device::Cpu { DType::I64 } else { DType::I32 };
+    let natural = if device == Device::Cpu {
+        DType::I64
+    } else {
+        DType::I32
+    };
     let dtype = optional_dtype(dtype)?.unwrap_or(natural);
     made(Tensor::randint(low, high, shape, dtype, device)?, false)
 }
@@ -229,26 +310,44 @@ fn randint(low: i64, high: &Bound<'_, PyAny>, size: Any, dtype: Any, device: Any
 #[pyfunction]
 #[pyo3(signature = (n, *, device=None))]
 fn randperm(n: usize, device: Any) -> PyResult<PyTensor> {
-    made(Tensor::permutation(n, optional_device(device)?.unwrap_or_default())?, false)
+    made(
+        Tensor::permutation(n, optional_device(device)?.unwrap_or_default())?,
+        false,
+    )
 }
 
 /// Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors.
 #[pyfunction]
 #[pyo3(signature = (mean, std=None, size=None, *, dtype=None, device=None))]
-fn normal(py: Python<'_>, mean: Arg, std: Option<Arg>, size: Any, dtype: Any, device: Any) -> PyResult<PyTensor> {
+fn normal(
+    py: Python<'_>,
+    mean: Arg,
+    std: Option<Arg>,
+    size: Any,
+    dtype: Any,
+    device: Any,
+) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;
     let std = std.unwrap_or(Arg::Float(1.0));
     let shape = match (size, &mean, &std) {
         (Some(size), _, _) => shape_from(size)?,
-        (None, Arg::Tensor(m), Arg::Tensor(s)) => {
-            m.shape().broadcast(&s.shape()).ok_or_else(|| value_error("normal: mean and std do not broadcast"))?
-        }
+        (None, Arg::Tensor(m), Arg::Tensor(s)) => m
+            .shape()
+            .broadcast(&s.shape())
+            .ok_or_else(|| value_error("normal: mean and std do not broadcast"))?,
         (None, Arg::Tensor(t), _) | (None, _, Arg::Tensor(t)) => t.shape(),
-        _ => return Err(type_error("normal: give size where mean and std are numbers")),
+        _ => {
+            return Err(type_error(
+                "normal: give size where mean and std are numbers",
+            ));
+        }
     };
     let noise = Tensor::randn(shape, dtype, device)?;
     let scaled = binary_of(py, &noise, &std, crate::ops::binary::Binary::Mul, false)?;
-    made(binary_of(py, &scaled, &mean, crate::ops::binary::Binary::Add, false)?, false)
+    made(
+        binary_of(py, &scaled, &mean, crate::ops::binary::Binary::Add, false)?,
+        false,
+    )
 }
 
 /// Starts the default random stream over with this seed; the same numbers follow on every device.
@@ -267,7 +366,10 @@ fn get_rng_state() -> (u64, u64) {
 /// Puts the default random stream where `get_rng_state` found it.
 #[pyfunction]
 fn set_rng_state(state: (u64, u64)) {
-    random::set_state(random::State { seed: state.0, offset: state.1 });
+    random::set_state(random::State {
+        seed: state.0,
+        offset: state.1,
+    });
 }
 
 /// Tensors joined along an existing axis; all other axes must agree.
@@ -275,7 +377,10 @@ fn set_rng_state(state: (u64, u64)) {
 #[pyo3(signature = (tensors, dim=0, *, axis=None))]
 fn cat(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
-    run(py, elements, || view::cat(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
+    run(py, elements, || {
+        view::cat(&tensors.0, either(Some(dim), axis, 0))
+    })
+    .map(PyTensor::from)
 }
 
 /// Tensors of one shape joined along a new axis.
@@ -283,7 +388,10 @@ fn cat(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResul
 #[pyo3(signature = (tensors, dim=0, *, axis=None))]
 fn stack(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
-    run(py, elements, || view::stack(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
+    run(py, elements, || {
+        view::stack(&tensors.0, either(Some(dim), axis, 0))
+    })
+    .map(PyTensor::from)
 }
 
 /// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not picked, so
@@ -337,7 +445,11 @@ fn _pad(py: Python<'_>, input: AsTensor, pad: Vec<i64>, value: f64) -> PyResult<
 fn result_type(a: Arg, b: Arg) -> PyResult<crate::py::dtype::PyDType> {
     let dtype = match (&a, &b) {
         (Arg::Tensor(t), other) | (other, Arg::Tensor(t)) => other.operand().result_type(t),
-        _ => return Err(type_error("result_type: a tensor expected among the operands")),
+        _ => {
+            return Err(type_error(
+                "result_type: a tensor expected among the operands",
+            ));
+        }
     };
     Ok(crate::py::dtype::PyDType { dtype })
 }
@@ -347,8 +459,21 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add {
         ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
     }
-    add!(tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full, full_like);
-    add!(arange, linspace, eye, rand, rand_like, randn, randn_like, randint, randperm, normal);
-    add!(manual_seed, get_rng_state, set_rng_state, cat, stack, where_, _pad, result_type);
+    add!(
+        tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full, full_like
+    );
+    add!(
+        arange, linspace, eye, rand, rand_like, randn, randn_like, randint, randperm, normal
+    );
+    add!(
+        manual_seed,
+        get_rng_state,
+        set_rng_state,
+        cat,
+        stack,
+        where_,
+        _pad,
+        result_type
+    );
     Ok(())
 }

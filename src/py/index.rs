@@ -82,7 +82,10 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
 
 #[cold]
 fn not_an_index(obj: &Bound<'_, PyAny>) -> PyErr {
-    let shown = obj.get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
+    let shown = obj
+        .get_type()
+        .name()
+        .map_or_else(|_| String::new(), |n| n.to_string());
     PyIndexError::new_err(format!(
         "a tensor is indexed by integers, slices, None, ..., integer tensors and bool masks, got {shown}"
     ))
@@ -107,22 +110,38 @@ impl Plan {
             .sum();
         let rests = items.iter().filter(|i| matches!(i, Item::Rest)).count();
         if rests > 1 {
-            return Err(PyIndexError::new_err("an index has at most one ellipsis (...)"));
+            return Err(PyIndexError::new_err(
+                "an index has at most one ellipsis (...)",
+            ));
         }
         if used > shape.rank() {
-            return Err(PyIndexError::new_err(format!("too many indices: {used} given for a tensor of shape {shape}")));
+            return Err(PyIndexError::new_err(format!(
+                "too many indices: {used} given for a tensor of shape {shape}"
+            )));
         }
         if rests == 0 {
             items.push(Item::Rest);
         }
         // As in NumPy, integers count as advanced indices where there is another one.
-        let advanced = items.iter().any(|i| matches!(i, Item::Index(_) | Item::Mask(_)));
-        let mut plan = Builder { region: Region::whole(&shape), dims: Vec::new(), indices: Vec::new(), shape, axis: 0 };
+        let advanced = items
+            .iter()
+            .any(|i| matches!(i, Item::Index(_) | Item::Mask(_)));
+        let mut plan = Builder {
+            region: Region::whole(&shape),
+            dims: Vec::new(),
+            indices: Vec::new(),
+            shape,
+            axis: 0,
+        };
         let whole = shape.rank() - used;
         for item in items {
             plan.push(py, item, whole, advanced)?;
         }
-        Ok(Plan { region: plan.region, shape: Shape::new(&plan.dims)?, indices: plan.indices })
+        Ok(Plan {
+            region: plan.region,
+            shape: Shape::new(&plan.dims)?,
+            indices: plan.indices,
+        })
     }
 
     /// The view that the basic part of the key selects.
@@ -136,7 +155,11 @@ impl Plan {
 
     fn read(&self, x: &Tensor) -> Result<Tensor> {
         let part = self.basic(x)?;
-        if self.is_basic() { Ok(part) } else { part.index(&self.indices) }
+        if self.is_basic() {
+            Ok(part)
+        } else {
+            part.index(&self.indices)
+        }
     }
 }
 
@@ -183,7 +206,11 @@ impl Builder {
             }
             Item::Range(slice) => {
                 let range = slice.bind(py).indices(self.shape.at(self.axis) as isize)?;
-                self.region.starts[self.axis] = if range.slicelength > 0 { range.start as usize } else { 0 };
+                self.region.starts[self.axis] = if range.slicelength > 0 {
+                    range.start as usize
+                } else {
+                    0
+                };
                 self.region.steps[self.axis] = range.step;
                 self.region.lengths = self.region.lengths.with(self.axis, range.slicelength);
                 self.keep(range.slicelength, None);
@@ -201,7 +228,11 @@ impl Builder {
     /// A mask is the index of its true elements, one index tensor per axis.
     fn push_mask(&mut self, mask: &Tensor) -> PyResult<()> {
         if mask.rank() == 0 {
-            let picked = if mask.item()? != 0.0 { vec![0i64] } else { Vec::new() };
+            let picked = if mask.item()? != 0.0 {
+                vec![0i64]
+            } else {
+                Vec::new()
+            };
             self.keep(1, Some(Tensor::from_slice(&picked, &[picked.len()])?));
             return Ok(());
         }
@@ -227,7 +258,11 @@ fn plan(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Plan> {
     let mut plan = Plan::new(py, x.shape(), items(key)?)?;
     for index in plan.indices.iter_mut().flatten() {
         if index.device() != x.device() && index.concrete().is_some() {
-            let dtype = if x.device() == crate::buffer::Device::Cpu { DType::I64 } else { DType::I32 };
+            let dtype = if x.device() == crate::buffer::Device::Cpu {
+                DType::I64
+            } else {
+                DType::I32
+            };
             *index = index.cast(dtype)?.to_device(x.device())?;
         }
     }
@@ -239,16 +274,25 @@ impl PyTensor {
     fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
             if self.t.rank() == 0 {
-                return Err(PyIndexError::new_err("a tensor without axes cannot be indexed; use item()"));
+                return Err(PyIndexError::new_err(
+                    "a tensor without axes cannot be indexed; use item()",
+                ));
             }
             return Ok(PyTensor::sharing(self.t.select_index(0, key.extract()?)?));
         }
         let plan = plan(py, &self.t, key)?;
         let out = plan.read(&self.t)?;
-        Ok(PyTensor { t: out, view: plan.is_basic() })
+        Ok(PyTensor {
+            t: out,
+            view: plan.is_basic(),
+        })
     }
 
-    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn __setitem__(
+        slf: &Bound<'_, Self>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         let py = slf.py();
         let (old, view) = {
             let this = slf.borrow();
@@ -260,7 +304,8 @@ impl PyTensor {
             None => convert::as_tensor(value)?.cast(old.dtype())?,
         };
         let plan = plan(py, &old, key)?;
-        if let (Tensor::Array(target), Tensor::Array(from), true) = (&old, &value, plan.is_basic()) {
+        if let (Tensor::Array(target), Tensor::Array(from), true) = (&old, &value, plan.is_basic())
+        {
             return Ok(write_view(&plan, target, from)?);
         }
         let new = py.detach(|| assigned(&plan, &old, &value))?;
@@ -270,22 +315,34 @@ impl PyTensor {
     }
 
     fn __delitem__(&self, _key: &Bound<'_, PyAny>) -> PyResult<()> {
-        Err(type_error("elements of a tensor cannot be deleted; select the others by an index or a mask"))
+        Err(type_error(
+            "elements of a tensor cannot be deleted; select the others by an index or a mask",
+        ))
     }
 }
 
 fn misfit(value: &Shape, target: &Shape) -> Error {
-    Error::shape(format!("setitem: a value of shape {value} cannot be broadcast to the indexed shape {target}"))
+    Error::shape(format!(
+        "setitem: a value of shape {value} cannot be broadcast to the indexed shape {target}"
+    ))
 }
 
 /// Assignment to a basic key of a tensor without history: through the view.
 fn write_view(plan: &Plan, target: &Array, value: &Array) -> Result<()> {
-    let part = target.slice_view(&plan.region.starts, &plan.region.steps, &plan.region.lengths)?;
+    let part = target.slice_view(
+        &plan.region.starts,
+        &plan.region.steps,
+        &plan.region.lengths,
+    )?;
     let Some(part) = part.reshape_view(&plan.shape) else {
-        return Err(Error::shape("internal: the view of a basic key did not reshape"));
+        return Err(Error::shape(
+            "internal: the view of a basic key did not reshape",
+        ));
     };
     let trimmed = value_shape(value.shape(), &plan.shape);
-    let value = value.reshape_view(&trimmed).ok_or_else(|| misfit(&value.shape(), &plan.shape))?;
+    let value = value
+        .reshape_view(&trimmed)
+        .ok_or_else(|| misfit(&value.shape(), &plan.shape))?;
     if value.device() != part.device() {
         return Err(Error::value(format!(
             "setitem: the value is on {} and the tensor on {}; move it with .to()",
@@ -322,7 +379,14 @@ fn assigned(plan: &Plan, x: &Tensor, value: &Tensor) -> Result<Tensor> {
         let value = value.reshape(&plan.region.lengths)?;
         let place = |part: &Tensor| {
             let region = Arc::new(plan.region.clone());
-            crate::bind::bind1(Unslice { region, shape: x.shape(), fill: [0.0, 0.0].into() }, &[part])
+            crate::bind::bind1(
+                Unslice {
+                    region,
+                    shape: x.shape(),
+                    fill: [0.0, 0.0].into(),
+                },
+                &[part],
+            )
         };
         let ones = Tensor::full(plan.region.lengths, 1.0, DType::Bool, x.device())?;
         return place(&ones)?.select(&place(&value)?, x);
@@ -342,8 +406,16 @@ fn sources(plan: &Plan, x: &Tensor, count: usize) -> Result<(Tensor, Tensor)> {
         let array = t.array("assignment by an index that vmap batches")?;
         Ok(Tensor::Array(array.to_device(crate::buffer::Device::Cpu)?).cast(DType::I64)?)
     };
-    let indices = plan.indices.iter().map(|i| i.as_ref().map(&host).transpose()).collect::<Result<Vec<_>>>()?;
-    let own = Plan { region: plan.region.clone(), shape: plan.shape, indices };
+    let indices = plan
+        .indices
+        .iter()
+        .map(|i| i.as_ref().map(&host).transpose())
+        .collect::<Result<Vec<_>>>()?;
+    let own = Plan {
+        region: plan.region.clone(),
+        shape: plan.shape,
+        indices,
+    };
     let places = (0..shape.numel() as i64).collect::<Vec<_>>();
     let places = own.read(&Tensor::from_slice(&places, &shape.to_vec())?)?;
     let places = crate::cpu::copy::contiguous(places.array("setitem")?)?;
@@ -353,9 +425,15 @@ fn sources(plan: &Plan, x: &Tensor, count: usize) -> Result<(Tensor, Tensor)> {
         source[at as usize] = k as i64;
         mask[at as usize] = true;
     }
-    let index = if x.device() == crate::buffer::Device::Cpu { DType::I64 } else { DType::I32 };
+    let index = if x.device() == crate::buffer::Device::Cpu {
+        DType::I64
+    } else {
+        DType::I32
+    };
     let dims = shape.to_vec();
-    let source = Tensor::from_slice(&source, &dims)?.cast(index)?.to_device(x.device())?;
+    let source = Tensor::from_slice(&source, &dims)?
+        .cast(index)?
+        .to_device(x.device())?;
     let mask = Tensor::from_slice(&mask, &dims)?.to_device(x.device())?;
     Ok((source, mask))
 }

@@ -86,10 +86,21 @@ fn replace_bottom(t: &Tensor, array: &Array) -> Tensor {
     match t {
         Tensor::Array(_) => array.clone().into(),
         Tensor::Traced(traced) => match &traced.payload {
-            Payload::Taped { primal, node, index } => {
-                let payload =
-                    Payload::Taped { primal: replace_bottom(primal, array), node: node.clone(), index: *index };
-                Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload }))
+            Payload::Taped {
+                primal,
+                node,
+                index,
+            } => {
+                let payload = Payload::Taped {
+                    primal: replace_bottom(primal, array),
+                    node: node.clone(),
+                    index: *index,
+                };
+                Tensor::Traced(Arc::new(Traced {
+                    tag: traced.tag,
+                    aval: traced.aval,
+                    payload,
+                }))
             }
             _ => t.clone(),
         },
@@ -120,7 +131,9 @@ pub fn written(name: &str, old: &Tensor, new: Tensor, view: bool) -> Result<Tens
              base[...] = value on the base, or clone() the view first"
         )));
     }
-    let (Some(target), Some(value)) = (old.concrete(), new.concrete()) else { return Ok(new) };
+    let (Some(target), Some(value)) = (old.concrete(), new.concrete()) else {
+        return Ok(new);
+    };
     if value.device() != target.device() {
         return Err(Error::value(format!(
             "{name}_: the value is on {} and the tensor on {}; move it with .to()",
@@ -150,5 +163,9 @@ fn check_writable(name: &str, target: &Array) -> Result<()> {
 
 /// The same value on the device of `like`; scalars may come from the CPU.
 pub fn beside(like: &Tensor, value: Tensor) -> Result<Tensor> {
-    if value.rank() == 0 && value.device() == Device::Cpu { value.to_device(like.device()) } else { Ok(value) }
+    if value.rank() == 0 && value.device() == Device::Cpu {
+        value.to_device(like.device())
+    } else {
+        Ok(value)
+    }
 }

@@ -48,22 +48,38 @@ fn format(dtype: DType) -> &'static CStr {
 #[pymethods]
 impl Memory {
     // SAFETY: the interpreter passes a view to be filled in.
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
         let array = &slf.get().array;
         if view.is_null() {
             return Err(PyBufferError::new_err("no view to fill in"));
         }
         let wants_strides = flags & ffi::PyBUF_STRIDES == ffi::PyBUF_STRIDES;
         if !wants_strides && !array.is_contiguous() {
-            return Err(PyBufferError::new_err("this tensor is not contiguous; ask for strides, or call contiguous()"));
+            return Err(PyBufferError::new_err(
+                "this tensor is not contiguous; ask for strides, or call contiguous()",
+            ));
         }
         let size = array.dtype().size();
         let layout = Box::new(Layout {
             shape: array.shape().iter().map(|d| d as ffi::Py_ssize_t).collect(),
-            strides: array.strides().iter().map(|s| s * size as ffi::Py_ssize_t).collect(),
+            strides: array
+                .strides()
+                .iter()
+                .map(|s| s * size as ffi::Py_ssize_t)
+                .collect(),
         });
         let address = array.buffer().ptr().wrapping_add(array.offset() * size);
-        let shown = |flag: c_int, p: *const ffi::Py_ssize_t| if flags & flag == flag { p.cast_mut() } else { std::ptr::null_mut() };
+        let shown = |flag: c_int, p: *const ffi::Py_ssize_t| {
+            if flags & flag == flag {
+                p.cast_mut()
+            } else {
+                std::ptr::null_mut()
+            }
+        };
         // SAFETY: `view` points to a view that nobody else uses; the layout is freed in `__releasebuffer__`.
         unsafe {
             (*view).buf = address.cast::<c_void>();
@@ -94,13 +110,21 @@ impl Memory {
 #[pymethods]
 impl PyTensor {
     // SAFETY: the interpreter passes a view to be filled in.
-    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
+    unsafe fn __getbuffer__(
+        slf: Bound<'_, Self>,
+        view: *mut ffi::Py_buffer,
+        flags: c_int,
+    ) -> PyResult<()> {
         let array = {
             let this = slf.borrow();
-            convert::exportable(&this.t, "numpy").map_err(|e| PyBufferError::new_err(e.to_string()))?.clone()
+            convert::exportable(&this.t, "numpy")
+                .map_err(|e| PyBufferError::new_err(e.to_string()))?
+                .clone()
         };
         if array.dtype() == DType::BF16 {
-            return Err(PyBufferError::new_err("the buffer protocol has no bfloat16; convert with .float() first"));
+            return Err(PyBufferError::new_err(
+                "the buffer protocol has no bfloat16; convert with .float() first",
+            ));
         }
         let memory = Bound::new(slf.py(), Memory::new(array))?;
         // SAFETY: as for this function; the view will belong to `memory`.

@@ -21,8 +21,16 @@ fn ranks(op: &str, operands: &[(&Tensor, usize)]) -> Result<()> {
         if x.rank() != *rank {
             return Err(Error::shape(format!(
                 "{op}: operands with {} axes expected, got shapes {}",
-                operands.iter().map(|o| o.1.to_string()).collect::<Vec<_>>().join(" and "),
-                operands.iter().map(|o| o.0.shape().to_string()).collect::<Vec<_>>().join(" and ")
+                operands
+                    .iter()
+                    .map(|o| o.1.to_string())
+                    .collect::<Vec<_>>()
+                    .join(" and "),
+                operands
+                    .iter()
+                    .map(|o| o.0.shape().to_string())
+                    .collect::<Vec<_>>()
+                    .join(" and ")
             )));
         }
     }
@@ -74,11 +82,26 @@ impl PyTensor {
 
     /// `beta * self + alpha * (mat1 @ mat2)`.
     #[pyo3(signature = (mat1, mat2, *, beta=1.0, alpha=1.0))]
-    fn addmm(&self, py: Python<'_>, mat1: AsTensor, mat2: AsTensor, beta: f64, alpha: f64) -> PyResult<PyTensor> {
+    fn addmm(
+        &self,
+        py: Python<'_>,
+        mat1: AsTensor,
+        mat2: AsTensor,
+        beta: f64,
+        alpha: f64,
+    ) -> PyResult<PyTensor> {
         run(py, mat1.0.numel().max(mat2.0.numel()), || {
             let product = mat1.0.matmul(&mat2.0)?;
-            let product = if alpha == 1.0 { product } else { product.mul(alpha)? };
-            if beta == 1.0 { self.t.add(&product) } else { self.t.mul(beta)?.add(&product) }
+            let product = if alpha == 1.0 {
+                product
+            } else {
+                product.mul(alpha)?
+            };
+            if beta == 1.0 {
+                self.t.add(&product)
+            } else {
+                self.t.mul(beta)?.add(&product)
+            }
         })
         .map(PyTensor::from)
     }
@@ -108,7 +131,10 @@ impl PyTensor {
             "none" => false,
             "tanh" => true,
             other => {
-                return Err(Error::value(format!("gelu: approximate must be 'none' or 'tanh', got '{other}'")).into());
+                return Err(Error::value(format!(
+                    "gelu: approximate must be 'none' or 'tanh', got '{other}'"
+                ))
+                .into());
             }
         };
         self.apply(py, |x| x.gelu(tanh))
@@ -127,7 +153,11 @@ impl PyTensor {
 
     /// The elements where `mask` holds, in one axis. Their number depends on the data.
     fn masked_select(&self, mask: AsTensor) -> PyResult<PyTensor> {
-        let wide = self.t.shape().broadcast(&mask.0.shape()).unwrap_or(self.t.shape());
+        let wide = self
+            .t
+            .shape()
+            .broadcast(&mask.0.shape())
+            .unwrap_or(self.t.shape());
         let found = nonzero(&mask.0.expand(&wide)?)?;
         let indices = (0..found.shape().at(1) as i64)
             .map(|k| found.select_index(1, k).map(Some))
@@ -150,7 +180,13 @@ impl PyTensor {
 
     /// Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices.
     #[pyo3(signature = (index, dim=None, *, axis=None))]
-    fn take(&self, py: Python<'_>, index: AsTensor, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
+    fn take(
+        &self,
+        py: Python<'_>,
+        index: AsTensor,
+        dim: Option<i64>,
+        axis: Option<i64>,
+    ) -> PyResult<PyTensor> {
         let axis = dim.or(axis);
         self.apply(py, |x| match axis {
             Some(axis) => x.take(&index.0, axis),
@@ -171,36 +207,63 @@ impl PyTensor {
 
     /// Elements along `dim` at `index`, which broadcasts against the other axes; without `dim`, of the flattened tensor.
     #[pyo3(signature = (indices, dim=None, *, axis=None))]
-    fn take_along_dim(&self, py: Python<'_>, indices: AsTensor, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
+    fn take_along_dim(
+        &self,
+        py: Python<'_>,
+        indices: AsTensor,
+        dim: Option<i64>,
+        axis: Option<i64>,
+    ) -> PyResult<PyTensor> {
         let axis = dim.or(axis);
         self.apply(py, |x| {
-            let Some(axis) = axis else { return x.flatten(0, -1)?.take(&indices.0.flatten(0, -1)?, 0) };
+            let Some(axis) = axis else {
+                return x.flatten(0, -1)?.take(&indices.0.flatten(0, -1)?, 0);
+            };
             let i = x.shape().axis(axis, "take_along_dim")?;
             let index = &indices.0;
             if index.rank() != x.rank() {
                 return x.gather(axis, index);
             }
             let (a, b) = (x.shape().with(i, 1), index.shape().with(i, 1));
-            let Some(wide) = a.broadcast(&b) else { return x.gather(axis, index) };
+            let Some(wide) = a.broadcast(&b) else {
+                return x.gather(axis, index);
+            };
             let own = x.expand(&wide.with(i, x.shape().at(i)))?;
             own.gather(axis, &index.expand(&wide.with(i, index.shape().at(i)))?)
         })
     }
 
     /// This tensor with the elements of `src` added at `index` along `dim`.
-    fn scatter_add(&self, py: Python<'_>, dim: i64, index: AsTensor, src: AsTensor) -> PyResult<PyTensor> {
+    fn scatter_add(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        index: AsTensor,
+        src: AsTensor,
+    ) -> PyResult<PyTensor> {
         self.apply(py, |x| x.scatter_add(dim, &index.0, &src.0))
     }
 
     /// This tensor with rows of `source` added along `dim` at a vector of indices.
     #[pyo3(signature = (dim, index, source, *, alpha=1.0))]
-    fn index_add(&self, py: Python<'_>, dim: i64, index: AsTensor, source: AsTensor, alpha: f64) -> PyResult<PyTensor> {
+    fn index_add(
+        &self,
+        py: Python<'_>,
+        dim: i64,
+        index: AsTensor,
+        source: AsTensor,
+        alpha: f64,
+    ) -> PyResult<PyTensor> {
         self.apply(py, |x| {
             let i = x.shape().axis(dim, "index_add")?;
             let mut indices: Vec<Option<Tensor>> = vec![None; i];
             indices.push(Some(index.0.clone()));
             let source = source.0.cast(x.dtype())?;
-            let source = if alpha == 1.0 { source } else { source.mul(alpha)? };
+            let source = if alpha == 1.0 {
+                source
+            } else {
+                source.mul(alpha)?
+            };
             x.add(&x.index_add_zeros(&indices, &source)?)
         })
     }
@@ -258,23 +321,49 @@ impl PyTensor {
 
     /// Where the elements are infinite.
     fn isinf(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| if x.dtype().is_float() { x.abs()?.eq(f64::INFINITY) } else { x.ne(x) })
+        self.apply(py, |x| {
+            if x.dtype().is_float() {
+                x.abs()?.eq(f64::INFINITY)
+            } else {
+                x.ne(x)
+            }
+        })
     }
 
     /// Where the elements are neither infinite nor NaN.
     fn isfinite(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| if x.dtype().is_float() { x.abs()?.lt(f64::INFINITY) } else { x.eq(x) })
+        self.apply(py, |x| {
+            if x.dtype().is_float() {
+                x.abs()?.lt(f64::INFINITY)
+            } else {
+                x.eq(x)
+            }
+        })
     }
 
     /// Where `|x - y| <= atol + rtol * |y|`.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
-    fn isclose(&self, py: Python<'_>, other: AsTensor, rtol: f64, atol: f64, equal_nan: bool) -> PyResult<PyTensor> {
+    fn isclose(
+        &self,
+        py: Python<'_>,
+        other: AsTensor,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> PyResult<PyTensor> {
         self.apply(py, |x| close(x, &other.0, rtol, atol, equal_nan))
     }
 
     /// Whether all elements are close: `|x - y| <= atol + rtol * |y|`.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
-    fn allclose(&self, py: Python<'_>, other: AsTensor, rtol: f64, atol: f64, equal_nan: bool) -> PyResult<bool> {
+    fn allclose(
+        &self,
+        py: Python<'_>,
+        other: AsTensor,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> PyResult<bool> {
         let all = close(&self.t, &other.0, rtol, atol, equal_nan)?.all(None, false)?;
         item(py, &all)?.is_truthy()
     }
@@ -322,7 +411,9 @@ fn close(x: &Tensor, y: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Resul
     // Equal infinities are close, though their difference is not a number.
     let near = x.sub(&y)?.abs()?.le(&y.abs()?.mul(rtol)?.add(atol)?)?;
     let finite = y.abs()?.lt(f64::INFINITY)?;
-    let mut out = near.logical(&finite, Logic::And)?.logical(&x.eq(&y)?, Logic::Or)?;
+    let mut out = near
+        .logical(&finite, Logic::And)?
+        .logical(&x.eq(&y)?, Logic::Or)?;
     if equal_nan {
         out = out.logical(&x.ne(&x)?.logical(&y.ne(&y)?, Logic::And)?, Logic::Or)?;
     }
@@ -354,86 +445,153 @@ impl PyTensor {
 
     /// Sets every element to `value`, in place.
     fn fill_<'py>(slf: &Bound<'py, Self>, value: Arg) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "fill", |_, x| Ok(number(&value, x, x.dtype())?.expand(&x.shape())?))
+        in_place(slf, "fill", |_, x| {
+            Ok(number(&value, x, x.dtype())?.expand(&x.shape())?)
+        })
     }
 
     /// Sets the elements to those of `src`, broadcast and converted, in place. `src` may be on another device.
     #[pyo3(signature = (src, non_blocking=false))]
-    fn copy_<'py>(slf: &Bound<'py, Self>, src: &Bound<'py, PyAny>, non_blocking: bool) -> PyResult<Bound<'py, Self>> {
+    fn copy_<'py>(
+        slf: &Bound<'py, Self>,
+        src: &Bound<'py, PyAny>,
+        non_blocking: bool,
+    ) -> PyResult<Bound<'py, Self>> {
         let _ = non_blocking;
         let src = match Arg::from_any(src)? {
             Some(Arg::Tensor(t)) => t,
             _ => convert::as_tensor(src)?,
         };
         in_place(slf, "copy", |py, x| {
-            Ok(py.detach(|| src.cast(x.dtype())?.to_device(x.device())?.expand(&x.shape()))?)
+            Ok(py.detach(|| {
+                src.cast(x.dtype())?
+                    .to_device(x.device())?
+                    .expand(&x.shape())
+            })?)
         })
     }
 
     /// Limits the elements to `[min, max]`, in place.
     #[pyo3(signature = (min=None, max=None))]
-    fn clamp_<'py>(slf: &Bound<'py, Self>, min: Option<Arg>, max: Option<Arg>) -> PyResult<Bound<'py, Self>> {
+    fn clamp_<'py>(
+        slf: &Bound<'py, Self>,
+        min: Option<Arg>,
+        max: Option<Arg>,
+    ) -> PyResult<Bound<'py, Self>> {
         in_place(slf, "clamp", |py, x| clamp(py, x, min, max))
     }
 
     /// Sets elements to `value` where `mask` holds, in place.
-    fn masked_fill_<'py>(slf: &Bound<'py, Self>, mask: AsTensor, value: Arg) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "masked_fill", |_, x| Ok(x.masked_fill(&mask.0, value.operand())?))
+    fn masked_fill_<'py>(
+        slf: &Bound<'py, Self>,
+        mask: AsTensor,
+        value: Arg,
+    ) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "masked_fill", |_, x| {
+            Ok(x.masked_fill(&mask.0, value.operand())?)
+        })
     }
 
     /// Adds the elements of `src` at `index` along `dim`, in place.
-    fn scatter_add_<'py>(slf: &Bound<'py, Self>, dim: i64, index: AsTensor, src: AsTensor) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "scatter_add", |_, x| Ok(x.scatter_add(dim, &index.0, &src.0)?))
+    fn scatter_add_<'py>(
+        slf: &Bound<'py, Self>,
+        dim: i64,
+        index: AsTensor,
+        src: AsTensor,
+    ) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "scatter_add", |_, x| {
+            Ok(x.scatter_add(dim, &index.0, &src.0)?)
+        })
     }
 
     /// `x + alpha * other`, in place.
     #[pyo3(signature = (other, *, alpha=None))]
-    fn add_<'py>(slf: &Bound<'py, Self>, other: Arg, alpha: Option<f64>) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "add", |py, x| binary_of(py, x, &scaled(other, alpha)?, Binary::Add, false))
+    fn add_<'py>(
+        slf: &Bound<'py, Self>,
+        other: Arg,
+        alpha: Option<f64>,
+    ) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "add", |py, x| {
+            binary_of(py, x, &scaled(other, alpha)?, Binary::Add, false)
+        })
     }
 
     /// `x - alpha * other`, in place.
     #[pyo3(signature = (other, *, alpha=None))]
-    fn sub_<'py>(slf: &Bound<'py, Self>, other: Arg, alpha: Option<f64>) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "sub", |py, x| binary_of(py, x, &scaled(other, alpha)?, Binary::Sub, false))
+    fn sub_<'py>(
+        slf: &Bound<'py, Self>,
+        other: Arg,
+        alpha: Option<f64>,
+    ) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "sub", |py, x| {
+            binary_of(py, x, &scaled(other, alpha)?, Binary::Sub, false)
+        })
     }
 
     /// `x + value * a * b`, in place.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
-    fn addcmul_<'py>(slf: &Bound<'py, Self>, tensor1: AsTensor, tensor2: AsTensor, value: f64) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "addcmul", |_, x| Ok(x.add(&tensor1.0.mul(&tensor2.0)?.mul(value)?)?))
+    fn addcmul_<'py>(
+        slf: &Bound<'py, Self>,
+        tensor1: AsTensor,
+        tensor2: AsTensor,
+        value: f64,
+    ) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "addcmul", |_, x| {
+            Ok(x.add(&tensor1.0.mul(&tensor2.0)?.mul(value)?)?)
+        })
     }
 
     /// `x + value * a / b`, in place.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
-    fn addcdiv_<'py>(slf: &Bound<'py, Self>, tensor1: AsTensor, tensor2: AsTensor, value: f64) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "addcdiv", |_, x| Ok(x.add(&tensor1.0.div(&tensor2.0)?.mul(value)?)?))
+    fn addcdiv_<'py>(
+        slf: &Bound<'py, Self>,
+        tensor1: AsTensor,
+        tensor2: AsTensor,
+        value: f64,
+    ) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "addcdiv", |_, x| {
+            Ok(x.add(&tensor1.0.div(&tensor2.0)?.mul(value)?)?)
+        })
     }
 
     /// `x + weight * (end - x)`, in place.
-    fn lerp_<'py>(slf: &Bound<'py, Self>, end: AsTensor, weight: Arg) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "lerp", |_, x| Ok(x.add(&end.0.sub(x)?.mul(weight.operand())?)?))
+    fn lerp_<'py>(
+        slf: &Bound<'py, Self>,
+        end: AsTensor,
+        weight: Arg,
+    ) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "lerp", |_, x| {
+            Ok(x.add(&end.0.sub(x)?.mul(weight.operand())?)?)
+        })
     }
 
     /// Fills with uniform numbers on `[low, high)`, in place.
     #[pyo3(signature = (low=0.0, high=1.0))]
     fn uniform_<'py>(slf: &Bound<'py, Self>, low: f64, high: f64) -> PyResult<Bound<'py, Self>> {
         in_place(slf, "uniform", |_, x| {
-            Ok(Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)?)
+            Ok(Tensor::rand(x.shape(), x.dtype(), x.device())?
+                .mul(high - low)?
+                .add(low)?)
         })
     }
 
     /// Fills with normal numbers of this mean and standard deviation, in place.
     #[pyo3(signature = (mean=0.0, std=1.0))]
     fn normal_<'py>(slf: &Bound<'py, Self>, mean: f64, std: f64) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "normal", |_, x| Ok(Tensor::randn(x.shape(), x.dtype(), x.device())?.mul(std)?.add(mean)?))
+        in_place(slf, "normal", |_, x| {
+            Ok(Tensor::randn(x.shape(), x.dtype(), x.device())?
+                .mul(std)?
+                .add(mean)?)
+        })
     }
 
     /// Fills with ones and zeros, ones with probability `p`, in place.
     #[pyo3(signature = (p=0.5))]
     fn bernoulli_<'py>(slf: &Bound<'py, Self>, p: f64) -> PyResult<Bound<'py, Self>> {
         in_place(slf, "bernoulli", |_, x| {
-            Ok(Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype())?)
+            Ok(Tensor::rand(x.shape(), DType::F32, x.device())?
+                .lt(p)?
+                .cast(x.dtype())?)
         })
     }
 }

@@ -18,47 +18,84 @@ use pyo3::types::{PyFloat, PyInt};
 
 /// `fun(x, y)`, or `fun(y, x)` if reflected; `NotImplemented` for an object that is no operand.
 #[inline]
-fn operator(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, fun: Binary, reflected: bool) -> PyResult<Py<PyAny>> {
+fn operator(
+    x: &Bound<'_, PyTensor>,
+    y: &Bound<'_, PyAny>,
+    fun: Binary,
+    reflected: bool,
+) -> PyResult<Py<PyAny>> {
     let py = x.py();
     if let Ok(y) = y.cast::<PyTensor>() {
         let (a, b) = (x.borrow(), y.borrow());
         let elements = a.t.numel().max(b.t.numel());
         let out = if elements <= LARGE {
-            if reflected { binary(fun, (&b.t).into(), (&a.t).into()) } else { binary(fun, (&a.t).into(), (&b.t).into()) }?
+            if reflected {
+                binary(fun, (&b.t).into(), (&a.t).into())
+            } else {
+                binary(fun, (&a.t).into(), (&b.t).into())
+            }?
         } else {
             let (a, b) = (a.t.clone(), b.t.clone());
-            py.detach(|| if reflected { binary(fun, (&b).into(), (&a).into()) } else { binary(fun, (&a).into(), (&b).into()) })?
+            py.detach(|| {
+                if reflected {
+                    binary(fun, (&b).into(), (&a).into())
+                } else {
+                    binary(fun, (&a).into(), (&b).into())
+                }
+            })?
         };
         return Ok(Py::new(py, PyTensor::from(out))?.into_any());
     }
-    let Some(y) = Arg::from_any(y)? else { return Ok(py.NotImplemented()) };
+    let Some(y) = Arg::from_any(y)? else {
+        return Ok(py.NotImplemented());
+    };
     let x = x.borrow().t.clone();
     let out = binary_of(py, &x, &y, fun, reflected)?;
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
 /// `fun(x, y)`, or `fun(y, x)` if reflected.
-pub fn binary_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Binary, reflected: bool) -> PyResult<Tensor> {
+pub fn binary_of(
+    py: Python<'_>,
+    x: &Tensor,
+    y: &Arg,
+    fun: Binary,
+    reflected: bool,
+) -> PyResult<Tensor> {
     let elements = x.numel().max(y.numel());
     run(py, elements, || {
         let (x, y) = (Operand::Tensor(x), y.operand());
-        if reflected { binary(fun, y, x) } else { binary(fun, x, y) }
+        if reflected {
+            binary(fun, y, x)
+        } else {
+            binary(fun, x, y)
+        }
     })
 }
 
 /// A comparison; `NotImplemented` for an object that is no operand.
-fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation) -> PyResult<Py<PyAny>> {
+fn comparison(
+    x: &Bound<'_, PyTensor>,
+    y: &Bound<'_, PyAny>,
+    relation: Relation,
+) -> PyResult<Py<PyAny>> {
     let py = x.py();
-    let Some(y) = Arg::from_any(y)? else { return Ok(py.NotImplemented()) };
+    let Some(y) = Arg::from_any(y)? else {
+        return Ok(py.NotImplemented());
+    };
     let x = x.borrow().t.clone();
-    let out = run(py, x.numel().max(y.numel()), || x.compare(y.operand(), relation))?;
+    let out = run(py, x.numel().max(y.numel()), || {
+        x.compare(y.operand(), relation)
+    })?;
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
 /// `x <logic> y` on truth values.
 fn connective(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, logic: Logic) -> PyResult<Py<PyAny>> {
     let py = x.py();
-    let Some(y) = Arg::from_any(y)? else { return Ok(py.NotImplemented()) };
+    let Some(y) = Arg::from_any(y)? else {
+        return Ok(py.NotImplemented());
+    };
     let x = x.borrow().t.clone();
     Ok(Py::new(py, PyTensor::from(logical(py, &x, &y, logic)?))?.into_any())
 }
@@ -75,15 +112,27 @@ pub fn logical(py: Python<'_>, x: &Tensor, y: &Arg, logic: Logic) -> PyResult<Te
 /// `x @ y` or `y @ x`; `NotImplemented` for an object that is no operand.
 fn product(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, reflected: bool) -> PyResult<Py<PyAny>> {
     let py = x.py();
-    let Some(Arg::Tensor(y)) = Arg::from_any(y)? else { return Ok(py.NotImplemented()) };
+    let Some(Arg::Tensor(y)) = Arg::from_any(y)? else {
+        return Ok(py.NotImplemented());
+    };
     let x = x.borrow().t.clone();
-    let out = run(py, x.numel().max(y.numel()), || if reflected { y.matmul(&x) } else { x.matmul(&y) })?;
+    let out = run(py, x.numel().max(y.numel()), || {
+        if reflected {
+            y.matmul(&x)
+        } else {
+            x.matmul(&y)
+        }
+    })?;
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
 /// A Python number as an operand.
 fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
-    if obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>() { Arg::from_any(obj) } else { Ok(None) }
+    if obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>() {
+        Arg::from_any(obj)
+    } else {
+        Ok(None)
+    }
 }
 
 macro_rules! arithmetic {
@@ -116,7 +165,11 @@ arithmetic! {
 
 #[pymethods]
 impl PyTensor {
-    fn __pow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+    fn __pow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        _modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
         // The square has a cheaper derivative than the power.
         if let Ok(Some(Arg::Float(2.0) | Arg::Int(2))) = scalar(other) {
             let py = slf.py();
@@ -126,11 +179,21 @@ impl PyTensor {
         }
         operator(slf, other, Binary::Pow, false)
     }
-    fn __rpow__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+    fn __rpow__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        _modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Py<PyAny>> {
         operator(slf, other, Binary::Pow, true)
     }
-    fn __ipow__(slf: &Bound<'_, Self>, other: Arg, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        inplace::update(slf, "pow", |py, x| binary_of(py, x, &other, Binary::Pow, false))
+    fn __ipow__(
+        slf: &Bound<'_, Self>,
+        other: Arg,
+        _modulo: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        inplace::update(slf, "pow", |py, x| {
+            binary_of(py, x, &other, Binary::Pow, false)
+        })
     }
     fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         product(slf, other, false)
@@ -168,7 +231,11 @@ impl PyTensor {
     fn __rxor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         connective(slf, other, Logic::Xor)
     }
-    fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
+    fn __richcmp__(
+        slf: &Bound<'_, Self>,
+        other: &Bound<'_, PyAny>,
+        op: CompareOp,
+    ) -> PyResult<Py<PyAny>> {
         let relation = match op {
             CompareOp::Lt => Relation::Lt,
             CompareOp::Le => Relation::Le,
@@ -184,13 +251,20 @@ impl PyTensor {
 impl PyTensor {
     /// `f` of this tensor, without the interpreter lock if it is large.
     #[inline]
-    pub fn apply(&self, py: Python<'_>, f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor> + Send) -> PyResult<PyTensor> {
+    pub fn apply(
+        &self,
+        py: Python<'_>,
+        f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor> + Send,
+    ) -> PyResult<PyTensor> {
         run(py, self.t.numel(), || f(&self.t)).map(PyTensor::from)
     }
 
     /// [`PyTensor::apply`] for a result that shares memory.
     #[inline]
-    pub fn apply_view(&self, f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor>) -> PyResult<PyTensor> {
+    pub fn apply_view(
+        &self,
+        f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor>,
+    ) -> PyResult<PyTensor> {
         Ok(PyTensor::sharing(f(&self.t)?))
     }
 }

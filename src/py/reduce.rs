@@ -18,7 +18,10 @@ struct Over {
 
 impl Over {
     fn new(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> Over {
-        Over { dims: dim.or(axis), keep: keepdims.unwrap_or(keepdim) }
+        Over {
+            dims: dim.or(axis),
+            keep: keepdims.unwrap_or(keepdim),
+        }
     }
 }
 
@@ -26,7 +29,10 @@ type Reduction = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor>;
 
 impl PyTensor {
     fn reduced(&self, py: Python<'_>, over: Over, f: Reduction) -> PyResult<PyTensor> {
-        run(py, self.t.numel(), || f(&self.t, over.dims.get(), over.keep)).map(PyTensor::from)
+        run(py, self.t.numel(), || {
+            f(&self.t, over.dims.get(), over.keep)
+        })
+        .map(PyTensor::from)
     }
 
     fn cast_first(&self, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
@@ -85,7 +91,8 @@ impl PyTensor {
         axis: Option<Dims>,
         keepdims: Option<bool>,
     ) -> PyResult<PyTensor> {
-        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::sum)
+        self.cast_first(dtype)?
+            .reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::sum)
     }
 
     /// Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero.
@@ -99,7 +106,8 @@ impl PyTensor {
         axis: Option<Dims>,
         keepdims: Option<bool>,
     ) -> PyResult<PyTensor> {
-        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::prod)
+        self.cast_first(dtype)?
+            .reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::prod)
     }
 
     /// Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast.
@@ -113,7 +121,8 @@ impl PyTensor {
         axis: Option<Dims>,
         keepdims: Option<bool>,
     ) -> PyResult<PyTensor> {
-        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::mean)
+        self.cast_first(dtype)?
+            .reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::mean)
     }
 
     /// Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`.
@@ -131,7 +140,10 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let over = Over::new(dim, keepdim, axis, keepdims);
         let correction = unbiased.map_or(correction, f64::from);
-        run(py, self.t.numel(), || self.t.var(over.dims.get(), correction, over.keep)).map(PyTensor::from)
+        run(py, self.t.numel(), || {
+            self.t.var(over.dims.get(), correction, over.keep)
+        })
+        .map(PyTensor::from)
     }
 
     /// Standard deviation: the square root of `var`.
@@ -149,7 +161,10 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let over = Over::new(dim, keepdim, axis, keepdims);
         let correction = unbiased.map_or(correction, f64::from);
-        run(py, self.t.numel(), || self.t.std(over.dims.get(), correction, over.keep)).map(PyTensor::from)
+        run(py, self.t.numel(), || {
+            self.t.std(over.dims.get(), correction, over.keep)
+        })
+        .map(PyTensor::from)
     }
 
     /// The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum;
@@ -163,7 +178,13 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keepdims: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        extremum(self, py, dim.or(axis), keepdims.unwrap_or(keepdim), (Tensor::amax, Tensor::max_along, Binary::Maximum))
+        extremum(
+            self,
+            py,
+            dim.or(axis),
+            keepdims.unwrap_or(keepdim),
+            (Tensor::amax, Tensor::max_along, Binary::Maximum),
+        )
     }
 
     /// The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum;
@@ -177,7 +198,13 @@ impl PyTensor {
         axis: Option<&Bound<'py, PyAny>>,
         keepdims: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        extremum(self, py, dim.or(axis), keepdims.unwrap_or(keepdim), (Tensor::amin, Tensor::min_along, Binary::Minimum))
+        extremum(
+            self,
+            py,
+            dim.or(axis),
+            keepdims.unwrap_or(keepdim),
+            (Tensor::amin, Tensor::min_along, Binary::Minimum),
+        )
     }
 
     /// Index of the first maximum along `dim`, or in the flattened tensor.
@@ -233,14 +260,19 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let p = order_of_norm(p)?;
         let over = Over::new(dim, keepdim, axis, keepdims);
-        run(py, self.t.numel(), || norm(&self.t, p, over.dims.get(), over.keep)).map(PyTensor::from)
+        run(py, self.t.numel(), || {
+            norm(&self.t, p, over.dims.get(), over.keep)
+        })
+        .map(PyTensor::from)
     }
 
     /// Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times.
     #[pyo3(signature = (n=1, dim=-1, *, axis=None))]
     fn diff(&self, py: Python<'_>, n: usize, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
         let axis = axis.unwrap_or(dim);
-        self.apply(py, |x| (0..n).try_fold(x.clone(), |x, _| difference(&x, axis)))
+        self.apply(py, |x| {
+            (0..n).try_fold(x.clone(), |x, _| difference(&x, axis))
+        })
     }
 }
 
@@ -270,15 +302,27 @@ fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> 
     }
     if p.is_infinite() {
         let size = x.abs()?;
-        return if p > 0.0 { size.amax(axes, keep) } else { size.amin(axes, keep) };
+        return if p > 0.0 {
+            size.amax(axes, keep)
+        } else {
+            size.amin(axes, keep)
+        };
     }
     if p == 1.0 {
         return x.abs()?.sum(axes, keep);
     }
-    let total = if p == 2.0 { x.square()?.sum(axes, keep)? } else { x.abs()?.pow(p)?.sum(axes, keep)? };
+    let total = if p == 2.0 {
+        x.square()?.sum(axes, keep)?
+    } else {
+        x.abs()?.pow(p)?.sum(axes, keep)?
+    };
     let zero = total.eq(0i64)?;
     let safe = zero.select(1.0, &total)?;
-    let root = if p == 2.0 { safe.sqrt()? } else { safe.pow(1.0 / p)? };
+    let root = if p == 2.0 {
+        safe.sqrt()?
+    } else {
+        safe.pow(1.0 / p)?
+    };
     zero.select(0.0, &root)
 }
 

@@ -15,7 +15,10 @@ use pyo3::types::{PyString, PyTuple};
 
 /// Views as a tuple of tensors.
 fn views<'py>(py: Python<'py>, parts: Vec<Tensor>) -> PyResult<Bound<'py, PyTuple>> {
-    let parts = parts.into_iter().map(|t| Py::new(py, PyTensor::sharing(t))).collect::<PyResult<Vec<_>>>()?;
+    let parts = parts
+        .into_iter()
+        .map(|t| Py::new(py, PyTensor::sharing(t)))
+        .collect::<PyResult<Vec<_>>>()?;
     PyTuple::new(py, parts)
 }
 
@@ -119,7 +122,10 @@ impl PyTensor {
 
     /// Axes moved to new positions, the others in order.
     fn movedim(&self, source: Dims, destination: Dims) -> PyResult<PyTensor> {
-        let (from, to) = (source.0.unwrap_or_default(), destination.0.unwrap_or_default());
+        let (from, to) = (
+            source.0.unwrap_or_default(),
+            destination.0.unwrap_or_default(),
+        );
         self.apply_view(|x| moved(x, &from, &to))
     }
 
@@ -138,7 +144,9 @@ impl PyTensor {
     /// With a new axis of length 1 at `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
     fn unsqueeze(&self, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
-        let at = dim.or(axis).ok_or_else(|| type_error("unsqueeze: the position of the new axis expected"))?;
+        let at = dim
+            .or(axis)
+            .ok_or_else(|| type_error("unsqueeze: the position of the new axis expected"))?;
         self.apply_view(|x| x.unsqueeze(at))
     }
 
@@ -186,7 +194,8 @@ impl PyTensor {
     fn narrow(&self, dim: i64, start: i64, length: usize) -> PyResult<PyTensor> {
         let size = self.t.shape().at(self.t.shape().axis(dim, "narrow")?) as i64;
         let start = if start < 0 { start + size } else { start };
-        let start = usize::try_from(start).map_err(|_| value_error(format!("narrow: start {start} is out of range")))?;
+        let start = usize::try_from(start)
+            .map_err(|_| value_error(format!("narrow: start {start} is out of range")))?;
         self.apply_view(|x| x.narrow(dim, start, length))
     }
 
@@ -234,21 +243,44 @@ impl PyTensor {
 
     /// `chunks` parts of nearly equal length along `dim`, as views.
     #[pyo3(signature = (chunks, dim=0, *, axis=None))]
-    fn chunk<'py>(&self, py: Python<'py>, chunks: usize, dim: i64, axis: Option<i64>) -> PyResult<Bound<'py, PyTuple>> {
+    fn chunk<'py>(
+        &self,
+        py: Python<'py>,
+        chunks: usize,
+        dim: i64,
+        axis: Option<i64>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let axis = axis.unwrap_or(dim);
         if chunks == 0 {
             return Err(value_error("chunk: at least one part expected, got 0"));
         }
         let length = self.t.shape().at(self.t.shape().axis(axis, "chunk")?);
-        views(py, view::split(&self.t, &pieces(length, length.div_ceil(chunks).max(1)), axis)?)
+        views(
+            py,
+            view::split(
+                &self.t,
+                &pieces(length, length.div_ceil(chunks).max(1)),
+                axis,
+            )?,
+        )
     }
 
     /// The slices along `dim`, as views without that axis.
     #[pyo3(signature = (dim=0, *, axis=None))]
-    fn unbind<'py>(&self, py: Python<'py>, dim: i64, axis: Option<i64>) -> PyResult<Bound<'py, PyTuple>> {
+    fn unbind<'py>(
+        &self,
+        py: Python<'py>,
+        dim: i64,
+        axis: Option<i64>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let axis = axis.unwrap_or(dim);
         let length = self.t.shape().at(self.t.shape().axis(axis, "unbind")?) as i64;
-        views(py, (0..length).map(|i| self.t.select_index(axis, i)).collect::<Result<_>>()?)
+        views(
+            py,
+            (0..length)
+                .map(|i| self.t.select_index(axis, i))
+                .collect::<Result<_>>()?,
+        )
     }
 
     /// The tensor laid side by side, `dims[i]` times along axis `i`.
@@ -299,7 +331,11 @@ impl PyTensor {
         match self.t.rank() {
             1 => Ok(diagonal_matrix(&self.t, diagonal)?.into()),
             2 => self.diagonal(diagonal, 0, 1),
-            _ => Err(Error::shape(format!("diag: one or two axes expected, got shape {}", self.t.shape())).into()),
+            _ => Err(Error::shape(format!(
+                "diag: one or two axes expected, got shape {}",
+                self.t.shape()
+            ))
+            .into()),
         }
     }
 
@@ -324,7 +360,10 @@ impl PyTensor {
 
     /// The same values without history; shares memory.
     fn detach(&self) -> PyTensor {
-        PyTensor { t: self.t.detach(), view: false }
+        PyTensor {
+            t: self.t.detach(),
+            view: false,
+        }
     }
 
     /// This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing
@@ -366,10 +405,17 @@ impl PyTensor {
 
     /// This tensor converted to `dtype`; without an argument, the name of its class and dtype.
     #[pyo3(name = "type", signature = (dtype=None))]
-    fn type_<'py>(slf: &Bound<'py, Self>, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn type_<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         match dtype {
-            Some(d) => Ok(convert_to(slf, Some(dtype_of(d)?), None, false)?.into_bound(slf.py()).into_any()),
-            None => Ok(PyString::new(slf.py(), &format!("wengert.{}", slf.borrow().t.dtype())).into_any()),
+            Some(d) => Ok(convert_to(slf, Some(dtype_of(d)?), None, false)?
+                .into_bound(slf.py())
+                .into_any()),
+            None => Ok(
+                PyString::new(slf.py(), &format!("wengert.{}", slf.borrow().t.dtype())).into_any(),
+            ),
         }
     }
 
@@ -413,7 +459,8 @@ casts! {
 }
 
 fn is_device_name(obj: &Bound<'_, PyAny>) -> bool {
-    obj.extract::<&str>().is_ok_and(|s| s.starts_with("cpu") || s.starts_with("gpu"))
+    obj.extract::<&str>()
+        .is_ok_and(|s| s.starts_with("cpu") || s.starts_with("gpu"))
 }
 
 fn convert_to(
@@ -425,11 +472,19 @@ fn convert_to(
     let t = slf.borrow().t.clone();
     let (dtype, device) = (dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()));
     if dtype == t.dtype() && device == t.device() {
-        return if copy { wrap(slf.py(), t.copied()?) } else { Ok(slf.clone().unbind()) };
+        return if copy {
+            wrap(slf.py(), t.copied()?)
+        } else {
+            Ok(slf.clone().unbind())
+        };
     }
     // Conversion happens where both dtypes exist: wide numbers are narrowed before they go to a GPU.
     let out = slf.py().detach(|| {
-        if device == Device::Cpu { t.to_device(device)?.cast(dtype) } else { t.cast(dtype)?.to_device(device) }
+        if device == Device::Cpu {
+            t.to_device(device)?.cast(dtype)
+        } else {
+            t.cast(dtype)?.to_device(device)
+        }
     })?;
     wrap(slf.py(), out)
 }
@@ -439,7 +494,9 @@ fn pieces(length: usize, size: usize) -> Vec<usize> {
     if length == 0 {
         return vec![0];
     }
-    (0..length.div_ceil(size)).map(|i| size.min(length - i * size)).collect()
+    (0..length.div_ceil(size))
+        .map(|i| size.min(length - i * size))
+        .collect()
 }
 
 /// A shape to expand to, in which -1 keeps the own length.
@@ -458,11 +515,21 @@ fn expanded(own: &Shape, sizes: &[i64]) -> PyResult<Shape> {
 
 fn moved(x: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
     if from.len() != to.len() {
-        return Err(Error::value(format!("movedim: {} axes cannot move to {} positions", from.len(), to.len())));
+        return Err(Error::value(format!(
+            "movedim: {} axes cannot move to {} positions",
+            from.len(),
+            to.len()
+        )));
     }
     let own = x.shape();
-    let from = from.iter().map(|&a| own.axis(a, "movedim")).collect::<Result<Vec<_>>>()?;
-    let to = to.iter().map(|&a| own.axis(a, "movedim")).collect::<Result<Vec<_>>>()?;
+    let from = from
+        .iter()
+        .map(|&a| own.axis(a, "movedim"))
+        .collect::<Result<Vec<_>>>()?;
+    let to = to
+        .iter()
+        .map(|&a| own.axis(a, "movedim"))
+        .collect::<Result<Vec<_>>>()?;
     let mut rest = (0..x.rank()).filter(|i| !from.contains(i));
     let order: Vec<i64> = (0..x.rank())
         .map(|i| match to.iter().position(|&p| p == i) {
@@ -475,7 +542,11 @@ fn moved(x: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
 
 fn rolled(x: &Tensor, shifts: &[i64], axes: &[i64]) -> Result<Tensor> {
     if shifts.len() != axes.len() {
-        return Err(Error::value(format!("roll: {} shifts given for {} axes", shifts.len(), axes.len())));
+        return Err(Error::value(format!(
+            "roll: {} shifts given for {} axes",
+            shifts.len(),
+            axes.len()
+        )));
     }
     let mut out = x.clone();
     for (&shift, &axis) in shifts.iter().zip(axes) {
@@ -486,7 +557,10 @@ fn rolled(x: &Tensor, shifts: &[i64], axes: &[i64]) -> Result<Tensor> {
         }
         let cut = length - shift.rem_euclid(length as i64) as usize;
         if cut < length {
-            let (front, back) = (out.narrow(axis, 0, cut)?, out.narrow(axis, cut, length - cut)?);
+            let (front, back) = (
+                out.narrow(axis, 0, cut)?,
+                out.narrow(axis, cut, length - cut)?,
+            );
             out = view::cat(&[back, front], axis)?;
         }
     }
@@ -516,7 +590,9 @@ fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
     let own = x.shape();
     let (a, b) = (own.axis(a, "diagonal")?, own.axis(b, "diagonal")?);
     if a == b {
-        return Err(Error::value(format!("diagonal: two different axes expected, got {a} twice")));
+        return Err(Error::value(format!(
+            "diagonal: two different axes expected, got {a} twice"
+        )));
     }
     let rank = x.rank() as i64;
     let matrix = moved(x, &[a as i64, b as i64], &[rank - 2, rank - 1])?;
@@ -524,7 +600,9 @@ fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
     let (top, left) = ((-offset).max(0) as usize, offset.max(0) as usize);
     let length = rows.saturating_sub(top).min(columns.saturating_sub(left));
     if length == 0 {
-        let empty = matrix.select_index(-1, 0).or_else(|_| matrix.narrow(-1, 0, 0)?.sum(Some(&[-1]), false))?;
+        let empty = matrix
+            .select_index(-1, 0)
+            .or_else(|_| matrix.narrow(-1, 0, 0)?.sum(Some(&[-1]), false))?;
         return empty.narrow(-1, 0, 0);
     }
     // A square block with one more column and its last row cut: the diagonal becomes the first column.
@@ -546,7 +624,10 @@ fn diagonal_matrix(x: &Tensor, offset: i64) -> Result<Tensor> {
         return Tensor::zeros(Shape::new(&[size, size])?, x.dtype(), x.device());
     }
     let column = x.reshape(&Shape::new(&[n, 1])?)?;
-    let square = column.pad(&[(0, 0), (0, n as i64)], 0.0)?.flatten(0, -1)?.narrow(0, 0, n * n)?;
+    let square = column
+        .pad(&[(0, 0), (0, n as i64)], 0.0)?
+        .flatten(0, -1)?
+        .narrow(0, 0, n * n)?;
     let square = square.reshape(&Shape::new(&[n, n])?)?;
     let (top, left) = ((-offset).max(0), offset.max(0));
     square.pad(&[(top, left), (left, top)], 0.0)

@@ -85,8 +85,16 @@ pub fn with_history(like: &Tensor, value: Tensor) -> Tensor {
     match (like.traced(), like.edge()) {
         (Some(t), Some(Edge { node, index })) => {
             let aval = value.aval();
-            let payload = Payload::Taped { primal: value, node, index };
-            Tensor::Traced(Arc::new(Traced { tag: t.tag, aval, payload }))
+            let payload = Payload::Taped {
+                primal: value,
+                node,
+                index,
+            };
+            Tensor::Traced(Arc::new(Traced {
+                tag: t.tag,
+                aval,
+                payload,
+            }))
         }
         _ => value,
     }
@@ -135,7 +143,11 @@ impl PyTensor {
             Some(data) => data.0.detach(),
             None => Tensor::from_slice::<f32>(&[], &[0])?,
         };
-        Ok(PyTensor::from(if requires_grad { require_grad(&t)? } else { t }))
+        Ok(PyTensor::from(if requires_grad {
+            require_grad(&t)?
+        } else {
+            t
+        }))
     }
 
     /// The lengths of the axes, as a tuple.
@@ -146,7 +158,12 @@ impl PyTensor {
 
     /// The shape, or the length of axis `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
-    fn size<'py>(&self, py: Python<'py>, dim: Option<i64>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+    fn size<'py>(
+        &self,
+        py: Python<'py>,
+        dim: Option<i64>,
+        axis: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         Ok(match dim.or(axis) {
             None => shape_tuple(py, &self.t)?.into_any(),
             Some(d) => {
@@ -186,7 +203,9 @@ impl PyTensor {
     /// Where the tensor lies.
     #[getter]
     fn device(&self) -> PyDevice {
-        PyDevice { device: self.t.device() }
+        PyDevice {
+            device: self.t.device(),
+        }
     }
 
     /// Whether the tensor is on a GPU.
@@ -236,7 +255,11 @@ impl PyTensor {
     fn data_ptr(&self) -> PyResult<usize> {
         let array = self.t.array("data_ptr")?;
         let base = array.buffer().ptr() as usize;
-        Ok(if base == 0 { 0 } else { base + array.offset() * array.dtype().size() })
+        Ok(if base == 0 {
+            0
+        } else {
+            base + array.offset() * array.dtype().size()
+        })
     }
 
     /// Whether the elements lie in row-major order without gaps.
@@ -264,7 +287,11 @@ impl PyTensor {
     /// `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both.
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
-        let t = if force { self.t.detach().to_device(Device::Cpu)? } else { self.t.clone() };
+        let t = if force {
+            self.t.detach().to_device(Device::Cpu)?
+        } else {
+            self.t.clone()
+        };
         convert::to_numpy(py, &t)
     }
 
@@ -301,7 +328,9 @@ impl PyTensor {
 
     fn __len__(&self) -> PyResult<usize> {
         if self.t.rank() == 0 {
-            return Err(PyTypeError::new_err("len() of a tensor without axes; use item() or numel()"));
+            return Err(PyTypeError::new_err(
+                "len() of a tensor without axes; use item() or numel()",
+            ));
         }
         Ok(self.t.shape().at(0))
     }
@@ -310,7 +339,9 @@ impl PyTensor {
         let py = slf.py();
         let t = slf.borrow().t.clone();
         if t.rank() == 0 {
-            return Err(PyTypeError::new_err("a tensor without axes cannot be iterated over; use item()"));
+            return Err(PyTypeError::new_err(
+                "a tensor without axes cannot be iterated over; use item()",
+            ));
         }
         let rows = (0..t.shape().at(0) as i64)
             .map(|i| Py::new(py, PyTensor::sharing(t.select_index(0, i)?)))
@@ -348,7 +379,10 @@ impl PyTensor {
     }
 
     fn __contains__(&self, py: Python<'_>, value: crate::py::args::Arg) -> PyResult<bool> {
-        let found = self.t.detach().compare(value.operand(), crate::ops::compare::Relation::Eq)?;
+        let found = self
+            .t
+            .detach()
+            .compare(value.operand(), crate::ops::compare::Relation::Eq)?;
         item(py, &found.any(None, false)?)?.is_truthy()
     }
 
@@ -367,18 +401,33 @@ impl PyTensor {
         item(py, &self.t)?.call_method1("__format__", (spec,))
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
         let rebuild = py.import("wengert._core")?.getattr("_rebuild")?;
         let this = slf.borrow();
         let state = convert::state(py, &this.t)?;
         let class = slf.get_type();
         let requires = leaf(&this.t).is_some();
-        Ok((rebuild, PyTuple::new(py, [class.into_any(), state.into_any(), PyBool::new(py, requires).to_owned().into_any()])?))
+        Ok((
+            rebuild,
+            PyTuple::new(
+                py,
+                [
+                    class.into_any(),
+                    state.into_any(),
+                    PyBool::new(py, requires).to_owned().into_any(),
+                ],
+            )?,
+        ))
     }
 
     /// An independent copy; only leaves can be copied, for the copy of a result could not keep its history.
-    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+    fn __deepcopy__<'py>(
+        slf: &Bound<'py, Self>,
+        memo: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let key = slf.as_ptr() as usize;
         if let Some(done) = memo.get_item(key)? {
@@ -391,7 +440,11 @@ impl PyTensor {
             ));
         }
         let copy = t.detach().copied()?;
-        let copy = if leaf(&t).is_some() { require_grad(&copy)? } else { copy };
+        let copy = if leaf(&t).is_some() {
+            require_grad(&copy)?
+        } else {
+            copy
+        };
         if let (Some(from), Some(to)) = (leaf(&t), leaf(&copy)) {
             let grad = from.node.grad().and_then(|g| g.clone());
             if let (Some(g), Some(mut slot)) = (grad, to.node.grad()) {

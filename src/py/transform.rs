@@ -17,7 +17,10 @@ use std::cell::RefCell;
 fn call(function: &Bound<'_, PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let py = function.py();
     let run = || -> PyResult<Vec<Tensor>> {
-        let inputs = inputs.iter().map(|t| wrap(py, t.clone())).collect::<PyResult<Vec<_>>>()?;
+        let inputs = inputs
+            .iter()
+            .map(|t| wrap(py, t.clone()))
+            .collect::<PyResult<Vec<_>>>()?;
         let out = function.call1((PyList::new(py, inputs)?,))?;
         tensors(&out)
     };
@@ -31,7 +34,10 @@ fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
             let x = x?;
             match x.cast::<PyTensor>() {
                 Ok(t) => Ok(t.borrow().t.clone()),
-                Err(_) => Err(type_error(format!("a tensor expected, got {}", x.get_type().name()?))),
+                Err(_) => Err(type_error(format!(
+                    "a tensor expected, got {}",
+                    x.get_type().name()?
+                ))),
             }
         })
         .collect()
@@ -42,7 +48,11 @@ fn optional_tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
     list.try_iter()?
         .map(|x| {
             let x = x?;
-            if x.is_none() { Ok(None) } else { Ok(Some(x.cast::<PyTensor>()?.borrow().t.clone())) }
+            if x.is_none() {
+                Ok(None)
+            } else {
+                Ok(Some(x.cast::<PyTensor>()?.borrow().t.clone()))
+            }
         })
         .collect()
 }
@@ -59,7 +69,12 @@ pub struct PyPullback(Pullback);
 impl PyPullback {
     /// The cotangents of the inputs. `retain=False` frees what was saved.
     #[pyo3(signature = (cotangents, retain=true))]
-    fn __call__(&self, py: Python<'_>, cotangents: &Bound<'_, PyAny>, retain: bool) -> PyResult<Vec<Py<PyTensor>>> {
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        cotangents: &Bound<'_, PyAny>,
+        retain: bool,
+    ) -> PyResult<Vec<Py<PyTensor>>> {
         let cotangents = optional_tensors(cotangents)?;
         let out = py.detach(|| self.0.call(&cotangents, retain))?;
         wrapped(py, out)
@@ -103,7 +118,9 @@ fn _vmap(
 ) -> PyResult<Vec<(Py<PyTensor>, Option<usize>)>> {
     let inputs = tensors(inputs)?;
     let out = transform::vmap(|x| call(function, x), &inputs, &in_axes, size)?;
-    out.into_iter().map(|(t, axis)| Ok((wrap(py, t)?, axis))).collect()
+    out.into_iter()
+        .map(|(t, axis)| Ok((wrap(py, t)?, axis)))
+        .collect()
 }
 
 thread_local! {
@@ -116,7 +133,9 @@ thread_local! {
 fn _autocast_enter(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
     let dtype = dtype.map(dtype_of).transpose()?;
     if let Some(d) = dtype.filter(|d| !matches!(d, DType::F16 | DType::BF16)) {
-        return Err(Error::dtype(format!("autocast: float16 or bfloat16 expected, got {d}")).into());
+        return Err(
+            Error::dtype(format!("autocast: float16 or bfloat16 expected, got {d}")).into(),
+        );
     }
     let guard = transform::autocast(dtype);
     Ok(REGIONS.with_borrow_mut(|r| {
@@ -147,7 +166,9 @@ fn is_autocast_enabled() -> bool {
 #[pyfunction]
 fn get_autocast_dtype(py: Python<'_>) -> PyResult<Option<Py<crate::py::dtype::PyDType>>> {
     let dtype = REGIONS.with_borrow(|r| r.last().and_then(|(dtype, _)| *dtype));
-    dtype.map(|d| crate::py::dtype::dtype_object(py, d)).transpose()
+    dtype
+        .map(|d| crate::py::dtype::dtype_object(py, d))
+        .transpose()
 }
 
 /// Registers the functions.

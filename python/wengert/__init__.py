@@ -1,0 +1,83 @@
+"""wengert: a tensor library built for differentiation.
+
+PyTorch's eager tape and JAX's composable transforms in one object, a Rust core behind this package, every GPU through
+WGSL. The names are PyTorch's; the transforms' are JAX's; `axis` and `keepdims` are accepted beside `dim` and `keepdim`.
+
+Example:
+    >>> import wengert as wg
+    >>> x = wg.tensor([1.0, 2.0], requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    tensor([2., 4.])
+    >>> wg.vmap(wg.grad(lambda x: x.sin()))(wg.zeros(3))
+    tensor([1., 1., 1.])
+"""
+
+import importlib
+from math import e, inf, nan, pi
+from typing import Any
+
+from wengert import _core, autograd, gpu, memory, tree
+from wengert._core import *  # noqa: F403
+from wengert._core import (
+    CheckpointError,
+    DeviceError,
+    ShapeError,
+    Tensor,
+    __version__,
+    bfloat16,
+    bool,
+    device,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int32,
+    int64,
+    uint8,
+)
+from wengert._functions import *  # noqa: F403
+from wengert._info import finfo, iinfo
+from wengert.autograd.autocast import autocast
+from wengert.autograd.modes import (
+    enable_grad,
+    inference_mode,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from wengert.transforms import (
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacobian,
+    jacrev,
+    jvp,
+    linearize,
+    value_and_grad,
+    vjp,
+    vmap,
+)
+
+# PyTorch's other names of the dtypes.
+half, float, double, int, long = float16, float32, float64, int32, int64
+
+# Parts that are imported when they are first used.
+_LAZY = ("amp", "nn", "numpy", "optim", "plot", "testing", "utils")
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a submodule on first use."""
+    if name in _LAZY:
+        try:
+            return importlib.import_module(f"wengert.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"wengert.{name}":
+                raise
+    raise AttributeError(f"module 'wengert' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    """Everything there is, submodules included."""
+    return sorted({*globals(), *_LAZY})

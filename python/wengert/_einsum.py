@@ -1,0 +1,109 @@
+"""Einstein summation by matrix products: operands are contracted pairwise, from left to right."""
+
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+
+
+def _parse(equation: str, operands: list[Tensor]) -> tuple[list[str], str]:
+    equation = equation.replace(" ", "")
+    inputs, arrow, output = equation.partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(operands):
+        raise ValueError(f"einsum: {len(terms)} terms in '{equation}' for {len(operands)} operands")
+    free = iter(c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZ" if c not in equation)
+    # Axes behind an ellipsis get letters of their own, aligned from the right.
+    wide = max((t.ndim - len(s.replace("...", "")) for s, t in zip(terms, operands) if "..." in s), default=0)
+    letters = "".join(next(free) for _ in range(wide))
+    full = []
+    for s, t in zip(terms, operands):
+        count = t.ndim - len(s.replace("...", ""))
+        if count < 0 or ("..." not in s and count):
+            raise ValueError(f"einsum: term '{s}' does not fit a tensor of shape {tuple(t.shape)}")
+        full.append(s.replace("...", letters[wide - count :] if count else ""))
+    if not arrow:
+        joined = "".join(full)
+        output = letters + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in letters))
+    else:
+        output = output.replace("...", letters)
+    unknown = [c for c in output if all(c not in s for s in full)]
+    if unknown or len(set(output)) != len(output):
+        raise ValueError(f"einsum: output '{output}' must name axes of the operands once each")
+    return full, output
+
+
+def _diagonals(x: Tensor, term: str) -> tuple[Tensor, str]:
+    """Repeated letters of one term become one axis."""
+    for c in sorted(set(term)):
+        while term.count(c) > 1:
+            i = term.index(c)
+            j = term.index(c, i + 1)
+            x = x.diagonal(0, i, j)
+            term = "".join(d for k, d in enumerate(term) if k not in (i, j)) + c
+    return x, term
+
+
+def _sum_unused(x: Tensor, term: str, needed: set[str]) -> tuple[Tensor, str]:
+    unused = [i for i, c in enumerate(term) if c not in needed]
+    return (x.sum(unused), "".join(c for c in term if c in needed)) if unused else (x, term)
+
+
+def _pair(x: Tensor, s: str, y: Tensor, t: str, needed: set[str]) -> tuple[Tensor, str]:
+    """Contracts two operands: batch axes, then a matrix product over the axes that nothing else needs."""
+    both = [c for c in s if c in t]
+    batch = [c for c in both if c in needed]
+    inner = [c for c in both if c not in needed]
+    left = [c for c in s if c not in both]
+    right = [c for c in t if c not in both]
+    sizes: dict[str, int] = {}
+    for operand, term in ((x, s), (y, t)):
+        for c, d in zip(term, operand.shape):
+            if sizes.get(c, 1) != 1 and d not in (1, sizes[c]):
+                raise _core.ShapeError(f"einsum: axis '{c}' has lengths {sizes[c]} and {d}")
+            sizes[c] = max(d, sizes.get(c, d)) if d != 0 else 0
+
+    def matrix(operand: Tensor, term: str, rows: list[str], columns: list[str]) -> Tensor:
+        order = [term.index(c) for c in [*batch, *rows, *columns]]
+        operand = operand.permute(order) if operand.ndim else operand
+        operand = operand.expand([sizes[c] for c in [*batch, *rows, *columns]])
+        lengths = [[sizes[c] for c in group] for group in (batch, rows, columns)]
+        products = [1, 1, 1]
+        for i, group in enumerate(lengths):
+            for d in group:
+                products[i] *= d
+        return operand.reshape(products)
+
+    out = matrix(x, s, left, inner) @ matrix(y, t, inner, right)
+    letters = [*batch, *left, *right]
+    return out.reshape([sizes[c] for c in letters]), "".join(letters)
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Sums of products in Einstein's notation, as in NumPy.
+
+    Args:
+        equation: one term per operand, with a letter per axis, as in `"ij,jk->ik"`; `...` stands for axes that broadcast.
+            Letters that the output leaves out are summed over; without `->`, the output has all letters that occur once.
+        operands: tensors.
+
+    Example:
+        >>> wg.einsum("ij,j->i", wg.eye(2), wg.tensor([3.0, 4.0]))
+        tensor([3., 4.])
+    """
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = tuple(operands[0])
+    tensors = [_core.as_tensor(x) for x in operands]
+    terms, output = _parse(equation, tensors)
+    dtype = tensors[0].dtype
+    for x in tensors[1:]:
+        dtype = _core.result_type(_core.empty(1, dtype=dtype), _core.empty(1, dtype=x.dtype))
+    work = [_diagonals(x.to(dtype), s) for x, s in zip(tensors, terms)]
+    x, s = work[0]
+    for k, (y, t) in enumerate(work[1:], 1):
+        needed = set(output).union(*[term for _, term in work[k + 1 :]])
+        x, s = _sum_unused(x, s, needed | set(t))
+        y, t = _sum_unused(y, t, needed | set(s))
+        x, s = _pair(x, s, y, t, needed)
+    x, s = _sum_unused(x, s, set(output))
+    return x.permute([s.index(c) for c in output]) if s != output else x

@@ -1,0 +1,219 @@
+"""Tensor methods as functions: `wengert.exp(x)` is `x.exp()`, and takes arrays and numbers as well.
+
+Every method that is an operation has a function of its name; both come from the tables of the core. The in-place methods
+`x.exp_()` that the core does not write out itself are made here, too, as are second names.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+
+# Methods that ask about a tensor, change it, or convert it: no functions.
+_METHODS_ONLY = frozenset(
+    """
+    backward bfloat16 bool contiguous cpu data_ptr dim double element_size expand expand_as float gpu half int
+    is_contiguous item long nelement new_empty new_full new_ones new_zeros numpy register_hook retain_grad
+    register_post_accumulate_grad_hook reshape_as repeat size storage_offset stride to tolist type type_as view view_as
+    """.split()
+)
+
+# Other names of methods, PyTorch's and NumPy's.
+_ALIASES = {
+    "absolute": "abs",
+    "clip": "clamp",
+    "concat": "cat",
+    "concatenate": "cat",
+    "divide": "div",
+    "true_divide": "div",
+    "greater": "gt",
+    "greater_equal": "ge",
+    "less": "lt",
+    "less_equal": "le",
+    "multiply": "mul",
+    "negative": "neg",
+    "not_equal": "ne",
+    "power": "pow",
+    "subtract": "sub",
+    "swapdims": "swapaxes",
+}
+
+# Operations with an in-place form that the core does not write out.
+_IN_PLACE = """
+    abs ceil clamp_max clamp_min cos cumsum div erf exp expm1 floor floor_divide gelu log log1p logical_not masked_fill
+    maximum minimum mul neg pow reciprocal relu remainder round rsqrt sigmoid sign silu sin softplus sqrt square tanh
+    tril triu
+    """.split()
+
+
+def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    def function(input: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return method(input if isinstance(input, Tensor) else _core.as_tensor(input), *args, **kwargs)
+
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "wengert"
+    function.__doc__ = method.__doc__
+    return function
+
+
+def _in_place(name: str) -> Callable[..., Tensor]:
+    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return self._in_place(name, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = f"{name}_"
+    method.__doc__ = f"`{name}`, in place."
+    return method
+
+
+def _install() -> list[str]:
+    for name in _IN_PLACE:
+        if hasattr(Tensor, name) and not hasattr(Tensor, f"{name}_"):
+            setattr(Tensor, f"{name}_", _in_place(name))
+    for alias, name in _ALIASES.items():
+        for suffix in ("", "_"):
+            if hasattr(Tensor, name + suffix) and not hasattr(Tensor, alias + suffix):
+                setattr(Tensor, alias + suffix, getattr(Tensor, name + suffix))
+    names = []
+    for name in dir(Tensor):
+        method = getattr(Tensor, name)
+        public = not name.startswith("_") and not name.endswith("_") and name not in _METHODS_ONLY
+        if public and callable(method) and not hasattr(_core, name):
+            globals()[name] = _function(name, method)
+            names.append(name)
+    for alias, name in _ALIASES.items():
+        if alias not in names and hasattr(_core, name):
+            globals()[alias] = getattr(_core, name)
+            names.append(alias)
+    return names
+
+
+def permute(input: Any, dims: Any) -> Tensor:
+    """Axes in the order given."""
+    return _core.as_tensor(input).permute(dims)
+
+
+def reshape(input: Any, shape: Any) -> Tensor:
+    """The same elements in row-major order with another shape; one length may be -1."""
+    return _core.as_tensor(input).reshape(shape)
+
+
+def numel(input: Tensor) -> int:
+    """Number of elements."""
+    return input.numel()
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether the dtype is a floating point type."""
+    return input.dtype.is_floating_point
+
+
+def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+    """Coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
+
+    Args:
+        tensors: the coordinates along each axis, vectors.
+        indexing: `"ij"` puts the first along the first axis, `"xy"` exchanges the first two axes.
+    """
+    if indexing not in ("ij", "xy"):
+        raise ValueError(f"meshgrid: indexing must be 'ij' or 'xy', got {indexing!r}")
+    vectors = [t.reshape(-1) for t in tensors]
+    shape = [t.numel() for t in vectors]
+    grid = [
+        t.reshape([-1 if k == i else 1 for k in range(len(vectors))]).expand(shape) for i, t in enumerate(vectors)
+    ]
+    return tuple(t.transpose(0, 1) for t in grid) if indexing == "xy" and len(grid) > 1 else tuple(grid)
+
+
+def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """All tensors, expanded to their common shape."""
+    shape = broadcast_shapes(*[tuple(t.shape) for t in tensors])
+    return tuple(t.expand(shape) for t in tensors)
+
+
+def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape of operands of these shapes."""
+    rank = max((len(s) for s in shapes), default=0)
+    out = [1] * rank
+    for s in shapes:
+        for i, d in enumerate(s, rank - len(s)):
+            if out[i] == 1:
+                out[i] = d
+            elif d not in (1, out[i]):
+                raise _core.ShapeError(f"shapes {', '.join(map(str, shapes))} do not broadcast")
+    return tuple(out)
+
+
+def vstack(tensors: Any) -> Tensor:
+    """Tensors joined along the first axis; vectors become rows."""
+    return _core.cat([t if t.ndim > 1 else t.reshape(1, -1) for t in tensors], 0)
+
+
+def hstack(tensors: Any) -> Tensor:
+    """Tensors joined along the second axis, vectors along their only one."""
+    parts = [t if t.ndim > 0 else t.reshape(1) for t in tensors]
+    return _core.cat(parts, 0 if parts[0].ndim == 1 else 1)
+
+
+def seed() -> int:
+    """Starts the default random stream over with a seed that the system picks; returns it."""
+    import secrets
+
+    value = secrets.randbits(63)
+    _core.manual_seed(value)
+    return value
+
+
+def initial_seed() -> int:
+    """The seed of the default random stream."""
+    return _core.get_rng_state()[0]
+
+
+def bernoulli(input: Tensor, p: float | None = None) -> Tensor:
+    """1 with the probability that each element gives (or with probability `p`), else 0."""
+    return input.bernoulli() if p is None else _core.full_like(input, p).bernoulli()
+
+
+def einsum(equation: str, *operands: Any) -> Tensor:
+    """Sums of products in Einstein's notation, as in NumPy; see `wengert._einsum`."""
+    from wengert._einsum import einsum as implementation
+
+    return implementation(equation, *operands)
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+    """Products summed over `dims` axes (the last of `a`, the first of `b`), or over the pairs of axes given."""
+    if isinstance(dims, int):
+        left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
+    else:
+        left, right = [[x] if isinstance(x, int) else list(x) for x in dims]
+    left, right = [i % a.ndim for i in left], [i % b.ndim for i in right]
+    rest_a = [i for i in range(a.ndim) if i not in left]
+    rest_b = [i for i in range(b.ndim) if i not in right]
+    shape = [a.shape[i] for i in rest_a] + [b.shape[i] for i in rest_b]
+    rows = a.permute(*rest_a, *left) if a.ndim else a
+    columns = b.permute(*right, *rest_b) if b.ndim else b
+    inner = 1
+    for i in left:
+        inner *= a.shape[i]
+    outer_a = 1
+    for i in rest_a:
+        outer_a *= a.shape[i]
+    outer_b = 1
+    for i in rest_b:
+        outer_b *= b.shape[i]
+    return (rows.reshape(outer_a, inner) @ columns.reshape(inner, outer_b)).reshape(shape)
+
+
+_OWN = [
+    *("bernoulli", "broadcast_shapes", "broadcast_tensors", "einsum", "hstack", "initial_seed", "is_floating_point"),
+    *("is_tensor", "meshgrid", "numel", "permute", "reshape", "seed", "tensordot", "vstack"),
+]
+_saved = {name: globals()[name] for name in _OWN}
+__all__ = sorted({*_install(), *_OWN})
+globals().update(_saved)

@@ -1,0 +1,58 @@
+"""Limits of the dtypes: `finfo` and `iinfo`."""
+
+from typing import Any, NamedTuple
+
+from wengert import _core
+
+
+class finfo(NamedTuple("finfo", [(n, float) for n in ("eps", "max", "min", "tiny", "smallest_normal")])):  # noqa: N801
+    """Limits of a floating point dtype.
+
+    `eps` is the gap above 1, `tiny` the smallest normal number.
+
+    Example:
+        >>> wg.finfo(wg.float32).eps
+        1.1920928955078125e-07
+    """
+
+    bits: int
+    dtype: str
+
+    def __new__(cls, dtype: Any = None) -> "finfo":
+        """Of `dtype`, float32 by default."""
+        name = _name(_core.float32 if dtype is None else dtype)
+        if name not in _FLOATS:
+            raise TypeError(f"finfo: a floating point dtype expected, got {name}; see iinfo")
+        bits, mantissa, top = _FLOATS[name]
+        largest = (2.0 - 2.0**-mantissa) * 2.0**top
+        tiny = 2.0 ** (1 - top)
+        self = super().__new__(cls, 2.0**-mantissa, largest, -largest, tiny, tiny)
+        self.bits = bits
+        self.dtype = name
+        return self
+
+
+class iinfo:  # noqa: N801
+    """Limits of an integer dtype.
+
+    Example:
+        >>> wg.iinfo(wg.uint8).max
+        255
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        """Of `dtype`."""
+        name = _name(dtype)
+        if name not in _INTS:
+            raise TypeError(f"iinfo: an integer dtype expected, got {name}; see finfo")
+        self.bits, self.min, self.max = _INTS[name]
+        self.dtype = name
+
+
+# Bits, bits after the point, largest exponent.
+_FLOATS = {"float16": (16, 10, 15), "bfloat16": (16, 7, 127), "float32": (32, 23, 127), "float64": (64, 52, 1023)}
+_INTS = {"uint8": (8, 0, 255), "int32": (32, -(2**31), 2**31 - 1), "int64": (64, -(2**63), 2**63 - 1)}
+
+
+def _name(dtype: Any) -> str:
+    return _core.empty(0, dtype=dtype).dtype.name

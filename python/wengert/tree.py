@@ -1,0 +1,219 @@
+"""Pytrees: nested tuples, lists, dicts, named tuples and dataclasses of anything, taken apart and put together again.
+
+Transforms differentiate functions of such trees; their leaves are whatever is no container. `None` is an empty tree.
+"""
+
+import dataclasses
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterable
+from typing import Any
+
+__all__ = [
+    "TreeDef",
+    "register_dataclass",
+    "register_pytree_node",
+    "tree_flatten",
+    "tree_leaves",
+    "tree_map",
+    "tree_structure",
+    "tree_unflatten",
+]
+
+Flatten = Callable[[Any], tuple[Iterable[Any], Any]]
+Unflatten = Callable[[Any, Any], Any]
+
+_REGISTRY: dict[type, tuple[Flatten, Unflatten]] = {}
+
+
+class TreeDef:
+    """The structure of a tree, without its leaves."""
+
+    __slots__ = ("children", "kind", "num_leaves", "static")
+
+    def __init__(self, kind: type | None, static: Any, children: tuple["TreeDef", ...]) -> None:
+        """A node of class `kind`; None stands for a leaf."""
+        self.kind = kind
+        self.static = static
+        self.children = children
+        self.num_leaves = 1 if kind is None else sum(child.num_leaves for child in children)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both have the same structure."""
+        return self is other or (
+            isinstance(other, TreeDef)
+            and self.kind is other.kind
+            and self.static == other.static
+            and self.children == other.children
+        )
+
+    def __hash__(self) -> int:
+        """Equal structures have equal hashes."""
+        return hash((self.kind, self.num_leaves, len(self.children)))
+
+    def __repr__(self) -> str:
+        """The tree with `*` for leaves."""
+        return f"TreeDef({tree_unflatten(self, [_Star()] * self.num_leaves)!r})"
+
+
+class _Star:
+    def __repr__(self) -> str:
+        return "*"
+
+
+_LEAF = TreeDef(None, None, ())
+_NONE = TreeDef(type(None), None, ())
+
+
+def register_pytree_node(kind: type, flatten: Flatten, unflatten: Unflatten) -> None:
+    """Makes `kind` a container of trees.
+
+    Args:
+        kind: the class.
+        flatten: from an object to its children and whatever else is needed to rebuild it, which must compare with `==`.
+        unflatten: from the latter and new children to an object.
+    """
+    if kind in _REGISTRY:
+        raise ValueError(f"register_pytree_node: {kind.__name__} is registered already")
+    _REGISTRY[kind] = (flatten, unflatten)
+
+
+def register_dataclass(kind: type) -> type:
+    """Class decorator: the fields of a dataclass become its children."""
+    names = tuple(field.name for field in dataclasses.fields(kind))
+    register_pytree_node(
+        kind,
+        lambda obj: (tuple(getattr(obj, name) for name in names), None),
+        lambda _, children: kind(**dict(zip(names, children))),
+    )
+    return kind
+
+
+def _keys(mapping: dict[Any, Any]) -> list[Any]:
+    try:
+        return sorted(mapping)
+    except TypeError:
+        return list(mapping)
+
+
+def _one_level(tree: Any) -> tuple[type, Any, Iterable[Any]] | None:
+    """Class, static part and children of a container; None for a leaf."""
+    kind = type(tree)
+    if kind is tuple or kind is list:
+        return kind, len(tree), tree
+    if kind is dict:
+        keys = _keys(tree)
+        return kind, tuple(keys), [tree[key] for key in keys]
+    if kind in _REGISTRY:
+        children, static = _REGISTRY[kind][0](tree)
+        return kind, static, children
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return kind, len(tree), tree
+    if kind is OrderedDict:
+        return kind, tuple(tree), list(tree.values())
+    if kind is defaultdict:
+        keys = _keys(tree)
+        return kind, (tree.default_factory, tuple(keys)), [tree[key] for key in keys]
+    return None
+
+
+def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeDef:
+    if is_leaf is not None and is_leaf(tree):
+        leaves.append(tree)
+        return _LEAF
+    if tree is None:
+        return _NONE
+    level = _one_level(tree)
+    if level is None:
+        leaves.append(tree)
+        return _LEAF
+    kind, static, children = level
+    return TreeDef(kind, static, tuple(_flatten(child, leaves, is_leaf) for child in children))
+
+
+def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
+    """The leaves of a tree from left to right (dicts by key), and its structure.
+
+    Example:
+        >>> wg.tree.tree_flatten({"b": 2, "a": (1, None)})[0]
+        [1, 2]
+    """
+    leaves: list[Any] = []
+    structure = _flatten(tree, leaves, is_leaf)
+    return leaves, structure
+
+
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """The leaves of a tree from left to right."""
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeDef:
+    """The structure of a tree."""
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def _build(structure: TreeDef, leaves: Iterable[Any]) -> Any:
+    kind = structure.kind
+    if kind is None:
+        return next(leaves)  # type: ignore[call-overload]
+    if kind is type(None):
+        return None
+    children = [_build(child, leaves) for child in structure.children]
+    if kind is tuple:
+        return tuple(children)
+    if kind is list:
+        return children
+    if kind in _REGISTRY:
+        return _REGISTRY[kind][1](structure.static, children)
+    if kind is dict or kind is OrderedDict:
+        return kind(zip(structure.static, children))
+    if kind is defaultdict:
+        factory, keys = structure.static
+        return defaultdict(factory, zip(keys, children))
+    return kind(*children)
+
+
+def tree_unflatten(structure: TreeDef, leaves: Iterable[Any]) -> Any:
+    """The tree of this structure with these leaves."""
+    leaves = list(leaves)
+    if len(leaves) != structure.num_leaves:
+        raise ValueError(f"tree_unflatten: {len(leaves)} leaves given for a structure of {structure.num_leaves}")
+    return _build(structure, iter(leaves))
+
+
+def tree_map(
+    function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
+) -> Any:
+    """`function` of corresponding leaves of trees of one structure, as a tree.
+
+    Example:
+        >>> wg.tree.tree_map(lambda a, b: a + b, {"w": 1}, {"w": 2})
+        {'w': 3}
+    """
+    leaves, structure = tree_flatten(tree, is_leaf)
+    columns = [leaves]
+    for other in rest:
+        more, shape = tree_flatten(other, is_leaf)
+        if shape != structure:
+            raise ValueError(f"tree_map: structures differ: {structure} and {shape}")
+        columns.append(more)
+    return tree_unflatten(structure, [function(*row) for row in zip(*columns)])
+
+
+def flatten_prefix(prefix: Any, structure: TreeDef, name: str) -> list[Any]:
+    """One entry per leaf of `structure`, from a tree that may stop early: an entry covers all leaves below it."""
+    out: list[Any] = []
+
+    def walk(prefix: Any, at: TreeDef) -> None:
+        if prefix is None or isinstance(prefix, int) or at.kind is None:
+            out.extend([prefix] * at.num_leaves)
+            return
+        level = _one_level(prefix)
+        children = None if level is None else list(level[2])
+        if level is None or children is None or len(children) != len(at.children):
+            raise ValueError(f"{name}: {prefix!r} does not fit arguments of structure {structure}")
+        for child, below in zip(children, at.children):
+            walk(child, below)
+
+    walk(prefix, structure)
+    return out
