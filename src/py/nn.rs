@@ -16,22 +16,13 @@ fn inner(t: &Given<'_>) -> Option<Tensor> {
 }
 
 /// Runs `f`, without the interpreter lock for large inputs.
-fn fused(
-    py: Python<'_>,
-    x: &Tensor,
-    f: impl FnOnce() -> Result<Tensor> + Send,
-) -> PyResult<PyTensor> {
+fn fused(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Result<Tensor> + Send) -> PyResult<PyTensor> {
     run(py, x.numel(), f).map(PyTensor::from)
 }
 
 /// `x W' + b`.
 #[pyfunction]
-fn _linear(
-    py: Python<'_>,
-    x: PyRef<'_, PyTensor>,
-    weight: PyRef<'_, PyTensor>,
-    bias: Given<'_>,
-) -> PyResult<PyTensor> {
+fn _linear(py: Python<'_>, x: PyRef<'_, PyTensor>, weight: PyRef<'_, PyTensor>, bias: Given<'_>) -> PyResult<PyTensor> {
     let (x, weight, bias) = (x.t.clone(), weight.t.clone(), inner(&bias));
     // The work is the product's, so its size decides.
     run(py, x.numel().saturating_mul(weight.shape().at(0)), || {
@@ -55,9 +46,7 @@ fn _layer_norm(
     eps: f64,
 ) -> PyResult<PyTensor> {
     let (x, weight, bias) = (x.t.clone(), inner(&weight), inner(&bias));
-    fused(py, &x, || {
-        x.layer_norm(&shape, weight.as_ref(), bias.as_ref(), eps)
-    })
+    fused(py, &x, || x.layer_norm(&shape, weight.as_ref(), bias.as_ref(), eps))
 }
 
 /// Zeroes each element with probability `p` and scales the others.
@@ -80,12 +69,8 @@ fn _cross_entropy(
 ) -> PyResult<PyTensor> {
     let reduction = Reduction::from_name(reduction)?;
     let (x, target, weight) = (input.t.clone(), target.t.clone(), inner(&weight));
-    let options = CrossEntropyOptions {
-        weight: weight.as_ref(),
-        ignore: ignore_index,
-        reduction,
-        smoothing: label_smoothing,
-    };
+    let options =
+        CrossEntropyOptions { weight: weight.as_ref(), ignore: ignore_index, reduction, smoothing: label_smoothing };
     fused(py, &x, || loss::cross_entropy(&x, &target, options))
 }
 
@@ -101,12 +86,7 @@ fn _nll_loss(
 ) -> PyResult<PyTensor> {
     let reduction = Reduction::from_name(reduction)?;
     let (x, target, weight) = (input.t.clone(), target.t.clone(), inner(&weight));
-    let options = CrossEntropyOptions {
-        weight: weight.as_ref(),
-        ignore: ignore_index,
-        reduction,
-        smoothing: 0.0,
-    };
+    let options = CrossEntropyOptions { weight: weight.as_ref(), ignore: ignore_index, reduction, smoothing: 0.0 };
     fused(py, &x, || loss::nll(&x, &target, options))
 }
 
@@ -123,9 +103,7 @@ fn _bce_with_logits(
     let reduction = Reduction::from_name(reduction)?;
     let (x, target) = (input.t.clone(), target.t.clone());
     let (weight, pos_weight) = (inner(&weight), inner(&pos_weight));
-    fused(py, &x, || {
-        loss::bce_with_logits(&x, &target, weight.as_ref(), pos_weight.as_ref(), reduction)
-    })
+    fused(py, &x, || loss::bce_with_logits(&x, &target, weight.as_ref(), pos_weight.as_ref(), reduction))
 }
 
 /// Registers the functions.

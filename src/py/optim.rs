@@ -15,20 +15,14 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Values {
     type Error = PyErr;
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Values> {
-        let tensors = obj
-            .try_iter()?
-            .map(|x| Ok(x?.cast::<PyTensor>()?.borrow().t.clone()));
+        let tensors = obj.try_iter()?.map(|x| Ok(x?.cast::<PyTensor>()?.borrow().t.clone()));
         tensors.collect::<PyResult<_>>().map(Values)
     }
 }
 
 impl Values {
     fn arrays(&self) -> PyResult<Vec<&Array>> {
-        Ok(self
-            .0
-            .iter()
-            .map(|t| t.array("an optimiser step"))
-            .collect::<crate::error::Result<_>>()?)
+        Ok(self.0.iter().map(|t| t.array("an optimiser step")).collect::<crate::error::Result<_>>()?)
     }
 }
 
@@ -39,9 +33,7 @@ fn elements(arrays: &[&Array]) -> usize {
 
 fn same_length(op: &str, n: usize, lengths: &[usize]) -> PyResult<()> {
     match lengths.iter().find(|&&l| l != n) {
-        Some(l) => Err(value_error(format!(
-            "{op}: {n} parameters, but {l} gradients or states"
-        ))),
+        Some(l) => Err(value_error(format!("{op}: {n} parameters, but {l} gradients or states"))),
         None => Ok(()),
     }
 }
@@ -72,14 +64,7 @@ fn _optim_sgd(
         for (i, param) in p.iter().enumerate() {
             let buffer = m.get(i).copied();
             let first = first.get(i).copied().unwrap_or(false);
-            let settings = Sgd {
-                lr,
-                momentum,
-                dampening,
-                weight_decay,
-                nesterov,
-                first,
-            };
+            let settings = Sgd { lr, momentum, dampening, weight_decay, nesterov, first };
             optim::sgd(param, g[i], buffer, &settings)?;
         }
         Ok(())
@@ -139,9 +124,7 @@ fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<bool> {
     // One call per device: its gradients are checked together.
     while let Some(device) = rest.first().map(|a| a.device()) {
         let length = rest.iter().take_while(|a| a.device() == device).count();
-        found |= run(py, elements(&rest[..length]), || {
-            optim::unscale(&rest[..length], factor)
-        })?;
+        found |= run(py, elements(&rest[..length]), || optim::unscale(&rest[..length], factor))?;
         rest = &rest[length..];
     }
     Ok(found)
