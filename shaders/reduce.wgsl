@@ -2,7 +2,10 @@
 //
 // bindings  0 x (read), 1 out (write), 2 params
 // entries   tree: one workgroup per output word (long reductions, few outputs); grid words
-//           serial: one invocation per output word (short reductions, many outputs); grid ceil(words / 256)
+//           lanes: eight neighbouring threads per output word (many short rows); grid ceil(words / 32)
+//           columns: eight threads per output word, neighbouring threads take neighbouring words (reductions
+//           over an outer axis); grid ceil(words / 32)
+//           serial: one invocation per output word (the shortest reductions); grid ceil(words / 256)
 //           words = ceil(count / EPW); linear fold over x, y, z
 // workgroup 256 threads; 2 KiB of workgroup memory (tree)
 //
@@ -118,4 +121,45 @@ fn serial(
   var v = vec2<T>(post(fold(p.x_off + kept_offset(i), 0u, 1u)));
   if (EPW == 2u && i + 1u < p.count) { v.y = post(fold(p.x_off + kept_offset(i + 1u), 0u, 1u)); }
   store_out(word, v);
+}
+
+// One of eight parts of an output word; the parts lie `step` apart in workgroup memory.
+fn eighth(word: u32, lane: u32, at: u32, step: u32) {
+  let i = word * EPW;
+  var v = vec2<T>(INIT);
+  if (i < p.count) { v.x = fold(p.x_off + kept_offset(i), lane, 8u); }
+  if (EPW == 2u && i + 1u < p.count) { v.y = fold(p.x_off + kept_offset(i + 1u), lane, 8u); }
+  part[at] = v;
+  workgroupBarrier();
+  for (var half = 4u; half > 0u; half /= 2u) {
+    if (lane < half) {
+      let other = part[at + half * step];
+      v = vec2<T>(combine(v.x, other.x), combine(v.y, other.y));
+      part[at] = v;
+    }
+    workgroupBarrier();
+  }
+  if (lane == 0u && i < p.count) { store_out(word, vec2<T>(post(v.x), post(v.y))); }
+}
+
+@compute @workgroup_size(256)
+fn lanes(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  if (group * 32u * EPW >= p.count) { return; }
+  eighth(group * 32u + t / 8u, t % 8u, t, 1u);
+}
+
+@compute @workgroup_size(256)
+fn columns(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  if (group * 32u * EPW >= p.count) { return; }
+  eighth(group * 32u + t % 32u, t / 32u, t, 32u);
 }

@@ -3,7 +3,7 @@
 use super::device::{Gpu, lock};
 use super::pipeline::Kernel;
 use super::pool::{Stats, allocation};
-use super::transfer::Staging;
+use super::transfer::{CHUNK, Staging};
 use crate::buffer::Buffer;
 use crate::error::Result;
 use rustc_hash::FxHashMap;
@@ -48,6 +48,8 @@ type GroupKey = (u32, SmallVec<[u64; 8]>);
 pub struct Recorder {
     commands: Vec<Command>,
     touched: u64,
+    /// Bytes that the host has written since the last submission.
+    uploaded: usize,
     parameters: Vec<u8>,
     uniform: wgpu::Buffer,
     alignment: usize,
@@ -71,6 +73,7 @@ impl Recorder {
         Recorder {
             commands: Vec::with_capacity(BATCH),
             touched: 0,
+            uploaded: 0,
             parameters: Vec::with_capacity(UNIFORM_BYTES),
             uniform,
             alignment: device.limits().min_uniform_buffer_offset_alignment.max(16) as usize,
@@ -184,6 +187,13 @@ impl Recorder {
         Ok(())
     }
 
+    /// Counts bytes written by the host, and returns how many wait for a submission; it starts anew at [`CHUNK`].
+    pub(super) fn count_upload(&mut self, bytes: usize) -> usize {
+        let total = self.uploaded + bytes;
+        self.uploaded = if total >= CHUNK { 0 } else { total };
+        total
+    }
+
     /// Records a copy between two buffers.
     pub(super) fn copy(&mut self, from: (&wgpu::Buffer, u64), to: (&wgpu::Buffer, u64), size: u64) {
         self.commands.push(Command::Copy {
@@ -214,6 +224,7 @@ impl Recorder {
             .push_back(gpu.queue.submit([encoder.finish()]));
         self.commands.clear();
         self.touched = 0;
+        self.uploaded = 0;
         self.epoch += 1;
         self.stats.submits += 1;
     }

@@ -15,7 +15,7 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::mpsc::channel;
 
 /// Bytes per write to the queue; each passes through a staging buffer of that size.
-const CHUNK: usize = 64 << 20;
+pub(super) const CHUNK: usize = 64 << 20;
 /// Constants kept per GPU.
 const CONSTANTS: usize = 1024;
 
@@ -71,9 +71,10 @@ fn write(gpu: &Gpu, to: &wgpu::Buffer, bytes: &[u8]) -> Result<()> {
     let (whole, rest) = bytes.split_at(bytes.len() & !3);
     for (i, chunk) in whole.chunks(CHUNK).enumerate() {
         write_chunk(gpu, to, (i * CHUNK) as u64, chunk)?;
-        if chunk.len() == CHUNK {
-            // Lets the staging memory go before the next chunk.
-            gpu.queue.submit([]);
+        if lock(&gpu.recorder).count_upload(chunk.len()) >= CHUNK {
+            // Staging memory is held until its write is submitted: it must not pile up.
+            let sent = gpu.queue.submit([]);
+            wait_for(gpu, sent)?;
         }
     }
     if !rest.is_empty() {

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from views import dense, shapes, view
 
+ENTRIES = ["tree", "lanes", "columns", "serial"]
 A_NAN, B_NAN = IS_NAN.format("a"), IS_NAN.format("b")
 F32_MAX = f"fn combine(a: T, b: T) -> T {{ return select(select(max(a, b), b, {B_NAN}), a, {A_NAN}); }}"
 KINDS = {
@@ -41,12 +42,12 @@ def reduce(v, reduced, entry, replace, out_dtype=np.float32, compute="f32", scal
     blocks, counts, shape = split(v, reduced)
     replace = types(compute, ("out", out_dtype), x=v.flat.dtype) | replace
     words = -(-counts[2] // epw(out_dtype))
-    groups = words if entry == "tree" else -(-words // 256)
+    groups = -(-words // {"tree": 1, "lanes": 32, "columns": 32, "serial": 256}[entry])
     params = [*blocks, *counts, *scalars]
     return run("reduce.wgsl", [v.flat], [(shape, out_dtype)], params, groups, replace, entry, limit=3)[0]
 
 
-@pytest.mark.parametrize("entry", ["tree", "serial"])
+@pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("kind", KINDS)
 @given(shape=shapes(1, 4, 8), seed=st.integers(0, 10**6))
 def test_any_axes(kind, entry, shape, seed):
@@ -58,7 +59,7 @@ def test_any_axes(kind, entry, shape, seed):
     close(reduce(v, reduced, entry, replace), want, scale=20, rtol=2e-5)
 
 
-@pytest.mark.parametrize("entry", ["tree", "serial"])
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_long_sum_is_accurate_and_repeatable(entry):
     v = dense(rng(1).random((3, 25_000)).astype(np.float32) + 1)
     first, second = (reduce(v, (1,), entry, {}) for _ in range(2))
@@ -66,14 +67,14 @@ def test_long_sum_is_accurate_and_repeatable(entry):
     np.testing.assert_array_equal(first, second)
 
 
-@pytest.mark.parametrize("entry", ["tree", "serial"])
+@pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
 def test_half(dtype, entry):
     v = view(2, (5, 33, 3), dtype)
     close(reduce(v, (1,), entry, {}, dtype), v.array.astype(np.float64).sum(1), dtype, scale=10)
 
 
-@pytest.mark.parametrize("entry", ["tree", "serial"])
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_integers_and_booleans(entry):
     v = view(3, (7, 40), np.int32)
     got = reduce(v, (1,), entry, {"const INIT": "const INIT: T = 0;"}, np.int32, "i32")
@@ -86,7 +87,7 @@ def test_integers_and_booleans(entry):
     np.testing.assert_array_equal(reduce(v, (1,), entry, either, np.bool_, "i32"), v.array.any(1))
 
 
-@pytest.mark.parametrize("entry", ["tree", "serial"])
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_hooks_and_special_values(entry):
     v = view(5, (6, 50))
     hooks = {

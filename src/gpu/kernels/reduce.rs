@@ -25,10 +25,39 @@ struct Task<'a> {
     axis: Walk,
 }
 
-/// Reductions at least this long are cut.
-const LONG: i64 = 16 << 10;
 /// A cut aims at this many workgroups.
 const PARTS: i64 = 1024;
+/// With so many workgroups nothing is cut.
+const ENOUGH: i64 = 256;
+
+/// The entry points of `reduce.wgsl`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Entry {
+    /// A thread per output: too little work to share.
+    Serial,
+    /// Eight neighbouring threads per output: short rows.
+    Lanes,
+    /// Eight threads per output, neighbours read neighbouring outputs: memory runs along the kept axes.
+    Columns,
+    /// A workgroup per output.
+    Tree,
+}
+
+impl Entry {
+    fn name(self) -> &'static str {
+        ["serial", "lanes", "columns", "tree"][self as usize]
+    }
+
+    /// Outputs, in words, of one workgroup.
+    fn words(self) -> i64 {
+        [256, 32, 32, 1][self as usize]
+    }
+
+    /// Elements that a part of a cut reduction should have at least.
+    fn least(self) -> i64 {
+        if self == Entry::Tree { 2048 } else { 128 }
+    }
+}
 
 impl Task<'_> {
     fn count(&self) -> i64 {
@@ -39,20 +68,45 @@ impl Task<'_> {
         self.axis.dims.iter().product()
     }
 
+    /// How the work is spread over threads: decided by the shape and strides alone.
+    fn entry(&self, words: i64) -> Entry {
+        let last = |walk: &Walk| walk.strides[0].last().copied();
+        if self.length() < 16 {
+            Entry::Serial
+        } else if last(&self.axis) != Some(1) && last(&self.kept) == Some(1) {
+            Entry::Columns
+        } else if self.length() < 1024 && words >= 256 {
+            Entry::Lanes
+        } else {
+            Entry::Tree
+        }
+    }
+
+    /// Into how many parts the longest reduced axis is cut, so that the whole GPU has work; 1 for none.
+    fn parts(&self) -> i64 {
+        let (count, length) = (self.count(), self.length());
+        let entry = self.entry(count);
+        let groups = (count + entry.words() - 1) / entry.words();
+        let longest = self.axis.dims.iter().copied().max().unwrap_or(1);
+        if count == 0 || groups >= ENOUGH || self.kept.rank() == MAX_RANK {
+            return 1;
+        }
+        (PARTS / groups.max(1))
+            .min(length / entry.least())
+            .min(longest / 2)
+            .max(1)
+    }
+
     /// The result as `dtype`, a flat array.
     fn run(self, dtype: DType) -> Result<Array> {
-        if self.count() == 0
-            || self.length() < LONG
-            || self.count() * 2 > PARTS
-            || self.kept.rank() == MAX_RANK
-        {
-            return self.dispatch(dtype);
+        match self.parts() {
+            1 => self.dispatch(dtype),
+            parts => self.run_cut(dtype, parts),
         }
-        self.run_cut(dtype)
     }
 
     /// Cuts the longest reduced axis into equal parts and a rest.
-    fn run_cut(mut self, dtype: DType) -> Result<Array> {
+    fn run_cut(mut self, dtype: DType, parts: i64) -> Result<Array> {
         let wide = if dtype.is_float() {
             DType::F32
         } else {
@@ -62,10 +116,6 @@ impl Task<'_> {
             return self.dispatch(dtype);
         };
         let (d, stride) = (self.axis.dims[longest], self.axis.strides[0][longest]);
-        let parts = (PARTS / self.count()).min(d / 2);
-        if parts < 2 {
-            return self.dispatch(dtype);
-        }
         let (each, rest) = (d / parts, d % parts);
         let tail = (rest > 0).then(|| {
             let mut task = Task {
@@ -124,18 +174,16 @@ impl Task<'_> {
         let out = Array::empty(Shape::new(&[count as usize])?, dtype, x.device())?;
         let is_float = x.dtype().is_float();
         let compute = if is_float { DType::F32 } else { DType::I32 };
-        // Many outputs keep the GPU busy with one thread each, unless neighbours in memory belong to one output.
-        let inner = self.axis.strides[0].last().copied() == Some(1);
-        let tree = length >= 32 && (inner || length * 4 >= count);
+        let words = (count as usize).div_ceil(per_word(dtype) as usize) as i64;
+        let entry = self.entry(words);
         let name = format!("reduce_{}", self.fold.name());
         let parts = [
             x.dtype() as u64,
             dtype as u64,
-            u64::from(tree),
+            entry as u64,
             u64::from(self.squared),
         ];
-        let entry = if tree { "tree" } else { "serial" };
-        let kernel = kernel(index, &name, variant(&parts), entry, || {
+        let kernel = kernel(index, &name, variant(&parts), entry.name(), || {
             let mut text = Template::new(include_str!("../../../shaders/reduce.wgsl"), compute);
             text.load("x", x.dtype())
                 .store("out", dtype)
@@ -159,8 +207,7 @@ impl Task<'_> {
             .word(self.offset as usize)
             .float(0.0)
             .float(self.fold.seed());
-        let words = (count as u64).div_ceil(per_word(dtype).into());
-        let groups = if tree { words } else { words.div_ceil(256) };
+        let groups = (words as usize).div_ceil(entry.words() as usize) as u64;
         launch(
             index,
             &kernel,

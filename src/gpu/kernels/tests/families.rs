@@ -120,6 +120,30 @@ fn long_reductions_are_cut_and_exact() -> Result<()> {
         .map(|c| (0..20_000).map(|r| f64::from(r * 3 + c)).sum())
         .collect();
     assert_close(&sums, &expected, 1e-6, "columns");
+    // Many short rows, wide columns, and both in 16 bits.
+    for (rows, cols, axis) in [
+        (700, 40, 1),
+        (300, 70, 0),
+        (2000, 33, 0),
+        (9, 5000, 1),
+        (5000, 9, 0),
+    ] {
+        for dtype in FLOATS {
+            let x = on_gpu(&noise(rows * cols, 21), &[rows, cols], dtype)?;
+            let full = floats(&x)?;
+            let mut expected = vec![0.0; if axis == 1 { rows } else { cols }];
+            for (i, v) in full.iter().enumerate() {
+                expected[if axis == 1 { i / cols } else { i % cols }] += v;
+            }
+            let got = floats(&reduce::sum(&x, Axes::one(axis), false)?)?;
+            assert_close(
+                &got,
+                &expected,
+                tolerance(dtype) * 4.0,
+                &format!("{dtype} {rows} {cols} {axis}"),
+            );
+        }
+    }
     Ok(())
 }
 
