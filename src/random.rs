@@ -4,6 +4,7 @@
 //! alone: the same on every device, for any number of threads, and when a checkpoint runs its region again.
 
 use crate::autodiff::node::lock;
+use std::cell::Cell;
 use std::sync::Mutex;
 
 /// Seed and position of a stream.
@@ -22,20 +23,48 @@ pub fn manual_seed(seed: u64) {
     set_state(State { seed, offset: 0 });
 }
 
-/// The state of the default stream.
+thread_local! {
+    /// While set, this thread draws from here instead: a recomputation repeats what its forward drew.
+    static REPLAY: Cell<Option<State>> = const { Cell::new(None) };
+}
+
+/// The state of the stream that this thread draws from.
 pub fn state() -> State {
-    *lock(&GENERATOR)
+    REPLAY.get().unwrap_or_else(|| *lock(&GENERATOR))
 }
 
-/// Puts the default stream at `state`.
+/// Puts the stream that this thread draws from at `state`.
 pub fn set_state(state: State) {
-    *lock(&GENERATOR) = state;
+    match REPLAY.get() {
+        Some(_) => REPLAY.set(Some(state)),
+        None => *lock(&GENERATOR) = state,
+    }
 }
 
-/// Takes the next `counters` counters of the default stream; returns where they start.
+/// Ends a replay when dropped.
+pub struct Replay(Option<State>);
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        REPLAY.set(self.0);
+    }
+}
+
+/// Makes this thread draw from `state` on, without touching the default stream, until the guard is dropped.
+#[must_use]
+pub fn replay(state: State) -> Replay {
+    Replay(REPLAY.replace(Some(state)))
+}
+
+/// Takes the next `counters` counters; returns where they start.
 pub fn take(counters: u64) -> State {
+    let advance = |s: State| State { offset: s.offset.wrapping_add(counters), ..s };
+    if let Some(start) = REPLAY.get() {
+        REPLAY.set(Some(advance(start)));
+        return start;
+    }
     let mut generator = lock(&GENERATOR);
     let start = *generator;
-    generator.offset = generator.offset.wrapping_add(counters);
+    *generator = advance(start);
     start
 }

@@ -129,17 +129,16 @@ impl Region {
 
     /// Runs the region again and keeps what it saves.
     fn recompute(self: Arc<Self>) -> Result<()> {
-        struct Restore(Tag, random::State);
+        struct Restore(Tag);
         impl Drop for Restore {
             fn drop(&mut self) {
                 interp::set_grad_threshold(self.0);
-                random::set_state(self.1);
             }
         }
         let collect = Arc::new(Collect { region: self.clone(), values: Mutex::new(Vec::new()) });
         let _chain = interp::enter(self.chain.clone());
-        let _restore = Restore(interp::set_grad_threshold(self.grad_threshold), random::state());
-        random::set_state(self.random);
+        let _restore = Restore(interp::set_grad_threshold(self.grad_threshold));
+        let _random = random::replay(self.random);
         {
             let _packer = saving::with_packer(collect.clone());
             (self.rerun)()?;
