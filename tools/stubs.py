@@ -25,69 +25,95 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 _Dims: TypeAlias = builtins.int | Sequence[builtins.int] | None
-_Scalar: TypeAlias = builtins.float | builtins.int | builtins.bool
+_Operand: TypeAlias = Tensor | np.ndarray[Any, Any] | builtins.float
+_dtype: TypeAlias = dtype
+_device: TypeAlias = device
+_DTypeLike: TypeAlias = dtype | np.dtype[Any] | builtins.type[Any] | builtins.str
+_DeviceLike: TypeAlias = device | builtins.str
 '''
 # Methods such as `float` and `bool` hide the builtins inside class Tensor, hence the prefix.
 INT, BOOL, FLOAT, STR = ("builtins." + name for name in ("int", "bool", "float", "str"))
-OPERAND = "Tensor | np.ndarray[Any, Any] | _Scalar"
 
-PARAMETERS = {
-    **dict.fromkeys(("dim", "dims", "axis", "axes"), "_Dims"),
-    **dict.fromkeys(
-        ("dim0", "dim1", "axis0", "axis1", "diagonal", "offset", "start", "length", "n", "k"), INT
-    ),
-    **dict.fromkeys(("keepdim", "keepdims", "requires_grad", "retain_graph", "create_graph"), BOOL),
-    **dict.fromkeys(
-        ("allow_unused", "copy", "non_blocking", "largest", "sorted", "descending", "mode"), BOOL
-    ),
-    **dict.fromkeys(("eps", "p", "alpha", "beta", "rtol", "atol"), FLOAT),
-    **dict.fromkeys(("other", "tensor", "mask", "index", "weight", "target", "source", "exponent"), OPERAND),
-    **dict.fromkeys(("self", "input", "x", "y"), "Tensor"),
-    **dict.fromkeys(("size", "shape", "sizes", "repeats"), f"{INT} | Sequence[{INT}]"),
-    **dict.fromkeys(("fn", "f", "func", "function", "hook", "pack", "unpack"), "Callable[..., Any]"),
-    **dict.fromkeys(("equation", "reduction", "name", "approximate"), STR),
+
+Types = dict[str, str]
+
+
+def typed(**names: str) -> Types:
+    """{name: type} from {type: names}; the keywords are the keys of TYPES."""
+    return {name: TYPES[kind] for kind, listed in names.items() for name in listed.split()}
+
+
+TYPES = {
+    "int_": INT,
+    "bool_": BOOL,
+    "float_": FLOAT,
+    "str_": STR,
+    "none": "None",
+    "any_": "Any",
+    "dims": "_Dims",
+    "tensor": "Tensor",
     "tensors": "Sequence[Tensor]",
+    "operand": "_Operand",
+    "sizes": f"{INT} | Sequence[{INT}]",
+    "callable_": "Callable[..., Any]",
+    "array": "np.ndarray[Any, Any]",
+    "dtype": "_dtype",
+    "device": "_device",
+    "dtype_like": "_DTypeLike",
+    "device_like": "_DeviceLike",
 }
+PARAMETERS = typed(
+    dims="dim dims axis axes",
+    int_="dim0 dim1 axis0 axis1 diagonal offset length n k",
+    bool_="keepdim keepdims requires_grad retain_graph create_graph copy non_blocking equal_nan force",
+    float_="eps p alpha beta rtol atol threshold start end step",
+    operand="other mask weight target exponent",
+    tensor="input tensor x y",
+    tensors="tensors",
+    sizes="size sizes shape",
+    callable_="function hook",
+    str_="equation reduction name approximate",
+    dtype_like="dtype",
+    device_like="device",
+)
 # Results that are not what the class suggests (class Tensor: Tensor; elsewhere: Any).
 RETURNS = {
-    **dict.fromkeys(
-        ("__len__", "__int__", "__index__", "__hash__", "dim", "numel", "element_size", "nelement"), INT
+    **typed(
+        int_="__len__ __int__ __index__ __hash__ dim numel nelement element_size storage_offset data_ptr",
+        bool_="__bool__ __contains__ is_contiguous is_floating_point allclose equal",
+        float_="__float__",
+        str_="__repr__ __str__ __format__ name",
+        array="__array__ numpy",
+        none="__setitem__ __delitem__ backward retain_grad remove set_num_threads set_rng_state manual_seed",
+        any_="stride size split chunk unbind tolist item nonzero max min sort topk __reduce__ __dlpack__",
     ),
-    **dict.fromkeys(("__bool__", "__contains__", "is_contiguous", "is_floating_point", "is_pinned"), BOOL),
-    **dict.fromkeys(("allclose", "equal", "is_same_size"), BOOL),
-    **dict.fromkeys(
-        ("__setitem__", "__delitem__", "__setattr__", "__delattr__", "backward", "retain_grad"), "None"
-    ),
-    **dict.fromkeys(("__repr__", "__str__", "__format__"), STR),
-    **dict.fromkeys(
-        ("stride", "size", "split", "chunk", "unbind", "tolist", "item", "to_dlpack", "__dlpack__"), "Any"
-    ),
-    **dict.fromkeys(
-        ("register_hook", "register_post_accumulate_grad_hook", "__reduce__", "__reduce_ex__"), "Any"
-    ),
-    **dict.fromkeys(
-        ("topk", "sort", "var_mean", "slogdet", "qr", "eigh", "svd", "max", "min", "median"), "Any"
-    ),
-    **dict.fromkeys(
-        ("cummax", "cummin", "kthvalue", "mode", "nonzero", "unique", "aminmax", "storage"), "Any"
-    ),
-    "__float__": FLOAT,
-    "__complex__": "builtins.complex",
+    **typed(int_="get_num_threads", bool_="is_grad_enabled is_autocast_enabled"),
+    "register_post_accumulate_grad_hook": "HookHandle",
+    "register_hook": "HookHandle",
     "__iter__": "Iterator[Tensor]",
-    "__array__": "np.ndarray[Any, Any]",
-    "numpy": "np.ndarray[Any, Any]",
     "__dlpack_device__": f"tuple[{INT}, {INT}]",
-    "data_ptr": INT,
 }
 PROPERTIES = {
-    **dict.fromkeys(("requires_grad", "is_leaf", "retains_grad", "is_cuda"), BOOL),
-    **dict.fromkeys(("ndim", "nbytes", "itemsize", "output_nr", "_version"), INT),
-    **dict.fromkeys(("T", "mT", "data"), "Tensor"),
+    **typed(
+        bool_="requires_grad is_leaf retains_grad is_gpu is_floating_point",
+        int_="ndim nbytes itemsize saved_bytes sequence_nr _version",
+        str_="name type",
+        tensor="T mT data",
+        dtype="dtype",
+        device="device",
+    ),
     "grad": "Tensor | None",
+    "grad_fn": "Node | None",
     "shape": f"tuple[{INT}, ...]",
 }
 STARS: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 WRITABLE = {"grad", "requires_grad", "data"}
+COMPARISONS = {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+# Functions of the module that make or join tensors.
+MAKERS = typed(
+    tensor="arange as_tensor bernoulli cat empty empty_like eye from_dlpack from_numpy full full_like linspace normal "
+    "ones ones_like rand rand_like randint randn randn_like randperm stack tensor where zeros zeros_like"
+)
 # Slots that object defines too and that say nothing about the class.
 DULL = {
     "__doc__",
@@ -100,34 +126,35 @@ DULL = {
 }
 
 
-def annotation(parameter: inspect.Parameter) -> str:
+def annotation(parameter: inspect.Parameter, known: Types) -> str:
     """The type of a parameter, from its name and default."""
-    found = PARAMETERS.get(parameter.name, "Any")
+    found = known.get(parameter.name, "Any")
     if found == BOOL and parameter.default not in (True, False, None, parameter.empty):
-        found = "Any"
-    if parameter.default is None and found != "Any" and "None" not in found and found != "_Dims":
-        found += " | None"
-    return found
+        return "Any"
+    optional = parameter.default is None and found not in ("Any", "_Dims")
+    return f"{found} | None" if optional else found
 
 
-def one_parameter(parameter: inspect.Parameter, in_method: bool) -> str:
+def one_parameter(parameter: inspect.Parameter, in_method: bool, known: Types) -> str:
     """`name: type = default`, with the stars of a variadic one."""
     stars = STARS.get(parameter.kind, "")
     if in_method and parameter.name in ("self", "cls") and not stars:
         return parameter.name
-    text = f"{stars}{parameter.name}: {'Any' if stars else annotation(parameter)}"
+    text = f"{stars}{parameter.name}: {'Any' if stars else annotation(parameter, known)}"
     if parameter.default is parameter.empty:
         return text
     plain = isinstance(parameter.default, (bool, int, float, str, tuple, type(None)))
     return f"{text} = {parameter.default!r}" if plain else f"{text} = ..."
 
 
-def parameters(thing: object, in_method: bool, first: str = "") -> str:
+def parameters(thing: object, in_method: bool, first: str = "", known: Types = PARAMETERS) -> str:
     """The parameter list of a callable; anything at all where it does not tell."""
     try:
         signature = inspect.signature(thing)  # type: ignore[arg-type]
     except (ValueError, TypeError):
-        return ", ".join(filter(None, [first, "*args: Any", "**kwargs: Any"]))
+        return ", ".join(
+            filter(None, [first or ("self" if in_method else ""), "*args: Any", "**kwargs: Any"])
+        )
     written, given = [first] if first else [], list(signature.parameters.values())
     for place, parameter in enumerate(given):
         before = given[place - 1].kind if place else None
@@ -138,7 +165,7 @@ def parameters(thing: object, in_method: bool, first: str = "") -> str:
             parameter.VAR_POSITIONAL,
         ):
             written.append("*")
-        written.append(one_parameter(parameter, in_method))
+        written.append(one_parameter(parameter, in_method, known))
     if given and given[-1].kind == inspect.Parameter.POSITIONAL_ONLY:
         written.append("/")
     return ", ".join(written)
@@ -160,20 +187,22 @@ def definition(name: str, arguments: str, result: str, body: str) -> str:
     return f"def {name}({arguments}) -> {result}:\n    {body}"
 
 
+def result(name: str, owner: type) -> str:
+    """What a method returns."""
+    if owner.__name__ == "Tensor":
+        return RETURNS.get(name, "Tensor")
+    return BOOL if name in COMPARISONS else RETURNS.get(name, "Any")
+
+
 def method(name: str, member: object, owner: type) -> str:
     """A method, class method or static method of `owner`."""
-    result = RETURNS.get(name, "Tensor" if owner.__name__ == "Tensor" else "Any")
-    if name.endswith("_") and not name.endswith("__") and owner.__name__ == "Tensor":
-        result = "Tensor"
-    bound = getattr(owner, name)
+    returned, bound = result(name, owner), getattr(owner, name)
     if isinstance(member, staticmethod):
-        return "@staticmethod\n" + definition(name, parameters(bound, False), result, summary(bound))
+        return "@staticmethod\n" + definition(name, parameters(bound, False), returned, summary(bound))
     if isinstance(member, (classmethod, types.ClassMethodDescriptorType)):
-        return "@classmethod\n" + definition(name, parameters(bound, True, "cls"), result, summary(bound))
+        return "@classmethod\n" + definition(name, parameters(bound, True, "cls"), returned, summary(bound))
     body = "..." if name.startswith("__") else summary(member)
-    # A signature that is not told reads (self, *args, **kwargs).
-    told = getattr(member, "__text_signature__", None)
-    return definition(name, parameters(member, True, "" if told else "self"), result, body)
+    return definition(name, parameters(member, True), returned, body)
 
 
 def attribute(name: str, member: object) -> str:
@@ -217,9 +246,8 @@ def type_name(value: object, owner: type | None = None) -> str:
 
 def generate(module: types.ModuleType) -> str:
     """The whole stub of `module`: constants, classes (bases first), functions, each in alphabetical order."""
-    members = [
-        (n, v) for n, v in sorted(vars(module).items()) if not n.startswith("__") and not inspect.ismodule(v)
-    ]
+    named = sorted(vars(module).items())
+    members = [(n, v) for n, v in named if (n == "__version__" or n[:2] != "__") and not inspect.ismodule(v)]
     classes = sorted(
         (v for _, v in members if inspect.isclass(v)), key=lambda c: (len(c.__mro__), c.__name__)
     )
@@ -229,9 +257,9 @@ def generate(module: types.ModuleType) -> str:
     functions = []
     for name, member in members:
         if callable(member) and not inspect.isclass(member):
-            functions.append(
-                definition(name, parameters(member, False), RETURNS.get(name, "Any"), summary(member))
-            )
+            returned = MAKERS.get(name) or RETURNS.get(name, "Any")
+            arguments = parameters(member, False, known={} if name.startswith("_") else PARAMETERS)
+            functions.append(definition(name, arguments, returned, summary(member)))
     blocks = ["\n".join(constants), *written.values(), "\n".join(aliases), "\n".join(functions)]
     return HEADER + "\n" + "\n\n".join(block for block in blocks if block) + "\n"
 

@@ -18,7 +18,7 @@ from math import e, inf, nan, pi
 from typing import Any
 
 from wengert import _core, autograd, gpu, memory, tree
-from wengert._core import *  # noqa: F403
+from wengert._core import *
 from wengert._core import (
     CheckpointError,
     DeviceError,
@@ -36,7 +36,7 @@ from wengert._core import (
     int64,
     uint8,
 )
-from wengert._functions import *  # noqa: F403
+from wengert._functions import *
 from wengert._info import finfo, iinfo
 from wengert.autograd.autocast import autocast
 from wengert.autograd.modes import (

@@ -24,7 +24,9 @@ def _parse(equation: str, operands: list[Tensor]) -> tuple[list[str], str]:
         full.append(s.replace("...", letters[wide - count :] if count else ""))
     if not arrow:
         joined = "".join(full)
-        output = letters + "".join(sorted(c for c in set(joined) if joined.count(c) == 1 and c not in letters))
+        output = letters + "".join(
+            sorted(c for c in set(joined) if joined.count(c) == 1 and c not in letters)
+        )
     else:
         output = output.replace("...", letters)
     unknown = [c for c in output if all(c not in s for s in full)]
@@ -83,8 +85,8 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     """Sums of products in Einstein's notation, as in NumPy.
 
     Args:
-        equation: one term per operand, with a letter per axis, as in `"ij,jk->ik"`; `...` stands for axes that broadcast.
-            Letters that the output leaves out are summed over; without `->`, the output has all letters that occur once.
+        equation: one term per operand, with a letter per axis, as in `"ij,jk->ik"`; `...` stands for broadcast axes.
+            Letters left out of the output are summed over; without `->`, the output has all letters that occur once.
         operands: tensors.
 
     Example:

@@ -1,6 +1,6 @@
 """Tensor methods as functions: `wengert.exp(x)` is `x.exp()`, and takes arrays and numbers as well.
 
-Every method that is an operation has a function of its name; both come from the tables of the core. The in-place methods
+Every method that is an operation has a function of its name; both come from the core's tables. The in-place methods
 `x.exp_()` that the core does not write out itself are made here, too, as are second names.
 """
 
@@ -125,7 +125,8 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
     vectors = [t.reshape(-1) for t in tensors]
     shape = [t.numel() for t in vectors]
     grid = [
-        t.reshape([-1 if k == i else 1 for k in range(len(vectors))]).expand(shape) for i, t in enumerate(vectors)
+        t.reshape([-1 if k == i else 1 for k in range(len(vectors))]).expand(shape)
+        for i, t in enumerate(vectors)
     ]
     return tuple(t.transpose(0, 1) for t in grid) if indexing == "xy" and len(grid) > 1 else tuple(grid)
 
@@ -211,7 +212,15 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
 
 
 _OWN = [
-    *("bernoulli", "broadcast_shapes", "broadcast_tensors", "einsum", "hstack", "initial_seed", "is_floating_point"),
+    *(
+        "bernoulli",
+        "broadcast_shapes",
+        "broadcast_tensors",
+        "einsum",
+        "hstack",
+        "initial_seed",
+        "is_floating_point",
+    ),
     *("is_tensor", "meshgrid", "numel", "permute", "reshape", "seed", "tensordot", "vstack"),
 ]
 _saved = {name: globals()[name] for name in _OWN}

@@ -1,11 +1,11 @@
 """Limits of the dtypes: `finfo` and `iinfo`."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert import _core
 
 
-class finfo(NamedTuple("finfo", [(n, float) for n in ("eps", "max", "min", "tiny", "smallest_normal")])):  # noqa: N801
+class finfo:
     """Limits of a floating point dtype.
 
     `eps` is the gap above 1, `tiny` the smallest normal number.
@@ -15,24 +15,20 @@ class finfo(NamedTuple("finfo", [(n, float) for n in ("eps", "max", "min", "tiny
         1.1920928955078125e-07
     """
 
-    bits: int
-    dtype: str
-
-    def __new__(cls, dtype: Any = None) -> "finfo":
+    def __init__(self, dtype: Any = None) -> None:
         """Of `dtype`, float32 by default."""
         name = _name(_core.float32 if dtype is None else dtype)
         if name not in _FLOATS:
             raise TypeError(f"finfo: a floating point dtype expected, got {name}; see iinfo")
-        bits, mantissa, top = _FLOATS[name]
-        largest = (2.0 - 2.0**-mantissa) * 2.0**top
-        tiny = 2.0 ** (1 - top)
-        self = super().__new__(cls, 2.0**-mantissa, largest, -largest, tiny, tiny)
-        self.bits = bits
+        self.bits, mantissa, top = _FLOATS[name]
+        self.eps = 2.0**-mantissa
+        self.max = (2.0 - self.eps) * 2.0**top
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - top)
         self.dtype = name
-        return self
 
 
-class iinfo:  # noqa: N801
+class iinfo:
     """Limits of an integer dtype.
 
     Example:
@@ -50,7 +46,12 @@ class iinfo:  # noqa: N801
 
 
 # Bits, bits after the point, largest exponent.
-_FLOATS = {"float16": (16, 10, 15), "bfloat16": (16, 7, 127), "float32": (32, 23, 127), "float64": (64, 52, 1023)}
+_FLOATS = {
+    "float16": (16, 10, 15),
+    "bfloat16": (16, 7, 127),
+    "float32": (32, 23, 127),
+    "float64": (64, 52, 1023),
+}
 _INTS = {"uint8": (8, 0, 255), "int32": (32, -(2**31), 2**31 - 1), "int64": (64, -(2**63), 2**63 - 1)}
 
 

@@ -101,7 +101,9 @@ def _direction(x: Tensor, seed: int) -> Tensor:
     return _core.tensor(values, dtype=x.dtype).to(x.device)
 
 
-def _differences(flat: Callable[[list[Tensor]], list[Tensor]], at: list[Tensor], eps: float) -> list[list[Any]]:
+def _differences(
+    flat: Callable[[list[Tensor]], list[Tensor]], at: list[Tensor], eps: float
+) -> list[list[Any]]:
     """The Jacobian of every output with respect to every input, by central differences in float64."""
     columns: list[list[Any]] = []
     for i, x in enumerate(at):
@@ -116,7 +118,9 @@ def _differences(flat: Callable[[list[Tensor]], list[Tensor]], at: list[Tensor],
                 sides.append([np.array(y.detach().cpu().numpy(), dtype=np.float64) for y in flat(inputs)])
             per_output.append([((hi - lo) / (2 * eps)).reshape(-1) for hi, lo in zip(*sides)])
         count = len(per_output[0]) if per_output else len(flat(at))
-        columns.append([np.stack([row[o] for row in per_output], -1) if per_output else None for o in range(count)])
+        columns.append(
+            [np.stack([row[o] for row in per_output], -1) if per_output else None for o in range(count)]
+        )
     return columns
 
 
@@ -155,7 +159,9 @@ def gradcheck(
         full = list(leaves)
         for i, value in zip(moving, values):
             full[i] = value
-        return [y for y in tree_flatten(function(*tree_unflatten(structure, full)))[0] if isinstance(y, Tensor)]
+        return [
+            y for y in tree_flatten(function(*tree_unflatten(structure, full)))[0] if isinstance(y, Tensor)
+        ]
 
     try:
         _check(flat, at, eps, atol, rtol, check_forward_ad)
@@ -204,13 +210,17 @@ def _check(
             assert_close(t.reshape(-1), total, rtol=rtol, atol=atol, msg=f"forward mode, output {o}")
 
 
-def gradgradcheck(function: Callable[..., Any], inputs: Any, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3) -> bool:
+def gradgradcheck(
+    function: Callable[..., Any], inputs: Any, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3
+) -> bool:
     """`gradcheck` of the gradient of the sum of a function's outputs, each weighted by fixed numbers."""
     args = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     moving = tuple(i for i, x in enumerate(args) if isinstance(x, Tensor) and x.dtype == _core.float64)
 
     def weighted(*xs: Any) -> Tensor:
-        leaves = [y for y in tree_flatten(function(*xs))[0] if isinstance(y, Tensor) and y.dtype.is_floating_point]
+        leaves = [
+            y for y in tree_flatten(function(*xs))[0] if isinstance(y, Tensor) and y.dtype.is_floating_point
+        ]
         total = (leaves[0] * _direction(leaves[0], 5)).sum()
         for k, y in enumerate(leaves[1:]):
             total = total + (y * _direction(y, 6 + k)).sum()

@@ -37,12 +37,16 @@ def _as_leaf(x: Any, name: str, what: str) -> Tensor:
     try:
         return _core.as_tensor(x)
     except (TypeError, ValueError):
-        raise TypeError(f"{name}: {what} is {type(x).__name__}, expected a tensor or a tree of tensors") from None
+        raise TypeError(
+            f"{name}: {what} is {type(x).__name__}, expected a tensor or a tree of tensors"
+        ) from None
 
 
 def _leaves(tree: Any, name: str, what: str) -> tuple[list[Tensor], TreeDef]:
     leaves, structure = tree_flatten(tree)
-    return [_as_leaf(x, name, f"{what}, leaf {i}," if len(leaves) > 1 else what) for i, x in enumerate(leaves)], structure
+    return [
+        _as_leaf(x, name, f"{what}, leaf {i}," if len(leaves) > 1 else what) for i, x in enumerate(leaves)
+    ], structure
 
 
 def _check_float(leaves: list[Tensor], name: str) -> None:
@@ -60,7 +64,9 @@ def _select(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[tuple[i
     positions = tuple(argnums) if not isinstance(argnums, int) else (argnums,)
     for i in positions:
         if not -len(args) <= i < len(args):
-            raise ValueError(f"{name}: argnums names argument {i}, but {len(args)} positional arguments were given")
+            raise ValueError(
+                f"{name}: argnums names argument {i}, but {len(args)} positional arguments were given"
+            )
     positions = tuple(i % len(args) for i in positions)
     chosen = tuple(args[i] for i in positions)
     return positions, chosen if many else chosen[0]
@@ -89,7 +95,9 @@ class _Flat:
         result = self.call(leaves)
         if self.has_aux:
             if not (isinstance(result, tuple) and len(result) == 2):
-                raise TypeError(f"{self.name}: with has_aux=True the function returns a pair (output, auxiliary data)")
+                raise TypeError(
+                    f"{self.name}: with has_aux=True the function returns a pair (output, auxiliary data)"
+                )
             result, self.aux = result
         out, self.out = _leaves(result, self.name, "the function's result")
         return out
@@ -146,7 +154,9 @@ def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
 
 def _check_scalar(out: list[Tensor], function: Function) -> None:
     if len(out) != 1:
-        raise TypeError(f"grad: {_name(function)} returned {len(out)} tensors, expected one scalar; use has_aux or vjp")
+        raise TypeError(
+            f"grad: {_name(function)} returned {len(out)} tensors, expected one scalar; use has_aux or vjp"
+        )
     if out[0].ndim != 0:
         raise TypeError(
             f"grad: {_name(function)} returned a tensor of shape {tuple(out[0].shape)}, expected a scalar of shape (); "
@@ -178,7 +188,9 @@ def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Fun
 def _cotangents(tree: Any, structure: TreeDef, out: list[Tensor], name: str) -> list[Tensor]:
     leaves, given = _leaves(tree, name, "a cotangent")
     if given != structure:
-        raise ValueError(f"{name}: cotangents of structure {given} given for outputs of structure {structure}")
+        raise ValueError(
+            f"{name}: cotangents of structure {given} given for outputs of structure {structure}"
+        )
     for g, y in zip(leaves, out):
         if tuple(g.shape) != tuple(y.shape):
             raise ValueError(
@@ -191,7 +203,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function at a point, and its pullback: from cotangents of the output to those of the inputs.
 
     Returns:
-        `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback returns a tuple with one entry per
+        `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback returns a tuple: one entry per
         argument; it can be called any number of times, and inside other transforms.
 
     Example:
@@ -330,7 +342,9 @@ def vmap(
             raise ValueError(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")
         axes = flatten_prefix(in_axes, structure, "vmap in_axes")
         axes = [None if a is None else _axis(a, x.ndim, "an argument") for a, x in zip(axes, leaves)]
-        size = axis_size if axis_size is not None and all(a is None for a in axes) else _batch_size(leaves, axes)
+        size = (
+            axis_size if axis_size is not None and all(a is None for a in axes) else _batch_size(leaves, axes)
+        )
         if chunk_size is not None and 0 < chunk_size < size:
             parts = []
             for start in range(0, size, chunk_size):
@@ -392,7 +406,9 @@ def _split(rows: Tensor, leaves: list[Tensor], axis: int) -> list[Tensor]:
     return [part.reshape(*shape[:axis], *x.shape, *shape[axis + 1 :]) for part, x in zip(parts, leaves)]
 
 
-def jacrev(function: Function, argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None) -> Function:
+def jacrev(
+    function: Function, argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Function:
     """A function that returns the Jacobian, row by row in one batched reverse pass: best for few outputs.
 
     Args:
@@ -449,7 +465,9 @@ def _in_chunks(
     return parts[0] if len(parts) == 1 else [_core.cat(column) for column in zip(*parts)]
 
 
-def jacfwd(function: Function, argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None) -> Function:
+def jacfwd(
+    function: Function, argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Function:
     """A function that returns the Jacobian, column by column in one batched forward pass: best for few inputs.
 
     Arguments and result are those of `jacrev`.

@@ -35,7 +35,7 @@ class TreeDef:
         self.kind = kind
         self.static = static
         self.children = children
-        self.num_leaves = 1 if kind is None else sum(child.num_leaves for child in children)
+        self.num_leaves: int = 1 if kind is None else sum(child.num_leaves for child in children)
 
     def __eq__(self, other: object) -> bool:
         """Whether both have the same structure."""
@@ -177,7 +177,9 @@ def tree_unflatten(structure: TreeDef, leaves: Iterable[Any]) -> Any:
     """The tree of this structure with these leaves."""
     leaves = list(leaves)
     if len(leaves) != structure.num_leaves:
-        raise ValueError(f"tree_unflatten: {len(leaves)} leaves given for a structure of {structure.num_leaves}")
+        raise ValueError(
+            f"tree_unflatten: {len(leaves)} leaves given for a structure of {structure.num_leaves}"
+        )
     return _build(structure, iter(leaves))
 
 

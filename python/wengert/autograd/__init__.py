@@ -74,8 +74,8 @@ def grad(
             found[i] = _core.zeros_like(x.detach())
         elif not allow_unused:
             raise RuntimeError(
-                f"grad: no output depends on input {i} of shape {tuple(x.shape)}; pass allow_unused=True for None in its "
-                "place, or materialize_grads=True for zeros"
+                f"grad: no output depends on input {i} of shape {tuple(x.shape)}; pass allow_unused=True for None in "
+                "its place, or materialize_grads=True for zeros"
             )
     return tuple(found)
 

@@ -1,4 +1,4 @@
-"""Mixed precision: a region in which matrix products run in a low precision and sums, losses and exponentials in float32."""
+"""Mixed precision: matrix products run in a low precision; sums, losses and exponentials in float32."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from wengert.autograd.modes import Region
 __all__ = ["autocast"]
 
 
-class autocast(Region):  # noqa: N801
+class autocast(Region):
     """Runs operations in the precision that suits each; a context and a decorator.
 
     Inputs are cast per operation, and the casts are recorded, so each parameter gets a gradient in its own dtype.

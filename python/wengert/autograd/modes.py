@@ -86,10 +86,10 @@ class _Recording(Region):
         _restore_grad(self._before.pop())
 
 
-class no_grad(_Recording):  # noqa: N801
+class no_grad(_Recording):
     """Turns recording off; a context and a decorator.
 
-    Results of operations do not require gradients, and leaves can be written in place. Transforms that are entered inside
+    Results of operations do not require gradients, and leaves can be written in place. Transforms entered inside
     still differentiate.
 
     Example:
@@ -102,13 +102,13 @@ class no_grad(_Recording):  # noqa: N801
     enabled = False
 
 
-class enable_grad(_Recording):  # noqa: N801
+class enable_grad(_Recording):
     """Turns recording on again inside `no_grad`; a context and a decorator."""
 
     enabled = True
 
 
-class inference_mode(Region):  # noqa: N801
+class inference_mode(Region):
     """Turns recording off for inference; a context and a decorator. `inference_mode(False)` changes nothing."""
 
     def __init__(self, mode: bool = True) -> None:
@@ -139,7 +139,7 @@ class inference_mode(Region):  # noqa: N801
             _restore_grad(before)
 
 
-class set_grad_enabled(Region):  # noqa: N801
+class set_grad_enabled(Region):
     """Turns recording on or off, at once; as a context, until its end."""
 
     def __init__(self, mode: bool) -> None:
