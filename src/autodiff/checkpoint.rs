@@ -76,15 +76,16 @@ struct Collect {
     values: Mutex<Vec<Option<Tensor>>>,
 }
 
-/// Stands for the saved values of the second run's own tape entries, which nobody walks.
-struct Nothing;
+/// A saved value of the second run's own tape entries. Those of the differentiated tape die with the run; those of outer
+/// tapes live on in the collected values, and are walked by higher derivatives.
+struct Held(Tensor);
 
-impl Packed for Nothing {
+impl Packed for Held {
     fn unpack(&self) -> Result<Tensor> {
-        Err(Error::checkpoint("internal: a tape entry of a recomputation was walked"))
+        Ok(self.0.clone())
     }
     fn bytes(&self) -> usize {
-        0
+        saving::bytes(&self.0)
     }
 }
 
@@ -112,7 +113,7 @@ impl Packer for Collect {
             }
         }
         values.push(Some(value.clone()));
-        Ok(Arc::new(Nothing))
+        Ok(Arc::new(Held(value.clone())))
     }
 }
 

@@ -86,7 +86,8 @@ pub fn version(t: &Tensor) -> u32 {
     bottom(t).map_or(0, |a| a.buffer().version())
 }
 
-fn bytes(t: &Tensor) -> usize {
+/// Bytes of the buffer at the bottom of a tensor.
+pub fn bytes(t: &Tensor) -> usize {
     bottom(t).map_or(0, |a| a.buffer().bytes())
 }
 

@@ -20,8 +20,22 @@ impl Kernel for Matmul {
         "matmul"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], matmul::matmul(x[0], x[1])))
+        if x[0].rank() == x[1].rank() {
+            return one!(on_device!(x[0], matmul::matmul(x[0], x[1])));
+        }
+        let rank = x[0].rank().max(x[1].rank());
+        let (a, b) = (ranked(x[0], rank)?, ranked(x[1], rank)?);
+        one!(on_device!(a, matmul::matmul(&a, &b)))
     }
+}
+
+/// `x` with leading axes of length 1, up to `rank`: the kernels take operands of equal rank.
+fn ranked(x: &Array, rank: usize) -> Result<Array> {
+    let mut shape = x.shape();
+    while shape.rank() < rank {
+        shape = shape.inserted(0, 1)?;
+    }
+    x.expand(&shape)
 }
 
 impl Bilinear for Matmul {

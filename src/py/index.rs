@@ -19,7 +19,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
 use std::sync::Arc;
 
 /// One part of a key.
@@ -66,6 +66,7 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
         Some(Arg::Int(i)) => return Ok(Item::At(i)),
         Some(Arg::Bool(v)) => Tensor::from_slice(&[v], &[])?,
         Some(Arg::Float(_)) => return Err(not_an_index(obj)),
+        None if obj.is_instance_of::<PyString>() => return Err(not_an_index(obj)),
         None => match obj.len() {
             Ok(0) => Tensor::from_slice::<i64>(&[], &[0])?,
             Ok(_) => convert::as_tensor(obj)?,
