@@ -7,7 +7,6 @@ import warnings
 
 import numpy as np
 import pytest
-
 import wengert as wg
 from wengert.testing import assert_close, gradcheck, gradgradcheck
 
@@ -126,8 +125,8 @@ def test_dtype_objects() -> None:
 
 KEYS = [
     "0", "-1", "1:", "::-1", "::2", "...", "None", "0, 1", "..., 0", ":, None, 1", "1:1", "-1, ::-2, 1:3",
-    "[0, 1]", "[0, -1], [1, 2]", ":, [2, 0]", ":, [2, 0], [1, 3]", "[0, 1], :, [1, 3]", "0, :, [1, 3]", "[[0], [1]], [1, 2]",
-    "a > 10", "a[:, 0, 0] > 5", ":, [True, False, True]", "[1], None, [2]", "..., [0, 3]", "True", "False",
+    "[0, 1]", "[0, -1], [1, 2]", ":, [2, 0]", ":, [2, 0], [1, 3]", "[0, 1], :, [1, 3]", "0, :, [1, 3]",
+    "[[0], [1]], [1, 2]", "a > 10", "a[:, 0, 0] > 5", ":, [True, False, True]", "[1], None, [2]", "..., [0, 3]", "True", "False",
     "np.array([1, 0])", "np.int64(1)", "[]", "None, [0, 1], 1:",
 ]  # fmt: skip
 
@@ -195,10 +194,11 @@ def test_operators_follow_numpy() -> None:
             assert_close(eval(f"x {op} 2.0"), eval(f"a {op} 2.0"), equal_nan=True)
             assert_close(eval(f"2.0 {op} y"), eval(f"2.0 {op} b"), equal_nan=True)
             assert_close(eval(f"a {op} y"), eval(f"a {op} b"), equal_nan=True)
-    m, n = x > 0, y > 0
+    mask, other = x > 0, y > 0
+    assert other.tolist() == [True, True, False]
     for op in ("&", "|", "^"):
-        assert_close(eval(f"m {op} n"), eval(f"(a > 0) {op} (b > 0)"))
-    assert (~m).tolist() == [False, True, False]
+        assert_close(eval(f"mask {op} other"), eval(f"(a > 0) {op} (b > 0)"))
+    assert (~mask).tolist() == [False, True, False]
     assert (-x).tolist() == [-1.5, 2.0, -3.0]
     assert abs(x).tolist() == [1.5, 2.0, 3.0]
     assert (x == None) is False  # noqa: E711
@@ -423,9 +423,11 @@ def test_transforms_take_trees() -> None:
     jac = wg.jacrev(lambda p, x: {"out": loss(p, x)[1]["y"]})(params, x)
     assert jac["out"]["w"].shape == (2, 2, 3)
     assert_close(jac, wg.jacfwd(lambda p, x: {"out": loss(p, x)[1]["y"]})(params, x))
-    per_example = wg.vmap(wg.grad(lambda p, x: loss(p, x)[0]), in_axes=(None, 0))(params, wg.stack([x, 2 * x]))
+    per_example = wg.vmap(wg.grad(lambda p, x: loss(p, x)[0]), in_axes=(None, 0))(
+        params, wg.stack([x, 2 * x])
+    )
     assert per_example["w"].shape == (2, 2, 3)
-    y, pullback = wg.vjp(lambda p: loss(p, x)[1]["y"], params)
+    _, pullback = wg.vjp(lambda p: loss(p, x)[1]["y"], params)
     assert_close(pullback(wg.ones(2, dtype=F64))[0]["b"], [1.0, 1.0])
     _, push = wg.linearize(lambda t: t * t, x)
     assert_close(push(x), 2 * x * x)
@@ -435,7 +437,12 @@ def test_transforms_take_trees() -> None:
 def test_vmap_axes() -> None:
     x, w = wg.randn(3, 4, 5), wg.randn(4)
     f = lambda a, b: a * b
-    assert wg.vmap(f, in_axes=(2, None), out_axes=1)(x.movedim(1, 0), w[:3].reshape(3)[:, None].expand(3, 1)[0]).ndim == 3
+    assert (
+        wg.vmap(f, in_axes=(2, None), out_axes=1)(
+            x.movedim(1, 0), w[:3].reshape(3)[:, None].expand(3, 1)[0]
+        ).ndim
+        == 3
+    )
     assert_close(wg.vmap(lambda a: a.sum(), in_dims=1)(x), x.sum((0, 2)))
     assert wg.vmap(lambda a: a.sum(0), 2, out_dims=-1)(x).shape == (4, 5)
     assert wg.vmap(lambda a: wg.ones(2))(x).shape == (3, 2)

@@ -426,7 +426,7 @@ fn where_<'py>(
 #[pyo3(signature = (input, pad, value=0.0))]
 fn _pad(py: Python<'_>, input: AsTensor, pad: Vec<i64>, value: f64) -> PyResult<PyTensor> {
     let rank = input.0.rank();
-    if pad.len() % 2 != 0 || pad.len() / 2 > rank {
+    if !pad.len().is_multiple_of(2) || pad.len() / 2 > rank {
         return Err(Error::value(format!(
             "pad: an even number of widths for at most {rank} axes expected, got {}",
             pad.len()

@@ -361,7 +361,7 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let shape = Shape::new(&dims)?;
     let strides = strides.unwrap_or_else(|| shape.strides()[..rank].to_vec());
     let address = tensor.data as usize + tensor.byte_offset as usize;
-    if address % dtype.size() != 0 {
+    if !address.is_multiple_of(dtype.size()) {
         return Err(PyBufferError::new_err(
             "from_dlpack: the memory is not aligned to its elements",
         ));

@@ -405,7 +405,7 @@ fn sources(plan: &Plan, x: &Tensor, count: usize) -> Result<(Tensor, Tensor)> {
     let shape = x.shape();
     let host = |t: &Tensor| -> Result<Tensor> {
         let array = t.array("assignment by an index that vmap batches")?;
-        Ok(Tensor::Array(array.to_device(crate::buffer::Device::Cpu)?).cast(DType::I64)?)
+        Tensor::Array(array.to_device(crate::buffer::Device::Cpu)?).cast(DType::I64)
     };
     let indices = plan
         .indices

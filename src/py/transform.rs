@@ -57,7 +57,10 @@ fn optional_tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
         .collect()
 }
 
-fn wrapped(py: Python<'_>, out: Vec<Tensor>) -> PyResult<Vec<Py<PyTensor>>> {
+/// Tensors on their way to Python.
+type List = Vec<Py<PyTensor>>;
+
+fn wrapped(py: Python<'_>, out: Vec<Tensor>) -> PyResult<List> {
     out.into_iter().map(|t| wrap(py, t)).collect()
 }
 
@@ -100,7 +103,7 @@ fn _jvp(
     function: &Bound<'_, PyAny>,
     primals: &Bound<'_, PyAny>,
     tangents: &Bound<'_, PyAny>,
-) -> PyResult<(Vec<Py<PyTensor>>, Vec<Py<PyTensor>>)> {
+) -> PyResult<(List, List)> {
     let (primals, tangents) = (tensors(primals)?, optional_tensors(tangents)?);
     let (out, moved) = transform::jvp(|x| call(function, x), &primals, &tangents)?;
     Ok((wrapped(py, out)?, wrapped(py, moved)?))
