@@ -126,7 +126,8 @@ def test_dtype_objects() -> None:
 KEYS = [
     "0", "-1", "1:", "::-1", "::2", "...", "None", "0, 1", "..., 0", ":, None, 1", "1:1", "-1, ::-2, 1:3",
     "[0, 1]", "[0, -1], [1, 2]", ":, [2, 0]", ":, [2, 0], [1, 3]", "[0, 1], :, [1, 3]", "0, :, [1, 3]",
-    "[[0], [1]], [1, 2]", "a > 10", "a[:, 0, 0] > 5", ":, [True, False, True]", "[1], None, [2]", "..., [0, 3]", "True", "False",
+    "[[0], [1]], [1, 2]", "a > 10",
+    "a[:, 0, 0] > 5", ":, [True, False, True]", "[1], None, [2]", "..., [0, 3]", "True", "False",
     "np.array([1, 0])", "np.int64(1)", "[]", "None, [0, 1], 1:",
 ]  # fmt: skip
 
@@ -673,3 +674,28 @@ def test_threads_and_memory() -> None:
     assert wg.memory.live_bytes() - live == 4000
     del x
     assert wg.memory.live_bytes() == live
+
+
+def test_saved_tensor_hooks() -> None:
+    packed = []
+    hooks = wg.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t.shape) or t * 1, lambda t: t)
+    x = wg.randn(3, dtype=F64)
+
+    def f(x: wg.Tensor) -> wg.Tensor:
+        with hooks:
+            return (x.exp() * x).sum()
+
+    assert_close(wg.grad(f)(x), x.exp() * (x + 1))
+    assert packed == [(3,), (3,), (3,)]
+    gradcheck(f, x)
+    gradgradcheck(f, x)
+    y = x.clone().requires_grad_()
+    with (
+        wg.autograd.graph.saved_tensors_hooks(lambda t: 1 / 0, lambda t: t),
+        pytest.raises(ZeroDivisionError),
+    ):
+        y.exp()
+    with wg.autograd.graph.save_on_cpu():
+        z = y.exp()
+    z.sum().backward()
+    assert_close(y.grad, x.exp())

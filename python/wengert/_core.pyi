@@ -725,6 +725,10 @@ def _rebuild(*args: Any, **kwargs: Any) -> Any:
     """A tensor from what `state` stored."""
 def _restore_grad(state: Any) -> Any:
     """Restores a state that `_set_grad_enabled` returned."""
+def _saved_hooks_enter(pack: Any, unpack: Any) -> Any:
+    """Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of the region."""
+def _saved_hooks_exit(depth: Any) -> Any:
+    """Leaves the region of this depth."""
 def _set_grad_enabled(enabled: Any) -> Any:
     """Turns recording on or off; returns the state to restore."""
 def _vjp(function: Any, primals: Any) -> Any:

@@ -18,6 +18,7 @@ use crate::tensor::Tensor;
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 
 /// Whether an object describes an array: NumPy's interface, or DLPack.
@@ -32,18 +33,9 @@ pub fn is_array(obj: &Bound<'_, PyAny>) -> bool {
 
 /// Whether an object is a NumPy scalar such as `numpy.float32(1)`, which behaves as a number.
 pub fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
-    obj.getattr("ndim")
-        .is_ok_and(|n| n.extract::<usize>().is_ok_and(|n| n == 0))
-        && obj.hasattr("item").unwrap_or(false)
-        && !obj.hasattr("__array_finalize__").unwrap_or(true)
-        || is_generic(obj)
-}
-
-fn is_generic(obj: &Bound<'_, PyAny>) -> bool {
-    obj.py()
-        .import("numpy")
-        .and_then(|np| np.getattr("generic"))
-        .is_ok_and(|class| obj.is_instance(&class).unwrap_or(false))
+    static GENERIC: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = GENERIC.import(obj.py(), "numpy", "generic");
+    class.is_ok_and(|class| obj.is_instance(class).unwrap_or(false))
 }
 
 /// Keeps a Python object alive for as long as a tensor uses its memory.
@@ -52,38 +44,34 @@ struct Keeper(#[allow(dead_code)] Py<PyAny>);
 /// A tensor over the memory of an array; a copy where layout or alignment do not allow that.
 pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = obj.py();
-    if !obj.hasattr(pyo3::intern!(py, "__array_interface__"))? {
+    let Some(interface) = obj.getattr_opt(pyo3::intern!(py, "__array_interface__"))? else {
         return dlpack::import(obj);
-    }
-    let class = py.import("numpy")?.getattr("ndarray")?;
-    let array = if obj.is_instance(&class)? {
-        obj.clone()
-    } else {
-        py.import("numpy")?.call_method1("asarray", (obj,))?
     };
-    let dtype = array_dtype(&array)?;
-    let shape: Vec<usize> = array.getattr("shape")?.extract()?;
+    let interface = interface.cast_into::<PyDict>().map_err(|_| unsupported(obj))?;
+    let part = |name: &str| interface.get_item(name)?.ok_or_else(|| unsupported(obj));
+    let dtype = array_dtype(obj, &part("typestr")?)?;
+    let data = interface.get_item(pyo3::intern!(py, "data"))?.filter(|d| d.is_instance_of::<PyTuple>());
+    let Some(data) = data else {
+        // An interface that hands out a buffer object instead of an address: NumPy reads it.
+        return share(&py.import("numpy")?.call_method1("array", (obj,))?);
+    };
+    let shape: Vec<usize> = part("shape")?.extract()?;
     let shape = Shape::new(&shape)?;
-    let interface = array.getattr(pyo3::intern!(py, "__array_interface__"))?;
-    let (address, read_only): (usize, bool) = interface.get_item("data")?.extract()?;
+    let (address, read_only): (usize, bool) = data.extract()?;
     let size = dtype.size() as isize;
-    let strides: Vec<isize> = array.getattr("strides")?.extract()?;
+    let strides: Vec<isize> = match interface.get_item(pyo3::intern!(py, "strides"))?.filter(|s| !s.is_none()) {
+        Some(strides) => strides.extract()?,
+        None => shape.strides()[..shape.rank()].iter().map(|s| s * size).collect(),
+    };
     let aligned = address % dtype.size() == 0 && strides.iter().all(|s| s % size == 0);
     if !aligned || read_only {
         // Memory that must not be written, or that no slice of numbers can describe.
         let kwargs = PyDict::new(py);
         kwargs.set_item("order", "C")?;
-        return share(&array.call_method("copy", (), Some(&kwargs))?);
+        return share(&py.import("numpy")?.call_method("array", (obj,), Some(&kwargs))?);
     }
     let strides: Vec<isize> = strides.iter().map(|s| s / size).collect();
-    Ok(foreign(
-        address,
-        shape,
-        &strides,
-        dtype,
-        Box::new(Keeper(array.unbind())),
-    )?
-    .into())
+    Ok(foreign(address, shape, &strides, dtype, Box::new(Keeper(obj.clone().unbind())))?.into())
 }
 
 /// An array over memory that `owner` keeps alive; `address` is that of its first element.
@@ -119,28 +107,39 @@ pub fn foreign(
     )?)
 }
 
-/// The dtype of a NumPy array, or an error with advice.
-fn array_dtype(array: &Bound<'_, PyAny>) -> PyResult<DType> {
-    let dtype = array.getattr("dtype")?;
-    let name: String = dtype.getattr("name")?.extract()?;
-    let native: bool = dtype.getattr("isnative")?.extract()?;
-    match DType::from_name(&name) {
-        Some(d) if native => Ok(d),
-        Some(_) => Err(type_error(format!(
-            "arrays in foreign byte order are not accepted; convert with array.astype('{name}')"
-        ))),
-        None => {
-            let advice = match name.as_str() {
-                "int8" | "int16" | "uint16" => "int32",
-                "uint32" | "uint64" => "int64",
-                "complex64" | "complex128" => "float32, for real and imaginary part",
-                _ => "float32",
-            };
-            Err(type_error(format!(
-                "arrays of dtype {name} are not accepted; convert with array.astype, for example to {advice}"
-            )))
+/// The dtype of an array from its description in NumPy's array interface, or an error with advice.
+fn array_dtype(array: &Bound<'_, PyAny>, description: &Bound<'_, PyAny>) -> PyResult<DType> {
+    let description: &str = &description.cast::<PyString>()?.to_string();
+    let native = if cfg!(target_endian = "little") { '<' } else { '>' };
+    let (order, kind) = description.split_at_checked(1).unwrap_or(("", ""));
+    if order.starts_with(['|', native]) {
+        match kind {
+            "b1" => return Ok(DType::Bool),
+            "u1" => return Ok(DType::U8),
+            "i4" => return Ok(DType::I32),
+            "i8" => return Ok(DType::I64),
+            "f2" => return Ok(DType::F16),
+            "f4" => return Ok(DType::F32),
+            "f8" => return Ok(DType::F64),
+            _ => {}
         }
     }
+    let name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
+    let advice = match name.as_str() {
+        "bfloat16" => return Ok(DType::BF16),
+        _ if DType::from_name(&name).is_some() => {
+            return Err(type_error(format!(
+                "arrays in foreign byte order are not accepted; convert with array.astype('{name}')"
+            )));
+        }
+        "int8" | "int16" | "uint16" => "int32",
+        "uint32" | "uint64" => "int64",
+        "complex64" | "complex128" => "float32, for real and imaginary part",
+        _ => "float32",
+    };
+    Err(type_error(format!(
+        "arrays of dtype {name} are not accepted; convert with array.astype, for example to {advice}"
+    )))
 }
 
 /// Whatever becomes a tensor, sharing memory where it can: tensors, arrays, numbers, nested lists.
@@ -148,10 +147,13 @@ pub fn as_tensor(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if let Ok(t) = obj.cast::<PyTensor>() {
         return Ok(t.borrow().t.clone());
     }
-    // NumPy's float64 scalar is a Python float, but says what it is.
+    if obj.is_exact_instance_of::<PyFloat>() {
+        return Ok(Tensor::scalar(obj.extract()?, DType::F32, Device::Cpu)?);
+    }
     if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
         return from_nested(obj);
     }
+    // NumPy's float64 scalar is a Python float, but says what it is.
     if let Some(number) = number(obj)?
         && !(number.2 == Class::Float && is_array(obj))
     {

@@ -23,6 +23,7 @@ mod nn;
 mod operators;
 mod optim;
 mod reduce;
+mod saving;
 mod shaping;
 mod tensor;
 mod transform;
@@ -40,6 +41,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     dtype::register(m)?;
     create::register(m)?;
     transform::register(m)?;
+    saving::register(m)?;
     device::register(m)?;
     nn::register(m)?;
     optim::register(m)?;

@@ -5,6 +5,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert.autograd import graph
 from wengert.autograd.modes import (
     enable_grad,
     inference_mode,
@@ -17,6 +18,7 @@ __all__ = [
     "backward",
     "enable_grad",
     "grad",
+    "graph",
     "inference_mode",
     "is_grad_enabled",
     "no_grad",

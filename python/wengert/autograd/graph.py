@@ -1,0 +1,68 @@
+"""What the tape keeps, and how to keep something else: saved-tensor hooks and offloading."""
+
+from collections.abc import Callable
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.autograd.modes import Region
+
+__all__ = ["save_on_cpu", "saved_tensors_hooks"]
+
+
+class saved_tensors_hooks(Region):  # noqa: N801
+    """Keeps `pack(value)` in place of each value that operations save, and `unpack` of it in backward.
+
+    A context and a decorator; it holds at every level of differentiation, inside transforms too.
+
+    Args:
+        pack: from a tensor to any object.
+        unpack: from that object to a tensor of the same shape and dtype.
+
+    Example:
+        >>> x = wg.ones(2, requires_grad=True)
+        >>> with wg.autograd.graph.saved_tensors_hooks(lambda t: t.half(), lambda h: h.float()):
+        ...     y = x.exp()
+        >>> y.sum().backward()
+    """
+
+    def __init__(self, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Tensor]) -> None:
+        """The region does not begin before `with`."""
+        self.pack = pack
+        self.unpack = unpack
+        self._depths: list[int] = []
+
+    def _again(self) -> "saved_tensors_hooks":
+        return saved_tensors_hooks(self.pack, self.unpack)
+
+    def __enter__(self) -> "saved_tensors_hooks":
+        """Begins the region."""
+        self._depths.append(_core._saved_hooks_enter(self.pack, self.unpack))
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        """Ends the region."""
+        _core._saved_hooks_exit(self._depths.pop())
+
+
+class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+    """Keeps what operations on a GPU save in host memory, and brings it back in backward.
+
+    Args:
+        pin_memory: accepted for PyTorch's sake.
+    """
+
+    def __init__(self, pin_memory: bool = False) -> None:
+        """The region does not begin before `with`."""
+
+        def pack(t: Tensor) -> tuple[Any, Tensor]:
+            return t.device, t.cpu()
+
+        def unpack(kept: tuple[Any, Tensor]) -> Tensor:
+            device, t = kept
+            return t.to(device)
+
+        super().__init__(pack, unpack)
+
+    def _again(self) -> "save_on_cpu":
+        return save_on_cpu()
