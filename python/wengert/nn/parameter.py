@@ -24,9 +24,7 @@ class Parameter(Tensor):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> "Parameter":
         """Shares the memory of `data`."""
         values = wg.empty(0) if data is None else wg.as_tensor(data)
-        self = Tensor.__new__(cls, values.detach())
-        self.requires_grad_(requires_grad)
-        return self
+        return Tensor.__new__(cls, values.detach(), requires_grad=requires_grad)
 
     def __repr__(self) -> str:
         """The values, and that they are a parameter."""
@@ -35,7 +33,10 @@ class Parameter(Tensor):
     def __deepcopy__(self, memo: dict[int, Any]) -> "Parameter":
         """An independent copy, once per `copy.deepcopy` call."""
         if id(self) not in memo:
-            memo[id(self)] = type(self)(self.detach().clone(), self.requires_grad)
+            copy = type(self)(self.detach().clone(), self.requires_grad)
+            if self.grad is not None:
+                copy.grad = self.grad.detach().clone()
+            memo[id(self)] = copy
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 import wengert as wg
+from wengert import _core
 from wengert._core import Tensor
 
 
@@ -26,8 +27,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             f"linear: input of shape {tuple(input.shape)} with weight of shape {tuple(weight.shape)}; expected "
             "(..., in) and (out, in)"
         )
-    out = input @ weight.T
-    return out if bias is None else out + bias
+    return _core._linear(input, weight, bias)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -62,7 +62,7 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
         raise TypeError(f"embedding: integer indices expected, got {input.dtype}; convert with .long()")
     if weight.ndim != 2:
         raise wg.ShapeError(f"embedding: weight of shape (rows, features) expected, got {tuple(weight.shape)}")
-    out = weight[input]
+    out = weight.take(input, dim=0)
     if padding_idx is None:
         return out
     row = padding_idx if padding_idx >= 0 else padding_idx + weight.shape[0]
@@ -91,7 +91,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise ValueError(f"dropout: p is a probability between 0 and 1, got {p}")
     if not training or p == 0.0:
         return input
-    return input.dropout(p)
+    return _core._dropout(input, p)
 
 
 def layer_norm(
@@ -105,7 +105,7 @@ def layer_norm(
 
     One fused pass; saves the input and one mean and inverse deviation per row.
     """
-    return input.layer_norm(tuple(normalized_shape), weight, bias, eps)
+    return _core._layer_norm(input, normalized_shape, weight, bias, eps)
 
 
 def rms_norm(
@@ -133,7 +133,7 @@ def group_norm(
             f"group_norm: the channels (axis 1) of shape {tuple(input.shape)} do not divide into {num_groups} groups"
         )
     rows = input.reshape(input.shape[0], num_groups, -1)
-    out = rows.layer_norm((rows.shape[-1],), None, None, eps).reshape(tuple(input.shape))
+    out = _core._layer_norm(rows, (rows.shape[-1],), None, None, eps).reshape(tuple(input.shape))
     per_channel = (-1, *[1] * (input.ndim - 2))
     if weight is not None:
         out = out * weight.reshape(per_channel)

@@ -55,7 +55,7 @@ def cross_entropy(
     """
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing is between 0 and 1, got {label_smoothing}")
-    return _core.cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+    return _core._cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
 def nll_loss(
@@ -66,7 +66,7 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`-x[target]` of log-probabilities; shapes as in `cross_entropy`."""
-    return _core.nll_loss(input, target, weight, ignore_index, reduction)
+    return _core._nll_loss(input, target, weight, ignore_index, reduction)
 
 
 def binary_cross_entropy_with_logits(
@@ -77,7 +77,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """`max(x, 0) - x t + log(1 + exp(-|x|))`, stable for any logit; shapes must be equal."""
-    return _core.binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
+    return _core._bce_with_logits(input, target, weight, pos_weight, reduction)
 
 
 def binary_cross_entropy(
