@@ -379,8 +379,10 @@ def _destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, An
             dtype = value
         elif value is not None:
             device = value
-    if dtype is not None and not wg.as_dtype(dtype).is_floating_point:
-        raise TypeError(f"Module.to: parameters need a floating point dtype, got {dtype}")
+    if dtype is not None:
+        dtype = wg.empty(0, dtype=dtype).dtype
+        if not dtype.is_floating_point:
+            raise TypeError(f"Module.to: parameters need a floating point dtype, got {dtype}")
     return device, dtype
 
 
