@@ -89,7 +89,9 @@ def differences(step: float = 1e-6) -> dict[str, list]:
             for sign in (1.0, -1.0):
                 moved = flat.clone()
                 moved[i] = moved[i] + sign * step
-                both.append(loss({**tensors(dtype=wg.float64), name: moved.reshape(tuple(values.shape))}).item())
+                both.append(
+                    loss({**tensors(dtype=wg.float64), name: moved.reshape(tuple(values.shape))}).item()
+                )
             slopes.append((both[0] - both[1]) / (2.0 * step))
         found[name] = wg.tensor(slopes, dtype=wg.float64).reshape(tuple(values.shape)).tolist()
     return found

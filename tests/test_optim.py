@@ -90,7 +90,9 @@ def test_defaults():
     assert optim.SGD(params).defaults == dict(
         lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False
     )
-    adam_defaults = dict(lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False)
+    adam_defaults = dict(
+        lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False
+    )
     assert optim.Adam(params).defaults == adam_defaults
     assert optim.AdamW(params).defaults == {**adam_defaults, "weight_decay": 1e-2}
 
@@ -124,7 +126,9 @@ def test_validation():
     p = nn.Parameter(wg.zeros(2))
     with pytest.raises(ValueError, match="no parameters"):
         optim.SGD([])
-    with pytest.raises(TypeError, match=r"an iterable of parameters expected, got one tensor; write \[tensor\]"):
+    with pytest.raises(
+        TypeError, match=r"an iterable of parameters expected, got one tensor; write \[tensor\]"
+    ):
         optim.SGD(p)
     with pytest.raises(ValueError, match="is the result of an operation; only leaves can be optimised"):
         optim.SGD([p * 2])

@@ -74,7 +74,9 @@ class GradScaler:
             return outputs * self._scale
         if isinstance(outputs, list | tuple):
             return type(outputs)(self.scale(x) for x in outputs)
-        raise TypeError(f"GradScaler.scale: a tensor, or a list or tuple of them, expected, got {type(outputs).__name__}")
+        raise TypeError(
+            f"GradScaler.scale: a tensor, or a list or tuple of them, expected, got {type(outputs).__name__}"
+        )
 
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divides the optimiser's gradients by the factor, in place, and notes whether one overflowed.
@@ -85,9 +87,13 @@ class GradScaler:
             return
         self._demand_scaled("unscale_")
         if id(optimizer) in self._stepped:
-            raise RuntimeError("GradScaler: unscale_() after step(); the order is scale, unscale_, step, update")
+            raise RuntimeError(
+                "GradScaler: unscale_() after step(); the order is scale, unscale_, step, update"
+            )
         if id(optimizer) in self._found:
-            raise RuntimeError("GradScaler: unscale_() a second time for this optimiser since the last update()")
+            raise RuntimeError(
+                "GradScaler: unscale_() a second time for this optimiser since the last update()"
+            )
         grads = []
         for group in optimizer.param_groups:
             for param in group["params"]:
@@ -106,10 +112,14 @@ class GradScaler:
         if not self._enabled:
             return optimizer.step(closure) if closure is not None else optimizer.step()
         if closure is not None:
-            raise RuntimeError("GradScaler: closures are not supported, the scaler could not unscale in between")
+            raise RuntimeError(
+                "GradScaler: closures are not supported, the scaler could not unscale in between"
+            )
         self._demand_scaled("step")
         if id(optimizer) in self._stepped:
-            raise RuntimeError("GradScaler: step() a second time for this optimiser; call update() in between")
+            raise RuntimeError(
+                "GradScaler: step() a second time for this optimiser; call update() in between"
+            )
         if id(optimizer) not in self._found:
             self.unscale_(optimizer)
         self._stepped.add(id(optimizer))
@@ -125,7 +135,9 @@ class GradScaler:
                 raise ValueError(f"GradScaler.update: the factor must be positive and finite, got {value}")
             self._scale = value
         elif not self._found:
-            raise RuntimeError("GradScaler: update() before any step() or unscale_(); the order is scale, step, update")
+            raise RuntimeError(
+                "GradScaler: update() before any step() or unscale_(); the order is scale, step, update"
+            )
         elif any(self._found.values()):
             self._scale *= self._backoff_factor
             self._growth_tracker = 0
@@ -162,7 +174,12 @@ class GradScaler:
         if not self._enabled:
             return
         if not state_dict:
-            raise RuntimeError("GradScaler.load_state_dict: the state is empty, it was saved by a disabled scaler")
+            raise RuntimeError(
+                "GradScaler.load_state_dict: the state is empty, it was saved by a disabled scaler"
+            )
         self._scale = float(state_dict["scale"])
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
-        self._growth_interval, self._growth_tracker = state_dict["growth_interval"], state_dict["_growth_tracker"]
+        self._growth_interval, self._growth_tracker = (
+            state_dict["growth_interval"],
+            state_dict["_growth_tracker"],
+        )

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 import wengert as wg
 from wengert import nn, optim
 from wengert.nn import functional as F
@@ -52,7 +51,9 @@ def load_digits() -> Digits:
         from sklearn.datasets import load_digits as load
         from sklearn.model_selection import train_test_split
     except ImportError as error:
-        raise SystemExit(f"the demo needs scikit-learn ({error}); install it with: pip install wengert[demo]") from None
+        raise SystemExit(
+            f"the demo needs scikit-learn ({error}); install it with: pip install wengert[demo]"
+        ) from None
     data = load()
     images, labels = (data.images / 16.0).astype(np.float32), data.target.astype(np.int32)
     parts = train_test_split(images, labels, test_size=0.25, random_state=0, stratify=labels)
@@ -162,7 +163,9 @@ class Trainer:
             loss = F.cross_entropy(self.model(images), labels, label_smoothing=0.05)
         self.scaler.scale(loss).backward()
         self.scaler.unscale_(self.optimizer)
-        norms = [nn.utils.get_total_norm([p.grad for p in layer.parameters()]) for layer in self.layers.values()]
+        norms = [
+            nn.utils.get_total_norm([p.grad for p in layer.parameters()]) for layer in self.layers.values()
+        ]
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.schedule.step()
@@ -196,7 +199,9 @@ class Trainer:
     def run(self) -> np.ndarray:
         """All epochs, one line of the table each; the predictions of the last."""
         progress = Progress(self.total)
-        print(f"{'epoch':>5} {'train loss':>11} {'test loss':>10} {'accuracy':>9} {'gradient':>9} {'seconds':>8}")
+        print(
+            f"{'epoch':>5} {'train loss':>11} {'test loss':>10} {'accuracy':>9} {'gradient':>9} {'seconds':>8}"
+        )
         predicted = np.zeros(0, dtype=np.int64)
         for number in range(1, self.options.epochs + 1):
             start = time.perf_counter()
@@ -216,7 +221,9 @@ class Trainer:
 
 def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="python -m wengert.demo", description=(__doc__ or "").split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m wengert.demo", description=(__doc__ or "").split("\n\n")[0]
+    )
     parser.add_argument("--device", default="cpu", help="cpu (default), gpu or gpu:N")
     parser.add_argument("--amp", choices=["f16", "bf16"], help="mixed precision; f16 with loss scaling")
     parser.add_argument("--checkpoint", action="store_true", help="recompute the hidden layers in backward")
@@ -248,7 +255,9 @@ def main(arguments: list[str] | None = None) -> int:
 
         plot.require_matplotlib()
     except ImportError as error:
-        raise SystemExit(f"the demo needs matplotlib ({error}); install it with: pip install wengert[demo]") from None
+        raise SystemExit(
+            f"the demo needs matplotlib ({error}); install it with: pip install wengert[demo]"
+        ) from None
     trainer = Trainer(digits, options)
     print(describe(trainer))
     print(f"{len(digits.train_labels)} digits to learn from, {len(digits.test_labels)} held out\n")

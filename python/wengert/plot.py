@@ -46,9 +46,17 @@ def smooth(values: Sequence[float], width: int) -> np.ndarray:
     x = np.asarray(values, dtype=float)
     finite = np.isfinite(x)
     window = np.ones(max(int(width), 1))
-    weight = np.convolve(finite, window, "same")[: len(x)] if len(x) >= len(window) else np.full(len(x), finite.sum())
+    weight = (
+        np.convolve(finite, window, "same")[: len(x)]
+        if len(x) >= len(window)
+        else np.full(len(x), finite.sum())
+    )
     filled = np.where(finite, x, 0.0)
-    total = np.convolve(filled, window, "same")[: len(x)] if len(x) >= len(window) else np.full(len(x), filled.sum())
+    total = (
+        np.convolve(filled, window, "same")[: len(x)]
+        if len(x) >= len(window)
+        else np.full(len(x), filled.sum())
+    )
     return np.where(weight > 0, total / np.maximum(weight, 1), np.nan)
 
 
@@ -110,7 +118,9 @@ def _accuracy(axes: Any, history: Any) -> None:
     )  # fmt: skip
 
 
-def _mistakes(figure: Any, images: np.ndarray, labels: np.ndarray, predicted: np.ndarray, columns: int = 12) -> None:
+def _mistakes(
+    figure: Any, images: np.ndarray, labels: np.ndarray, predicted: np.ndarray, columns: int = 12
+) -> None:
     wrong = np.flatnonzero(predicted != labels)
     shown = wrong[: 2 * columns]
     more = f", the first {len(shown)} shown" if len(shown) < len(wrong) else ""
@@ -125,7 +135,12 @@ def _mistakes(figure: Any, images: np.ndarray, labels: np.ndarray, predicted: np
     for axes, i in zip(grid, shown):
         axes.imshow(images[i], cmap="gray_r", interpolation="nearest")
         axes.set_title(
-            f"{labels[i]} → {predicted[i]}", loc="center", fontsize=10, pad=4, color=COLORS[4], fontweight="normal"
+            f"{labels[i]} → {predicted[i]}",
+            loc="center",
+            fontsize=10,
+            pad=4,
+            color=COLORS[4],
+            fontweight="normal",
         )
 
 
@@ -145,7 +160,9 @@ def training(
         FigureCanvasAgg(figure)
         head, top, bottom = figure.subfigures(3, 1, height_ratios=heights)
         accuracy = history.accuracies[-1]
-        head.text(0.013, 0.5, f"Handwritten digits: {accuracy:.2%} right", fontsize=17, fontweight="bold", color=INK)
+        head.text(
+            0.013, 0.5, f"Handwritten digits: {accuracy:.2%} right", fontsize=17, fontweight="bold", color=INK
+        )
         head.text(0.013, 0.12, subtitle, fontsize=10, color=MUTED)
         left, middle, right = top.subplots(1, 3, width_ratios=[1.05, 0.85, 1.2])
         _losses(left, history)

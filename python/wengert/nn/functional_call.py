@@ -44,7 +44,9 @@ def functional_call(
     places = _places(module)
     unknown = [name for name in parameters if name not in places]
     if unknown:
-        raise KeyError(f"functional_call: {type(module).__name__} has no {unknown[0]!r}; it has: {', '.join(places)}")
+        raise KeyError(
+            f"functional_call: {type(module).__name__} has no {unknown[0]!r}; it has: {', '.join(places)}"
+        )
     targets: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
     replaced = set()
     for name, value in parameters.items():

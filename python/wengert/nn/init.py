@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import numpy as np
-
 import wengert as wg
 from wengert._core import Tensor
 
@@ -91,7 +90,9 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     return _normal(tensor, mean, std)
 
 
-def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
+) -> Tensor:
     """Normal, with values outside [a, b] drawn again."""
     if not a < b:
         raise ValueError(f"trunc_normal_: a must be less than b, got a={a}, b={b}")

@@ -56,7 +56,9 @@ class Module(StateDict):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the layer computes; every subclass defines it."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward method; define forward(self, ...) in it")
+        raise NotImplementedError(
+            f"{type(self).__name__} has no forward method; define forward(self, ...) in it"
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs `forward`, with the hooks around it."""
@@ -119,7 +121,9 @@ class Module(StateDict):
 
     def _register(self, kind: str, name: str, value: Any, mark: Any = None) -> None:
         if not isinstance(name, str) or not name or "." in name:
-            raise KeyError(f"{type(self).__name__}: the name of {_KIND_OF[kind]} is a non-empty string without dots")
+            raise KeyError(
+                f"{type(self).__name__}: the name of {_KIND_OF[kind]} is a non-empty string without dots"
+            )
         for other in _KINDS:
             if other != kind:
                 self.__dict__[other].pop(name, None)
@@ -142,13 +146,17 @@ class Module(StateDict):
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that moves with the module but is not trained; `persistent` puts it in the state dict."""
         if tensor is not None and not isinstance(tensor, Tensor):
-            raise TypeError(f"register_buffer: {name!r} must be a tensor or None, got {type(tensor).__name__}")
+            raise TypeError(
+                f"register_buffer: {name!r} must be a tensor or None, got {type(tensor).__name__}"
+            )
         self._register("_buffer_names", name, tensor, persistent)
 
     def register_module(self, name: str, module: "Module | None") -> None:
         """Adds a submodule under `name`."""
         if module is not None and not isinstance(module, Module):
-            raise TypeError(f"register_module: {name!r} must be a Module or None, got {type(module).__name__}")
+            raise TypeError(
+                f"register_module: {name!r} must be a Module or None, got {type(module).__name__}"
+            )
         self._register("_module_names", name, module)
 
     add_module = register_module

@@ -19,7 +19,9 @@ class IncompatibleKeys(NamedTuple):
 class StateDict:
     """The part of `Module` that saves and loads."""
 
-    def named_modules(self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True) -> Iterator[Any]:
+    def named_modules(
+        self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[Any]:
         """Given by `Module`."""
         raise NotImplementedError
 
@@ -57,7 +59,9 @@ class StateDict:
                 Nothing is loaded then.
         """
         if not isinstance(state_dict, Mapping):
-            raise TypeError(f"load_state_dict: a mapping of names to tensors expected, got {type(state_dict).__name__}")
+            raise TypeError(
+                f"load_state_dict: a mapping of names to tensors expected, got {type(state_dict).__name__}"
+            )
         places = {key: (module, name) for key, module, name in self._state()}
         missing = [key for key in places if key not in state_dict]
         unexpected = [key for key in state_dict if key not in places]

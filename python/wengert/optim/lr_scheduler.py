@@ -78,7 +78,10 @@ class LambdaLR(LRScheduler):
     """The initial rate times `lr_lambda(t)`; one function, or one per group."""
 
     def __init__(
-        self, optimizer: Optimizer, lr_lambda: Callable[[int], float] | list[Callable[[int], float]], last_epoch: int = -1
+        self,
+        optimizer: Optimizer,
+        lr_lambda: Callable[[int], float] | list[Callable[[int], float]],
+        last_epoch: int = -1,
     ) -> None:
         """Functions of the step number."""
         count = len(optimizer.param_groups)
@@ -95,7 +98,9 @@ class LambdaLR(LRScheduler):
 class StepLR(LRScheduler):
     """Multiplied by `gamma` every `step_size` steps."""
 
-    def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
+    ) -> None:
         """Settings."""
         self.step_size, self.gamma = step_size, gamma
         super().__init__(optimizer, last_epoch)
@@ -171,7 +176,9 @@ class ExponentialLR(LRScheduler):
 class PolynomialLR(LRScheduler):
     """`(1 - t / total_iters) ** power`, then 0."""
 
-    def __init__(self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1) -> None:
+    def __init__(
+        self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
+    ) -> None:
         """Settings."""
         self.total_iters, self.power = total_iters, power
         super().__init__(optimizer, last_epoch)
@@ -207,7 +214,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     ) -> None:
         """Settings."""
         if T_0 <= 0 or T_mult < 1:
-            raise ValueError(f"CosineAnnealingWarmRestarts: positive T_0 and T_mult expected, got {T_0}, {T_mult}")
+            raise ValueError(
+                f"CosineAnnealingWarmRestarts: positive T_0 and T_mult expected, got {T_0}, {T_mult}"
+            )
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
         super().__init__(optimizer, last_epoch)
 
@@ -252,7 +261,11 @@ class OneCycleLR(LRScheduler):
         if cycle_momentum and not {"momentum", "betas"} & set(optimizer.defaults):
             raise ValueError("OneCycleLR: cycle_momentum needs an optimiser with momentum or betas")
         self.total_steps, self.pct_start, self.anneal_strategy = total_steps, pct_start, anneal_strategy
-        self.cycle_momentum, self.base_momentum, self.max_momentum = cycle_momentum, base_momentum, max_momentum
+        self.cycle_momentum, self.base_momentum, self.max_momentum = (
+            cycle_momentum,
+            base_momentum,
+            max_momentum,
+        )
         self.max_lr, self.div_factor, self.final_div_factor = max_lr, div_factor, final_div_factor
         super().__init__(optimizer, last_epoch)
 

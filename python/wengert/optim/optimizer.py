@@ -30,7 +30,9 @@ class Optimizer:
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         """Makes the parameter groups."""
         if isinstance(params, Tensor):
-            raise TypeError(f"{type(self).__name__}: an iterable of parameters expected, got one tensor; write [tensor]")
+            raise TypeError(
+                f"{type(self).__name__}: an iterable of parameters expected, got one tensor; write [tensor]"
+            )
         self.defaults = defaults
         self.param_groups = []
         self.state = {}
@@ -38,7 +40,9 @@ class Optimizer:
         self._post_hooks: dict[int, Callable[..., Any]] = {}
         groups = list(params)
         if not groups:
-            raise ValueError(f"{type(self).__name__}: no parameters; a generator may have been used up already")
+            raise ValueError(
+                f"{type(self).__name__}: no parameters; a generator may have been used up already"
+            )
         if not isinstance(groups[0], dict):
             groups = [{"params": groups}]
         for group in groups:
@@ -59,14 +63,18 @@ class Optimizer:
         known = {id(param) for group in self.param_groups for param in group["params"]}
         for i, param in enumerate(params):
             if not isinstance(param, Tensor):
-                raise TypeError(f"{type(self).__name__}: parameter {i} is a {type(param).__name__}, not a tensor")
+                raise TypeError(
+                    f"{type(self).__name__}: parameter {i} is a {type(param).__name__}, not a tensor"
+                )
             if not param.is_leaf:
                 raise ValueError(
                     f"{type(self).__name__}: parameter {i} of shape {tuple(param.shape)} is the result of an "
                     "operation; only leaves can be optimised, use detach().requires_grad_()"
                 )
             if id(param) in known:
-                raise ValueError(f"{type(self).__name__}: parameter {i} of shape {tuple(param.shape)} appears twice")
+                raise ValueError(
+                    f"{type(self).__name__}: parameter {i} of shape {tuple(param.shape)} appears twice"
+                )
             known.add(id(param))
         group = {**self.defaults, **{k: v for k, v in param_group.items() if k != "params"}, "params": params}
         self._check(group)
@@ -77,7 +85,9 @@ class Optimizer:
         if not group["lr"] >= 0.0:
             raise ValueError(f"{type(self).__name__}: lr must not be negative, got {group['lr']}")
         if not group.get("weight_decay", 0.0) >= 0.0:
-            raise ValueError(f"{type(self).__name__}: weight_decay must not be negative, got {group['weight_decay']}")
+            raise ValueError(
+                f"{type(self).__name__}: weight_decay must not be negative, got {group['weight_decay']}"
+            )
 
     def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no _update")
@@ -125,7 +135,9 @@ class Optimizer:
     def state_dict(self) -> dict[str, Any]:
         """Settings and state, with parameters replaced by their numbers; tensors share memory with the optimiser."""
         numbers = {id(p): i for i, p in enumerate(self._all())}
-        groups = [{**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups]
+        groups = [
+            {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
+        ]
         return {"state": {numbers[id(p)]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
 
     def _all(self) -> list[Tensor]:

@@ -38,7 +38,9 @@ def checkpoint(
         >>> wg.utils.checkpoint.checkpoint(lambda x: x.exp().sin(), x).sum().backward()
     """
     if use_reentrant:
-        raise ValueError("checkpoint: use_reentrant=True is not available; leave it out, nothing is lost by that")
+        raise ValueError(
+            "checkpoint: use_reentrant=True is not available; leave it out, nothing is lost by that"
+        )
     if not callable(function):
         raise TypeError(f"checkpoint: a function expected, got {type(function).__name__}")
     return _core.checkpoint(function, args, kwargs)
@@ -66,7 +68,9 @@ def checkpoint_sequential(
         raise TypeError(f"checkpoint_sequential: unknown keyword {sorted(unknown)[0]!r}")
     chain = list(functions)
     if not 1 <= segments <= max(len(chain), 1):
-        raise ValueError(f"checkpoint_sequential: between 1 and {len(chain)} segments expected, got {segments}")
+        raise ValueError(
+            f"checkpoint_sequential: between 1 and {len(chain)} segments expected, got {segments}"
+        )
     length = len(chain) // segments
     for start in range(0, length * (segments - 1), length or 1):
         input = checkpoint(_run, chain[start : start + length], input, use_reentrant=use_reentrant)

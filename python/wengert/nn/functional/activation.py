@@ -77,7 +77,9 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
     size = input.shape[dim]
     if size % 2:
-        raise wg.ShapeError(f"glu: axis {dim} of shape {tuple(input.shape)} has {size} elements, an even number expected")
+        raise wg.ShapeError(
+            f"glu: axis {dim} of shape {tuple(input.shape)} has {size} elements, an even number expected"
+        )
     return input.narrow(dim, 0, size // 2) * input.narrow(dim, size // 2, size // 2).sigmoid()
 
 

@@ -61,7 +61,9 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
     if input.dtype.is_floating_point or input.dtype == wg.bool:
         raise TypeError(f"embedding: integer indices expected, got {input.dtype}; convert with .long()")
     if weight.ndim != 2:
-        raise wg.ShapeError(f"embedding: weight of shape (rows, features) expected, got {tuple(weight.shape)}")
+        raise wg.ShapeError(
+            f"embedding: weight of shape (rows, features) expected, got {tuple(weight.shape)}"
+        )
     out = weight.take(input, dim=0)
     if padding_idx is None:
         return out
@@ -125,7 +127,11 @@ def rms_norm(
 
 
 def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
     """Layer norm over each of `num_groups` groups of channels (axis 1), then one weight and bias per channel."""
     if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
@@ -192,7 +198,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     for i, (before, after) in enumerate(pairs):
         if before or after:
             index = _padded_index(input.shape[-1 - i], before, after, mode)
-            input = input.index_select(-1 - i, wg.tensor(index, device=input.device, dtype=_index_type(input)))
+            input = input.index_select(
+                -1 - i, wg.tensor(index, device=input.device, dtype=_index_type(input))
+            )
     return input
 
 
@@ -204,7 +212,9 @@ def _padded_index(size: int, before: int, after: int, mode: str) -> list[int]:
     """For each position of the enlarged axis, the position it is read from."""
     largest = {"reflect": size - 1, "circular": size, "replicate": math.inf if size else 0}[mode]
     if max(before, after) > largest:
-        raise ValueError(f"pad: mode {mode!r} of an axis of {size} takes widths up to {largest}, got {(before, after)}")
+        raise ValueError(
+            f"pad: mode {mode!r} of an axis of {size} takes widths up to {largest}, got {(before, after)}"
+        )
     positions = range(-before, size + after)
     if mode == "circular":
         return [i % size for i in positions]
@@ -253,7 +263,9 @@ def scaled_dot_product_attention(
     elif attn_mask.dtype == wg.bool:
         # A large finite score instead of -inf keeps fully masked rows and their gradients finite.
         low = wg.finfo(scores.dtype).min / 2
-        weights = wg.where(attn_mask, scores, wg.full((), low, dtype=scores.dtype, device=scores.device)).softmax(-1)
+        weights = wg.where(
+            attn_mask, scores, wg.full((), low, dtype=scores.dtype, device=scores.device)
+        ).softmax(-1)
         weights = wg.where(attn_mask, weights, wg.zeros((), dtype=weights.dtype, device=weights.device))
     else:
         weights = (scores + attn_mask).softmax(-1)

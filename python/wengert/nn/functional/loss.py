@@ -170,7 +170,9 @@ def gaussian_nll_loss(
     return _reduce(loss + 0.5 * math.log(2.0 * math.pi) if full else loss, reduction)
 
 
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
+) -> Tensor:
     """`x` where the target is 1, `max(0, margin - x)` where it is -1."""
     return _reduce(wg.where(target == 1, input, (margin - input).clamp(min=0.0)), reduction)
 

@@ -23,7 +23,9 @@ class _Activation(Module):
         names = list(self._settings)
         unknown = set(kwargs) - set(names)
         if len(args) > len(names) or unknown:
-            raise TypeError(f"{type(self).__name__} takes {', '.join(names) or 'no settings'}; got {args} {kwargs}")
+            raise TypeError(
+                f"{type(self).__name__} takes {', '.join(names) or 'no settings'}; got {args} {kwargs}"
+            )
         twice = set(names[: len(args)]) & set(kwargs)
         if twice:
             raise TypeError(f"{type(self).__name__}: {sorted(twice)[0]} is given twice")
@@ -41,7 +43,12 @@ class _Activation(Module):
 
 def _layer(name: str, function: Any, **settings: Any) -> Any:
     doc = f"Layer of `nn.functional.{function.__name__}`. {(function.__doc__ or '').strip().splitlines()[0]}"
-    members = {"__doc__": doc, "__module__": __name__, "_function": staticmethod(function), "_settings": settings}
+    members = {
+        "__doc__": doc,
+        "__module__": __name__,
+        "_function": staticmethod(function),
+        "_settings": settings,
+    }
     return type(name, (_Activation,), members)
 
 

@@ -57,7 +57,9 @@ class Linear(Module):
 
     def extra_repr(self) -> str:
         """Sizes."""
-        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        )
 
 
 class Bilinear(Module):
@@ -78,7 +80,9 @@ class Bilinear(Module):
         """Makes `weight` of shape (out, in1, in2)."""
         super().__init__()
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
-        self.weight = Parameter(wg.empty((out_features, in1_features, in2_features), device=device, dtype=dtype))
+        self.weight = Parameter(
+            wg.empty((out_features, in1_features, in2_features), device=device, dtype=dtype)
+        )
         values = Parameter(wg.empty((out_features,), device=device, dtype=dtype)) if bias else None
         self.register_parameter("bias", values)
         self.reset_parameters()
@@ -126,7 +130,9 @@ class Embedding(Module):
         self.reset_parameters()
 
     @classmethod
-    def from_pretrained(cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None) -> "Embedding":
+    def from_pretrained(
+        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None
+    ) -> "Embedding":
         """A layer around given values of shape (rows, features); not trained if `freeze`."""
         values = wg.as_tensor(embeddings)
         layer = cls(values.shape[0], values.shape[1], padding_idx, device=values.device, dtype=values.dtype)

@@ -48,7 +48,9 @@ class _Numbered(Module):
     def __delitem__(self, index: int) -> None:
         """Removes one module; those behind it move up."""
         name = self._name(index)
-        self._renumber(module for other, module in zip(list(self._module_names), self._items()) if other != name)
+        self._renumber(
+            module for other, module in zip(list(self._module_names), self._items()) if other != name
+        )
 
     def append(self, module: Module) -> Any:
         """Adds a module at the end; returns self."""

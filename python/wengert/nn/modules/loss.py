@@ -31,12 +31,16 @@ class _Loss(Module):
         self.__dict__.update({**self._settings, **given})
         allowed = ("mean", "sum", "none", "batchmean")[: 4 if self._function is F.kl_div else 3]
         if self.__dict__["reduction"] not in allowed:
-            raise ValueError(f"reduction must be one of {', '.join(allowed)}, got {self.__dict__['reduction']!r}")
+            raise ValueError(
+                f"reduction must be one of {', '.join(allowed)}, got {self.__dict__['reduction']!r}"
+            )
 
     def forward(self, *inputs: Tensor) -> Tensor:
         """The loss of the inputs."""
         own = self.__dict__
-        return type(self)._function(*inputs, **{name: own[name] for name in [*self._tensors, *self._settings]})
+        return type(self)._function(
+            *inputs, **{name: own[name] for name in [*self._tensors, *self._settings]}
+        )
 
     def extra_repr(self) -> str:
         """The settings."""
@@ -60,9 +64,7 @@ CrossEntropyLoss = _layer(
 )
 NLLLoss = _layer("NLLLoss", F.nll_loss, ("weight",), ignore_index=-100)
 BCELoss = _layer("BCELoss", F.binary_cross_entropy, ("weight",))
-BCEWithLogitsLoss = _layer(
-    "BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, ("weight", "pos_weight")
-)
+BCEWithLogitsLoss = _layer("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, ("weight", "pos_weight"))
 KLDivLoss = _layer("KLDivLoss", F.kl_div, reduction="mean", log_target=False)
 MSELoss = _layer("MSELoss", F.mse_loss)
 L1Loss = _layer("L1Loss", F.l1_loss)
@@ -73,5 +75,7 @@ GaussianNLLLoss = _layer("GaussianNLLLoss", F.gaussian_nll_loss, full=False, eps
 HingeEmbeddingLoss = _layer("HingeEmbeddingLoss", F.hinge_embedding_loss, margin=1.0)
 MarginRankingLoss = _layer("MarginRankingLoss", F.margin_ranking_loss, margin=0.0)
 SoftMarginLoss = _layer("SoftMarginLoss", F.soft_margin_loss)
-TripletMarginLoss = _layer("TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False)
+TripletMarginLoss = _layer(
+    "TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False
+)
 CosineEmbeddingLoss = _layer("CosineEmbeddingLoss", F.cosine_embedding_loss, margin=0.0)

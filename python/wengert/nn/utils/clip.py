@@ -12,7 +12,9 @@ def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [param.grad for param in params if param.grad is not None]
 
 
-def get_total_norm(tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
+def get_total_norm(
+    tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
     """The p-norm of all elements of all tensors together, a 0-d tensor; 0 for none.
 
     Raises:
