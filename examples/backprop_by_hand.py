@@ -7,8 +7,8 @@ Two inputs, two hidden ReLU units, one sigmoid output, binary cross-entropy with
     s  = 0.6 h1 - 0.4 h2 + 0.1     = 0.53      p  = sigmoid(0.53) = 0.6295
     loss = -log(p) = 0.4629
 
-Backward, the chain rule gives d loss / d s = p - 1 = -0.3705; times (h1, h2, 1) for the output layer, and times the output
-weights, the ReLU slopes (both 1) and (1, 0.5, 1) for the hidden one.
+Backward, the chain rule gives d loss / d s = p - 1 = -0.3705; times (h1, h2, 1) for the output layer, and
+times the output weights, the ReLU slopes (both 1) and (1, 0.5, 1) for the hidden one.
 
 Run it: python examples/backprop_by_hand.py [--device gpu]
 """

@@ -143,9 +143,7 @@ def test_a_function_that_changes_raises():
         return x.exp() if len(calls) == 1 else x.sin()
 
     y = checkpoint(changing, wg.ones(2, requires_grad=True))
-    with pytest.raises(
-        wg.CheckpointError, match="the recomputation saved .* for sin where the forward saved .* for exp"
-    ):
+    with pytest.raises(wg.CheckpointError, match=r"the recomputation saved .* for sin where .* for exp"):
         y.sum().backward()
     calls.clear()
 

@@ -1,5 +1,5 @@
-"""Mixed precision: `autocast` computes in float16 or bfloat16 where that is safe, `GradScaler` keeps float16 gradients
-from vanishing (Micikevicius et al. 2018). bfloat16 has float32's range and needs no scaler.
+"""Mixed precision: `autocast` computes in float16 or bfloat16 where that is safe, `GradScaler` keeps float16
+gradients from vanishing (Micikevicius et al. 2018). bfloat16 has float32's range and needs no scaler.
 """
 
 import math
@@ -12,7 +12,7 @@ from wengert._core import Tensor
 
 from .optim import Optimizer
 
-__all__ = ["GradScaler", "autocast"]
+__all__ = ["GradScaler", "autocast"]  # noqa: F822 (see __getattr__)
 
 
 def __getattr__(name: str) -> Any:
@@ -25,9 +25,9 @@ def __getattr__(name: str) -> Any:
 class GradScaler:
     """Multiplies the loss by a large factor, and divides the gradients by it before the optimiser sees them.
 
-    Where a gradient overflowed, the step is left out and the factor shrinks; after `growth_interval` good steps in a
-    row it grows. Each iteration: `scaler.scale(loss).backward()`, optionally `scaler.unscale_(optimizer)` and clipping,
-    `scaler.step(optimizer)`, `scaler.update()`.
+    Where a gradient overflowed, the step is left out and the factor shrinks; after `growth_interval` good
+    steps in a row it grows. Each iteration: `scaler.scale(loss).backward()`, optionally
+    `scaler.unscale_(optimizer)` and clipping, `scaler.step(optimizer)`, `scaler.update()`.
 
     Raises:
         RuntimeError: if used in another order, or if a gradient to unscale is float16.
@@ -42,7 +42,9 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        """`device` is accepted for PyTorch's sake: gradients may lie on any. Not `enabled`, it passes everything on."""
+        """`device` is accepted for PyTorch's sake: gradients may lie on any. Not `enabled`, it passes
+        everything on.
+        """
         if growth_factor <= 1.0 or not 0.0 < backoff_factor < 1.0:
             raise ValueError(
                 "GradScaler: growth_factor above 1 and backoff_factor in (0, 1) expected, "
@@ -101,8 +103,8 @@ class GradScaler:
                     continue
                 if param.grad.dtype == wg.float16:
                     raise RuntimeError(
-                        f"GradScaler: a gradient of shape {tuple(param.grad.shape)} is float16, which dividing would "
-                        "make vanish again; keep parameters in float32 and use autocast"
+                        f"GradScaler: a gradient of shape {tuple(param.grad.shape)} is float16, which "
+                        "dividing would make vanish again; keep parameters in float32 and use autocast"
                     )
                 grads.append(param.grad)
         self._found[id(optimizer)] = _core._amp_unscale(grads, 1.0 / self._scale)
@@ -154,7 +156,8 @@ class GradScaler:
     def _demand_scaled(self, what: str) -> None:
         if not self._scaled:
             raise RuntimeError(
-                f"GradScaler: {what}() before scale(); call scaler.scale(loss).backward() earlier in the iteration"
+                f"GradScaler: {what}() before scale(); call scaler.scale(loss).backward() earlier in the "
+                "iteration"
             )
 
     def state_dict(self) -> dict[str, Any]:

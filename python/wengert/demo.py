@@ -1,8 +1,8 @@
 """`python -m wengert.demo`: trains a small classifier on handwritten digits and draws what happened.
 
-The data are scikit-learn's 1797 digits of 8 x 8 pixels (UCI, Alpaydin and Kaynak 1998), a quarter of them held out. The
-model is 64 - 256 - layer norm - GELU - 128 - GELU - 10, trained by AdamW under a cosine schedule on images shifted at
-random. The run fails unless it reaches 97 % on the held-out digits.
+The data are scikit-learn's 1797 digits of 8 x 8 pixels (UCI, Alpaydin and Kaynak 1998), a quarter of them
+held out. The model is 64 - 256 - layer norm - GELU - 128 - GELU - 10, trained by AdamW under a cosine
+schedule on images shifted at random. The run fails unless it reaches 97 % on the held-out digits.
 """
 
 import argparse
@@ -118,7 +118,9 @@ class Progress:
 
 
 class Trainer:
-    """The training loop. Nothing is read back from the device within an epoch, so that a GPU never has to wait."""
+    """The training loop. Nothing is read back from the device within an epoch, so that a GPU never has to
+    wait.
+    """
 
     def __init__(self, digits: Digits, options: argparse.Namespace) -> None:
         """Makes model, optimiser and schedule."""
@@ -200,7 +202,8 @@ class Trainer:
         """All epochs, one line of the table each; the predictions of the last."""
         progress = Progress(self.total)
         print(
-            f"{'epoch':>5} {'train loss':>11} {'test loss':>10} {'accuracy':>9} {'gradient':>9} {'seconds':>8}"
+            f"{'epoch':>5} {'train loss':>11} {'test loss':>10} {'accuracy':>9} {'gradient':>9} "
+            f"{'seconds':>8}"
         )
         predicted = np.zeros(0, dtype=np.int64)
         for number in range(1, self.options.epochs + 1):
@@ -212,7 +215,8 @@ class Trainer:
             gradient = float(np.sqrt((rows**2).sum(0)).mean())
             progress.clear()
             print(
-                f"{number:>5} {np.mean(self.history.losses[-steps:]):>11.4f} {self.history.test_losses[-1]:>10.4f} "
+                f"{number:>5} {np.mean(self.history.losses[-steps:]):>11.4f} "
+                f"{self.history.test_losses[-1]:>10.4f} "
                 f"{self.history.accuracies[-1]:>8.2%} {gradient:>9.3f} {time.perf_counter() - start:>8.2f}",
                 flush=True,
             )

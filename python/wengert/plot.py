@@ -147,7 +147,9 @@ def _mistakes(
 def training(
     path: Path, history: Any, images: np.ndarray, labels: np.ndarray, predicted: np.ndarray, subtitle: str
 ) -> None:
-    """Writes the picture of one run as PNG: loss, errors, gradient norms, and the digits that were misread."""
+    """Writes the picture of one run as PNG: loss, errors, gradient norms, and the digits that were
+    misread.
+    """
     require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg

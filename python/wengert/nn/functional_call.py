@@ -1,7 +1,7 @@
 """`functional_call`: a module as a pure function of its parameters, for `grad`, `vmap`, `jvp` and the rest.
 
-The values take the parameters' places for the time of one call. They live in the instance `__dict__`, so the swap is
-a dictionary write and the module's own code reads them as it always does.
+The values take the parameters' places for the time of one call. They live in the instance `__dict__`, so the
+swap is a dictionary write and the module's own code reads them as it always does.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,8 @@ def functional_call(
 
     Args:
         module: the module; it is the same afterwards.
-        parameters: dotted names to tensors. A parameter shared under several names is replaced under all of them.
+        parameters: dotted names to tensors. A parameter shared under several names is replaced under all of
+            them.
         args: the arguments, a tuple; anything else is taken as the only argument.
         kwargs: keyword arguments.
         strict: demand a value for every parameter and buffer.

@@ -62,7 +62,8 @@ def _working(tensor: Tensor) -> Any:
 def _fans(tensor: Tensor) -> tuple[int, int]:
     if tensor.ndim < 2:
         raise ValueError(
-            f"fan-in and fan-out need a tensor of two or more axes (out, in, ...), got shape {tuple(tensor.shape)}"
+            "fan-in and fan-out need a tensor of two or more axes (out, in, ...), got shape "
+            f"{tuple(tensor.shape)}"
         )
     field = math.prod(tuple(tensor.shape)[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field

@@ -1,8 +1,8 @@
 """`Module`: a tree of layers that owns parameters and buffers.
 
-Parameters, buffers and submodules live in the instance's ordinary `__dict__`, so reading `self.weight` costs what any
-attribute costs; the module keeps only the *names* of each kind, in order of registration. There is one truth.
-Read next: `state.py` (saving and loading), `modules/` (the layers).
+Parameters, buffers and submodules live in the instance's ordinary `__dict__`, so reading `self.weight` costs
+what any attribute costs; the module keeps only the *names* of each kind, in order of registration. There is
+one truth. Read next: `state.py` (saving and loading), `modules/` (the layers).
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,8 @@ _KIND_OF = {"_parameter_names": "a parameter", "_buffer_names": "a buffer", "_mo
 
 
 class Module(StateDict):
-    """Base class of all layers: subclass it, make parameters and submodules in `__init__`, compute in `forward`.
+    """Base class of all layers: subclass it, make parameters and submodules in `__init__`, compute in
+    `forward`.
 
     Example:
         >>> class Twice(wg.nn.Module):
@@ -89,7 +90,8 @@ class Module(StateDict):
         """Assigns, registering parameters and modules."""
         if "_module_names" not in self.__dict__:
             raise AttributeError(
-                f"{type(self).__name__}: assigning {name!r} before Module.__init__ ran; call super().__init__() first"
+                f"{type(self).__name__}: assigning {name!r} before Module.__init__ ran; call "
+                "super().__init__() first"
             )
         if isinstance(value, Parameter):
             self._register("_parameter_names", name, value)
@@ -97,18 +99,18 @@ class Module(StateDict):
             self._register("_module_names", name, value)
         elif value is not None and name in self._parameter_names:
             raise TypeError(
-                f"{type(self).__name__}.{name} is a parameter, got {type(value).__name__}; assign a Parameter or "
-                "None, or delete the attribute first"
+                f"{type(self).__name__}.{name} is a parameter, got {type(value).__name__}; assign a "
+                "Parameter or None, or delete the attribute first"
             )
         elif value is not None and name in self._module_names:
             raise TypeError(
-                f"{type(self).__name__}.{name} is a module, got {type(value).__name__}; assign a Module or None, or "
-                "delete the attribute first"
+                f"{type(self).__name__}.{name} is a module, got {type(value).__name__}; assign a Module or "
+                "None, or delete the attribute first"
             )
         elif value is not None and name in self._buffer_names and not isinstance(value, Tensor):
             raise TypeError(
-                f"{type(self).__name__}.{name} is a buffer, got {type(value).__name__}; assign a tensor or None, or "
-                "delete the attribute first"
+                f"{type(self).__name__}.{name} is a buffer, got {type(value).__name__}; assign a tensor or "
+                "None, or delete the attribute first"
             )
         else:
             object.__setattr__(self, name, value)
@@ -138,13 +140,15 @@ class Module(StateDict):
         """Adds a parameter under `name`; `None` reserves the name for an absent one."""
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
-                f"register_parameter: {name!r} must be a Parameter or None, got {type(param).__name__}; wrap it in "
-                "wengert.nn.Parameter"
+                f"register_parameter: {name!r} must be a Parameter or None, got {type(param).__name__}; wrap "
+                "it in wengert.nn.Parameter"
             )
         self._register("_parameter_names", name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Adds a tensor that moves with the module but is not trained; `persistent` puts it in the state dict."""
+        """Adds a tensor that moves with the module but is not trained; `persistent` puts it in the state
+        dict.
+        """
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"register_buffer: {name!r} must be a tensor or None, got {type(tensor).__name__}"
@@ -170,7 +174,9 @@ class Module(StateDict):
     def register_forward_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Calls `hook(module, args, output)` after `forward`; a result that is not None replaces the output."""
+        """Calls `hook(module, args, output)` after `forward`; a result that is not None replaces the
+        output.
+        """
         return RemovableHandle.add(self._forward_hooks, (hook, with_kwargs), prepend)
 
     # Walking the tree.
@@ -301,7 +307,8 @@ class Module(StateDict):
         """Moves parameters and buffers to a device, a floating point dtype, or both, in place; returns self.
 
         `to(device)`, `to(dtype)`, `to(device, dtype)` and the keywords `device=` and `dtype=` are understood.
-        Integer and bool buffers keep their dtype. Parameters stay the same objects, so optimisers keep working.
+        Integer and bool buffers keep their dtype. Parameters stay the same objects, so optimisers keep
+        working.
         """
         device, dtype = _destination(args, kwargs)
         return self._apply(lambda x: _move(x, device, dtype))

@@ -9,7 +9,8 @@ __all__ = ["Parameter"]
 
 
 class Parameter(Tensor):
-    """A leaf tensor that requires a gradient, and that a `Module` registers when it is assigned to an attribute.
+    """A leaf tensor that requires a gradient, and that a `Module` registers when it is assigned to an
+    attribute.
 
     Args:
         data: a tensor, or anything `wengert.as_tensor` takes; its memory is shared. Its history is dropped.

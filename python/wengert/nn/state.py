@@ -55,8 +55,8 @@ class StateDict:
             assign: take the given tensors' dtype and device instead of copying into the module's own.
 
         Raises:
-            RuntimeError: naming the missing keys, the unexpected keys, and both shapes of every mismatched key.
-                Nothing is loaded then.
+            RuntimeError: naming the missing keys, the unexpected keys, and both shapes of every mismatched
+                key. Nothing is loaded then.
         """
         if not isinstance(state_dict, Mapping):
             raise TypeError(

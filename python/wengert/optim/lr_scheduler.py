@@ -151,7 +151,8 @@ class LinearLR(LRScheduler):
         """Settings."""
         if not 0.0 < start_factor <= 1.0 or not 0.0 <= end_factor <= 1.0:
             raise ValueError(
-                f"LinearLR: start_factor in (0, 1] and end_factor in [0, 1] expected, got {start_factor}, {end_factor}"
+                f"LinearLR: start_factor in (0, 1] and end_factor in [0, 1] expected, got {start_factor}, "
+                f"{end_factor}"
             )
         self.start_factor, self.end_factor, self.total_iters = start_factor, end_factor, total_iters
         super().__init__(optimizer, last_epoch)
@@ -207,7 +208,9 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half cosines of `T_0`, `T_0 T_mult`, ... steps, each from the full rate (Loshchilov and Hutter 2016)."""
+    """Half cosines of `T_0`, `T_0 T_mult`, ... steps, each from the full rate (Loshchilov and Hutter
+    2016).
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -230,7 +233,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class OneCycleLR(LRScheduler):
-    """Up to `max_lr`, then far down, momentum the other way round; step it after every batch (Smith and Topin 2017)."""
+    """Up to `max_lr`, then far down, momentum the other way round; step it after every batch (Smith and Topin
+    2017).
+    """
 
     def __init__(
         self,
@@ -255,8 +260,8 @@ class OneCycleLR(LRScheduler):
             total_steps = epochs * steps_per_epoch
         if total_steps <= 0 or not 0.0 <= pct_start <= 1.0 or anneal_strategy not in ("cos", "linear"):
             raise ValueError(
-                "OneCycleLR: positive total_steps, pct_start in [0, 1] and anneal_strategy 'cos' or 'linear' expected, "
-                f"got {total_steps}, {pct_start}, {anneal_strategy!r}"
+                "OneCycleLR: positive total_steps, pct_start in [0, 1] and anneal_strategy 'cos' or 'linear' "
+                f"expected, got {total_steps}, {pct_start}, {anneal_strategy!r}"
             )
         if cycle_momentum and not {"momentum", "betas"} & set(optimizer.defaults):
             raise ValueError("OneCycleLR: cycle_momentum needs an optimiser with momentum or betas")
@@ -292,7 +297,9 @@ class OneCycleLR(LRScheduler):
 
 
 class SequentialLR(LRScheduler):
-    """One schedule after another; `milestones[k]` is the step at which schedule k + 1 starts from its zero."""
+    """One schedule after another; `milestones[k]` is the step at which schedule k + 1 starts from its
+    zero.
+    """
 
     def __init__(
         self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
@@ -300,7 +307,8 @@ class SequentialLR(LRScheduler):
         """One milestone less than schedulers, all of them of the same optimiser."""
         if not schedulers or len(milestones) != len(schedulers) - 1:
             raise ValueError(
-                f"SequentialLR: one milestone less than schedulers expected, got {len(milestones)} and {len(schedulers)}"
+                f"SequentialLR: one milestone less than schedulers expected, got {len(milestones)} and "
+                f"{len(schedulers)}"
             )
         if any(s.optimizer is not optimizer for s in schedulers):
             raise ValueError("SequentialLR: all schedulers must belong to the given optimiser")

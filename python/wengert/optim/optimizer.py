@@ -18,8 +18,8 @@ class Optimizer:
     A subclass defines `_update(group, params, grads)`, which changes the parameters of one group in place.
 
     Args:
-        params: an iterable of tensors, of `(name, tensor)` pairs, or of dictionaries with the key "params" and
-            settings of their own.
+        params: an iterable of tensors, of `(name, tensor)` pairs, or of dictionaries with the key "params"
+            and settings of their own.
         defaults: settings of groups that do not give them.
     """
 
@@ -133,7 +133,9 @@ class Optimizer:
         return RemovableHandle.add(self._post_hooks, hook)
 
     def state_dict(self) -> dict[str, Any]:
-        """Settings and state, with parameters replaced by their numbers; tensors share memory with the optimiser."""
+        """Settings and state, with parameters replaced by their numbers; tensors share memory with the
+        optimiser.
+        """
         numbers = {id(p): i for i, p in enumerate(self._all())}
         groups = [
             {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
@@ -153,8 +155,8 @@ class Optimizer:
         theirs, ours = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
         if theirs != ours:
             raise ValueError(
-                f"{type(self).__name__}.load_state_dict: groups of {theirs} parameters in the state dict, of {ours} in "
-                "the optimiser"
+                f"{type(self).__name__}.load_state_dict: groups of {theirs} parameters in the state dict, of "
+                f"{ours} in the optimiser"
             )
         numbers = [i for group in groups for i in group["params"]]
         self.state = {}

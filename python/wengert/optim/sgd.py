@@ -13,7 +13,8 @@ from .optimizer import Optimizer
 class SGD(Optimizer):
     """`v = momentum v + (1 - dampening) (g + weight_decay p)`, then `p -= lr v` (Sutskever et al. 2013).
 
-    The first `v` is the gradient itself. With `nesterov` the step is `g + momentum v`. One fused pass per parameter.
+    The first `v` is the gradient itself. With `nesterov` the step is `g + momentum v`. One fused pass per
+    parameter.
 
     Raises:
         ValueError: for negative settings, or `nesterov` without momentum or with dampening.

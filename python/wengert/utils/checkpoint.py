@@ -1,9 +1,9 @@
-"""Activation checkpointing: forget what a part of a model saves for backward, and run that part again when backward
-comes to it (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+"""Activation checkpointing: forget what a part of a model saves for backward, and run that part again when
+backward comes to it (Chen et al. 2016, "Training deep nets with sublinear memory cost").
 
-A checkpoint saves its arguments alone. The second run sees the same random numbers, autocast region and recording mode,
-and stops mattering once backward has what it needs. It works with closed-over parameters, keyword arguments, nested
-checkpoints, hooks, higher derivatives, and inside every transform.
+A checkpoint saves its arguments alone. The second run sees the same random numbers, autocast region and
+recording mode, and stops mattering once backward has what it needs. It works with closed-over parameters,
+keyword arguments, nested checkpoints, hooks, higher derivatives, and inside every transform.
 """
 
 from collections.abc import Callable, Iterable
@@ -53,8 +53,8 @@ def checkpoint_sequential(
     use_reentrant: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Runs functions one after another, in `segments` checkpoints of equal length; the last part is not checkpointed,
-    since backward would run it again at once. About sqrt(n) segments need the least memory.
+    """Runs functions one after another, in `segments` checkpoints of equal length; the last part is not
+    checkpointed, since backward would run it again at once. About sqrt(n) segments need the least memory.
 
     Args:
         functions: a `Sequential`, or any iterable of functions of one argument.

@@ -1,6 +1,7 @@
 """Activation functions. Each takes a floating point tensor of any shape and returns one of the same shape.
 
-`inplace` is accepted where PyTorch has it and changes nothing: outputs are always fresh, so the tape stays valid.
+`inplace` is accepted where PyTorch has it and changes nothing: outputs are always fresh, so the tape stays
+valid.
 """
 
 from typing import Any
@@ -30,8 +31,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         channels = input.shape[1] if input.ndim > 1 else None
         if channels != weight.numel():
             raise wg.ShapeError(
-                f"prelu: {weight.numel()} slopes for an input of shape {tuple(input.shape)}; one slope, or one per "
-                "channel (axis 1) expected"
+                f"prelu: {weight.numel()} slopes for an input of shape {tuple(input.shape)}; one slope, or "
+                "one per channel (axis 1) expected"
             )
         weight = weight.reshape(-1, *[1] * (input.ndim - 2))
     return wg.where(input > 0, input, input * weight)

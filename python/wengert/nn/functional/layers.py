@@ -24,18 +24,20 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """
     if weight.ndim != 2 or input.ndim == 0 or input.shape[-1] != weight.shape[1]:
         raise wg.ShapeError(
-            f"linear: input of shape {tuple(input.shape)} with weight of shape {tuple(weight.shape)}; expected "
-            "(..., in) and (out, in)"
+            f"linear: input of shape {tuple(input.shape)} with weight of shape {tuple(weight.shape)}; "
+            "expected (..., in) and (out, in)"
         )
     return _core._linear(input, weight, bias)
 
 
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`x1' W_k x2 + b_k` for each output k; `(..., in1)`, `(..., in2)`, `(out, in1, in2)` give `(..., out)`."""
+    """`x1' W_k x2 + b_k` for each output k; `(..., in1)`, `(..., in2)`, `(out, in1, in2)` give `(...,
+    out)`.
+    """
     if weight.ndim != 3 or (input1.shape[-1], input2.shape[-1]) != tuple(weight.shape)[1:]:
         raise wg.ShapeError(
-            f"bilinear: inputs of shapes {tuple(input1.shape)} and {tuple(input2.shape)} with weight of shape "
-            f"{tuple(weight.shape)}; expected (..., in1), (..., in2) and (out, in1, in2)"
+            f"bilinear: inputs of shapes {tuple(input1.shape)} and {tuple(input2.shape)} with weight of "
+            f"shape {tuple(weight.shape)}; expected (..., in1), (..., in2) and (out, in1, in2)"
         )
     outputs, in1, in2 = weight.shape
     half = input1 @ weight.permute(1, 0, 2).reshape(in1, outputs * in2)
@@ -72,7 +74,9 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """int64 of shape `tensor.shape + (num_classes,)`: 1 at the class, else 0. -1 takes one more than the largest."""
+    """int64 of shape `tensor.shape + (num_classes,)`: 1 at the class, else 0. -1 takes one more than the
+    largest.
+    """
     if tensor.dtype.is_floating_point or tensor.dtype == wg.bool:
         raise TypeError(f"one_hot: integer classes expected, got {tensor.dtype}; convert with .long()")
     if num_classes == -1:
@@ -103,7 +107,8 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Zero mean and unit variance over the trailing axes `normalized_shape`, then `* weight + bias` (Ba et al. 2016).
+    """Zero mean and unit variance over the trailing axes `normalized_shape`, then `* weight + bias` (Ba et
+    al. 2016).
 
     One fused pass; saves the input and one mean and inverse deviation per row.
     """
@@ -133,10 +138,13 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Layer norm over each of `num_groups` groups of channels (axis 1), then one weight and bias per channel."""
+    """Layer norm over each of `num_groups` groups of channels (axis 1), then one weight and bias per
+    channel.
+    """
     if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
         raise wg.ShapeError(
-            f"group_norm: the channels (axis 1) of shape {tuple(input.shape)} do not divide into {num_groups} groups"
+            f"group_norm: the channels (axis 1) of shape {tuple(input.shape)} do not divide into "
+            f"{num_groups} groups"
         )
     rows = input.reshape(input.shape[0], num_groups, -1)
     out = _core._layer_norm(rows, (rows.shape[-1],), None, None, eps).reshape(tuple(input.shape))

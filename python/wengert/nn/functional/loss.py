@@ -23,8 +23,8 @@ def _reduce(loss: Tensor, reduction: str) -> Tensor:
 def _same_shapes(op: str, input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
         warnings.warn(
-            f"{op}: input of shape {tuple(input.shape)} and target of shape {tuple(target.shape)} only match by "
-            "broadcasting, which is rarely meant; reshape one of them",
+            f"{op}: input of shape {tuple(input.shape)} and target of shape {tuple(target.shape)} only match "
+            "by broadcasting, which is rarely meant; reshape one of them",
             UserWarning,
             stacklevel=3,
         )
@@ -42,7 +42,8 @@ def cross_entropy(
 
     Args:
         input: logits `(N, C)`, `(C,)` or `(N, C, d...)`.
-        target: class indices `(N,)`, `()` or `(N, d...)`, int64 or int32; or probabilities shaped as the logits.
+        target: class indices `(N,)`, `()` or `(N, d...)`, int64 or int32; or probabilities shaped as the
+            logits.
         weight: `(C,)`, one per class; the mean is weighted by them.
         ignore_index: rows with this target count nothing.
         reduction: "mean", "sum" or "none".
@@ -86,7 +87,8 @@ def binary_cross_entropy(
     """`-t log p - (1 - t) log(1 - p)` of probabilities; logarithms are cut off at -100, as in PyTorch."""
     if input.shape != target.shape:
         raise wg.ShapeError(
-            f"binary_cross_entropy: target has shape {tuple(target.shape)}, expected {tuple(input.shape)} as the input"
+            f"binary_cross_entropy: target has shape {tuple(target.shape)}, expected {tuple(input.shape)} as "
+            "the input"
         )
     loss = -(target * _bounded_log(input) + (1.0 - target) * _bounded_log(1.0 - input))
     return _reduce(loss if weight is None else loss * weight, reduction)
@@ -99,7 +101,9 @@ def _bounded_log(p: Tensor) -> Tensor:
 
 
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """`t (log t - x)` of log-probabilities x; "batchmean" divides the sum by the first axis, as the mathematics does."""
+    """`t (log t - x)` of log-probabilities x; "batchmean" divides the sum by the first axis, as the
+    mathematics does.
+    """
     if log_target:
         loss = target.exp() * (target - input)
     else:
@@ -151,7 +155,9 @@ def poisson_nll_loss(
     eps: float = 1e-8,
     reduction: str = "mean",
 ) -> Tensor:
-    """`exp(x) - t x` of log-rates, or `x - t log(x + eps)` of rates; `full` adds Stirling's term for t > 1."""
+    """`exp(x) - t x` of log-rates, or `x - t log(x + eps)` of rates; `full` adds Stirling's term for t >
+    1.
+    """
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         large = target > 1

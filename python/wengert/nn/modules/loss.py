@@ -9,7 +9,9 @@ from ..module import Module
 
 
 class _Loss(Module):
-    """A loss with settings. A subclass names the function, its tensor settings (buffers) and its plain settings."""
+    """A loss with settings. A subclass names the function, its tensor settings (buffers) and its plain
+    settings.
+    """
 
     _function: Any
     _tensors: tuple[str, ...] = ()

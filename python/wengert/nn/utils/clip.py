@@ -38,8 +38,8 @@ def get_total_norm(
             total = together.sum() ** (1.0 / norm_type)
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
-            f"the total norm of the gradients is {float(total)}; look for the loss or layer that overflowed, or pass "
-            "error_if_nonfinite=False to clip anyway"
+            f"the total norm of the gradients is {float(total)}; look for the loss or layer that overflowed, "
+            "or pass error_if_nonfinite=False to clip anyway"
         )
     return total
 
@@ -59,7 +59,8 @@ def clip_grad_norm_(
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
 ) -> Tensor:
-    """Scales all gradients by one factor so that their total norm is at most `max_norm` (Pascanu et al. 2012).
+    """Scales all gradients by one factor so that their total norm is at most `max_norm` (Pascanu et al.
+    2012).
 
     Returns:
         The total norm before clipping, a 0-d tensor.

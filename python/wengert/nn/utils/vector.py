@@ -21,7 +21,8 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     total = sum(param.numel() for param in targets)
     if tuple(vec.shape) != (total,):
         raise wg.ShapeError(
-            f"vector_to_parameters: a vector of shape ({total},) expected for these parameters, got {tuple(vec.shape)}"
+            f"vector_to_parameters: a vector of shape ({total},) expected for these parameters, got "
+            f"{tuple(vec.shape)}"
         )
     start = 0
     with wg.no_grad():
