@@ -222,6 +222,7 @@ def rates(make, steps=12, lr=1.0, optimizer=None):
 
 
 T = np.arange(12)
+RESTARTED, PERIODS = np.array([0, 1, 0, 1, 2, 3, *range(6)]), np.array([2] * 2 + [4] * 4 + [8] * 6)
 
 
 def cosine(t, n, low=0.0):

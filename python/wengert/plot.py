@@ -68,10 +68,17 @@ def _label_ends(axes: Any, ends: list[tuple[float, str, str]], x: float) -> None
     for value, name, color in sorted(ends):
         at = max([math.log(value), *(p + gap for p in placed[-1:])])
         placed.append(at)
+        points = (at - math.log(value)) / (high - low) * axes.bbox.height * 72 / axes.figure.dpi
         axes.annotate(
-            name, (x, value), (8, (at - math.log(value)) / (high - low) * axes.bbox.height * 72 / axes.figure.dpi),
-            textcoords="offset points", va="center", color=color, annotation_clip=False, fontsize=9,
-        )  # fmt: skip
+            name,
+            (x, value),
+            (8, points),
+            textcoords="offset points",
+            va="center",
+            color=color,
+            annotation_clip=False,
+            fontsize=9,
+        )
 
 
 def _losses(axes: Any, history: Any) -> None:
@@ -113,9 +120,14 @@ def _accuracy(axes: Any, history: Any) -> None:
     axes.axhline(3.0, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
     axes.annotate("goal", (at[0], 3.0), (0, 3), textcoords="offset points", color=MUTED, fontsize=8.5)
     axes.annotate(
-        f"{errors[-1]:.2f} %", (at[-1], errors[-1]), (0, 7), textcoords="offset points", ha="right", color=COLORS[2],
+        f"{errors[-1]:.2f} %",
+        (at[-1], errors[-1]),
+        (0, 7),
+        textcoords="offset points",
+        ha="right",
+        color=COLORS[2],
         fontweight="bold",
-    )  # fmt: skip
+    )
 
 
 def _mistakes(
@@ -124,10 +136,8 @@ def _mistakes(
     wrong = np.flatnonzero(predicted != labels)
     shown = wrong[: 2 * columns]
     more = f", the first {len(shown)} shown" if len(shown) < len(wrong) else ""
-    figure.suptitle(
-        f"{len(wrong)} of {len(labels)} held-out digits misread (true → read{more})", x=0.013, ha="left", fontsize=11,
-        fontweight="bold", color=INK,
-    )  # fmt: skip
+    title = f"{len(wrong)} of {len(labels)} held-out digits misread (true → read{more})"
+    figure.suptitle(title, x=0.013, ha="left", fontsize=11, fontweight="bold", color=INK)
     rows = max(1, -(-len(shown) // columns))
     grid = figure.subplots(rows, columns, squeeze=False).ravel()
     for axes in grid:

@@ -199,8 +199,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         )
     pairs = list(zip(widths[::2], widths[1::2]))
     if mode == "constant":
-        full = [(0, 0)] * (input.ndim - len(pairs)) + pairs[::-1]
-        return input.pad(full, 0.0 if value is None else value)
+        return _core._pad(input, widths, 0.0 if value is None else float(value))
     if mode not in ("reflect", "replicate", "circular"):
         raise ValueError(f"pad: mode must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}")
     for i, (before, after) in enumerate(pairs):
