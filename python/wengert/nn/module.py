@@ -12,6 +12,7 @@ import wengert as wg
 from wengert._core import Tensor
 
 from .hooks import RemovableHandle
+from .moving import clear_grad, destination, move
 from .parameter import Parameter
 from .state import StateDict
 
@@ -310,8 +311,8 @@ class Module(StateDict):
         Integer and bool buffers keep their dtype. Parameters stay the same objects, so optimisers keep
         working.
         """
-        device, dtype = _destination(args, kwargs)
-        return self._apply(lambda x: _move(x, device, dtype))
+        device, dtype = destination(args, kwargs)
+        return self._apply(lambda x: move(x, device, dtype))
 
     def cpu(self) -> "Module":
         """Moves everything to the CPU; returns self."""
@@ -370,38 +371,5 @@ class Module(StateDict):
         return f"{type(self).__name__}(\n  " + "\n  ".join(head + lines) + "\n)"
 
 
-def clear_grad(param: Tensor, set_to_none: bool) -> None:
-    """Forgets the gradient of one parameter, or writes zeros into it."""
-    if set_to_none or param.grad is None:
-        param.grad = None
-    else:
-        param.grad = wg.zeros_like(param.grad)
-
-
 def _join(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
-
-
-def _destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
-    unknown = set(kwargs) - {"device", "dtype"}
-    if unknown:
-        raise TypeError(f"Module.to: unknown keyword {sorted(unknown)[0]!r}; it takes device= and dtype=")
-    device, dtype = kwargs.get("device"), kwargs.get("dtype")
-    for value in args:
-        if isinstance(value, Tensor):
-            device, dtype = value.device, value.dtype
-        elif isinstance(value, wg.dtype):
-            dtype = value
-        elif value is not None:
-            device = value
-    if dtype is not None:
-        dtype = wg.empty(0, dtype=dtype).dtype
-        if not dtype.is_floating_point:
-            raise TypeError(f"Module.to: parameters need a floating point dtype, got {dtype}")
-    return device, dtype
-
-
-def _move(x: Tensor, device: Any, dtype: Any) -> Tensor:
-    if dtype is not None and x.dtype.is_floating_point:
-        x = x.to(dtype)
-    return x if device is None else x.to(device)

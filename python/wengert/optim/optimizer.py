@@ -7,7 +7,7 @@ import wengert as wg
 from wengert._core import Tensor
 
 from ..nn.hooks import RemovableHandle
-from ..nn.module import clear_grad
+from ..nn.moving import clear_grad
 
 __all__ = ["Optimizer"]
 
