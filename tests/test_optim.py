@@ -239,9 +239,7 @@ def cosine(t, n, low=0.0):
         (lambda o: schedules.ExponentialLR(o, 0.9), 0.9**T),
         (lambda o: schedules.PolynomialLR(o, 8, power=2.0), (1 - np.minimum(T, 8) / 8) ** 2),
         (lambda o: schedules.CosineAnnealingLR(o, 11, eta_min=0.1), cosine(T, 11, 0.1)),
-        (lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2), cosine(np.array([0, 1, 0, 1, 2, 3, *range(6)]),
-                                                                         np.array([2] * 2 + [4] * 4 + [8] *
-                                                                         6))),
+        (lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2), cosine(RESTARTED, PERIODS)),
         (lambda o: schedules.LambdaLR(o, lambda t: 1 / (1 + t)), 1 / (1 + T)),
         (
             lambda o: schedules.SequentialLR(
