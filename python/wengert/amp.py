@@ -1,0 +1,188 @@
+"""Mixed precision: `autocast` computes in float16 or bfloat16 where that is safe, `GradScaler` keeps float16
+gradients from vanishing (Micikevicius et al. 2018). bfloat16 has float32's range and needs no scaler.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import wengert as wg
+from wengert import _core
+from wengert._core import Tensor
+
+from .optim import Optimizer
+
+__all__ = ["GradScaler", "autocast"]  # noqa: F822 (see __getattr__)
+
+
+def __getattr__(name: str) -> Any:
+    # Looked up late: this module may be imported while `wengert` itself still is.
+    if name == "autocast":
+        return wg.autocast
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+class GradScaler:
+    """Multiplies the loss by a large factor, and divides the gradients by it before the optimiser sees them.
+
+    Where a gradient overflowed, the step is left out and the factor shrinks; after `growth_interval` good
+    steps in a row it grows. Each iteration: `scaler.scale(loss).backward()`, optionally
+    `scaler.unscale_(optimizer)` and clipping, `scaler.step(optimizer)`, `scaler.update()`.
+
+    Raises:
+        RuntimeError: if used in another order, or if a gradient to unscale is float16.
+    """
+
+    def __init__(
+        self,
+        device: Any = None,
+        init_scale: float = 65536.0,
+        growth_factor: float = 2.0,
+        backoff_factor: float = 0.5,
+        growth_interval: int = 2000,
+        enabled: bool = True,
+    ) -> None:
+        """`device` is accepted for PyTorch's sake: gradients may lie on any. Not `enabled`, it passes
+        everything on.
+        """
+        if growth_factor <= 1.0 or not 0.0 < backoff_factor < 1.0:
+            raise ValueError(
+                "GradScaler: growth_factor above 1 and backoff_factor in (0, 1) expected, "
+                f"got {growth_factor}, {backoff_factor}"
+            )
+        self._enabled = enabled
+        self._scale = float(init_scale)
+        self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
+        self._growth_interval, self._growth_tracker = growth_interval, 0
+        self._scaled = False
+        # Per optimiser of this iteration: whether a gradient overflowed, and whether it has stepped.
+        self._found: dict[int, bool] = {}
+        self._stepped: set[int] = set()
+
+    def is_enabled(self) -> bool:
+        """Whether the scaler does anything."""
+        return self._enabled
+
+    def get_scale(self) -> float:
+        """The factor, 1 if not enabled."""
+        return self._scale if self._enabled else 1.0
+
+    def scale(self, outputs: Any) -> Any:
+        """The loss (or losses, in lists and tuples) times the factor."""
+        if not self._enabled:
+            return outputs
+        self._scaled = True
+        if isinstance(outputs, Tensor):
+            return outputs * self._scale
+        if isinstance(outputs, list | tuple):
+            return type(outputs)(self.scale(x) for x in outputs)
+        raise TypeError(
+            f"GradScaler.scale: a tensor, or a list or tuple of them, expected, got {type(outputs).__name__}"
+        )
+
+    def unscale_(self, optimizer: Optimizer) -> None:
+        """Divides the optimiser's gradients by the factor, in place, and notes whether one overflowed.
+
+        Call it before `step` to clip or look at true gradients; `step` calls it otherwise.
+        """
+        if not self._enabled:
+            return
+        self._demand_scaled("unscale_")
+        if id(optimizer) in self._stepped:
+            raise RuntimeError(
+                "GradScaler: unscale_() after step(); the order is scale, unscale_, step, update"
+            )
+        if id(optimizer) in self._found:
+            raise RuntimeError(
+                "GradScaler: unscale_() a second time for this optimiser since the last update()"
+            )
+        grads = []
+        for group in optimizer.param_groups:
+            for param in group["params"]:
+                if param.grad is None:
+                    continue
+                if param.grad.dtype == wg.float16:
+                    raise RuntimeError(
+                        f"GradScaler: a gradient of shape {tuple(param.grad.shape)} is float16, which "
+                        "dividing would make vanish again; keep parameters in float32 and use autocast"
+                    )
+                grads.append(param.grad)
+        self._found[id(optimizer)] = _core._amp_unscale(grads, 1.0 / self._scale)
+
+    def step(self, optimizer: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
+        """`optimizer.step()`, left out if a gradient overflowed; returns its result, or None."""
+        if not self._enabled:
+            return optimizer.step(closure) if closure is not None else optimizer.step()
+        if closure is not None:
+            raise RuntimeError(
+                "GradScaler: closures are not supported, the scaler could not unscale in between"
+            )
+        self._demand_scaled("step")
+        if id(optimizer) in self._stepped:
+            raise RuntimeError(
+                "GradScaler: step() a second time for this optimiser; call update() in between"
+            )
+        if id(optimizer) not in self._found:
+            self.unscale_(optimizer)
+        self._stepped.add(id(optimizer))
+        return None if self._found[id(optimizer)] else optimizer.step()
+
+    def update(self, new_scale: float | Tensor | None = None) -> None:
+        """Adapts the factor, or sets it; ends the iteration."""
+        if not self._enabled:
+            return
+        if new_scale is not None:
+            value = float(new_scale)
+            if not value > 0.0 or math.isinf(value):
+                raise ValueError(f"GradScaler.update: the factor must be positive and finite, got {value}")
+            self._scale = value
+        elif not self._found:
+            raise RuntimeError(
+                "GradScaler: update() before any step() or unscale_(); the order is scale, step, update"
+            )
+        elif any(self._found.values()):
+            self._scale *= self._backoff_factor
+            self._growth_tracker = 0
+        else:
+            self._growth_tracker += 1
+            if self._growth_tracker == self._growth_interval:
+                # A factor that leaves float32's range would turn every later gradient into NaN.
+                self._scale = min(self._scale * self._growth_factor, 2.0**127)
+                self._growth_tracker = 0
+        self._found.clear()
+        self._stepped.clear()
+        self._scaled = False
+
+    def _demand_scaled(self, what: str) -> None:
+        if not self._scaled:
+            raise RuntimeError(
+                f"GradScaler: {what}() before scale(); call scaler.scale(loss).backward() earlier in the "
+                "iteration"
+            )
+
+    def state_dict(self) -> dict[str, Any]:
+        """What a resumed run needs; empty if not enabled."""
+        if not self._enabled:
+            return {}
+        return {
+            "scale": self._scale,
+            "growth_factor": self._growth_factor,
+            "backoff_factor": self._backoff_factor,
+            "growth_interval": self._growth_interval,
+            "_growth_tracker": self._growth_tracker,
+        }
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over a state."""
+        if not self._enabled:
+            return
+        if not state_dict:
+            raise RuntimeError(
+                "GradScaler.load_state_dict: the state is empty, it was saved by a disabled scaler"
+            )
+        self._scale = float(state_dict["scale"])
+        self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
+        self._growth_interval, self._growth_tracker = (
+            state_dict["growth_interval"],
+            state_dict["_growth_tracker"],
+        )

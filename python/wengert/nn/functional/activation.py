@@ -1,0 +1,151 @@
+"""Activation functions. Each takes a floating point tensor of any shape and returns one of the same shape.
+
+`inplace` is accepted where PyTorch has it and changes nothing: outputs are always fresh, so the tape stays
+valid.
+"""
+
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`max(x, 0)`; its derivative at 0 is 0. Saves the output."""
+    return input.relu()
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    """`min(max(x, 0), 6)`."""
+    return hardtanh(input, 0.0, 6.0)
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    """`x` where positive, else `negative_slope * x`."""
+    return wg.where(input > 0, input, input * negative_slope)
+
+
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
+    """Leaky ReLU with learned slopes: one, or one per channel (axis 1)."""
+    if weight.numel() != 1:
+        channels = input.shape[1] if input.ndim > 1 else None
+        if channels != weight.numel():
+            raise wg.ShapeError(
+                f"prelu: {weight.numel()} slopes for an input of shape {tuple(input.shape)}; one slope, or "
+                "one per channel (axis 1) expected"
+            )
+        weight = weight.reshape(-1, *[1] * (input.ndim - 2))
+    return wg.where(input > 0, input, input * weight)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`x` where positive, else `alpha (exp(x) - 1)` (Clevert et al. 2015)."""
+    # The exponential only sees the negative part, so it cannot overflow where it is not used.
+    return wg.where(input > 0, input, input.clamp(max=0.0).expm1() * alpha)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    """`x` where positive, else `alpha (exp(x / alpha) - 1)` (Barron 2017)."""
+    if alpha == 0:
+        raise ValueError("celu: alpha must not be 0")
+    return wg.where(input > 0, input, (input.clamp(max=0.0) / alpha).expm1() * alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    """Scaled ELU with the fixed point of Klambauer et al. 2017."""
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    return elu(input, alpha) * scale
+
+
+def gelu(input: Tensor, approximate: str = "none") -> Tensor:
+    """`x Phi(x)` (Hendrycks and Gimpel 2016), exact or by the tanh formula. Saves the input."""
+    if approximate not in ("none", "tanh"):
+        raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
+    return input.gelu(approximate=approximate)
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    """`x sigmoid(x)` (Elfwing et al. 2017). Saves the input."""
+    return input.silu()
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    """`x tanh(softplus(x))` (Misra 2019)."""
+    return input * softplus(input).tanh()
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
+    size = input.shape[dim]
+    if size % 2:
+        raise wg.ShapeError(
+            f"glu: axis {dim} of shape {tuple(input.shape)} has {size} elements, an even number expected"
+        )
+    return input.narrow(dim, 0, size // 2) * input.narrow(dim, size // 2, size // 2).sigmoid()
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    """`1 / (1 + exp(-x))`. Saves the output."""
+    return input.sigmoid()
+
+
+def logsigmoid(input: Tensor) -> Tensor:
+    """`log(sigmoid(x))`, stable for any x."""
+    # No threshold: the linear branch of softplus would lose exp(x) for very negative x.
+    return -((-input).softplus(1.0, 1e30))
+
+
+def tanh(input: Tensor) -> Tensor:
+    """Hyperbolic tangent. Saves the output."""
+    return input.tanh()
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """`x - tanh(x)`."""
+    return input - input.tanh()
+
+
+def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """`log(1 + exp(beta x)) / beta`, and `x` itself where `beta x` exceeds `threshold`. Saves the input."""
+    return input.softplus(beta, threshold)
+
+
+def softsign(input: Tensor) -> Tensor:
+    """`x / (1 + |x|)`."""
+    return input / (input.abs() + 1.0)
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    """`x` clamped to [min_val, max_val]."""
+    if not min_val <= max_val:
+        raise ValueError(f"hardtanh: min_val must not exceed max_val, got {min_val} and {max_val}")
+    return input.clamp(min_val, max_val)
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    """`clamp(x / 6 + 1/2, 0, 1)`."""
+    return (input / 6.0 + 0.5).clamp(0.0, 1.0)
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    """`x hardsigmoid(x)` (Howard et al. 2019)."""
+    return input * hardsigmoid(input)
+
+
+def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """`exp(x) / sum exp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output."""
+    return _cast(input, dtype).softmax(-1 if dim is None else dim)
+
+
+def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """Softmax of `-x`."""
+    return softmax(-input, dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
+    """`x - logsumexp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output."""
+    return _cast(input, dtype).log_softmax(-1 if dim is None else dim)
+
+
+def _cast(input: Tensor, dtype: Any) -> Tensor:
+    return input if dtype is None else input.to(dtype)

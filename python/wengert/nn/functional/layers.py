@@ -1,0 +1,279 @@
+"""Affine maps, embeddings, normalisation, dropout, padding and attention as functions."""
+
+import math
+from collections.abc import Sequence
+
+import wengert as wg
+from wengert import _core
+from wengert._core import Tensor
+
+
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`x W' + b`.
+
+    Args:
+        input: `(..., in)`.
+        weight: `(out, in)`.
+        bias: `(out,)` or None.
+
+    Returns:
+        `(..., out)`.
+
+    Raises:
+        ShapeError: if the last axis of `input` is not `in`.
+    """
+    if weight.ndim != 2 or input.ndim == 0 or input.shape[-1] != weight.shape[1]:
+        raise wg.ShapeError(
+            f"linear: input of shape {tuple(input.shape)} with weight of shape {tuple(weight.shape)}; "
+            "expected (..., in) and (out, in)"
+        )
+    return _core._linear(input, weight, bias)
+
+
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """`x1' W_k x2 + b_k` for each output k; `(..., in1)`, `(..., in2)`, `(out, in1, in2)` give `(...,
+    out)`.
+    """
+    if weight.ndim != 3 or (input1.shape[-1], input2.shape[-1]) != tuple(weight.shape)[1:]:
+        raise wg.ShapeError(
+            f"bilinear: inputs of shapes {tuple(input1.shape)} and {tuple(input2.shape)} with weight of "
+            f"shape {tuple(weight.shape)}; expected (..., in1), (..., in2) and (out, in1, in2)"
+        )
+    outputs, in1, in2 = weight.shape
+    half = input1 @ weight.permute(1, 0, 2).reshape(in1, outputs * in2)
+    half = half.reshape(*tuple(input1.shape)[:-1], outputs, in2)
+    out = (half * input2.unsqueeze(-2)).sum(-1)
+    return out if bias is None else out + bias
+
+
+def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
+    """Rows of `weight` picked by integers.
+
+    Args:
+        input: integers of any shape.
+        weight: `(rows, features)`.
+        padding_idx: a row that gets no gradient.
+
+    Returns:
+        `input.shape + (features,)`.
+
+    Raises:
+        IndexError: for an index outside the rows.
+    """
+    if input.dtype.is_floating_point or input.dtype == wg.bool:
+        raise TypeError(f"embedding: integer indices expected, got {input.dtype}; convert with .long()")
+    if weight.ndim != 2:
+        raise wg.ShapeError(
+            f"embedding: weight of shape (rows, features) expected, got {tuple(weight.shape)}"
+        )
+    out = weight.take(input, dim=0)
+    if padding_idx is None:
+        return out
+    row = padding_idx if padding_idx >= 0 else padding_idx + weight.shape[0]
+    return wg.where((input == row).unsqueeze(-1), out.detach(), out)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """int64 of shape `tensor.shape + (num_classes,)`: 1 at the class, else 0. -1 takes one more than the
+    largest.
+    """
+    if tensor.dtype.is_floating_point or tensor.dtype == wg.bool:
+        raise TypeError(f"one_hot: integer classes expected, got {tensor.dtype}; convert with .long()")
+    if num_classes == -1:
+        if tensor.numel() == 0:
+            raise ValueError("one_hot: give num_classes for an empty tensor")
+        num_classes = int(tensor.max()) + 1
+    classes = wg.arange(num_classes, dtype=tensor.dtype, device=tensor.device)
+    index_type = wg.int32 if str(tensor.device) != "cpu" else wg.int64
+    return (tensor.unsqueeze(-1) == classes).to(index_type)
+
+
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes each element with probability `p` and divides the others by `1 - p` (Srivastava et al. 2014).
+
+    Saves the mask. Returns the input where not training.
+    """
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"dropout: p is a probability between 0 and 1, got {p}")
+    if not training or p == 0.0:
+        return input
+    return _core._dropout(input, p)
+
+
+def layer_norm(
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Zero mean and unit variance over the trailing axes `normalized_shape`, then `* weight + bias` (Ba et
+    al. 2016).
+
+    One fused pass; saves the input and one mean and inverse deviation per row.
+    """
+    return _core._layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """`x / sqrt(mean(x^2) + eps)` over the trailing axes, then `* weight` (Zhang and Sennrich 2019)."""
+    shape = tuple(normalized_shape)
+    if not shape or tuple(input.shape)[-len(shape) :] != shape:
+        raise wg.ShapeError(
+            f"rms_norm: input of shape {tuple(input.shape)} does not end in the normalised shape {shape}"
+        )
+    axes = tuple(range(-len(shape), 0))
+    eps = wg.finfo(input.dtype).eps if eps is None else eps
+    wide = input.to(wg.float32) if input.dtype.itemsize < 4 else input
+    out = (wide * ((wide * wide).mean(axes, keepdim=True) + eps).rsqrt()).to(input.dtype)
+    return out if weight is None else out * weight
+
+
+def group_norm(
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Layer norm over each of `num_groups` groups of channels (axis 1), then one weight and bias per
+    channel.
+    """
+    if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
+        raise wg.ShapeError(
+            f"group_norm: the channels (axis 1) of shape {tuple(input.shape)} do not divide into "
+            f"{num_groups} groups"
+        )
+    rows = input.reshape(input.shape[0], num_groups, -1)
+    out = _core._layer_norm(rows, (rows.shape[-1],), None, None, eps).reshape(tuple(input.shape))
+    per_channel = (-1, *[1] * (input.ndim - 2))
+    if weight is not None:
+        out = out * weight.reshape(per_channel)
+    return out if bias is None else out + bias.reshape(per_channel)
+
+
+def _length(input: Tensor, p: float, dim: int) -> Tensor:
+    """The p-norm along `dim`, kept; its gradient at 0 is 0."""
+    total = (input * input if p == 2.0 else input.abs() ** p).sum(dim, keepdim=True)
+    # The root is taken of 1 where the sum is 0: no division by zero in the gradient.
+    zero = total == 0
+    root = wg.where(zero, wg.ones_like(total), total)
+    root = root.sqrt() if p == 2.0 else root ** (1.0 / p)
+    return wg.where(zero, wg.zeros_like(root), root)
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+    """`x / max(norm_p(x), eps)` along `dim`."""
+    return input / _length(input, p, dim).clamp(min=eps)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """`x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along `dim`."""
+    scale = _length(x1, 2.0, dim).clamp(min=eps) * _length(x2, 2.0, dim).clamp(min=eps)
+    return ((x1 * x2) / scale).sum(dim)
+
+
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
+    """The p-norm of `x1 - x2 + eps` along the last axis."""
+    length = _length(x1 - x2 + eps, p, -1)
+    return length if keepdim else length.squeeze(-1)
+
+
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Enlarges the last axes.
+
+    Args:
+        input: any tensor.
+        pad: `(before, after)` of the last axis, then of the one before it, and so on; negative widths crop.
+        mode: "constant", "reflect", "replicate" or "circular".
+        value: the constant, 0 by default.
+    """
+    widths = [int(n) for n in pad]
+    if len(widths) % 2 or len(widths) // 2 > input.ndim:
+        raise ValueError(
+            f"pad: pairs (before, after) for at most {input.ndim} axes expected, got {len(widths)} numbers"
+        )
+    pairs = list(zip(widths[::2], widths[1::2]))
+    if mode == "constant":
+        return _core._pad(input, widths, 0.0 if value is None else float(value))
+    if mode not in ("reflect", "replicate", "circular"):
+        raise ValueError(f"pad: mode must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}")
+    for i, (before, after) in enumerate(pairs):
+        if before or after:
+            index = _padded_index(input.shape[-1 - i], before, after, mode)
+            input = input.index_select(
+                -1 - i, wg.tensor(index, device=input.device, dtype=_index_type(input))
+            )
+    return input
+
+
+def _index_type(input: Tensor) -> wg.dtype:
+    return wg.int64 if str(input.device) == "cpu" else wg.int32
+
+
+def _padded_index(size: int, before: int, after: int, mode: str) -> list[int]:
+    """For each position of the enlarged axis, the position it is read from."""
+    largest = {"reflect": size - 1, "circular": size, "replicate": math.inf if size else 0}[mode]
+    if max(before, after) > largest:
+        raise ValueError(
+            f"pad: mode {mode!r} of an axis of {size} takes widths up to {largest}, got {(before, after)}"
+        )
+    positions = range(-before, size + after)
+    if mode == "circular":
+        return [i % size for i in positions]
+    if mode == "replicate":
+        return [min(max(i, 0), size - 1) for i in positions]
+    return [size - 1 - abs(size - 1 - abs(i)) for i in positions]
+
+
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+) -> Tensor:
+    """`softmax(Q K' scale + mask) V` (Vaswani et al. 2017).
+
+    Args:
+        query: `(..., L, E)`.
+        key: `(..., S, E)`.
+        value: `(..., S, V)`.
+        attn_mask: broadcasts to `(..., L, S)`; bool (True takes part) or added to the scores.
+        dropout_p: dropout on the attention weights; applied whenever it is positive.
+        is_causal: position i sees positions up to i. Excludes `attn_mask`.
+        scale: `1 / sqrt(E)` by default.
+
+    Returns:
+        `(..., L, V)`. A row whose positions are all masked gives zeros.
+    """
+    if query.ndim < 2 or key.ndim < 2 or query.shape[-1] != key.shape[-1] or key.shape[-2] != value.shape[-2]:
+        raise wg.ShapeError(
+            f"scaled_dot_product_attention: query {tuple(query.shape)}, key {tuple(key.shape)}, value "
+            f"{tuple(value.shape)}; expected (..., L, E), (..., S, E), (..., S, V)"
+        )
+    if is_causal and attn_mask is not None:
+        raise ValueError("scaled_dot_product_attention: give attn_mask or is_causal, not both")
+    scale = 1.0 / math.sqrt(query.shape[-1]) if scale is None else scale
+    scores = (query * scale) @ key.transpose(-2, -1)
+    if is_causal:
+        length, source = query.shape[-2], key.shape[-2]
+        attn_mask = wg.ones((length, source), dtype=scores.dtype, device=scores.device).tril() > 0
+    if attn_mask is None:
+        weights = scores.softmax(-1)
+    elif attn_mask.dtype == wg.bool:
+        # A large finite score instead of -inf keeps fully masked rows and their gradients finite.
+        low = wg.finfo(scores.dtype).min / 2
+        weights = wg.where(
+            attn_mask, scores, wg.full((), low, dtype=scores.dtype, device=scores.device)
+        ).softmax(-1)
+        weights = wg.where(attn_mask, weights, wg.zeros((), dtype=weights.dtype, device=weights.device))
+    else:
+        weights = (scores + attn_mask).softmax(-1)
+    return dropout(weights, dropout_p) @ value

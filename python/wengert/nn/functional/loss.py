@@ -1,0 +1,221 @@
+"""Losses as functions. `reduction` is "mean", "sum" or "none" everywhere."""
+
+import math
+import warnings
+
+import wengert as wg
+from wengert import _core
+from wengert._core import Tensor
+
+from .layers import cosine_similarity, pairwise_distance
+
+
+def _reduce(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+
+
+def _same_shapes(op: str, input: Tensor, target: Tensor) -> None:
+    if input.shape != target.shape:
+        warnings.warn(
+            f"{op}: input of shape {tuple(input.shape)} and target of shape {tuple(target.shape)} only match "
+            "by broadcasting, which is rarely meant; reshape one of them",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """`logsumexp(x) - x[target]`, fused; its gradient is softmax minus target.
+
+    Args:
+        input: logits `(N, C)`, `(C,)` or `(N, C, d...)`.
+        target: class indices `(N,)`, `()` or `(N, d...)`, int64 or int32; or probabilities shaped as the
+            logits.
+        weight: `(C,)`, one per class; the mean is weighted by them.
+        ignore_index: rows with this target count nothing.
+        reduction: "mean", "sum" or "none".
+        label_smoothing: the share of the target spread evenly over the classes (Szegedy et al. 2015).
+
+    Raises:
+        ShapeError: if the shapes do not fit.
+        IndexError: for a class index out of range.
+        TypeError: for a bool or uint8 target.
+    """
+    if not 0.0 <= label_smoothing <= 1.0:
+        raise ValueError(f"cross_entropy: label_smoothing is between 0 and 1, got {label_smoothing}")
+    return _core._cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
+
+
+def nll_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """`-x[target]` of log-probabilities; shapes as in `cross_entropy`."""
+    return _core._nll_loss(input, target, weight, ignore_index, reduction)
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    """`max(x, 0) - x t + log(1 + exp(-|x|))`, stable for any logit; shapes must be equal."""
+    return _core._bce_with_logits(input, target, weight, pos_weight, reduction)
+
+
+def binary_cross_entropy(
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
+) -> Tensor:
+    """`-t log p - (1 - t) log(1 - p)` of probabilities; logarithms are cut off at -100, as in PyTorch."""
+    if input.shape != target.shape:
+        raise wg.ShapeError(
+            f"binary_cross_entropy: target has shape {tuple(target.shape)}, expected {tuple(input.shape)} as "
+            "the input"
+        )
+    loss = -(target * _bounded_log(input) + (1.0 - target) * _bounded_log(1.0 - input))
+    return _reduce(loss if weight is None else loss * weight, reduction)
+
+
+def _bounded_log(p: Tensor) -> Tensor:
+    # The logarithm never sees 0, so that its gradient there is 0 times nothing rather than 0 times infinity.
+    tiny = p <= 3.7835e-44 if p.dtype == wg.float64 else p <= 0.0
+    return wg.where(tiny, wg.full_like(p, -100.0), wg.where(tiny, wg.ones_like(p), p).log().clamp(min=-100.0))
+
+
+def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+    """`t (log t - x)` of log-probabilities x; "batchmean" divides the sum by the first axis, as the
+    mathematics does.
+    """
+    if log_target:
+        loss = target.exp() * (target - input)
+    else:
+        positive = target > 0
+        safe = wg.where(positive, target, wg.ones_like(target))
+        loss = wg.where(positive, target * safe.log(), wg.zeros_like(target)) - target * input
+    if reduction == "batchmean":
+        return loss.sum() / (input.shape[0] if input.ndim else 1)
+    return _reduce(loss, reduction)
+
+
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """`(x - t)^2`. Warns where the shapes only match by broadcasting."""
+    _same_shapes("mse_loss", input, target)
+    return _reduce((input - target).square(), reduction)
+
+
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """`|x - t|`; its derivative at 0 is 0. Warns where the shapes only match by broadcasting."""
+    _same_shapes("l1_loss", input, target)
+    return _reduce((input - target).abs(), reduction)
+
+
+def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+    """`d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964)."""
+    if delta <= 0:
+        raise ValueError(f"huber_loss: delta must be positive, got {delta}")
+    _same_shapes("huber_loss", input, target)
+    # With c = min(|d|, delta) both branches are c (|d| - c / 2): no selection, and smooth at the seam.
+    distance = (input - target).abs()
+    near = distance.clamp(max=delta)
+    return _reduce(near * (distance - 0.5 * near), reduction)
+
+
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+    """The Huber loss divided by `beta`; the absolute error for `beta = 0`."""
+    if beta < 0:
+        raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
+    if beta == 0:
+        return l1_loss(input, target, reduction)
+    return huber_loss(input, target, reduction, beta) / beta
+
+
+def poisson_nll_loss(
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
+    reduction: str = "mean",
+) -> Tensor:
+    """`exp(x) - t x` of log-rates, or `x - t log(x + eps)` of rates; `full` adds Stirling's term for t >
+    1.
+    """
+    loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
+    if full:
+        large = target > 1
+        safe = wg.where(large, target, wg.ones_like(target))
+        stirling = safe * safe.log() - safe + 0.5 * (2.0 * math.pi * safe).log()
+        loss = loss + wg.where(large, stirling, wg.zeros_like(stirling))
+    return _reduce(loss, reduction)
+
+
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """`(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`; the bound passes gradients on."""
+    bounded = var + (var.detach().clamp(min=eps) - var.detach())
+    loss = 0.5 * (bounded.log() + (input - target).square() / bounded)
+    return _reduce(loss + 0.5 * math.log(2.0 * math.pi) if full else loss, reduction)
+
+
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
+) -> Tensor:
+    """`x` where the target is 1, `max(0, margin - x)` where it is -1."""
+    return _reduce(wg.where(target == 1, input, (margin - input).clamp(min=0.0)), reduction)
+
+
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """`max(0, margin - t (x1 - x2))` for targets 1 and -1."""
+    return _reduce((margin - target * (input1 - input2)).clamp(min=0.0), reduction)
+
+
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """`log(1 + exp(-t x))` for targets 1 and -1."""
+    return _reduce((-target * input).softplus(1.0, 1e30), reduction)
+
+
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """`max(0, d(a, p) - d(a, n) + margin)` over the last axis (Balntas et al. 2016 for `swap`)."""
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(pairwise_distance(positive, negative, p, eps))
+    return _reduce((near - far + margin).clamp(min=0.0), reduction)
+
+
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1."""
+    cosine = cosine_similarity(input1, input2, dim=-1)
+    return _reduce(wg.where(target == 1, 1.0 - cosine, (cosine - margin).clamp(min=0.0)), reduction)

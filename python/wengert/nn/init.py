@@ -1,0 +1,187 @@
+"""Initial values of parameters. Every function fills its tensor in place, without recording, and returns it.
+
+Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 2014 (orthogonal).
+"""
+
+import math
+from typing import Any
+
+import numpy as np
+import wengert as wg
+from wengert._core import Tensor
+
+__all__ = [
+    "calculate_gain",
+    "uniform_",
+    "normal_",
+    "trunc_normal_",
+    "constant_",
+    "zeros_",
+    "ones_",
+    "eye_",
+    "xavier_uniform_",
+    "xavier_normal_",
+    "kaiming_uniform_",
+    "kaiming_normal_",
+    "orthogonal_",
+]
+
+_GAINS = {
+    "linear": 1.0,
+    "sigmoid": 1.0,
+    "conv1d": 1.0,
+    "conv2d": 1.0,
+    "conv3d": 1.0,
+    "tanh": 5.0 / 3.0,
+    "relu": math.sqrt(2.0),
+    "selu": 0.75,
+}
+
+
+def _fill(tensor: Tensor, values: Tensor) -> Tensor:
+    with wg.no_grad():
+        tensor.data.copy_(values.to(tensor.dtype))
+    return tensor
+
+
+def _uniform(tensor: Tensor, low: float, high: float) -> Tensor:
+    values = wg.rand(tuple(tensor.shape), dtype=_working(tensor), device=tensor.device)
+    return _fill(tensor, values * (high - low) + low)
+
+
+def _normal(tensor: Tensor, mean: float, std: float) -> Tensor:
+    values = wg.randn(tuple(tensor.shape), dtype=_working(tensor), device=tensor.device)
+    return _fill(tensor, values * std + mean)
+
+
+def _working(tensor: Tensor) -> Any:
+    """Halves are drawn in float32 and rounded once."""
+    return wg.float64 if tensor.dtype == wg.float64 else wg.float32
+
+
+def _fans(tensor: Tensor) -> tuple[int, int]:
+    if tensor.ndim < 2:
+        raise ValueError(
+            "fan-in and fan-out need a tensor of two or more axes (out, in, ...), got shape "
+            f"{tuple(tensor.shape)}"
+        )
+    field = math.prod(tuple(tensor.shape)[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
+
+
+def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
+    """The factor that keeps the variance through `nonlinearity`; `param` is leaky_relu's slope."""
+    if nonlinearity == "leaky_relu":
+        slope = 0.01 if param is None else float(param)
+        return math.sqrt(2.0 / (1.0 + slope * slope))
+    if nonlinearity not in _GAINS:
+        raise ValueError(
+            f"calculate_gain: unknown nonlinearity {nonlinearity!r}; known: leaky_relu, {', '.join(_GAINS)}"
+        )
+    return _GAINS[nonlinearity]
+
+
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
+    """Uniform on [a, b)."""
+    return _uniform(tensor, a, b)
+
+
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
+    """Normal with this mean and standard deviation."""
+    return _normal(tensor, mean, std)
+
+
+def trunc_normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
+) -> Tensor:
+    """Normal, with values outside [a, b] drawn again."""
+    if not a < b:
+        raise ValueError(f"trunc_normal_: a must be less than b, got a={a}, b={b}")
+    # Rejection takes one round in tens for usual bounds; in a far tail uniform proposals are used instead.
+    low, high = (a - mean) / std, (b - mean) / std
+    mass = 0.5 * (math.erf(high / math.sqrt(2.0)) - math.erf(low / math.sqrt(2.0)))
+    shape, dtype = tuple(tensor.shape), _working(tensor)
+    peak = min(max(0.0, low), high)
+    found = wg.zeros(shape, dtype=dtype)
+    done = wg.zeros(shape, dtype=wg.bool)
+    while not bool(done.all()):
+        if mass > 0.05:
+            z = wg.randn(shape, dtype=dtype)
+            accept = (z >= low) & (z <= high)
+        else:
+            z = wg.rand(shape, dtype=dtype) * (high - low) + low
+            accept = wg.rand(shape, dtype=dtype) <= (0.5 * (peak * peak - z * z)).exp()
+        found = wg.where(accept & ~done, z, found)
+        done = done | accept
+    return _fill(tensor, (found * std + mean).to(tensor.device))
+
+
+def constant_(tensor: Tensor, val: float) -> Tensor:
+    """The same value everywhere."""
+    with wg.no_grad():
+        tensor.data.fill_(val)
+    return tensor
+
+
+def zeros_(tensor: Tensor) -> Tensor:
+    """Zeros."""
+    return constant_(tensor, 0.0)
+
+
+def ones_(tensor: Tensor) -> Tensor:
+    """Ones."""
+    return constant_(tensor, 1.0)
+
+
+def eye_(tensor: Tensor) -> Tensor:
+    """The identity matrix."""
+    if tensor.ndim != 2:
+        raise ValueError(f"eye_: a matrix expected, got shape {tuple(tensor.shape)}")
+    return _fill(tensor, wg.eye(*tuple(tensor.shape), dtype=tensor.dtype, device=tensor.device))
+
+
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Uniform with variance `2 gain^2 / (fan_in + fan_out)`."""
+    bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
+    return _uniform(tensor, -bound, bound)
+
+
+def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Normal with variance `2 gain^2 / (fan_in + fan_out)`."""
+    return _normal(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))))
+
+
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+    if mode not in ("fan_in", "fan_out"):
+        raise ValueError(f"kaiming: mode must be 'fan_in' or 'fan_out', got {mode!r}")
+    fan = _fans(tensor)[0 if mode == "fan_in" else 1]
+    return calculate_gain(nonlinearity, a) / math.sqrt(max(fan, 1))
+
+
+def kaiming_uniform_(
+    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> Tensor:
+    """Uniform with variance `gain^2 / fan`."""
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return _uniform(tensor, -bound, bound)
+
+
+def kaiming_normal_(
+    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> Tensor:
+    """Normal with variance `gain^2 / fan`."""
+    return _normal(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
+    """Orthonormal rows or columns, whichever are fewer, times `gain`."""
+    if tensor.ndim < 2:
+        raise ValueError(f"orthogonal_: two or more axes expected, got shape {tuple(tensor.shape)}")
+    rows = tensor.shape[0]
+    columns = math.prod(tuple(tensor.shape)[1:])
+    flat = wg.randn((max(rows, columns), min(rows, columns)), dtype=wg.float64).numpy()
+    q, r = np.linalg.qr(flat)
+    q = q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
+    q = q.T if rows < columns else q
+    values = np.ascontiguousarray(q).reshape(tuple(tensor.shape)) * gain
+    return _fill(tensor, wg.as_tensor(values).to(tensor.dtype).to(tensor.device))

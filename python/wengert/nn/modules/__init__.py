@@ -1,0 +1,1 @@
+"""The layers, one file per family: affine, activation, normalisation, container, attention, loss."""

@@ -1,0 +1,98 @@
+"""Activation functions as layers: one row each, over the functions of `functional/activation.py`."""
+
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+from .. import functional as F
+from ..module import Module
+from ..parameter import Parameter
+
+
+class _Activation(Module):
+    """A function with settings. A subclass names the function and its settings with their defaults."""
+
+    _function: Any
+    _settings: dict[str, Any] = {}  # noqa: RUF012 (one table per class, never written)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Takes the settings by position or keyword."""
+        super().__init__()
+        kwargs.pop("inplace", None)
+        names = list(self._settings)
+        unknown = set(kwargs) - set(names)
+        if len(args) > len(names) or unknown:
+            raise TypeError(
+                f"{type(self).__name__} takes {', '.join(names) or 'no settings'}; got {args} {kwargs}"
+            )
+        twice = set(names[: len(args)]) & set(kwargs)
+        if twice:
+            raise TypeError(f"{type(self).__name__}: {sorted(twice)[0]} is given twice")
+        self.__dict__.update({**self._settings, **dict(zip(names, args)), **kwargs})
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The function of the input."""
+        settings = self.__dict__
+        return type(self)._function(input, *[settings[name] for name in self._settings])
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return ", ".join(f"{name}={self.__dict__[name]!r}" for name in self._settings)
+
+
+def _layer(name: str, function: Any, **settings: Any) -> Any:
+    doc = f"Layer of `nn.functional.{function.__name__}`. {(function.__doc__ or '').strip().splitlines()[0]}"
+    members = {
+        "__doc__": doc,
+        "__module__": __name__,
+        "_function": staticmethod(function),
+        "_settings": settings,
+    }
+    return type(name, (_Activation,), members)
+
+
+ReLU = _layer("ReLU", F.relu)
+ReLU6 = _layer("ReLU6", F.relu6)
+LeakyReLU = _layer("LeakyReLU", F.leaky_relu, negative_slope=0.01)
+ELU = _layer("ELU", F.elu, alpha=1.0)
+CELU = _layer("CELU", F.celu, alpha=1.0)
+SELU = _layer("SELU", F.selu)
+GELU = _layer("GELU", F.gelu, approximate="none")
+SiLU = _layer("SiLU", F.silu)
+Mish = _layer("Mish", F.mish)
+GLU = _layer("GLU", F.glu, dim=-1)
+Sigmoid = _layer("Sigmoid", F.sigmoid)
+LogSigmoid = _layer("LogSigmoid", F.logsigmoid)
+Tanh = _layer("Tanh", F.tanh)
+Tanhshrink = _layer("Tanhshrink", F.tanhshrink)
+Softplus = _layer("Softplus", F.softplus, beta=1.0, threshold=20.0)
+Softsign = _layer("Softsign", F.softsign)
+Hardtanh = _layer("Hardtanh", F.hardtanh, min_val=-1.0, max_val=1.0)
+Hardsigmoid = _layer("Hardsigmoid", F.hardsigmoid)
+Hardswish = _layer("Hardswish", F.hardswish)
+Softmax = _layer("Softmax", F.softmax, dim=None)
+Softmin = _layer("Softmin", F.softmin, dim=None)
+LogSoftmax = _layer("LogSoftmax", F.log_softmax, dim=None)
+
+
+class PReLU(Module):
+    """Leaky ReLU with learned slopes, one or one per channel."""
+
+    weight: Parameter
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
+    ) -> None:
+        """All slopes start at `init`."""
+        super().__init__()
+        self.num_parameters = num_parameters
+        self.weight = Parameter(wg.full((num_parameters,), init, device=device, dtype=dtype or wg.float32))
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The function of the input."""
+        return F.prelu(input, self.weight)
+
+    def extra_repr(self) -> str:
+        """The number of slopes."""
+        return f"num_parameters={self.num_parameters}"

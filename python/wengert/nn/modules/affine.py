@@ -1,0 +1,211 @@
+"""Linear maps, embeddings, dropout and reshaping layers."""
+
+import math
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+from .. import functional as F
+from .. import init
+from ..module import Module
+from ..parameter import Parameter
+
+
+class Identity(Module):
+    """Returns its input; takes and ignores any arguments."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Ignores everything."""
+        super().__init__()
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The input."""
+        return input
+
+
+class Linear(Module):
+    """`x W' + b`: `(..., in)` to `(..., out)`.
+
+    Weight and bias start uniform in `±1 / sqrt(in_features)`, as in PyTorch.
+    """
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+    ) -> None:
+        """Makes `weight` of shape (out, in) and, with `bias`, one of shape (out,)."""
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = Parameter(wg.empty((out_features, in_features), device=device, dtype=dtype))
+        values = Parameter(wg.empty((out_features,), device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", values)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5.0))
+        if self.bias is not None:
+            bound = 1.0 / math.sqrt(self.in_features) if self.in_features > 0 else 0.0
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The affine map."""
+        return F.linear(input, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
+class Bilinear(Module):
+    """`x1' W x2 + b` for each output."""
+
+    weight: Parameter
+    bias: Parameter | None
+
+    def __init__(
+        self,
+        in1_features: int,
+        in2_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """Makes `weight` of shape (out, in1, in2)."""
+        super().__init__()
+        self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
+        self.weight = Parameter(
+            wg.empty((out_features, in1_features, in2_features), device=device, dtype=dtype)
+        )
+        values = Parameter(wg.empty((out_features,), device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", values)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values."""
+        bound = 1.0 / math.sqrt(self.in1_features)
+        init.uniform_(self.weight, -bound, bound)
+        if self.bias is not None:
+            init.uniform_(self.bias, -bound, bound)
+
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
+        """The bilinear map."""
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return (
+            f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
+            f"out_features={self.out_features}, bias={self.bias is not None}"
+        )
+
+
+class Embedding(Module):
+    """A table of vectors, looked up by integers; starts as N(0, 1), with zeros in row `padding_idx`."""
+
+    weight: Parameter
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: int | None = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """Makes `weight` of shape (num_embeddings, embedding_dim)."""
+        super().__init__()
+        if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
+            raise ValueError(f"Embedding: padding_idx {padding_idx} is outside the {num_embeddings} rows")
+        if padding_idx is not None and padding_idx < 0:
+            padding_idx += num_embeddings
+        self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
+        self.weight = Parameter(wg.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
+        self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(
+        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None
+    ) -> "Embedding":
+        """A layer around given values of shape (rows, features); not trained if `freeze`."""
+        values = wg.as_tensor(embeddings)
+        layer = cls(values.shape[0], values.shape[1], padding_idx, device=values.device, dtype=values.dtype)
+        layer.weight = Parameter(values, requires_grad=not freeze)
+        return layer
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values."""
+        init.normal_(self.weight)
+        if self.padding_idx is not None:
+            with wg.no_grad():
+                self.weight.data[self.padding_idx] = 0.0
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The rows."""
+        return F.embedding(input, self.weight, self.padding_idx)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+
+
+class Dropout(Module):
+    """In training, zeroes each element with probability `p` and scales the others by `1 / (1 - p)`."""
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        """`p` is the probability of zero."""
+        super().__init__()
+        if not 0.0 <= p <= 1.0:
+            raise ValueError(f"Dropout: p is a probability between 0 and 1, got {p}")
+        self.p = p
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The thinned input."""
+        return F.dropout(input, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        """The probability."""
+        return f"p={self.p}"
+
+
+class Flatten(Module):
+    """Joins the axes `start_dim` to `end_dim`; by default all but the first."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        """The range of axes, both ends included."""
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The same elements, fewer axes."""
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        """The range."""
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Splits one axis into several."""
+
+    def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
+        """`dim` becomes axes of these lengths; one may be -1."""
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The same elements, more axes."""
+        dim = self.dim if self.dim >= 0 else self.dim + input.ndim
+        shape = tuple(input.shape)
+        return input.reshape(*shape[:dim], *self.unflattened_size, *shape[dim + 1 :])
+
+    def extra_repr(self) -> str:
+        """The axis and its parts."""
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

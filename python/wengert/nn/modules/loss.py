@@ -1,0 +1,83 @@
+"""Losses as layers: one row each, over the functions of `functional/loss.py`."""
+
+from typing import Any
+
+from wengert._core import Tensor
+
+from .. import functional as F
+from ..module import Module
+
+
+class _Loss(Module):
+    """A loss with settings. A subclass names the function, its tensor settings (buffers) and its plain
+    settings.
+    """
+
+    _function: Any
+    _tensors: tuple[str, ...] = ()
+    _settings: dict[str, Any] = {}  # noqa: RUF012 (one table per class, never written)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Takes tensor settings first, then plain settings, by position or keyword."""
+        super().__init__()
+        names = [*self._tensors, *self._settings]
+        unknown = set(kwargs) - set(names)
+        if len(args) > len(names) or unknown:
+            raise TypeError(f"{type(self).__name__} takes {', '.join(names)}; got {args} {kwargs}")
+        twice = set(names[: len(args)]) & set(kwargs)
+        if twice:
+            raise TypeError(f"{type(self).__name__}: {sorted(twice)[0]} is given twice")
+        given = {**dict(zip(names, args)), **kwargs}
+        for name in self._tensors:
+            self.register_buffer(name, given.pop(name, None))
+        self.__dict__.update({**self._settings, **given})
+        allowed = ("mean", "sum", "none", "batchmean")[: 4 if self._function is F.kl_div else 3]
+        if self.__dict__["reduction"] not in allowed:
+            raise ValueError(
+                f"reduction must be one of {', '.join(allowed)}, got {self.__dict__['reduction']!r}"
+            )
+
+    def forward(self, *inputs: Tensor) -> Tensor:
+        """The loss of the inputs."""
+        own = self.__dict__
+        return type(self)._function(
+            *inputs, **{name: own[name] for name in [*self._tensors, *self._settings]}
+        )
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return ", ".join(f"{name}={self.__dict__[name]!r}" for name in self._settings)
+
+
+def _layer(name: str, function: Any, tensors: tuple[str, ...] = (), **settings: Any) -> Any:
+    doc = f"Layer of `nn.functional.{function.__name__}`. {(function.__doc__ or '').strip().splitlines()[0]}"
+    members = {
+        "__doc__": doc,
+        "__module__": __name__,
+        "_function": staticmethod(function),
+        "_tensors": tensors,
+        "_settings": {**settings} if "reduction" in settings else {**settings, "reduction": "mean"},
+    }
+    return type(name, (_Loss,), members)
+
+
+CrossEntropyLoss = _layer(
+    "CrossEntropyLoss", F.cross_entropy, ("weight",), ignore_index=-100, reduction="mean", label_smoothing=0.0
+)
+NLLLoss = _layer("NLLLoss", F.nll_loss, ("weight",), ignore_index=-100)
+BCELoss = _layer("BCELoss", F.binary_cross_entropy, ("weight",))
+BCEWithLogitsLoss = _layer("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, ("weight", "pos_weight"))
+KLDivLoss = _layer("KLDivLoss", F.kl_div, reduction="mean", log_target=False)
+MSELoss = _layer("MSELoss", F.mse_loss)
+L1Loss = _layer("L1Loss", F.l1_loss)
+SmoothL1Loss = _layer("SmoothL1Loss", F.smooth_l1_loss, reduction="mean", beta=1.0)
+HuberLoss = _layer("HuberLoss", F.huber_loss, reduction="mean", delta=1.0)
+PoissonNLLLoss = _layer("PoissonNLLLoss", F.poisson_nll_loss, log_input=True, full=False, eps=1e-8)
+GaussianNLLLoss = _layer("GaussianNLLLoss", F.gaussian_nll_loss, full=False, eps=1e-6)
+HingeEmbeddingLoss = _layer("HingeEmbeddingLoss", F.hinge_embedding_loss, margin=1.0)
+MarginRankingLoss = _layer("MarginRankingLoss", F.margin_ranking_loss, margin=0.0)
+SoftMarginLoss = _layer("SoftMarginLoss", F.soft_margin_loss)
+TripletMarginLoss = _layer(
+    "TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False
+)
+CosineEmbeddingLoss = _layer("CosineEmbeddingLoss", F.cosine_embedding_loss, margin=0.0)

@@ -1,0 +1,117 @@
+"""Normalisation layers."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+from .. import functional as F
+from .. import init
+from ..module import Module
+from ..parameter import Parameter
+
+
+class _Affine(Module):
+    """A layer with a weight that starts at 1 and a bias that starts at 0, either or both absent."""
+
+    weight: Parameter | None
+    bias: Parameter | None
+
+    def _make(self, shape: tuple[int, ...], weight: bool, bias: bool, device: Any, dtype: Any) -> None:
+        for name, wanted in (("weight", weight), ("bias", bias)):
+            values = Parameter(wg.empty(shape, device=device, dtype=dtype)) if wanted else None
+            self.register_parameter(name, values)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Weight 1, bias 0."""
+        if self.weight is not None:
+            init.ones_(self.weight)
+        if self.bias is not None:
+            init.zeros_(self.bias)
+
+
+class LayerNorm(_Affine):
+    """Zero mean and unit variance over the trailing axes, then weight and bias (Ba et al. 2016)."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """`normalized_shape`: the lengths of the trailing axes."""
+        super().__init__()
+        self.normalized_shape = _shape(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self._make(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Settings."""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class RMSNorm(_Affine):
+    """Unit mean square over the trailing axes, then weight (Zhang and Sennrich 2019)."""
+
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """`eps`: the machine epsilon of the input's dtype if None."""
+        super().__init__()
+        self.normalized_shape = _shape(normalized_shape)
+        self.eps, self.elementwise_affine = eps, elementwise_affine
+        self._make(self.normalized_shape, elementwise_affine, False, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
+
+    def extra_repr(self) -> str:
+        """Settings."""
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+class GroupNorm(_Affine):
+    """Layer norm over groups of channels (axis 1), with a weight and bias per channel (Wu and He 2018)."""
+
+    def __init__(
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """The channels must divide into the groups."""
+        super().__init__()
+        if num_channels % num_groups:
+            raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
+        self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
+        self._make((num_channels,), affine, affine, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
+
+    def extra_repr(self) -> str:
+        """Settings."""
+        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
+    return (shape,) if isinstance(shape, int) else tuple(shape)

@@ -1,0 +1,41 @@
+"""What `Module.to` and `zero_grad` do to one tensor."""
+
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+
+def clear_grad(param: Tensor, set_to_none: bool) -> None:
+    """Forgets the gradient of one parameter, or writes zeros into it."""
+    if set_to_none or param.grad is None:
+        param.grad = None
+    else:
+        param.grad = wg.zeros_like(param.grad)
+
+
+def destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """The device and the dtype that the arguments of `Module.to` name, None where they name none."""
+    unknown = set(kwargs) - {"device", "dtype"}
+    if unknown:
+        raise TypeError(f"Module.to: unknown keyword {sorted(unknown)[0]!r}; it takes device= and dtype=")
+    device, dtype = kwargs.get("device"), kwargs.get("dtype")
+    for value in args:
+        if isinstance(value, Tensor):
+            device, dtype = value.device, value.dtype
+        elif isinstance(value, wg.dtype):
+            dtype = value
+        elif value is not None:
+            device = value
+    if dtype is not None:
+        dtype = wg.empty(0, dtype=dtype).dtype
+        if not dtype.is_floating_point:
+            raise TypeError(f"Module.to: parameters need a floating point dtype, got {dtype}")
+    return device, dtype
+
+
+def move(x: Tensor, device: Any, dtype: Any) -> Tensor:
+    """The tensor there, converted if it is floating point; itself where nothing changes."""
+    if dtype is not None and x.dtype.is_floating_point:
+        x = x.to(dtype)
+    return x if device is None else x.to(device)

@@ -1,0 +1,32 @@
+"""Parameters as one flat vector, and back."""
+
+from collections.abc import Iterable
+
+import wengert as wg
+from wengert._core import Tensor
+
+
+def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
+    """All elements in one vector, in order; recorded."""
+    return wg.cat([param.reshape(-1) for param in parameters])
+
+
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
+    """Copies consecutive pieces of `vec` into the parameters.
+
+    Raises:
+        ShapeError: if the lengths differ; nothing is written then.
+    """
+    targets = list(parameters)
+    total = sum(param.numel() for param in targets)
+    if tuple(vec.shape) != (total,):
+        raise wg.ShapeError(
+            f"vector_to_parameters: a vector of shape ({total},) expected for these parameters, got "
+            f"{tuple(vec.shape)}"
+        )
+    start = 0
+    with wg.no_grad():
+        for param in targets:
+            piece = vec.detach()[start : start + param.numel()]
+            param.data.copy_(piece.reshape(tuple(param.shape)))
+            start += param.numel()

@@ -1,0 +1,77 @@
+"""Stochastic gradient descent with momentum."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import wengert as wg
+from wengert import _core
+from wengert._core import Tensor
+
+from .optimizer import Optimizer
+
+
+class SGD(Optimizer):
+    """`v = momentum v + (1 - dampening) (g + weight_decay p)`, then `p -= lr v` (Sutskever et al. 2013).
+
+    The first `v` is the gradient itself. With `nesterov` the step is `g + momentum v`. One fused pass per
+    parameter.
+
+    Raises:
+        ValueError: for negative settings, or `nesterov` without momentum or with dampening.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        momentum: float = 0.0,
+        dampening: float = 0.0,
+        weight_decay: float = 0.0,
+        nesterov: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        fused: bool | None = None,
+    ) -> None:
+        """`foreach` and `fused` are accepted and change nothing: updates are always fused."""
+        super().__init__(
+            params,
+            dict(
+                lr=lr,
+                momentum=momentum,
+                dampening=dampening,
+                weight_decay=weight_decay,
+                nesterov=nesterov,
+                maximize=maximize,
+            ),
+        )
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        if not group["momentum"] >= 0.0:
+            raise ValueError(f"SGD: momentum must not be negative, got {group['momentum']}")
+        if group["nesterov"] and (group["momentum"] == 0.0 or group["dampening"] != 0.0):
+            raise ValueError("SGD: nesterov needs a positive momentum and dampening=0")
+
+    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+        buffers: list[Tensor] = []
+        first: list[bool] = []
+        if group["momentum"] != 0.0:
+            for param in params:
+                state = self.state.setdefault(param, {})
+                fresh = state.get("momentum_buffer") is None
+                if fresh:
+                    state["momentum_buffer"] = wg.zeros_like(param.detach())
+                first.append(fresh)
+                buffers.append(state["momentum_buffer"])
+        _core._optim_sgd(
+            params,
+            grads,
+            buffers,
+            first,
+            float(group["lr"]),
+            float(group["momentum"]),
+            float(group["dampening"]),
+            float(group["weight_decay"]),
+            bool(group["nesterov"]),
+        )

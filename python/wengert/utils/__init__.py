@@ -1,0 +1,5 @@
+"""Where PyTorch keeps checkpointing: `wengert.utils.checkpoint`."""
+
+from . import checkpoint
+
+__all__ = ["checkpoint"]

@@ -1,0 +1,83 @@
+"""Activation checkpointing: forget what a part of a model saves for backward, and run that part again when
+backward comes to it (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+
+A checkpoint saves its arguments alone. The second run sees the same random numbers, autocast region and
+recording mode, and stops mattering once backward has what it needs. It works with closed-over parameters,
+keyword arguments, nested checkpoints, hooks, higher derivatives, and inside every transform.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from wengert import _core
+
+__all__ = ["checkpoint", "checkpoint_sequential"]
+
+
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool = False,
+    preserve_rng_state: bool = True,
+    **kwargs: Any,
+) -> Any:
+    """`function(*args, **kwargs)`, run once more in backward instead of keeping what it saves.
+
+    Args:
+        function: must do the same both times.
+        args: any objects; tensors among them are what the checkpoint saves.
+        use_reentrant: only False; there is one kind of checkpoint, and it has no restrictions.
+        preserve_rng_state: accepted; random numbers are always the same in the second run.
+        kwargs: passed on.
+
+    Raises:
+        CheckpointError: in backward, if the second run saves something else than the first.
+
+    Example:
+        >>> x = wg.ones(3, requires_grad=True)
+        >>> wg.utils.checkpoint.checkpoint(lambda x: x.exp().sin(), x).sum().backward()
+    """
+    if use_reentrant:
+        raise ValueError(
+            "checkpoint: use_reentrant=True is not available; leave it out, nothing is lost by that"
+        )
+    if not callable(function):
+        raise TypeError(f"checkpoint: a function expected, got {type(function).__name__}")
+    return _core.checkpoint(function, args, kwargs)
+
+
+def checkpoint_sequential(
+    functions: Iterable[Callable[..., Any]],
+    segments: int,
+    input: Any,
+    use_reentrant: bool = False,
+    **kwargs: Any,
+) -> Any:
+    """Runs functions one after another, in `segments` checkpoints of equal length; the last part is not
+    checkpointed, since backward would run it again at once. About sqrt(n) segments need the least memory.
+
+    Args:
+        functions: a `Sequential`, or any iterable of functions of one argument.
+        segments: between 1 and the number of functions.
+        input: the first function's argument.
+        use_reentrant: only False.
+        kwargs: `preserve_rng_state` is accepted.
+    """
+    unknown = set(kwargs) - {"preserve_rng_state"}
+    if unknown:
+        raise TypeError(f"checkpoint_sequential: unknown keyword {sorted(unknown)[0]!r}")
+    chain = list(functions)
+    if not 1 <= segments <= max(len(chain), 1):
+        raise ValueError(
+            f"checkpoint_sequential: between 1 and {len(chain)} segments expected, got {segments}"
+        )
+    length = len(chain) // segments
+    for start in range(0, length * (segments - 1), length or 1):
+        input = checkpoint(_run, chain[start : start + length], input, use_reentrant=use_reentrant)
+    return _run(chain[length * (segments - 1) :], input)
+
+
+def _run(chain: list[Callable[..., Any]], x: Any) -> Any:
+    for function in chain:
+        x = function(x)
+    return x

@@ -1,0 +1,296 @@
+"""Optimisers against the published formulas in NumPy, schedules against their closed forms."""
+
+import math
+
+import numpy as np
+import pytest
+import wengert as wg
+from wengert import nn, optim
+from wengert.optim import lr_scheduler as schedules
+
+SHAPES = [(3, 2), (4,), ()]
+
+
+def start(dtype=np.float64):
+    rng = np.random.default_rng(0)
+    return [np.asarray(rng.standard_normal(shape), dtype) for shape in SHAPES]
+
+
+def gradients(count):
+    rng = np.random.default_rng(1)
+    return [[np.asarray(rng.standard_normal(shape)) for shape in SHAPES] for _ in range(count)]
+
+
+def sgd(p, g, s, lr, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False):
+    g = g + weight_decay * p
+    if momentum:
+        s["v"] = momentum * s["v"] + (1 - dampening) * g if "v" in s else g
+        g = g + momentum * s["v"] if nesterov else s["v"]
+    return p - lr * g
+
+
+def adam(p, g, s, lr, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, decoupled=False):
+    if decoupled:
+        p = p * (1 - lr * weight_decay)
+    else:
+        g = g + weight_decay * p
+    t = s["t"] = s.get("t", 0) + 1
+    m = s["m"] = betas[0] * s.get("m", 0) + (1 - betas[0]) * g
+    v = s["v"] = betas[1] * s.get("v", 0) + (1 - betas[1]) * g * g
+    if amsgrad:
+        v = s["top"] = np.maximum(s.get("top", 0), v)
+    return p - lr * (m / (1 - betas[0] ** t)) / (np.sqrt(v / (1 - betas[1] ** t)) + eps)
+
+
+CASES = {
+    "sgd": (optim.SGD, sgd, dict(lr=0.1)),
+    "sgd_decay": (optim.SGD, sgd, dict(lr=0.1, weight_decay=0.3)),
+    "sgd_momentum": (optim.SGD, sgd, dict(lr=0.1, momentum=0.9, weight_decay=0.1)),
+    "sgd_dampening": (optim.SGD, sgd, dict(lr=0.1, momentum=0.9, dampening=0.4)),
+    "sgd_nesterov": (optim.SGD, sgd, dict(lr=0.1, momentum=0.9, nesterov=True)),
+    "adam": (optim.Adam, adam, dict(lr=0.1)),
+    "adam_decay": (optim.Adam, adam, dict(lr=0.1, weight_decay=0.2, betas=(0.8, 0.99), eps=1e-3)),
+    "adam_amsgrad": (optim.Adam, adam, dict(lr=0.1, amsgrad=True)),
+    "adamw": (optim.AdamW, lambda *a, **k: adam(*a, **k, decoupled=True), dict(lr=0.1, weight_decay=0.2)),
+    "adamw_amsgrad": (
+        optim.AdamW,
+        lambda *a, **k: adam(*a, **k, decoupled=True),
+        dict(lr=0.1, weight_decay=0.2, amsgrad=True, betas=(0.5, 0.6)),
+    ),
+}
+
+
+def run(make, settings, dtype, steps=6, device="cpu"):
+    params = [wg.tensor(p, dtype=dtype).to(device).requires_grad_() for p in start()]
+    optimizer = make(params, **settings)
+    for grads in gradients(steps):
+        for param, g in zip(params, grads):
+            param.grad = wg.tensor(g, dtype=dtype).to(device)
+        optimizer.step()
+    return params, optimizer
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_formula(name):
+    make, formula, settings = CASES[name]
+    params, _ = run(make, settings, wg.float64)
+    states = [{} for _ in SHAPES]
+    expected = start()
+    for grads in gradients(6):
+        expected = [formula(p, g, s, **settings) for p, g, s in zip(expected, grads, states)]
+    for param, value in zip(params, expected):
+        np.testing.assert_allclose(np.asarray(param.tolist()), value, rtol=1e-10, atol=1e-12)
+    single, _ = run(make, settings, wg.float32)
+    for param, value in zip(single, expected):
+        np.testing.assert_allclose(np.asarray(param.tolist()), value, rtol=2e-4, atol=2e-5)
+
+
+def test_defaults():
+    params = [nn.Parameter(wg.zeros(1))]
+    assert optim.SGD(params).defaults == dict(
+        lr=1e-3, momentum=0.0, dampening=0.0, weight_decay=0.0, nesterov=False, maximize=False
+    )
+    adam_defaults = dict(
+        lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False
+    )
+    assert optim.Adam(params).defaults == adam_defaults
+    assert optim.AdamW(params).defaults == {**adam_defaults, "weight_decay": 1e-2}
+
+
+def test_non_contiguous_parameter_and_gradient():
+    base = wg.tensor(np.arange(6.0).reshape(2, 3))
+    param = base.T.requires_grad_()
+    param.grad = wg.tensor(np.ones((2, 3))).T
+    optim.SGD([param], lr=1.0).step()
+    assert param.tolist() == [[-1, 2], [0, 3], [1, 4]]
+
+
+def test_groups_maximize_and_missing_gradients():
+    a, b, c = (nn.Parameter(wg.zeros(2)) for _ in range(3))
+    optimizer = optim.SGD([{"params": [a]}, {"params": b, "lr": 0.5}], lr=1.0, maximize=True)
+    a.grad, b.grad = wg.ones(2), wg.ones(2)
+    optimizer.step()
+    assert (a.tolist(), b.tolist()) == ([1, 1], [0.5, 0.5])
+    optimizer.add_param_group({"params": [c], "lr": 2.0, "maximize": False})
+    optimizer.zero_grad()
+    assert a.grad is None
+    c.grad = wg.ones(2)
+    optimizer.step()
+    assert (a.tolist(), c.tolist()) == ([1, 1], [-2, -2])
+    b.grad = wg.ones(2)
+    optimizer.zero_grad(set_to_none=False)
+    assert b.grad.tolist() == [0, 0]
+
+
+def test_validation():
+    p = nn.Parameter(wg.zeros(2))
+    with pytest.raises(ValueError, match="no parameters"):
+        optim.SGD([])
+    with pytest.raises(
+        TypeError, match=r"an iterable of parameters expected, got one tensor; write \[tensor\]"
+    ):
+        optim.SGD(p)
+    with pytest.raises(ValueError, match="is the result of an operation; only leaves can be optimised"):
+        optim.SGD([p * 2])
+    with pytest.raises(ValueError, match="appears twice"):
+        optim.Adam([p, p])
+    with pytest.raises(TypeError, match="parameter 0 is a int, not a tensor"):
+        optim.Adam([3])
+    with pytest.raises(ValueError, match="lr must not be negative, got -1"):
+        optim.SGD([p], lr=-1.0)
+    with pytest.raises(ValueError, match="nesterov needs a positive momentum"):
+        optim.SGD([p], nesterov=True)
+    with pytest.raises(ValueError, match=r"betas\[1\] must lie in \[0, 1\), got 1\.0"):
+        optim.AdamW([p], betas=(0.9, 1.0))
+    with pytest.raises(ValueError, match="eps must not be negative"):
+        optim.Adam([p], eps=-1.0)
+
+
+def test_closure_and_hooks():
+    p = nn.Parameter(wg.tensor([2.0]))
+    optimizer, seen = optim.SGD([p], lr=0.25), []
+    optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
+    handle = optimizer.register_step_post_hook(lambda *_: seen.append("after"))
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    with wg.no_grad():
+        assert optimizer.step(closure).item() == 4.0
+    assert p.item() == 1.0
+    handle.remove()
+    optimizer.step()
+    assert seen == ["before", "after", "before"]
+
+
+@pytest.mark.parametrize("name", ["sgd_momentum", "adam_amsgrad", "adamw"])
+def test_state_dict_resumes_exactly(name):
+    make, _, settings = CASES[name]
+    whole, _ = run(make, settings, wg.float32, steps=6)
+    half, first = run(make, settings, wg.float32, steps=3)
+    params = [p.detach().clone().requires_grad_() for p in half]
+    second = make(params, lr=9.0)
+    second.load_state_dict(first.state_dict())
+    for grads in gradients(6)[3:]:
+        for param, g in zip(params, grads):
+            param.grad = wg.tensor(g, dtype=wg.float32)
+        second.step()
+    for a, b in zip(whole, params):
+        assert a.tolist() == b.tolist()
+    with pytest.raises(ValueError, match=r"groups of \[3\] parameters in the state dict, of \[1\]"):
+        make(params[:1], lr=1.0).load_state_dict(first.state_dict())
+
+
+def test_a_step_invalidates_the_graph():
+    p = nn.Parameter(wg.tensor([2.0, 3.0]))
+    optimizer = optim.SGD([p], lr=0.1)
+    loss = (p * p).sum()
+    loss.backward(retain_graph=True)
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="version"):
+        loss.backward()
+
+
+def test_training_reaches_the_least_squares_solution():
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((50, 3)), rng.standard_normal((50, 1))
+    expected = np.linalg.lstsq(x, y, rcond=None)[0]
+    layer = nn.Linear(3, 1, bias=False).double()
+    optimizer = optim.SGD(layer.parameters(), lr=0.2, momentum=0.5)
+    for _ in range(300):
+        optimizer.zero_grad()
+        nn.functional.mse_loss(layer(wg.tensor(x)), wg.tensor(y)).backward()
+        optimizer.step()
+    np.testing.assert_allclose(layer.weight.detach().numpy(), expected.T, atol=1e-8)
+
+
+# Schedules.
+
+
+def rates(make, steps=12, lr=1.0, optimizer=None):
+    optimizer = optimizer or optim.SGD([nn.Parameter(wg.zeros(1))], lr=lr, momentum=0.9)
+    scheduler = make(optimizer)
+    found = []
+    for _ in range(steps):
+        found.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        scheduler.step()
+    return np.array(found)
+
+
+T = np.arange(12)
+RESTARTED, PERIODS = np.array([0, 1, 0, 1, 2, 3, *range(6)]), np.array([2] * 2 + [4] * 4 + [8] * 6)
+
+
+def cosine(t, n, low=0.0):
+    return low + (1 - low) * (1 + np.cos(np.pi * t / n)) / 2
+
+
+@pytest.mark.parametrize(
+    ("make", "expected"),
+    [
+        (lambda o: schedules.StepLR(o, 4), 0.1 ** (T // 4)),
+        (lambda o: schedules.MultiStepLR(o, [2, 7], gamma=0.5), 0.5 ** ((T >= 2).astype(int) + (T >= 7))),
+        (lambda o: schedules.ConstantLR(o), np.where(T < 5, 1 / 3, 1)),
+        (lambda o: schedules.LinearLR(o), 1 / 3 + 2 / 3 * np.minimum(T, 5) / 5),
+        (lambda o: schedules.ExponentialLR(o, 0.9), 0.9**T),
+        (lambda o: schedules.PolynomialLR(o, 8, power=2.0), (1 - np.minimum(T, 8) / 8) ** 2),
+        (lambda o: schedules.CosineAnnealingLR(o, 11, eta_min=0.1), cosine(T, 11, 0.1)),
+        (lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2), cosine(RESTARTED, PERIODS)),
+        (lambda o: schedules.LambdaLR(o, lambda t: 1 / (1 + t)), 1 / (1 + T)),
+        (
+            lambda o: schedules.SequentialLR(
+                o, [schedules.LinearLR(o, 0.1, total_iters=4), schedules.CosineAnnealingLR(o, 8)], [4]
+            ),
+            np.where(T < 4, 0.1 + 0.9 * T / 4, cosine(T - 4, 8)),
+        ),
+    ],
+)  # fmt: skip
+def test_schedule(make, expected):
+    np.testing.assert_allclose(rates(make), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_one_cycle():
+    optimizer = optim.SGD([nn.Parameter(wg.zeros(1))], lr=1.0, momentum=0.9)
+    scheduler = schedules.OneCycleLR(optimizer, max_lr=2.0, total_steps=10)
+    lr, momentum = [], []
+    for _ in range(10):
+        lr.append(optimizer.param_groups[0]["lr"])
+        momentum.append(optimizer.param_groups[0]["momentum"])
+        scheduler.step()
+    assert math.isclose(lr[0], 2 / 25)
+    assert math.isclose(lr[2], 2.0)
+    assert math.isclose(lr[9], 2 / 25 / 1e4)
+    assert math.isclose(lr[1], 2 / 25 + (2 - 2 / 25) / 2)
+    assert (momentum[0], momentum[2], momentum[9]) == pytest.approx((0.95, 0.85, 0.95))
+    with pytest.raises(ValueError, match="step 11 of a cycle of 10"):
+        scheduler.step()
+    adam_like = optim.Adam([nn.Parameter(wg.zeros(1))])
+    schedules.OneCycleLR(adam_like, max_lr=1.0, epochs=2, steps_per_epoch=5)
+    assert adam_like.param_groups[0]["betas"] == (0.95, 0.999)
+
+
+def test_plateau():
+    optimizer = optim.SGD([nn.Parameter(wg.zeros(1))], lr=1.0)
+    scheduler = schedules.ReduceLROnPlateau(optimizer, patience=2, factor=0.5, cooldown=1)
+    seen = []
+    for loss in [5, 4, 4, 4, 4, 4, 4, 4, 4, 3]:
+        scheduler.step(wg.tensor(float(loss)))
+        seen.append(optimizer.param_groups[0]["lr"])
+    assert seen == [1, 1, 1, 1, 0.5, 0.5, 0.5, 0.5, 0.25, 0.25]
+
+
+def test_schedule_state():
+    make = lambda o: schedules.CosineAnnealingLR(o, 10)
+    a, b = (optim.SGD([nn.Parameter(wg.zeros(1))], lr=1.0) for _ in range(2))
+    first, second = make(a), make(b)
+    for _ in range(4):
+        first.step()
+    second.load_state_dict(first.state_dict())
+    assert second.get_last_lr() == first.get_last_lr()
+    second.step()
+    first.step()
+    assert a.param_groups[0]["lr"] == b.param_groups[0]["lr"]
