@@ -28,7 +28,8 @@ fn _linear(py: Python<'_>, x: PyRef<'_, PyTensor>, weight: PyRef<'_, PyTensor>, 
     run(py, x.numel().saturating_mul(weight.shape().at(0)), || {
         let out = x.matmul(&weight.transpose(0, 1)?)?;
         match &bias {
-            Some(bias) => out.add(bias),
+            // Under autocast the product decides the dtype of the whole map, as it does in PyTorch.
+            Some(bias) => out.add(&bias.cast(out.dtype())?),
             None => Ok(out),
         }
     })
