@@ -2,9 +2,9 @@
 
 use crate::error::Result;
 use crate::ops::elementwise::Operand;
-use crate::py::convert;
 use crate::py::error::{type_error, value_error};
 use crate::py::tensor::PyTensor;
+use crate::py::{convert, numpy};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -178,7 +178,7 @@ impl Arg {
         if convert::is_numpy_scalar(obj) {
             return Arg::from_any(&obj.call_method0("item")?);
         }
-        Ok(Some(Arg::Tensor(convert::share(obj)?)))
+        Ok(Some(Arg::Tensor(numpy::share(obj)?)))
     }
 }
 

@@ -5,8 +5,8 @@
 use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::DType;
-use crate::py::convert;
 use crate::py::error::{type_error, value_error};
+use crate::py::numpy;
 use crate::py::tensor::PyTensor;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -215,7 +215,7 @@ impl PyTensor {
                 "__dlpack__: only host memory can be exported",
             ));
         }
-        let array = convert::exportable(&self.t, "numpy").map_err(|e| {
+        let array = numpy::exportable(&self.t, "numpy").map_err(|e| {
             PyBufferError::new_err(e.value(py).to_string().replace("numpy", "__dlpack__"))
         })?;
         let copied = copy == Some(true);
@@ -366,7 +366,7 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
             "from_dlpack: the memory is not aligned to its elements",
         ));
     }
-    let array = convert::foreign(address, shape, &strides, dtype, Box::new(owner))?;
+    let array = numpy::foreign(address, shape, &strides, dtype, Box::new(owner))?;
     Ok(if read_only {
         array.copied()?.into()
     } else {

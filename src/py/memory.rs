@@ -5,7 +5,7 @@
 
 use crate::array::Array;
 use crate::dtype::DType;
-use crate::py::convert;
+use crate::py::numpy;
 use crate::py::tensor::PyTensor;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -117,7 +117,7 @@ impl PyTensor {
     ) -> PyResult<()> {
         let array = {
             let this = slf.borrow();
-            convert::exportable(&this.t, "numpy")
+            numpy::exportable(&this.t, "numpy")
                 .map_err(|e| PyBufferError::new_err(e.to_string()))?
                 .clone()
         };

@@ -7,7 +7,9 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 mod args;
+mod assign;
 mod autograd;
+mod conversion;
 mod convert;
 mod create;
 mod device;
@@ -15,13 +17,19 @@ mod dlpack;
 mod dtype;
 mod error;
 mod format;
+mod functions;
 mod index;
 mod inplace;
 mod memory;
 mod methods;
+mod nested;
 mod nn;
+mod numpy;
 mod operators;
 mod optim;
+mod pickle;
+mod random;
+mod rearrange;
 mod reduce;
 mod saving;
 mod shaping;
@@ -40,14 +48,16 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(m)?;
     dtype::register(m)?;
     create::register(m)?;
+    random::register(m)?;
+    functions::register(m)?;
     transform::register(m)?;
     saving::register(m)?;
     device::register(m)?;
     nn::register(m)?;
     optim::register(m)?;
-    m.add_function(wrap_pyfunction!(convert::from_numpy, m)?)?;
+    m.add_function(wrap_pyfunction!(numpy::from_numpy, m)?)?;
     m.add_function(wrap_pyfunction!(convert::_as_tensor, m)?)?;
-    m.add_function(wrap_pyfunction!(convert::_rebuild, m)?)?;
+    m.add_function(wrap_pyfunction!(pickle::_rebuild, m)?)?;
     m.add_function(wrap_pyfunction!(dlpack::from_dlpack, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_grad, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_set_grad_enabled, m)?)?;

@@ -27,8 +27,15 @@ struct Kept {
 impl Packer for Hooks {
     fn pack(&self, _op: &Op, _slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
         Python::attach(|py| -> PyResult<Arc<dyn Packed>> {
-            let object = self.pack.bind(py).call1((wrap(py, value.clone())?,))?.unbind();
-            Ok(Arc::new(Kept { object, unpack: self.unpack.clone() }))
+            let object = self
+                .pack
+                .bind(py)
+                .call1((wrap(py, value.clone())?,))?
+                .unbind();
+            Ok(Arc::new(Kept {
+                object,
+                unpack: self.unpack.clone(),
+            }))
         })
         .map_err(foreign)
     }
@@ -63,7 +70,10 @@ thread_local! {
 /// Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of the region.
 #[pyfunction]
 fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
-    let guard = saving::with_packer(Arc::new(Hooks { pack, unpack: Arc::new(unpack) }));
+    let guard = saving::with_packer(Arc::new(Hooks {
+        pack,
+        unpack: Arc::new(unpack),
+    }));
     REGIONS.with_borrow_mut(|r| {
         r.push(guard);
         r.len()

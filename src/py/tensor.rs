@@ -9,7 +9,7 @@ use crate::interp;
 use crate::py::args::AsTensor;
 use crate::py::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::error::value_error;
-use crate::py::{convert, format};
+use crate::py::{format, nested, numpy};
 use crate::tensor::{Payload, Tensor, Traced};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -280,7 +280,7 @@ impl PyTensor {
 
     /// The elements as nested lists of Python numbers; a number for a tensor without axes.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        convert::to_list(py, self.t.array("tolist")?)
+        nested::to_list(py, self.t.array("tolist")?)
     }
 
     /// A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call
@@ -292,7 +292,7 @@ impl PyTensor {
         } else {
             self.t.clone()
         };
-        convert::to_numpy(py, &t)
+        numpy::to_numpy(py, &t)
     }
 
     #[pyo3(signature = (dtype=None, copy=None))]
@@ -302,7 +302,7 @@ impl PyTensor {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let array = convert::to_numpy(py, &self.t)?;
+        let array = numpy::to_numpy(py, &self.t)?;
         let kwargs = PyDict::new(py);
         match dtype {
             Some(dtype) => {
@@ -399,60 +399,5 @@ impl PyTensor {
             return Ok(format::tensor(&self.t)?.into_pyobject(py)?.into_any());
         }
         item(py, &self.t)?.call_method1("__format__", (spec,))
-    }
-
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
-        let py = slf.py();
-        let rebuild = py.import("wengert._core")?.getattr("_rebuild")?;
-        let this = slf.borrow();
-        let state = convert::state(py, &this.t)?;
-        let class = slf.get_type();
-        let requires = leaf(&this.t).is_some();
-        Ok((
-            rebuild,
-            PyTuple::new(
-                py,
-                [
-                    class.into_any(),
-                    state.into_any(),
-                    PyBool::new(py, requires).to_owned().into_any(),
-                ],
-            )?,
-        ))
-    }
-
-    /// An independent copy; only leaves can be copied, for the copy of a result could not keep its history.
-    fn __deepcopy__<'py>(
-        slf: &Bound<'py, Self>,
-        memo: &Bound<'py, PyDict>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let key = slf.as_ptr() as usize;
-        if let Some(done) = memo.get_item(key)? {
-            return Ok(done);
-        }
-        let t = slf.borrow().t.clone();
-        if t.edge().is_some() && leaf(&t).is_none() {
-            return Err(PyRuntimeError::new_err(
-                "deepcopy: only leaf tensors can be copied deeply; use detach() or clone() on a result",
-            ));
-        }
-        let copy = t.detach().copied()?;
-        let copy = if leaf(&t).is_some() {
-            require_grad(&copy)?
-        } else {
-            copy
-        };
-        if let (Some(from), Some(to)) = (leaf(&t), leaf(&copy)) {
-            let grad = from.node.grad().and_then(|g| g.clone());
-            if let (Some(g), Some(mut slot)) = (grad, to.node.grad()) {
-                *slot = Some(g.detach().copied()?);
-            }
-        }
-        let copy = wrap(py, copy)?.into_bound(py);
-        memo.set_item(key, &copy)?;
-        Ok(copy.into_any())
     }
 }

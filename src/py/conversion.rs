@@ -1,0 +1,156 @@
+//! Methods that copy, detach, or change dtype and device.
+
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::py::dtype::{PyDevice, device_of, dtype_of, optional_device, optional_dtype};
+use crate::py::tensor::{PyTensor, wrap};
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+#[pymethods]
+impl PyTensor {
+    /// A copy in row-major order, or this tensor if it is so already.
+    fn contiguous(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+        let t = slf.borrow().t.clone();
+        match t.concrete() {
+            Some(a) if a.is_contiguous() => Ok(slf.clone().unbind()),
+            _ => wrap(slf.py(), slf.py().detach(|| t.contiguous())?),
+        }
+    }
+
+    /// A copy, through which gradients flow.
+    fn clone(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, Tensor::copied)
+    }
+
+    /// The same values without history; shares memory.
+    fn detach(&self) -> PyTensor {
+        PyTensor {
+            t: self.t.detach(),
+            view: false,
+        }
+    }
+
+    /// This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing
+    /// changes. Gradients flow through.
+    #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false))]
+    fn to<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>,
+        copy: bool,
+        non_blocking: bool,
+    ) -> PyResult<Py<PyTensor>> {
+        let _ = non_blocking;
+        let (mut dtype, mut device) = (optional_dtype(dtype)?, optional_device(device)?);
+        for arg in args {
+            if let Ok(other) = arg.cast::<PyTensor>() {
+                let other = other.borrow();
+                (dtype, device) = (Some(other.t.dtype()), Some(other.t.device()));
+            } else if arg.is_instance_of::<PyDevice>() || is_device_name(&arg) {
+                device = Some(device_of(&arg)?);
+            } else {
+                dtype = Some(dtype_of(&arg)?);
+            }
+        }
+        convert_to(slf, dtype, device, copy)
+    }
+
+    /// This tensor on the CPU.
+    fn cpu(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+        convert_to(slf, None, Some(Device::Cpu), false)
+    }
+
+    /// This tensor on a GPU.
+    #[pyo3(signature = (index=0))]
+    fn gpu(slf: &Bound<'_, Self>, index: u8) -> PyResult<Py<PyTensor>> {
+        convert_to(slf, None, Some(Device::Gpu(index)), false)
+    }
+
+    /// This tensor converted to `dtype`; without an argument, the name of its class and dtype.
+    #[pyo3(name = "type", signature = (dtype=None))]
+    fn type_<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match dtype {
+            Some(d) => Ok(convert_to(slf, Some(dtype_of(d)?), None, false)?
+                .into_bound(slf.py())
+                .into_any()),
+            None => Ok(
+                PyString::new(slf.py(), &format!("wengert.{}", slf.borrow().t.dtype())).into_any(),
+            ),
+        }
+    }
+
+    /// This tensor converted to the dtype of `other`.
+    fn type_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyResult<Py<PyTensor>> {
+        let dtype = other.borrow().t.dtype();
+        convert_to(slf, Some(dtype), None, false)
+    }
+}
+
+macro_rules! casts {
+    ($($(#[$doc:meta])* $method:ident $name:literal $dtype:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(name = $name)]
+                fn $method(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+                    convert_to(slf, Some(DType::$dtype), None, false)
+                }
+            )*
+        }
+    };
+}
+
+casts! {
+    /// This tensor as float32.
+    to_float "float" F32;
+    /// This tensor as float64.
+    to_double "double" F64;
+    /// This tensor as float16.
+    to_half "half" F16;
+    /// This tensor as bfloat16.
+    to_bfloat16 "bfloat16" BF16;
+    /// This tensor as int32.
+    to_int "int" I32;
+    /// This tensor as int64.
+    to_long "long" I64;
+    /// This tensor as bool: true where it is not zero.
+    to_bool "bool" Bool;
+}
+
+fn is_device_name(obj: &Bound<'_, PyAny>) -> bool {
+    obj.extract::<&str>()
+        .is_ok_and(|s| s.starts_with("cpu") || s.starts_with("gpu"))
+}
+
+fn convert_to(
+    slf: &Bound<'_, PyTensor>,
+    dtype: Option<DType>,
+    device: Option<Device>,
+    copy: bool,
+) -> PyResult<Py<PyTensor>> {
+    let t = slf.borrow().t.clone();
+    let (dtype, device) = (dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()));
+    if dtype == t.dtype() && device == t.device() {
+        return if copy {
+            wrap(slf.py(), t.copied()?)
+        } else {
+            Ok(slf.clone().unbind())
+        };
+    }
+    // Conversion happens where both dtypes exist: wide numbers are narrowed before they go to a GPU.
+    let out = slf.py().detach(|| {
+        if device == Device::Cpu {
+            t.to_device(device)?.cast(dtype)
+        } else {
+            t.cast(dtype)?.to_device(device)
+        }
+    })?;
+    wrap(slf.py(), out)
+}

@@ -1,0 +1,203 @@
+//! Nested lists of numbers to tensors and back.
+
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::{DType, Element};
+use crate::py::convert::as_tensor;
+use crate::py::error::value_error;
+use crate::tensor::Tensor;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
+
+/// What a number is, in order of promotion.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Class {
+    Bool,
+    Int,
+    Float,
+}
+
+/// A Python number: as an integer, as a float, and what it is.
+pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i64, f64, Class)>> {
+    if let Ok(v) = obj.cast::<PyFloat>() {
+        return Ok(Some((0, v.value(), Class::Float)));
+    }
+    if let Ok(v) = obj.cast::<PyBool>() {
+        return Ok(Some((
+            i64::from(v.is_true()),
+            f64::from(v.is_true()),
+            Class::Bool,
+        )));
+    }
+    if obj.is_instance_of::<PyInt>() {
+        let v: i64 = obj
+            .extract()
+            .map_err(|_| value_error(format!("the integer {obj} does not fit into int64")))?;
+        return Ok(Some((v, v as f64, Class::Int)));
+    }
+    Ok(None)
+}
+
+/// A number as a tensor without axes.
+pub fn scalar((int, float, class): (i64, f64, Class)) -> crate::error::Result<Tensor> {
+    match class {
+        Class::Float => Tensor::scalar(float, DType::F32, Device::Cpu),
+        Class::Int => Tensor::from_slice(&[int], &[]),
+        Class::Bool => Tensor::from_slice(&[int != 0], &[]),
+    }
+}
+
+/// Numbers collected from nested lists.
+struct Nested {
+    shape: Vec<usize>,
+    ints: Vec<i64>,
+    floats: Vec<f64>,
+    class: Class,
+    /// Whether an element is a tensor or array.
+    mixed: bool,
+}
+
+impl Nested {
+    fn collect(&mut self, obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
+            let length = obj.len()?;
+            if depth == self.shape.len() {
+                if !self.floats.is_empty() || depth >= crate::shape::MAX_RANK {
+                    return Err(self.ragged(length, depth));
+                }
+                self.shape.push(length);
+            } else if self.shape[depth] != length {
+                return Err(self.ragged(length, depth));
+            }
+            for i in 0..length {
+                self.collect(&obj.get_item(i)?, depth + 1)?;
+                if self.mixed {
+                    return Ok(());
+                }
+            }
+            return Ok(());
+        }
+        let Some((int, float, class)) = number(obj)? else {
+            self.mixed = true;
+            return Ok(());
+        };
+        if depth != self.shape.len() {
+            return Err(value_error(format!(
+                "nested lists of unequal depth: a number where a list of {} elements was expected",
+                self.shape[depth]
+            )));
+        }
+        self.ints.push(int);
+        self.floats.push(float);
+        self.class = self.class.max(class);
+        Ok(())
+    }
+
+    #[cold]
+    fn ragged(&self, length: usize, depth: usize) -> PyErr {
+        value_error(match self.shape.get(depth) {
+            Some(expected) => format!(
+                "nested lists of unequal length: {length} elements in axis {depth}, expected {expected}"
+            ),
+            None => "nested lists of unequal depth".to_string(),
+        })
+    }
+}
+
+/// A tensor of nested lists. Elements may themselves be tensors or arrays of one shape; those are stacked, with history.
+pub fn from_nested(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let mut all = Nested {
+        shape: Vec::new(),
+        ints: Vec::new(),
+        floats: Vec::new(),
+        class: Class::Bool,
+        mixed: false,
+    };
+    all.collect(obj, 0)?;
+    if all.mixed {
+        let parts = obj
+            .try_iter()?
+            .map(|x| as_tensor(&x?))
+            .collect::<PyResult<Vec<_>>>()?;
+        return Ok(crate::ops::view::stack(&parts, 0)?);
+    }
+    let class = if all.floats.is_empty() {
+        Class::Float
+    } else {
+        all.class
+    };
+    Ok(match class {
+        Class::Float => {
+            let values: Vec<f32> = all
+                .floats
+                .iter()
+                .zip(&all.ints)
+                .map(|(f, _)| *f as f32)
+                .collect();
+            Tensor::from_slice(&values, &all.shape)?
+        }
+        Class::Int => Tensor::from_slice(&all.ints, &all.shape)?,
+        Class::Bool => {
+            let values: Vec<bool> = all.ints.iter().map(|&v| v != 0).collect();
+            Tensor::from_slice(&values, &all.shape)?
+        }
+    })
+}
+
+/// Numbers of a nested list in float64, for `tensor(list, dtype=float64)`, which must not pass through float32.
+pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
+    let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
+    if dtype != DType::F64 || !(is_list || obj.is_instance_of::<PyFloat>()) {
+        return Ok(None);
+    }
+    let mut all = Nested {
+        shape: Vec::new(),
+        ints: Vec::new(),
+        floats: Vec::new(),
+        class: Class::Bool,
+        mixed: false,
+    };
+    all.collect(obj, 0)?;
+    Ok(if all.mixed {
+        None
+    } else {
+        Some(Tensor::from_slice(&all.floats, &all.shape)?)
+    })
+}
+
+fn list_of<'py, T: Element, V>(
+    py: Python<'py>,
+    a: &Array,
+    axis: usize,
+    at: usize,
+    value: &dyn Fn(T) -> V,
+) -> PyResult<Bound<'py, PyAny>>
+where
+    V: IntoPyObject<'py>,
+{
+    let data = a.slice::<T>()?;
+    if axis == a.rank() {
+        return value(data[at]).into_bound_py_any(py);
+    }
+    let step: usize = (axis + 1..a.rank()).map(|i| a.dim(i)).product();
+    let items = (0..a.dim(axis))
+        .map(|i| list_of(py, a, axis + 1, at + i * step, value))
+        .collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(py, items)?.into_any())
+}
+
+/// Nested lists of Python numbers.
+pub fn to_list<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
+    let host = crate::cpu::copy::contiguous(&py.detach(|| array.to_device(Device::Cpu))?)?;
+    match host.dtype() {
+        DType::Bool => list_of::<bool, bool>(py, &host, 0, 0, &|v| v),
+        DType::U8 => list_of::<u8, u8>(py, &host, 0, 0, &|v| v),
+        DType::I32 => list_of::<i32, i32>(py, &host, 0, 0, &|v| v),
+        DType::I64 => list_of::<i64, i64>(py, &host, 0, 0, &|v| v),
+        DType::F16 => list_of::<half::f16, f64>(py, &host, 0, 0, &|v| v.to_f64()),
+        DType::BF16 => list_of::<half::bf16, f64>(py, &host, 0, 0, &|v| v.to_f64()),
+        DType::F32 => list_of::<f32, f64>(py, &host, 0, 0, &f64::from),
+        DType::F64 => list_of::<f64, f64>(py, &host, 0, 0, &|v| v),
+    }
+}

@@ -1,0 +1,195 @@
+//! NumPy arrays in, through `__array_interface__`, and out, through the buffer protocol, without a copy.
+
+use crate::array::Array;
+use crate::buffer::{Buffer, Device};
+use crate::dtype::DType;
+use crate::py::convert::unsupported;
+use crate::py::dlpack;
+use crate::py::dtype::numpy_dtype;
+use crate::py::error::type_error;
+use crate::py::memory::Memory;
+use crate::py::tensor::PyTensor;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+/// Keeps a Python object alive for as long as a tensor uses its memory.
+struct Keeper(#[allow(dead_code)] Py<PyAny>);
+
+/// A tensor over the memory of an array; a copy where layout or alignment do not allow that.
+pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let py = obj.py();
+    let Some(interface) = obj.getattr_opt(pyo3::intern!(py, "__array_interface__"))? else {
+        return dlpack::import(obj);
+    };
+    let interface = interface
+        .cast_into::<PyDict>()
+        .map_err(|_| unsupported(obj))?;
+    let part = |name: &str| interface.get_item(name)?.ok_or_else(|| unsupported(obj));
+    let dtype = array_dtype(obj, &part("typestr")?)?;
+    let data = interface
+        .get_item(pyo3::intern!(py, "data"))?
+        .filter(|d| d.is_instance_of::<PyTuple>());
+    let Some(data) = data else {
+        // An interface that hands out a buffer object instead of an address: NumPy reads it.
+        return share(&py.import("numpy")?.call_method1("array", (obj,))?);
+    };
+    let shape: Vec<usize> = part("shape")?.extract()?;
+    let shape = Shape::new(&shape)?;
+    let (address, read_only): (usize, bool) = data.extract()?;
+    let size = dtype.size() as isize;
+    let strides: Vec<isize> = match interface
+        .get_item(pyo3::intern!(py, "strides"))?
+        .filter(|s| !s.is_none())
+    {
+        Some(strides) => strides.extract()?,
+        None => shape.strides()[..shape.rank()]
+            .iter()
+            .map(|s| s * size)
+            .collect(),
+    };
+    let aligned = address % dtype.size() == 0 && strides.iter().all(|s| s % size == 0);
+    if !aligned || read_only {
+        // Memory that must not be written, or that no slice of numbers can describe.
+        let kwargs = PyDict::new(py);
+        kwargs.set_item("order", "C")?;
+        return share(
+            &py.import("numpy")?
+                .call_method("array", (obj,), Some(&kwargs))?,
+        );
+    }
+    let strides: Vec<isize> = strides.iter().map(|s| s / size).collect();
+    Ok(foreign(
+        address,
+        shape,
+        &strides,
+        dtype,
+        Box::new(Keeper(obj.clone().unbind())),
+    )?
+    .into())
+}
+
+/// An array over memory that `owner` keeps alive; `address` is that of its first element.
+pub fn foreign(
+    address: usize,
+    shape: Shape,
+    strides: &[isize],
+    dtype: DType,
+    owner: Box<dyn std::any::Any + Send + Sync>,
+) -> PyResult<Array> {
+    let extent = |positive: bool| -> isize {
+        shape
+            .iter()
+            .zip(strides)
+            .filter(|(d, s)| *d > 0 && (**s > 0) == positive)
+            .map(|(d, s)| (d as isize - 1) * s)
+            .sum()
+    };
+    let size = dtype.size();
+    let (low, high) = if shape.numel() == 0 {
+        (0, -1)
+    } else {
+        (extent(false), extent(true))
+    };
+    let start = (address as isize + low * size as isize) as *mut u8;
+    let buffer = Buffer::foreign(start, (high - low + 1) as usize * size, Device::Cpu, owner);
+    Ok(Array::strided(
+        buffer,
+        shape,
+        strides,
+        low.unsigned_abs(),
+        dtype,
+    )?)
+}
+
+/// The dtype of an array from its description in NumPy's array interface, or an error with advice.
+fn array_dtype(array: &Bound<'_, PyAny>, description: &Bound<'_, PyAny>) -> PyResult<DType> {
+    let description: &str = &description.cast::<PyString>()?.to_string();
+    let native = if cfg!(target_endian = "little") {
+        '<'
+    } else {
+        '>'
+    };
+    let (order, kind) = description.split_at_checked(1).unwrap_or(("", ""));
+    if order.starts_with(['|', native]) {
+        match kind {
+            "b1" => return Ok(DType::Bool),
+            "u1" => return Ok(DType::U8),
+            "i4" => return Ok(DType::I32),
+            "i8" => return Ok(DType::I64),
+            "f2" => return Ok(DType::F16),
+            "f4" => return Ok(DType::F32),
+            "f8" => return Ok(DType::F64),
+            _ => {}
+        }
+    }
+    let name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
+    let advice = match name.as_str() {
+        "bfloat16" => return Ok(DType::BF16),
+        _ if DType::from_name(&name).is_some() => {
+            return Err(type_error(format!(
+                "arrays in foreign byte order are not accepted; convert with array.astype('{name}')"
+            )));
+        }
+        "int8" | "int16" | "uint16" => "int32",
+        "uint32" | "uint64" => "int64",
+        "complex64" | "complex128" => "float32, for real and imaginary part",
+        _ => "float32",
+    };
+    Err(type_error(format!(
+        "arrays of dtype {name} are not accepted; convert with array.astype, for example to {advice}"
+    )))
+}
+
+/// The array of a tensor that may leave: on the CPU, without history.
+pub fn exportable<'a>(t: &'a Tensor, what: &str) -> PyResult<&'a Array> {
+    if t.edge().is_some() {
+        return Err(PyRuntimeError::new_err(format!(
+            "{what} of a tensor that requires a gradient would leave the tape; call detach() first, as in \
+             x.detach().{what}()"
+        )));
+    }
+    let array = t.array(what)?;
+    if array.device() != Device::Cpu {
+        return Err(type_error(format!(
+            "{what} of a tensor on {}; copy it to the host first, as in x.cpu().{what}()",
+            array.device()
+        )));
+    }
+    Ok(array)
+}
+
+/// A NumPy array over the memory of a tensor.
+pub fn to_numpy<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let array = exportable(t, "numpy")?;
+    let dtype = if array.dtype() == DType::BF16 {
+        Some(numpy_dtype(py, DType::BF16)?)
+    } else {
+        None
+    };
+    let memory = Bound::new(py, Memory::new(array.clone()))?;
+    let out = py
+        .import("numpy")?
+        .call_method1(pyo3::intern!(py, "asarray"), (memory,))?;
+    match dtype {
+        Some(dtype) => out.call_method1("view", (dtype,)),
+        None => Ok(out),
+    }
+}
+
+/// A tensor over the memory of a NumPy array: writing to one writes to the other.
+///
+/// Any strides and the dtypes bool, uint8, int32, int64, float16, float32, float64 (and bfloat16 of ml_dtypes) are
+/// taken without a copy; read-only arrays are copied. Other dtypes raise TypeError.
+#[pyfunction]
+pub fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    if !array.hasattr("__array_interface__")? {
+        return Err(type_error(format!(
+            "from_numpy: an array expected, got {}",
+            array.get_type().name()?
+        )));
+    }
+    Ok(PyTensor::from(share(array)?))
+}

@@ -1,0 +1,157 @@
+//! Random tensors from the default stream, and the stream's state.
+
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::py::args::{Arg, AsTensor, integers, run, shape, shape_from};
+use crate::py::create::{Any, made, place};
+use crate::py::dtype::{optional_device, optional_dtype};
+use crate::py::error::{type_error, value_error};
+use crate::py::operators::binary_of;
+use crate::py::tensor::PyTensor;
+use crate::random;
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+macro_rules! random {
+    ($($(#[$doc:meta])* $name:ident $like:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[pyfunction]
+            #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
+            fn $name(py: Python<'_>, size: &Bound<'_, PyTuple>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+                let (dtype, device) = place(dtype, device)?;
+                let shape = shape(&integers(size)?)?;
+                made(run(py, shape.numel(), || Tensor::$name(shape, dtype, device))?, requires_grad)
+            }
+
+            $(#[$doc])*
+            /// Shape, dtype and device are those of `input` where they are not given.
+            #[pyfunction]
+            #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false))]
+            fn $like(input: AsTensor, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+                let a = input.0.aval();
+                let dtype = optional_dtype(dtype)?.unwrap_or(a.dtype);
+                let device = optional_device(device)?.unwrap_or(a.device);
+                made(Tensor::$name(a.shape, dtype, device)?, requires_grad)
+            }
+        )*
+    };
+}
+
+random! {
+    /// Uniform random numbers on `[0, 1)`, from the default generator.
+    rand rand_like;
+    /// Standard normal random numbers, from the default generator.
+    randn randn_like;
+}
+
+/// Uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`.
+#[pyfunction]
+#[pyo3(signature = (low, high, size=None, *, dtype=None, device=None))]
+fn randint(
+    low: i64,
+    high: &Bound<'_, PyAny>,
+    size: Any,
+    dtype: Any,
+    device: Any,
+) -> PyResult<PyTensor> {
+    let (low, high, shape) = match size {
+        Some(size) => (low, high.extract()?, shape_from(size)?),
+        None => (0, low, shape_from(high)?),
+    };
+    let device = optional_device(device)?.unwrap_or_default();
+    let natural = if device == Device::Cpu {
+        DType::I64
+    } else {
+        DType::I32
+    };
+    let dtype = optional_dtype(dtype)?.unwrap_or(natural);
+    made(Tensor::randint(low, high, shape, dtype, device)?, false)
+}
+
+/// The numbers `0..n` in random order.
+#[pyfunction]
+#[pyo3(signature = (n, *, device=None))]
+fn randperm(n: usize, device: Any) -> PyResult<PyTensor> {
+    made(
+        Tensor::permutation(n, optional_device(device)?.unwrap_or_default())?,
+        false,
+    )
+}
+
+/// Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors.
+#[pyfunction]
+#[pyo3(signature = (mean, std=None, size=None, *, dtype=None, device=None))]
+fn normal(
+    py: Python<'_>,
+    mean: Arg,
+    std: Option<Arg>,
+    size: Any,
+    dtype: Any,
+    device: Any,
+) -> PyResult<PyTensor> {
+    let (dtype, device) = place(dtype, device)?;
+    let std = std.unwrap_or(Arg::Float(1.0));
+    let shape = match (size, &mean, &std) {
+        (Some(size), _, _) => shape_from(size)?,
+        (None, Arg::Tensor(m), Arg::Tensor(s)) => m
+            .shape()
+            .broadcast(&s.shape())
+            .ok_or_else(|| value_error("normal: mean and std do not broadcast"))?,
+        (None, Arg::Tensor(t), _) | (None, _, Arg::Tensor(t)) => t.shape(),
+        _ => {
+            return Err(type_error(
+                "normal: give size where mean and std are numbers",
+            ));
+        }
+    };
+    let noise = Tensor::randn(shape, dtype, device)?;
+    let scaled = binary_of(py, &noise, &std, crate::ops::binary::Binary::Mul, false)?;
+    made(
+        binary_of(py, &scaled, &mean, crate::ops::binary::Binary::Add, false)?,
+        false,
+    )
+}
+
+/// Starts the default random stream over with this seed; the same numbers follow on every device.
+#[pyfunction]
+fn manual_seed(seed: i64) {
+    random::manual_seed(seed as u64);
+}
+
+/// Seed and position of the default random stream.
+#[pyfunction]
+fn get_rng_state() -> (u64, u64) {
+    let s = random::state();
+    (s.seed, s.offset)
+}
+
+/// Puts the default random stream where `get_rng_state` found it.
+#[pyfunction]
+fn set_rng_state(state: (u64, u64)) {
+    random::set_state(random::State {
+        seed: state.0,
+        offset: state.1,
+    });
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    macro_rules! add {
+        ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
+    }
+    add!(
+        rand,
+        rand_like,
+        randn,
+        randn_like,
+        randint,
+        randperm,
+        normal,
+        manual_seed,
+        get_rng_state,
+        set_rng_state
+    );
+    Ok(())
+}
