@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 import ml_dtypes
 import numpy as np
-from hypothesis import strategies as st
-
 import wengert as wg
+from hypothesis import strategies as st
 
 Array = np.ndarray[Any, Any]
 Tensor = wg.Tensor
@@ -32,7 +31,7 @@ TOLERANCE = {"float64": 1e-12, "float32": 4e-6, "float16": 2e-3, "bfloat16": 1.6
 LAYOUTS = ("contiguous", "permuted", "sliced", "negative", "broadcast")
 
 
-# ---- domains: where the values of an operand come from ---------------------------------------------------------------
+# ---- domains: where the values of an operand come from -----------------------------------------------------
 
 
 class Domain(Protocol):
@@ -134,7 +133,7 @@ class Case:
         return [i for i, arg in enumerate(self.args) if arg.domain.real]
 
 
-# ---- sources of choices ----------------------------------------------------------------------------------------------
+# ---- sources of choices ------------------------------------------------------------------------------------
 
 
 class Source:
@@ -162,7 +161,7 @@ class Source:
         """An axis, from either end."""
         return self.integer(-rank, rank - 1)
 
-    def axes(self, rank: int) -> None | int | tuple[int, ...]:
+    def axes(self, rank: int) -> int | tuple[int, ...] | None:
         """All axes, one, or some."""
         kind = self.integer(0, 2)
         if kind == 0 or rank == 0:
@@ -208,7 +207,7 @@ def drawn(make: Callable[[Source], Case], most: int = 4, least: int = 1) -> st.S
     return strategy()
 
 
-# ---- tensors and arrays ----------------------------------------------------------------------------------------------
+# ---- tensors and arrays ------------------------------------------------------------------------------------
 
 
 def tensor(x: Array, dtype: str | None = None, device: str = "cpu") -> Tensor:
@@ -237,7 +236,9 @@ def laid_out(x: Array, layout: str, dtype: str | None = None, device: str = "cpu
         axes = tuple(range(x.ndim))
         return tensor(np.ascontiguousarray(np.flip(x)), dtype, device).flip(axes), x
     first = x[:1]
-    return tensor(np.ascontiguousarray(first), dtype, device).expand(*x.shape), np.broadcast_to(first, x.shape)
+    return tensor(np.ascontiguousarray(first), dtype, device).expand(*x.shape), np.broadcast_to(
+        first, x.shape
+    )
 
 
 def array(t: Any) -> Array:
@@ -279,7 +280,9 @@ def assert_near(got: Any, expected: Any, tolerance: float, what: str = "") -> No
     expected = expected.astype(np.float64)
     finite = np.abs(expected[np.isfinite(expected)])
     size = max(1.0, float(finite.max())) if finite.size else 1.0
-    np.testing.assert_allclose(got.astype(np.float64), expected, rtol=tolerance, atol=tolerance * size, err_msg=what)
+    np.testing.assert_allclose(
+        got.astype(np.float64), expected, rtol=tolerance, atol=tolerance * size, err_msg=what
+    )
 
 
 def dot(a: Sequence[Array], b: Sequence[Array]) -> float:
@@ -287,10 +290,12 @@ def dot(a: Sequence[Array], b: Sequence[Array]) -> float:
     return float(sum(np.vdot(x, y) for x, y in zip(a, b, strict=True)))
 
 
-# ---- differences -----------------------------------------------------------------------------------------------------
+# ---- differences -------------------------------------------------------------------------------------------
 
 
-def directional(f: Callable[[list[Array]], list[Array]], x: list[Array], v: list[Array], h: float = 1e-3) -> list[Array]:
+def directional(
+    f: Callable[[list[Array]], list[Array]], x: list[Array], v: list[Array], h: float = 1e-3
+) -> list[Array]:
     """The derivative of `f` at `x` along `v`, by central differences of fourth order."""
 
     def at(t: float) -> list[Array]:

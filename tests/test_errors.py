@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 import wengert as wg
 from wengert.nn import functional as F
 from wengert.utils.checkpoint import checkpoint

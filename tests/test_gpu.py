@@ -8,10 +8,10 @@ os.environ.setdefault("WENGERT_GPU", "software")
 
 import numpy as np
 import pytest
-from op_samples import SAMPLES, OpSample
-from support import LAYOUTS, array, assert_near, floats, laid_out, outputs, random_source, tensor
-
 import wengert as wg
+from op_samples import SAMPLES
+from sample import OpSample
+from support import LAYOUTS, array, assert_near, floats, laid_out, outputs, random_source, tensor
 
 DEVICE = "gpu"
 ON_GPU = [s for s in SAMPLES if s.gpu]
@@ -53,7 +53,12 @@ def test_value_gradient_and_batch(sample: OpSample) -> None:
         for (device, what), expected in list(found.items()):
             if device == "cpu":
                 for a, b in zip(found[DEVICE, what], expected, strict=True):
-                    assert_near(a, b, tolerance(sample) * (8 if what == "grad" else 1), f"{what} of {sample.name} {case}")
+                    assert_near(
+                        a,
+                        b,
+                        tolerance(sample) * (8 if what == "grad" else 1),
+                        f"{what} of {sample.name} {case}",
+                    )
 
 
 @pytest.mark.parametrize("sample", [s for s in ON_GPU if s.vmap], ids=str)
@@ -160,7 +165,7 @@ def test_creation_on_the_device() -> None:
         assert_near(got, array(make("cpu")), 1e-6)
 
 
-# ---- what a GPU refuses ----------------------------------------------------------------------------------------------
+# ---- what a GPU refuses ------------------------------------------------------------------------------------
 
 
 def test_dtypes_that_a_gpu_lacks_raise() -> None:
@@ -218,7 +223,7 @@ def test_forked_children_are_refused() -> None:
     assert done.returncode == 7
 
 
-# ---- information and the queue ---------------------------------------------------------------------------------------
+# ---- information and the queue -----------------------------------------------------------------------------
 
 
 def test_info() -> None:

@@ -2,15 +2,33 @@
 
 import numpy as np
 import pytest
+import wengert as wg
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from op_samples import DIFFERENTIABLE, OpSample
-from support import LAYOUTS, Drawn, Function, array, assert_near, directional, dot, drawn, floats, laid_out, tensor
-
-import wengert as wg
+from op_samples import DIFFERENTIABLE
+from sample import OpSample
+from support import (
+    LAYOUTS,
+    Drawn,
+    Function,
+    array,
+    assert_near,
+    directional,
+    dot,
+    drawn,
+    floats,
+    laid_out,
+    tensor,
+)
 from wengert.testing import gradcheck
 
-REAL = [s for s in DIFFERENTIABLE if s.name not in ("any", "all", "argmax", "argmin") and "Compare" not in s.rows and "Logical" not in s.rows]
+REAL = [
+    s
+    for s in DIFFERENTIABLE
+    if s.name not in ("any", "all", "argmax", "argmin")
+    and "Compare" not in s.rows
+    and "Logical" not in s.rows
+]
 by_sample = pytest.mark.parametrize("sample", REAL, ids=str)
 
 
@@ -39,7 +57,9 @@ def test_vjp_and_jvp_against_differences_and_each_other(sample: OpSample) -> Non
         for g, x in zip(back, f.x, strict=True):
             assert g.shape == x.shape
         slope, curve = dot(u, expected), dot(back, v)
-        assert abs(curve - slope) <= 2e-7 * max(1, abs(slope)) * max(1, len(f.x)), f"vjp of {sample.name}: {curve}, {slope}"
+        assert abs(curve - slope) <= 2e-7 * max(1, abs(slope)) * max(1, len(f.x)), (
+            f"vjp of {sample.name}: {curve}, {slope}"
+        )
         inner = dot(u, forward)
         assert abs(inner - curve) <= 1e-9 * max(1, abs(inner)), "the adjoint identity"
 
@@ -97,9 +117,13 @@ def test_backward_of_leaves_in_any_layout(sample: OpSample) -> None:
                 y.backward(inputs=leaves)
                 found = [x.grad for x in leaves]
             else:
-                found = wg.autograd.grad(y, leaves, create_graph=how == "create_graph", materialize_grads=True)
+                found = wg.autograd.grad(
+                    y, leaves, create_graph=how == "create_graph", materialize_grads=True
+                )
             for got, want in zip(found, expected, strict=True):
-                assert_near(got if got is not None else np.zeros_like(want), want, 1e-11, f"{how} of {sample.name}")
+                assert_near(
+                    got if got is not None else np.zeros_like(want), want, 1e-11, f"{how} of {sample.name}"
+                )
 
     run()
 
@@ -151,8 +175,13 @@ def test_gradients_have_the_dtype_of_their_tensor(sample: OpSample, dtype: str) 
     @settings(max_examples=4)
     @given(drawn(sample.case, most=3))
     def run(d: Drawn) -> None:
-        values = [array(tensor(v, dtype)).astype(v.dtype) if v.dtype.kind == "f" else v for v in d.case.sample(d.rng)]
-        f = Function(sample.fn, d.case, values, [i for i in d.case.real if i not in sample.extra.get("constant", ())])
+        values = [
+            array(tensor(v, dtype)).astype(v.dtype) if v.dtype.kind == "f" else v
+            for v in d.case.sample(d.rng)
+        ]
+        f = Function(
+            sample.fn, d.case, values, [i for i in d.case.real if i not in sample.extra.get("constant", ())]
+        )
         f.fixed = [tensor(v, dtype) for v in values]
         u = [np.ones_like(y) for y in f.arrays(f.x)]
         exact = Function(sample.fn, d.case, values, f.wrt).gradient(u)(f.x)
@@ -170,7 +199,7 @@ def test_gradients_have_the_dtype_of_their_tensor(sample: OpSample, dtype: str) 
     run()
 
 
-# ---- singular points, as in PyTorch ----------------------------------------------------------------------------------
+# ---- singular points, as in PyTorch ------------------------------------------------------------------------
 
 
 def slope(fn: object, *x: float) -> list[float]:

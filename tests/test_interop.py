@@ -7,7 +7,6 @@ import pickle
 import ml_dtypes
 import numpy as np
 import pytest
-
 import wengert as wg
 
 DTYPES = ["bool", "uint8", "int32", "int64", "float16", "float32", "float64"]
@@ -15,7 +14,11 @@ DTYPES = ["bool", "uint8", "int32", "int64", "float16", "float32", "float64"]
 
 def some(dtype: str, shape: tuple[int, ...] = (3, 4)) -> np.ndarray:
     """Values that every dtype holds."""
-    return (np.arange(np.prod(shape)) % 2 if dtype == "bool" else np.arange(np.prod(shape))).astype(dtype).reshape(shape)
+    return (
+        (np.arange(np.prod(shape)) % 2 if dtype == "bool" else np.arange(np.prod(shape)))
+        .astype(dtype)
+        .reshape(shape)
+    )
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

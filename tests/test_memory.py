@@ -5,9 +5,8 @@ import os
 
 import numpy as np
 import pytest
-from support import array
-
 import wengert as wg
+from support import array
 from wengert.utils.checkpoint import checkpoint
 
 

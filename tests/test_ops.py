@@ -9,12 +9,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import wengert as wg
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from op_samples import SAMPLES, OpSample
-from support import LAYOUTS, TOLERANCE, Array, Case, Drawn, array, assert_near, drawn, laid_out, outputs, random_source, tensor
-
-import wengert as wg
+from op_samples import SAMPLES
+from sample import OpSample
+from support import (
+    LAYOUTS,
+    TOLERANCE,
+    Array,
+    Case,
+    Drawn,
+    array,
+    assert_near,
+    drawn,
+    laid_out,
+    outputs,
+    random_source,
+    tensor,
+)
 from wengert import _core
 
 by_sample = pytest.mark.parametrize("sample", SAMPLES, ids=str)
@@ -38,7 +51,7 @@ def rounded(values: list[Array], dtype: str) -> list[Array]:
     return [array(tensor(v, dtype)).astype(v.dtype) if v.dtype.kind == "f" else v for v in values]
 
 
-# ---- the list of operations is complete ------------------------------------------------------------------------------
+# ---- the list of operations is complete --------------------------------------------------------------------
 
 
 def test_every_compiled_operation_has_a_record() -> None:
@@ -62,12 +75,14 @@ def test_every_table_row_is_a_documented_method_and_function(name: str) -> None:
     method, function = getattr(wg.Tensor, name), getattr(wg, name)
     assert doc.splitlines()[0] in inspect.getdoc(method)
     x = wg.tensor([0.5, 0.25])
-    extra = {"Unary": (), "Binary": (x,), "Parametric": None}[{row: kind for row, _, kind in _core.op_rows()}[name]]
+    extra = {"Unary": (), "Binary": (x,), "Parametric": None}[
+        {row: kind for row, _, kind in _core.op_rows()}[name]
+    ]
     if extra is not None:
         assert np.array_equal(array(method(x, *extra)), array(function(x, *extra)))
 
 
-# ---- values ----------------------------------------------------------------------------------------------------------
+# ---- values ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
@@ -131,7 +146,9 @@ def test_integers(sample: OpSample, dtype: str) -> None:
             values = [v.astype("int64") for v in values]
         with np.errstate(all="ignore"):
             expected = sample.reference(*values, **d.case.kwargs)
-        for y, reference in zip(outputs(sample.fn(*[wg.tensor(v) for v in values], **d.case.kwargs)), [expected], strict=True):
+        for y, reference in zip(
+            outputs(sample.fn(*[wg.tensor(v) for v in values], **d.case.kwargs)), [expected], strict=True
+        ):
             assert not y.dtype.is_floating_point
             assert_near(y, np.asarray(reference), 0.0)
 
@@ -193,7 +210,9 @@ def test_axis_names_of_both_conventions(name: str) -> None:
     x = wg.tensor(np.random.default_rng(1).normal(size=(3, 4)))
     assert np.array_equal(array(getattr(x, name)(dim=1)), array(getattr(x, name)(axis=1)))
     if name not in ("softmax", "cumsum"):
-        assert np.array_equal(array(getattr(x, name)(dim=0, keepdim=True)), array(getattr(x, name)(axis=0, keepdims=True)))
+        assert np.array_equal(
+            array(getattr(x, name)(dim=0, keepdim=True)), array(getattr(x, name)(axis=0, keepdims=True))
+        )
 
 
 def test_ties_and_nan_in_extremes() -> None:
@@ -222,7 +241,7 @@ def test_low_precision_accumulates_in_float32() -> None:
         assert wg.full((3000,), 1e-3, dtype=wg.float16).mean().item() == pytest.approx(1e-3, rel=1e-3)
 
 
-# ---- the same bits for any number of threads; nearly the same for any processor --------------------------------------
+# ---- the same bits for any number of threads; nearly the same for any processor ----------------------------
 
 LARGE = {
     "add": lambda a, b, m, i: a + b,
@@ -282,7 +301,10 @@ def test_threads_do_not_change_random_numbers(dtype: str, threads: object) -> No
     for count in (1, 2, 5):
         threads(count)
         wg.manual_seed(11)
-        drawn_values = [wg.rand(300_001, dtype=getattr(wg, dtype)), wg.randn(300_001, dtype=getattr(wg, dtype))]
+        drawn_values = [
+            wg.rand(300_001, dtype=getattr(wg, dtype)),
+            wg.randn(300_001, dtype=getattr(wg, dtype)),
+        ]
         seen.append([array(t).tobytes() for t in drawn_values])
     assert seen[0] == seen[1] == seen[2]
 

@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from support import array, assert_near, pairs
-
 import wengert as wg
+from support import array, assert_near, pairs
 from wengert.utils.checkpoint import checkpoint
 
 RNG = np.random.default_rng(3)
@@ -224,11 +223,18 @@ def test_every_ordered_pair(outer: str, inner: str) -> None:
     assert_near(got, expected, 2e-5, f"{outer} of {inner}")
 
 
-@pytest.mark.parametrize(("outer", "inner"), [("grad", "checkpoint"), ("jvp", "checkpoint"), ("vmap", "checkpoint"), ("checkpoint", "grad")])
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [("grad", "checkpoint"), ("jvp", "checkpoint"), ("vmap", "checkpoint"), ("checkpoint", "grad")],
+)
 def test_three_deep_around_a_checkpoint(outer: str, inner: str) -> None:
     f = TRANSFORMS[outer][0](TRANSFORMS[inner][0](network))
     plain = TRANSFORMS[outer][0](network) if inner == "checkpoint" else TRANSFORMS[inner][0](network)
-    assert_near(wg.grad(lambda x: f(x).sum())(wg.tensor(X)), array(wg.grad(lambda x: plain(x).sum())(wg.tensor(X))), 1e-10)
+    assert_near(
+        wg.grad(lambda x: f(x).sum())(wg.tensor(X)),
+        array(wg.grad(lambda x: plain(x).sum())(wg.tensor(X))),
+        1e-10,
+    )
 
 
 def test_many_levels() -> None:
@@ -244,7 +250,7 @@ def test_many_levels() -> None:
     assert_near(g(x), math.exp(0.7), 1e-12)
 
 
-# ---- perturbations stay apart ----------------------------------------------------------------------------------------
+# ---- perturbations stay apart ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("outer", ["grad", "jvp"])
@@ -270,7 +276,7 @@ def test_batch_levels_are_not_confused() -> None:
     assert_near(table, np.outer([1, 2, 3], [10, 20]) + np.array([[1], [2], [3]]), 1e-6)
 
 
-# ---- arguments, trees, auxiliary outputs -----------------------------------------------------------------------------
+# ---- arguments, trees, auxiliary outputs -------------------------------------------------------------------
 
 
 def test_argnums() -> None:
@@ -351,16 +357,23 @@ def test_hessian_at_ties_and_kinks() -> None:
         r = math.hypot(a, b)
         expected = np.array([[b * b, -a * b], [-a * b, a * a]]) / r**3
         x = wg.tensor(point, dtype=wg.float64)
-        for hessian in (wg.hessian, lambda f: wg.jacfwd(wg.jacfwd(f)), lambda f: wg.jacrev(wg.jacrev(f)), lambda f: wg.jacrev(wg.jacfwd(f))):
+        for hessian in (
+            wg.hessian,
+            lambda f: wg.jacfwd(wg.jacfwd(f)),
+            lambda f: wg.jacrev(wg.jacrev(f)),
+            lambda f: wg.jacrev(wg.jacfwd(f)),
+        ):
             assert_near(hessian(hypot)(x), expected, 1e-12)
     x = wg.tensor([2.0, 2.0], dtype=wg.float64)
     softmax = lambda v: v.logsumexp(0)
     assert_near(wg.hessian(softmax)(x), [[0.25, -0.25], [-0.25, 0.25]], 1e-12)
     assert_near(wg.hessian(lambda v: v.amax() ** 2)(x), [[0.5, 0.5], [0.5, 0.5]], 1e-12)
-    assert_near(wg.hessian(lambda v: (v.relu() ** 2).sum())(wg.tensor([0.0, 1.0])), [[0.0, 0.0], [0.0, 2.0]], 1e-12)
+    assert_near(
+        wg.hessian(lambda v: (v.relu() ** 2).sum())(wg.tensor([0.0, 1.0])), [[0.0, 0.0], [0.0, 2.0]], 1e-12
+    )
 
 
-# ---- masks and branches ----------------------------------------------------------------------------------------------
+# ---- masks and branches ------------------------------------------------------------------------------------
 
 
 def test_masks_select_gradients() -> None:
@@ -405,7 +418,7 @@ def test_writes_inside_transforms() -> None:
     assert wg.jvp(f, (x,), (wg.ones(2),))[1].item() == 54.0
 
 
-# ---- the eager tape inside transforms --------------------------------------------------------------------------------
+# ---- the eager tape inside transforms ----------------------------------------------------------------------
 
 
 def test_backward_inside_vmap_grad_and_jvp() -> None:
@@ -452,7 +465,7 @@ def test_dropout_is_the_same_when_recomputed() -> None:
     assert_near(again, array(plain), 0)
 
 
-# ---- misuse ----------------------------------------------------------------------------------------------------------
+# ---- misuse ------------------------------------------------------------------------------------------------
 
 
 def test_escaped_values_raise_and_everything_works_afterwards() -> None:
@@ -481,7 +494,12 @@ def test_exceptions_leave_no_transform_behind() -> None:
         raise Stop
 
     x = wg.ones(2)
-    for transform in (lambda: wg.grad(f)(x), lambda: wg.vmap(f)(x), lambda: wg.jvp(f, (x,), (x,)), lambda: wg.vjp(f, x)):
+    for transform in (
+        lambda: wg.grad(f)(x),
+        lambda: wg.vmap(f)(x),
+        lambda: wg.jvp(f, (x,), (x,)),
+        lambda: wg.vjp(f, x),
+    ):
         with pytest.raises(Stop):
             transform()
         y = x.clone().requires_grad_()

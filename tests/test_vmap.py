@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from op_samples import DIFFERENTIABLE, SAMPLES, OpSample
-from support import Array, Case, Drawn, array, assert_near, drawn, floats, outputs
-
 import wengert as wg
+from hypothesis import given, settings
+from op_samples import DIFFERENTIABLE, SAMPLES
+from sample import OpSample
+from support import Array, Case, Drawn, array, assert_near, drawn, floats, outputs
 
 BATCHED = [s for s in SAMPLES if s.vmap]
 by_sample = pytest.mark.parametrize("sample", BATCHED, ids=str)
@@ -81,7 +81,9 @@ def test_gradients_against_a_loop(sample: OpSample) -> None:
         fn = wg.grad(total, argnums=wrt)
         expected = looped(fn, sets)
         tensors = [wg.tensor(v) for v in stacked]
-        expect_stack(wg.vmap(fn, in_dims=tuple(axes))(*tensors), expected, 0, f"vmap(grad({sample.name})), in {axes}")
+        expect_stack(
+            wg.vmap(fn, in_dims=tuple(axes))(*tensors), expected, 0, f"vmap(grad({sample.name})), in {axes}"
+        )
         # Differentiating the batched function is the same, but for shared operands, which collect the sum.
         whole = wg.grad(lambda *x: wg.vmap(total, in_dims=tuple(axes))(*x).sum(), argnums=wrt)(*tensors)
         for i, got, column in zip(wrt, whole, expected, strict=True):
@@ -135,16 +137,22 @@ def test_nested_batches(sample: OpSample) -> None:
             for a in range(3):
                 for b in range(2):
                     sets[a][b][i] = sets[a if outer[i] else 0][b if inner[i] else 0][i]
-            rows = [np.stack([sets[a][b][i] for b in range(2)]) if inner[i] else sets[a][0][i] for a in range(3)]
+            rows = [
+                np.stack([sets[a][b][i] for b in range(2)]) if inner[i] else sets[a][0][i] for a in range(3)
+            ]
             stacked.append(np.stack(rows) if outer[i] else rows[0])
 
         def fn(*x: wg.Tensor) -> object:
             return sample.fn(*x, **d.case.kwargs)
 
         axes = [tuple(0 if mapped else None for mapped in level) for level in (outer, inner)]
-        got = outputs(wg.vmap(wg.vmap(fn, in_dims=axes[1]), in_dims=axes[0])(*[wg.tensor(v) for v in stacked]))
+        got = outputs(
+            wg.vmap(wg.vmap(fn, in_dims=axes[1]), in_dims=axes[0])(*[wg.tensor(v) for v in stacked])
+        )
         for k, y in enumerate(got):
-            want = [[array(outputs(fn(*[wg.tensor(v) for v in values]))[k]) for values in row] for row in sets]
+            want = [
+                [array(outputs(fn(*[wg.tensor(v) for v in values]))[k]) for values in row] for row in sets
+            ]
             assert_near(y, np.array(want), 1e-10, f"vmap(vmap({sample.name}))")
 
     run()

@@ -1,7 +1,7 @@
-"""Tests the tests: breaks one derivative at a time in `src/ops/unary.rs` and `binary.rs` and asks whether the suite notices.
+"""Tests the tests: breaks one derivative of the tables at a time and asks whether the suite notices.
 
-Each partial `(g, ..) => rule` becomes `(g, ..) => 1.01 * (rule)`; the crate is rebuilt and `tests/rules.rs` and
-`tests/test_grad.py` run. A mutation that survives is a hole in the suite. Slow, and meant to be run by hand:
+Each partial `(g, ..) => rule` in `src/ops/unary.rs` and `binary.rs` becomes `(g, ..) => 1.01 * (rule)`, and
+`tests/rules.rs` is built and run. A mutation that survives is a hole in the suite. Slow, and meant to be run by hand:
 
     python tools/mutate.py            # every rule
     python tools/mutate.py tanh erf   # some
@@ -65,7 +65,9 @@ def main(wanted: list[str]) -> int:
     survivors = []
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary) / "copy"
-        shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(".git", "target", ".venv", "*.so", "dist"))
+        shutil.copytree(
+            ROOT, folder, ignore=shutil.ignore_patterns(".git", "target", ".venv", "*.so", "dist")
+        )
         for table in TABLES:
             path = folder / table
             original = path.read_text(encoding="utf-8")
