@@ -407,10 +407,11 @@ add(
 def cross_entropy_case(s: Source) -> Case:
     classes, rest = s.integer(2, 5), s.shape(0, 2, least=1)
     shape = (rest[0], classes, *rest[1:]) if rest else (classes,)
-    targets = Integers(0, classes - 1) if s.flag() else Integers(0, classes)
-    weighted = s.flag()
+    reduction, weighted = s.choice(["mean", "sum", "none"]), s.flag()
+    # The class that is left out; a mean over nothing would be 0 / 0.
+    targets = Integers(0, classes - (reduction == "mean"))
     args = (Arg(shape), Arg(rest, targets), *[Arg((classes,), Real(0.5, 2))] * weighted)
-    kwargs = {"reduction": s.choice(["mean", "sum", "none"]), "label_smoothing": s.choice([0.0, 0.1])}
+    kwargs = {"reduction": reduction, "label_smoothing": s.choice([0.0, 0.1])}
     return Case(args, {**kwargs, "ignore_index": classes})
 
 

@@ -17,7 +17,7 @@ def batched(d: Drawn, case: Case, size: int) -> tuple[list[Array], list[int | No
     sets = [case.sample(d.rng) for _ in range(size)]
     axes: list[int | None] = []
     stacked = []
-    for i, first in enumerate(sets[0]):
+    for first in sets[0]:
         axis = d.source.integer(-1, first.ndim)
         axes.append(None if axis < 0 else axis)
     if all(axis is None for axis in axes):
@@ -185,9 +185,9 @@ def test_batch_of_one_hundred_models() -> None:
 
 
 def test_errors_name_the_sizes() -> None:
-    with pytest.raises(ValueError, match="2.*3|3.*2"):
+    with pytest.raises(ValueError, match="2.*3"):
         wg.vmap(lambda x, y: x + y)(wg.ones(2), wg.ones(3))
     with pytest.raises(ValueError):
-        wg.vmap(lambda x: x, in_dims=None)(wg.ones(2))
+        wg.vmap(lambda x: x, in_axes=None)(wg.ones(2))
     with pytest.raises((ValueError, IndexError)):
         wg.vmap(lambda x: x, in_dims=2)(wg.ones(2))

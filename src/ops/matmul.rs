@@ -10,7 +10,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
-/// `[..., m, k] x [..., k, n] -> [..., m, n]`. Both operands have the same number of axes, at least two.
+/// `[..., m, k] x [..., k, n] -> [..., m, n]`. Both operands have at least two axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Matmul;
 
@@ -114,7 +114,6 @@ impl Tensor {
         if a.part(0, a.rank() - 2).broadcast(&b.part(0, b.rank() - 2)).is_none() {
             return Err(mismatch(self, other));
         }
-        let rank = a.rank().max(b.rank());
-        crate::bind::bind1(Matmul, &[&leading(self, None, rank)?, &leading(other, None, rank)?])
+        crate::bind::bind1(Matmul, &[self, other])
     }
 }

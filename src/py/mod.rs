@@ -21,6 +21,7 @@ mod memory;
 mod methods;
 mod nn;
 mod operators;
+mod ops;
 mod optim;
 mod reduce;
 mod saving;
@@ -44,6 +45,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     saving::register(m)?;
     device::register(m)?;
     nn::register(m)?;
+    ops::register(m)?;
     optim::register(m)?;
     m.add_function(wrap_pyfunction!(convert::from_numpy, m)?)?;
     m.add_function(wrap_pyfunction!(convert::_as_tensor, m)?)?;
