@@ -1,8 +1,9 @@
 """One record per public operation: how to call it, what NumPy says it is, and where to draw its inputs from.
 
-Everything that must hold for every operation (values, derivatives, batching, layouts, dtypes, devices, threads) is tested
-by walks over `SAMPLES`; `test_ops.py` fails when the compiled list of operations has an entry without a record.
-A record's `rows` names the table rows and list entries it stands for.
+Everything that must hold for every operation (values, derivatives, batching, layouts, dtypes, devices, threads) is
+tested by walks over `SAMPLES`; `test_ops.py` fails when the compiled list of operations has an entry without a record.
+A record's `rows` names the table rows and list entries it stands for. Operations with structure are recorded in
+`structured_samples.py`.
 """
 
 from __future__ import annotations

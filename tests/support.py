@@ -1,8 +1,8 @@
 """What the walks over `op_samples.py` share: drawing inputs, laying them out in memory, comparing, differencing.
 
 Inputs are described, not stored: a `Case` holds shapes and domains, and `case.sample(rng)` makes as many independent
-sets of values as a test needs (one per batch element, for instance). Hypothesis draws the shapes, the attributes and the
-seed of the values; a `Random` source does the same without hypothesis, for processes that only replay.
+sets of values as a test needs (one per batch element, for instance). Hypothesis draws the shapes, the attributes and
+the seed of the values; `random_source` does the same without hypothesis, for processes that only replay.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def test_repr() -> None:
     wg.jvp(lambda x: (shown.append(repr(x)), x)[1], (wg.ones(2),), (wg.ones(2),))
     assert "Batched" in shown[0]
     assert "Dual" in shown[1]
-    assert repr(wg.tensor(1.5)) == "tensor(1.5000)"
+    assert repr(wg.tensor(1.5)) == "tensor(1.5)"
     assert f"{wg.tensor(1.5):.2f}" == "1.50"
 
 

@@ -51,6 +51,7 @@ def test_wide_graphs() -> None:
     parts = [x * float(i) for i in range(5000)]
     wg.stack(parts).sum().backward()
     assert x.grad.tolist() == [float(sum(range(5000)))] * 8
+    parts = [x * float(i) for i in range(5000)]
     total = sum(parts[1:], parts[0])
     (g,) = wg.autograd.grad(total.sum(), [x])
     assert g.tolist() == [float(sum(range(5000)))] * 8

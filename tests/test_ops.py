@@ -1,4 +1,4 @@
-"""Values of every operation against NumPy: dtypes, memory layouts, special values, empty tensors, threads, processors."""
+"""Values of every operation against NumPy: dtypes, layouts, special values, empty tensors, threads, processors."""
 
 import inspect
 import os

@@ -185,7 +185,7 @@ def test_batch_of_one_hundred_models() -> None:
 
 
 def test_errors_name_the_sizes() -> None:
-    with pytest.raises(ValueError, match="2.*3"):
+    with pytest.raises(ValueError, match=r"2.*3"):
         wg.vmap(lambda x, y: x + y)(wg.ones(2), wg.ones(3))
     with pytest.raises(ValueError):
         wg.vmap(lambda x: x, in_axes=None)(wg.ones(2))
