@@ -12,7 +12,9 @@ use std::sync::Arc;
 /// Keeps something in place of a saved value.
 pub trait Packer {
     /// Whether it takes values saved on the tape with this tag; others are kept as they are.
-    fn covers(&self, tape: Tag) -> bool;
+    fn covers(&self, _tape: Tag) -> bool {
+        true
+    }
     /// Called when `op` saves `value`; the result stands for it until backward.
     fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>>;
 }
