@@ -8,14 +8,19 @@ use pyo3::prelude::*;
 /// Every kind of operation: its name, its class, its precision under autocast.
 #[pyfunction]
 fn op_kinds() -> Vec<(&'static str, String, String)> {
-    Op::ALL.iter().map(|(name, class, precision)| (*name, format!("{class:?}"), format!("{precision:?}"))).collect()
+    Op::ALL
+        .iter()
+        .map(|(name, class, precision)| (*name, format!("{class:?}"), format!("{precision:?}")))
+        .collect()
 }
 
 /// Every row of the tables of elementwise functions: its name, its documentation, its table.
 #[pyfunction]
 fn op_rows() -> Vec<(&'static str, &'static str, &'static str)> {
     let unary = Unary::ALL.iter().map(|f| (f.name(), f.doc(), "Unary"));
-    let parametric = Parametric::ALL.iter().map(|f| (f.name(), f.doc(), "Parametric"));
+    let parametric = Parametric::ALL
+        .iter()
+        .map(|f| (f.name(), f.doc(), "Parametric"));
     let binary = Binary::ALL.iter().map(|f| (f.name(), f.doc(), "Binary"));
     unary.chain(parametric).chain(binary).collect()
 }
