@@ -79,7 +79,7 @@ impl Saves {
     }
     /// Whether input `i` is kept.
     pub const fn has_input(self, i: usize) -> bool {
-        self.0 >> i & 1 == 1
+        i < 15 && self.0 >> i & 1 == 1
     }
     /// Whether the outputs are kept.
     pub const fn has_outputs(self) -> bool {

@@ -777,6 +777,10 @@ def ones(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None
     """A tensor of ones."""
 def ones_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor of ones."""
+def op_kinds() -> Any:
+    """Every kind of operation: its name, its class, its precision under autocast."""
+def op_rows() -> Any:
+    """Every row of the tables of elementwise functions: its name, its documentation, its table."""
 def rand(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform random numbers on `[0, 1)`, from the default generator."""
 def rand_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:

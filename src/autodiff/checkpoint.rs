@@ -4,6 +4,9 @@
 //! value is replaced by a ticket. The first ticket that is cashed in runs the region again, under the same
 //! interpreters, random state and recording mode, and collects what it saves, in order. So checkpoints work with
 //! closed-over parameters, hooks, higher derivatives, and inside every transform.
+//!
+//! Derivatives taken within the region work too: a tape that a transform opens there keeps its values as always, and
+//! as long as the region runs its tickets hold theirs, for a `backward()` that does not wait for the end.
 
 use crate::autodiff::node::{Slot, lock};
 use crate::autodiff::saving::{self, Packed, Packer};
@@ -12,6 +15,7 @@ use crate::interp::{self, Interp, Tag};
 use crate::op::Op;
 use crate::random;
 use crate::tensor::{Aval, Tensor};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Runs the region again, discarding its outputs. It must hold the region's inputs.
@@ -22,6 +26,8 @@ struct Expected {
     op: &'static str,
     slot: Slot,
     aval: Aval,
+    /// Whether the ticket still exists, so that the value is worth collecting.
+    wanted: bool,
 }
 
 /// One checkpointed region.
@@ -32,6 +38,8 @@ struct Region {
     random: random::State,
     expected: Mutex<Vec<Expected>>,
     values: Mutex<Vec<Option<Tensor>>>,
+    /// Whether the forward has not ended yet.
+    running: AtomicBool,
 }
 
 struct Ticket {
@@ -54,8 +62,22 @@ impl Packed for Ticket {
 }
 
 impl Ticket {
+    /// The value, which stays with the region only while that runs.
     fn take(&self) -> Option<Tensor> {
-        lock(&self.region.values).get_mut(self.index).and_then(Option::take)
+        let mut values = lock(&self.region.values);
+        let value = values.get_mut(self.index)?;
+        if self.region.running.load(Ordering::Acquire) { value.clone() } else { value.take() }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if let Some(expected) = lock(&self.region.expected).get_mut(self.index) {
+            expected.wanted = false;
+        }
+        // Dropped outside the lock: a value may hold tape entries with tickets of their own.
+        let value = lock(&self.region.values).get_mut(self.index).and_then(Option::take);
+        drop(value);
     }
 }
 
@@ -63,9 +85,14 @@ impl Ticket {
 struct Forward(Arc<Region>);
 
 impl Packer for Forward {
+    fn covers(&self, tape: Tag) -> bool {
+        tape <= self.0.chain.tag
+    }
+
     fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
         let mut expected = lock(&self.0.expected);
-        expected.push(Expected { op: op.name(), slot, aval: value.aval() });
+        expected.push(Expected { op: op.name(), slot, aval: value.aval(), wanted: true });
+        lock(&self.0.values).push(Some(value.clone()));
         Ok(Arc::new(Ticket { region: self.0.clone(), index: expected.len() - 1 }))
     }
 }
@@ -90,12 +117,16 @@ impl Packed for Held {
 }
 
 impl Packer for Collect {
+    fn covers(&self, tape: Tag) -> bool {
+        tape <= self.region.chain.tag
+    }
+
     fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
         let mut values = lock(&self.values);
         let expected = lock(&self.region.expected);
         let aval = value.aval();
-        match expected.get(values.len()) {
-            Some(e) if e.op == op.name() && e.slot == slot && e.aval == aval => {}
+        let wanted = match expected.get(values.len()) {
+            Some(e) if e.op == op.name() && e.slot == slot && e.aval == aval => e.wanted,
             Some(e) => {
                 return Err(Error::checkpoint(format!(
                     "checkpoint: the recomputation saved {}{} for {} where the forward saved {}{} for {}; the function \
@@ -111,8 +142,8 @@ impl Packer for Collect {
                     op.name()
                 )));
             }
-        }
-        values.push(Some(value.clone()));
+        };
+        values.push(wanted.then(|| value.clone()));
         Ok(Arc::new(Held(value.clone())))
     }
 }
@@ -144,7 +175,9 @@ impl Region {
             let _packer = saving::with_packer(collect.clone());
             (self.rerun)()?;
         }
-        *lock(&self.values) = std::mem::take(&mut *lock(&collect.values));
+        let found = std::mem::take(&mut *lock(&collect.values));
+        let before = std::mem::replace(&mut *lock(&self.values), found);
+        drop(before);
         Ok(())
     }
 }
@@ -158,7 +191,14 @@ pub fn checkpoint<T>(forward: impl FnOnce() -> Result<T>, rerun: Rerun) -> Resul
         random: random::state(),
         expected: Mutex::new(Vec::new()),
         values: Mutex::new(Vec::new()),
+        running: AtomicBool::new(true),
     });
-    let _packer = saving::with_packer(Arc::new(Forward(region)));
-    forward()
+    let out = {
+        let _packer = saving::with_packer(Arc::new(Forward(region.clone())));
+        forward()
+    };
+    region.running.store(false, Ordering::Release);
+    let held = std::mem::take(&mut *lock(&region.values));
+    drop(held);
+    out
 }

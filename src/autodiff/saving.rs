@@ -3,6 +3,7 @@
 
 use crate::autodiff::node::{Saved, Slot};
 use crate::error::{Error, Result};
+use crate::interp::Tag;
 use crate::op::Op;
 use crate::tensor::Tensor;
 use std::cell::{Cell, RefCell};
@@ -10,6 +11,10 @@ use std::sync::Arc;
 
 /// Keeps something in place of a saved value.
 pub trait Packer {
+    /// Whether it takes values saved on the tape with this tag; others are kept as they are.
+    fn covers(&self, _tape: Tag) -> bool {
+        true
+    }
     /// Called when `op` saves `value`; the result stands for it until backward.
     fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>>;
 }
@@ -106,17 +111,17 @@ thread_local! {
     static PACKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Saves `value` for `op`.
+/// Saves `value` for `op`, which the tape with this tag records.
 #[inline]
-pub fn save(op: &Op, slot: Slot, value: &Tensor, saved: &mut Saved) -> Result<()> {
-    let store = if PACKING.get() { packed(op, slot, value)? } else { Store::Plain(value.clone()) };
+pub fn save(tape: Tag, op: &Op, slot: Slot, value: &Tensor, saved: &mut Saved) -> Result<()> {
+    let store = if PACKING.get() { packed(tape, op, slot, value)? } else { Store::Plain(value.clone()) };
     saved.push(Kept { slot, version: version(value), store });
     Ok(())
 }
 
 #[cold]
-fn packed(op: &Op, slot: Slot, value: &Tensor) -> Result<Store> {
-    let packer = PACKERS.with_borrow(|p| p.last().cloned());
+fn packed(tape: Tag, op: &Op, slot: Slot, value: &Tensor) -> Result<Store> {
+    let packer = PACKERS.with_borrow(|p| p.last().filter(|p| p.covers(tape)).cloned());
     Ok(match packer {
         Some(packer) => Store::Packed(packer.pack(op, slot, value)?),
         None => Store::Plain(value.clone()),

@@ -43,12 +43,12 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     let mut saved = Saved::new();
     for (i, x) in primals.iter().enumerate() {
         if saves.has_input(i) {
-            saving::save(op, Slot::Input(i as u8), x, &mut saved)?;
+            saving::save(at.tag, op, Slot::Input(i as u8), x, &mut saved)?;
         }
     }
     if saves.has_outputs() {
         for (i, y) in outputs.iter().enumerate() {
-            saving::save(op, Slot::Output(i as u8), y, &mut saved)?;
+            saving::save(at.tag, op, Slot::Output(i as u8), y, &mut saved)?;
         }
     }
     let avals = outputs.iter().map(Tensor::aval).collect();

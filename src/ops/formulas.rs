@@ -28,6 +28,15 @@ rule! {
     }
 }
 rule! {
+    /// The derivative `d` that the cotangent `g` is multiplied with; 0 where `g` is 0 and `d` infinite or NaN. Replacing
+    /// the factor instead of the product keeps the product's own derivative wherever `d` is finite.
+    pub fn tame(g, d) R::select(g.eq(R::lit(0.0)) & !(d.abs().le(R::lit(3e38))), R::lit(0.0), d)
+}
+rule! {
+    /// `x`, as what the cotangent `g` is divided by; 1 where both are 0.
+    pub fn divisor(g, x) R::select(g.eq(R::lit(0.0)) & x.eq(R::lit(0.0)), R::lit(1.0), x)
+}
+rule! {
     /// `value` where `condition` is not 0, else 0.
     pub fn where_nonzero(condition, value) R::select(condition.eq(R::lit(0.0)), R::lit(0.0), value)
 }

@@ -4,7 +4,6 @@ use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Bilinear, Kernel, Lane};
-use crate::ops::elementwise::align;
 use crate::ops::operand::promote;
 use crate::ops::{on_device, one};
 use crate::shape::Shape;
@@ -47,13 +46,25 @@ impl Bilinear for Matmul {
     }
     fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
         // A batch of left operands against one matrix is one tall product.
-        if let (Some(_), None) = (x[0].axis, x[1].axis) {
+        if let (Some(_), None, 2) = (x[0].axis, x[1].axis, x[1].value.rank()) {
             let left = x[0].front()?;
             return Ok(smallvec![(left.matmul(&x[1].value)?, Some(0))]);
         }
-        let operands = align(x)?;
-        Ok(smallvec![(crate::bind::bind1(Matmul, &[&operands[0], &operands[1]])?, Some(0))])
+        let rank = x.iter().map(|l| l.value.rank() + l.axis.is_none() as usize).max().unwrap_or(0);
+        let (left, right) = (leading(&x[0].front()?, x[0].axis, rank)?, leading(&x[1].front()?, x[1].axis, rank)?);
+        Ok(smallvec![(crate::bind::bind1(Matmul, &[&left, &right])?, Some(0))])
     }
+}
+
+/// `x` with `rank` axes: axes of length 1 come in front, or behind the batch axis if it has one there.
+fn leading(x: &Tensor, batch: Option<usize>, rank: usize) -> Result<Tensor> {
+    if x.rank() >= rank {
+        return Ok(x.clone());
+    }
+    let mut dims = x.shape().to_vec();
+    let at = batch.is_some() as usize;
+    dims.splice(at..at, std::iter::repeat_n(1, rank - x.rank()));
+    x.reshape(&Shape::new(&dims)?)
 }
 
 #[cold]

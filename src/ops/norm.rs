@@ -9,7 +9,7 @@ use crate::ops::elementwise::align;
 use crate::ops::operand::promote;
 use crate::ops::table::Params;
 use crate::ops::{on_device, one};
-use crate::shape::Shape;
+use crate::shape::{Shape, normalize_axis};
 use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
 
@@ -229,6 +229,7 @@ impl Tensor {
         let op = Softmax { log };
         let x = if self.dtype().is_float() { self.clone() } else { self.cast(DType::F32)? };
         if x.rank() == 0 {
+            normalize_axis(axis, 1, op.name())?;
             return if log { x.mul(0.0) } else { x.mul(0.0)?.add(1.0) };
         }
         let i = x.shape().axis(axis, op.name())?;

@@ -9,7 +9,7 @@ use crate::op::{
     Arrays, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own, Saves,
 };
 use crate::ops::{on_device, one};
-use crate::shape::{Axes, Shape};
+use crate::shape::{Axes, Shape, normalize_axis};
 use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
 
@@ -320,6 +320,9 @@ impl Tensor {
         let (x, axis) = match axis {
             Some(axis) if self.rank() > 0 => (self, self.shape().axis(axis, name)?),
             _ => {
+                if let Some(axis) = axis {
+                    normalize_axis(axis, 1, name)?;
+                }
                 flat = self.reshape(&Shape::new(&[self.numel()])?)?;
                 (&flat, 0)
             }
@@ -358,6 +361,7 @@ impl Tensor {
 
     fn pick_along(&self, axis: i64, keepdim: bool, largest: bool) -> Result<(Tensor, Tensor)> {
         if self.rank() == 0 {
+            normalize_axis(axis, 1, if largest { "max" } else { "min" })?;
             return Ok((self.clone(), self.detach().cast(index_type(self.device()))?.mul(0i64)?));
         }
         let index = self.arg_extremum(Some(axis), true, largest)?;
@@ -397,6 +401,7 @@ impl Tensor {
     /// Cumulative sum along `axis`.
     pub fn cumsum(&self, axis: i64) -> Result<Tensor> {
         if self.rank() == 0 {
+            normalize_axis(axis, 1, "cumsum")?;
             return self.widened();
         }
         let axis = self.shape().axis(axis, "cumsum")? as u8;

@@ -7,9 +7,10 @@
 //!
 //! From a row come the CPU and GPU kernels, the fused VJP kernel, the recorded derivative for higher orders, the Rust
 //! and Python methods, the type stub and the documentation. The other half of adding a function is its record in
-//! `tests/op_samples.py`. Formulas: any table of derivatives; singular points follow PyTorch.
+//! `tests/op_samples.py`. Formulas: any table of derivatives; singular points follow PyTorch,
+//! but a cotangent of 0 stays 0 there (`tame`), so that a branch which `where` did not take cannot spoil a gradient.
 
-use crate::ops::formulas::{gelu_slope, normal_pdf, sign, stable_sigmoid};
+use crate::ops::formulas::{divisor, gelu_slope, normal_pdf, sign, stable_sigmoid, tame};
 use crate::ops::table::define_table;
 
 macro_rules! unary_table {
@@ -24,19 +25,19 @@ macro_rules! unary_table {
             /// Square `x * x`.
             Square square(x) = x * x, [(g, x) => g * (2.0 * x)];
             /// Square root.
-            Sqrt sqrt(x) = x.sqrt(), [(g, o) => g * (0.5 / o)];
+            Sqrt sqrt(x) = x.sqrt(), [(g, o) => g * tame(g, 0.5 / o)];
             /// Reciprocal square root.
-            Rsqrt rsqrt(x) = 1.0 / x.sqrt(), [(g, o) => g * (-0.5 * (o * o * o))];
+            Rsqrt rsqrt(x) = 1.0 / x.sqrt(), [(g, o) => g * tame(g, -0.5 * (o * o * o))];
             /// Reciprocal `1 / x`.
-            Reciprocal reciprocal(x) = 1.0 / x, [(g, o) => -(g * (o * o))];
+            Reciprocal reciprocal(x) = 1.0 / x, [(g, o) => -(g * tame(g, o * o))];
             /// Natural exponential.
-            Exp exp(x) = x.exp(), [(g, o) => g * o];
+            Exp exp(x) = x.exp(), [(g, o) => g * tame(g, o)];
             /// `exp(x) - 1`, accurate near 0.
-            Expm1 expm1(x) = x.expm1(), [(g, o) => g * (o + 1.0)];
+            Expm1 expm1(x) = x.expm1(), [(g, o) => g * tame(g, o + 1.0)];
             /// Natural logarithm.
-            Log log(x) = x.log(), [(g, x) => g / x];
+            Log log(x) = x.log(), [(g, x) => g / divisor(g, x)];
             /// `log(1 + x)`, accurate near 0.
-            Log1p log1p(x) = x.log1p(), [(g, x) => g / (1.0 + x)];
+            Log1p log1p(x) = x.log1p(), [(g, x) => g / divisor(g, 1.0 + x)];
             /// Sine of an angle in radians.
             Sin sin(x) = x.sin(), [(g, x) => g * x.cos()];
             /// Cosine of an angle in radians.

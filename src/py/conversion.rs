@@ -126,7 +126,7 @@ casts! {
 
 fn is_device_name(obj: &Bound<'_, PyAny>) -> bool {
     obj.extract::<&str>()
-        .is_ok_and(|s| s.starts_with("cpu") || s.starts_with("gpu"))
+        .is_ok_and(|s| DType::from_name(s.trim_start_matches("wengert.")).is_none())
 }
 
 fn convert_to(

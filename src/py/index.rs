@@ -83,10 +83,13 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
 
 #[cold]
 fn not_an_index(obj: &Bound<'_, PyAny>) -> PyErr {
-    let shown = obj
-        .get_type()
-        .name()
-        .map_or_else(|_| String::new(), |n| n.to_string());
+    let shown = match obj.cast::<PyTensor>() {
+        Ok(t) => format!("a {} tensor; convert it with .long()", t.borrow().t.dtype()),
+        Err(_) => obj
+            .get_type()
+            .name()
+            .map_or_else(|_| String::new(), |n| n.to_string()),
+    };
     PyIndexError::new_err(format!(
         "a tensor is indexed by integers, slices, None, ..., integer tensors and bool masks, got {shown}"
     ))

@@ -26,6 +26,7 @@ mod nested;
 mod nn;
 mod numpy;
 mod operators;
+mod ops;
 mod optim;
 mod pickle;
 mod random;
@@ -54,6 +55,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     saving::register(m)?;
     device::register(m)?;
     nn::register(m)?;
+    ops::register(m)?;
     optim::register(m)?;
     m.add_function(wrap_pyfunction!(numpy::from_numpy, m)?)?;
     m.add_function(wrap_pyfunction!(convert::_as_tensor, m)?)?;

@@ -356,6 +356,7 @@ impl PyTensor {
                 self.t.shape()
             )));
         }
+        self.t.array("bool")?;
         item(py, &self.t)?.is_truthy()
     }
 

@@ -1,0 +1,220 @@
+"""Memory: deep and wide graphs, long trainings, what each operation keeps, and that everything is given back."""
+
+import gc
+import os
+
+import numpy as np
+import pytest
+import wengert as wg
+from support import array
+from wengert.utils.checkpoint import checkpoint
+
+
+def live() -> int:
+    """Bytes in tensors of this process."""
+    gc.collect()
+    return wg.memory.live_bytes()
+
+
+def resident() -> int:
+    """Bytes of this process in physical memory."""
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_a_million_operations_deep() -> None:
+    start = live()
+    x = wg.tensor([1.0], requires_grad=True)
+    y = x
+    for _ in range(1_000_000):
+        y = y + x
+    y.backward()
+    assert x.grad.item() == 1_000_001.0
+    del y
+    x.grad = None
+    del x
+    assert live() <= start
+
+
+def test_a_deep_graph_is_freed_without_backward() -> None:
+    start = live()
+    x = wg.tensor([1.0], requires_grad=True)
+    y = x
+    for _ in range(300_000):
+        y = y * x
+    del y, x
+    assert live() <= start
+
+
+def test_wide_graphs() -> None:
+    x = wg.ones(8, requires_grad=True)
+    parts = [x * float(i) for i in range(5000)]
+    wg.stack(parts).sum().backward()
+    assert x.grad.tolist() == [float(sum(range(5000)))] * 8
+    parts = [x * float(i) for i in range(5000)]
+    total = sum(parts[1:], parts[0])
+    (g,) = wg.autograd.grad(total.sum(), [x])
+    assert g.tolist() == [float(sum(range(5000)))] * 8
+
+
+def step(w: wg.Tensor, data: wg.Tensor) -> None:
+    """One step of training."""
+    loss = (data @ w).tanh().square().mean()
+    loss.backward()
+    with wg.no_grad():
+        w -= 0.01 * w.grad
+    w.grad = None
+
+
+def test_ten_thousand_steps_do_not_grow() -> None:
+    w = wg.ones(8, 4, requires_grad=True)
+    data = wg.tensor(np.random.default_rng(0).normal(size=(16, 8)).astype(np.float32))
+    for _ in range(200):
+        step(w, data)
+    bytes_before, pages_before = live(), resident()
+    for _ in range(10_000):
+        step(w, data)
+    assert live() == bytes_before
+    assert resident() <= pages_before + (4 << 20)
+
+
+def test_transforms_do_not_grow() -> None:
+    f = wg.vmap(wg.grad(lambda x, w: (x @ w).tanh().sum()), in_dims=(0, None))
+    x, w = wg.ones(4, 3), wg.ones(3, 2)
+    for _ in range(20):
+        f(x, w)
+        wg.hessian(lambda x: x.square().sum())(wg.ones(3))
+    before = live()
+    for _ in range(500):
+        f(x, w)
+        wg.hessian(lambda x: x.square().sum())(wg.ones(3))
+    assert live() == before
+
+
+N = 4096  # elements; float32 makes them 16 KiB
+
+
+def kept(f: object, *leaves: wg.Tensor) -> int:
+    """Bytes that stay alive between forward and backward, besides inputs and output."""
+    before = live()
+    out = f(*leaves)
+    own = out.nbytes
+    return live() - before - own
+
+
+SAVED = {
+    # What is kept besides the operands, which the caller holds anyway, and the output itself.
+    "add": (lambda x, y: x + y, 0),
+    "sub": (lambda x, y: x - y, 0),
+    "mul": (lambda x, y: x * y, 0),
+    "neg": (lambda x, y: -x, 0),
+    "sum": (lambda x, y: x.sum(), 0),
+    "tanh": (lambda x, y: x.tanh(), 0),
+    "relu": (lambda x, y: x.relu(), 0),
+    "reshape": (lambda x, y: x.reshape(64, 64).mT, -4 * N),
+    "chain_of_adds": (lambda x, y: ((x + y) + y) + y, 0),
+    "chain_of_tanh": (lambda x, y: x.tanh().tanh().tanh(), 2 * 4 * N),
+    "mul_of_tanh": (lambda x, y: x.tanh() * y, 4 * N),
+    "tanh_of_mul": (lambda x, y: (x * y).tanh(), 0),
+    "exp_of_sum": (lambda x, y: (x + y).exp(), 0),
+    "log_of_sum": (lambda x, y: (x + y + 3).log(), 4 * N),
+    "softmax": (lambda x, y: x.reshape(64, 64).softmax(-1), 0),
+    "compare": (lambda x, y: wg.where(x > 0, x, y), N),
+}
+
+
+@pytest.mark.parametrize("name", list(SAVED))
+def test_what_each_operation_keeps(name: str) -> None:
+    f, expected = SAVED[name]
+    leaves = [wg.full((N,), v, requires_grad=True) for v in (0.5, 0.25)]
+    f(*leaves)
+    got = kept(f, *leaves)
+    assert abs(got - expected) <= 1024, f"{name} keeps {got} bytes, expected {expected}"
+
+
+def test_outputs_that_nobody_reads_are_not_kept() -> None:
+    x = wg.full((N,), 0.5, requires_grad=True)
+    before = live()
+    y = (x + 1) + 1
+    assert live() - before <= 4 * N + 1024
+    del y
+
+
+def test_backward_frees_what_was_saved() -> None:
+    x = wg.full((N,), 0.5, requires_grad=True)
+    before = live()
+    y = x.tanh().tanh().tanh().sum()
+    assert live() - before >= 3 * 4 * N
+    y.backward()
+    assert live() - before <= 4 * N + 1024  # the gradient
+    y2 = x.tanh().tanh().sum()
+    y2.backward(retain_graph=True)
+    assert live() - before >= 3 * 4 * N
+    del y2
+    assert live() - before <= 4 * N + 1024
+
+
+def test_no_grad_keeps_nothing() -> None:
+    x = wg.full((N,), 0.5, requires_grad=True)
+    before = live()
+    with wg.no_grad():
+        y = x.tanh().tanh().tanh()
+    assert live() - before <= 4 * N + 1024
+    assert not y.requires_grad
+
+
+def test_checkpoints_keep_inputs_only() -> None:
+    def block(x: wg.Tensor) -> wg.Tensor:
+        for _ in range(10):
+            x = x.tanh()
+        return x
+
+    x = wg.full((N,), 0.5, requires_grad=True)
+    before = live()
+    plain = block(block(x)).sum()
+    held = live() - before
+    del plain
+    inner = checkpoint(block, checkpoint(block, x, use_reentrant=False), use_reentrant=False).sum()
+    assert live() - before <= held / 8
+    inner.backward()
+    assert x.grad is not None
+
+
+def test_repeated_exceptions_do_not_leak() -> None:
+    x = wg.full((N,), 0.5, requires_grad=True)
+
+    def fails(x: wg.Tensor) -> wg.Tensor:
+        y = x.tanh().exp()
+        return y @ wg.ones(3, 3)
+
+    def attempt() -> None:
+        for transform in (fails, wg.grad(fails), wg.vmap(fails), lambda x: wg.jvp(fails, (x,), (x,))):
+            with pytest.raises(ValueError):
+                transform(x.detach().requires_grad_().reshape(1, -1))
+
+    attempt()
+    before = live()
+    for _ in range(200):
+        attempt()
+    assert live() == before
+
+
+def test_gradients_do_not_alias_saved_values() -> None:
+    x = wg.ones(4, requires_grad=True)
+    y = wg.ones(4, requires_grad=True)
+    (x + y).sum().backward()
+    with wg.no_grad():
+        x.grad += 1
+    assert y.grad.tolist() == [1.0] * 4
+    assert x.grad.tolist() == [2.0] * 4
+
+
+def test_views_hold_their_buffer_and_let_go() -> None:
+    before = live()
+    x = wg.zeros(N)
+    v = x[10:20]
+    del x
+    assert live() - before >= 4 * N
+    assert array(v).tolist() == [0.0] * 10
+    del v
+    assert live() <= before

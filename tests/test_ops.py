@@ -1,0 +1,355 @@
+"""Values of every operation against NumPy: dtypes, layouts, special values, empty tensors, threads, processors."""
+
+import inspect
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import wengert as wg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from op_samples import SAMPLES
+from sample import OpSample
+from support import (
+    LAYOUTS,
+    TOLERANCE,
+    Array,
+    Case,
+    Drawn,
+    array,
+    assert_near,
+    drawn,
+    laid_out,
+    outputs,
+    random_source,
+    tensor,
+)
+from wengert import _core
+
+by_sample = pytest.mark.parametrize("sample", SAMPLES, ids=str)
+# Operations that compute with the inputs' values; the others only move them and are exact in every dtype.
+INTERNAL = {"Transfer"}
+
+
+def check(sample: OpSample, values: list[Array], case: Case, got: object, dtype: str) -> None:
+    """Compares with the reference, at the precision of `dtype`."""
+    with np.errstate(all="ignore"):
+        expected = sample.reference(*values, **case.kwargs)
+    expected = expected if isinstance(expected, (tuple, list)) else [expected]
+    found = outputs(got)
+    assert len(found) == len(expected)
+    for y, reference in zip(found, expected, strict=True):
+        assert_near(y, np.asarray(reference), TOLERANCE[dtype] * sample.scale, f"{sample.name} {case}")
+
+
+def rounded(values: list[Array], dtype: str) -> list[Array]:
+    """The numbers that `values` become in `dtype`, in float64."""
+    return [array(tensor(v, dtype)).astype(v.dtype) if v.dtype.kind == "f" else v for v in values]
+
+
+# ---- the list of operations is complete --------------------------------------------------------------------
+
+
+def test_every_compiled_operation_has_a_record() -> None:
+    covered = {row for sample in SAMPLES for row in sample.rows} | INTERNAL | {"Random"}
+    kinds = {name for name, _, _ in _core.op_kinds()}
+    rows = {name for name, _, _ in _core.op_rows()}
+    assert kinds | rows == (kinds | rows) & covered, sorted((kinds | rows) - covered)
+
+
+def test_records_are_unique_and_mean_something() -> None:
+    names = [sample.name for sample in SAMPLES]
+    assert len(names) == len(set(names))
+    known = {name for name, _, _ in _core.op_kinds()} | {name for name, _, _ in _core.op_rows()}
+    claimed = {row for sample in SAMPLES for row in sample.rows}
+    assert claimed <= known, sorted(claimed - known)
+
+
+ROWS = [row for row in _core.op_rows() if row[2] != "Parametric"]
+
+
+@pytest.mark.parametrize(("name", "doc", "table"), ROWS, ids=[row[0] for row in ROWS])
+def test_every_table_row_is_a_documented_method_and_function(name: str, doc: str, table: str) -> None:
+    method, function = getattr(wg.Tensor, name), getattr(wg, name)
+    assert doc.splitlines()[0] in inspect.getdoc(method)
+    x = wg.tensor([0.5, 0.25])
+    more = (x,) if table == "Binary" else ()
+    assert np.array_equal(array(method(x, *more)), array(function(x, *more)))
+
+
+def test_mean_of_losses_without_those_left_out() -> None:
+    x, t = wg.tensor([[1.0, 2.0], [0.5, 0.0], [3.0, 3.0]], requires_grad=True), wg.tensor([1, -100, 0])
+    loss = wg.nn.functional.cross_entropy(x, t)
+    rows = wg.nn.functional.cross_entropy(x, t, reduction="none")
+    assert rows[1].item() == 0.0
+    assert loss.item() == pytest.approx((rows[0].item() + rows[2].item()) / 2)
+    assert wg.autograd.grad(loss, [x])[0][1].tolist() == [0.0, 0.0]
+
+
+# ---- values ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", list(TOLERANCE))
+@by_sample
+def test_value(sample: OpSample, dtype: str) -> None:
+    if dtype != "float64" and sample.name in ("cast", "double"):
+        dtype = "float32"
+
+    @settings(max_examples=20 if dtype == "float64" else 8)
+    @given(drawn(sample.case), st.sampled_from(LAYOUTS))
+    def run(d: Drawn, layout: str) -> None:
+        laid = [laid_out(v, layout, dtype) for v in d.case.sample(d.rng)]
+        values = rounded([np.array(v) for _, v in laid], dtype)
+        tensors = [t for t, _ in laid]
+        before = [array(t) for t in tensors]
+        check(sample, values, d.case, sample.fn(*tensors, **d.case.kwargs), dtype)
+        for t, v in zip(tensors, before, strict=True):
+            assert np.array_equal(array(t), v, equal_nan=v.dtype.kind == "f"), "an input was changed"
+
+    run()
+
+
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if s.empty], ids=str)
+def test_empty(sample: OpSample) -> None:
+    @settings(max_examples=15)
+    @given(drawn(sample.case, most=2, least=0))
+    def run(d: Drawn) -> None:
+        values = d.case.sample(d.rng)
+        check(sample, values, d.case, sample.fn(*[tensor(v) for v in values], **d.case.kwargs), "float64")
+
+    run()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if s.special], ids=str)
+def test_special_values(sample: OpSample, dtype: str) -> None:
+    arity = len(sample.case(random_source(0)[0]).args)
+    grid = np.meshgrid(*[np.array(sample.special)] * arity)
+    values = rounded([g.ravel() for g in grid], dtype)
+    with np.errstate(all="ignore"):
+        expected = np.asarray(sample.reference(*values))
+        if dtype == "float32":
+            expected = expected.astype(np.float32)
+    got = array(sample.fn(*[tensor(v, dtype) for v in values]))
+    if got.dtype.kind == "b":
+        assert np.array_equal(got, expected)
+        return
+    np.testing.assert_allclose(got, expected, rtol=TOLERANCE[dtype] * sample.scale, atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+@pytest.mark.parametrize("sample", [s for s in SAMPLES if s.integers], ids=str)
+def test_integers(sample: OpSample, dtype: str) -> None:
+    low = 0 if dtype == "uint8" else -9
+
+    @settings(max_examples=10)
+    @given(drawn(sample.case))
+    def run(d: Drawn) -> None:
+        values = [np.asarray(d.rng.integers(low, 10, arg.shape)).astype(dtype) for arg in d.case.args]
+        if dtype == "uint8" and sample.name in ("neg", "sub", "cumsum", "sum"):
+            values = [v.astype("int64") for v in values]
+        with np.errstate(all="ignore"):
+            expected = sample.reference(*values, **d.case.kwargs)
+        for y, reference in zip(
+            outputs(sample.fn(*[wg.tensor(v) for v in values], **d.case.kwargs)), [expected], strict=True
+        ):
+            assert not y.dtype.is_floating_point
+            assert_near(y, np.asarray(reference), 0.0)
+
+    run()
+
+
+@pytest.mark.parametrize(("x", "y"), [(7, 2), (-7, 2), (7, -2), (-7, -2), (0, 3), (6, 3), (-6, 3)])
+@pytest.mark.parametrize("dtype", ["int64", "int32", "float32", "float64"])
+def test_division_rounds_down_as_in_python(x: int, y: int, dtype: str) -> None:
+    a, b = wg.tensor([x], dtype=getattr(wg, dtype)), wg.tensor([y], dtype=getattr(wg, dtype))
+    assert (a // b).item() == x // y
+    assert (a % b).item() == x % y
+    assert (a / b).item() == pytest.approx(x / y)
+
+
+def test_promotion_of_every_pair_of_dtypes() -> None:
+    order = ["uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+    for i, a in enumerate(order):
+        for j, b in enumerate(order):
+            x, y = (wg.ones(2, dtype=getattr(wg, name)) for name in (a, b))
+            expected = "float32" if {a, b} == {"float16", "bfloat16"} else order[max(i, j)]
+            assert (x + y).dtype == getattr(wg, expected), (a, b)
+            # A 0-d tensor and a Python scalar only win by category.
+            floating = "float" in a or "float" in b
+            if ("float" in a) == ("float" in b):
+                assert (x + y[0]).dtype == x.dtype, (a, b)
+            elif floating:
+                assert (x + y[0]).dtype == (x.dtype if "float" in a else y.dtype), (a, b)
+        x = wg.ones(2, dtype=getattr(wg, a))
+        assert (x + 1).dtype == x.dtype
+        assert (2.0 * x).dtype == (x.dtype if "float" in a else wg.float32)
+
+
+CASTS = ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+
+
+@pytest.mark.parametrize("to", CASTS)
+@pytest.mark.parametrize("source", CASTS)
+def test_casts_between_all_dtypes(source: str, to: str) -> None:
+    import ml_dtypes
+
+    numpy_types = {name: np.dtype(ml_dtypes.bfloat16 if name == "bfloat16" else name) for name in CASTS}
+    # Values that every type holds, and fractions that rounding must get right in floats.
+    exact = np.array([0, 1, 2, 3, 100, 17, 1, 0, 64] * 5)
+    x = wg.tensor(exact).to(getattr(wg, source)).to(getattr(wg, to))
+    assert x.dtype == getattr(wg, to)
+    expected = exact.astype(numpy_types[source]).astype(numpy_types[to])
+    assert np.array_equal(array(x).astype("float64"), expected.astype("float64"))
+    if "float" in source and "float" in to:
+        fractions = np.random.default_rng(0).normal(0, 10, 257).astype(numpy_types[source])
+        x = wg.tensor(fractions.astype("float64")).to(getattr(wg, source)).to(getattr(wg, to))
+        assert np.array_equal(array(x).astype("float64"), fractions.astype(numpy_types[to]).astype("float64"))
+    elif "float" in source and to == "int64":
+        assert wg.tensor([-1.9, 1.9, 0.5]).to(getattr(wg, source)).to(wg.int64).tolist() == [-1, 1, 0]
+
+
+@pytest.mark.parametrize("name", ["sum", "mean", "prod", "amax", "argmax", "softmax", "cumsum", "std"])
+def test_axis_names_of_both_conventions(name: str) -> None:
+    x = wg.tensor(np.random.default_rng(1).normal(size=(3, 4)))
+    assert np.array_equal(array(getattr(x, name)(dim=1)), array(getattr(x, name)(axis=1)))
+    if name not in ("softmax", "cumsum"):
+        assert np.array_equal(
+            array(getattr(x, name)(dim=0, keepdim=True)), array(getattr(x, name)(axis=0, keepdims=True))
+        )
+
+
+def test_ties_and_nan_in_extremes() -> None:
+    x = wg.tensor([[1.0, 3.0, 3.0], [2.0, 2.0, 0.0]])
+    assert x.argmax(dim=1).tolist() == [1, 0]
+    assert x.max(dim=1).indices.tolist() == [1, 0]
+    assert (-x).argmin(dim=1).tolist() == [1, 0]
+    with_nan = wg.tensor([1.0, float("nan"), 3.0])
+    assert np.isnan(with_nan.amax().item())
+    assert with_nan.argmax().item() == 1
+
+
+def test_products_and_logarithms_do_not_overflow_early() -> None:
+    x = wg.tensor([1000.0, 1000.0])
+    assert x.logsumexp(0).item() == pytest.approx(1000 + np.log(2))
+    assert wg.tensor([-np.inf, -np.inf]).logsumexp(0).item() == -np.inf
+    assert array(x.softmax(0)).tolist() == [0.5, 0.5]
+    assert array(wg.tensor([-200.0, 0.0]).log_softmax(0)).tolist() == [-200.0, 0.0]
+
+
+def test_low_precision_accumulates_in_float32() -> None:
+    for dtype in (wg.float16, wg.bfloat16):
+        x = wg.ones(4096, dtype=dtype)
+        assert x.sum().item() == 4096
+        assert (x.reshape(1, -1) @ x.reshape(-1, 1)).item() == 4096
+        assert wg.full((3000,), 1e-3, dtype=wg.float16).mean().item() == pytest.approx(1e-3, rel=1e-3)
+
+
+# ---- the same bits for any number of threads; nearly the same for any processor ----------------------------
+
+LARGE = {
+    "add": lambda a, b, m, i: a + b,
+    "tanh": lambda a, b, m, i: a.tanh() * b.exp(),
+    "broadcast": lambda a, b, m, i: a * b[0] + b[:, :1],
+    "transposed": lambda a, b, m, i: (a.mT + b.mT).exp(),
+    "sum": lambda a, b, m, i: a.sum(),
+    "sum_rows": lambda a, b, m, i: a.sum(1),
+    "sum_columns": lambda a, b, m, i: a.sum(0),
+    "var": lambda a, b, m, i: a.var(0) + b.std(1).sum(),
+    "prod": lambda a, b, m, i: (1 + 1e-4 * a).prod(0),
+    "amax": lambda a, b, m, i: a.amax(0) + b.amin(1).sum(),
+    "cumsum": lambda a, b, m, i: a.cumsum(0) + b.cumsum(1),
+    "softmax": lambda a, b, m, i: a.softmax(-1) * b,
+    "log_softmax": lambda a, b, m, i: a.log_softmax(0) * b,
+    "layer_norm": lambda a, b, m, i: wg.nn.functional.layer_norm(a, (a.shape[1],), b[0], b[1]),
+    "matmul": lambda a, b, m, i: a @ b.mT,
+    "matmul_batched": lambda a, b, m, i: a.reshape(6, -1, 768) @ b.reshape(6, -1, 768).mT,
+    "where": lambda a, b, m, i: wg.where(m, a, b),
+    "gather": lambda a, b, m, i: a.gather(0, i) * b,
+    "scatter_add": lambda a, b, m, i: a.scatter_add(0, i, b),
+    "take": lambda a, b, m, i: a.index_select(0, i[:, 0]) * b,
+    "cat": lambda a, b, m, i: wg.cat([a, b.flip(0)], 1),
+    "cross_entropy": lambda a, b, m, i: wg.nn.functional.cross_entropy(a * b, i[:, 0]),
+}
+
+
+@pytest.fixture
+def threads() -> object:
+    before = wg.get_num_threads()
+    yield wg.set_num_threads
+    wg.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", list(LARGE))
+def test_threads_do_not_change_a_bit(name: str, dtype: str, threads: object) -> None:
+    rng = np.random.default_rng(7)
+    shape = (600, 768)
+    a, b = (rng.normal(size=shape) for _ in range(2))
+    mask, index = rng.random(shape) < 0.5, rng.integers(0, 600, shape)
+    weight = None
+    seen = []
+    for count in (1, 2, 5):
+        threads(count)
+        x, y = (tensor(v, dtype).requires_grad_() for v in (a, b))
+        out = LARGE[name](x, y, wg.tensor(mask), wg.tensor(index))
+        weight = rng.normal(size=out.shape) if weight is None else weight
+        grads = wg.autograd.grad((out * tensor(weight, dtype)).sum(), [x, y], allow_unused=True)
+        seen.append([array(t).tobytes() for t in (out, *grads) if t is not None])
+    assert seen[0] == seen[1] == seen[2]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_threads_do_not_change_random_numbers(dtype: str, threads: object) -> None:
+    seen = []
+    for count in (1, 2, 5):
+        threads(count)
+        wg.manual_seed(11)
+        drawn_values = [
+            wg.rand(300_001, dtype=getattr(wg, dtype)),
+            wg.randn(300_001, dtype=getattr(wg, dtype)),
+        ]
+        seen.append([array(t).tobytes() for t in drawn_values])
+    assert seen[0] == seen[1] == seen[2]
+
+
+REPLAY = """
+import sys
+import numpy as np
+from op_samples import SAMPLES
+from support import array, outputs, random_source, tensor
+
+found = {}
+for sample in SAMPLES:
+    for seed in range(3):
+        source, rng = random_source(seed, most=40)
+        case = sample.case(source)
+        tensors = [tensor(v, "float32") for v in case.sample(rng)]
+        for k, y in enumerate(outputs(sample.fn(*tensors, **case.kwargs))):
+            found[f"{sample.name}/{seed}/{k}"] = array(y)
+np.savez(sys.argv[1], **found)
+"""
+
+
+def replay(isa: str, folder: Path) -> dict[str, Array]:
+    """The float32 values of every operation, computed with this instruction set in a process of its own."""
+    path = folder / f"{isa}.npz"
+    places = [str(Path(__file__).parent), *sys.path]
+    environment = {**os.environ, "WENGERT_ISA": isa, "PYTHONPATH": os.pathsep.join(p for p in places if p)}
+    subprocess.run([sys.executable, "-c", REPLAY, str(path)], env=environment, check=True, timeout=300)
+    with np.load(path) as stored:
+        return dict(stored)
+
+
+def test_instruction_sets_agree() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        baseline, avx2, avx512 = (replay(isa, Path(folder)) for isa in ("baseline", "avx2", "avx512"))
+    scales = {sample.name: sample.scale for sample in SAMPLES}
+    assert len(baseline) >= 3 * len(SAMPLES)
+    for key, expected in baseline.items():
+        for other in (avx2, avx512):
+            assert_near(other[key], expected, TOLERANCE["float32"] * scales[key.split("/")[0]], key)

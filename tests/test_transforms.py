@@ -1,0 +1,530 @@
+"""Transforms in one another, with every tool of the eager tape inside, on trees, and when misused."""
+
+import math
+
+import numpy as np
+import pytest
+import wengert as wg
+from support import array, assert_near, pairs
+from wengert.utils.checkpoint import checkpoint
+
+RNG = np.random.default_rng(3)
+X = RNG.uniform(0.3, 1.2, 4)
+W = RNG.normal(size=(4, 4))
+
+
+def network(x: wg.Tensor) -> wg.Tensor:
+    """A smooth vector function with a matrix product, a softmax and a norm in it."""
+    h = (wg.tensor(W, dtype=x.dtype) @ x).tanh()
+    return wg.nn.functional.layer_norm(h * x.sin() + x, (4,)).softmax(-1) + h.square()
+
+
+def scalar(x: wg.Tensor) -> wg.Tensor:
+    """A smooth scalar function."""
+    return (network(x) * x).sum()
+
+
+# Each transform maps a function from [4] to [4] onto another such function, so that any two compose. Its second entry
+# is the same by differences of float64 arrays.
+
+
+def by_grad(f):
+    return wg.grad(lambda x: (f(x) * x.cos()).sum())
+
+
+def by_vjp(f):
+    def g(x):
+        y, pullback = wg.vjp(f, x)
+        return pullback(y.sin())[0]
+
+    return g
+
+
+def by_jvp(f):
+    return lambda x: wg.jvp(f, (x,), (x.cos(),))[1]
+
+
+def by_vmap(f):
+    return lambda x: wg.vmap(f)(wg.stack([x, x * 0.5, x + 0.1])).sum(0)
+
+
+def by_jacfwd(f):
+    return lambda x: wg.jacfwd(f)(x) @ x.cos()
+
+
+def by_jacrev(f):
+    return lambda x: wg.jacrev(f)(x).mT @ x.cos()
+
+
+def by_hvp(f):
+    return lambda x: wg.hvp(lambda x: (f(x) * x.cos()).sum(), (x,), (x.sin(),))[1]
+
+
+def by_hessian(f):
+    return lambda x: wg.hessian(lambda x: (f(x) * x.cos()).sum())(x) @ x.sin()
+
+
+def by_linearize(f):
+    def g(x):
+        _, push = wg.linearize(f, x)
+        return push(x.cos())
+
+    return g
+
+
+def by_checkpoint(f):
+    return lambda x: checkpoint(f, x, use_reentrant=False)
+
+
+def by_no_grad(f):
+    def g(x):
+        with wg.no_grad():
+            frozen = f(x.detach())
+        return f(x) * frozen
+
+    return g
+
+
+def by_autocast(f):
+    def g(x):
+        with wg.autocast("cpu", dtype=wg.bfloat16):
+            return f(x)
+
+    return g
+
+
+def by_backward(f):
+    def g(x):
+        leaf = x.detach().requires_grad_()
+        with wg.enable_grad():
+            (f(leaf) * leaf.cos()).sum().backward()
+        return f(x) + leaf.grad
+
+    return g
+
+
+def by_create_graph(f):
+    def g(x):
+        y = x * 1.0
+        if not y.requires_grad:
+            y = y.detach().requires_grad_()
+        with wg.enable_grad():
+            (first,) = wg.autograd.grad((f(y) * y.cos()).sum(), [y], create_graph=True)
+        return f(x) + first.detach()
+
+    return g
+
+
+def by_hook(f):
+    def g(x):
+        y = x * 1.0
+        if y.requires_grad:
+            y.register_hook(lambda g: g * 1.0)
+        return f(y)
+
+    return g
+
+
+def numeric_grad(f):
+    """`J(f)' cos(x) - f sin(x)` by differences."""
+
+    def g(x):
+        return np.array([d.sum() for d in jacobian(lambda x: f(x) * np.cos(x), x).T])
+
+    return g
+
+
+def jacobian(f, x, h=1e-3):
+    """The Jacobian by central differences of fourth order."""
+    columns = []
+    for i in range(x.size):
+        e = np.zeros(x.size)
+        e[i] = h
+        columns.append((8 * (f(x + e) - f(x - e)) - (f(x + 2 * e) - f(x - 2 * e))) / (12 * h))
+    return np.stack(columns, -1)
+
+
+def numeric_hvp(f):
+    return lambda x: jacobian(numeric_grad(f), x) @ np.sin(x)
+
+
+def numeric_jvp(f):
+    return lambda x: jacobian(f, x) @ np.cos(x)
+
+
+TRANSFORMS = {
+    "grad": (by_grad, numeric_grad),
+    "vjp": (by_vjp, lambda f: lambda x: jacobian(f, x).T @ np.sin(f(x))),
+    "jvp": (by_jvp, numeric_jvp),
+    "vmap": (by_vmap, lambda f: lambda x: f(x) + f(x * 0.5) + f(x + 0.1)),
+    "jacfwd": (by_jacfwd, numeric_jvp),
+    "jacrev": (by_jacrev, lambda f: lambda x: jacobian(f, x).T @ np.cos(x)),
+    "hvp": (by_hvp, numeric_hvp),
+    "hessian": (by_hessian, numeric_hvp),
+    "linearize": (by_linearize, numeric_jvp),
+    "checkpoint": (by_checkpoint, lambda f: f),
+    "no_grad": (by_no_grad, None),
+    "autocast": (by_autocast, lambda f: f),
+    "backward": (by_backward, lambda f: lambda x: f(x) + numeric_grad(f)(x)),
+    "create_graph": (by_create_graph, None),
+    "hook": (by_hook, lambda f: f),
+}
+SMOOTH = ("hvp", "hessian")
+
+
+def values(f):
+    """A function of tensors as a function of arrays."""
+    return lambda x: array(f(wg.tensor(x)))
+
+
+@pytest.mark.parametrize("name", list(TRANSFORMS))
+def test_each_transform_alone(name: str) -> None:
+    transform, numeric = TRANSFORMS[name]
+    got = transform(network)(wg.tensor(X))
+    if name == "no_grad":
+        assert_near(got, values(network)(X) ** 2, 1e-12)
+    elif name == "create_graph":
+        assert_near(got, values(network)(X) + numeric_grad(values(network))(X), 1e-6)
+    else:
+        assert_near(got, numeric(values(network))(X), 1e-5)
+
+
+@pytest.mark.parametrize(("outer", "inner"), list(pairs(list(TRANSFORMS))), ids=lambda name: name)
+def test_every_ordered_pair(outer: str, inner: str) -> None:
+    def mild(x):
+        return (wg.tensor(W, dtype=x.dtype) @ x).tanh() * x + x.square()
+
+    inside = TRANSFORMS[inner][0](mild)
+    got = array(TRANSFORMS[outer][0](inside)(wg.tensor(X)))
+    assert got.shape == (4,)
+    numeric = TRANSFORMS[outer][1]
+    if outer == "no_grad":
+        expected = values(inside)(X) ** 2
+    elif outer == "create_graph":
+        # The inner function's own detached part is a constant for the outer derivative only if it is recomputed.
+        expected = values(inside)(X) + array(by_grad(inside)(wg.tensor(X)))
+    elif inner in ("no_grad", "backward", "create_graph"):
+        # Part of the inner function is detached on purpose, which differences cannot see: forward mode can.
+        expected = {
+            "grad": lambda: array(wg.jacfwd(lambda x: inside(x) * x.cos())(wg.tensor(X))).sum(0),
+            "vjp": lambda: array(wg.jacfwd(inside)(wg.tensor(X))).T @ np.sin(values(inside)(X)),
+            "jvp": lambda: array(wg.jacrev(inside)(wg.tensor(X))) @ np.cos(X),
+            "jacfwd": lambda: array(wg.jacrev(inside)(wg.tensor(X))) @ np.cos(X),
+            "jacrev": lambda: array(wg.jacfwd(inside)(wg.tensor(X))).T @ np.cos(X),
+            "linearize": lambda: array(wg.jacrev(inside)(wg.tensor(X))) @ np.cos(X),
+            "vmap": lambda: numeric(values(inside))(X),
+            "checkpoint": lambda: values(inside)(X),
+            "autocast": lambda: values(inside)(X),
+            "hook": lambda: values(inside)(X),
+            "backward": lambda: values(inside)(X) + array(by_grad(inside)(wg.tensor(X))),
+            "hvp": lambda: array(wg.jacfwd(by_grad(inside))(wg.tensor(X))) @ np.sin(X),
+            "hessian": lambda: array(wg.jacrev(by_grad(inside))(wg.tensor(X))) @ np.sin(X),
+        }[outer]()
+    else:
+        expected = numeric(values(inside))(X)
+    assert_near(got, expected, 2e-5, f"{outer} of {inner}")
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [("grad", "checkpoint"), ("jvp", "checkpoint"), ("vmap", "checkpoint"), ("checkpoint", "grad")],
+)
+def test_three_deep_around_a_checkpoint(outer: str, inner: str) -> None:
+    f = TRANSFORMS[outer][0](TRANSFORMS[inner][0](network))
+    plain = TRANSFORMS[outer][0](network) if inner == "checkpoint" else TRANSFORMS[inner][0](network)
+    assert_near(
+        wg.grad(lambda x: f(x).sum())(wg.tensor(X)),
+        array(wg.grad(lambda x: plain(x).sum())(wg.tensor(X))),
+        1e-10,
+    )
+
+
+def test_many_levels() -> None:
+    x = wg.tensor(0.7, dtype=wg.float64)
+    f = lambda x: x.sin()
+    for order in range(1, 7):
+        f = wg.grad(f)
+        assert_near(f(x), math.sin(0.7 + order * math.pi / 2), 1e-12)
+    g = lambda x: x.exp()
+    for k in range(6):
+        previous = g
+        g = wg.grad(previous) if k % 2 else (lambda x, p=previous: wg.jvp(p, (x,), (wg.ones_like(x),))[1])
+    assert_near(g(x), math.exp(0.7), 1e-12)
+
+
+# ---- perturbations stay apart ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("outer", ["grad", "jvp"])
+@pytest.mark.parametrize("inner", ["grad", "jvp"])
+def test_perturbations_are_not_confused(outer: str, inner: str) -> None:
+    def derivative(f, mode):
+        if mode == "grad":
+            return wg.grad(f)
+        return lambda x: wg.jvp(f, (x,), (wg.ones_like(x),))[1]
+
+    one = wg.tensor(1.0, dtype=wg.float64)
+    # d/dx (x * d/dy (x + y)) is 1, not 2.
+    f = derivative(lambda x: x * derivative(lambda y: x + y, inner)(one), outer)
+    assert f(one).item() == 1.0
+    # d/dx (x * d/dy (x * y)) is 2 x.
+    g = derivative(lambda x: x * derivative(lambda y: x * y, inner)(x), outer)
+    assert g(wg.tensor(3.0, dtype=wg.float64)).item() == 6.0
+
+
+def test_batch_levels_are_not_confused() -> None:
+    x, y = wg.tensor([1.0, 2.0, 3.0]), wg.tensor([10.0, 20.0])
+    table = wg.vmap(lambda a: wg.vmap(lambda b: a * b + a)(y))(x)
+    assert_near(table, np.outer([1, 2, 3], [10, 20]) + np.array([[1], [2], [3]]), 1e-6)
+
+
+# ---- arguments, trees, auxiliary outputs -------------------------------------------------------------------
+
+
+def test_argnums() -> None:
+    f = lambda x, y, z: (x * y.sin() * z).sum()
+    args = tuple(wg.tensor([v, v + 1], dtype=wg.float64) for v in (0.3, 0.5, 0.7))
+    whole = wg.grad(f, argnums=(0, 1, 2))(*args)
+    for i in range(3):
+        assert_near(wg.grad(f, argnums=i)(*args), array(whole[i]), 0)
+        assert_near(wg.grad(f, argnums=(i,))(*args)[0], array(whole[i]), 0)
+    assert_near(wg.grad(f, argnums=-1)(*args), array(whole[2]), 0)
+    assert_near(wg.grad(f)(*args), array(whole[0]), 0)
+    with pytest.raises((ValueError, IndexError, TypeError)):
+        wg.grad(f, argnums=3)(*args)
+
+
+def test_trees_in_and_out() -> None:
+    params = {"w": wg.tensor([[1.0, 2.0]]), "b": [wg.tensor([3.0]), (wg.tensor(2.0),)], "none": None}
+
+    def loss(p: dict, x: wg.Tensor) -> wg.Tensor:
+        return ((p["w"] * x + p["b"][0]) * p["b"][1][0]).sum()
+
+    g = wg.grad(loss)(params, wg.tensor([5.0, 7.0]))
+    assert g["w"].tolist() == [[10.0, 14.0]]
+    assert g["b"][0].tolist() == [4.0]
+    assert g["b"][1][0].item() == 1 * 5 + 2 * 7 + 6
+    assert g["none"] is None
+    assert isinstance(g["b"][1], tuple)
+    out, pullback = wg.vjp(lambda p: {"twice": p["w"] * 2, "same": (p["w"],)}, {"w": params["w"]})
+    (back,) = pullback({"twice": wg.ones(1, 2), "same": (wg.ones(1, 2),)})
+    assert out["twice"].tolist() == [[2.0, 4.0]]
+    assert back["w"].tolist() == [[3.0, 3.0]]
+
+
+def test_has_aux() -> None:
+    f = lambda x: ((x**2).sum(), {"x": x * 2, "n": 3})
+    x = wg.tensor([1.0, 2.0])
+    g, aux = wg.grad(f, has_aux=True)(x)
+    assert g.tolist() == [2.0, 4.0]
+    assert aux["x"].tolist() == [2.0, 4.0]
+    assert aux["n"] == 3
+    (value, aux), g = wg.value_and_grad(f, has_aux=True)(x)
+    assert (value.item(), aux["n"], g.tolist()) == (5.0, 3, [2.0, 4.0])
+    jac, aux = wg.jacrev(lambda x: (x**2, x.sum()), has_aux=True)(x)
+    assert jac.tolist() == [[2.0, 0.0], [0.0, 4.0]]
+    assert aux.item() == 3.0
+    _, pullback, aux = wg.vjp(f, x, has_aux=True)
+    assert aux["n"] == 3
+    assert pullback(wg.tensor(1.0))[0].tolist() == [2.0, 4.0]
+
+
+def test_jacobians_of_trees_and_shapes() -> None:
+    x = wg.tensor(RNG.normal(size=(2, 3)))
+    f = lambda x: (x.sum(0), x.T @ x)
+    for jac in (wg.jacfwd, wg.jacrev):
+        a, b = jac(f)(x)
+        assert a.shape == (3, 2, 3)
+        assert b.shape == (3, 3, 2, 3)
+    forward, reverse = wg.jacfwd(f)(x), wg.jacrev(f)(x)
+    for a, b in zip(forward, reverse, strict=True):
+        assert_near(a, array(b), 1e-12)
+    both = wg.hessian(lambda x, y: (x * y.exp()).sum(), argnums=(0, 1))(wg.tensor([1.0]), wg.tensor([0.0]))
+    assert [[array(h).item() for h in row] for row in both] == [[0.0, 1.0], [1.0, 1.0]]
+
+
+def test_value_and_grad_of_a_module_like_closure() -> None:
+    w = wg.tensor([2.0], requires_grad=True)
+    value, g = wg.value_and_grad(lambda x: (w * x).sum())(wg.tensor([3.0]))
+    assert (value.item(), g.item()) == (6.0, 2.0)
+    # The closed-over leaf belongs to the outer tape, and the result still depends on it.
+    value.backward()
+    assert w.grad.item() == 3.0
+
+
+def test_hessian_at_ties_and_kinks() -> None:
+    hypot = lambda v: (v[0] ** 2 + v[1] ** 2).sqrt()
+    for point in ([1.0, 1.0], [3.0, 4.0], [1.0, -1.0]):
+        a, b = point
+        r = math.hypot(a, b)
+        expected = np.array([[b * b, -a * b], [-a * b, a * a]]) / r**3
+        x = wg.tensor(point, dtype=wg.float64)
+        for hessian in (
+            wg.hessian,
+            lambda f: wg.jacfwd(wg.jacfwd(f)),
+            lambda f: wg.jacrev(wg.jacrev(f)),
+            lambda f: wg.jacrev(wg.jacfwd(f)),
+        ):
+            assert_near(hessian(hypot)(x), expected, 1e-12)
+    x = wg.tensor([2.0, 2.0], dtype=wg.float64)
+    softmax = lambda v: v.logsumexp(0)
+    assert_near(wg.hessian(softmax)(x), [[0.25, -0.25], [-0.25, 0.25]], 1e-12)
+    assert_near(wg.hessian(lambda v: v.amax() ** 2)(x), [[0.5, 0.5], [0.5, 0.5]], 1e-12)
+    assert_near(
+        wg.hessian(lambda v: (v.relu() ** 2).sum())(wg.tensor([0.0, 1.0])), [[0.0, 0.0], [0.0, 2.0]], 1e-12
+    )
+
+
+# ---- masks and branches ------------------------------------------------------------------------------------
+
+
+def test_masks_select_gradients() -> None:
+    x = wg.tensor([-1.0, 0.5, 2.0], requires_grad=True)
+    wg.where(x > 0, x * 3, x * 0.5).sum().backward()
+    assert x.grad.tolist() == [0.5, 3.0, 3.0]
+    (g,) = wg.autograd.grad((x[x > 0] ** 2).sum(), [x])
+    assert g.tolist() == [0.0, 1.0, 4.0]
+    (g,) = wg.autograd.grad(x.masked_fill(x < 0, 7.0).square().sum(), [x])
+    assert g.tolist() == [0.0, 1.0, 4.0]
+
+
+def test_unselected_branches_do_not_poison() -> None:
+    x = wg.tensor([-1.0, 0.0, 4.0], dtype=wg.float64, requires_grad=True)
+    (g,) = wg.autograd.grad(wg.where(x > 0, x.sqrt(), x).sum(), [x])
+    assert g.tolist() == [1.0, 1.0, 0.25]
+    (g,) = wg.autograd.grad(wg.where(x > 0, x.log(), x * 2).sum(), [x])
+    assert g.tolist() == [2.0, 2.0, 0.25]
+
+
+def test_python_control_flow_is_differentiated_as_it_ran() -> None:
+    def f(x: wg.Tensor) -> wg.Tensor:
+        total = x
+        while total < 10:
+            total = total * x if total > 3 else total + x
+        return total
+
+    x = wg.tensor(2.0)
+    assert wg.grad(f)(x).item() == 24.0  # it ran (x + x) x x, whose slope is 6 x^2
+
+
+def test_writes_inside_transforms() -> None:
+    def f(x: wg.Tensor) -> wg.Tensor:
+        y = x.clone()
+        y *= 2
+        y += x
+        return (y * y).sum()
+
+    x = wg.tensor([1.0, 2.0])
+    assert wg.grad(f)(x).tolist() == [18.0, 36.0]
+    assert wg.vmap(f)(x).tolist() == [9.0, 36.0]
+    assert wg.jvp(f, (x,), (wg.ones(2),))[1].item() == 54.0
+
+
+# ---- the eager tape inside transforms ----------------------------------------------------------------------
+
+
+def test_backward_inside_vmap_grad_and_jvp() -> None:
+    def inner(x: wg.Tensor) -> wg.Tensor:
+        w = (x * 3).detach().requires_grad_()
+        (w**2).sum().backward()
+        return w.grad
+
+    x = wg.tensor([1.0, 2.0])
+    assert inner(x).tolist() == [6.0, 12.0]
+    assert wg.vmap(inner)(x).tolist() == [6.0, 12.0]
+    assert wg.grad(lambda x: (x * inner(x)).sum())(x).tolist() == [6.0, 12.0]
+    assert wg.jvp(lambda x: x * inner(x), (x,), (wg.ones(2),))[1].tolist() == [6.0, 12.0]
+
+
+def test_no_grad_does_not_stop_transforms_entered_inside() -> None:
+    with wg.no_grad():
+        assert wg.grad(lambda x: x**2)(wg.tensor(3.0)).item() == 6.0
+        x = wg.tensor(3.0, requires_grad=True)
+        assert not (x * 2).requires_grad
+    assert wg.grad(lambda x: wg.no_grad()(lambda y: y**2)(x) * x)(wg.tensor(3.0)).item() == 9.0
+
+
+def test_hooks_inside_a_transform_see_gradients() -> None:
+    seen = []
+
+    def f(x: wg.Tensor) -> wg.Tensor:
+        w = x.detach().requires_grad_()
+        w.register_hook(lambda g: seen.append(g.tolist()))
+        (w * 5).sum().backward()
+        return x.sum()
+
+    wg.grad(f)(wg.tensor([1.0, 2.0]))
+    assert seen == [[5.0, 5.0]]
+
+
+def test_dropout_is_the_same_when_recomputed() -> None:
+    x = wg.ones(64, requires_grad=True)
+    f = lambda x: (wg.nn.functional.dropout(x, 0.5, training=True) * x).sum()
+    wg.manual_seed(5)
+    plain = wg.grad(f)(x.detach())
+    wg.manual_seed(5)
+    again = wg.grad(lambda x: checkpoint(f, x, use_reentrant=False))(x.detach())
+    assert_near(again, array(plain), 0)
+
+
+# ---- misuse ------------------------------------------------------------------------------------------------
+
+
+def test_escaped_values_raise_and_everything_works_afterwards() -> None:
+    kept = []
+
+    def f(x: wg.Tensor) -> wg.Tensor:
+        kept.append(x)
+        return x.sum()
+
+    for transform in (
+        lambda: wg.vmap(f)(wg.ones(2, 2)),
+        lambda: wg.jvp(f, (wg.ones(2),), (wg.ones(2),)),
+    ):
+        kept.clear()
+        transform()
+        with pytest.raises(RuntimeError, match="has ended"):
+            kept[0] + 1
+        assert (wg.ones(2) + 1).tolist() == [2.0, 2.0]
+
+
+def test_exceptions_leave_no_transform_behind() -> None:
+    class Stop(Exception):
+        pass
+
+    def f(x: wg.Tensor) -> wg.Tensor:
+        raise Stop
+
+    x = wg.ones(2)
+    for transform in (
+        lambda: wg.grad(f)(x),
+        lambda: wg.vmap(f)(x),
+        lambda: wg.jvp(f, (x,), (x,)),
+        lambda: wg.vjp(f, x),
+    ):
+        with pytest.raises(Stop):
+            transform()
+        y = x.clone().requires_grad_()
+        (y * 2).sum().backward()
+        assert y.grad.tolist() == [2.0, 2.0]
+    for manager in (wg.no_grad, lambda: wg.autocast("cpu")):
+        with pytest.raises(Stop), manager():
+            raise Stop
+        assert wg.is_grad_enabled()
+        assert (wg.ones(2, 2) @ wg.ones(2, 2)).dtype == wg.float32
+
+
+def test_misuse_says_what_to_do() -> None:
+    x = wg.ones(3)
+    with pytest.raises((TypeError, RuntimeError), match=r"\(3,\).*jacrev|jacrev.*\(3,\)"):
+        wg.grad(lambda x: x * 2)(x)
+    with pytest.raises(TypeError, match="int64"):
+        wg.grad(lambda x: x.sum())(wg.tensor([1, 2]))
+    with pytest.raises((TypeError, ValueError), match=r"\(2,\)"):
+        wg.jvp(lambda x: x, (x,), (wg.ones(2),))
+    with pytest.raises((TypeError, RuntimeError), match="vmap"):
+        wg.vmap(lambda x: x.item())(x)
+    with pytest.raises((TypeError, RuntimeError), match="where"):
+        wg.vmap(lambda x: x if x > 0 else -x)(x)
+    with pytest.raises(TypeError):
+        wg.grad(lambda x: "3")(x)

@@ -1,0 +1,193 @@
+"""Batching of every operation against a loop: any axis in, any axis out, under and over differentiation."""
+
+import numpy as np
+import pytest
+import wengert as wg
+from hypothesis import given, settings
+from op_samples import DIFFERENTIABLE, SAMPLES
+from sample import OpSample
+from support import Array, Case, Drawn, array, assert_near, drawn, floats, outputs
+
+BATCHED = [s for s in SAMPLES if s.vmap]
+by_sample = pytest.mark.parametrize("sample", BATCHED, ids=str)
+
+
+def batched(d: Drawn, case: Case, size: int) -> tuple[list[Array], list[int | None], list[list[Array]]]:
+    """Operands with a batch axis somewhere (`None`: shared), and each batch element's own operands."""
+    sets = [case.sample(d.rng) for _ in range(size)]
+    axes: list[int | None] = []
+    stacked = []
+    for first in sets[0]:
+        axis = d.source.integer(-1, first.ndim)
+        axes.append(None if axis < 0 else axis)
+    if all(axis is None for axis in axes):
+        axes[d.source.integer(0, len(axes) - 1)] = 0
+    for i, axis in enumerate(axes):
+        if axis is None:
+            for values in sets:
+                values[i] = sets[0][i]
+            stacked.append(sets[0][i])
+        else:
+            stacked.append(np.stack([values[i] for values in sets], axis))
+    return stacked, axes, sets
+
+
+def looped(fn: object, sets: list[list[Array]]) -> list[list[Array]]:
+    """Per output, the value for each batch element."""
+    rows = [[array(y) for y in outputs(fn(*[wg.tensor(v) for v in values]))] for values in sets]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def expect_stack(got: object, expected: list[list[Array]], axis: int, what: str) -> None:
+    """Compares batched outputs with the stacked results of a loop."""
+    found = outputs(got)
+    assert len(found) == len(expected)
+    for y, column in zip(found, expected, strict=True):
+        assert_near(y, np.stack(column, axis), 1e-10, what)
+
+
+@by_sample
+def test_against_a_loop(sample: OpSample) -> None:
+    @settings(max_examples=20)
+    @given(drawn(sample.case, most=3))
+    def run(d: Drawn) -> None:
+        stacked, axes, sets = batched(d, d.case, d.source.integer(1, 3))
+
+        def fn(*x: wg.Tensor) -> object:
+            return sample.fn(*x, **d.case.kwargs)
+
+        expected = looped(fn, sets)
+        out = d.source.integer(0, min(column[0].ndim for column in expected))
+        got = wg.vmap(fn, in_dims=tuple(axes), out_dims=out)(*[wg.tensor(v) for v in stacked])
+        expect_stack(got, expected, out, f"vmap of {sample.name}, in {axes}, out {out}")
+
+    run()
+
+
+@pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.vmap], ids=str)
+def test_gradients_against_a_loop(sample: OpSample) -> None:
+    @settings(max_examples=6)
+    @given(drawn(sample.case, most=3))
+    def run(d: Drawn) -> None:
+        wrt = tuple(i for i in d.case.real if i not in sample.extra.get("constant", ()))
+        stacked, axes, sets = batched(d, d.case, d.source.integer(1, 3))
+
+        def total(*x: wg.Tensor) -> wg.Tensor:
+            parts = [(y * y).sum() for y in floats(sample.fn(*x, **d.case.kwargs))]
+            return sum(parts[1:], parts[0])
+
+        if not wrt or not floats(sample.fn(*[wg.tensor(v) for v in sets[0]], **d.case.kwargs)):
+            return
+        fn = wg.grad(total, argnums=wrt)
+        expected = looped(fn, sets)
+        tensors = [wg.tensor(v) for v in stacked]
+        expect_stack(
+            wg.vmap(fn, in_dims=tuple(axes))(*tensors), expected, 0, f"vmap(grad({sample.name})), in {axes}"
+        )
+        # Differentiating the batched function is the same, but for shared operands, which collect the sum.
+        whole = wg.grad(lambda *x: wg.vmap(total, in_dims=tuple(axes))(*x).sum(), argnums=wrt)(*tensors)
+        for i, got, column in zip(wrt, whole, expected, strict=True):
+            axis = axes[i]
+            want = sum(column) if axis is None else np.stack(column, axis)
+            assert_near(got, want, 1e-10, f"grad(vmap({sample.name}))")
+
+    run()
+
+
+@pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.vmap], ids=str)
+def test_tangents_against_a_loop(sample: OpSample) -> None:
+    @settings(max_examples=5)
+    @given(drawn(sample.case, most=3))
+    def run(d: Drawn) -> None:
+        real = d.case.real
+        stacked, axes, sets = batched(d, d.case, 2)
+        if not real or not floats(sample.fn(*[wg.tensor(v) for v in sets[0]], **d.case.kwargs)):
+            return
+
+        def tangent(*x: wg.Tensor) -> tuple[wg.Tensor, ...]:
+            def f(*r: wg.Tensor) -> tuple[wg.Tensor, ...]:
+                args = list(x)
+                for i, value in zip(real, r, strict=True):
+                    args[i] = value
+                return tuple(floats(sample.fn(*args, **d.case.kwargs)))
+
+            primals = tuple(x[i] for i in real)
+            return wg.jvp(f, primals, tuple(p.cos() for p in primals))[1]
+
+        expected = looped(tangent, sets)
+        got = wg.vmap(tangent, in_dims=tuple(axes))(*[wg.tensor(v) for v in stacked])
+        expect_stack(got, expected, 0, f"vmap(jvp({sample.name})), in {axes}")
+
+    run()
+
+
+@by_sample
+def test_nested_batches(sample: OpSample) -> None:
+    @settings(max_examples=5)
+    @given(drawn(sample.case, most=2))
+    def run(d: Drawn) -> None:
+        count = len(d.case.args)
+        # The outer batch maps some operands, the inner one others.
+        outer = [d.source.flag() for _ in range(count)]
+        inner = [d.source.flag() for _ in range(count)]
+        outer[0], inner[-1] = True, True
+        sets = [[d.case.sample(d.rng) for _ in range(2)] for _ in range(3)]
+        stacked = []
+        for i in range(count):
+            for a in range(3):
+                for b in range(2):
+                    sets[a][b][i] = sets[a if outer[i] else 0][b if inner[i] else 0][i]
+            rows = [
+                np.stack([sets[a][b][i] for b in range(2)]) if inner[i] else sets[a][0][i] for a in range(3)
+            ]
+            stacked.append(np.stack(rows) if outer[i] else rows[0])
+
+        def fn(*x: wg.Tensor) -> object:
+            return sample.fn(*x, **d.case.kwargs)
+
+        axes = [tuple(0 if mapped else None for mapped in level) for level in (outer, inner)]
+        got = outputs(
+            wg.vmap(wg.vmap(fn, in_dims=axes[1]), in_dims=axes[0])(*[wg.tensor(v) for v in stacked])
+        )
+        for k, y in enumerate(got):
+            want = [
+                [array(outputs(fn(*[wg.tensor(v) for v in values]))[k]) for values in row] for row in sets
+            ]
+            assert_near(y, np.array(want), 1e-10, f"vmap(vmap({sample.name}))")
+
+    run()
+
+
+def test_negative_axes_pytrees_and_both_spellings() -> None:
+    x = wg.tensor(np.arange(6.0).reshape(2, 3))
+    tree = {"a": x, "b": [x + 1, 2.0]}
+
+    def f(tree: dict) -> dict:
+        return {"sum": tree["a"].sum() + tree["b"][1], "both": (tree["a"] * tree["b"][0],)}
+
+    axes = {"a": -1, "b": [-1, None]}
+    got = wg.vmap(f, in_axes=(axes,), out_axes={"sum": 0, "both": (1,)})(tree)
+    assert_near(got["sum"], array(x).sum(0) + 2, 1e-12)
+    assert_near(got["both"][0], array(x) * (array(x) + 1), 1e-12)
+    assert_near(wg.vmap(lambda x: x.sum(), in_dims=1)(x), array(x).sum(0), 1e-12)
+
+
+def test_batch_of_one_hundred_models() -> None:
+    rng = np.random.default_rng(0)
+    w, x = rng.normal(size=(100, 5, 4)), rng.normal(size=(3, 5))
+
+    def loss(w: wg.Tensor, x: wg.Tensor) -> wg.Tensor:
+        return wg.nn.functional.layer_norm((x @ w).tanh(), (4,)).square().mean()
+
+    got = wg.vmap(wg.grad(loss), in_dims=(0, None))(wg.tensor(w), wg.tensor(x))
+    for i in (0, 50, 99):
+        assert_near(got[i], array(wg.grad(loss)(wg.tensor(w[i]), wg.tensor(x))), 1e-10)
+
+
+def test_errors_name_the_sizes() -> None:
+    with pytest.raises(ValueError, match=r"2.*3"):
+        wg.vmap(lambda x, y: x + y)(wg.ones(2), wg.ones(3))
+    with pytest.raises(ValueError):
+        wg.vmap(lambda x: x, in_axes=None)(wg.ones(2))
+    with pytest.raises((ValueError, IndexError)):
+        wg.vmap(lambda x: x, in_dims=2)(wg.ones(2))
