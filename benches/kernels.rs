@@ -1,7 +1,8 @@
-//! The speed of the CPU kernels over sizes, with one thread: elements or floating point operations per second.
+//! The speed of the CPU kernels over sizes, with one thread: elements or floating point operations per
+//! second.
 //!
-//! `WENGERT_NUM_THREADS` and `WENGERT_ISA` choose threads and instructions; `cargo bench --bench kernels -- softmax`
-//! runs one family.
+//! `WENGERT_NUM_THREADS` and `WENGERT_ISA` choose threads and instructions; `cargo bench --bench kernels --
+//! softmax` runs one family.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -17,6 +18,7 @@ use wengert::shape::{Axes, Shape};
 struct Add;
 
 impl Pointwise<2> for Add {
+    #[inline(always)]
     fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R
     where
         f64: Left<R>,
@@ -29,6 +31,7 @@ impl Pointwise<2> for Add {
 struct Tanh;
 
 impl Pointwise<1> for Tanh {
+    #[inline(always)]
     fn apply<R: Real>(&self, [x]: [R; 1]) -> R
     where
         f64: Left<R>,

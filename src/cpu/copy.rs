@@ -155,7 +155,10 @@ unsafe fn transpose_panel<T: Copy>(
                         .read();
                 }
                 for i in 0..BLOCK {
-                    let line = block.map(|line| line[i]);
+                    let mut line = [*from; BLOCK];
+                    for (to, from) in line.iter_mut().zip(&block) {
+                        *to = from[i];
+                    }
                     to.offset((r + i) as isize * to_stride + c as isize)
                         .cast::<[T; BLOCK]>()
                         .write(line);

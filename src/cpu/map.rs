@@ -67,6 +67,20 @@ pub(super) fn into_fresh(
     rule: *const u8,
     halves_as_f32: bool,
 ) -> Result<Array> {
+    if let Some((first, others)) = x.split_first() {
+        if let Some(out) = first.matching(others, dtype) {
+            let out = out?;
+            Job {
+                kernel,
+                rule,
+                x,
+                out: &out,
+                halves_as_f32,
+            }
+            .run_dense();
+            return Ok(out);
+        }
+    }
     let out = Array::empty(broadcast(x)?, dtype, Device::Cpu)?;
     Job {
         kernel,
@@ -75,7 +89,7 @@ pub(super) fn into_fresh(
         out: &out,
         halves_as_f32,
     }
-    .run();
+    .run()?;
     Ok(out)
 }
 
