@@ -5,7 +5,7 @@
 use super::copy::{cast, contiguous};
 use super::fold::{Fold, Max, Min};
 use super::isa::{PlainBody, run_plain};
-use super::map::wrong_dtype;
+use super::layout::wrong_dtype;
 use super::sweep::fold_block;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;

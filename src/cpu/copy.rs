@@ -5,8 +5,8 @@
 pub use super::create::{arange, eye, fill, linspace, tri};
 use super::drive::Kernel;
 use super::isa::{PlainBody, run_plain};
-use super::layout::{Nest, overlaps};
-use super::map::{into_fresh, wrong_dtype};
+use super::layout::{Nest, overlaps, wrong_dtype};
+use super::map::into_fresh;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;

@@ -2,8 +2,8 @@
 
 use super::drive::Kernel;
 use super::isa::{PlainBody, run_plain};
-use super::layout::broadcast;
-use super::map::{common_dtype, into_fresh, wrong_dtype};
+use super::layout::{broadcast, common_dtype, wrong_dtype};
+use super::map::into_fresh;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;

@@ -8,7 +8,7 @@ use super::copy::{cast, contiguous};
 pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
 use super::isa::Lane;
 pub use super::layer_norm::{layer_norm, layer_norm_vjp};
-use super::map::wrong_dtype;
+use super::layout::wrong_dtype;
 use super::rows::{LANES, RowFloat, RowOp, each_row, get, largest, sum_lanes, total};
 use super::threads::Shared;
 use crate::array::Array;

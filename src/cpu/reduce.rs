@@ -6,8 +6,7 @@
 pub use super::axis::{argmax, argmin, cumprod, cumsum};
 use super::copy::{cast, duplicate};
 use super::fold::{Fold, Max, Min, Prod, Sum};
-use super::layout::Nest;
-use super::map::wrong_dtype;
+use super::layout::{Nest, wrong_dtype};
 use super::sweep::{Plan, Stored, fold_all};
 use crate::array::Array;
 use crate::buffer::Device;
