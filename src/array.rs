@@ -41,6 +41,19 @@ impl Array {
         Array::from_buffer(buf, shape, dtype)
     }
 
+    /// Uninitialised contiguous host memory of this array's shape, if `others` have that shape too and all are
+    /// contiguous: the common case of an elementwise operation, without computing shapes and strides.
+    #[inline]
+    pub fn matching(&self, others: &[&Array], dtype: DType) -> Option<Result<Array>> {
+        let alike = |a: &&Array| a.dims == self.dims && a.rank == self.rank && a.strides == self.strides;
+        if !others.iter().all(alike) || !self.is_contiguous() {
+            return None;
+        }
+        let (dims, strides, rank) = (self.dims, self.strides, self.rank);
+        let buf = Buffer::alloc(self.numel() * dtype.size());
+        Some(buf.map(|buf| Array { buf, dims, strides, offset_low: 0, offset_high: 0, rank, dtype }))
+    }
+
     /// A contiguous view of the whole of `buf`.
     pub fn from_buffer(buf: Buffer, shape: Shape, dtype: DType) -> Result<Array> {
         let strides = shape.strides();

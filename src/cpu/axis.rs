@@ -4,7 +4,9 @@
 
 use super::copy::{cast, contiguous};
 use super::fold::{Fold, Max, Min};
-use super::map::wrong_dtype;
+use super::isa::{PlainBody, run_plain};
+use super::layout::wrong_dtype;
+use super::sweep::fold_block;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
@@ -12,6 +14,7 @@ use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::real::Integer;
 use crate::shape::Shape;
+use std::marker::PhantomData;
 
 /// Sizes of the axes before, at and after `axis`.
 pub fn around(shape: &Shape, axis: usize) -> (usize, usize, usize) {
@@ -61,7 +64,7 @@ where
 #[inline(always)]
 #[allow(clippy::eq_op)]
 fn displaces<T: Element, F: Fold<T>>(a: T, b: T) -> bool {
-    a == a && (b != b || (F::join(a, b) == b && a != b))
+    (a == a) & ((b != b) | ((F::join(a, b) == b) & (a != b)))
 }
 
 fn positions<T: Element, F: Fold<T>>(
@@ -76,21 +79,42 @@ fn positions<T: Element, F: Fold<T>>(
             let out = unsafe { to.part(i * after, after) };
             let x = &x[i * length * after..(i + 1) * length * after];
             if after == 1 {
-                out[0] = first_extreme::<T, F>(x) as i64;
+                out[0] = run_plain(FirstExtreme::<T, F>(x, PhantomData)) as i64;
             } else if length > 0 {
-                column_extremes::<T, F>(x, after, out);
+                run_plain(ColumnExtremes::<T, F>(x, out, PhantomData));
             }
         }
     });
 }
 
+struct FirstExtreme<'a, T, F>(&'a [T], PhantomData<F>);
+
+impl<T: Element, F: Fold<T>> PlainBody for FirstExtreme<'_, T, F> {
+    type Output = usize;
+    #[inline(always)]
+    fn run(self) -> usize {
+        first_extreme::<T, F>(self.0)
+    }
+}
+
+struct ColumnExtremes<'a, T, F>(&'a [T], &'a mut [i64], PhantomData<F>);
+
+impl<T: Element, F: Fold<T>> PlainBody for ColumnExtremes<'_, T, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        column_extremes::<T, F>(self.0, self.1);
+    }
+}
+
 /// Finds the value block by block, then its place in the first block that has it.
+#[inline(always)]
 fn first_extreme<T: Element, F: Fold<T>>(x: &[T]) -> usize {
     const BLOCK: usize = 512;
     let Some(&first) = x.first() else { return 0 };
     let (mut best, mut block) = (first, 0);
     for (k, part) in x.chunks(BLOCK).enumerate() {
-        let here = part.iter().fold(part[0], |a, &b| F::join(a, b));
+        let here = fold_block::<T, F>(part);
         if displaces::<T, F>(best, here) {
             (best, block) = (here, k);
         }
@@ -102,15 +126,25 @@ fn first_extreme<T: Element, F: Fold<T>>(x: &[T]) -> usize {
     block * BLOCK + found.unwrap_or(0)
 }
 
-fn column_extremes<T: Element, F: Fold<T>>(x: &[T], after: usize, out: &mut [i64]) {
-    let mut best = x[..after].to_vec();
-    out.fill(0);
-    for (k, row) in x.chunks_exact(after).enumerate().skip(1) {
-        for ((best, at), &value) in best.iter_mut().zip(&mut *out).zip(row) {
-            let moved = displaces::<T, F>(*best, value);
-            *best = if moved { value } else { *best };
-            *at = if moved { k as i64 } else { *at };
+/// Tiles of columns, so that the best values and their positions stay in the first cache level.
+#[inline(always)]
+fn column_extremes<T: Element, F: Fold<T>>(x: &[T], out: &mut [i64]) {
+    const COLUMNS: usize = 128;
+    let after = out.len();
+    for (t, out) in out.chunks_mut(COLUMNS).enumerate() {
+        let n = out.len();
+        let row = |k: usize| &x[k * after + t * COLUMNS..][..n];
+        let mut best = [F::START; COLUMNS];
+        let mut at = [0u32; COLUMNS];
+        best[..n].copy_from_slice(row(0));
+        for k in 1..x.len() / after {
+            for ((best, at), &value) in best.iter_mut().zip(&mut at).zip(row(k)) {
+                let moved = displaces::<T, F>(*best, value);
+                *best = if moved { value } else { *best };
+                *at = if moved { k as u32 } else { *at };
+            }
         }
+        out.iter_mut().zip(at).for_each(|(o, k)| *o = k as i64);
     }
 }
 

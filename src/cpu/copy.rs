@@ -5,8 +5,8 @@
 pub use super::create::{arange, eye, fill, linspace, tri};
 use super::drive::Kernel;
 use super::isa::{PlainBody, run_plain};
-use super::layout::{Nest, overlaps};
-use super::map::{into_fresh, wrong_dtype};
+use super::layout::{Nest, overlaps, wrong_dtype};
+use super::map::into_fresh;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
@@ -155,7 +155,10 @@ unsafe fn transpose_panel<T: Copy>(
                         .read();
                 }
                 for i in 0..BLOCK {
-                    let line = block.map(|line| line[i]);
+                    let mut line = [*from; BLOCK];
+                    for (to, from) in line.iter_mut().zip(&block) {
+                        *to = from[i];
+                    }
                     to.offset((r + i) as isize * to_stride + c as isize)
                         .cast::<[T; BLOCK]>()
                         .write(line);

@@ -3,7 +3,7 @@
 use super::copy::cast;
 use super::isa::Lane;
 use super::norm::{fresh, start, wide, wide_as, with_float};
-use super::rows::{RowFloat, RowOp, each_row, largest, total};
+use super::rows::{LANES, RowFloat, RowOp, each_row, get, largest, sum_lanes, total};
 use super::threads::Shared;
 use crate::array::Array;
 use crate::dtype::DType;
@@ -46,16 +46,16 @@ impl<T: RowFloat> RowOp<T> for CrossEntropy<T> {
             unsafe {
                 let x = self.x.get().add(row * self.n).cast_const();
                 let top: L = largest(x, self.n);
-                let lse = total(self.n, |i| (L::new(*x.add(i)) - top).exp()).log() + top;
+                let spread = total!(L, self.n, i => (get::<L>(x, i) - top).exp()).log();
                 let target = *self.target.get().add(row);
                 let counted = target != self.ignore;
                 let loss = if counted {
-                    lse - L::new(*x.add(target as usize))
+                    spread - (get::<L>(x, target as usize) - top)
                 } else {
                     L::lit(0.0)
                 };
                 *self.loss.get().add(row) = loss.get();
-                *self.lse.get().add(row) = lse.get();
+                *self.lse.get().add(row) = (spread + top).get();
             }
         }
     }
@@ -106,14 +106,13 @@ impl<T: RowFloat> RowOp<T> for CrossEntropyVjp<T> {
                 );
                 let target = *self.target.get().add(row);
                 if target == self.ignore {
-                    (0..n).for_each(|i| *dx.add(i) = L::lit(0.0).get());
+                    std::slice::from_raw_parts_mut(dx, n).fill(L::lit(0.0).get());
                     continue;
                 }
-                let (g, lse) = (
-                    L::new(*self.g.get().add(row)),
-                    L::new(*self.lse.get().add(row)),
-                );
-                (0..n).for_each(|i| *dx.add(i) = ((L::new(*x.add(i)) - lse).exp() * g).get());
+                let (g, lse) = (get::<L>(self.g.get(), row), get::<L>(self.lse.get(), row));
+                for i in 0..n {
+                    *dx.add(i) = ((get::<L>(x, i) - lse).exp() * g).get();
+                }
                 let hit = dx.add(target as usize);
                 *hit = (L::new(*hit) - g).get();
             }

@@ -53,27 +53,43 @@ pub struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Runs the loop into an output that nothing else refers to.
-    pub fn run(&self) {
+    /// Runs the loop over operands that are contiguous and of the output's shape.
+    pub fn run_dense(&self) {
         let n = self.out.numel();
-        let half = self.halves_as_f32
-            && (is_half(self.out.dtype()) || self.x.iter().any(|a| is_half(a.dtype())));
-        let shape = self.out.shape();
-        if n < 2 * GRAIN
-            && !half
-            && self
-                .x
-                .iter()
-                .all(|a| a.is_contiguous() && a.shape() == shape)
-        {
-            let mut pointers = [std::ptr::null(); MAX_OPERANDS];
-            for (slot, a) in pointers.iter_mut().zip(self.x) {
-                *slot = start(a);
-            }
-            // SAFETY: all operands hold `n` elements in order.
-            return unsafe { (self.kernel)(self.rule, pointers.as_ptr(), start(self.out), n) };
+        let halves = is_half(self.out.dtype()) || self.x.iter().any(|a| is_half(a.dtype()));
+        if n >= 2 * GRAIN || (self.halves_as_f32 && halves) {
+            return self.run_nest([false; MAX_OPERANDS]);
         }
-        self.run_nest([false; MAX_OPERANDS]);
+        let mut pointers = [std::ptr::null(); MAX_OPERANDS];
+        for (slot, a) in pointers.iter_mut().zip(self.x) {
+            *slot = start(a);
+        }
+        // SAFETY: all operands hold `n` elements in order.
+        unsafe { (self.kernel)(self.rule, pointers.as_ptr(), start(self.out), n) }
+    }
+
+    /// Runs the loop into an output that nothing else refers to.
+    pub fn run(&self) -> Result<()> {
+        if !self.x.iter().any(|a| crosses(a, self.out)) {
+            self.run_nest([false; MAX_OPERANDS]);
+            return Ok(());
+        }
+        // A blocked copy of a transposed operand is faster than reading it element by element.
+        let straight = |&a: &&Array| {
+            if crosses(a, self.out) {
+                super::copy::duplicate(a)
+            } else {
+                Ok(a.clone())
+            }
+        };
+        let x = self
+            .x
+            .iter()
+            .map(straight)
+            .collect::<Result<Vec<Array>>>()?;
+        let x: Vec<&Array> = x.iter().collect();
+        Job { x: &x, ..*self }.run_nest([false; MAX_OPERANDS]);
+        Ok(())
     }
 
     /// Runs the loop into an output that may be, or overlap, an operand.
@@ -105,6 +121,17 @@ impl Job<'_> {
 #[inline(always)]
 fn start(a: &Array) -> *mut u8 {
     a.buffer().ptr().wrapping_add(a.offset() * a.dtype().size())
+}
+
+/// Whether `a` is large, as large as `out`, and runs across it: its last axis is not its innermost in
+/// memory.
+fn crosses(a: &Array, out: &Array) -> bool {
+    let last = a.rank().wrapping_sub(1);
+    a.rank() >= 2
+        && a.numel() == out.numel()
+        && a.numel() >= 8 * TILE
+        && a.stride(last).unsigned_abs() > 1
+        && (0..last).any(|i| a.dim(i) > 1 && a.stride(i) == 1)
 }
 
 #[inline(always)]

@@ -180,7 +180,7 @@ pub fn nonzero(mask: &Array) -> Result<Array> {
     for (i, _) in mask.slice::<bool>()?.iter().enumerate().filter(|(_, m)| **m) {
         found.extend((0..rank).map(|k| (i / strides[k] as usize % mask.dim(k)) as i64));
     }
-    let count = if rank == 0 { mask.slice::<bool>()?.iter().filter(|m| **m).count() } else { found.len() / rank };
+    let count = mask.slice::<bool>()?.iter().filter(|m| **m).count();
     Array::from_slice(&found, Shape::new(&[count, rank])?)
 }
 

@@ -6,7 +6,7 @@ use super::copy::cast;
 use super::isa::Lane;
 use super::norm::{fresh, start, wide, wide_as, with_float};
 use super::reduce::sum;
-use super::rows::{RowFloat, RowOp, each_row, total};
+use super::rows::{LANES, RowFloat, RowOp, each_row, get, sum_lanes, total};
 use super::threads::{Shared, parallel_for};
 use crate::array::Array;
 use crate::dtype::DType;
@@ -41,28 +41,25 @@ impl<T: RowFloat> RowOp<T> for LayerNorm<T> {
                     self.x.get().add(row * n).cast_const(),
                     self.y.get().add(row * n),
                 );
-                let x = |i: usize| L::new(*x.add(i));
-                let mean = total(n, x) * share;
-                let centred = |i: usize| x(i) - mean;
-                let variance = total(n, |i| centred(i) * centred(i)) * share;
-                let rstd = L::lit(1.0) / (variance + self.eps).sqrt();
+                let mean = total!(L, n, i => get::<L>(x, i)) * share;
+                let spread = total!(L, n, i => (get::<L>(x, i) - mean) * (get::<L>(x, i) - mean));
+                let rstd = L::lit(1.0) / (spread * share + self.eps).sqrt();
                 *self.mean.get().add(row) = mean.get();
                 *self.rstd.get().add(row) = rstd.get();
-                let normal = |i: usize| centred(i) * rstd;
-                match (self.weight, self.bias) {
-                    (Some(w), Some(b)) => (0..n).for_each(|i| {
-                        *y.add(i) =
-                            (normal(i) * L::new(*w.get().add(i)) + L::new(*b.get().add(i))).get();
-                    }),
-                    (Some(w), None) => {
-                        (0..n)
-                            .for_each(|i| *y.add(i) = (normal(i) * L::new(*w.get().add(i))).get());
+                for i in 0..n {
+                    *y.add(i) = ((get::<L>(x, i) - mean) * rstd).get();
+                }
+                if let Some(weight) = self.weight {
+                    let weight = weight.get().cast_const();
+                    for i in 0..n {
+                        *y.add(i) = (get::<L>(y, i) * get::<L>(weight, i)).get();
                     }
-                    (None, Some(b)) => {
-                        (0..n)
-                            .for_each(|i| *y.add(i) = (normal(i) + L::new(*b.get().add(i))).get());
+                }
+                if let Some(bias) = self.bias {
+                    let bias = bias.get().cast_const();
+                    for i in 0..n {
+                        *y.add(i) = (get::<L>(y, i) + get::<L>(bias, i)).get();
                     }
-                    (None, None) => (0..n).for_each(|i| *y.add(i) = normal(i).get()),
                 }
             }
         }
@@ -141,35 +138,37 @@ impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
                     self.x.get().add(row * n).cast_const(),
                 );
                 let (mean, rstd) = (
-                    L::new(*self.mean.get().add(row)),
-                    L::new(*self.rstd.get().add(row)),
+                    get::<L>(self.mean.get(), row),
+                    get::<L>(self.rstd.get(), row),
                 );
                 let dx = self.dx.get().add(row * n);
-                let for_weight = self.sums.get().add(row / self.piece * 2 * n);
-                let for_bias = for_weight.add(n);
-                let g = |i: usize| L::new(*g.add(i));
-                let normal = |i: usize| (L::new(*x.add(i)) - mean) * rstd;
+                // dx holds the cotangent of the normalised row until the last loop.
                 match self.weight {
-                    Some(w) => {
-                        let scaled = |i: usize| g(i) * L::new(*w.get().add(i));
-                        let average = total(n, scaled) * share;
-                        let slope = total(n, |i| scaled(i) * normal(i)) * share;
-                        (0..n).for_each(|i| {
-                            *dx.add(i) = ((scaled(i) - average - normal(i) * slope) * rstd).get();
-                        });
-                        (0..n).for_each(|i| {
-                            let (w, b) = (L::new(*for_weight.add(i)), L::new(*for_bias.add(i)));
-                            *for_weight.add(i) = (w + g(i) * normal(i)).get();
-                            *for_bias.add(i) = (b + g(i)).get();
-                        });
+                    None => std::ptr::copy_nonoverlapping(g, dx, n),
+                    Some(weight) => {
+                        let weight = weight.get().cast_const();
+                        let for_weight = self.sums.get().add(row / self.piece * 2 * n);
+                        let for_bias = for_weight.add(n);
+                        // One store per loop: more would take more alias checks than the compiler makes.
+                        for i in 0..n {
+                            *dx.add(i) = (get::<L>(g, i) * get::<L>(weight, i)).get();
+                        }
+                        for i in 0..n {
+                            let normal = (get::<L>(x, i) - mean) * rstd;
+                            *for_weight.add(i) =
+                                (get::<L>(for_weight, i) + get::<L>(g, i) * normal).get();
+                        }
+                        for i in 0..n {
+                            *for_bias.add(i) = (get::<L>(for_bias, i) + get::<L>(g, i)).get();
+                        }
                     }
-                    None => {
-                        let average = total(n, g) * share;
-                        let slope = total(n, |i| g(i) * normal(i)) * share;
-                        (0..n).for_each(|i| {
-                            *dx.add(i) = ((g(i) - average - normal(i) * slope) * rstd).get()
-                        });
-                    }
+                }
+                let average = total!(L, n, i => get::<L>(dx, i)) * share;
+                let slope =
+                    total!(L, n, i => get::<L>(dx, i) * (get::<L>(x, i) - mean)) * rstd * share;
+                for i in 0..n {
+                    let normal = (get::<L>(x, i) - mean) * rstd;
+                    *dx.add(i) = ((get::<L>(dx, i) - average - normal * slope) * rstd).get();
                 }
             }
         }

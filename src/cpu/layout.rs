@@ -2,6 +2,7 @@
 //! allow.
 
 use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::{MAX_RANK, Shape};
 use smallvec::SmallVec;
@@ -180,6 +181,24 @@ pub fn broadcast(x: &[&Array]) -> Result<Shape> {
         })?;
     }
     Ok(shape)
+}
+
+/// The dtype of all operands.
+pub fn common_dtype(x: &[&Array]) -> Result<DType> {
+    let dtype = x.first().map_or(DType::F32, |a| a.dtype());
+    match x.iter().find(|a| a.dtype() != dtype) {
+        None => Ok(dtype),
+        Some(other) => Err(Error::dtype(format!(
+            "internal: one dtype expected, got {dtype} and {}",
+            other.dtype()
+        ))),
+    }
+}
+
+/// A kernel was called for a dtype that it does not have: a mistake of its caller.
+#[cold]
+pub fn wrong_dtype(kernel: &str, dtype: DType) -> Error {
+    Error::dtype(format!("internal: the {kernel} kernel got dtype {dtype}"))
 }
 
 /// Addresses of the first and one past the last byte of a view.

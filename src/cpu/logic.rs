@@ -2,8 +2,8 @@
 
 use super::drive::Kernel;
 use super::isa::{PlainBody, run_plain};
-use super::layout::broadcast;
-use super::map::{common_dtype, into_fresh, wrong_dtype};
+use super::layout::{broadcast, common_dtype, wrong_dtype};
+use super::map::into_fresh;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -160,6 +160,26 @@ unsafe fn compare_kernel<T: PartialOrd + Copy>(
     run_plain(body);
 }
 
+/// An element as plain bits, for selection without branches.
+trait Bits: Copy {
+    /// `a` if `mask` is 1, `b` if it is 0.
+    fn blend(mask: u8, a: Self, b: Self) -> Self;
+}
+
+macro_rules! bits {
+    ($($t:ty)*) => {
+        $(impl Bits for $t {
+            #[inline(always)]
+            fn blend(mask: u8, a: $t, b: $t) -> $t {
+                let all = (mask as $t).wrapping_neg();
+                (a & all) | (b & !all)
+            }
+        })*
+    };
+}
+
+bits!(u8 u16 u32 u64);
+
 struct Select<'a, T> {
     mask: &'a [u8],
     x: &'a [T],
@@ -167,17 +187,17 @@ struct Select<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Copy> PlainBody for Select<'_, T> {
+impl<T: Bits> PlainBody for Select<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
         for (((o, &m), &a), &b) in self.out.iter_mut().zip(self.mask).zip(self.x).zip(self.y) {
-            *o = if m != 0 { a } else { b };
+            *o = T::blend(m, a, b);
         }
     }
 }
 
-unsafe fn select_kernel<T: Copy>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+unsafe fn select_kernel<T: Bits>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
     // SAFETY: `Job` calls a kernel with the operands it was made for.
     let body = unsafe {
         Select {

@@ -7,11 +7,11 @@
 use super::drive::{Job, Kernel};
 use super::isa::{Body, Lane, PlainBody, Single, run, run_plain};
 use super::lane::F64;
-use super::layout::broadcast;
+use super::layout::{broadcast, common_dtype, wrong_dtype};
 use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::real::{Integer, Left, Pointwise, PointwiseInt, Predicate};
 
 /// `rule` of float operands, element by element. Halves are computed in `f32`.
@@ -67,6 +67,20 @@ pub(super) fn into_fresh(
     rule: *const u8,
     halves_as_f32: bool,
 ) -> Result<Array> {
+    if let Some((first, others)) = x.split_first()
+        && let Some(out) = first.matching(others, dtype)
+    {
+        let out = out?;
+        Job {
+            kernel,
+            rule,
+            x,
+            out: &out,
+            halves_as_f32,
+        }
+        .run_dense();
+        return Ok(out);
+    }
     let out = Array::empty(broadcast(x)?, dtype, Device::Cpu)?;
     Job {
         kernel,
@@ -75,7 +89,7 @@ pub(super) fn into_fresh(
         out: &out,
         halves_as_f32,
     }
-    .run();
+    .run()?;
     Ok(out)
 }
 
@@ -104,23 +118,6 @@ fn into_existing(
         out,
         &into_fresh(x, out.dtype(), kernel, rule, halves_as_f32)?,
     )
-}
-
-/// The dtype of all operands.
-pub(super) fn common_dtype(x: &[&Array]) -> Result<DType> {
-    let dtype = x.first().map_or(DType::F32, |a| a.dtype());
-    match x.iter().find(|a| a.dtype() != dtype) {
-        None => Ok(dtype),
-        Some(other) => Err(Error::dtype(format!(
-            "internal: one dtype expected, got {dtype} and {}",
-            other.dtype()
-        ))),
-    }
-}
-
-#[cold]
-pub(super) fn wrong_dtype(kernel: &str, dtype: DType) -> Error {
-    Error::dtype(format!("internal: the {kernel} kernel got dtype {dtype}"))
 }
 
 fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<Kernel> {

@@ -7,8 +7,7 @@
 
 use super::block::{Block, Gemm};
 use super::copy::{cast, contiguous};
-use super::layout::Nest;
-use super::map::{common_dtype, wrong_dtype};
+use super::layout::{Nest, common_dtype, wrong_dtype};
 use super::threads::{Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;

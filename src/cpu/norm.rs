@@ -8,8 +8,8 @@ use super::copy::{cast, contiguous};
 pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
 use super::isa::Lane;
 pub use super::layer_norm::{layer_norm, layer_norm_vjp};
-use super::map::wrong_dtype;
-use super::rows::{RowFloat, RowOp, each_row, largest, total};
+use super::layout::wrong_dtype;
+use super::rows::{LANES, RowFloat, RowOp, each_row, get, largest, sum_lanes, total};
 use super::threads::Shared;
 use crate::array::Array;
 use crate::buffer::Device;
@@ -90,18 +90,20 @@ impl<T: RowFloat> RowOp<T> for Softmax<T> {
                     self.y.get().add(row * n),
                 );
                 let top: L = largest(x, n);
-                let at = |i: usize| L::new(*x.add(i)) - top;
                 if self.log {
-                    let shift = total(n, |i| at(i).exp()).log();
-                    (0..n).for_each(|i| *y.add(i) = (at(i) - shift).get());
+                    let sum = total!(L, n, i => (get::<L>(x, i) - top).exp());
+                    let shift = sum.log();
+                    for i in 0..n {
+                        *y.add(i) = (get::<L>(x, i) - top - shift).get();
+                    }
                 } else {
-                    let sum = total(n, |i| {
-                        let e = at(i).exp();
-                        *y.add(i) = e.get();
-                        e
-                    });
-                    let scale = L::lit(1.0) / sum;
-                    (0..n).for_each(|i| *y.add(i) = (L::new(*y.add(i)) * scale).get());
+                    for i in 0..n {
+                        *y.add(i) = (get::<L>(x, i) - top).exp().get();
+                    }
+                    let scale = L::lit(1.0) / total!(L, n, i => get::<L>(y, i));
+                    for i in 0..n {
+                        *y.add(i) = (get::<L>(y, i) * scale).get();
+                    }
                 }
             }
         }
@@ -142,13 +144,16 @@ impl<T: RowFloat> RowOp<T> for SoftmaxVjp<T> {
                     self.y.get().add(row * n).cast_const(),
                 );
                 let dx = self.dx.get().add(row * n);
-                let (g, y) = (|i: usize| L::new(*g.add(i)), |i: usize| L::new(*y.add(i)));
                 if self.log {
-                    let sum = total(n, g);
-                    (0..n).for_each(|i| *dx.add(i) = (g(i) - y(i).exp() * sum).get());
+                    let sum = total!(L, n, i => get::<L>(g, i));
+                    for i in 0..n {
+                        *dx.add(i) = (get::<L>(g, i) - get::<L>(y, i).exp() * sum).get();
+                    }
                 } else {
-                    let sum = total(n, |i| g(i) * y(i));
-                    (0..n).for_each(|i| *dx.add(i) = (y(i) * (g(i) - sum)).get());
+                    let sum = total!(L, n, i => get::<L>(g, i) * get::<L>(y, i));
+                    for i in 0..n {
+                        *dx.add(i) = (get::<L>(y, i) * (get::<L>(g, i) - sum)).get();
+                    }
                 }
             }
         }

@@ -182,7 +182,7 @@ pub fn permutation(n: usize, seed: u64, offset: u64) -> Result<Array> {
     for i in (1..n).rev() {
         let step = n - 1 - i;
         let w = block(seed, offset.wrapping_add(step as u64 / 2));
-        let pair = if step % 2 == 0 { [w[0], w[1]] } else { [w[2], w[3]] };
+        let pair = if step.is_multiple_of(2) { [w[0], w[1]] } else { [w[2], w[3]] };
         let word = (pair[0] as u64) << 32 | pair[1] as u64;
         order.swap(i, ((word as u128 * (i as u128 + 1)) >> 64) as usize);
     }

@@ -8,7 +8,7 @@ use crate::real::Left;
 use std::ops::Range;
 
 /// Vector lanes of a sum over a row; fixed, so that the order of additions is.
-const LANES: usize = 32;
+pub const LANES: usize = 64;
 
 /// Something done to every row, with the lanes of `T`.
 pub trait RowOp<T>: Sync {
@@ -64,53 +64,89 @@ pub fn each_row<T: RowFloat, O: RowOp<T>>(op: &O, count: usize, length: usize) {
     });
 }
 
-/// `join` over `item(0)..item(n - 1)`: lane by lane, then the lanes as a tree.
+/// The sum of lanes as a tree.
 #[inline(always)]
-pub fn fold<L: Lane>(
-    n: usize,
-    start: L,
-    mut item: impl FnMut(usize) -> L,
-    join: impl Fn(L, L) -> L,
-) -> L {
-    let mut lanes = [start; LANES];
-    let whole = n / LANES * LANES;
-    let mut at = 0;
-    while at < whole {
-        for (i, lane) in lanes.iter_mut().enumerate() {
-            *lane = join(*lane, item(at + i));
-        }
-        at += LANES;
-    }
-    for (i, lane) in lanes.iter_mut().enumerate().take(n - whole) {
-        *lane = join(*lane, item(whole + i));
-    }
+pub fn sum_lanes<L: Lane>(mut lanes: [L; LANES]) -> L {
     let mut width = LANES / 2;
     while width > 0 {
         for i in 0..width {
-            lanes[i] = join(lanes[i], lanes[i + width]);
+            lanes[i] = lanes[i] + lanes[i + width];
         }
         width /= 2;
     }
     lanes[0]
 }
 
-/// The sum of `item(0)..item(n - 1)`.
+/// `total!(L, n, i => term)`: the sum of `term` for `i` in `0..n`, lane by lane, then the lanes as a tree.
+///
+/// A macro, because a closure that is not inlined would be compiled without the instructions of its
+/// surroundings.
+macro_rules! total {
+    ($lane:ty, $n:expr, $i:ident => $term:expr) => {{
+        let (n, mut at) = ($n, 0);
+        let mut lanes = [<$lane>::lit(0.0); LANES];
+        while at + LANES <= n {
+            for (k, lane) in lanes.iter_mut().enumerate() {
+                let $i = at + k;
+                *lane = *lane + $term;
+            }
+            at += LANES;
+        }
+        // Lanes of their own for the rest: those above are only indexed by constants and stay in registers.
+        let mut rest = [<$lane>::lit(0.0); LANES];
+        for (k, lane) in rest.iter_mut().enumerate().take(n - at) {
+            let $i = at + k;
+            *lane = $term;
+        }
+        for (lane, more) in lanes.iter_mut().zip(rest) {
+            *lane = *lane + more;
+        }
+        sum_lanes(lanes)
+    }};
+}
+pub(super) use total;
+
+/// Element `i` of a row as a lane.
+///
+/// # Safety
+/// It exists.
 #[inline(always)]
-pub fn total<L: Lane>(n: usize, item: impl FnMut(usize) -> L) -> L {
-    fold(n, L::lit(0.0), item, |a, b| a + b)
+pub unsafe fn get<L: Lane>(x: *const L::Float, i: usize) -> L {
+    // SAFETY: the caller's promise.
+    L::new(unsafe { *x.add(i) })
 }
 
-/// The largest of `x[0]..x[n - 1]`.
+/// The largest of `x[0]..x[n - 1]`, leaving out NaN.
 ///
 /// # Safety
 /// They exist.
 #[inline(always)]
 pub unsafe fn largest<L: Lane>(x: *const L::Float, n: usize) -> L {
+    let mut lanes = [L::lit(f64::NEG_INFINITY); LANES];
+    let mut rest = lanes;
+    let mut at = 0;
     // SAFETY: the caller's promise.
-    fold(
-        n,
-        L::lit(f64::NEG_INFINITY),
-        |i| unsafe { L::new(*x.add(i)) },
-        |a, b| L::select(b.gt(a), b, a),
-    )
+    unsafe {
+        while at + LANES <= n {
+            for (k, lane) in lanes.iter_mut().enumerate() {
+                let value = get::<L>(x, at + k);
+                *lane = L::select(value.gt(*lane), value, *lane);
+            }
+            at += LANES;
+        }
+        for (k, lane) in rest.iter_mut().enumerate().take(n - at) {
+            *lane = get::<L>(x, at + k);
+        }
+    }
+    let mut width = LANES;
+    for (lane, more) in lanes.iter_mut().zip(rest) {
+        *lane = L::select(more.gt(*lane), more, *lane);
+    }
+    while width > 1 {
+        width /= 2;
+        for i in 0..width {
+            lanes[i] = L::select(lanes[i + width].gt(lanes[i]), lanes[i + width], lanes[i]);
+        }
+    }
+    lanes[0]
 }

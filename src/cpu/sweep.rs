@@ -12,18 +12,22 @@ use crate::array::Array;
 use crate::dtype::Element;
 use half::{bf16, f16};
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// Elements that fold in their own type before they are combined in a wider one.
 pub const BLOCK: usize = 1024;
 /// Vector lanes of a block.
-const LANES: usize = 32;
+const LANES: usize = 64;
 /// Columns that fold at a time.
 const COLUMNS: usize = 256;
 /// Rows of columns that fold in their own type.
 const DEPTH: usize = 64;
 /// Elements of a piece.
 const PIECE: usize = 64 * 1024;
+
+/// Where a block is converted.
+pub type Tile<T> = MaybeUninit<[T; BLOCK]>;
 
 /// An element as stored, and how a block of them becomes a block of `T`.
 pub trait Stored<T>: Copy + Send + Sync + 'static {
@@ -33,7 +37,7 @@ pub trait Stored<T>: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// They exist, and `n` is at most `BLOCK`.
-    unsafe fn block(from: *const Self, n: usize, tile: &mut [T; BLOCK]) -> &[T];
+    unsafe fn block(from: *const Self, n: usize, tile: &mut Tile<T>) -> &[T];
 }
 
 macro_rules! stored {
@@ -41,7 +45,7 @@ macro_rules! stored {
         $(impl Stored<$t> for $t {
             const CONVERTS: bool = false;
             #[inline(always)]
-            unsafe fn block(from: *const $t, n: usize, _: &mut [$t; BLOCK]) -> &[$t] {
+            unsafe fn block(from: *const $t, n: usize, _: &mut Tile<$t>) -> &[$t] {
                 // SAFETY: the caller's promise.
                 unsafe { std::slice::from_raw_parts(from, n) }
             }
@@ -49,10 +53,14 @@ macro_rules! stored {
         $(impl Stored<f32> for $half {
             const CONVERTS: bool = true;
             #[inline(always)]
-            unsafe fn block(from: *const $half, n: usize, tile: &mut [f32; BLOCK]) -> &[f32] {
-                // SAFETY: the caller's promise; halves are transparent `u16`.
-                widen(<$half>::DTYPE, unsafe { std::slice::from_raw_parts(from.cast(), n) }, &mut tile[..n]);
-                &tile[..n]
+            unsafe fn block(from: *const $half, n: usize, tile: &mut Tile<f32>) -> &[f32] {
+                // SAFETY: the caller's promise; halves are transparent `u16`, and the tile has room.
+                let (from, tile) = unsafe {
+                    let to = tile.as_mut_ptr().cast::<f32>();
+                    (std::slice::from_raw_parts(from.cast(), n), std::slice::from_raw_parts_mut(to, n))
+                };
+                widen(<$half>::DTYPE, from, tile);
+                tile
             }
         })*
     };
@@ -187,7 +195,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
     #[inline(always)]
     fn run(self) {
         let plan = self.plan;
-        let mut tile = [F::START; BLOCK];
+        let mut tile = MaybeUninit::uninit();
         let per_piece = plan.kept_count * plan.tiles;
         let mut task = self.range.start;
         while task < self.range.end {
@@ -238,7 +246,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
 
     /// Folds the contiguous runs of one output.
     #[inline(always)]
-    fn row(&self, from: *const S, piece: &Range<usize>, tile: &mut [T; BLOCK]) -> F::Wide {
+    fn row(&self, from: *const S, piece: &Range<usize>, tile: &mut Tile<T>) -> F::Wide {
         let mut total = F::widen(F::START);
         self.plan
             .gone
@@ -264,7 +272,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         row: usize,
         t: usize,
         piece: &Range<usize>,
-        tile: &mut [T; BLOCK],
+        tile: &mut Tile<T>,
     ) {
         let plan = self.plan;
         let (start, mut depth) = (t * COLUMNS, 0);
@@ -323,19 +331,24 @@ fn flush<T: Copy, F: Fold<T>>(sums: &mut [T], totals: &mut [F::Wide]) {
 
 /// Folds a block: lane by lane, then the lanes as a tree.
 #[inline(always)]
-fn fold_block<T: Copy, F: Fold<T>>(block: &[T]) -> T {
-    if block.len() < LANES {
+pub fn fold_block<T: Copy, F: Fold<T>>(block: &[T]) -> T {
+    if block.len() < LANES / 2 {
         return block.iter().fold(F::START, |a, &b| F::join(a, b));
     }
     let mut lanes = [F::START; LANES];
-    let mut chunks = block.chunks_exact(LANES);
-    for chunk in &mut chunks {
+    let mut rest = [F::START; LANES];
+    let chunks = block.chunks_exact(LANES);
+    // Lanes of their own for the rest: the others are only indexed by constants and stay in registers.
+    for (lane, &value) in rest.iter_mut().zip(chunks.remainder()) {
+        *lane = value;
+    }
+    for chunk in chunks {
         for i in 0..LANES {
             lanes[i] = F::join(lanes[i], chunk[i]);
         }
     }
-    for (lane, &value) in lanes.iter_mut().zip(chunks.remainder()) {
-        *lane = F::join(*lane, value);
+    for i in 0..LANES {
+        lanes[i] = F::join(lanes[i], rest[i]);
     }
     let mut width = LANES / 2;
     while width > 0 {
