@@ -10,7 +10,7 @@ from wengert.autograd.modes import Region
 __all__ = ["save_on_cpu", "saved_tensors_hooks"]
 
 
-class saved_tensors_hooks(Region):  # noqa: N801
+class saved_tensors_hooks(Region):
     """Keeps `pack(value)` in place of each value that operations save, and `unpack` of it in backward.
 
     A context and a decorator; it holds at every level of differentiation, inside transforms too.
@@ -45,7 +45,7 @@ class saved_tensors_hooks(Region):  # noqa: N801
         _core._saved_hooks_exit(self._depths.pop())
 
 
-class save_on_cpu(saved_tensors_hooks):  # noqa: N801
+class save_on_cpu(saved_tensors_hooks):
     """Keeps what operations on a GPU save in host memory, and brings it back in backward.
 
     Args:
