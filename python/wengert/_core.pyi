@@ -3,7 +3,7 @@
 
 import builtins
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Pullback:
 
 class Tensor:
     """A tensor: numbers of one dtype in a grid of up to eight axes, on the CPU or a GPU, with their derivatives."""
-    def __init__(self, data: Any = None, *, requires_grad: builtins.bool = False) -> None: ...
+    def __new__(cls, data: Any = None, *, requires_grad: builtins.bool = False) -> Self: ...
     @property
     def T(self) -> Tensor:
         """All axes in reverse order."""
@@ -624,7 +624,7 @@ class Tensor:
 
 class device:
     """Where a tensor lies: `wengert.device("cpu")`, `wengert.device("gpu:0")`. It equals its name."""
-    def __init__(self, name: builtins.str, index: Any = None) -> None: ...
+    def __new__(cls, name: builtins.str, index: Any = None) -> Self: ...
     def __eq__(self, value: Any, /) -> builtins.bool: ...
     def __ge__(self, value: Any, /) -> builtins.bool: ...
     def __gt__(self, value: Any, /) -> builtins.bool: ...

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 import wengert as wg
 from wengert import nn, optim
 from wengert.nn import functional as F

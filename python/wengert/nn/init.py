@@ -7,6 +7,7 @@ import math
 from typing import Any
 
 import numpy as np
+
 import wengert as wg
 from wengert._core import Tensor
 
