@@ -167,7 +167,8 @@ class Trainer:
         self.scaler.scale(loss).backward()
         self.scaler.unscale_(self.optimizer)
         norms = [
-            nn.utils.get_total_norm([p.grad for p in layer.parameters()]) for layer in self.layers.values()
+            nn.utils.get_total_norm([p.grad for p in layer.parameters() if p.grad is not None])
+            for layer in self.layers.values()
         ]
         self.scaler.step(self.optimizer)
         self.scaler.update()

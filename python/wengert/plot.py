@@ -9,7 +9,7 @@ import numpy as np
 
 INK, MUTED, GRID = "#22262b", "#6b7280", "#e5e7eb"
 COLORS = ["#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2"]
-STYLE = {
+STYLE: dict[Any, Any] = {
     "figure.facecolor": "white",
     "axes.edgecolor": MUTED,
     "axes.labelcolor": INK,
@@ -170,7 +170,8 @@ def training(
         heights = [0.75, 4.4, 0.4 + 1.35 * rows]
         figure = Figure(figsize=(13, sum(heights)), dpi=130, layout="constrained")
         FigureCanvasAgg(figure)
-        head, top, bottom = figure.subfigures(3, 1, height_ratios=heights)
+        parts: Any = figure.subfigures(3, 1, height_ratios=heights)
+        head, top, bottom = parts
         accuracy = history.accuracies[-1]
         head.text(
             0.013, 0.5, f"Handwritten digits: {accuracy:.2%} right", fontsize=17, fontweight="bold", color=INK

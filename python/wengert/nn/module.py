@@ -6,7 +6,7 @@ one truth. Read next: `state.py` (saving and loading), `modules/` (the layers).
 """
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Self
 
 import wengert as wg
 from wengert._core import Tensor
@@ -270,7 +270,7 @@ class Module(StateDict):
             )
         return module.__dict__[name]
 
-    def apply(self, fn: Callable[["Module"], None]) -> "Module":
+    def apply(self, fn: Callable[["Module"], None]) -> Self:
         """Calls `fn` on every module of the tree, children first; returns self."""
         for module in self.children():
             module.apply(fn)
@@ -279,7 +279,7 @@ class Module(StateDict):
 
     # Modes.
 
-    def train(self, mode: bool = True) -> "Module":
+    def train(self, mode: bool = True) -> Self:
         """Sets training mode for the whole tree (dropout on); returns self."""
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode must be True or False, got {mode!r}")
@@ -287,11 +287,11 @@ class Module(StateDict):
             module.__dict__["training"] = mode
         return self
 
-    def eval(self) -> "Module":
+    def eval(self) -> Self:
         """Sets evaluation mode for the whole tree (dropout off); returns self."""
         return self.train(False)
 
-    def requires_grad_(self, requires_grad: bool = True) -> "Module":
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Sets whether the parameters record gradients; returns self."""
         for param in self.parameters():
             param.requires_grad_(requires_grad)
@@ -304,7 +304,7 @@ class Module(StateDict):
 
     # Moving.
 
-    def to(self, *args: Any, **kwargs: Any) -> "Module":
+    def to(self, *args: Any, **kwargs: Any) -> Self:
         """Moves parameters and buffers to a device, a floating point dtype, or both, in place; returns self.
 
         `to(device)`, `to(dtype)`, `to(device, dtype)` and the keywords `device=` and `dtype=` are understood.
@@ -314,31 +314,31 @@ class Module(StateDict):
         device, dtype = destination(args, kwargs)
         return self._apply(lambda x: move(x, device, dtype))
 
-    def cpu(self) -> "Module":
+    def cpu(self) -> Self:
         """Moves everything to the CPU; returns self."""
         return self.to(device="cpu")
 
-    def gpu(self, index: int = 0) -> "Module":
+    def gpu(self, index: int = 0) -> Self:
         """Moves everything to a GPU; returns self."""
         return self.to(device=f"gpu:{index}")
 
-    def float(self) -> "Module":
+    def float(self) -> Self:
         """Converts floating point parameters and buffers to float32; returns self."""
         return self.to(dtype=wg.float32)
 
-    def double(self) -> "Module":
+    def double(self) -> Self:
         """Converts floating point parameters and buffers to float64; returns self."""
         return self.to(dtype=wg.float64)
 
-    def half(self) -> "Module":
+    def half(self) -> Self:
         """Converts floating point parameters and buffers to float16; returns self."""
         return self.to(dtype=wg.float16)
 
-    def bfloat16(self) -> "Module":
+    def bfloat16(self) -> Self:
         """Converts floating point parameters and buffers to bfloat16; returns self."""
         return self.to(dtype=wg.bfloat16)
 
-    def _apply(self, fn: Callable[[Tensor], Tensor]) -> "Module":
+    def _apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
         """Replaces the values of parameters, their gradients and buffers by `fn` of them."""
         with wg.no_grad():
             for param in self.parameters():
