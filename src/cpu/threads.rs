@@ -220,4 +220,34 @@ mod tests {
             );
         }
     }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_forked_child_builds_its_own_pool() {
+        let total = || {
+            let sum = AtomicUsize::new(0);
+            set_num_threads(3);
+            parallel_for(1000, 1, |range| {
+                sum.fetch_add(range.sum::<usize>(), Ordering::Relaxed);
+            });
+            sum.into_inner()
+        };
+        assert_eq!(total(), 499_500);
+        // SAFETY: the child only runs a parallel loop and leaves without running destructors; should it hang, the
+        // alarm ends it.
+        let status = unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                libc::alarm(20);
+                libc::_exit(if total() == 499_500 { 7 } else { 1 });
+            }
+            let mut status = 0;
+            libc::waitpid(child, &mut status, 0);
+            status
+        };
+        assert!(
+            libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7,
+            "{status}"
+        );
+    }
 }
