@@ -109,18 +109,18 @@ fn reductions_products_and_views() -> Result<()> {
     let _serial = serial();
     let x = noise(&[4, 5, 6], 3, -1.0, 1.0)?;
     let w = noise(&[6, 7], 4, -1.0, 1.0)?;
-    compare("sum", 1e-5, &[x.clone()], |x| x[0].sum(Some(&[0, 2]), false))?;
-    compare("mean", 1e-5, &[x.clone()], |x| x[0].permute(&[2, 0, 1])?.mean(Some(&[1]), true))?;
-    compare("prod", 1e-5, &[x.clone()], |x| x[0].prod(Some(&[2]), false))?;
-    compare("var", 1e-5, &[x.clone()], |x| x[0].var(Some(&[1]), 1.0, false))?;
-    compare("amax", 1e-5, &[x.clone()], |x| x[0].amax(Some(&[1, 2]), false))?;
-    compare("logsumexp", 1e-5, &[x.clone()], |x| x[0].logsumexp(Some(&[2]), false))?;
-    compare("cumsum", 1e-5, &[x.clone()], |x| x[0].cumsum(1))?;
-    compare("max_along", 1e-5, &[x.clone()], |x| Ok(x[0].max_along(1, false)?.0))?;
+    compare("sum", 1e-5, std::slice::from_ref(&x), |x| x[0].sum(Some(&[0, 2]), false))?;
+    compare("mean", 1e-5, std::slice::from_ref(&x), |x| x[0].permute(&[2, 0, 1])?.mean(Some(&[1]), true))?;
+    compare("prod", 1e-5, std::slice::from_ref(&x), |x| x[0].prod(Some(&[2]), false))?;
+    compare("var", 1e-5, std::slice::from_ref(&x), |x| x[0].var(Some(&[1]), 1.0, false))?;
+    compare("amax", 1e-5, std::slice::from_ref(&x), |x| x[0].amax(Some(&[1, 2]), false))?;
+    compare("logsumexp", 1e-5, std::slice::from_ref(&x), |x| x[0].logsumexp(Some(&[2]), false))?;
+    compare("cumsum", 1e-5, std::slice::from_ref(&x), |x| x[0].cumsum(1))?;
+    compare("max_along", 1e-5, std::slice::from_ref(&x), |x| Ok(x[0].max_along(1, false)?.0))?;
     compare("matmul", 1e-5, &[x.clone(), w.clone()], |x| x[0].matmul(&x[1]))?;
-    compare("pad", 1e-5, &[x.clone()], |x| x[0].pad(&[(1, 2), (0, 1), (0, 0)], 0.5))?;
-    compare("flip", 1e-5, &[x.clone()], |x| x[0].flip(&[0, 2])?.narrow(2, 1, 3)?.square())?;
-    compare("triangle", 1e-5, &[w.clone()], |x| x[0].triangle(1, true))?;
+    compare("pad", 1e-5, std::slice::from_ref(&x), |x| x[0].pad(&[(1, 2), (0, 1), (0, 0)], 0.5))?;
+    compare("flip", 1e-5, std::slice::from_ref(&x), |x| x[0].flip(&[0, 2])?.narrow(2, 1, 3)?.square())?;
+    compare("triangle", 1e-5, std::slice::from_ref(&w), |x| x[0].triangle(1, true))?;
     compare("cat", 1e-5, &[x.clone(), x.clone()], |x| wengert::ops::view::cat(&[x[0].clone(), x[1].square()?], 1))
 }
 
@@ -128,11 +128,11 @@ fn reductions_products_and_views() -> Result<()> {
 fn a_layer_of_everything_and_its_gradients() -> Result<()> {
     let _serial = serial();
     let x = noise(&[5, 8], 5, -1.0, 1.0)?;
-    compare("softmax", 1e-5, &[x.clone()], |x| x[0].softmax(1)?.mul(&x[0]))?;
-    compare("log_softmax", 1e-5, &[x.clone()], |x| x[0].log_softmax(-1))?;
-    compare("where", 1e-5, &[x.clone()], |x| x[0].lt(0.25)?.select(&x[0].exp()?, 2.0))?;
+    compare("softmax", 1e-5, std::slice::from_ref(&x), |x| x[0].softmax(1)?.mul(&x[0]))?;
+    compare("log_softmax", 1e-5, std::slice::from_ref(&x), |x| x[0].log_softmax(-1))?;
+    compare("where", 1e-5, std::slice::from_ref(&x), |x| x[0].lt(0.25)?.select(&x[0].exp()?, 2.0))?;
     let index = Tensor::from_slice(&[1i32, 4, 1], &[3])?;
-    compare("take", 1e-5, &[x.clone()], |x| x[0].take(&index.to_device(x[0].device())?, 0)?.square())?;
+    compare("take", 1e-5, std::slice::from_ref(&x), |x| x[0].take(&index.to_device(x[0].device())?, 0)?.square())?;
     let target = Tensor::from_slice(&[1i32, 7, 0, 3, 3], &[5])?;
     let w = noise(&[8, 8], 6, -1.0, 1.0)?;
     compare("a classifier", 2e-5, &[x, w], |x| {

@@ -10,10 +10,10 @@ use smallvec::SmallVec;
 /// Runs `op` on concrete arrays.
 #[inline]
 pub fn run(op: &Op, x: &[&Array]) -> Result<Tensors> {
-    if let [first, rest @ ..] = x {
-        if let Some(other) = rest.iter().find(|a| a.device() != first.device()) {
-            return Err(devices(op, first.device(), other.device()));
-        }
+    if let [first, rest @ ..] = x
+        && let Some(other) = rest.iter().find(|a| a.device() != first.device())
+    {
+        return Err(devices(op, first.device(), other.device()));
     }
     Ok(op.eval(x)?.into_iter().map(Tensor::Array).collect())
 }

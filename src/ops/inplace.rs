@@ -22,13 +22,11 @@ pub fn write(op: &str, target: &Tensor, value: &Tensor) -> Result<Tensor> {
         )));
     }
     let value = value.cast(target.dtype())?;
-    if let Some(edge) = target.edge().filter(|e| e.node.is_leaf()) {
-        if records(edge.node.tag) {
-            return Err(Error::autodiff(format!(
-                "{op}: a leaf that requires a gradient cannot be written in place while recording; write it under \
-                 no_grad(), or compute a new tensor instead"
-            )));
-        }
+    if target.edge().is_some_and(|e| e.node.is_leaf() && records(e.node.tag)) {
+        return Err(Error::autodiff(format!(
+            "{op}: a leaf that requires a gradient cannot be written in place while recording; write it under \
+             no_grad(), or compute a new tensor instead"
+        )));
     }
     let (Some(memory), Some(new)) = (target.concrete(), value.concrete()) else { return Ok(value) };
     let rebased = value.edge().filter(|e| records(e.node.tag));

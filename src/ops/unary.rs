@@ -45,7 +45,7 @@ macro_rules! unary_table {
             /// Hyperbolic tangent.
             Tanh tanh(x) = x.tanh(), [(g, o) => g * (1.0 - o * o)];
             /// Error function.
-            Erf erf(x) = x.erf(), [(g, x) => g * (1.1283791670955126 * (-(x * x)).exp())];
+            Erf erf(x) = x.erf(), [(g, x) => g * (std::f64::consts::FRAC_2_SQRT_PI * (-(x * x)).exp())];
             /// Logistic sigmoid `1 / (1 + exp(-x))`.
             Sigmoid sigmoid(x) = stable_sigmoid(x), [(g, o) => g * (o * (1.0 - o))];
             /// Rectified linear unit `max(x, 0)`; its derivative at 0 is 0.

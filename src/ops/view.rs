@@ -67,8 +67,8 @@ impl Linear for Permute {
     fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
         let value = x[0].front()?;
         let mut order = [0u8; MAX_RANK];
-        for i in 1..value.rank() {
-            order[i] = self.order[i - 1] + 1;
+        for (slot, &axis) in order[1..value.rank()].iter_mut().zip(&self.order) {
+            *slot = axis + 1;
         }
         Ok(smallvec![(crate::bind::bind1(Permute { order }, &[&value])?, Some(0))])
     }
