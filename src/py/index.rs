@@ -13,7 +13,7 @@ use crate::ops::view::{Region, Unslice};
 use crate::py::args::Arg;
 use crate::py::convert;
 use crate::py::error::type_error;
-use crate::py::inplace::{self, beside};
+use crate::py::inplace::beside;
 use crate::py::tensor::PyTensor;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -302,7 +302,7 @@ impl PyTensor {
             let this = slf.borrow();
             (this.t.clone(), this.view)
         };
-        inplace::check_leaf("setitem", &old)?;
+        crate::ops::inplace::check_leaf("setitem", &old)?;
         let value = match Arg::from_any(value)? {
             Some(value) => beside(&old, value.operand().to_tensor(old.dtype(), &old)?)?,
             None => convert::as_tensor(value)?.cast(old.dtype())?,
@@ -313,7 +313,7 @@ impl PyTensor {
             return Ok(write_view(&plan, target, from)?);
         }
         let new = py.detach(|| assigned(&plan, &old, &value))?;
-        let next = inplace::written("setitem", &old, new, view)?;
+        let next = crate::ops::inplace::write("setitem", &old, new, view)?;
         slf.borrow_mut().t = next;
         Ok(())
     }
