@@ -151,7 +151,7 @@ impl Array {
         self.dims[..self.rank()]
             .iter()
             .map(|&d| d as usize)
-            .product()
+            .fold(1, usize::saturating_mul)
     }
 
     /// The element type.

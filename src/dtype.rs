@@ -1,5 +1,6 @@
 //! Element types, their promotion table, and the `dispatch!` macros that turn a `DType` into a Rust type.
 
+use crate::error::{Error, Result};
 use half::{bf16, f16};
 use std::fmt;
 
@@ -117,6 +118,22 @@ impl DType {
                 (a, b) => a.max(b),
             },
         }
+    }
+
+    /// Raises unless an integer that a user wrote has this value in an integer dtype too.
+    #[inline]
+    pub fn check_fits(self, value: i64) -> Result<()> {
+        let (low, high) = match self {
+            DType::U8 => (0, u8::MAX as i64),
+            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
+            _ => return Ok(()),
+        };
+        if (low..=high).contains(&value) {
+            return Ok(());
+        }
+        Err(Error::value(format!(
+            "{value} does not fit into {self}, which holds {low} to {high}; use a wider dtype, or convert the tensor first"
+        )))
     }
 
     /// The type in which kernels compute and accumulate: halves widen to float32.

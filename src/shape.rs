@@ -37,6 +37,12 @@ impl Shape {
                 Error::shape(format!("an axis holds at most 2^32 - 1 elements, got {d}"))
             })?;
         }
+        let extent = shape.iter().map(|d| d.max(1)).fold(1, usize::saturating_mul);
+        if extent > isize::MAX as usize {
+            return Err(Error::shape(format!(
+                "a tensor has fewer than 2^63 elements, got shape {shape}"
+            )));
+        }
         Ok(shape)
     }
 
@@ -69,7 +75,8 @@ impl Shape {
     /// Number of elements: the product of all axes, 1 for a scalar.
     #[inline]
     pub fn numel(&self) -> usize {
-        self.iter().product()
+        // Two broadcast views can have a common shape that no memory could hold.
+        self.iter().fold(1, usize::saturating_mul)
     }
 
     /// The axis lengths in order.
@@ -164,7 +171,7 @@ impl Shape {
         let mut next = 1isize;
         for i in (0..self.rank()).rev() {
             strides[i] = next;
-            next *= self.dims[i].max(1) as isize;
+            next = next.saturating_mul(self.dims[i].max(1) as isize);
         }
         strides
     }

@@ -50,6 +50,9 @@ where
     let mut out = Array::empty(shape, DType::I64, Device::Cpu)?;
     let sizes = around(&x.shape(), axis);
     let to = out.slice_mut::<i64>()?;
+    if to.is_empty() {
+        return Ok(out);
+    }
     match x.dtype() {
         DType::U8 => positions::<u8, F>(x.slice()?, sizes, to),
         DType::I32 => positions::<i32, F>(x.slice()?, sizes, to),

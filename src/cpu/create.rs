@@ -63,11 +63,11 @@ pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
     let bytes = Shared::new(out.buffer().ptr().wrapping_add(out.offset() * size));
     parallel_for(x.numel() / columns, GRAIN.div_ceil(columns), |range| {
         for line in range {
-            let edge = (line % rows) as i64 + diagonal;
+            let edge = ((line % rows) as i64).saturating_add(diagonal);
             let (from, to) = if upper {
                 (0, edge)
             } else {
-                (edge + 1, columns as i64)
+                (edge.saturating_add(1), columns as i64)
             };
             let clamp = |c: i64| c.clamp(0, columns as i64) as usize;
             let (from, to) = (clamp(from), clamp(to));

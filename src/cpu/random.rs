@@ -178,7 +178,9 @@ pub fn randint(shape: Shape, dtype: DType, low: i64, high: i64, seed: u64, offse
 
 /// The numbers `0..n` in random order as int64: Fisher and Yates' shuffle with two words per step.
 pub fn permutation(n: usize, seed: u64, offset: u64) -> Result<Array> {
-    let mut order: Vec<i64> = (0..n as i64).collect();
+    let mut out = Array::empty(Shape::new(&[n])?, DType::I64, Device::Cpu)?;
+    let order = out.slice_mut::<i64>()?;
+    order.iter_mut().zip(0..).for_each(|(slot, i)| *slot = i);
     for i in (1..n).rev() {
         let step = n - 1 - i;
         let w = block(seed, offset.wrapping_add(step as u64 / 2));
@@ -186,7 +188,7 @@ pub fn permutation(n: usize, seed: u64, offset: u64) -> Result<Array> {
         let word = (pair[0] as u64) << 32 | pair[1] as u64;
         order.swap(i, ((word as u128 * (i as u128 + 1)) >> 64) as usize);
     }
-    Array::from_slice(&order, Shape::new(&[n])?)
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -60,7 +60,10 @@ impl Operand<'_> {
             Operand::Tensor(x) => x.cast(dtype),
             Operand::Bool(v) => Tensor::operand(v as u8 as f64, dtype, like.device()),
             Operand::Int(v) if dtype == DType::I64 && like.device() == Device::Cpu => Tensor::from_slice(&[v], &[]),
-            Operand::Int(v) => Tensor::operand(v as f64, dtype, like.device()),
+            Operand::Int(v) => {
+                dtype.check_fits(v)?;
+                Tensor::operand(v as f64, dtype, like.device())
+            }
             Operand::Float(v) => Tensor::operand(v, dtype, like.device()),
         }
     }
@@ -117,6 +120,11 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
             return crate::bind::bind1(Logical { logic }, &[&x, &y]);
         }
         dtype = if like.device() == Device::Cpu { DType::I64 } else { DType::I32 };
+    }
+    if let (Binary::Pow, Operand::Int(exponent @ ..0), false) = (fun, &y, dtype.is_float()) {
+        return Err(Error::value(format!(
+            "pow: integers have no negative powers, got the exponent {exponent}; convert the base with .float() first"
+        )));
     }
     if fun == Binary::Div {
         dtype = dtype.to_float();

@@ -426,10 +426,11 @@ impl Tensor {
         let own = self.shape();
         let mut cut = Region::whole(&own);
         let mut place = Region::whole(&own);
-        let mut out = own;
+        let mut out = own.to_vec();
         for (i, &(before, after)) in widths.iter().enumerate() {
-            let kept = own.at(i) as i64 + before.min(0) + after.min(0);
-            let total = own.at(i) as i64 + before + after;
+            let length = own.at(i) as i64;
+            let kept = length.saturating_add(before.min(0)).saturating_add(after.min(0));
+            let total = length.saturating_add(before).saturating_add(after);
             if kept < 0 || total < 0 {
                 return Err(Error::value(format!(
                     "pad: ({before}, {after}) would leave axis {i} of length {} with {total} elements",
@@ -439,8 +440,9 @@ impl Tensor {
             cut.starts[i] = before.min(0).unsigned_abs() as usize;
             cut.lengths = cut.lengths.with(i, kept as usize);
             place.starts[i] = before.max(0) as usize;
-            out = out.with(i, total as usize);
+            out[i] = total as usize;
         }
+        let out = Shape::new(&out)?;
         place.lengths = cut.lengths;
         let part = self.slice(cut)?;
         if out == part.shape() {
@@ -475,6 +477,9 @@ pub fn cat(parts: &[Tensor], axis: i64) -> Result<Tensor> {
             )));
         }
     }
+    let mut joined = first.shape().to_vec();
+    joined[i] = parts.iter().map(|p| p.shape().at(i)).sum();
+    Shape::new(&joined)?;
     let parts = parts.iter().map(|p| p.cast(dtype)).collect::<Result<Vec<Tensor>>>()?;
     if parts.len() > CAT_INPUTS {
         let groups = parts.chunks(parts.len().div_ceil(CAT_INPUTS)).map(|p| cat(p, axis)).collect::<Result<Vec<_>>>()?;

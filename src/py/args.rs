@@ -107,7 +107,7 @@ pub fn inferred_shape(lengths: &[i64], numel: usize) -> PyResult<Shape> {
         .enumerate()
         .filter(|&(i, _)| i != unknown)
         .map(|(_, &d)| d)
-        .product();
+        .fold(1, i64::saturating_mul);
     if lengths.iter().filter(|&&d| d < 0).count() > 1 || known <= 0 || numel as i64 % known != 0 {
         return Err(crate::error::Error::shape(format!(
             "reshape: {numel} elements cannot take the shape {lengths:?}; one length may be -1, and the others must divide \

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::interp;
 use crate::py::error::foreign;
 use crate::py::format::node_name;
-use crate::py::tensor::{PyTensor, leaf, require_grad, with_history, wrap};
+use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history, wrap};
 use crate::tensor::Tensor;
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -136,22 +136,20 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         requires_grad: bool,
     ) -> PyResult<Bound<'py, Self>> {
-        let mut this = slf.borrow_mut();
+        let t = slf.borrow().t.clone();
         if requires_grad {
-            this.t = require_grad(&this.t)?;
-        } else if this.t.edge().is_some() {
-            if leaf(&this.t).is_none() {
+            replace(slf, require_grad(&t)?)?;
+        } else if t.edge().is_some() {
+            if leaf(&t).is_none() {
                 return Err(Error::autodiff(
                     "requires_grad can be turned off for leaves only; call detach() to cut off the result of an operation",
                 )
                 .into());
             }
-            let plain = this.t.traced().map(|t| t.inner().clone());
-            if let Some(plain) = plain {
-                this.t = plain;
+            if let Some(traced) = t.traced() {
+                replace(slf, traced.inner().clone())?;
             }
         }
-        drop(this);
         Ok(slf.clone())
     }
 
@@ -329,16 +327,15 @@ it before backward()";
     #[setter]
     fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyTensor>) -> PyResult<()> {
         let new = data.borrow().t.detach();
-        let mut this = slf.borrow_mut();
-        if leaf(&this.t)
+        let t = slf.borrow().t.clone();
+        if leaf(&t)
             .is_some_and(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype())
         {
             // The tape entry knows the shape of its gradient: a tensor of another shape is a new leaf.
-            this.t = require_grad(&new)?;
+            replace(slf, require_grad(&new)?)
         } else {
-            this.t = with_history(&this.t, new);
+            replace(slf, with_history(&t, new))
         }
-        Ok(())
     }
 }
 
@@ -347,17 +344,18 @@ it before backward()";
 #[pyo3(signature = (outputs, inputs, grad_outputs, retain_graph, create_graph))]
 pub fn _grad(
     py: Python<'_>,
-    outputs: Vec<PyRef<'_, PyTensor>>,
-    inputs: Vec<PyRef<'_, PyTensor>>,
-    grad_outputs: Vec<Option<PyRef<'_, PyTensor>>>,
+    outputs: Vec<Bound<'_, PyTensor>>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+    grad_outputs: Vec<Option<Bound<'_, PyTensor>>>,
     retain_graph: bool,
     create_graph: bool,
 ) -> PyResult<Vec<Option<PyTensor>>> {
-    let outputs: Vec<Tensor> = outputs.iter().map(|t| t.t.clone()).collect();
-    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.t.clone()).collect();
+    // No borrow may outlive this: a hook can exchange the tensor behind any of these objects.
+    let outputs: Vec<Tensor> = outputs.iter().map(|t| t.borrow().t.clone()).collect();
+    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.borrow().t.clone()).collect();
     let seeds: Vec<Option<Tensor>> = grad_outputs
         .iter()
-        .map(|g| g.as_ref().map(|t| t.t.clone()))
+        .map(|g| g.as_ref().map(|t| t.borrow().t.clone()))
         .collect();
     let options = Options {
         retain_graph,

@@ -34,6 +34,11 @@ pub fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
 
 /// Whatever becomes a tensor, sharing memory where it can: tensors, arrays, numbers, nested lists.
 pub fn as_tensor(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    element(obj, 0)
+}
+
+/// [`as_tensor`] of what lies `depth` lists deep.
+pub fn element(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     if let Ok(t) = obj.cast::<PyTensor>() {
         return Ok(t.borrow().t.clone());
     }
@@ -41,7 +46,7 @@ pub fn as_tensor(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         return Ok(Tensor::scalar(obj.extract()?, DType::F32, Device::Cpu)?);
     }
     if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
-        return from_nested(obj);
+        return from_nested(obj, depth);
     }
     // NumPy's float64 scalar is a Python float, but says what it is.
     if let Some(number) = number(obj)?
@@ -61,6 +66,7 @@ pub fn as_tensor(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if obj.hasattr("__len__")? && obj.hasattr("__getitem__")? {
         return from_nested(
             &PyList::new(obj.py(), obj.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.into_any(),
+            depth,
         );
     }
     Err(unsupported(obj))

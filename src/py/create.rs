@@ -174,10 +174,26 @@ fn constant(value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult
         Arg::Int(v) if dtype == DType::I64 && device == Device::Cpu => {
             Tensor::from_slice(&[*v], &[])?.expand(&shape)?.copied()?
         }
-        Arg::Int(v) => Tensor::full(shape, *v as f64, dtype, device)?,
+        Arg::Int(v) => {
+            dtype.check_fits(*v)?;
+            Tensor::full(shape, *v as f64, dtype, device)?
+        }
         Arg::Float(v) => Tensor::full(shape, *v, dtype, device)?,
         Arg::Bool(v) => Tensor::full(shape, f64::from(*v), dtype, device)?,
     })
+}
+
+/// An integer range with a bound that no float64 holds; `None` for any other.
+fn large_range(start: i64, end: i64, step: i64) -> crate::error::Result<Option<Tensor>> {
+    let large = |v: i64| v.unsigned_abs() > 1 << f64::MANTISSA_DIGITS;
+    if step == 0 || ![start, end, step].into_iter().any(large) {
+        return Ok(None);
+    }
+    let distance = (end as i128 - start as i128) * step.signum() as i128;
+    let length = (distance + step.unsigned_abs() as i128 - 1) / step.unsigned_abs() as i128;
+    let n = usize::try_from(length.max(0)).unwrap_or(usize::MAX);
+    let places = Tensor::arange(0.0, 1.0, n, DType::I64, Device::Cpu)?;
+    Ok(Some(places.mul(step)?.add(start)?))
 }
 
 /// `start, start + step, ...` up to but without `end`. Integers give int64, floats float32.
@@ -191,28 +207,35 @@ fn arange(
     device: Any,
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
-    let number = |x: &Bound<'_, PyAny>| -> PyResult<(f64, bool)> {
+    let number = |x: &Bound<'_, PyAny>| -> PyResult<(f64, Option<i64>)> {
         match Arg::from_any(x)? {
-            Some(Arg::Float(v)) => Ok((v, true)),
-            Some(Arg::Int(v)) => Ok((v as f64, false)),
-            Some(Arg::Bool(v)) => Ok((f64::from(v), false)),
-            Some(Arg::Tensor(t)) => Ok((t.item()?, t.dtype().is_float())),
+            Some(Arg::Float(v)) => Ok((v, None)),
+            Some(Arg::Int(v)) => Ok((v as f64, Some(v))),
+            Some(Arg::Bool(v)) => Ok((f64::from(v), Some(i64::from(v)))),
+            Some(Arg::Tensor(t)) if t.dtype().is_float() => Ok((t.item()?, None)),
+            Some(Arg::Tensor(t)) => t.item().map(|v| (v, Some(v as i64))).map_err(PyErr::from),
             None => Err(type_error("arange: numbers expected")),
         }
     };
     let first = number(start)?;
     let (start, end) = match end {
         Some(end) => (first, number(end)?),
-        None => ((0.0, false), first),
+        None => ((0.0, Some(0)), first),
     };
-    let step = step.map(number).transpose()?.unwrap_or((1.0, false));
+    let step = step.map(number).transpose()?.unwrap_or((1.0, Some(1)));
+    let whole = start.1.zip(end.1).zip(step.1);
     let device = optional_device(device)?.unwrap_or_default();
-    let natural = if start.1 || end.1 || step.1 {
+    let natural = if whole.is_none() {
         DType::F32
     } else {
         integer(device)
     };
     let dtype = optional_dtype(dtype)?.unwrap_or(natural);
+    if let (Some(((start, end), step)), DType::I64, Device::Cpu) = (whole, dtype, device)
+        && let Some(t) = large_range(start, end, step)?
+    {
+        return made(t, requires_grad);
+    }
     let n = arange_length(start.0, end.0, step.0)?;
     made(
         Tensor::arange(start.0, step.0, n, dtype, device)?,

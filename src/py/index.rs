@@ -14,7 +14,7 @@ use crate::py::args::Arg;
 use crate::py::convert;
 use crate::py::error::type_error;
 use crate::py::inplace::beside;
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{PyTensor, replace};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyIndexError;
@@ -215,7 +215,12 @@ impl Builder {
                 } else {
                     0
                 };
-                self.region.steps[self.axis] = range.step;
+                // The step to an element that does not exist may be any number.
+                self.region.steps[self.axis] = if range.slicelength > 1 {
+                    range.step
+                } else {
+                    1
+                };
                 self.region.lengths = self.region.lengths.with(self.axis, range.slicelength);
                 self.keep(range.slicelength, None);
                 self.axis += 1;
@@ -312,9 +317,12 @@ impl PyTensor {
         {
             return Ok(write_view(&plan, target, from)?);
         }
+        if let Some(target) = old.concrete() {
+            crate::ops::inplace::check_writable("setitem", target)?;
+        }
         let new = py.detach(|| assigned(&plan, &old, &value))?;
         let next = crate::ops::inplace::write("setitem", &old, new, view)?;
-        slf.borrow_mut().t = next;
+        replace(slf, next)?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@
 use crate::buffer::Device;
 use crate::error::Result;
 use crate::ops::inplace::{check_leaf, unaliased, write};
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{PyTensor, replace};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -23,8 +23,7 @@ pub fn update(
     check_leaf(name, &old)?;
     let new = f(py, &unaliased(&old)?)?;
     let next = write(name, &old, new, view)?;
-    slf.borrow_mut().t = next;
-    Ok(())
+    replace(slf, next)
 }
 
 #[pymethods]

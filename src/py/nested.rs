@@ -3,7 +3,7 @@
 use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::{DType, Element};
-use crate::py::convert::as_tensor;
+use crate::py::convert::element;
 use crate::py::error::value_error;
 use crate::tensor::Tensor;
 use pyo3::IntoPyObjectExt;
@@ -106,7 +106,14 @@ impl Nested {
 }
 
 /// A tensor of nested lists. Elements may themselves be tensors or arrays of one shape; those are stacked, with history.
-pub fn from_nested(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+/// A list may contain itself, so there is a bound to how deep, `depth`, the list itself lies in others.
+pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
+    if depth >= crate::shape::MAX_RANK {
+        return Err(value_error(format!(
+            "lists nested more than {} deep cannot become a tensor, which has at most that many axes",
+            crate::shape::MAX_RANK
+        )));
+    }
     let mut all = Nested {
         shape: Vec::new(),
         ints: Vec::new(),
@@ -118,7 +125,7 @@ pub fn from_nested(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if all.mixed {
         let parts = obj
             .try_iter()?
-            .map(|x| as_tensor(&x?))
+            .map(|x| element(&x?, depth + 1))
             .collect::<PyResult<Vec<_>>>()?;
         return Ok(crate::ops::view::stack(&parts, 0)?);
     }
@@ -145,10 +152,11 @@ pub fn from_nested(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     })
 }
 
-/// Numbers of a nested list in float64, for `tensor(list, dtype=float64)`, which must not pass through float32.
+/// Python's numbers in another dtype than float32, through which floats must not pass, and which holds the integers.
 pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
     let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
-    if dtype != DType::F64 || !(is_list || obj.is_instance_of::<PyFloat>()) {
+    let is_number = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>();
+    if dtype == DType::F32 || !(is_list || is_number) {
         return Ok(None);
     }
     let mut all = Nested {
@@ -159,11 +167,17 @@ pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<T
         mixed: false,
     };
     all.collect(obj, 0)?;
-    Ok(if all.mixed {
-        None
-    } else {
-        Some(Tensor::from_slice(&all.floats, &all.shape)?)
-    })
+    if all.mixed {
+        return Ok(None);
+    }
+    if all.class == Class::Float || dtype == DType::F64 {
+        let exact = Tensor::from_slice(&all.floats, &all.shape)?;
+        return Ok(Some(exact.cast(dtype)?));
+    }
+    for &value in &all.ints {
+        dtype.check_fits(value)?;
+    }
+    Ok(None)
 }
 
 fn list_of<'py, T: Element, V>(

@@ -13,7 +13,8 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 
 /// Keeps a Python object alive for as long as a tensor uses its memory.
 struct Keeper(#[allow(dead_code)] Py<PyAny>);
@@ -24,6 +25,11 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let Some(interface) = obj.getattr_opt(pyo3::intern!(py, "__array_interface__"))? else {
         return dlpack::import(obj);
     };
+    // The interface of NumPy's scalars describes an array that is gone by now; `asarray` copies those.
+    static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    if !obj.is_instance(NDARRAY.import(py, "numpy", "ndarray")?)? {
+        return share(&py.import("numpy")?.call_method1("asarray", (obj,))?);
+    }
     let interface = interface
         .cast_into::<PyDict>()
         .map_err(|_| unsupported(obj))?;
@@ -95,13 +101,32 @@ pub fn foreign(
     };
     let start = (address as isize + low * size as isize) as *mut u8;
     let buffer = Buffer::foreign(start, (high - low + 1) as usize * size, Device::Cpu, owner);
-    Ok(Array::strided(
+    truth(Array::strided(
         buffer,
         shape,
         strides,
         low.unsigned_abs(),
         dtype,
     )?)
+}
+
+/// A bool array from elsewhere, as a copy if it holds bytes other than 0 and 1, which are no `bool` here.
+pub fn truth(array: Array) -> PyResult<Array> {
+    if array.dtype() != DType::Bool {
+        return Ok(array);
+    }
+    let bytes = Array::strided(
+        array.buffer().clone(),
+        array.shape(),
+        &array.strides(),
+        array.offset(),
+        DType::U8,
+    )?;
+    let flat = crate::cpu::copy::contiguous(&bytes)?;
+    if flat.slice::<u8>()?.iter().all(|&b| b <= 1) {
+        return Ok(array);
+    }
+    Ok(crate::cpu::copy::cast(&flat, DType::Bool)?)
 }
 
 /// The dtype of an array from its description in NumPy's array interface, or an error with advice.

@@ -110,7 +110,7 @@ pub fn _rebuild<'py>(
     let array = Array::empty(shape, dtype, Device::Cpu)?;
     // SAFETY: the buffer is fresh and holds at least this many bytes.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), array.buffer().ptr(), bytes.len()) };
-    let t = Tensor::Array(array);
+    let t = Tensor::Array(crate::py::numpy::truth(array)?);
     let t = if requires_grad { require_grad(&t)? } else { t };
     let py = class.py();
     let plain = wrap(py, t)?.into_bound(py).into_any();

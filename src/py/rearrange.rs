@@ -100,7 +100,9 @@ pub fn tiled(x: &Tensor, counts: &[i64]) -> PyResult<Tensor> {
         }
         let own = out.shape();
         let wide = out.unsqueeze(i as i64)?.expand(&own.inserted(i, n)?)?;
-        out = wide.reshape(&own.with(i, own.at(i) * n))?;
+        let mut merged = own.to_vec();
+        merged[i] = merged[i].saturating_mul(n);
+        out = wide.reshape(&Shape::new(&merged)?)?;
     }
     Ok(out)
 }
@@ -117,7 +119,7 @@ pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
     let rank = x.rank() as i64;
     let matrix = moved(x, &[a as i64, b as i64], &[rank - 2, rank - 1])?;
     let (rows, columns) = (own.at(a), own.at(b));
-    let (top, left) = ((-offset).max(0) as usize, offset.max(0) as usize);
+    let (top, left) = (offset.saturating_neg().max(0) as usize, offset.max(0) as usize);
     let length = rows.saturating_sub(top).min(columns.saturating_sub(left));
     if length == 0 {
         let empty = matrix
@@ -139,7 +141,7 @@ pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
 /// A matrix with `x` on its diagonal: rows padded to one more element, flattened, and cut.
 pub fn diagonal_matrix(x: &Tensor, offset: i64) -> Result<Tensor> {
     let n = x.numel();
-    let size = n + offset.unsigned_abs() as usize;
+    let size = n.saturating_add(offset.unsigned_abs() as usize);
     if n == 0 {
         return Tensor::zeros(Shape::new(&[size, size])?, x.dtype(), x.device());
     }
@@ -149,6 +151,6 @@ pub fn diagonal_matrix(x: &Tensor, offset: i64) -> Result<Tensor> {
         .flatten(0, -1)?
         .narrow(0, 0, n * n)?;
     let square = square.reshape(&Shape::new(&[n, n])?)?;
-    let (top, left) = ((-offset).max(0), offset.max(0));
+    let (top, left) = (offset.saturating_neg().max(0), offset.max(0));
     square.pad(&[(top, left), (left, top)], 0.0)
 }

@@ -271,7 +271,9 @@ impl PyTensor {
     fn diff(&self, py: Python<'_>, n: usize, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
         let axis = axis.unwrap_or(dim);
         self.apply(py, |x| {
-            (0..n).try_fold(x.clone(), |x, _| difference(&x, axis))
+            // After as many differences as there are elements, none is left.
+            let rounds = n.min(x.shape().at(x.shape().axis(axis, "diff")?));
+            (0..rounds).try_fold(x.clone(), |x, _| difference(&x, axis))
         })
     }
 }

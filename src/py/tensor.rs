@@ -54,6 +54,39 @@ pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyTensor>> {
     Py::new(py, PyTensor::from(t))
 }
 
+/// Exchanges the tensor behind a Python object. The old one dies last: its owner may be a Python object that looks
+/// at this one.
+pub fn replace(slf: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
+    if slf.try_borrow().is_ok_and(|this| same(&this.t, &next)) {
+        return Ok(());
+    }
+    let Ok(mut this) = slf.try_borrow_mut() else {
+        return Err(PyRuntimeError::new_err(
+            "this tensor is exchanged while another thread computes with it; give each thread its own tensor object, \
+             as from detach(), or hold a lock",
+        ));
+    };
+    let old = std::mem::replace(&mut this.t, next);
+    drop(this);
+    drop(old);
+    Ok(())
+}
+
+/// Whether both are one view of one memory with one history.
+fn same(a: &Tensor, b: &Tensor) -> bool {
+    match (a, b) {
+        (Tensor::Traced(a), Tensor::Traced(b)) => Arc::ptr_eq(a, b),
+        (Tensor::Array(a), Tensor::Array(b)) => {
+            a.buffer().same(b.buffer())
+                && a.offset() == b.offset()
+                && a.shape() == b.shape()
+                && a.dtype() == b.dtype()
+                && a.strides() == b.strides()
+        }
+        _ => false,
+    }
+}
+
 /// The shape as a Python tuple.
 pub fn shape_tuple<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, t.shape().iter())
