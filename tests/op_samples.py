@@ -2,8 +2,8 @@
 
 Everything that must hold for every operation (values, derivatives, batching, layouts, dtypes, devices, threads) is
 tested by walks over `SAMPLES`; `test_ops.py` fails when the compiled list of operations has an entry without a record.
-A record's `rows` names the table rows and list entries it stands for. Operations with structure are recorded in
-`structured_samples.py`.
+A record's `rows` names the table rows and list entries it stands for. Operations with structure are in
+`structured_samples.py`, those made of others in `composite_samples.py`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import wengert as wg
+from composite_samples import COMPOSITE
 from sample import ANY, Table
 from scipy import special
 from structured_samples import STRUCTURED
@@ -382,4 +383,5 @@ along(
 )
 
 SAMPLES += STRUCTURED
+SAMPLES += COMPOSITE
 DIFFERENTIABLE = [sample for sample in SAMPLES if sample.order > 0]

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 import ml_dtypes
 import numpy as np
 import wengert as wg
+from hypothesis import settings
 from hypothesis import strategies as st
 
 Array = np.ndarray[Any, Any]
@@ -194,6 +195,11 @@ class Drawn:
     case: Case
     rng: np.random.Generator
     source: Source
+
+
+def examples(count: int) -> settings:
+    """So many examples, or more where the profile asks for a search."""
+    return settings(max_examples=count * max(1, settings.default.max_examples // 25))
 
 
 def drawn(make: Callable[[Source], Case], most: int = 4, least: int = 1) -> st.SearchStrategy[Drawn]:

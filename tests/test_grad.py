@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import wengert as wg
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from op_samples import DIFFERENTIABLE
 from sample import OpSample
@@ -16,6 +16,7 @@ from support import (
     directional,
     dot,
     drawn,
+    examples,
     floats,
     laid_out,
     tensor,
@@ -41,7 +42,7 @@ def function(sample: OpSample, d: Drawn, layout: str = "contiguous") -> Function
 
 @by_sample
 def test_vjp_and_jvp_against_differences_and_each_other(sample: OpSample) -> None:
-    @settings(max_examples=20)
+    @examples(20)
     @given(drawn(sample.case))
     def run(d: Drawn) -> None:
         f = function(sample, d)
@@ -71,7 +72,7 @@ def test_second_order(sample: OpSample) -> None:
     if sample.order < 2:
         return
 
-    @settings(max_examples=8)
+    @examples(8)
     @given(drawn(sample.case, most=3))
     def run(d: Drawn) -> None:
         f = function(sample, d)
@@ -98,7 +99,7 @@ def test_second_order(sample: OpSample) -> None:
 
 @by_sample
 def test_backward_of_leaves_in_any_layout(sample: OpSample) -> None:
-    @settings(max_examples=8)
+    @examples(8)
     @given(drawn(sample.case), st.sampled_from(LAYOUTS))
     def run(d: Drawn, layout: str) -> None:
         f = function(sample, d, layout)
@@ -130,7 +131,7 @@ def test_backward_of_leaves_in_any_layout(sample: OpSample) -> None:
 
 @by_sample
 def test_create_graph_is_grad_of_grad(sample: OpSample) -> None:
-    @settings(max_examples=5)
+    @examples(5)
     @given(drawn(sample.case, most=3))
     def run(d: Drawn) -> None:
         f = function(sample, d)
@@ -153,7 +154,7 @@ def test_create_graph_is_grad_of_grad(sample: OpSample) -> None:
 
 @pytest.mark.parametrize("sample", [s for s in REAL if s.empty], ids=str)
 def test_gradients_of_empty_tensors(sample: OpSample) -> None:
-    @settings(max_examples=8)
+    @examples(8)
     @given(drawn(sample.case, most=2, least=0))
     def run(d: Drawn) -> None:
         f = function(sample, d)
@@ -172,7 +173,7 @@ def test_gradients_have_the_dtype_of_their_tensor(sample: OpSample, dtype: str) 
         return
     loose = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 1.5e-1}[dtype]
 
-    @settings(max_examples=4)
+    @examples(4)
     @given(drawn(sample.case, most=3))
     def run(d: Drawn) -> None:
         values = [

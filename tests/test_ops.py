@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import wengert as wg
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from op_samples import SAMPLES
 from sample import OpSample
+from scipy import special
 from support import (
     LAYOUTS,
     TOLERANCE,
@@ -23,6 +24,7 @@ from support import (
     array,
     assert_near,
     drawn,
+    examples,
     laid_out,
     outputs,
     random_source,
@@ -32,6 +34,7 @@ from wengert import _core
 
 by_sample = pytest.mark.parametrize("sample", SAMPLES, ids=str)
 # Operations that compute with the inputs' values; the others only move them and are exact in every dtype.
+BY_NAME = {sample.name: sample for sample in SAMPLES}
 INTERNAL = {"Transfer"}
 
 
@@ -99,7 +102,7 @@ def test_value(sample: OpSample, dtype: str) -> None:
     if dtype != "float64" and sample.name in ("cast", "double"):
         dtype = "float32"
 
-    @settings(max_examples=20 if dtype == "float64" else 8)
+    @examples(20 if dtype == "float64" else 8)
     @given(drawn(sample.case), st.sampled_from(LAYOUTS))
     def run(d: Drawn, layout: str) -> None:
         laid = [laid_out(v, layout, dtype) for v in d.case.sample(d.rng)]
@@ -115,7 +118,7 @@ def test_value(sample: OpSample, dtype: str) -> None:
 
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.empty], ids=str)
 def test_empty(sample: OpSample) -> None:
-    @settings(max_examples=15)
+    @examples(15)
     @given(drawn(sample.case, most=2, least=0))
     def run(d: Drawn) -> None:
         values = d.case.sample(d.rng)
@@ -146,7 +149,7 @@ def test_special_values(sample: OpSample, dtype: str) -> None:
 def test_integers(sample: OpSample, dtype: str) -> None:
     low = 0 if dtype == "uint8" else -9
 
-    @settings(max_examples=10)
+    @examples(10)
     @given(drawn(sample.case))
     def run(d: Drawn) -> None:
         values = [np.asarray(d.rng.integers(low, 10, arg.shape)).astype(dtype) for arg in d.case.args]
@@ -247,6 +250,130 @@ def test_low_precision_accumulates_in_float32() -> None:
         assert x.sum().item() == 4096
         assert (x.reshape(1, -1) @ x.reshape(-1, 1)).item() == 4096
         assert wg.full((3000,), 1e-3, dtype=wg.float16).mean().item() == pytest.approx(1e-3, rel=1e-3)
+
+
+# ---- large operands: vector lanes with remainders, blocks, cut reductions --------------------------------------------
+
+SIZES = [(1,), (7,), (1031,), (70_001,), (3, 20_011), (20_011, 3), (257, 131), (5, 67, 129), (2, 3, 5, 7, 11)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("shape", SIZES, ids=str)
+def test_large_reductions_and_scans(shape: tuple[int, ...], dtype: str) -> None:
+    values = rounded([np.random.default_rng(0).normal(size=shape)], dtype)[0]
+    axes = [None, *range(len(shape)), *([(0, len(shape) - 1)] if len(shape) > 2 else [])]
+    for source, x in (
+        (values, tensor(values, dtype)),
+        (values.T, tensor(values, dtype).permute(*reversed(range(values.ndim)))),
+    ):
+        for axis in axes:
+            size = source.size if axis is None else np.prod([source.shape[i] for i in np.atleast_1d(axis)])
+            loose = TOLERANCE[dtype] * (1 if dtype == "float16" else max(4, size**0.5))
+            assert_near(x.sum(axis), source.sum(axis), loose, f"sum {axis}")
+            assert_near(x.mean(axis), source.mean(axis), loose, f"mean {axis}")
+            assert np.array_equal(array(x.amax(axis)), source.max(axis).astype(array(x).dtype)), axis
+            assert np.array_equal(array(x.amin(axis)), source.min(axis).astype(array(x).dtype)), axis
+            if axis is None or isinstance(axis, int):
+                assert np.array_equal(array(x.argmax(axis)), source.argmax(axis))
+                assert np.array_equal(array(x.argmin(axis)), source.argmin(axis))
+            if isinstance(axis, int):
+                assert_near(x.cumsum(axis), source.cumsum(axis), loose, f"cumsum {axis}")
+                assert_near(
+                    x.softmax(axis), special.softmax(source, axis), TOLERANCE[dtype] * 8, f"softmax {axis}"
+                )
+
+
+PRODUCTS = [
+    ((193, 257), (257, 129)),
+    ((1, 5000), (5000, 1)),
+    ((5000, 1), (1, 7)),
+    ((3, 9000), (9000, 5)),
+    ((1000, 3), (3, 1000)),
+    ((2, 70, 33), (33, 65)),
+    ((4, 1, 31, 17), (3, 17, 40)),
+    ((300,), (300, 77)),
+    ((77, 300), (300,)),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(("left", "right"), PRODUCTS, ids=str)
+def test_large_products(left: tuple[int, ...], right: tuple[int, ...], dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rounded([rng.normal(size=left), rng.normal(size=right)], dtype)
+    x, y = tensor(a, dtype), tensor(b, dtype)
+    loose = TOLERANCE[dtype] * (1 if dtype == "bfloat16" else 64)
+    assert_near(x @ y, a @ b, loose)
+    if a.ndim >= 2 and b.ndim >= 2:
+        # Operands of other strides: transposed, reversed, every second row.
+        assert_near(y.mT @ x.mT, (b.swapaxes(-1, -2) @ a.swapaxes(-1, -2)), loose)
+        assert_near(x.flip(-2) @ y, np.flip(a, -2) @ b, loose)
+        assert_near(x[..., ::2, :] @ y[..., ::-1], a[..., ::2, :] @ b[..., ::-1], loose)
+
+
+def test_products_of_integers_are_exact() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-1000, 1000, (37, 101)), rng.integers(-1000, 1000, (101, 29))
+    for dtype in ("int64", "int32"):
+        assert np.array_equal(array(wg.tensor(a.astype(dtype)) @ wg.tensor(b.astype(dtype))), a @ b)
+
+
+def test_many_operands_are_joined() -> None:
+    parts = [np.full((2, 1 + k % 3), float(k)) for k in range(100)]
+    leaves = [wg.tensor(p, requires_grad=True) for p in parts]
+    joined = wg.cat(leaves, 1)
+    assert np.array_equal(array(joined), np.concatenate(parts, 1))
+    weights = np.arange(joined.numel(), dtype=float).reshape(joined.shape)
+    grads = wg.autograd.grad((joined * wg.tensor(weights)).sum(), leaves)
+    assert np.array_equal(np.concatenate([array(g) for g in grads], 1), weights)
+
+
+# ---- writing through an index ----------------------------------------------------------------------------------------
+
+
+@examples(150)
+@given(drawn(BY_NAME["getitem"].case), st.booleans())
+def test_assignment_to_a_region(d: Drawn, scalar: bool) -> None:
+    (a,) = d.case.sample(d.rng)
+    index = d.case.kwargs["index"]
+    value = 7.0 if scalar else d.rng.normal(size=np.shape(a[index]))
+    x = wg.tensor(a)
+    x[index] = value if scalar else wg.tensor(value)
+    a[index] = value
+    assert np.array_equal(array(x), a)
+
+
+@examples(80)
+@given(drawn(BY_NAME["getitem_index"].case))
+def test_assignment_and_gradients_by_index_tensors(d: Drawn) -> None:
+    a, *index = d.case.sample(d.rng)
+    at = {
+        "first": lambda i: i[0],
+        "last": lambda i: (..., i[0]),
+        "both": tuple,
+        "outer": lambda i: (i[0], ..., i[1]),
+    }
+    where = at[d.case.kwargs["kind"]]
+    x = wg.tensor(a)
+    x[where([wg.tensor(i) for i in index])] = 5.0
+    a[where(index)] = 5.0
+    assert np.array_equal(array(x), a)
+
+
+@examples(50)
+@given(drawn(BY_NAME["getitem_mask"].case))
+def test_assignment_by_masks(d: Drawn) -> None:
+    a, mask = d.case.sample(d.rng)
+    x, leaf = wg.tensor(a), wg.tensor(a, requires_grad=True)
+    x[wg.tensor(mask)] = -1.0
+    y = leaf * 2
+    y[wg.tensor(mask)] = 0.0
+    (g,) = wg.autograd.grad(y.sum(), [leaf])
+    a[mask] = -1.0
+    assert np.array_equal(array(x), a)
+    expected = np.full(a.shape, 2.0)
+    expected[mask] = 0.0
+    assert np.array_equal(array(g), expected)
 
 
 # ---- the same bits for any number of threads; nearly the same for any processor ----------------------------

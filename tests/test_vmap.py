@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import wengert as wg
-from hypothesis import given, settings
+from hypothesis import given
 from op_samples import DIFFERENTIABLE, SAMPLES
 from sample import OpSample
-from support import Array, Case, Drawn, array, assert_near, drawn, floats, outputs
+from support import Array, Case, Drawn, array, assert_near, drawn, examples, floats, outputs
 
 BATCHED = [s for s in SAMPLES if s.vmap]
 by_sample = pytest.mark.parametrize("sample", BATCHED, ids=str)
@@ -48,7 +48,7 @@ def expect_stack(got: object, expected: list[list[Array]], axis: int, what: str)
 
 @by_sample
 def test_against_a_loop(sample: OpSample) -> None:
-    @settings(max_examples=20)
+    @examples(20)
     @given(drawn(sample.case, most=3))
     def run(d: Drawn) -> None:
         stacked, axes, sets = batched(d, d.case, d.source.integer(1, 3))
@@ -66,7 +66,7 @@ def test_against_a_loop(sample: OpSample) -> None:
 
 @pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.vmap], ids=str)
 def test_gradients_against_a_loop(sample: OpSample) -> None:
-    @settings(max_examples=6)
+    @examples(6)
     @given(drawn(sample.case, most=3))
     def run(d: Drawn) -> None:
         wrt = tuple(i for i in d.case.real if i not in sample.extra.get("constant", ()))
@@ -96,7 +96,7 @@ def test_gradients_against_a_loop(sample: OpSample) -> None:
 
 @pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.vmap], ids=str)
 def test_tangents_against_a_loop(sample: OpSample) -> None:
-    @settings(max_examples=5)
+    @examples(5)
     @given(drawn(sample.case, most=3))
     def run(d: Drawn) -> None:
         real = d.case.real
@@ -123,7 +123,7 @@ def test_tangents_against_a_loop(sample: OpSample) -> None:
 
 @by_sample
 def test_nested_batches(sample: OpSample) -> None:
-    @settings(max_examples=5)
+    @examples(5)
     @given(drawn(sample.case, most=2))
     def run(d: Drawn) -> None:
         count = len(d.case.args)

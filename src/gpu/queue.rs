@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use std::time::Duration;
 
 /// How long the host waits for the GPU before it reports an error.
-const TIMEOUT: Duration = Duration::from_secs(300);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Records one run of `kernel` over `buffers` (in the order of its bindings) with `groups` workgroups.
 ///

@@ -4,7 +4,7 @@
 
 use super::device::{Gpu, gpu, lock};
 use super::pool::{allocation, create, storage_bytes};
-use super::queue::wait_for;
+use super::queue::{TIMEOUT, wait_for};
 use super::status;
 use crate::array::Array;
 use crate::buffer::{Buffer, Device};
@@ -197,8 +197,9 @@ fn read_through(
         wait_for(gpu, submission)?;
     }
     let failed = |why: String| Error::device(format!("gpu:{}: read-back failed: {why}", gpu.index));
+    // The callback may be running on another thread, whose poll found the work done first.
     receiver
-        .try_recv()
+        .recv_timeout(TIMEOUT)
         .map_err(|e| failed(e.to_string()))?
         .map_err(|e| failed(e.to_string()))?;
     let view = staging
