@@ -37,7 +37,10 @@ impl Shape {
                 Error::shape(format!("an axis holds at most 2^32 - 1 elements, got {d}"))
             })?;
         }
-        let extent = shape.iter().map(|d| d.max(1)).fold(1, usize::saturating_mul);
+        let extent = shape
+            .iter()
+            .map(|d| d.max(1))
+            .fold(1, usize::saturating_mul);
         if extent > isize::MAX as usize {
             return Err(Error::shape(format!(
                 "a tensor has fewer than 2^63 elements, got shape {shape}"

@@ -295,6 +295,24 @@ print(x.grad.item())
     assert out == "1.0"
 
 
+def test_regions_that_are_never_left_end_with_their_thread():
+    out = alone("""
+import threading
+def work():
+    hooks = wg.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+    for region in (wg.autocast(), hooks, wg.no_grad()):
+        region.__enter__()
+    kept.append((wg.ones(2, requires_grad=True) * 2, hooks))
+kept = []
+thread = threading.Thread(target=work)
+thread.start()
+thread.join()
+work()
+print(wg.is_grad_enabled())
+""")
+    assert out == "False"
+
+
 # ---- writes that overlap what they read --------------------------------------------------------------------------
 
 

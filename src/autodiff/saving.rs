@@ -133,10 +133,15 @@ pub struct Guard(());
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        PACKERS.with_borrow_mut(|p| {
-            p.pop();
-            PACKING.set(!p.is_empty());
+        // A region that was never left is dropped with its thread, when the list may be gone already.
+        let last = PACKERS.try_with(|packers| {
+            let mut packers = packers.borrow_mut();
+            let last = packers.pop();
+            PACKING.set(!packers.is_empty());
+            last
         });
+        // Outside the borrow: the packer may be a Python object with a destructor.
+        drop(last);
     }
 }
 

@@ -125,7 +125,8 @@ impl Drop for Guard {
     fn drop(&mut self) {
         if let Some(previous) = self.0.take() {
             PLAIN.set(previous.plain);
-            CURRENT.set(previous);
+            // A region that was never left is dropped with its thread, when the slot may be gone already.
+            let _ = CURRENT.try_with(|current| current.replace(previous));
         }
     }
 }

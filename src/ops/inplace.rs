@@ -91,13 +91,19 @@ fn store(op: &str, memory: &Array, new: &Array) -> Result<()> {
             memory.device()
         )));
     }
+    check_writable(op, memory)?;
+    on_device!(memory, copy::copy_into(memory, new))?;
+    memory.buffer().bump_version();
+    Ok(())
+}
+
+/// Elements that share memory (a broadcast view) cannot be written one by one.
+pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
     if (0..memory.rank()).any(|i| memory.stride(i) == 0 && memory.dim(i) > 1) {
         return Err(Error::autodiff(format!(
             "{op}_: elements of this expanded tensor of shape {} share memory; clone() it first",
             memory.shape()
         )));
     }
-    on_device!(memory, copy::copy_into(memory, new))?;
-    memory.buffer().bump_version();
     Ok(())
 }

@@ -328,8 +328,7 @@ it before backward()";
     fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyTensor>) -> PyResult<()> {
         let new = data.borrow().t.detach();
         let t = slf.borrow().t.clone();
-        if leaf(&t)
-            .is_some_and(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype())
+        if leaf(&t).is_some_and(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype())
         {
             // The tape entry knows the shape of its gradient: a tensor of another shape is a new leaf.
             replace(slf, require_grad(&new)?)

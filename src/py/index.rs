@@ -216,11 +216,7 @@ impl Builder {
                     0
                 };
                 // The step to an element that does not exist may be any number.
-                self.region.steps[self.axis] = if range.slicelength > 1 {
-                    range.step
-                } else {
-                    1
-                };
+                self.region.steps[self.axis] = if range.slicelength > 1 { range.step } else { 1 };
                 self.region.lengths = self.region.lengths.with(self.axis, range.slicelength);
                 self.keep(range.slicelength, None);
                 self.axis += 1;

@@ -119,7 +119,10 @@ pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
     let rank = x.rank() as i64;
     let matrix = moved(x, &[a as i64, b as i64], &[rank - 2, rank - 1])?;
     let (rows, columns) = (own.at(a), own.at(b));
-    let (top, left) = (offset.saturating_neg().max(0) as usize, offset.max(0) as usize);
+    let (top, left) = (
+        offset.saturating_neg().max(0) as usize,
+        offset.max(0) as usize,
+    );
     let length = rows.saturating_sub(top).min(columns.saturating_sub(left));
     if length == 0 {
         let empty = matrix
