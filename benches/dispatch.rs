@@ -1,4 +1,5 @@
-//! What one operation costs before its kernel does any work, layer by layer: allocation, kernel, `bind`, recording.
+//! What one operation costs before its kernel does any work, layer by layer: allocation, kernel, `bind`,
+//! recording.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -1,7 +1,7 @@
 //! What the host pays per GPU operation: recording a dispatch, and the round trip of a read-back.
 //!
-//! Kernel speed is not measured here: it needs real hardware, large tensors and device timestamps. Prints a notice and
-//! measures nothing where there is no adapter.
+//! Kernel speed is not measured here: it needs real hardware, large tensors and device timestamps. Prints a
+//! notice and measures nothing where there is no adapter.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -33,16 +33,14 @@ impl Array {
             Device::Gpu(index) => crate::gpu::alloc(index, &shape, dtype)?,
             #[cfg(not(feature = "gpu"))]
             Device::Gpu(_) => {
-                return Err(Error::device(
-                    "this build of wengert has no GPU support; use device='cpu'",
-                ));
+                return Err(Error::device("this build of wengert has no GPU support; use device='cpu'"));
             }
         };
         Array::from_buffer(buf, shape, dtype)
     }
 
-    /// Uninitialised contiguous host memory of this array's shape, if `others` have that shape too and all are
-    /// contiguous: the common case of an elementwise operation, without computing shapes and strides.
+    /// Uninitialised contiguous host memory of this array's shape, if `others` have that shape too and all
+    /// are contiguous: the common case of an elementwise operation, without computing shapes and strides.
     #[inline]
     pub fn matching(&self, others: &[&Array], dtype: DType) -> Option<Result<Array>> {
         let alike = |a: &&Array| a.dims == self.dims && a.rank == self.rank && a.strides == self.strides;
@@ -90,10 +88,7 @@ impl Array {
     /// A contiguous CPU array holding a copy of `values`.
     pub fn from_slice<T: Element>(values: &[T], shape: Shape) -> Result<Array> {
         if values.len() != shape.numel() {
-            return Err(Error::shape(format!(
-                "{} values do not fill shape {shape}",
-                values.len()
-            )));
+            return Err(Error::shape(format!("{} values do not fill shape {shape}", values.len())));
         }
         let mut out = Array::empty(shape, T::DTYPE, Device::Cpu)?;
         out.slice_mut::<T>()?.copy_from_slice(values);
@@ -133,10 +128,7 @@ impl Array {
 
     /// The strides in elements.
     pub fn strides(&self) -> Vec<isize> {
-        self.strides[..self.rank()]
-            .iter()
-            .map(|&s| s as isize)
-            .collect()
+        self.strides[..self.rank()].iter().map(|&s| s as isize).collect()
     }
 
     /// Position of the first element in the buffer, in elements.
@@ -148,10 +140,7 @@ impl Array {
     /// Number of elements.
     #[inline]
     pub fn numel(&self) -> usize {
-        self.dims[..self.rank()]
-            .iter()
-            .map(|&d| d as usize)
-            .fold(1, usize::saturating_mul)
+        self.dims[..self.rank()].iter().map(|&d| d as usize).fold(1, usize::saturating_mul)
     }
 
     /// The element type.
@@ -211,7 +200,8 @@ impl Array {
         Ok(unsafe { std::slice::from_raw_parts(self.ptr::<T>(), self.numel()) })
     }
 
-    /// The elements of a contiguous CPU array, for writing. The caller sees to it that nobody reads them meanwhile.
+    /// The elements of a contiguous CPU array, for writing. The caller sees to it that nobody reads them
+    /// meanwhile.
     #[inline]
     pub fn slice_mut<T: Element>(&mut self) -> Result<&mut [T]> {
         self.check_slice::<T>()?;
@@ -232,17 +222,13 @@ impl Array {
 
     #[cold]
     fn bad_slice(&self, wanted: DType) -> Error {
-        Error::dtype(format!(
-            "internal: contiguous cpu {wanted} expected, got {self:?}"
-        ))
+        Error::dtype(format!("internal: contiguous cpu {wanted} expected, got {self:?}"))
     }
 
     /// The value of a one-element CPU array as `f64`.
     pub fn item(&self) -> Result<f64> {
         if self.numel() != 1 || self.device() != Device::Cpu {
-            return Err(Error::value(format!(
-                "item: one element on the cpu expected, got {self:?}"
-            )));
+            return Err(Error::value(format!("item: one element on the cpu expected, got {self:?}")));
         }
         // SAFETY: one element exists at the offset.
         Ok(crate::dispatch!(self.dtype, T => unsafe { self.ptr::<T>().read() }.to_f64()))
@@ -268,10 +254,7 @@ impl Array {
         if self.shape() == *shape {
             return Ok(self.clone());
         }
-        let lead = shape
-            .rank()
-            .checked_sub(self.rank())
-            .ok_or_else(|| self.bad_expand(shape))?;
+        let lead = shape.rank().checked_sub(self.rank()).ok_or_else(|| self.bad_expand(shape))?;
         let mut strides = [0isize; MAX_RANK];
         for i in 0..self.rank() {
             if self.dim(i) == shape.at(lead + i) {
@@ -285,10 +268,7 @@ impl Array {
 
     #[cold]
     fn bad_expand(&self, shape: &Shape) -> Error {
-        Error::shape(format!(
-            "expand: shape {} cannot be broadcast to {shape}",
-            self.shape()
-        ))
+        Error::shape(format!("expand: shape {} cannot be broadcast to {shape}", self.shape()))
     }
 
     /// The view `start + step * i` for `i < length` on every axis.
@@ -308,26 +288,16 @@ impl Array {
     pub fn reshape_view(&self, shape: &Shape) -> Option<Array> {
         if self.is_contiguous() {
             let strides = shape.strides();
-            return self
-                .with_layout(*shape, &strides[..shape.rank()], self.offset())
-                .ok();
+            return self.with_layout(*shape, &strides[..shape.rank()], self.offset()).ok();
         }
         let strides = reshape_strides(self, shape)?;
-        self.with_layout(*shape, &strides[..shape.rank()], self.offset())
-            .ok()
+        self.with_layout(*shape, &strides[..shape.rank()], self.offset()).ok()
     }
 }
 
 impl std::fmt::Debug for Array {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "{}{} on {} with strides {:?}",
-            self.dtype,
-            self.shape(),
-            self.device(),
-            self.strides()
-        )
+        write!(f, "{}{} on {} with strides {:?}", self.dtype, self.shape(), self.device(), self.strides())
     }
 }
 
@@ -337,23 +307,18 @@ pub fn checked_bytes(shape: &Shape, dtype: DType) -> Result<usize> {
         .iter()
         .try_fold(dtype.size(), |n, d| n.checked_mul(d))
         .filter(|&n| n <= isize::MAX as usize && n < 1 << 47)
-        .ok_or_else(|| {
-            Error::memory(format!(
-                "a {dtype} tensor of shape {shape} exceeds the address space"
-            ))
-        })
+        .ok_or_else(|| Error::memory(format!("a {dtype} tensor of shape {shape} exceeds the address space")))
 }
 
-/// Strides under which `array` has shape `shape`: groups of axes that merge or split are matched from the left.
+/// Strides under which `array` has shape `shape`: groups of axes that merge or split are matched from the
+/// left.
 fn reshape_strides(array: &Array, shape: &Shape) -> Option<[isize; MAX_RANK]> {
     let mut out = [0isize; MAX_RANK];
     if array.numel() == 0 {
         return Some(shape.strides());
     }
-    let old: Vec<(usize, isize)> = (0..array.rank())
-        .map(|i| (array.dim(i), array.stride(i)))
-        .filter(|&(d, _)| d != 1)
-        .collect();
+    let old: Vec<(usize, isize)> =
+        (0..array.rank()).map(|i| (array.dim(i), array.stride(i))).filter(|&(d, _)| d != 1).collect();
     let (mut i, mut j) = (0, 0);
     while j < shape.rank() {
         if shape.at(j) == 1 {

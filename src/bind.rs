@@ -1,9 +1,9 @@
 //! `bind`: the one door. Every operation runs by `bind(op, inputs)`, whatever it turns out to mean.
 //!
-//! The meaning comes from context: a thread-local chain of interpreters. The innermost one looks whether any input
-//! belongs to it; if so it gives the operation its meaning (records it, pushes a tangent, batches it) with the help of
-//! the rest of the chain, otherwise it steps aside. The last interpreter of every chain runs kernels.
-//! Read next: `src/interp/mod.rs`.
+//! The meaning comes from context: a thread-local chain of interpreters. The innermost one looks whether any
+//! input belongs to it; if so it gives the operation its meaning (records it, pushes a tangent, batches it)
+//! with the help of the rest of the chain, otherwise it steps aside. The last interpreter of every chain runs
+//! kernels. Read next: `src/interp/mod.rs`.
 
 use crate::array::Array;
 use crate::error::Result;

@@ -1,8 +1,9 @@
-//! `Buffer`: reference-counted, 64-byte aligned memory from a size-class cache, or memory that somebody else owns.
+//! `Buffer`: reference-counted, 64-byte aligned memory from a size-class cache, or memory that somebody else
+//! owns.
 //!
-//! A buffer is one pointer to a header; CPU data follows the header in the same allocation, so that a small tensor
-//! costs one trip to a thread-local free list. Fresh pages cost more than most kernels, hence the cache.
-//! The header carries the version that in-place operations bump and saved values are checked against.
+//! A buffer is one pointer to a header; CPU data follows the header in the same allocation, so that a small
+//! tensor costs one trip to a thread-local free list. Fresh pages cost more than most kernels, hence the
+//! cache. The header carries the version that in-place operations bump and saved values are checked against.
 //! Read next: `src/array.rs`, the strided view of a buffer.
 
 use crate::error::{Error, Result};
@@ -52,8 +53,8 @@ const HEADER: usize = std::mem::size_of::<Header>();
 /// Shared, reference-counted memory of one device.
 pub struct Buffer(NonNull<Header>);
 
-// SAFETY: the header is only mutated through atomics; the data is plain memory whose writers are ordered by the
-// tensor library's callers, as with NumPy arrays.
+// SAFETY: the header is only mutated through atomics; the data is plain memory whose writers are ordered by
+// the tensor library's callers, as with NumPy arrays.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
@@ -83,12 +84,7 @@ impl Buffer {
     }
 
     /// Memory that `owner` keeps alive; `data` is null for memory that the host cannot address.
-    pub fn foreign(
-        data: *mut u8,
-        bytes: usize,
-        device: Device,
-        owner: Box<dyn Any + Send + Sync>,
-    ) -> Buffer {
+    pub fn foreign(data: *mut u8, bytes: usize, device: Device, owner: Box<dyn Any + Send + Sync>) -> Buffer {
         let header = Header {
             refs: AtomicUsize::new(1),
             data,
@@ -195,7 +191,8 @@ fn release(header: NonNull<Header>) {
     CACHE.put(class, header);
 }
 
-// ---- size classes -------------------------------------------------------------------------------------------------
+// ---- size classes
+// -------------------------------------------------------------------------------------------------
 
 /// Classes: 1..=8 units of 64 bytes, then four steps per doubling.
 const CLASSES: usize = 8 + 4 * 44;
@@ -228,12 +225,8 @@ fn layout(class: u8) -> Option<Layout> {
 }
 
 fn fresh(class: u8, bytes: usize) -> Result<NonNull<Header>> {
-    let out_of_memory = || {
-        Error::memory(format!(
-            "cannot allocate {bytes} bytes; {} bytes are in use",
-            live_bytes()
-        ))
-    };
+    let out_of_memory =
+        || Error::memory(format!("cannot allocate {bytes} bytes; {} bytes are in use", live_bytes()));
     let layout = layout(class).ok_or_else(out_of_memory)?;
     // SAFETY: the layout has a non-zero size.
     let mut block = unsafe { std::alloc::alloc(layout) };
@@ -319,16 +312,9 @@ impl Cache {
     #[inline]
     fn with_small(&self, class: u8) -> Option<NonNull<Header>> {
         let header = if (class as usize) < SMALL {
-            SMALL_BLOCKS
-                .try_with(|b| b.borrow_mut().class(class).pop())
-                .ok()
-                .flatten()
+            SMALL_BLOCKS.try_with(|b| b.borrow_mut().class(class).pop()).ok().flatten()
         } else {
-            LARGE_BLOCKS
-                .lock()
-                .unwrap_or_else(|e| e.into_inner())
-                .class(class)
-                .pop()
+            LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()).class(class).pop()
         }?;
         CACHED.fetch_sub((class_bytes(class) + HEADER) as i64, Ordering::Relaxed);
         Some(header)
@@ -351,11 +337,7 @@ impl Cache {
                 })
                 .unwrap_or(false)
         } else if total <= LIMIT.load(Ordering::Relaxed) {
-            LARGE_BLOCKS
-                .lock()
-                .unwrap_or_else(|e| e.into_inner())
-                .class(class)
-                .push(header);
+            LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()).class(class).push(header);
             true
         } else {
             false
@@ -369,10 +351,7 @@ impl Cache {
 /// Returns all cached memory of this thread, and all large blocks, to the system.
 pub fn empty_cache() {
     let _ = SMALL_BLOCKS.try_with(|b| b.borrow_mut().clear());
-    LARGE_BLOCKS
-        .lock()
-        .unwrap_or_else(|e| e.into_inner())
-        .clear();
+    LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()).clear();
 }
 
 #[cfg(test)]
@@ -384,10 +363,7 @@ mod tests {
         let mut last = 0;
         for bytes in (0..5000).chain((12..36).map(|p| (1usize << p) + 1)) {
             let class = class_of(bytes);
-            assert!(
-                class_bytes(class) >= bytes && class_bytes(class) <= bytes + bytes / 4 + 64,
-                "{bytes}"
-            );
+            assert!(class_bytes(class) >= bytes && class_bytes(class) <= bytes + bytes / 4 + 64, "{bytes}");
             assert!(class >= last && (class as usize) < CLASSES);
             last = class;
         }

@@ -39,16 +39,8 @@ pub enum Category {
 
 impl DType {
     /// Every dtype, in promotion order within its category.
-    pub const ALL: [DType; 8] = [
-        DType::Bool,
-        DType::U8,
-        DType::I32,
-        DType::I64,
-        DType::F16,
-        DType::BF16,
-        DType::F32,
-        DType::F64,
-    ];
+    pub const ALL: [DType; 8] =
+        [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
 
     /// Bytes per element.
     pub const fn size(self) -> usize {
@@ -160,7 +152,8 @@ impl fmt::Display for DType {
 pub trait Element: Copy + Send + Sync + PartialEq + 'static {
     /// Its dtype.
     const DTYPE: DType;
-    /// Conversion through `f64`, as `as` does (saturating to integers); exact for every value but large `i64`.
+    /// Conversion through `f64`, as `as` does (saturating to integers); exact for every value but large
+    /// `i64`.
     fn to_f64(self) -> f64;
     /// The inverse of [`Element::to_f64`], rounding to nearest.
     fn from_f64(value: f64) -> Self;

@@ -1,6 +1,7 @@
 //! One error type for the whole crate, in sections that map one to one onto Python exceptions.
 //!
-//! A message says what failed, what was got, what was expected and what to do. `src/py/error.rs` does the mapping.
+//! A message says what failed, what was got, what was expected and what to do. `src/py/error.rs` does the
+//! mapping.
 
 use std::fmt;
 
@@ -52,11 +53,7 @@ macro_rules! constructors {
 impl Error {
     #[cold]
     fn new(kind: Kind, message: String) -> Error {
-        Error(Box::new(Inner {
-            kind,
-            message,
-            foreign: None,
-        }))
+        Error(Box::new(Inner { kind, message, foreign: None }))
     }
 
     constructors! {
@@ -82,15 +79,8 @@ impl Error {
 
     /// Wraps an error of the host language so that it passes through the core unchanged.
     #[cold]
-    pub fn foreign(
-        payload: std::sync::Arc<dyn std::any::Any + Send + Sync>,
-        message: String,
-    ) -> Error {
-        Error(Box::new(Inner {
-            kind: Kind::Foreign,
-            message,
-            foreign: Some(payload),
-        }))
+    pub fn foreign(payload: std::sync::Arc<dyn std::any::Any + Send + Sync>, message: String) -> Error {
+        Error(Box::new(Inner { kind: Kind::Foreign, message, foreign: Some(payload) }))
     }
 
     /// The kind of this error.

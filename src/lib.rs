@@ -1,12 +1,13 @@
 //! wengert: a tensor library built for differentiation.
 //!
-//! The crate is named after R. E. Wengert, whose 1964 list of elementary operations is what everyone now calls the tape.
+//! The crate is named after R. E. Wengert, whose 1964 list of elementary operations is what everyone now
+//! calls the tape.
 //!
-//! Reading order: [`ops::unary`] is all of one-variable calculus in one table; [`op`] is the list of operations and the
-//! classes that derive their rules; [`bind`] is the one door through which every operation runs; [`interp`] holds the
-//! interpreters that decide what running means (evaluate, record, push a tangent, batch, cast); [`autodiff`] walks the
-//! tape. Below all that, [`array`], [`buffer`], [`dtype`] and [`shape`] are values without derivatives, and [`cpu`] and
-//! `gpu` are kernels that know no operation by name.
+//! Reading order: [`ops::unary`] is all of one-variable calculus in one table; [`op`] is the list of
+//! operations and the classes that derive their rules; [`bind`] is the one door through which every operation
+//! runs; [`interp`] holds the interpreters that decide what running means (evaluate, record, push a tangent,
+//! batch, cast); [`autodiff`] walks the tape. Below all that, [`array`], [`buffer`], [`dtype`] and [`shape`]
+//! are values without derivatives, and [`cpu`] and `gpu` are kernels that know no operation by name.
 
 pub mod array;
 pub mod autodiff;

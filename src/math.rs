@@ -72,14 +72,7 @@ const LN2_HIGH: f64 = 0.693_145_751_953_125;
 const LN2_LOW: f64 = 1.428_606_820_309_417_2e-6;
 
 /// `(exp(r) - 1 - r) / r^2` on `|r| <= log(2)/2`.
-const EXP: [f64; 6] = [
-    0.5,
-    0.1666663587,
-    0.04166651145,
-    0.008341504261,
-    0.001393054379,
-    0.000150530308,
-];
+const EXP: [f64; 6] = [0.5, 0.1666663587, 0.04166651145, 0.008341504261, 0.001393054379, 0.000150530308];
 /// `(log(1 + f) - f + f^2/2) / f^3` for `1 + f` in `[sqrt(1/2), sqrt(2)]`.
 const LOG: [f64; 9] = [
     0.3333331347,
@@ -97,14 +90,8 @@ const SIN: [f64; 3] = [-0.1666665524, 0.00833218731, -0.0001951789745];
 /// `(cos(r) - 1 + r^2/2) / r^4` in `r^2`, `|r| <= pi/4`.
 const COS: [f64; 3] = [0.04166664556, -0.001388730947, 2.443232734e-5];
 /// `(tanh(x) - x) / x^3` in `x^2`, `|x| <= 0.625`.
-const TANH: [f64; 6] = [
-    -0.3333333135,
-    0.1333322078,
-    -0.05394817889,
-    0.02170689404,
-    -0.008190013468,
-    0.002152683912,
-];
+const TANH: [f64; 6] =
+    [-0.3333333135, 0.1333322078, -0.05394817889, 0.02170689404, -0.008190013468, 0.002152683912];
 /// `(erf(x) - x) / x` in `x^2`, `|x| <= 0.95`.
 const ERF: [f64; 7] = [
     0.1283791661,
@@ -213,10 +200,7 @@ pub fn expm1<L: Lane>(x: L) -> L {
 #[inline(always)]
 pub(crate) fn split<L: Lane>(x: L) -> (L::Int, L) {
     let offset = x.bits() - L::int(ROOT_HALF);
-    (
-        offset >> 23,
-        L::from_bits((offset & L::int(0x007f_ffff)) + L::int(ROOT_HALF)),
-    )
+    (offset >> 23, L::from_bits((offset & L::int(0x007f_ffff)) + L::int(ROOT_HALF)))
 }
 
 /// `log(1 + f) + e * log(2)` for `1 + f` in `[sqrt(1/2), sqrt(2))`.
@@ -248,10 +232,7 @@ pub fn log<L: Lane>(x: L) -> L {
 #[inline(always)]
 pub(crate) fn normal<L: Lane>(x: L) -> (L, L) {
     let small = x.lt(L::lit(f64::from(f32::MIN_POSITIVE)));
-    (
-        L::select(small, x * 8_388_608.0, x),
-        L::select(small, L::lit(23.0), L::lit(0.0)),
-    )
+    (L::select(small, x * 8_388_608.0, x), L::select(small, L::lit(23.0), L::lit(0.0)))
 }
 
 /// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so
@@ -272,10 +253,7 @@ pub fn log1p<L: Lane>(x: L) -> L {
 fn sin_cos_quarter<L: Lane>(r: L) -> (L, L) {
     let square = r * r;
     let sin = (r * square).mul_add(polynomial(square, &SIN), r);
-    let cos = (square * square).mul_add(
-        polynomial(square, &COS),
-        square.mul_add(L::lit(-0.5), L::lit(1.0)),
-    );
+    let cos = (square * square).mul_add(polynomial(square, &COS), square.mul_add(L::lit(-0.5), L::lit(1.0)));
     (sin, cos)
 }
 

@@ -1,8 +1,9 @@
 //! The list of operations, and the classes that turn one rule into all the rules an interpreter asks for.
 //!
-//! An operation is a small attribute struct that implements [`Kernel`] (how it runs) and the trait of its class (how
-//! it differentiates and batches). The class trait *requires* what cannot be derived and *provides* the rest, and the
-//! `ops!` list at the end names the class of each operation: an operation whose rules are incomplete does not compile.
+//! An operation is a small attribute struct that implements [`Kernel`] (how it runs) and the trait of its
+//! class (how it differentiates and batches). The class trait *requires* what cannot be derived and
+//! *provides* the rest, and the `ops!` list at the end names the class of each operation: an operation whose
+//! rules are incomplete does not compile.
 //!
 //! | class        | you write                       | you get                                            |
 //! |--------------|---------------------------------|----------------------------------------------------|
@@ -26,7 +27,8 @@ use smallvec::{SmallVec, smallvec};
 pub type Arrays = SmallVec<[Array; 1]>;
 /// One optional gradient or tangent per position; `None` is zero.
 pub type Grads = SmallVec<[Option<Tensor>; 2]>;
-/// Outputs of a batched operation with the position of their batch axis (`None`: the same for the whole batch).
+/// Outputs of a batched operation with the position of their batch axis (`None`: the same for the whole
+/// batch).
 pub type BatchedOutputs = SmallVec<[(Tensor, Option<usize>); 1]>;
 
 /// An operand of a batched operation and where its batch axis is, if it has one.
@@ -130,9 +132,7 @@ pub trait Elementwise: Kernel + Clone + Into<Op> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
         let inputs: SmallVec<[Option<&Tensor>; 4]> = (0..c.inputs()).map(|i| c.saved_input(i)).collect();
         let reads = Reads { inputs: &inputs, output: c.saved_output(0) };
-        (0..c.inputs())
-            .map(|i| if c.needs(i) { self.partial(i, g, &reads) } else { Ok(None) })
-            .collect()
+        (0..c.inputs()).map(|i| if c.needs(i) { self.partial(i, g, &reads) } else { Ok(None) }).collect()
     }
     /// Forward rule.
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
@@ -161,7 +161,8 @@ pub trait Elementwise: Kernel + Clone + Into<Op> {
     }
 }
 
-/// Functions that are linear in all their floating point inputs together; other inputs (indices) are constants.
+/// Functions that are linear in all their floating point inputs together; other inputs (indices) are
+/// constants.
 pub trait Linear: Kernel + Clone + Into<Op> {
     /// The transpose with respect to input `wrt`, applied to the cotangent `g`.
     fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor>;
@@ -250,8 +251,8 @@ pub struct Own {
     pub batch: bool,
 }
 
-/// Fused kernels that equal a composition of other operations. Every interpreter but `eval` sees the composition,
-/// unless the operation has an own rule; so a fused kernel needs no derivatives of its own.
+/// Fused kernels that equal a composition of other operations. Every interpreter but `eval` sees the
+/// composition, unless the operation has an own rule; so a fused kernel needs no derivatives of its own.
 pub trait Composite: Kernel + Clone + Into<Op> {
     /// The same function by other operations.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors>;

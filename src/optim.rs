@@ -1,4 +1,5 @@
-//! Optimiser steps and gradient scaling on lists of arrays: one fused kernel per parameter, one call per group.
+//! Optimiser steps and gradient scaling on lists of arrays: one fused kernel per parameter, one call per
+//! group.
 //!
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
@@ -6,7 +7,8 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::ops::on_device;
 
-/// The hyperparameters of stochastic gradient descent (Robbins and Monro 1951; momentum: Polyak 1964, Nesterov 1983).
+/// The hyperparameters of stochastic gradient descent (Robbins and Monro 1951; momentum: Polyak 1964,
+/// Nesterov 1983).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sgd {
     /// Learning rate.

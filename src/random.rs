@@ -1,7 +1,9 @@
-//! The default generator: a seed and a position in its stream. Every random tensor takes the next stretch of it.
+//! The default generator: a seed and a position in its stream. Every random tensor takes the next stretch of
+//! it.
 //!
-//! The generator is counter-based (Philox4x32-10, Salmon et al. 2011), so a tensor's numbers depend on seed and position
-//! alone: the same on every device, for any number of threads, and when a checkpoint runs its region again.
+//! The generator is counter-based (Philox4x32-10, Salmon et al. 2011), so a tensor's numbers depend on seed
+//! and position alone: the same on every device, for any number of threads, and when a checkpoint runs its
+//! region again.
 
 use crate::autodiff::node::lock;
 use std::cell::Cell;

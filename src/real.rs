@@ -79,10 +79,7 @@ pub trait Real:
 }
 
 /// Lets a literal stand on the left of a [`Real`]: `1.0 - x`.
-pub trait Left<R>:
-    Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R>
-{
-}
+pub trait Left<R>: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R> {}
 impl<R> Left<R> for f64 where
     f64: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R>
 {

@@ -15,10 +15,7 @@ pub struct Shape {
 
 impl Shape {
     /// The shape of a scalar.
-    pub const SCALAR: Shape = Shape {
-        dims: [0; MAX_RANK],
-        rank: 0,
-    };
+    pub const SCALAR: Shape = Shape { dims: [0; MAX_RANK], rank: 0 };
 
     /// A shape from axis lengths; fails beyond [`MAX_RANK`] axes or 2^32 - 1 elements in one axis.
     pub fn new(dims: &[usize]) -> Result<Shape> {
@@ -28,32 +25,20 @@ impl Shape {
                 dims.len()
             )));
         }
-        let mut shape = Shape {
-            dims: [0; MAX_RANK],
-            rank: dims.len() as u8,
-        };
+        let mut shape = Shape { dims: [0; MAX_RANK], rank: dims.len() as u8 };
         for (slot, &d) in shape.dims.iter_mut().zip(dims) {
-            *slot = u32::try_from(d).map_err(|_| {
-                Error::shape(format!("an axis holds at most 2^32 - 1 elements, got {d}"))
-            })?;
+            *slot = u32::try_from(d)
+                .map_err(|_| Error::shape(format!("an axis holds at most 2^32 - 1 elements, got {d}")))?;
         }
-        let extent = shape
-            .iter()
-            .map(|d| d.max(1))
-            .fold(1, usize::saturating_mul);
+        let extent = shape.iter().map(|d| d.max(1)).fold(1, usize::saturating_mul);
         if extent > isize::MAX as usize {
-            return Err(Error::shape(format!(
-                "a tensor has fewer than 2^63 elements, got shape {shape}"
-            )));
+            return Err(Error::shape(format!("a tensor has fewer than 2^63 elements, got shape {shape}")));
         }
         Ok(shape)
     }
 
     pub(crate) fn from_raw(dims: &[u32; MAX_RANK], rank: u8) -> Shape {
-        let mut shape = Shape {
-            dims: [0; MAX_RANK],
-            rank,
-        };
+        let mut shape = Shape { dims: [0; MAX_RANK], rank };
         shape.dims[..rank as usize].copy_from_slice(&dims[..rank as usize]);
         shape
     }
@@ -118,20 +103,14 @@ impl Shape {
 
     /// The axes `from..to` as a shape of their own.
     pub fn part(&self, from: usize, to: usize) -> Shape {
-        let mut out = Shape {
-            dims: [0; MAX_RANK],
-            rank: (to - from) as u8,
-        };
+        let mut out = Shape { dims: [0; MAX_RANK], rank: (to - from) as u8 };
         out.dims[..to - from].copy_from_slice(&self.dims[from..to]);
         out
     }
 
     /// The shape after reducing `axes`; a kept axis has length 1.
     pub fn reduced(&self, axes: Axes, keepdim: bool) -> Shape {
-        let mut out = Shape {
-            dims: [0; MAX_RANK],
-            rank: 0,
-        };
+        let mut out = Shape { dims: [0; MAX_RANK], rank: 0 };
         for (i, d) in self.iter().enumerate() {
             if !axes.contains(i) || keepdim {
                 out.dims[out.rank as usize] = if axes.contains(i) { 1 } else { d as u32 };
@@ -147,17 +126,10 @@ impl Shape {
             return Some(*self);
         }
         let rank = self.rank().max(other.rank());
-        let mut out = Shape {
-            dims: [0; MAX_RANK],
-            rank: rank as u8,
-        };
+        let mut out = Shape { dims: [0; MAX_RANK], rank: rank as u8 };
         for i in 0..rank {
-            let a = (i + self.rank())
-                .checked_sub(rank)
-                .map_or(1, |k| self.dims[k]);
-            let b = (i + other.rank())
-                .checked_sub(rank)
-                .map_or(1, |k| other.dims[k]);
+            let a = (i + self.rank()).checked_sub(rank).map_or(1, |k| self.dims[k]);
+            let b = (i + other.rank()).checked_sub(rank).map_or(1, |k| other.dims[k]);
             out.dims[i] = match (a, b) {
                 (a, b) if a == b => a,
                 (1, b) => b,
@@ -197,9 +169,7 @@ impl Shape {
             }
             let i = self.axis(axis, op)?;
             if set.contains(i) {
-                return Err(Error::value(format!(
-                    "{op}: axis {axis} appears twice in {axes:?}"
-                )));
+                return Err(Error::value(format!("{op}: axis {axis} appears twice in {axes:?}")));
             }
             set.insert(i);
         }
@@ -216,11 +186,7 @@ pub fn normalize_axis(axis: i64, rank: usize, op: &str) -> Result<usize> {
     Err(Error::index(if rank == 0 {
         format!("{op}: axis {axis} given for a tensor with no axes")
     } else {
-        format!(
-            "{op}: axis {axis} is out of range for a tensor with {rank} axes, expected {}..{}",
-            -r,
-            r - 1
-        )
+        format!("{op}: axis {axis} is out of range for a tensor with {rank} axes, expected {}..{}", -r, r - 1)
     }))
 }
 

@@ -1,8 +1,8 @@
 //! `Tensor`: what operations, rules and Python see. Either a plain [`Array`], or a value that belongs to one
 //! interpreter of the chain: recorded on a tape, carrying a tangent, or carrying a batch axis.
 //!
-//! User-facing methods live beside their operations in `src/ops/`; all they do is check shapes, build an [`Op`]
-//! and call [`bind`]. Read next: `src/bind.rs`.
+//! User-facing methods live beside their operations in `src/ops/`; all they do is check shapes, build an
+//! [`Op`] and call [`bind`]. Read next: `src/bind.rs`.
 //!
 //! [`Op`]: crate::op::Op
 //! [`bind`]: crate::bind::bind
@@ -192,7 +192,9 @@ impl Tensor {
         match device {
             Device::Cpu => Ok(Array::full(Shape::SCALAR, value, dtype)?.into()),
             #[cfg(feature = "gpu")]
-            Device::Gpu(index) => Ok(crate::gpu::kernels::create::full(index, Shape::SCALAR, value, dtype)?.into()),
+            Device::Gpu(index) => {
+                Ok(crate::gpu::kernels::create::full(index, Shape::SCALAR, value, dtype)?.into())
+            }
             #[cfg(not(feature = "gpu"))]
             Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
         }

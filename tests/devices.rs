@@ -7,8 +7,8 @@ use wengert::buffer::Device;
 use wengert::dtype::DType;
 use wengert::error::Result;
 use wengert::ops::elementwise;
-use wengert::ops::table::{self, Fun};
 use wengert::ops::loss::{CrossEntropyOptions, Reduction, cross_entropy};
+use wengert::ops::table::{self, Fun};
 use wengert::tensor::Tensor;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -44,7 +44,12 @@ fn assert_close(got: &Tensor, expected: &Tensor, relative: f64, what: &str) -> R
 }
 
 /// Runs `f` and its VJP on both devices.
-fn compare(what: &str, relative: f64, inputs: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>) -> Result<()> {
+fn compare(
+    what: &str,
+    relative: f64,
+    inputs: &[Tensor],
+    f: impl Fn(&[Tensor]) -> Result<Tensor>,
+) -> Result<()> {
     let run = |inputs: &[Tensor]| -> Result<(Tensor, Vec<Option<Tensor>>)> {
         let (y, pullback) = vjp(|x| Ok(vec![f(x)?]), inputs)?;
         let g = noise(&y[0].shape().to_vec(), 99, 0.5, 1.5)?.cast(y[0].dtype())?.to_device(y[0].device())?;
@@ -121,7 +126,9 @@ fn reductions_products_and_views() -> Result<()> {
     compare("pad", 1e-5, std::slice::from_ref(&x), |x| x[0].pad(&[(1, 2), (0, 1), (0, 0)], 0.5))?;
     compare("flip", 1e-5, std::slice::from_ref(&x), |x| x[0].flip(&[0, 2])?.narrow(2, 1, 3)?.square())?;
     compare("triangle", 1e-5, std::slice::from_ref(&w), |x| x[0].triangle(1, true))?;
-    compare("cat", 1e-5, &[x.clone(), x.clone()], |x| wengert::ops::view::cat(&[x[0].clone(), x[1].square()?], 1))
+    compare("cat", 1e-5, &[x.clone(), x.clone()], |x| {
+        wengert::ops::view::cat(&[x[0].clone(), x[1].square()?], 1)
+    })
 }
 
 #[test]
@@ -132,13 +139,16 @@ fn a_layer_of_everything_and_its_gradients() -> Result<()> {
     compare("log_softmax", 1e-5, std::slice::from_ref(&x), |x| x[0].log_softmax(-1))?;
     compare("where", 1e-5, std::slice::from_ref(&x), |x| x[0].lt(0.25)?.select(&x[0].exp()?, 2.0))?;
     let index = Tensor::from_slice(&[1i32, 4, 1], &[3])?;
-    compare("take", 1e-5, std::slice::from_ref(&x), |x| x[0].take(&index.to_device(x[0].device())?, 0)?.square())?;
+    compare("take", 1e-5, std::slice::from_ref(&x), |x| {
+        x[0].take(&index.to_device(x[0].device())?, 0)?.square()
+    })?;
     let target = Tensor::from_slice(&[1i32, 7, 0, 3, 3], &[5])?;
     let w = noise(&[8, 8], 6, -1.0, 1.0)?;
     compare("a classifier", 2e-5, &[x, w], |x| {
         let target = target.to_device(x[0].device())?;
         let logits = x[0].matmul(&x[1])?.tanh()?.matmul(&x[1].transpose(0, 1)?)?;
-        let options = CrossEntropyOptions { weight: None, ignore: -100, reduction: Reduction::Mean, smoothing: 0.0 };
+        let options =
+            CrossEntropyOptions { weight: None, ignore: -100, reduction: Reduction::Mean, smoothing: 0.0 };
         cross_entropy(&logits, &target, options)
     })
 }
@@ -147,7 +157,10 @@ fn a_layer_of_everything_and_its_gradients() -> Result<()> {
 fn errors_of_the_device() -> Result<()> {
     let _serial = serial();
     let double = Tensor::from_slice(&[1.0f64], &[1])?.to_device(GPU).err().map(|e| e.to_string());
-    assert_eq!(double.as_deref(), Some("gpu:0 has no float64; convert with .float() (float32) or use device='cpu'"));
+    assert_eq!(
+        double.as_deref(),
+        Some("gpu:0 has no float64; convert with .float() (float32) or use device='cpu'")
+    );
     let x = noise(&[3], 7, 0.0, 1.0)?;
     assert!(x.to_device(GPU)?.add(&x).is_err());
     Ok(())

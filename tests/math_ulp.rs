@@ -32,9 +32,7 @@ fn powers_are_within_two_ulp() {
 fn special_powers_are_those_of_c() {
     for (x, y, got, want) in special_powers() {
         let same = got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan();
-        let near = want.is_finite()
-            && want != 0.0
-            && (f64::from(got) / f64::from(want) - 1.0).abs() < 2e-7;
+        let near = want.is_finite() && want != 0.0 && (f64::from(got) / f64::from(want) - 1.0).abs() < 2e-7;
         assert!(same || near, "pow({x:e}, {y:e}) = {got:e}, C has {want:e}");
     }
 }
@@ -44,15 +42,7 @@ fn edges_are_exact() {
     let bits = |x: f32| x.to_bits();
     for function in FUNCTIONS {
         for run in [function.separate, function.fused] {
-            for x in [
-                0.0,
-                -0.0,
-                f32::INFINITY,
-                f32::NEG_INFINITY,
-                -1.0,
-                f32::MAX,
-                f32::MIN,
-            ] {
+            for x in [0.0, -0.0, f32::INFINITY, f32::NEG_INFINITY, -1.0, f32::MAX, f32::MIN] {
                 let (got, want) = (run(x), (function.reference)(f64::from(x)) as f32);
                 // Signs and infinities count; the values of ordinary results are measured elsewhere.
                 if want == 0.0 || want.is_infinite() {
@@ -63,12 +53,7 @@ fn edges_are_exact() {
                         function.name
                     );
                 }
-                assert_eq!(
-                    got.is_nan(),
-                    want.is_nan(),
-                    "{}({x:e}) = {got:e}",
-                    function.name
-                );
+                assert_eq!(got.is_nan(), want.is_nan(), "{}({x:e}) = {got:e}", function.name);
             }
             assert!(run(f32::NAN).is_nan(), "{} of NaN", function.name);
         }
@@ -156,12 +141,8 @@ fn erf_in_double_precision() {
         (5.799386, 0.9999999999999998),
     ] {
         let got = F64(x).erf().0;
-        let ulp =
-            (got - want).abs() / (f64::EPSILON * f64::powi(2.0, want.abs().log2().floor() as i32));
-        assert!(
-            ulp <= 2.0,
-            "erf({x}) = {got:e}, expected {want:e}: {ulp} ULP"
-        );
+        let ulp = (got - want).abs() / (f64::EPSILON * f64::powi(2.0, want.abs().log2().floor() as i32));
+        assert!(ulp <= 2.0, "erf({x}) = {got:e}, expected {want:e}: {ulp} ULP");
         assert_eq!(F64(-x).erf().0, -got);
     }
     assert_eq!(F64(f64::INFINITY).erf().0, 1.0);

@@ -1,5 +1,6 @@
-//! The tables of elementwise functions and the list of operations are complete and consistent: every row has a value,
-//! a derivative for each input that agrees with differences, and documentation; no name stands for two things.
+//! The tables of elementwise functions and the list of operations are complete and consistent: every row has
+//! a value, a derivative for each input that agrees with differences, and documentation; no name stands for
+//! two things.
 
 use std::collections::HashSet;
 use wengert::autodiff::transform::{jvp, vjp};
@@ -34,13 +35,7 @@ fn attributes(fun: Fun) -> [f64; 2] {
 
 fn apply(fun: Fun, x: &[Tensor]) -> Result<Tensor> {
     let refs: Vec<&Tensor> = x.iter().collect();
-    bind1(
-        Map {
-            fun,
-            p: attributes(fun).into(),
-        },
-        &refs,
-    )
+    bind1(Map { fun, p: attributes(fun).into() }, &refs)
 }
 
 /// The derivative along input `wrt`, by central differences.
@@ -52,20 +47,13 @@ fn difference(fun: Fun, x: &[Tensor], wrt: usize) -> Result<Vec<f64>> {
         apply(fun, &moved)?.to_vec()
     };
     let (above, below) = (at(H)?, at(-H)?);
-    Ok(above
-        .iter()
-        .zip(below)
-        .map(|(a, b)| (a - b) / (2.0 * H))
-        .collect())
+    Ok(above.iter().zip(below).map(|(a, b)| (a - b) / (2.0 * H)).collect())
 }
 
 fn close(got: &[f64], expected: &[f64], what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     for (g, e) in got.iter().zip(expected) {
-        assert!(
-            (g - e).abs() <= 1e-7 * (1.0 + e.abs()),
-            "{what}: {got:?} is not {expected:?}"
-        );
+        assert!((g - e).abs() <= 1e-7 * (1.0 + e.abs()), "{what}: {got:?} is not {expected:?}");
     }
 }
 
@@ -74,27 +62,16 @@ fn every_row_agrees_with_differences_in_both_modes() -> Result<()> {
     for fun in all() {
         let name = fun.name();
         let x = inputs(fun)?;
-        assert!(
-            apply(fun, &x)?.to_vec()?.iter().all(|v| v.is_finite()),
-            "{name}"
-        );
+        assert!(apply(fun, &x)?.to_vec()?.iter().all(|v| v.is_finite()), "{name}");
         let (y, pullback) = vjp(|x| Ok(vec![apply(fun, x)?]), &x)?;
         let back = pullback.call(&[Some(y[0].ones_like()?)], false)?;
         for wrt in 0..x.len() {
             let expected = difference(fun, &x, wrt)?;
-            close(
-                &back[wrt].to_vec()?,
-                &expected,
-                &format!("vjp of {name} for input {wrt}"),
-            );
+            close(&back[wrt].to_vec()?, &expected, &format!("vjp of {name} for input {wrt}"));
             let mut tangents = vec![None; x.len()];
             tangents[wrt] = Some(x[wrt].ones_like()?);
             let (_, moved) = jvp(|x| Ok(vec![apply(fun, x)?]), &x, &tangents)?;
-            close(
-                &moved[0].to_vec()?,
-                &expected,
-                &format!("jvp of {name} for input {wrt}"),
-            );
+            close(&moved[0].to_vec()?, &expected, &format!("jvp of {name} for input {wrt}"));
         }
     }
     Ok(())
@@ -104,9 +81,7 @@ fn every_row_agrees_with_differences_in_both_modes() -> Result<()> {
 fn every_row_is_documented_and_named_once() {
     let docs = Unary::ALL.iter().map(|f| (f.name(), f.doc()));
     let docs = docs.chain(Parametric::ALL.iter().map(|f| (f.name(), f.doc())));
-    let docs: Vec<_> = docs
-        .chain(Binary::ALL.iter().map(|f| (f.name(), f.doc())))
-        .collect();
+    let docs: Vec<_> = docs.chain(Binary::ALL.iter().map(|f| (f.name(), f.doc()))).collect();
     let names: HashSet<&str> = docs.iter().map(|d| d.0).collect();
     assert_eq!(names.len(), docs.len(), "a name appears twice");
     for (name, doc) in docs {
@@ -130,11 +105,7 @@ fn every_row_declares_as_many_partials_as_it_reads() {
             Fun::Parametric(f) => (f.reads(), 1),
             Fun::Binary(f) => (f.reads(), 2),
         };
-        assert!(
-            rows.is_empty() || rows.len() == arity,
-            "{}: all partials or none",
-            fun.name()
-        );
+        assert!(rows.is_empty() || rows.len() == arity, "{}: all partials or none", fun.name());
         for wrt in 0..arity {
             let has = fun.partial(wrt, attributes(fun), Nothing).is_some();
             assert_eq!(has, wrt < rows.len(), "{}: input {wrt}", fun.name());
@@ -169,9 +140,7 @@ fn errors_inside_rules_name_the_operation_and_leave_no_trace() -> Result<()> {
         "mul: shapes (4,) and (3,) do not broadcast: aligned from the last axis, each pair of lengths must be equal or 1"
     );
     // The same error through a transform, and everything works afterwards.
-    let traced = vjp(|x| Ok(vec![x[0].mul(&y)?]), std::slice::from_ref(&x))
-        .err()
-        .map(|e| e.to_string());
+    let traced = vjp(|x| Ok(vec![x[0].mul(&y)?]), std::slice::from_ref(&x)).err().map(|e| e.to_string());
     assert_eq!(traced.as_deref(), Some(plain.as_str()));
     assert!(wengert::interp::is_plain());
     close(&x.mul(&x)?.to_vec()?, &X.map(|v| v * v), "mul");

@@ -19,14 +19,8 @@ fn files() -> Result<Vec<(String, &'static str)>, Box<dyn Error>> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         if path.extension().is_some_and(|e| e == "wgsl") {
-            let name = path
-                .file_name()
-                .map(|n| n.to_string_lossy().into_owned())
-                .unwrap_or_default();
-            found.push((
-                name,
-                &*Box::leak(std::fs::read_to_string(&path)?.into_boxed_str()),
-            ));
+            let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+            found.push((name, &*Box::leak(std::fs::read_to_string(&path)?.into_boxed_str())));
         }
     }
     found.sort();
@@ -35,15 +29,10 @@ fn files() -> Result<Vec<(String, &'static str)>, Box<dyn Error>> {
 }
 
 fn check(name: &str, text: &str) -> Outcome {
-    let module = naga::front::wgsl::parse_str(text)
-        .map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
-    let mut validator = Validator::new(
-        ValidationFlags::all(),
-        Capabilities::SHADER_FLOAT16_IN_FLOAT32,
-    );
-    validator
-        .validate(&module)
-        .map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
+    let module =
+        naga::front::wgsl::parse_str(text).map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
+    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16_IN_FLOAT32);
+    validator.validate(&module).map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
     Ok(())
 }
 
@@ -68,8 +57,7 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
         let is_typed = marked(text, "alias ").next().is_some();
         for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::Bool] {
             // Kernels of exponentials and roots are for floats alone.
-            let floats_only =
-                text.contains("exp_(") || text.contains("sqrt(") || text.contains("f32>");
+            let floats_only = text.contains("exp_(") || text.contains("sqrt(") || text.contains("f32>");
             if !is_typed || (floats_only && !dtype.is_float()) {
                 continue;
             }
@@ -80,9 +68,7 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             marked(text, "store ").for_each(|output| {
                 template.store(output, dtype);
             });
-            template
-                .elements_per_word(dtype)
-                .math(&["exp", "log", "sin", "cos"]);
+            template.elements_per_word(dtype).math(&["exp", "log", "sin", "cos"]);
             if !dtype.is_float() && marked(text, "fn ").any(|f| f == "is_nan") {
                 template.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
             }
@@ -91,10 +77,7 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             }
             for flag in ["CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO"] {
                 if marked(text, "const ").any(|c| c == flag) {
-                    check(
-                        &format!("{name} as {dtype} with {flag}"),
-                        &template.flag(flag, true).build(),
-                    )?;
+                    check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build())?;
                 }
             }
             check(&format!("{name} as {dtype}"), &template.build())?;
@@ -109,7 +92,9 @@ struct Expand;
 impl Visit for Expand {
     type Out = (usize, String);
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> (usize, String) {
-        let body = wgsl::with_library("op", &["x", "y", "z", "w"][..N], |x| rule.apply(std::array::from_fn(|i| x[i])));
+        let body = wgsl::with_library("op", &["x", "y", "z", "w"][..N], |x| {
+            rule.apply(std::array::from_fn(|i| x[i]))
+        });
         (N, body)
     }
 }
@@ -136,9 +121,7 @@ fn every_elementwise_rule_and_derivative_is_valid() -> Outcome {
 
 #[test]
 fn row_kernels_are_valid_for_every_number_of_lanes() -> Outcome {
-    for (name, text) in files()?
-        .into_iter()
-        .filter(|(_, text)| marked(text, "const ").any(|c| c == "LANES"))
+    for (name, text) in files()?.into_iter().filter(|(_, text)| marked(text, "const ").any(|c| c == "LANES"))
     {
         for (lanes, radix) in [(16, 4), (64, 8), (256, 16)] {
             let mut template = Template::new(text, DType::F32);

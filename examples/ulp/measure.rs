@@ -30,8 +30,7 @@ macro_rules! functions {
 }
 
 /// All functions of one number.
-pub const FUNCTIONS: [Function; 10] =
-    functions!(exp, expm1, log, log1p, sin, cos, tanh, erf, floor, round);
+pub const FUNCTIONS: [Function; 10] = functions!(exp, expm1, log, log1p, sin, cos, tanh, erf, floor, round);
 
 /// The largest error found and where.
 #[derive(Default)]
@@ -45,16 +44,8 @@ pub struct Worst {
 
 impl fmt::Display for Worst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Worst {
-            ulp,
-            at: (x, y),
-            got,
-            want,
-        } = self;
-        write!(
-            f,
-            "{ulp:.3} ULP at ({x:e}, {y:e}): {got:e}, exactly {want:e}"
-        )
+        let Worst { ulp, at: (x, y), got, want } = self;
+        write!(f, "{ulp:.3} ULP at ({x:e}, {y:e}): {got:e}, exactly {want:e}")
     }
 }
 
@@ -72,18 +63,10 @@ impl Worst {
 fn error(got: f32, want: f64) -> f64 {
     let nearest = want as f32;
     if want.is_nan() || got.is_nan() {
-        return if want.is_nan() && got.is_nan() {
-            0.0
-        } else {
-            f64::INFINITY
-        };
+        return if want.is_nan() && got.is_nan() { 0.0 } else { f64::INFINITY };
     }
     if nearest.is_infinite() || got.is_infinite() || want == 0.0 {
-        return if got.to_bits() == nearest.to_bits() {
-            0.0
-        } else {
-            f64::INFINITY
-        };
+        return if got.to_bits() == nearest.to_bits() { 0.0 } else { f64::INFINITY };
     }
     let exponent = ((want.abs().to_bits() >> 52) as i32 - 1023).max(-126);
     (f64::from(got) - want).abs() / f64::powi(2.0, exponent - 23)
@@ -111,9 +94,7 @@ pub fn powers(count: usize) -> [Worst; 2] {
     let mut state = 1_u64;
     let mut uniform = move || {
         // Knuth's linear congruential generator; its upper half is good enough for choosing samples.
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 32) as u32
     };
     for i in 0..count {
@@ -123,8 +104,7 @@ pub fn powers(count: usize) -> [Worst; 2] {
             1 => (0.5 + unit * 1.5) as f32,
             _ => (1.0 + (unit - 0.5) * 0.01) as f32,
         };
-        let y =
-            ((f64::from(uniform()) / 4_294_967_296.0 - 0.5) * 300.0 / f64::from(x).log2()) as f32;
+        let y = ((f64::from(uniform()) / 4_294_967_296.0 - 0.5) * 300.0 / f64::from(x).log2()) as f32;
         let want = f64::from(x).powf(f64::from(y));
         for (found, got) in found.iter_mut().zip(both(x, y)) {
             found.add((x, y), got, want);

@@ -1,15 +1,21 @@
-//! Adding up gradients: the first to reach a slot is moved there, later ones are added, in place where nobody looks.
+//! Adding up gradients: the first to reach a slot is moved there, later ones are added, in place where nobody
+//! looks.
 
 use crate::buffer::Device;
 use crate::error::Result;
 use crate::ops::elementwise::add_in_place;
 use crate::tensor::Tensor;
 
-/// `total + g`. Writes into `total`'s memory if this is the only handle to it and the sum need not be recorded.
+/// `total + g`. Writes into `total`'s memory if this is the only handle to it and the sum need not be
+/// recorded.
 pub fn add(total: Tensor, g: &Tensor, recorded: bool) -> Result<Tensor> {
     match (total, g) {
         (Tensor::Array(sum), Tensor::Array(g))
-            if !recorded && sum.device() == Device::Cpu && sum.is_exclusive() && sum.dtype() == g.dtype() && sum.shape() == g.shape() =>
+            if !recorded
+                && sum.device() == Device::Cpu
+                && sum.is_exclusive()
+                && sum.dtype() == g.dtype()
+                && sum.shape() == g.shape() =>
         {
             add_in_place(&sum, g)?;
             Ok(sum.into())

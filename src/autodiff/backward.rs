@@ -1,8 +1,8 @@
 //! The backward walk: a max-heap over sequence numbers, no recursion, gradients summed as they meet.
 //!
-//! The rules run under whatever chain of interpreters is current, so a backward inside `vmap` is batched and one inside
-//! `grad` is recorded by the outer tape. With `create_graph` the saved values are put back on their own tape, so that
-//! this tape records its own backward.
+//! The rules run under whatever chain of interpreters is current, so a backward inside `vmap` is batched and
+//! one inside `grad` is recorded by the outer tape. With `create_graph` the saved values are put back on
+//! their own tape, so that this tape records its own backward.
 
 use crate::autodiff::accumulate;
 use crate::autodiff::node::{Edge, Node, Vjp};
@@ -59,9 +59,14 @@ struct Walk<'a> {
     found: Vec<Option<Tensor>>,
 }
 
-/// Sends `roots`' gradients back through the tape. With `targets`, only what leads to them is visited, and their
-/// gradients are returned in order (`None`: the roots do not depend on it); without, every leaf is reached.
-pub fn run(roots: Vec<(Edge, Tensor)>, targets: Option<&[Edge]>, options: Options) -> Result<Vec<Option<Tensor>>> {
+/// Sends `roots`' gradients back through the tape. With `targets`, only what leads to them is visited, and
+/// their gradients are returned in order (`None`: the roots do not depend on it); without, every leaf is
+/// reached.
+pub fn run(
+    roots: Vec<(Edge, Tensor)>,
+    targets: Option<&[Edge]>,
+    options: Options,
+) -> Result<Vec<Option<Tensor>>> {
     let mut walk = Walk {
         options,
         targets: targets.unwrap_or(&[]),
@@ -191,7 +196,12 @@ impl Tensor {
     /// Back-propagates from this tensor and adds the gradients of all leaves to their slots.
     ///
     /// `gradient` is the cotangent, of this tensor's shape; it may be left out for a tensor with one element.
-    pub fn backward(&self, gradient: Option<&Tensor>, options: Options, inputs: Option<&[Tensor]>) -> Result<()> {
+    pub fn backward(
+        &self,
+        gradient: Option<&Tensor>,
+        options: Options,
+        inputs: Option<&[Tensor]>,
+    ) -> Result<()> {
         let root = self.edge().ok_or_else(|| no_graph(self))?;
         let seed = seed(self, gradient)?;
         let options = Options { accumulate: true, ..options };
@@ -212,7 +222,8 @@ impl Tensor {
 
 /// Gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
 ///
-/// `gradients` holds the cotangents, one per output. The result has `None` where no output depends on an input.
+/// `gradients` holds the cotangents, one per output. The result has `None` where no output depends on an
+/// input.
 pub fn grad(
     outputs: &[Tensor],
     inputs: &[Tensor],
@@ -227,7 +238,9 @@ pub fn grad(
     let mut targets = Vec::new();
     for (i, x) in inputs.iter().enumerate() {
         targets.push(x.edge().ok_or_else(|| {
-            Error::autodiff(format!("grad: input {i} does not require a gradient; call requires_grad_() on it first"))
+            Error::autodiff(format!(
+                "grad: input {i} does not require a gradient; call requires_grad_() on it first"
+            ))
         })?);
     }
     run(roots, Some(&targets), Options { accumulate: false, ..options })

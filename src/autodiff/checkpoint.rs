@@ -1,12 +1,14 @@
-//! Checkpointing: forget the values saved inside a region, and run the region again when backward asks for one.
+//! Checkpointing: forget the values saved inside a region, and run the region again when backward asks for
+//! one.
 //!
-//! A checkpoint is a way of saving, not an operation: the region's operations are recorded as always, but each saved
-//! value is replaced by a ticket. The first ticket that is cashed in runs the region again, under the same
-//! interpreters, random state and recording mode, and collects what it saves, in order. So checkpoints work with
-//! closed-over parameters, hooks, higher derivatives, and inside every transform.
+//! A checkpoint is a way of saving, not an operation: the region's operations are recorded as always, but
+//! each saved value is replaced by a ticket. The first ticket that is cashed in runs the region again, under
+//! the same interpreters, random state and recording mode, and collects what it saves, in order. So
+//! checkpoints work with closed-over parameters, hooks, higher derivatives, and inside every transform.
 //!
-//! Derivatives taken within the region work too: a tape that a transform opens there keeps its values as always, and
-//! as long as the region runs its tickets hold theirs, for a `backward()` that does not wait for the end.
+//! Derivatives taken within the region work too: a tape that a transform opens there keeps its values as
+//! always, and as long as the region runs its tickets hold theirs, for a `backward()` that does not wait for
+//! the end.
 
 use crate::autodiff::node::{Slot, lock};
 use crate::autodiff::saving::{self, Packed, Packer};
@@ -103,8 +105,8 @@ struct Collect {
     values: Mutex<Vec<Option<Tensor>>>,
 }
 
-/// A saved value of the second run's own tape entries. Those of the differentiated tape die with the run; those of outer
-/// tapes live on in the collected values, and are walked by higher derivatives.
+/// A saved value of the second run's own tape entries. Those of the differentiated tape die with the run;
+/// those of outer tapes live on in the collected values, and are walked by higher derivatives.
 struct Held(Tensor);
 
 impl Packed for Held {
@@ -131,7 +133,12 @@ impl Packer for Collect {
                 return Err(Error::checkpoint(format!(
                     "checkpoint: the recomputation saved {}{} for {} where the forward saved {}{} for {}; the function \
                      must do the same both times (no branches on changing state, no changed inputs)",
-                    aval.dtype, aval.shape, op.name(), e.aval.dtype, e.aval.shape, e.op
+                    aval.dtype,
+                    aval.shape,
+                    op.name(),
+                    e.aval.dtype,
+                    e.aval.shape,
+                    e.op
                 )));
             }
             None => {

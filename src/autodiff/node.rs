@@ -1,7 +1,8 @@
 //! `Node`: one entry of the tape, and `Vjp`, what a reverse rule sees of it.
 //!
-//! The tape is a reference-counted graph, not a list: an entry lives as long as something can still be differentiated
-//! through it. A global sequence number orders entries, so the backward walk is a heap and needs no recursion.
+//! The tape is a reference-counted graph, not a list: an entry lives as long as something can still be
+//! differentiated through it. A global sequence number orders entries, so the backward walk is a heap and
+//! needs no recursion.
 
 use crate::autodiff::hooks::Hooks;
 use crate::autodiff::saving::Kept;
@@ -150,8 +151,8 @@ impl Node {
         }
     }
 
-    /// The saved values as tensors; `attached` puts them back on the tape so that the rule itself is recorded.
-    /// Unless `retain`, the entry gives them up.
+    /// The saved values as tensors; `attached` puts them back on the tape so that the rule itself is
+    /// recorded. Unless `retain`, the entry gives them up.
     pub fn unpack(self: &Arc<Self>, retain: bool, attached: bool) -> Result<SmallVec<[(Slot, Tensor); 2]>> {
         let Origin::Op { op, saved } = &self.origin else { return Ok(SmallVec::new()) };
         let mut guard = lock(saved);

@@ -1,5 +1,6 @@
-//! Saving values for backward. By default a value is kept as it is, with the version of its buffer; a `Packer` on the
-//! thread's stack (a checkpoint, a saved-tensor hook) may keep something else and give the value back on demand.
+//! Saving values for backward. By default a value is kept as it is, with the version of its buffer; a
+//! `Packer` on the thread's stack (a checkpoint, a saved-tensor hook) may keep something else and give the
+//! value back on demand.
 
 use crate::autodiff::node::{Saved, Slot};
 use crate::error::{Error, Result};

@@ -1,4 +1,5 @@
-//! Transforms of functions: `vjp`, `jvp`, `vmap`. Everything else (`grad`, jacobians, hessians) is made of these.
+//! Transforms of functions: `vjp`, `jvp`, `vmap`. Everything else (`grad`, jacobians, hessians) is made of
+//! these.
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::node::{Edge, Node};
@@ -14,8 +15,8 @@ pub struct Pullback {
 }
 
 impl Pullback {
-    /// The cotangents of the inputs, one per input; zeros where an input has no influence.
-    /// Runs under the interpreters that are current at the call, so it can be batched or differentiated itself.
+    /// The cotangents of the inputs, one per input; zeros where an input has no influence. Runs under the
+    /// interpreters that are current at the call, so it can be batched or differentiated itself.
     pub fn call(&self, cotangents: &[Option<Tensor>], retain: bool) -> Result<Vec<Tensor>> {
         let mut roots = Vec::new();
         for (edge, g) in self.outputs.iter().zip(cotangents) {
@@ -118,7 +119,12 @@ where
 
 /// Runs `f` once for a whole batch. `in_axes` names the batch axis of each input (`None`: the same for all),
 /// `out_axes` where to put it in each output, given how many there are; a `None` there asserts independence.
-pub fn vmap<F>(f: F, inputs: &[Tensor], in_axes: &[Option<usize>], size: usize) -> Result<Vec<(Tensor, Option<usize>)>>
+pub fn vmap<F>(
+    f: F,
+    inputs: &[Tensor],
+    in_axes: &[Option<usize>],
+    size: usize,
+) -> Result<Vec<(Tensor, Option<usize>)>>
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
 {

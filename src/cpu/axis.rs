@@ -18,11 +18,7 @@ use std::marker::PhantomData;
 
 /// Sizes of the axes before, at and after `axis`.
 pub fn around(shape: &Shape, axis: usize) -> (usize, usize, usize) {
-    (
-        shape.part(0, axis).numel(),
-        shape.at(axis),
-        shape.part(axis + 1, shape.rank()).numel(),
-    )
+    (shape.part(0, axis).numel(), shape.at(axis), shape.part(axis + 1, shape.rank()).numel())
 }
 
 /// Position of the largest element along `axis` as int64: the first of several; a NaN counts as the largest.
@@ -123,9 +119,7 @@ fn first_extreme<T: Element, F: Fold<T>>(x: &[T]) -> usize {
         }
     }
     #[allow(clippy::eq_op)]
-    let found = x[block * BLOCK..]
-        .iter()
-        .position(|&v| if best == best { v == best } else { v != v });
+    let found = x[block * BLOCK..].iter().position(|&v| if best == best { v == best } else { v != v });
     block * BLOCK + found.unwrap_or(0)
 }
 
@@ -194,10 +188,7 @@ fn scan<T: Element, A: Copy + Send + Sync>(
 ) -> Result<Array> {
     let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
     let (before, length, after) = around(&x.shape(), axis);
-    let (x, to) = (
-        x.slice::<T>()?,
-        Shared::new(out.slice_mut::<T>()?.as_mut_ptr()),
-    );
+    let (x, to) = (x.slice::<T>()?, Shared::new(out.slice_mut::<T>()?.as_mut_ptr()));
     parallel_for(before, GRAIN.div_ceil((length * after).max(1)), |range| {
         let mut totals = vec![start; after];
         for i in range {
@@ -205,10 +196,7 @@ fn scan<T: Element, A: Copy + Send + Sync>(
             // SAFETY: every `i` has its own part of the output.
             let out = unsafe { to.part(i * length * after, length * after) };
             let x = &x[i * length * after..(i + 1) * length * after];
-            for (y, x) in out
-                .chunks_exact_mut(after.max(1))
-                .zip(x.chunks_exact(after.max(1)))
-            {
+            for (y, x) in out.chunks_exact_mut(after.max(1)).zip(x.chunks_exact(after.max(1))) {
                 for ((total, y), &x) in totals.iter_mut().zip(y).zip(x) {
                     *total = join(*total, widen(x));
                     *y = narrow(*total);
@@ -230,23 +218,14 @@ mod tests {
             for x in layouts(&[3, 40, 5], dtype)? {
                 for axis in 0..3 {
                     let (_, length, after) = around(&x.shape(), axis);
-                    let (v, top, low) = (
-                        values(&x),
-                        values(&argmax(&x, axis, false)?),
-                        argmin(&x, axis, true)?,
-                    );
+                    let (v, top, low) =
+                        (values(&x), values(&argmax(&x, axis, false)?), argmin(&x, axis, true)?);
                     assert_eq!(low.shape(), x.shape().with(axis, 1));
                     for (o, (&top, &low)) in top.iter().zip(&values(&low)).enumerate() {
-                        let line: Vec<f64> = (0..length)
-                            .map(|k| v[(o / after * length + k) * after + o % after])
-                            .collect();
-                        let first =
-                            |want: f64| line.iter().position(|&v| v == want).unwrap_or(0) as f64;
-                        assert_eq!(
-                            top,
-                            first(line.iter().copied().fold(f64::MIN, f64::max)),
-                            "{x:?} {axis}"
-                        );
+                        let line: Vec<f64> =
+                            (0..length).map(|k| v[(o / after * length + k) * after + o % after]).collect();
+                        let first = |want: f64| line.iter().position(|&v| v == want).unwrap_or(0) as f64;
+                        assert_eq!(top, first(line.iter().copied().fold(f64::MIN, f64::max)), "{x:?} {axis}");
                         assert_eq!(low, first(line.iter().copied().fold(f64::MAX, f64::min)));
                     }
                 }
@@ -269,18 +248,12 @@ mod tests {
             for x in layouts(&[2, 3, 4], dtype)? {
                 for axis in 0..3 {
                     let (_, length, after) = around(&x.shape(), axis);
-                    let (v, s, p) = (
-                        values(&x),
-                        values(&cumsum(&x, axis)?),
-                        values(&cumprod(&x, axis)?),
-                    );
+                    let (v, s, p) = (values(&x), values(&cumsum(&x, axis)?), values(&cumprod(&x, axis)?));
                     for i in 0..v.len() {
                         let first = i / after % length == 0;
                         let tolerance = if dtype == DType::F16 { 0.02 } else { 1e-5 };
-                        let (sum, product) = (
-                            if first { 0.0 } else { s[i - after] },
-                            if first { 1.0 } else { p[i - after] },
-                        );
+                        let (sum, product) =
+                            (if first { 0.0 } else { s[i - after] }, if first { 1.0 } else { p[i - after] });
                         assert!(
                             (s[i] - sum - v[i]).abs() < tolerance
                                 && (p[i] - product * v[i]).abs() < tolerance

@@ -77,8 +77,7 @@ impl<T: Gemm> Block<T> {
                     for l in 0..self.k as isize {
                         let a = *self.a.offset(i * self.a_strides.0 + l * self.a_strides.1);
                         total += a.to_f64()
-                            * (*self.b.offset(l * self.b_strides.0 + j * self.b_strides.1))
-                                .to_f64();
+                            * (*self.b.offset(l * self.b_strides.0 + j * self.b_strides.1)).to_f64();
                     }
                     *self.out.offset(i * self.out_stride + j) = T::from_f64(total);
                 }

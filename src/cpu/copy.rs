@@ -15,11 +15,7 @@ use crate::error::{Error, Result};
 
 /// The same elements in row-major order; the array itself if it is so already.
 pub fn contiguous(x: &Array) -> Result<Array> {
-    if x.is_contiguous() {
-        Ok(x.clone())
-    } else {
-        duplicate(x)
-    }
+    if x.is_contiguous() { Ok(x.clone()) } else { duplicate(x) }
 }
 
 /// A fresh contiguous copy.
@@ -36,9 +32,7 @@ pub fn copy_into(to: &Array, from: &Array) -> Result<()> {
     }
     if from.shape().broadcast(&to.shape()) != Some(to.shape()) {
         let (from, to) = (from.shape(), to.shape());
-        return Err(Error::shape(format!(
-            "internal: shape {from} cannot be copied into shape {to}"
-        )));
+        return Err(Error::shape(format!("internal: shape {from} cannot be copied into shape {to}")));
     }
     if overlaps(to, from) {
         transfer(to, &duplicate(from)?)
@@ -65,11 +59,7 @@ fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
     let last = nest.rank - 1;
     let (to_stride, from_stride) = (nest.strides[0][last], nest.strides[1][last]);
     let crossing = (0..last).find(|&k| nest.strides[1][k] == 1 && nest.dims[k] >= 4);
-    if let (Some(k), 1, true) = (
-        crossing,
-        to_stride,
-        from_stride != 0 && nest.inner() >= 4 && n > 0,
-    ) {
+    if let (Some(k), 1, true) = (crossing, to_stride, from_stride != 0 && nest.inner() >= 4 && n > 0) {
         return transpose::<T>(nest, k, to, from);
     }
     parallel_for(n, GRAIN, |range| {
@@ -113,14 +103,7 @@ fn transpose<T: Copy>(nest: &Nest, k: usize, to: Shared<T>, from: Shared<T>) {
             // SAFETY: the panel lies inside both arrays; items write disjoint panels.
             unsafe {
                 let (to, from) = (to.get().offset(t), from.get().offset(f));
-                transpose_panel(
-                    to,
-                    nest.strides[0][k],
-                    from,
-                    nest.strides[1][last],
-                    rows,
-                    width,
-                );
+                transpose_panel(to, nest.strides[0][k], from, nest.strides[1][last], rows, width);
             }
         }
     });
@@ -149,19 +132,15 @@ unsafe fn transpose_panel<T: Copy>(
             for r in (0..whole_rows).step_by(BLOCK) {
                 let mut block = [[*from; BLOCK]; BLOCK];
                 for (j, line) in block.iter_mut().enumerate() {
-                    *line = from
-                        .offset((c + j) as isize * from_stride + r as isize)
-                        .cast::<[T; BLOCK]>()
-                        .read();
+                    *line =
+                        from.offset((c + j) as isize * from_stride + r as isize).cast::<[T; BLOCK]>().read();
                 }
                 for i in 0..BLOCK {
                     let mut line = [*from; BLOCK];
                     for (to, from) in line.iter_mut().zip(&block) {
                         *to = from[i];
                     }
-                    to.offset((r + i) as isize * to_stride + c as isize)
-                        .cast::<[T; BLOCK]>()
-                        .write(line);
+                    to.offset((r + i) as isize * to_stride + c as isize).cast::<[T; BLOCK]>().write(line);
                 }
             }
             (whole_rows..rows).for_each(|r| (c..c + BLOCK).for_each(|c| one(r, c)));
@@ -178,8 +157,8 @@ pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
     }
     // The driver widens and narrows halves; a wider source is first rounded to odd, so as not to round
     // twice.
-    let twice = dtype.compute() != dtype
-        && !matches!(x.dtype().compute(), DType::F32 | DType::Bool | DType::U8);
+    let twice =
+        dtype.compute() != dtype && !matches!(x.dtype().compute(), DType::F32 | DType::Bool | DType::U8);
     let kernel: Kernel = match (x.dtype(), dtype.compute()) {
         (DType::I32, DType::F32) if twice => odd_kernel::<i32>,
         (DType::I64, DType::F32) if twice => odd_kernel::<i64>,
@@ -212,21 +191,12 @@ impl<A: Element, B: Element> PlainBody for Cast<'_, A, B> {
     #[inline(always)]
     fn run(self) {
         for (y, &x) in self.1.iter_mut().zip(self.0) {
-            *y = if A::DTYPE.is_float() {
-                B::from_f64(x.to_f64())
-            } else {
-                B::from_i64(x.to_i64())
-            };
+            *y = if A::DTYPE.is_float() { B::from_f64(x.to_f64()) } else { B::from_i64(x.to_i64()) };
         }
     }
 }
 
-unsafe fn cast_kernel<A: Element, B: Element>(
-    _: *const u8,
-    x: *const *const u8,
-    out: *mut u8,
-    n: usize,
-) {
+unsafe fn cast_kernel<A: Element, B: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
     // SAFETY: `Job` calls a kernel with the operands it was made for.
     run_plain(unsafe {
         Cast(
@@ -267,15 +237,7 @@ mod tests {
     #[test]
     fn copies_of_every_layout() -> Result<()> {
         for dtype in DType::ALL {
-            for dims in [
-                &[][..],
-                &[0, 2],
-                &[9],
-                &[17, 33],
-                &[3, 20, 41],
-                &[2, 9, 8, 10],
-                &[70, 3],
-            ] {
+            for dims in [&[][..], &[0, 2], &[9], &[17, 33], &[3, 20, 41], &[2, 9, 8, 10], &[70, 3]] {
                 for x in layouts(dims, dtype)? {
                     let out = contiguous(&x)?;
                     assert!(out.is_contiguous());
@@ -294,10 +256,7 @@ mod tests {
     fn large_transposes_and_overlaps() -> Result<()> {
         for perm in [[1u8, 0, 2], [2, 1, 0], [0, 2, 1], [2, 0, 1]] {
             let x = sample(&[41, 70, 53], DType::F32)?.permute(&perm)?;
-            assert_eq!(
-                values(&same_for_any_threads(|| contiguous(&x))?),
-                values(&x)
-            );
+            assert_eq!(values(&same_for_any_threads(|| contiguous(&x))?), values(&x));
         }
         let x = sample(&[50, 50], DType::I32)?;
         let expected = values(&x.permute(&[1, 0])?);

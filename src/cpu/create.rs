@@ -28,11 +28,7 @@ pub fn arange(start: f64, step: f64, n: usize, dtype: DType) -> Result<Array> {
 pub fn linspace(start: f64, stop: f64, n: usize, dtype: DType) -> Result<Array> {
     let step = (stop - start) / n.saturating_sub(1).max(1) as f64;
     let value = |i: usize| {
-        if i > 0 && i + 1 == n {
-            stop
-        } else {
-            start + step * i as f64
-        }
+        if i > 0 && i + 1 == n { stop } else { start + step * i as f64 }
     };
     dispatch!(dtype, T => generate(n, |i| T::from_f64(value(i))))
 }
@@ -64,22 +60,12 @@ pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
     parallel_for(x.numel() / columns, GRAIN.div_ceil(columns), |range| {
         for line in range {
             let edge = ((line % rows) as i64).saturating_add(diagonal);
-            let (from, to) = if upper {
-                (0, edge)
-            } else {
-                (edge.saturating_add(1), columns as i64)
-            };
+            let (from, to) = if upper { (0, edge) } else { (edge.saturating_add(1), columns as i64) };
             let clamp = |c: i64| c.clamp(0, columns as i64) as usize;
             let (from, to) = (clamp(from), clamp(to));
             // SAFETY: columns `from..to` lie in this line, which belongs to this range; all zero bytes are
             // 0.
-            unsafe {
-                bytes.part(
-                    (line * columns + from) * size,
-                    to.saturating_sub(from) * size,
-                )
-            }
-            .fill(0);
+            unsafe { bytes.part((line * columns + from) * size, to.saturating_sub(from) * size) }.fill(0);
         }
     });
     Ok(out)
@@ -105,10 +91,7 @@ mod tests {
     fn ranges_and_matrices() -> Result<()> {
         assert_eq!(values(&arange(5.0, -2.0, 3, DType::I64)?), [5., 3., 1.]);
         assert_eq!(values(&arange(0.0, 0.5, 3, DType::F16)?), [0., 0.5, 1.]);
-        assert_eq!(
-            values(&linspace(0.0, 1.0, 5, DType::F64)?),
-            [0., 0.25, 0.5, 0.75, 1.]
-        );
+        assert_eq!(values(&linspace(0.0, 1.0, 5, DType::F64)?), [0., 0.25, 0.5, 0.75, 1.]);
         assert_eq!(values(&linspace(3.0, 1.0, 1, DType::F32)?), [3.]);
         assert_eq!(values(&eye(2, 3, 1, DType::F32)?), [0., 1., 0., 0., 0., 1.]);
         assert_eq!(values(&eye(2, 2, -1, DType::Bool)?), [0., 0., 1., 0.]);
@@ -124,11 +107,7 @@ mod tests {
                     let got = values(&tri(&x, diagonal, upper)?);
                     for (i, v) in values(&x).into_iter().enumerate() {
                         let distance = (i % 4) as i64 - (i / 4 % 3) as i64;
-                        let kept = if upper {
-                            distance >= diagonal
-                        } else {
-                            distance <= diagonal
-                        };
+                        let kept = if upper { distance >= diagonal } else { distance <= diagonal };
                         assert_eq!(got[i], if kept { v } else { 0.0 });
                     }
                 }

@@ -49,11 +49,7 @@ impl<T: RowFloat> RowOp<T> for CrossEntropy<T> {
                 let spread = total!(L, self.n, i => (get::<L>(x, i) - top).exp()).log();
                 let target = *self.target.get().add(row);
                 let counted = target != self.ignore;
-                let loss = if counted {
-                    spread - (get::<L>(x, target as usize) - top)
-                } else {
-                    L::lit(0.0)
-                };
+                let loss = if counted { spread - (get::<L>(x, target as usize) - top) } else { L::lit(0.0) };
                 *self.loss.get().add(row) = loss.get();
                 *self.lse.get().add(row) = (spread + top).get();
             }
@@ -67,10 +63,7 @@ pub fn cross_entropy(logits: &Array, target: &Array, ignore: i64) -> Result<(Arr
     let x = wide(logits)?;
     let (rows, n) = (x.dim(0), x.dim(1));
     let target = targets(target, n, ignore)?;
-    let (loss, lse) = (
-        fresh(target.shape(), x.dtype())?,
-        fresh(target.shape(), x.dtype())?,
-    );
+    let (loss, lse) = (fresh(target.shape(), x.dtype())?, fresh(target.shape(), x.dtype())?);
     with_float!(x.dtype(), T => {
         let (loss, lse) = (start(&loss), start(&lse));
         let op = CrossEntropy::<T> { x: start(&x), target: start(&target), loss, lse, n, ignore };
@@ -100,10 +93,7 @@ impl<T: RowFloat> RowOp<T> for CrossEntropyVjp<T> {
             // SAFETY: all arrays have this row, targets were checked, and the row belongs to this range
             // alone.
             unsafe {
-                let (x, dx) = (
-                    self.x.get().add(row * n).cast_const(),
-                    self.dx.get().add(row * n),
-                );
+                let (x, dx) = (self.x.get().add(row * n).cast_const(), self.dx.get().add(row * n));
                 let target = *self.target.get().add(row);
                 if target == self.ignore {
                     std::slice::from_raw_parts_mut(dx, n).fill(L::lit(0.0).get());
@@ -129,10 +119,7 @@ pub fn cross_entropy_vjp(
     ignore: i64,
 ) -> Result<Array> {
     let x = wide(logits)?;
-    let (g, lse) = (
-        wide_as(&g.expand(&lse.shape())?, x.dtype())?,
-        wide_as(lse, x.dtype())?,
-    );
+    let (g, lse) = (wide_as(&g.expand(&lse.shape())?, x.dtype())?, wide_as(lse, x.dtype())?);
     let (rows, n) = (x.dim(0), x.dim(1));
     let target = targets(target, n, ignore)?;
     let dx = fresh(x.shape(), x.dtype())?;
@@ -179,10 +166,7 @@ mod tests {
     fn a_target_out_of_range_is_named() -> Result<()> {
         let x = sample(&[2, 5], DType::F32)?;
         let target = Array::from_slice(&[4i64, 5], Shape::new(&[2])?)?;
-        let text = cross_entropy(&x, &target, -100)
-            .err()
-            .map(|e| e.to_string())
-            .unwrap_or_default();
+        let text = cross_entropy(&x, &target, -100).err().map(|e| e.to_string()).unwrap_or_default();
         assert_eq!(
             text,
             "cross_entropy: target 5 in row 1 is out of range for 5 classes, \

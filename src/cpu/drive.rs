@@ -76,17 +76,9 @@ impl Job<'_> {
         }
         // A blocked copy of a transposed operand is faster than reading it element by element.
         let straight = |&a: &&Array| {
-            if crosses(a, self.out) {
-                super::copy::duplicate(a)
-            } else {
-                Ok(a.clone())
-            }
+            if crosses(a, self.out) { super::copy::duplicate(a) } else { Ok(a.clone()) }
         };
-        let x = self
-            .x
-            .iter()
-            .map(straight)
-            .collect::<Result<Vec<Array>>>()?;
+        let x = self.x.iter().map(straight).collect::<Result<Vec<Array>>>()?;
         let x: Vec<&Array> = x.iter().collect();
         Job { x: &x, ..*self }.run_nest([false; MAX_OPERANDS]);
         Ok(())
@@ -97,14 +89,9 @@ impl Job<'_> {
         let mut aliased = [false; MAX_OPERANDS];
         let mut x: Vec<Array> = Vec::with_capacity(self.x.len());
         for (slot, &a) in aliased.iter_mut().zip(self.x) {
-            let same =
-                a.shape() == self.out.shape() && a.is_contiguous() && start(a) == start(self.out);
+            let same = a.shape() == self.out.shape() && a.is_contiguous() && start(a) == start(self.out);
             *slot = same;
-            x.push(if !same && overlaps(a, self.out) {
-                super::copy::duplicate(a)?
-            } else {
-                a.clone()
-            });
+            x.push(if !same && overlaps(a, self.out) { super::copy::duplicate(a)? } else { a.clone() });
         }
         let x: Vec<&Array> = x.iter().collect();
         Job { x: &x, ..*self }.run_nest(aliased);
@@ -195,20 +182,12 @@ impl Plan {
                 _ => Feed::Strided,
             };
             let (base, size) = (Shared::new(start(a)), a.dtype().size());
-            sources[k] = Source {
-                feed,
-                base,
-                size,
-                half: wide(a.dtype()),
-                aliased: aliased[k],
-            };
+            sources[k] = Source { feed, base, size, half: wide(a.dtype()), aliased: aliased[k] };
         }
         let used = &sources[..job.x.len()];
         let out_half = wide(job.out.dtype());
-        let direct = out_half.is_none()
-            && used
-                .iter()
-                .all(|s| s.feed == Feed::Flat && s.half.is_none() && !s.aliased);
+        let direct =
+            out_half.is_none() && used.iter().all(|s| s.feed == Feed::Flat && s.half.is_none() && !s.aliased);
         Plan {
             kernel: job.kernel,
             rule: Shared::new(job.rule.cast_mut()),
@@ -249,11 +228,7 @@ impl Plan {
                 Some(half) => unsafe {
                     (self.kernel)(self.rule.get(), pointers.as_ptr(), result.ptr(), n);
                     let wide = std::slice::from_raw_parts(result.ptr().cast::<f32>(), n);
-                    narrow(
-                        half,
-                        wide,
-                        std::slice::from_raw_parts_mut(out.cast::<u16>(), n),
-                    );
+                    narrow(half, wide, std::slice::from_raw_parts_mut(out.cast::<u16>(), n));
                 },
             }
             at += n;
@@ -287,11 +262,7 @@ impl Plan {
     /// Copies `n` elements of operand `k` into its tile; `single` repeats the first one.
     fn gather(&self, k: usize, at: usize, n: usize, single: bool, tile: &mut Tile) -> *const u8 {
         let s = &self.sources[k];
-        let into = if s.half.is_some() {
-            tile.upper()
-        } else {
-            tile.ptr()
-        };
+        let into = if s.half.is_some() { tile.upper() } else { tile.ptr() };
         // SAFETY: positions come from the operand's own layout; a tile has room for `n <= TILE` elements,
         // and for that many halves in its upper half.
         unsafe {
@@ -327,18 +298,8 @@ unsafe fn widened(half: DType, from: *const u8, n: usize, tile: &mut Tile) -> *c
 
 /// # Safety
 /// Operand `k` has elements of `T`'s size and covers `at..at + n`; `to` has room for `n` of them.
-unsafe fn gather_run<T: Copy>(
-    plan: &Plan,
-    k: usize,
-    at: usize,
-    n: usize,
-    single: bool,
-    to: *mut u8,
-) {
-    let (from, to) = (
-        plan.sources[k].base.get().cast::<T>().cast_const(),
-        to.cast::<T>(),
-    );
+unsafe fn gather_run<T: Copy>(plan: &Plan, k: usize, at: usize, n: usize, single: bool, to: *mut u8) {
+    let (from, to) = (plan.sources[k].base.get().cast::<T>().cast_const(), to.cast::<T>());
     if single {
         // SAFETY: the caller's promise.
         return unsafe { std::slice::from_raw_parts_mut(to, n).fill(*from) };

@@ -67,26 +67,10 @@ macro_rules! integers {
 #[allow(clippy::eq_op)] // `b != b` is the NaN test that vectorises
 mod floats {
     use super::*;
-    plain!(Max, f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) {
-        b
-    } else {
-        a
-    });
-    plain!(Min, f32, f32::INFINITY, |a, b| if (b < a) | (b != b) {
-        b
-    } else {
-        a
-    });
-    plain!(Max, f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) {
-        b
-    } else {
-        a
-    });
-    plain!(Min, f64, f64::INFINITY, |a, b| if (b < a) | (b != b) {
-        b
-    } else {
-        a
-    });
+    plain!(Max, f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a });
+    plain!(Min, f32, f32::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a });
+    plain!(Max, f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a });
+    plain!(Min, f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a });
 }
 
 integers!(u8 i32 i64);

@@ -1,7 +1,7 @@
 //! Picking elements by index, and adding elements back by index.
 //!
-//! An array is seen as `[before, length, after]` around the indexed axis, contiguous. Additions happen in the order of
-//! the indices, whatever the number of threads.
+//! An array is seen as `[before, length, after]` around the indexed axis, contiguous. Additions happen in the
+//! order of the indices, whatever the number of threads.
 
 use super::copy::{cast, contiguous, copy_into};
 use super::threads::{Shared, parallel_for};
@@ -53,7 +53,8 @@ pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     parallel_for(before * rows.len(), (GRAIN / after).max(1), |range| {
         for k in range {
             let source = (k / rows.len() * length + rows[k % rows.len()]) * bytes + first;
-            // SAFETY: both rows lie inside their buffers, since positions were checked; each `k` writes its own row.
+            // SAFETY: both rows lie inside their buffers, since positions were checked; each `k` writes its
+            // own row.
             unsafe { std::ptr::copy_nonoverlapping(from.get().add(source), to.get().add(k * bytes), bytes) };
         }
     });

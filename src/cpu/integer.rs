@@ -78,32 +78,10 @@ mod tests {
 
     #[test]
     fn division_rounds_down_and_never_traps() {
-        assert_eq!(
-            (Integer::floor_div(-7i32, 2), Integer::remainder(-7i32, 2)),
-            (-4, 1)
-        );
-        assert_eq!(
-            (Integer::floor_div(7i64, -2), Integer::remainder(7i64, -2)),
-            (-4, -1)
-        );
-        assert_eq!(
-            (Integer::floor_div(7i32, 0), Integer::remainder(7i32, 0)),
-            (0, 0)
-        );
-        assert_eq!(
-            (
-                Integer::floor_div(i32::MIN, -1),
-                Integer::remainder(i32::MIN, -1)
-            ),
-            (i32::MIN, 0)
-        );
-        assert_eq!(
-            (
-                Integer::pow(3u8, 6),
-                Integer::pow(2i32, -1),
-                Integer::pow(-1i64, -3)
-            ),
-            (217, 0, -1)
-        );
+        assert_eq!((Integer::floor_div(-7i32, 2), Integer::remainder(-7i32, 2)), (-4, 1));
+        assert_eq!((Integer::floor_div(7i64, -2), Integer::remainder(7i64, -2)), (-4, -1));
+        assert_eq!((Integer::floor_div(7i32, 0), Integer::remainder(7i32, 0)), (0, 0));
+        assert_eq!((Integer::floor_div(i32::MIN, -1), Integer::remainder(i32::MIN, -1)), (i32::MIN, 0));
+        assert_eq!((Integer::pow(3u8, 6), Integer::pow(2i32, -1), Integer::pow(-1i64, -3)), (217, 0, -1));
     }
 }

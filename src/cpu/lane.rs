@@ -133,11 +133,7 @@ macro_rules! added_rounding {
         #[inline(always)]
         fn floor(self) -> $lane {
             let nearest = self.round();
-            $lane(if nearest.0 > self.0 {
-                nearest.0 - 1.0
-            } else {
-                nearest.0
-            })
+            $lane(if nearest.0 > self.0 { nearest.0 - 1.0 } else { nearest.0 })
         }
         #[inline(always)]
         fn round(self) -> $lane {

@@ -37,10 +37,7 @@ impl<T: RowFloat> RowOp<T> for LayerNorm<T> {
         for row in range {
             // SAFETY: all arrays have this row, and it belongs to this range alone.
             unsafe {
-                let (x, y) = (
-                    self.x.get().add(row * n).cast_const(),
-                    self.y.get().add(row * n),
-                );
+                let (x, y) = (self.x.get().add(row * n).cast_const(), self.y.get().add(row * n));
                 let mean = total!(L, n, i => get::<L>(x, i)) * share;
                 let spread = total!(L, n, i => (get::<L>(x, i) - mean) * (get::<L>(x, i) - mean));
                 let rstd = L::lit(1.0) / (spread * share + self.eps).sqrt();
@@ -88,11 +85,7 @@ pub fn layer_norm(
     let weight = weight.map(|w| wide_as(w, dtype)).transpose()?;
     let bias = bias.map(|b| wide_as(b, dtype)).transpose()?;
     let (lead, rows, n) = leading(x, axes);
-    let (y, mean, rstd) = (
-        fresh(x.shape(), dtype)?,
-        fresh(lead, dtype)?,
-        fresh(lead, dtype)?,
-    );
+    let (y, mean, rstd) = (fresh(x.shape(), dtype)?, fresh(lead, dtype)?, fresh(lead, dtype)?);
     with_float!(dtype, T => {
         let op = LayerNorm::<T> {
             x: start(&wide),
@@ -133,14 +126,8 @@ impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
         for row in range {
             // SAFETY: all arrays have this row; it and the sums of its piece belong to this range alone.
             unsafe {
-                let (g, x) = (
-                    self.g.get().add(row * n).cast_const(),
-                    self.x.get().add(row * n).cast_const(),
-                );
-                let (mean, rstd) = (
-                    get::<L>(self.mean.get(), row),
-                    get::<L>(self.rstd.get(), row),
-                );
+                let (g, x) = (self.g.get().add(row * n).cast_const(), self.x.get().add(row * n).cast_const());
+                let (mean, rstd) = (get::<L>(self.mean.get(), row), get::<L>(self.rstd.get(), row));
                 let dx = self.dx.get().add(row * n);
                 // dx holds the cotangent of the normalised row until the last loop.
                 match self.weight {
@@ -155,8 +142,7 @@ impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
                         }
                         for i in 0..n {
                             let normal = (get::<L>(x, i) - mean) * rstd;
-                            *for_weight.add(i) =
-                                (get::<L>(for_weight, i) + get::<L>(g, i) * normal).get();
+                            *for_weight.add(i) = (get::<L>(for_weight, i) + get::<L>(g, i) * normal).get();
                         }
                         for i in 0..n {
                             *for_bias.add(i) = (get::<L>(for_bias, i) + get::<L>(g, i)).get();
@@ -164,8 +150,7 @@ impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
                     }
                 }
                 let average = total!(L, n, i => get::<L>(dx, i)) * share;
-                let slope =
-                    total!(L, n, i => get::<L>(dx, i) * (get::<L>(x, i) - mean)) * rstd * share;
+                let slope = total!(L, n, i => get::<L>(dx, i) * (get::<L>(x, i) - mean)) * rstd * share;
                 for i in 0..n {
                     let normal = (get::<L>(x, i) - mean) * rstd;
                     *dx.add(i) = ((get::<L>(dx, i) - average - normal * slope) * rstd).get();
@@ -186,11 +171,8 @@ pub fn layer_norm_vjp(
 ) -> Result<(Array, Array, Array)> {
     let wide_x = wide(x)?;
     let dtype = wide_x.dtype();
-    let (wide_g, mean, rstd) = (
-        wide_as(&g.expand(&x.shape())?, dtype)?,
-        wide_as(mean, dtype)?,
-        wide_as(rstd, dtype)?,
-    );
+    let (wide_g, mean, rstd) =
+        (wide_as(&g.expand(&x.shape())?, dtype)?, wide_as(mean, dtype)?, wide_as(rstd, dtype)?);
     let wide_weight = weight.map(|w| wide_as(w, dtype)).transpose()?;
     let (_, rows, n) = leading(x, axes);
     // Sums over rows: pieces by the shape alone, added up in their order.
@@ -217,12 +199,7 @@ pub fn layer_norm_vjp(
     let sums = sum(&sums, Axes::one(0), false)?;
     let shape = x.shape().part(x.rank().saturating_sub(axes), x.rank());
     let result = weight.map_or(x.dtype(), |w| w.dtype());
-    let half = |k: usize| {
-        cast(
-            &sums.with_layout(shape, &shape.strides()[..shape.rank()], k * n)?,
-            result,
-        )
-    };
+    let half = |k: usize| cast(&sums.with_layout(shape, &shape.strides()[..shape.rank()], k * n)?, result);
     Ok((cast(&dx, x.dtype())?, half(0)?, half(1)?))
 }
 
@@ -235,16 +212,9 @@ mod tests {
     fn normalises_by_definition() -> Result<()> {
         for (dtype, tolerance) in [(DType::F32, 5e-5), (DType::F64, 1e-12), (DType::BF16, 0.05)] {
             for x in layouts(&[3, 4, 40], dtype)? {
-                let (w, b) = (
-                    sample(&[4, 40], dtype)?,
-                    sample(&[40, 4], dtype)?.permute(&[1, 0])?,
-                );
-                for (weight, bias) in [
-                    (None, None),
-                    (Some(&w), None),
-                    (None, Some(&b)),
-                    (Some(&w), Some(&b)),
-                ] {
+                let (w, b) = (sample(&[4, 40], dtype)?, sample(&[40, 4], dtype)?.permute(&[1, 0])?);
+                for (weight, bias) in [(None, None), (Some(&w), None), (None, Some(&b)), (Some(&w), Some(&b))]
+                {
                     let (y, mean, rstd) = layer_norm(&x, weight, bias, 2, 1e-3)?;
                     assert_eq!((mean.shape(), rstd.dtype()), (shape(&[3]), dtype.compute()));
                     let (v, w, b) = (values(&x), values(&w), values(&b));
@@ -254,8 +224,7 @@ mod tests {
                         let s = 1.0 / (s + 1e-3).sqrt();
                         for i in 0..160 {
                             let scale = if weight.is_some() { w[i] } else { 1.0 };
-                            let want =
-                                (row[i] - m) * s * scale + if bias.is_some() { b[i] } else { 0.0 };
+                            let want = (row[i] - m) * s * scale + if bias.is_some() { b[i] } else { 0.0 };
                             let got = values(&y)[r * 160 + i];
                             let close = (got - want).abs() <= tolerance * want.abs().max(1.0);
                             assert!(close, "{x:?} {got} {want}");
@@ -269,11 +238,8 @@ mod tests {
 
     #[test]
     fn vjp_agrees_with_differences() -> Result<()> {
-        let (x, g, w) = (
-            sample(&[5, 8], DType::F64)?,
-            sample(&[8, 5], DType::F64)?,
-            sample(&[8], DType::F64)?,
-        );
+        let (x, g, w) =
+            (sample(&[5, 8], DType::F64)?, sample(&[8, 5], DType::F64)?, sample(&[8], DType::F64)?);
         let g = g.permute(&[1, 0])?;
         let loss = |x: &Array, w: &Array| -> Result<f64> {
             let y = values(&layer_norm(x, Some(w), None, 1, 1e-5)?.0);
@@ -287,13 +253,11 @@ mod tests {
             Array::from_slice(&v, a.shape())
         };
         for i in 0..40 {
-            let slope =
-                (loss(&nudged(&x, i, 1e-5)?, &w)? - loss(&nudged(&x, i, -1e-5)?, &w)?) / 2e-5;
+            let slope = (loss(&nudged(&x, i, 1e-5)?, &w)? - loss(&nudged(&x, i, -1e-5)?, &w)?) / 2e-5;
             assert!((slope - values(&dx)[i]).abs() < 1e-7);
         }
         for i in 0..8 {
-            let slope =
-                (loss(&x, &nudged(&w, i, 1e-5)?)? - loss(&x, &nudged(&w, i, -1e-5)?)?) / 2e-5;
+            let slope = (loss(&x, &nudged(&w, i, 1e-5)?)? - loss(&x, &nudged(&w, i, -1e-5)?)?) / 2e-5;
             assert!((slope - values(&dw)[i]).abs() < 1e-7);
             let column: f64 = (0..5).map(|r| values(&g)[r * 8 + i]).sum();
             assert!((column - values(&db)[i]).abs() < 1e-12);

@@ -50,33 +50,21 @@ impl Nest {
 
     /// A nest without axes; [`Nest::push`] adds them, and it needs one before use.
     pub fn empty() -> Nest {
-        Nest {
-            rank: 0,
-            dims: [1; MAX_RANK],
-            strides: [[0; MAX_RANK]; MAX_OPERANDS],
-        }
+        Nest { rank: 0, dims: [1; MAX_RANK], strides: [[0; MAX_RANK]; MAX_OPERANDS] }
     }
 
     /// Appends an inner axis, merging it into the last one if every operand's strides permit.
     pub fn push(&mut self, length: usize, step: &[isize]) {
         if self.rank > 0 {
             let last = self.rank - 1;
-            if step
-                .iter()
-                .zip(&self.strides)
-                .all(|(&s, old)| old[last] == s * length as isize)
-            {
+            if step.iter().zip(&self.strides).all(|(&s, old)| old[last] == s * length as isize) {
                 self.dims[last] *= length;
-                step.iter()
-                    .zip(&mut self.strides)
-                    .for_each(|(&s, old)| old[last] = s);
+                step.iter().zip(&mut self.strides).for_each(|(&s, old)| old[last] = s);
                 return;
             }
         }
         self.dims[self.rank] = length;
-        step.iter()
-            .zip(&mut self.strides)
-            .for_each(|(&s, old)| old[self.rank] = s);
+        step.iter().zip(&mut self.strides).for_each(|(&s, old)| old[self.rank] = s);
         self.rank += 1;
     }
 
@@ -101,9 +89,7 @@ impl Nest {
     /// Position of the element at `at` in operand `k`, relative to its first element.
     #[inline]
     pub fn position(&self, k: usize, at: &[usize; MAX_RANK]) -> isize {
-        (0..self.rank)
-            .map(|i| at[i] as isize * self.strides[k][i])
-            .sum()
+        (0..self.rank).map(|i| at[i] as isize * self.strides[k][i]).sum()
     }
 
     /// Whether operand `k` lies in row-major order without gaps.
@@ -174,10 +160,7 @@ pub fn broadcast(x: &[&Array]) -> Result<Shape> {
     let mut shape = x.first().map_or(Shape::SCALAR, |a| a.shape());
     for a in x.iter().skip(1) {
         shape = shape.broadcast(&a.shape()).ok_or_else(|| {
-            Error::shape(format!(
-                "internal: shapes {shape} and {} do not broadcast together",
-                a.shape()
-            ))
+            Error::shape(format!("internal: shapes {shape} and {} do not broadcast together", a.shape()))
         })?;
     }
     Ok(shape)
@@ -188,10 +171,9 @@ pub fn common_dtype(x: &[&Array]) -> Result<DType> {
     let dtype = x.first().map_or(DType::F32, |a| a.dtype());
     match x.iter().find(|a| a.dtype() != dtype) {
         None => Ok(dtype),
-        Some(other) => Err(Error::dtype(format!(
-            "internal: one dtype expected, got {dtype} and {}",
-            other.dtype()
-        ))),
+        Some(other) => {
+            Err(Error::dtype(format!("internal: one dtype expected, got {dtype} and {}", other.dtype())))
+        }
     }
 }
 

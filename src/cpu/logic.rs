@@ -45,13 +45,7 @@ pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
         DType::F16 | DType::BF16 | DType::F32 => compare_kernel::<f32>,
         DType::F64 => compare_kernel::<f64>,
     };
-    into_fresh(
-        &[x, y],
-        DType::Bool,
-        kernel,
-        (&raw const relation).cast(),
-        true,
-    )
+    into_fresh(&[x, y], DType::Bool, kernel, (&raw const relation).cast(), true)
 }
 
 /// `x` where `mask` holds, `y` elsewhere; `x` and `y` have one dtype (any), all three broadcast.
@@ -72,13 +66,9 @@ pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
 /// A connective of two bool arrays.
 pub fn connect(x: &Array, y: &Array, connective: Connective) -> Result<Array> {
     match common_dtype(&[x, y])? {
-        DType::Bool => into_fresh(
-            &[x, y],
-            DType::Bool,
-            connect_kernel,
-            (&raw const connective).cast(),
-            false,
-        ),
+        DType::Bool => {
+            into_fresh(&[x, y], DType::Bool, connect_kernel, (&raw const connective).cast(), false)
+        }
         other => Err(wrong_dtype("logic", other)),
     }
 }
@@ -100,11 +90,7 @@ pub fn xor(x: &Array, y: &Array) -> Result<Array> {
 
 /// `not x` of a bool array.
 pub fn not(x: &Array) -> Result<Array> {
-    connect(
-        x,
-        &Array::full(broadcast(&[])?, 1.0, DType::Bool)?,
-        Connective::Xor,
-    )
+    connect(x, &Array::full(broadcast(&[])?, 1.0, DType::Bool)?, Connective::Xor)
 }
 
 struct Compare<'a, T> {
@@ -118,12 +104,7 @@ impl<T: PartialOrd + Copy> PlainBody for Compare<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let Compare {
-            relation,
-            x,
-            y,
-            out,
-        } = self;
+        let Compare { relation, x, y, out } = self;
         macro_rules! each {
             ($op:tt) => {
                 for ((o, a), b) in out.iter_mut().zip(x).zip(y) {
@@ -142,12 +123,7 @@ impl<T: PartialOrd + Copy> PlainBody for Compare<'_, T> {
     }
 }
 
-unsafe fn compare_kernel<T: PartialOrd + Copy>(
-    rule: *const u8,
-    x: *const *const u8,
-    out: *mut u8,
-    n: usize,
-) {
+unsafe fn compare_kernel<T: PartialOrd + Copy>(rule: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
     // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
     let body = unsafe {
         Compare {
@@ -229,10 +205,7 @@ impl PlainBody for Connect<'_> {
 unsafe fn connect_kernel(rule: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
     // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
     let body = unsafe {
-        let (a, b) = (
-            std::slice::from_raw_parts(*x, n),
-            std::slice::from_raw_parts(*x.add(1), n),
-        );
+        let (a, b) = (std::slice::from_raw_parts(*x, n), std::slice::from_raw_parts(*x.add(1), n));
         Connect(*rule.cast(), a, b, std::slice::from_raw_parts_mut(out, n))
     };
     run_plain(body);
@@ -261,11 +234,7 @@ mod tests {
                 for (relation, test) in table {
                     let got = values(&compare(&x, &y, relation)?);
                     for (i, a) in values(&x).iter().enumerate() {
-                        assert_eq!(
-                            got[i] == 1.0,
-                            test(a, &values(&y)[i % 7]),
-                            "{dtype} {relation:?}"
-                        );
+                        assert_eq!(got[i] == 1.0, test(a, &values(&y)[i % 7]), "{dtype} {relation:?}");
                     }
                 }
             }

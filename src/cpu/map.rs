@@ -23,11 +23,7 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Re
 
 /// `out = rule(x)` in place, where `out` may be one of the operands or overlap them. The operands broadcast
 /// to `out`.
-pub fn pointwise_into<const N: usize, P: Pointwise<N>>(
-    out: &Array,
-    x: [&Array; N],
-    rule: P,
-) -> Result<()> {
+pub fn pointwise_into<const N: usize, P: Pointwise<N>>(out: &Array, x: [&Array; N], rule: P) -> Result<()> {
     let kernel = float_kernel::<N, P>(common_dtype(&x)?)?;
     into_existing(out, &x, kernel, (&raw const rule).cast(), true)
 }
@@ -71,25 +67,11 @@ pub(super) fn into_fresh(
         && let Some(out) = first.matching(others, dtype)
     {
         let out = out?;
-        Job {
-            kernel,
-            rule,
-            x,
-            out: &out,
-            halves_as_f32,
-        }
-        .run_dense();
+        Job { kernel, rule, x, out: &out, halves_as_f32 }.run_dense();
         return Ok(out);
     }
     let out = Array::empty(broadcast(x)?, dtype, Device::Cpu)?;
-    Job {
-        kernel,
-        rule,
-        x,
-        out: &out,
-        halves_as_f32,
-    }
-    .run()?;
+    Job { kernel, rule, x, out: &out, halves_as_f32 }.run()?;
     Ok(out)
 }
 
@@ -105,19 +87,9 @@ fn into_existing(
         return Err(wrong_dtype("in-place map", out.dtype()));
     }
     if out.is_contiguous() && broadcast(x)?.broadcast(&out.shape()) == Some(out.shape()) {
-        return Job {
-            kernel,
-            rule,
-            x,
-            out,
-            halves_as_f32,
-        }
-        .run_in_place();
+        return Job { kernel, rule, x, out, halves_as_f32 }.run_in_place();
     }
-    super::copy::copy_into(
-        out,
-        &into_fresh(x, out.dtype(), kernel, rule, halves_as_f32)?,
-    )
+    super::copy::copy_into(out, &into_fresh(x, out.dtype(), kernel, rule, halves_as_f32)?)
 }
 
 fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<Kernel> {
@@ -156,11 +128,7 @@ unsafe fn span<'a, const N: usize, P, T, U>(
     // SAFETY: the caller's promise.
     unsafe {
         let x = std::array::from_fn(|k| (*x.add(k)).cast());
-        Span {
-            rule: &*rule.cast(),
-            x,
-            out: std::slice::from_raw_parts_mut(out.cast(), n),
-        }
+        Span { rule: &*rule.cast(), x, out: std::slice::from_raw_parts_mut(out.cast(), n) }
     }
 }
 
@@ -168,8 +136,7 @@ macro_rules! float_loop {
     ($lane:ty, $span:ident, |$x:ident| $body:expr) => {
         for i in 0..$span.out.len() {
             // SAFETY: every operand has as many elements as the output.
-            let $x: [$lane; N] =
-                std::array::from_fn(|k| <$lane>::new(unsafe { *$span.x[k].add(i) }));
+            let $x: [$lane; N] = std::array::from_fn(|k| <$lane>::new(unsafe { *$span.x[k].add(i) }));
             $span.out[i] = $body;
         }
     };
@@ -223,9 +190,7 @@ impl<const N: usize, P: PointwiseInt<N>, I: Integer> PlainBody for IntSpan<'_, N
         let span = self.0;
         for i in 0..span.out.len() {
             // SAFETY: every operand has as many elements as the output.
-            span.out[i] = span
-                .rule
-                .apply(std::array::from_fn(|k| unsafe { *span.x[k].add(i) }));
+            span.out[i] = span.rule.apply(std::array::from_fn(|k| unsafe { *span.x[k].add(i) }));
         }
     }
 }
@@ -294,15 +259,7 @@ mod tests {
         }
     }
 
-    const SHAPES: [&[usize]; 7] = [
-        &[],
-        &[0, 3],
-        &[5],
-        &[3, 4],
-        &[2, 3, 5],
-        &[3, 200],
-        &[700, 3],
-    ];
+    const SHAPES: [&[usize]; 7] = [&[], &[0, 3], &[5], &[3, 4], &[2, 3, 5], &[3, 200], &[700, 3]];
     const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
     #[test]
@@ -349,10 +306,7 @@ mod tests {
 
     #[test]
     fn operands_broadcast_and_threads_do_not_matter() -> Result<()> {
-        let (x, y) = (
-            sample(&[300, 1, 70], DType::F32)?,
-            sample(&[11, 1], DType::F32)?,
-        );
+        let (x, y) = (sample(&[300, 1, 70], DType::F32)?, sample(&[11, 1], DType::F32)?);
         let out = same_for_any_threads(|| pointwise([&x, &y], Affine(0.5)))?;
         assert_eq!(out.shape().to_vec(), [300, 11, 70]);
         let (a, b, got) = (values(&x), values(&y), values(&out));
@@ -370,10 +324,7 @@ mod tests {
             let (before, turned) = (values(&x), x.permute(&[1, 0])?);
             pointwise_into(&x, [&x, &turned], Affine(1.0))?;
             for (i, got) in values(&x).iter().enumerate() {
-                assert_eq!(
-                    *got,
-                    rounded(before[i] + before[i % 40 * 40 + i / 40], dtype)
-                );
+                assert_eq!(*got, rounded(before[i] + before[i % 40 * 40 + i / 40], dtype));
             }
             let before = values(&turned);
             pointwise_into(&turned, [&turned, &turned], Affine(1.0))?;

@@ -28,26 +28,14 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     let dtype = common_dtype(&[a, b])?;
     let rank = a.rank();
     if rank < 2 || b.rank() != rank || a.dim(rank - 1) != b.dim(rank - 2) {
-        return Err(Error::shape(format!(
-            "internal: matmul got shapes {} and {}",
-            a.shape(),
-            b.shape()
-        )));
+        return Err(Error::shape(format!("internal: matmul got shapes {} and {}", a.shape(), b.shape())));
     }
     if dtype.compute() != dtype {
         return cast(&matmul(&widened(a)?, &widened(b)?)?, dtype);
     }
-    let batch = a
-        .shape()
-        .part(0, rank - 2)
-        .broadcast(&b.shape().part(0, rank - 2))
-        .ok_or_else(|| {
-            Error::shape(format!(
-                "internal: matmul cannot broadcast batches of {} and {}",
-                a.shape(),
-                b.shape()
-            ))
-        })?;
+    let batch = a.shape().part(0, rank - 2).broadcast(&b.shape().part(0, rank - 2)).ok_or_else(|| {
+        Error::shape(format!("internal: matmul cannot broadcast batches of {} and {}", a.shape(), b.shape()))
+    })?;
     let (m, k, n) = (a.dim(rank - 2), a.dim(rank - 1), b.dim(rank - 1));
     let shape = batch.inserted(rank - 2, m)?.inserted(rank - 1, n)?;
     if m * n * k * batch.numel() == 0 {
@@ -93,8 +81,7 @@ fn merged(a: &Array, b: &Array, batch: &Shape) -> Result<Array> {
     let mut dims = vec![1; rank];
     dims[rank - 2] = batch.numel() * a.dim(rank - 2);
     dims[rank - 1] = a.dim(rank - 1);
-    Ok(a.reshape_view(&Shape::new(&dims)?)
-        .unwrap_or_else(|| a.clone()))
+    Ok(a.reshape_view(&Shape::new(&dims)?).unwrap_or_else(|| a.clone()))
 }
 
 /// Sizes and strides of a batch of products; the output is contiguous.
@@ -115,17 +102,11 @@ impl Product {
     fn new(a: &Array, b: &Array, out: &Array) -> Result<Product> {
         let rank = a.rank();
         let strides = |x: &Array| (x.stride(rank - 2), x.stride(rank - 1));
-        let front = |x: &Array| {
-            x.with_layout(
-                x.shape().part(0, rank - 2),
-                &x.strides()[..rank - 2],
-                x.offset(),
-            )
-        };
+        let front =
+            |x: &Array| x.with_layout(x.shape().part(0, rank - 2), &x.strides()[..rank - 2], x.offset());
         let (fa, fb) = (front(a)?, front(b)?);
         let batch = fa.shape().broadcast(&fb.shape()).unwrap_or_default();
-        let start =
-            |x: &Array| Shared::new(x.buffer().ptr().wrapping_add(x.offset() * x.dtype().size()));
+        let start = |x: &Array| Shared::new(x.buffer().ptr().wrapping_add(x.offset() * x.dtype().size()));
         Ok(Product {
             m: a.dim(rank - 2),
             k: a.dim(rank - 1),
@@ -157,14 +138,8 @@ fn cut(m: usize, n: usize, k: usize) -> (usize, usize) {
         return (m, n);
     }
     // About sixteen blocks, none thinner than BLOCK unless the product itself is.
-    let rows = m
-        .div_ceil(if n >= 2 * BLOCK { 4 } else { 16 })
-        .max(BLOCK)
-        .min(m);
-    let columns = n
-        .div_ceil(if m >= 2 * BLOCK { 4 } else { 16 })
-        .max(BLOCK)
-        .min(n);
+    let rows = m.div_ceil(if n >= 2 * BLOCK { 4 } else { 16 }).max(BLOCK).min(m);
+    let columns = n.div_ceil(if m >= 2 * BLOCK { 4 } else { 16 }).max(BLOCK).min(n);
     (rows, columns)
 }
 
@@ -278,19 +253,14 @@ mod tests {
         let (m, k, n) = (a.dim(rank - 2), a.dim(rank - 1), b.dim(rank - 1));
         let batch = got.shape().part(0, rank - 2).to_vec();
         let stretch = |x: &Array, rows, columns| {
-            x.expand(&Shape::new(&[&batch[..], &[rows, columns]].concat())?)
-                .map(|x| values(&x))
+            x.expand(&Shape::new(&[&batch[..], &[rows, columns]].concat())?).map(|x| values(&x))
         };
         let (x, y) = (stretch(a, m, k)?, stretch(b, k, n)?);
         for (i, got) in values(&got).iter().enumerate() {
             let (item, row, column) = (i / (m * n), i / n % m, i % n);
-            let want: f64 = (0..k)
-                .map(|l| x[(item * m + row) * k + l] * y[(item * k + l) * n + column])
-                .sum();
-            assert!(
-                (got - want).abs() <= tolerance * (k as f64).sqrt(),
-                "{a:?} {b:?}: {got} {want}"
-            );
+            let want: f64 =
+                (0..k).map(|l| x[(item * m + row) * k + l] * y[(item * k + l) * n + column]).sum();
+            assert!((got - want).abs() <= tolerance * (k as f64).sqrt(), "{a:?} {b:?}: {got} {want}");
         }
         Ok(())
     }
@@ -339,23 +309,9 @@ mod tests {
 
     #[test]
     fn large_and_deep_products() -> Result<()> {
-        for (m, k, n) in [
-            (500, 40, 430),
-            (1000, 100, 90),
-            (30, 20_000, 8),
-            (1, 9000, 1),
-            (1, 700, 13_000),
-        ] {
-            check(
-                &sample(&[m, k], DType::F32)?,
-                &sample(&[k, n], DType::F32)?,
-                1e-5,
-            )?;
+        for (m, k, n) in [(500, 40, 430), (1000, 100, 90), (30, 20_000, 8), (1, 9000, 1), (1, 700, 13_000)] {
+            check(&sample(&[m, k], DType::F32)?, &sample(&[k, n], DType::F32)?, 1e-5)?;
         }
-        check(
-            &sample(&[3, 4, 9000], DType::F64)?,
-            &sample(&[1, 9000, 5], DType::F64)?,
-            1e-13,
-        )
+        check(&sample(&[3, 4, 9000], DType::F64)?, &sample(&[1, 9000, 5], DType::F64)?, 1e-13)
     }
 }

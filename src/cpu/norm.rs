@@ -60,11 +60,7 @@ pub(super) fn start<T: Element>(x: &Array) -> Shared<T> {
 
 /// Length of the last axis and number of rows.
 fn last_axis(x: &Array) -> (usize, usize) {
-    let n = if x.rank() == 0 {
-        1
-    } else {
-        x.dim(x.rank() - 1)
-    };
+    let n = if x.rank() == 0 { 1 } else { x.dim(x.rank() - 1) };
     (n, x.numel().checked_div(n).unwrap_or(0))
 }
 
@@ -85,10 +81,7 @@ impl<T: RowFloat> RowOp<T> for Softmax<T> {
         for row in range {
             // SAFETY: both arrays have this row, and it belongs to this range alone.
             unsafe {
-                let (x, y) = (
-                    self.x.get().add(row * n).cast_const(),
-                    self.y.get().add(row * n),
-                );
+                let (x, y) = (self.x.get().add(row * n).cast_const(), self.y.get().add(row * n));
                 let top: L = largest(x, n);
                 if self.log {
                     let sum = total!(L, n, i => (get::<L>(x, i) - top).exp());
@@ -139,10 +132,7 @@ impl<T: RowFloat> RowOp<T> for SoftmaxVjp<T> {
         for row in range {
             // SAFETY: all arrays have this row, and it belongs to this range alone.
             unsafe {
-                let (g, y) = (
-                    self.g.get().add(row * n).cast_const(),
-                    self.y.get().add(row * n).cast_const(),
-                );
+                let (g, y) = (self.g.get().add(row * n).cast_const(), self.y.get().add(row * n).cast_const());
                 let dx = self.dx.get().add(row * n);
                 if self.log {
                     let sum = total!(L, n, i => get::<L>(g, i));
@@ -181,12 +171,9 @@ mod tests {
 
     #[test]
     fn softmax_and_its_vjp_by_definition() -> Result<()> {
-        for (dtype, tolerance) in [
-            (DType::F32, 1e-6),
-            (DType::F64, 1e-14),
-            (DType::F16, 2e-3),
-            (DType::BF16, 2e-2),
-        ] {
+        for (dtype, tolerance) in
+            [(DType::F32, 1e-6), (DType::F64, 1e-14), (DType::F16, 2e-3), (DType::BF16, 2e-2)]
+        {
             for dims in [&[7][..], &[3, 5], &[2, 4, 70], &[0, 3], &[3, 0]] {
                 for x in layouts(dims, dtype)? {
                     let n = x.dim(x.rank() - 1).max(1);
@@ -199,27 +186,12 @@ mod tests {
                             let sum: f64 = row.iter().map(|v| v.exp()).sum();
                             let (g, dx) = (&g[r * n..][..n], &dx[r * n..][..n]);
                             let p: Vec<f64> = row.iter().map(|v| v.exp() / sum).collect();
-                            let dot: f64 = g
-                                .iter()
-                                .zip(&p)
-                                .map(|(g, p)| if log { *g } else { g * p })
-                                .sum();
+                            let dot: f64 = g.iter().zip(&p).map(|(g, p)| if log { *g } else { g * p }).sum();
                             for i in 0..n {
                                 let want = if log { p[i].ln() } else { p[i] };
-                                assert!(
-                                    (got[r * n + i] - want).abs()
-                                        <= tolerance * want.abs().max(1.0)
-                                );
-                                let want = if log {
-                                    g[i] - p[i] * dot
-                                } else {
-                                    p[i] * (g[i] - dot)
-                                };
-                                assert!(
-                                    (dx[i] - want).abs() <= tolerance * 20.0,
-                                    "{} {want}",
-                                    dx[i]
-                                );
+                                assert!((got[r * n + i] - want).abs() <= tolerance * want.abs().max(1.0));
+                                let want = if log { g[i] - p[i] * dot } else { p[i] * (g[i] - dot) };
+                                assert!((dx[i] - want).abs() <= tolerance * 20.0, "{} {want}", dx[i]);
                             }
                         }
                     }

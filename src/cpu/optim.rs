@@ -27,22 +27,24 @@ fn sweep<T: Element, const N: usize>(state: [&Array; N], grad: &Array, step: &im
     }
     let pointers = state.map(|x| Shared::new(x.ptr::<T>()));
     parallel_for(g.len(), GRAIN, |range| {
-        // SAFETY: all arrays are contiguous and as long as `g` (checked by the caller), and pieces are disjoint.
-        let part = pointers.map(|p| unsafe { std::slice::from_raw_parts_mut(p.get().add(range.start), range.len()) });
+        // SAFETY: all arrays are contiguous and as long as `g` (checked by the caller), and pieces are
+        // disjoint.
+        let part = pointers
+            .map(|p| unsafe { std::slice::from_raw_parts_mut(p.get().add(range.start), range.len()) });
         step.run(part, &g[range]);
     });
     Ok(())
 }
 
-/// Runs `step` in the precision of the parameter, on contiguous copies of whatever is not contiguous or too narrow.
-fn on_wide<const N: usize>(
-    state: [&Array; N],
-    grad: &Array,
-    step: impl Step<f32> + Step<f64>,
-) -> Result<()> {
+/// Runs `step` in the precision of the parameter, on contiguous copies of whatever is not contiguous or too
+/// narrow.
+fn on_wide<const N: usize>(state: [&Array; N], grad: &Array, step: impl Step<f32> + Step<f64>) -> Result<()> {
     let wide = state[0].dtype().compute();
     if !wide.is_float() {
-        return Err(Error::dtype(format!("optimizers update floating point parameters, got {}", state[0].dtype())));
+        return Err(Error::dtype(format!(
+            "optimizers update floating point parameters, got {}",
+            state[0].dtype()
+        )));
     }
     let grad = contiguous(&cast(grad, wide)?)?;
     let direct = |x: &Array| x.dtype() == wide && x.is_contiguous();

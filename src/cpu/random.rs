@@ -1,7 +1,8 @@
 //! Random numbers by Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011), a counter-based generator.
 //!
-//! Word `i` of a stream is lane `i % 4` of the block with counter `offset + i / 4` under the seed as key, so any part of
-//! any tensor can be made alone: by any thread, on any device, again. `shaders/random.wgsl` makes the same stream.
+//! Word `i` of a stream is lane `i % 4` of the block with counter `offset + i / 4` under the seed as key, so
+//! any part of any tensor can be made alone: by any thread, on any device, again. `shaders/random.wgsl` makes
+//! the same stream.
 
 use super::copy::cast;
 use super::isa::{self, Body, Single};
@@ -149,7 +150,8 @@ pub fn normal(shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Arra
     let slice = out.slice_mut::<f32>()?;
     let total = slice.len();
     let to = Shared::new(slice.as_mut_ptr());
-    // Pieces start at multiples of the grain in blocks, so the passes are the same for every number of threads.
+    // Pieces start at multiples of the grain in blocks, so the passes are the same for every number of
+    // threads.
     parallel_for(total.div_ceil(4), GRAIN, |range| {
         let (start, end) = (range.start * 4, (range.end * 4).min(total));
         // SAFETY: inside `out`, and only this piece writes it.

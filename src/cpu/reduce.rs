@@ -59,35 +59,19 @@ where
     }
 }
 
-fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(
-    x: &Array,
-    axes: Axes,
-    keepdim: bool,
-) -> Result<Array> {
+fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     // Bools are reduced as bytes.
-    let dtype = if x.dtype() == DType::Bool {
-        DType::Bool
-    } else {
-        T::DTYPE
-    };
+    let dtype = if x.dtype() == DType::Bool { DType::Bool } else { T::DTYPE };
     let mut out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
     if x.numel() == 0 {
         fill_empty::<T, F>(&mut out);
     } else {
         let dense = Nest::in_memory_order(&x.shape(), &[x]);
-        let copied = if dense.strides[0][dense.rank - 1] == 1 {
-            x.clone()
-        } else {
-            duplicate(x)?
-        };
+        let copied = if dense.strides[0][dense.rank - 1] == 1 { x.clone() } else { duplicate(x)? };
         let plan = Plan::new(&copied, &out.expand(&x.shape())?);
         fold_all::<S, T, F>(&plan, &copied, &out);
     }
-    let out = if x.dtype() == dtype {
-        out
-    } else {
-        cast(&out, x.dtype())?
-    };
+    let out = if x.dtype() == dtype { out } else { cast(&out, x.dtype())? };
     if keepdim {
         return Ok(out);
     }
@@ -113,13 +97,7 @@ mod tests {
         for (flat, v) in values(x).into_iter().enumerate() {
             let strides = s.strides();
             let at = (0..s.rank())
-                .map(|i| {
-                    if axes.contains(i) {
-                        0
-                    } else {
-                        flat / strides[i] as usize % s.at(i)
-                    }
-                })
+                .map(|i| if axes.contains(i) { 0 } else { flat / strides[i] as usize % s.at(i) })
                 .zip(kept.strides())
                 .map(|(i, stride)| i * stride as usize)
                 .sum::<usize>();
@@ -130,14 +108,7 @@ mod tests {
 
     #[test]
     fn every_set_of_axes_agrees_with_the_definition() -> Result<()> {
-        for dtype in [
-            DType::F32,
-            DType::F64,
-            DType::I32,
-            DType::I64,
-            DType::F16,
-            DType::BF16,
-        ] {
+        for dtype in [DType::F32, DType::F64, DType::I32, DType::I64, DType::F16, DType::BF16] {
             for dims in [&[][..], &[7], &[3, 5], &[4, 3, 40], &[2, 600, 3], &[0, 4]] {
                 for x in layouts(dims, dtype)? {
                     for bits in 0..1usize << dims.len() {
@@ -147,10 +118,7 @@ mod tests {
                         let want = naive(&x, axes, 0.0, |a, b| a + b);
                         for (g, w) in values(&got).iter().zip(&want) {
                             let tolerance = if dtype.size() == 2 { 0.01 } else { 1e-5 };
-                            assert!(
-                                (g - w).abs() <= tolerance * w.abs().max(20.0),
-                                "{x:?} {axes:?} {g} {w}"
-                            );
+                            assert!((g - w).abs() <= tolerance * w.abs().max(20.0), "{x:?} {axes:?} {g} {w}");
                         }
                         if x.numel() > 0 {
                             let want = naive(&x, axes, f64::NEG_INFINITY, f64::max);
@@ -181,10 +149,7 @@ mod tests {
                     let w = rounded(w, dtype);
                     let tolerance = if dtype == DType::BF16 { 0.01 } else { 1e-5 };
                     let spread = (x.numel() / got.len()) as f64 * 1e-2;
-                    assert!(
-                        (g - w).abs() <= tolerance * w.abs().max(spread),
-                        "{dims:?} {dtype} {g} {w}"
-                    );
+                    assert!((g - w).abs() <= tolerance * w.abs().max(spread), "{dims:?} {dtype} {g} {w}");
                 }
             }
         }
@@ -209,10 +174,7 @@ mod tests {
         assert_eq!(values(&max(&truth, Axes::one(1), false)?), [1.0, 1.0]);
         assert_eq!(values(&min(&truth, Axes::one(1), false)?), [0.0, 1.0]);
         let five = Array::from_slice(&[5u8, 100, 3], shape(&[3]))?;
-        assert_eq!(
-            prod(&five, Axes::one(0), false)?.item()?,
-            (1500 % 256) as f64
-        );
+        assert_eq!(prod(&five, Axes::one(0), false)?.item()?, (1500 % 256) as f64);
         Ok(())
     }
 }

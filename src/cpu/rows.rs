@@ -59,9 +59,7 @@ impl RowFloat for f64 {
 
 /// Runs `op` on rows `0..count` of `length` elements, with several threads if that pays.
 pub fn each_row<T: RowFloat, O: RowOp<T>>(op: &O, count: usize, length: usize) {
-    parallel_for(count, (GRAIN / 8).div_ceil(length.max(1)), |range| {
-        T::launch(op, range)
-    });
+    parallel_for(count, (GRAIN / 8).div_ceil(length.max(1)), |range| T::launch(op, range));
 }
 
 /// The sum of lanes as a tree.

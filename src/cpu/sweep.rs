@@ -99,11 +99,7 @@ impl Plan {
         let mut gone = Nest::empty();
         for i in 0..rows {
             let step = [all.strides[0][i], all.strides[1][i]];
-            if step[1] == 0 {
-                gone.push(all.dims[i], &step)
-            } else {
-                kept.push(all.dims[i], &step)
-            }
+            if step[1] == 0 { gone.push(all.dims[i], &step) } else { kept.push(all.dims[i], &step) }
         }
         kept.rank = kept.rank.max(1);
         gone.rank = gone.rank.max(1);
@@ -136,14 +132,7 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
     let x = Shared::new(x.buffer().ptr().cast::<S>().wrapping_add(x.offset()));
     let out = Shared::new(out.buffer().ptr().cast::<T>());
     let outputs = plan.kept_count * plan.columns;
-    let mut partial = vec![
-        F::widen(F::START);
-        if plan.pieces > 1 {
-            outputs * plan.pieces
-        } else {
-            0
-        }
-    ];
+    let mut partial = vec![F::widen(F::START); if plan.pieces > 1 { outputs * plan.pieces } else { 0 }];
     let to = Shared::new(partial.as_mut_ptr());
     let tasks = plan.kept_count * plan.tiles * plan.pieces;
     let work = plan.length * plan.columns.min(COLUMNS);
@@ -160,21 +149,17 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
     if plan.pieces == 1 {
         return;
     }
-    plan.kept
-        .runs([1], 0, plan.kept_count, |&[position], done, run| {
-            for i in 0..run {
-                let place = position + i as isize * plan.kept.strides[1][plan.kept.rank - 1];
-                for c in 0..plan.columns {
-                    let at =
-                        |p: usize| partial[(p * plan.kept_count + done + i) * plan.columns + c];
-                    let all = (1..plan.pieces).fold(at(0), |a, p| F::merge(a, at(p)));
-                    // SAFETY: the place lies inside the output.
-                    unsafe {
-                        *out.get().offset(place + c as isize * plan.column_stride) = F::finish(all)
-                    };
-                }
+    plan.kept.runs([1], 0, plan.kept_count, |&[position], done, run| {
+        for i in 0..run {
+            let place = position + i as isize * plan.kept.strides[1][plan.kept.rank - 1];
+            for c in 0..plan.columns {
+                let at = |p: usize| partial[(p * plan.kept_count + done + i) * plan.columns + c];
+                let all = (1..plan.pieces).fold(at(0), |a, p| F::merge(a, at(p)));
+                // SAFETY: the place lies inside the output.
+                unsafe { *out.get().offset(place + c as isize * plan.column_stride) = F::finish(all) };
             }
-        });
+        }
+    });
 }
 
 /// A range of tasks: task number = (piece * kept positions + kept position) * tiles + tile.
@@ -204,27 +189,26 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
             let piece = plan.piece(p);
             let (first, mut t) = (rest / plan.tiles, rest % plan.tiles);
             let count = (end - task + t).div_ceil(plan.tiles);
-            plan.kept
-                .runs([0, 1], first, count, |&[from, to], done, run| {
-                    for i in 0..run {
-                        let last = plan.kept.rank - 1;
-                        let at = |k: usize| i as isize * plan.kept.strides[k][last];
-                        let row = p * plan.kept_count + first + done + i;
-                        let (from, to) = (self.x.wrapping_offset(from + at(0)), to + at(1));
-                        if !plan.by_column {
-                            let value = self.row(from, &piece, &mut tile);
-                            self.store(row, to, 0, value);
-                            task += 1;
-                            continue;
-                        }
-                        while t < plan.tiles && task < end {
-                            self.column_tile(from, to, row, t, &piece, &mut tile);
-                            t += 1;
-                            task += 1;
-                        }
-                        t = 0;
+            plan.kept.runs([0, 1], first, count, |&[from, to], done, run| {
+                for i in 0..run {
+                    let last = plan.kept.rank - 1;
+                    let at = |k: usize| i as isize * plan.kept.strides[k][last];
+                    let row = p * plan.kept_count + first + done + i;
+                    let (from, to) = (self.x.wrapping_offset(from + at(0)), to + at(1));
+                    if !plan.by_column {
+                        let value = self.row(from, &piece, &mut tile);
+                        self.store(row, to, 0, value);
+                        task += 1;
+                        continue;
                     }
-                });
+                    while t < plan.tiles && task < end {
+                        self.column_tile(from, to, row, t, &piece, &mut tile);
+                        t += 1;
+                        task += 1;
+                    }
+                    t = 0;
+                }
+            });
         }
     }
 }
@@ -235,9 +219,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         // SAFETY: the output, or the table of partial results, has a place for it that is this task's own.
         unsafe {
             if self.plan.pieces == 1 {
-                *self
-                    .out
-                    .offset(to + column as isize * self.plan.column_stride) = F::finish(value);
+                *self.out.offset(to + column as isize * self.plan.column_stride) = F::finish(value);
             } else {
                 *self.partial.add(row * self.plan.columns + column) = value;
             }
@@ -248,18 +230,16 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
     #[inline(always)]
     fn row(&self, from: *const S, piece: &Range<usize>, tile: &mut Tile<T>) -> F::Wide {
         let mut total = F::widen(F::START);
-        self.plan
-            .gone
-            .runs([0], piece.start, piece.len(), |&[position], _, run| {
-                let mut i = 0;
-                while i < run {
-                    let n = BLOCK.min(run - i);
-                    // SAFETY: the run lies inside the input.
-                    let block = unsafe { S::block(from.offset(position).add(i), n, tile) };
-                    total = F::merge(total, F::widen(fold_block::<T, F>(block)));
-                    i += n;
-                }
-            });
+        self.plan.gone.runs([0], piece.start, piece.len(), |&[position], _, run| {
+            let mut i = 0;
+            while i < run {
+                let n = BLOCK.min(run - i);
+                // SAFETY: the run lies inside the input.
+                let block = unsafe { S::block(from.offset(position).add(i), n, tile) };
+                total = F::merge(total, F::widen(fold_block::<T, F>(block)));
+                i += n;
+            }
+        });
         total
     }
 
@@ -281,39 +261,33 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         let mut totals = [F::widen(F::START); COLUMNS];
         let (sums, totals) = (&mut sums[..n], &mut totals[..n]);
         let step = plan.gone.strides[0][plan.gone.rank - 1];
-        plan.gone
-            .runs([0], piece.start, piece.len(), |&[position], _, run| {
-                let mut i = 0;
-                while i < run {
-                    let four = !S::CONVERTS && run - i >= 4;
-                    // SAFETY: the rows lie inside the input.
-                    unsafe {
-                        let line = |i: usize| from.offset(position + i as isize * step).add(start);
-                        if four {
-                            let [a, b, c, d] = [0, 1, 2, 3].map(|j| line(i + j).cast::<T>());
-                            for (j, s) in sums.iter_mut().enumerate() {
-                                let pairs = F::join(
-                                    F::join(*a.add(j), *b.add(j)),
-                                    F::join(*c.add(j), *d.add(j)),
-                                );
-                                *s = F::join(*s, pairs);
-                            }
-                        } else {
-                            let line = S::block(line(i), n, tile);
-                            sums.iter_mut()
-                                .zip(line)
-                                .for_each(|(s, &v)| *s = F::join(*s, v));
+        plan.gone.runs([0], piece.start, piece.len(), |&[position], _, run| {
+            let mut i = 0;
+            while i < run {
+                let four = !S::CONVERTS && run - i >= 4;
+                // SAFETY: the rows lie inside the input.
+                unsafe {
+                    let line = |i: usize| from.offset(position + i as isize * step).add(start);
+                    if four {
+                        let [a, b, c, d] = [0, 1, 2, 3].map(|j| line(i + j).cast::<T>());
+                        for (j, s) in sums.iter_mut().enumerate() {
+                            let pairs = F::join(F::join(*a.add(j), *b.add(j)), F::join(*c.add(j), *d.add(j)));
+                            *s = F::join(*s, pairs);
                         }
-                    }
-                    let taken = if four { 4 } else { 1 };
-                    i += taken;
-                    depth += taken;
-                    if depth >= DEPTH {
-                        depth = 0;
-                        flush::<T, F>(sums, totals);
+                    } else {
+                        let line = S::block(line(i), n, tile);
+                        sums.iter_mut().zip(line).for_each(|(s, &v)| *s = F::join(*s, v));
                     }
                 }
-            });
+                let taken = if four { 4 } else { 1 };
+                i += taken;
+                depth += taken;
+                if depth >= DEPTH {
+                    depth = 0;
+                    flush::<T, F>(sums, totals);
+                }
+            }
+        });
         flush::<T, F>(sums, totals);
         for (c, &total) in totals.iter().enumerate() {
             self.store(row, to, start + c, total);

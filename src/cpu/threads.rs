@@ -36,12 +36,9 @@ thread_local! {
 pub fn num_threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
-            let asked = std::env::var("WENGERT_NUM_THREADS")
-                .ok()
-                .and_then(|v| v.parse().ok())
-                .filter(|&n| n > 0);
-            let n = asked
-                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+            let asked =
+                std::env::var("WENGERT_NUM_THREADS").ok().and_then(|v| v.parse().ok()).filter(|&n| n > 0);
+            let n = asked.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
             set_num_threads(n);
             n
         }
@@ -73,12 +70,7 @@ fn pool(threads: usize) -> Option<&'static rayon::ThreadPool> {
         .thread_name(|i| format!("wengert-{i}"))
         .build()
         .ok()?;
-    let made = Box::leak(Box::new(Pool {
-        process,
-        threads,
-        workers,
-        next: head,
-    }));
+    let made = Box::leak(Box::new(Pool { process, threads, workers, next: head }));
     while let Err(now) = POOLS.compare_exchange(head, made, Ordering::AcqRel, Ordering::Acquire) {
         head = now;
         made.next = head;
@@ -116,13 +108,7 @@ pub fn parallel_for(items: usize, grain: usize, body: impl Fn(Range<usize>) + Sy
     }
     let threads = num_threads();
     match if threads > 1 { pool(threads) } else { None } {
-        Some(workers) => split(
-            workers,
-            threads.min(items.div_ceil(grain)),
-            items,
-            grain,
-            &body,
-        ),
+        Some(workers) => split(workers, threads.min(items.div_ceil(grain)), items, grain, &body),
         None => body(0..items),
     }
 }
@@ -211,13 +197,7 @@ mod tests {
                 let mut seen = seen.lock().unwrap_or_else(|e| e.into_inner());
                 range.for_each(|i| seen[i] += 1);
             });
-            assert!(
-                seen.into_inner()
-                    .unwrap_or_default()
-                    .iter()
-                    .all(|&n| n == 1),
-                "{items} {grain}"
-            );
+            assert!(seen.into_inner().unwrap_or_default().iter().all(|&n| n == 1), "{items} {grain}");
         }
     }
 
@@ -233,8 +213,8 @@ mod tests {
             sum.into_inner()
         };
         assert_eq!(total(), 499_500);
-        // SAFETY: the child only runs a parallel loop and leaves without running destructors; should it hang, the
-        // alarm ends it.
+        // SAFETY: the child only runs a parallel loop and leaves without running destructors; should it hang,
+        // the alarm ends it.
         let status = unsafe {
             let child = libc::fork();
             if child == 0 {
@@ -245,9 +225,6 @@ mod tests {
             libc::waitpid(child, &mut status, 0);
             status
         };
-        assert!(
-            libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7,
-            "{status}"
-        );
+        assert!(libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 7, "{status}");
     }
 }

@@ -1,8 +1,8 @@
 //! The GPUs of this process: found once, opened on first use, never closed.
 //!
-//! Drivers do not survive concurrent creation or destruction of devices, so the instance and each device are made under
-//! a lock and leaked at exit. A software adapter is used only when `WENGERT_GPU=software` asks for it, or when it is
-//! all there is and a program names the device `gpu` itself. Read next: `src/gpu/queue.rs`.
+//! Drivers do not survive concurrent creation or destruction of devices, so the instance and each device are
+//! made under a lock and leaked at exit. A software adapter is used only when `WENGERT_GPU=software` asks for
+//! it, or when it is all there is and a program names the device `gpu` itself. Read next: `src/gpu/queue.rs`.
 
 use super::pipeline::Kernels;
 use super::pool::Pool;
@@ -99,9 +99,7 @@ impl Fault {
         }
         self.raised.store(false, Ordering::Release);
         let why = slot.take().unwrap_or_default();
-        Error::device(format!(
-            "gpu:{index} reported an error in earlier work: {why}"
-        ))
+        Error::device(format!("gpu:{index} reported an error in earlier work: {why}"))
     }
 }
 
@@ -110,7 +108,8 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-// ---- adapters -----------------------------------------------------------------------------------------------------
+// ---- adapters
+// -----------------------------------------------------------------------------------------------------
 
 struct Adapters {
     list: Vec<wgpu::Adapter>,
@@ -125,10 +124,7 @@ static OPENING: Mutex<()> = Mutex::new(());
 /// The adapters in order of preference, found on the first call. A driver that panics counts as absent.
 fn adapters() -> &'static Adapters {
     ADAPTERS.get_or_init(|| {
-        catch_unwind(AssertUnwindSafe(find_adapters)).unwrap_or(Adapters {
-            list: Vec::new(),
-            trusted: false,
-        })
+        catch_unwind(AssertUnwindSafe(find_adapters)).unwrap_or(Adapters { list: Vec::new(), trusted: false })
     })
 }
 
@@ -137,7 +133,8 @@ fn find_adapters() -> Adapters {
     let mut desc = wgpu::InstanceDescriptor::new_without_display_handle();
     desc.backends = backends;
     desc.flags = wgpu::InstanceFlags::empty();
-    // The instance lives as long as the process: its destruction can hang in a driver's thread-local destructors.
+    // The instance lives as long as the process: its destruction can hang in a driver's thread-local
+    // destructors.
     let instance: &'static wgpu::Instance = Box::leak(Box::new(wgpu::Instance::new(desc)));
     let mut list = pollster::block_on(instance.enumerate_adapters(backends));
     let wants_software = std::env::var("WENGERT_GPU").is_ok_and(|v| v == "software");
@@ -145,21 +142,12 @@ fn find_adapters() -> Adapters {
     let has_hardware = list.iter().any(|a| !is_software(a));
     list.retain(|a| is_software(a) == (wants_software || !has_hardware));
     // One GPU may be offered by two interfaces; the first interface that has any is used alone.
-    let order = [
-        wgpu::Backend::Vulkan,
-        wgpu::Backend::Metal,
-        wgpu::Backend::Dx12,
-    ];
-    let backend = order
-        .into_iter()
-        .find(|&b| list.iter().any(|a| a.get_info().backend == b));
+    let order = [wgpu::Backend::Vulkan, wgpu::Backend::Metal, wgpu::Backend::Dx12];
+    let backend = order.into_iter().find(|&b| list.iter().any(|a| a.get_info().backend == b));
     list.retain(|a| Some(a.get_info().backend) == backend);
     list.sort_by_key(|a| rank(a.get_info().device_type));
     list.truncate(MAX_DEVICES);
-    Adapters {
-        trusted: !list.is_empty() && (wants_software || has_hardware),
-        list,
-    }
+    Adapters { trusted: !list.is_empty() && (wants_software || has_hardware), list }
 }
 
 fn rank(kind: wgpu::DeviceType) -> u8 {
@@ -211,17 +199,14 @@ pub fn gpu(index: u8) -> Result<&'static Gpu> {
 fn open(index: u8) -> Result<&'static Gpu> {
     let _guard = lock(&OPENING);
     let found = &adapters().list;
-    let (Some(adapter), Some(slot)) = (found.get(index as usize), DEVICES.get(index as usize))
-    else {
+    let (Some(adapter), Some(slot)) = (found.get(index as usize), DEVICES.get(index as usize)) else {
         return Err(missing(index, found.len()));
     };
     if let Some(gpu) = slot.get() {
         return Ok(gpu);
     }
     let gpu = catch_unwind(AssertUnwindSafe(|| Gpu::new(index, adapter))).unwrap_or_else(|_| {
-        Err(Error::device(format!(
-            "gpu:{index}: its driver failed while it was being opened"
-        )))
+        Err(Error::device(format!("gpu:{index}: its driver failed while it was being opened")))
     })?;
     Ok(slot.get_or_init(|| Box::leak(Box::new(gpu))))
 }
@@ -233,10 +218,7 @@ fn missing(index: u8, found: usize) -> Error {
          software driver and set WENGERT_GPU=software"
             .to_string()
     } else {
-        format!(
-            "gpu:{index} does not exist: {found} found, the last is gpu:{}",
-            found - 1
-        )
+        format!("gpu:{index} does not exist: {found} found, the last is gpu:{}", found - 1)
     })
 }
 
@@ -262,16 +244,11 @@ impl Gpu {
             ..Default::default()
         };
         let (device, queue) = pollster::block_on(adapter.request_device(&desc)).map_err(|e| {
-            Error::device(format!(
-                "gpu:{index} ({}) cannot be opened: {e}",
-                adapter.get_info().name
-            ))
+            Error::device(format!("gpu:{index} ({}) cannot be opened: {e}", adapter.get_info().name))
         })?;
         let fault = Arc::new(Fault::default());
         let sink = fault.clone();
-        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| {
-            sink.raise(e.to_string(), false)
-        }));
+        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| sink.raise(e.to_string(), false)));
         let sink = fault.clone();
         device.set_device_lost_callback(move |reason, message| {
             sink.raise(format!("{reason:?}: {message}"), true)
@@ -298,9 +275,7 @@ fn describe(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::L
     Info {
         adapter: info.name.clone(),
         backend: info.backend.to_str().to_string(),
-        driver: format!("{} {}", info.driver, info.driver_info)
-            .trim()
-            .to_string(),
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
         device_type: match info.device_type {
             wgpu::DeviceType::DiscreteGpu => "discrete",
             wgpu::DeviceType::IntegratedGpu => "integrated",
@@ -309,32 +284,17 @@ fn describe(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::L
             wgpu::DeviceType::Other => "other",
         },
         subgroup: (info.subgroup_min_size, info.subgroup_max_size),
-        features: features
-            .iter_names()
-            .map(|(name, _)| name.to_ascii_lowercase())
-            .collect(),
+        features: features.iter_names().map(|(name, _)| name.to_ascii_lowercase()).collect(),
         limits: vec![
             limit("max_buffer_size", limits.max_buffer_size),
-            limit(
-                "max_storage_buffer_binding_size",
-                limits.max_storage_buffer_binding_size,
-            ),
-            limit(
-                "max_storage_buffers_per_shader_stage",
-                limits.max_storage_buffers_per_shader_stage.into(),
-            ),
-            limit(
-                "max_compute_workgroup_storage_size",
-                limits.max_compute_workgroup_storage_size.into(),
-            ),
+            limit("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size),
+            limit("max_storage_buffers_per_shader_stage", limits.max_storage_buffers_per_shader_stage.into()),
+            limit("max_compute_workgroup_storage_size", limits.max_compute_workgroup_storage_size.into()),
             limit(
                 "max_compute_invocations_per_workgroup",
                 limits.max_compute_invocations_per_workgroup.into(),
             ),
-            limit(
-                "max_compute_workgroups_per_dimension",
-                limits.max_compute_workgroups_per_dimension.into(),
-            ),
+            limit("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into()),
         ],
     }
 }

@@ -1,7 +1,8 @@
 //! The GPU: the only folder that knows `wgpu`.
 //!
-//! Reading order: `device` (which GPUs there are), `pool` (memory), `queue` and `recorder` (how work gets to the GPU),
-//! `pipeline` and `template` (how a shader file becomes a kernel), `transfer` and `status` (what comes back), `kernels`.
+//! Reading order: `device` (which GPUs there are), `pool` (memory), `queue` and `recorder` (how work gets to
+//! the GPU), `pipeline` and `template` (how a shader file becomes a kernel), `transfer` and `status` (what
+//! comes back), `kernels`.
 
 mod device;
 pub mod kernels;

@@ -1,8 +1,9 @@
 //! GPU memory: one whole wgpu buffer per tensor, from a pool of size classes.
 //!
-//! wgpu orders work per whole buffer, so slices of a shared buffer would wait for each other without need. A buffer
-//! that comes back may still be read by recorded work; whoever gets it next is recorded later on the same queue, so
-//! reuse needs no wait. Only writes from the host jump the queue, hence the `epoch` (see `src/gpu/transfer.rs`).
+//! wgpu orders work per whole buffer, so slices of a shared buffer would wait for each other without need. A
+//! buffer that comes back may still be read by recorded work; whoever gets it next is recorded later on the
+//! same queue, so reuse needs no wait. Only writes from the host jump the queue, hence the `epoch` (see
+//! `src/gpu/transfer.rs`).
 
 use super::device::{Gpu, gpu, lock};
 use crate::buffer::{Buffer, Device};
@@ -84,18 +85,8 @@ const ALWAYS_KEPT: u64 = 1 << 30;
 
 impl Pool {
     pub(super) fn new(limits: &wgpu::Limits) -> Pool {
-        let limit = limits
-            .max_buffer_size
-            .min(limits.max_storage_buffer_binding_size)
-            & !15;
-        Pool {
-            free: BTreeMap::new(),
-            clock: 0,
-            next_id: 0,
-            limit,
-            stats: Stats::default(),
-            dead: Vec::new(),
-        }
+        let limit = limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) & !15;
+        Pool { free: BTreeMap::new(), clock: 0, next_id: 0, limit, stats: Stats::default(), dead: Vec::new() }
     }
 
     /// Size of the class that holds `bytes`: eight classes per doubling.
@@ -122,10 +113,7 @@ impl Pool {
         self.stats.live_bytes -= block.size();
         self.stats.cached_bytes += block.size();
         self.clock += 1;
-        self.free
-            .entry(block.size())
-            .or_default()
-            .push_back((self.clock, block));
+        self.free.entry(block.size()).or_default().push_back((self.clock, block));
         // Up to the largest footprint so far nothing is given up: a training step repeats its sizes.
         let most = ALWAYS_KEPT.max(self.stats.peak_bytes + self.stats.peak_bytes / 8);
         self.trim(most.saturating_sub(self.stats.live_bytes))
@@ -135,8 +123,7 @@ impl Pool {
     fn trim(&mut self, keep: u64) -> Vec<Block> {
         let mut out = Vec::new();
         while self.stats.cached_bytes > keep {
-            let age =
-                |list: &VecDeque<(u64, Block)>| list.front().map_or(u64::MAX, |(stamp, _)| *stamp);
+            let age = |list: &VecDeque<(u64, Block)>| list.front().map_or(u64::MAX, |(stamp, _)| *stamp);
             let Some(list) = self.free.values_mut().min_by_key(|list| age(list)) else {
                 break;
             };
@@ -164,9 +151,7 @@ pub fn storage_bytes(index: u8, numel: usize, dtype: DType) -> Result<u64> {
 
 #[cold]
 fn no_dtype(index: u8, dtype: DType, advice: &str) -> Error {
-    Error::dtype(format!(
-        "gpu:{index} has no {dtype}; {advice} or use device='cpu'"
-    ))
+    Error::dtype(format!("gpu:{index} has no {dtype}; {advice} or use device='cpu'"))
 }
 
 /// Memory for a contiguous tensor on GPU `index`.
@@ -174,20 +159,10 @@ pub fn alloc(index: u8, shape: &Shape, dtype: DType) -> Result<Buffer> {
     let gpu = gpu(index)?;
     let bytes = storage_bytes(index, shape.numel(), dtype)?;
     let block = block(gpu, bytes).map_err(|e| {
-        Error::memory(format!(
-            "gpu:{index}: a {dtype} tensor of shape {shape}, {bytes} bytes: {e}"
-        ))
+        Error::memory(format!("gpu:{index}: a {dtype} tensor of shape {shape}, {bytes} bytes: {e}"))
     })?;
-    let owner = Allocation {
-        gpu,
-        block: ManuallyDrop::new(block),
-    };
-    Ok(Buffer::foreign(
-        std::ptr::null_mut(),
-        bytes as usize,
-        Device::Gpu(index),
-        Box::new(owner),
-    ))
+    let owner = Allocation { gpu, block: ManuallyDrop::new(block) };
+    Ok(Buffer::foreign(std::ptr::null_mut(), bytes as usize, Device::Gpu(index), Box::new(owner)))
 }
 
 /// A buffer of at least `bytes` bytes; the error is a bare reason.
@@ -208,8 +183,7 @@ fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
         pool.stats.buffers_created += 1;
         (class, pool.next_id)
     };
-    let usage =
-        wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
     let raw = match create(gpu, class, usage) {
         Ok(raw) => raw,
         Err(_) => {
@@ -219,19 +193,11 @@ fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
         }
     };
     lock(&gpu.pool).count_live(class);
-    Ok(Block {
-        raw,
-        id,
-        epoch: AtomicU64::new(0),
-    })
+    Ok(Block { raw, id, epoch: AtomicU64::new(0) })
 }
 
 /// A new wgpu buffer; the error is a bare reason.
-pub(super) fn create(
-    gpu: &Gpu,
-    size: u64,
-    usage: wgpu::BufferUsages,
-) -> Result<wgpu::Buffer, String> {
+pub(super) fn create(gpu: &Gpu, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, String> {
     let memory = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
     let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
     let raw = gpu.device.create_buffer(&wgpu::BufferDescriptor {
@@ -255,10 +221,7 @@ pub(super) fn create(
 #[inline]
 pub(super) fn allocation(buffer: &Buffer) -> Result<&Allocation> {
     buffer.owner::<Allocation>().ok_or_else(|| {
-        Error::device(format!(
-            "internal: a gpu tensor expected, got one on {}",
-            buffer.device()
-        ))
+        Error::device(format!("internal: a gpu tensor expected, got one on {}", buffer.device()))
     })
 }
 

@@ -1,9 +1,9 @@
 //! Launching kernels: commands are recorded and submitted in batches.
 //!
-//! A launch costs about a microsecond and a submission about fifty, so launches pile up in a list that becomes one
-//! compute pass when something is read back, after 64 commands, or once enough memory has been touched for the
-//! GPU to start early. Parameters of a batch travel in one uniform buffer, written once per submission.
-//! Read next: `src/gpu/pipeline.rs`, which makes the kernels.
+//! A launch costs about a microsecond and a submission about fifty, so launches pile up in a list that
+//! becomes one compute pass when something is read back, after 64 commands, or once enough memory has been
+//! touched for the GPU to start early. Parameters of a batch travel in one uniform buffer, written once per
+//! submission. Read next: `src/gpu/pipeline.rs`, which makes the kernels.
 
 use super::device::{Gpu, gpu, lock};
 use super::pipeline::Kernel;
@@ -17,34 +17,21 @@ pub(super) const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Records one run of `kernel` over `buffers` (in the order of its bindings) with `groups` workgroups.
 ///
-/// `params` are the words of the kernel's uniform structure. Beyond the grid limit workgroups fold into y and z; kernels
-/// compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore what lies beyond their work. An output may be one of the
-/// inputs only if every invocation reads the elements that it writes and no others: such a launch binds a variant
-/// in which all buffers are writable, since a buffer cannot be read-only and writable in one dispatch.
-pub fn launch(
-    index: u8,
-    kernel: &Kernel,
-    buffers: &[&Buffer],
-    params: &[u32],
-    groups: u64,
-) -> Result<()> {
+/// `params` are the words of the kernel's uniform structure. Beyond the grid limit workgroups fold into y and
+/// z; kernels compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore what lies beyond their work. An output
+/// may be one of the inputs only if every invocation reads the elements that it writes and no others: such a
+/// launch binds a variant in which all buffers are writable, since a buffer cannot be read-only and writable
+/// in one dispatch.
+pub fn launch(index: u8, kernel: &Kernel, buffers: &[&Buffer], params: &[u32], groups: u64) -> Result<()> {
     if groups == 0 {
         return Ok(());
     }
     let gpu = gpu(index)?;
     check(gpu, kernel, buffers, params)?;
-    let grid = fold(groups, gpu.limits.max_compute_workgroups_per_dimension).ok_or_else(|| {
-        Error::memory(format!(
-            "gpu:{index}: {}: too large for one launch",
-            kernel.name
-        ))
-    })?;
+    let grid = fold(groups, gpu.limits.max_compute_workgroups_per_dimension)
+        .ok_or_else(|| Error::memory(format!("gpu:{index}: {}: too large for one launch", kernel.name)))?;
     let aliased = kernel.layout.writes(buffers);
-    let variant = if aliased {
-        Some(kernel.aliased(gpu)?)
-    } else {
-        None
-    };
+    let variant = if aliased { Some(kernel.aliased(gpu)?) } else { None };
     let kernel = variant.as_deref().unwrap_or(kernel);
     let wait = {
         let mut recorder = lock(&gpu.recorder);
@@ -114,10 +101,8 @@ pub(super) fn synchronize_gpu(gpu: &Gpu) -> Result<()> {
 
 /// Waits for a submission, for a bounded time.
 pub(super) fn wait_for(gpu: &Gpu, submission: wgpu::SubmissionIndex) -> Result<()> {
-    let waited = gpu.device.poll(wgpu::PollType::Wait {
-        submission_index: Some(submission),
-        timeout: Some(TIMEOUT),
-    });
+    let waited =
+        gpu.device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: Some(TIMEOUT) });
     gpu.fault.check(gpu.index)?;
     waited.map(|_| ()).map_err(|e| match e {
         wgpu::PollError::Timeout => Error::device(format!(
@@ -135,16 +120,7 @@ mod tests {
 
     #[test]
     fn grids_cover_their_work() {
-        for groups in [
-            1,
-            65535,
-            65536,
-            65537,
-            1 << 20,
-            65535 * 65535,
-            65535 * 65535 + 1,
-            1 << 40,
-        ] {
+        for groups in [1, 65535, 65536, 65537, 1 << 20, 65535 * 65535, 65535 * 65535 + 1, 1 << 40] {
             let [x, y, z] = fold(groups, 65535).map_or([0; 3], |g| g.map(u64::from));
             assert!(
                 x * y * z >= groups && x * y * z < groups + groups / 100 + 65536,

@@ -26,19 +26,8 @@ const BIND_GROUPS: usize = 4096;
 
 /// Recorded work.
 enum Command {
-    Dispatch {
-        pipeline: wgpu::ComputePipeline,
-        group: wgpu::BindGroup,
-        offset: u32,
-        groups: [u32; 3],
-    },
-    Copy {
-        from: wgpu::Buffer,
-        from_offset: u64,
-        to: wgpu::Buffer,
-        to_offset: u64,
-        size: u64,
-    },
+    Dispatch { pipeline: wgpu::ComputePipeline, group: wgpu::BindGroup, offset: u32, groups: [u32; 3] },
+    Copy { from: wgpu::Buffer, from_offset: u64, to: wgpu::Buffer, to_offset: u64, size: u64 },
 }
 
 /// A bind group is known by its layout and its buffers' numbers.
@@ -88,8 +77,7 @@ impl Recorder {
     /// Drops the bind groups of buffers that are gone.
     pub(super) fn forget(&mut self, dead: &mut Vec<u64>) {
         if !dead.is_empty() {
-            self.groups
-                .retain(|(_, ids), _| !ids.iter().any(|id| dead.contains(id)));
+            self.groups.retain(|(_, ids), _| !ids.iter().any(|id| dead.contains(id)));
             dead.clear();
         }
     }
@@ -98,8 +86,7 @@ impl Recorder {
     fn push_parameters(&mut self, words: &[u32]) -> u32 {
         let start = self.parameters.len().next_multiple_of(self.alignment);
         self.parameters.resize(start, 0);
-        self.parameters
-            .extend_from_slice(bytemuck::cast_slice(words));
+        self.parameters.extend_from_slice(bytemuck::cast_slice(words));
         start as u32
     }
 
@@ -108,12 +95,7 @@ impl Recorder {
     }
 
     /// The bind group of `kernel` over `buffers`, from the cache where possible.
-    fn group(
-        &mut self,
-        gpu: &Gpu,
-        kernel: &Kernel,
-        buffers: &[&Buffer],
-    ) -> Result<wgpu::BindGroup> {
+    fn group(&mut self, gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer]) -> Result<wgpu::BindGroup> {
         let mut ids = SmallVec::new();
         for buffer in buffers {
             let owner = allocation(buffer)?;
@@ -128,10 +110,7 @@ impl Recorder {
         let mut entries = Vec::with_capacity(buffers.len() + 1);
         for (i, buffer) in buffers.iter().enumerate() {
             let resource = allocation(buffer)?.block.raw.as_entire_binding();
-            entries.push(wgpu::BindGroupEntry {
-                binding: i as u32,
-                resource,
-            });
+            entries.push(wgpu::BindGroupEntry { binding: i as u32, resource });
         }
         if kernel.layout.uniform {
             entries.push(wgpu::BindGroupEntry {
@@ -169,17 +148,8 @@ impl Recorder {
             self.submit(gpu);
         }
         let group = self.group(gpu, kernel, buffers)?;
-        let offset = if kernel.layout.uniform {
-            self.push_parameters(params)
-        } else {
-            NO_PARAMETERS
-        };
-        self.commands.push(Command::Dispatch {
-            pipeline: kernel.pipeline.clone(),
-            group,
-            offset,
-            groups,
-        });
+        let offset = if kernel.layout.uniform { self.push_parameters(params) } else { NO_PARAMETERS };
+        self.commands.push(Command::Dispatch { pipeline: kernel.pipeline.clone(), group, offset, groups });
         self.stats.dispatches += 1;
         if self.commands.len() >= BATCH || self.touched >= BATCH_BYTES {
             self.submit(gpu);
@@ -187,7 +157,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Counts bytes written by the host, and returns how many wait for a submission; it starts anew at [`CHUNK`].
+    /// Counts bytes written by the host, and returns how many wait for a submission; it starts anew at
+    /// [`CHUNK`].
     pub(super) fn count_upload(&mut self, bytes: usize) -> usize {
         let total = self.uploaded + bytes;
         self.uploaded = if total >= CHUNK { 0 } else { total };
@@ -216,12 +187,9 @@ impl Recorder {
             gpu.queue.write_buffer(&self.uniform, 0, &self.parameters);
             self.parameters.clear();
         }
-        let mut encoder = gpu
-            .device
-            .create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         encode(&mut encoder, &self.commands);
-        self.in_flight
-            .push_back(gpu.queue.submit([encoder.finish()]));
+        self.in_flight.push_back(gpu.queue.submit([encoder.finish()]));
         self.commands.clear();
         self.touched = 0;
         self.uploaded = 0;
@@ -241,11 +209,7 @@ impl Recorder {
             self.in_flight.clear();
             return last;
         }
-        if self.in_flight.len() > IN_FLIGHT {
-            self.in_flight.pop_front()
-        } else {
-            None
-        }
+        if self.in_flight.len() > IN_FLIGHT { self.in_flight.pop_front() } else { None }
     }
 }
 
@@ -253,32 +217,15 @@ impl Recorder {
 fn encode(encoder: &mut wgpu::CommandEncoder, commands: &[Command]) {
     let mut rest = commands;
     while let Some(first) = rest.first() {
-        if let Command::Copy {
-            from,
-            from_offset,
-            to,
-            to_offset,
-            size,
-        } = first
-        {
+        if let Command::Copy { from, from_offset, to, to_offset, size } = first {
             encoder.copy_buffer_to_buffer(from, *from_offset, to, *to_offset, *size);
             rest = &rest[1..];
             continue;
         }
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
-        while let Some(Command::Dispatch {
-            pipeline,
-            group,
-            offset,
-            groups,
-        }) = rest.first()
-        {
+        while let Some(Command::Dispatch { pipeline, group, offset, groups }) = rest.first() {
             pass.set_pipeline(pipeline);
-            let offsets: &[u32] = if *offset == NO_PARAMETERS {
-                &[]
-            } else {
-                std::slice::from_ref(offset)
-            };
+            let offsets: &[u32] = if *offset == NO_PARAMETERS { &[] } else { std::slice::from_ref(offset) };
             pass.set_bind_group(0, group, offsets);
             pass.dispatch_workgroups(groups[0], groups[1], groups[2]);
             rest = &rest[1..];

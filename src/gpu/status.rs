@@ -1,8 +1,8 @@
 //! Errors that kernels find in their data: an index out of range.
 //!
-//! A kernel cannot raise. It writes into two words, `[1, index]`, that travel along with the next read-back, where the
-//! error is raised: nothing waits for the GPU only to learn that all was well. Launches record what they index, so that
-//! the message can name it.
+//! A kernel cannot raise. It writes into two words, `[1, index]`, that travel along with the next read-back,
+//! where the error is raised: nothing waits for the GPU only to learn that all was well. Launches record what
+//! they index, so that the message can name it.
 
 use super::device::{Gpu, gpu, lock};
 use super::transfer::{scalar, upload};
@@ -56,11 +56,7 @@ pub fn status(index: u8, name: &'static str, size: usize, wraps: bool) -> Result
 /// The buffer to read back, where a launch may have reported something.
 pub(super) fn to_read(gpu: &Gpu) -> Option<Array> {
     let status = lock(&gpu.status);
-    if status.pending.is_empty() {
-        None
-    } else {
-        status.words.clone()
-    }
+    if status.pending.is_empty() { None } else { status.words.clone() }
 }
 
 /// Judges the words that were read back.
@@ -76,14 +72,9 @@ pub(super) fn judge(gpu: &Gpu, flag: u32, found: u32) -> Result<()> {
         super::kernels::copy::copy_into(&words, &scalar(gpu.index, 0.0, DType::I32)?)?;
     }
     let found = i64::from(found as i32);
-    let outside =
-        |l: &&Indexed| found >= l.size as i64 || found < if l.wraps { -(l.size as i64) } else { 0 };
+    let outside = |l: &&Indexed| found >= l.size as i64 || found < if l.wraps { -(l.size as i64) } else { 0 };
     Err(Error::index(match pending.iter().find(outside) {
-        Some(Indexed {
-            name,
-            size,
-            wraps: true,
-        }) => {
+        Some(Indexed { name, size, wraps: true }) => {
             format!(
                 "{name}: index {found} is out of range for an axis of size {size}, expected -{size}..{}",
                 *size as i64 - 1
@@ -95,9 +86,8 @@ pub(super) fn judge(gpu: &Gpu, flag: u32, found: u32) -> Result<()> {
                 *size as i64 - 1
             )
         }
-        None => format!(
-            "an indexing operation on gpu:{} met the index {found}, which is out of range",
-            gpu.index
-        ),
+        None => {
+            format!("an indexing operation on gpu:{} met the index {found}, which is out of range", gpu.index)
+        }
     }))
 }

@@ -1,8 +1,9 @@
 //! Shader text: a file of `shaders/` with its marked lines replaced.
 //!
-//! A line `//@ KIND NAME` announces that the next line may be replaced: `alias T` (the type of the arithmetic), `const
-//! EPW` (elements per word of the output), `load x`, `store out` (conversion between words and values), `fn op` (a rule's
-//! body). Whatever is not replaced stays as it is in the file, which is the float32 version.
+//! A line `//@ KIND NAME` announces that the next line may be replaced: `alias T` (the type of the
+//! arithmetic), `const EPW` (elements per word of the output), `load x`, `store out` (conversion between
+//! words and values), `fn op` (a rule's body). Whatever is not replaced stays as it is in the file, which is
+//! the float32 version.
 
 use super::wgsl;
 use crate::dtype::DType;
@@ -24,23 +25,14 @@ pub fn compute_type(dtype: DType) -> &'static str {
 
 /// Elements per 32-bit word.
 pub fn per_word(dtype: DType) -> u32 {
-    if matches!(dtype, DType::F16 | DType::BF16) {
-        2
-    } else {
-        1
-    }
+    if matches!(dtype, DType::F16 | DType::BF16) { 2 } else { 1 }
 }
 
 impl Template {
     /// A file whose arithmetic runs in the type of `compute` (float32 for halves, int32 for bool).
     pub fn new(source: &'static str, compute: DType) -> Template {
         let compute = compute_type(compute);
-        let mut out = Template {
-            source,
-            lines: Vec::new(),
-            appendix: String::new(),
-            compute,
-        };
+        let mut out = Template { source, lines: Vec::new(), appendix: String::new(), compute };
         out.set("alias T", format!("alias T = {compute};"));
         out
     }
@@ -65,27 +57,18 @@ impl Template {
 
     /// The outputs of a kernel hold elements of `dtype`, so many to a word.
     pub fn elements_per_word(&mut self, dtype: DType) -> &mut Template {
-        self.set(
-            "const EPW",
-            format!("const EPW: u32 = {}u;", per_word(dtype)),
-        )
+        self.set("const EPW", format!("const EPW: u32 = {}u;", per_word(dtype)))
     }
 
     /// A truth-valued constant.
     pub fn flag(&mut self, name: &str, value: bool) -> &mut Template {
-        self.set(
-            &format!("const {name}"),
-            format!("const {name}: bool = {value};"),
-        )
+        self.set(&format!("const {name}"), format!("const {name}: bool = {value};"))
     }
 
     /// Replaces the mathematical functions `NAME_` of a shader by those that generated kernels use.
     pub fn math(&mut self, names: &[&'static str]) -> &mut Template {
         for name in names {
-            self.set(
-                &format!("fn {name}_"),
-                format!("fn {name}_(x: f32) -> f32 {{ return w_{name}(x); }}"),
-            );
+            self.set(&format!("fn {name}_"), format!("fn {name}_(x: f32) -> f32 {{ return w_{name}(x); }}"));
         }
         let library = wgsl::library(names);
         self.append(&library)
@@ -137,8 +120,9 @@ fn to_bf16(v: f32) -> u32 {
 }
 ";
 
-/// float32 to float16 bits, to nearest, ties to even, with subnormals, infinities and NaN. `pack2x16float` leaves the
-/// rounding to the driver. A subnormal result is the magnitude in units of 2^-24, rounded by the hardware's `round`.
+/// float32 to float16 bits, to nearest, ties to even, with subnormals, infinities and NaN. `pack2x16float`
+/// leaves the rounding to the driver. A subnormal result is the magnitude in units of 2^-24, rounded by the
+/// hardware's `round`.
 const TO_F16: &str = "
 fn to_f16(v: f32) -> u32 {
   let b = bitcast<u32>(v);
@@ -179,9 +163,7 @@ fn store_text(name: &str, dtype: DType, compute: &str) -> String {
         DType::F16 => pair("to_f16"),
         DType::BF16 => pair("to_bf16"),
         // The bits decide what is zero: arithmetic may assume that there is no NaN.
-        DType::Bool if is_float => {
-            "select(0u, 1u, (bitcast<u32>(v.x) & 0x7fffffffu) != 0u)".to_string()
-        }
+        DType::Bool if is_float => "select(0u, 1u, (bitcast<u32>(v.x) & 0x7fffffffu) != 0u)".to_string(),
         DType::Bool => "select(0u, 1u, v.x != 0)".to_string(),
         _ => "bitcast<u32>(i32(v.x))".to_string(),
     };

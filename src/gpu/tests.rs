@@ -7,9 +7,7 @@ use crate::error::{Error, Kind, Result};
 use crate::shape::Shape;
 
 fn failure<T>(result: Result<T>) -> (Option<Kind>, String) {
-    result.err().map_or((None, String::new()), |e: Error| {
-        (Some(e.kind()), e.to_string())
-    })
+    result.err().map_or((None, String::new()), |e: Error| (Some(e.kind()), e.to_string()))
 }
 
 #[test]
@@ -20,10 +18,7 @@ fn a_tensor_beyond_the_limit_names_it() -> Result<()> {
     assert!(text.starts_with(
         "gpu:0: a float32 tensor of shape (1048576, 8192), 34359738368 bytes: one buffer holds"
     ));
-    assert!(
-        text.ends_with("(max_storage_buffer_binding_size); split the tensor"),
-        "{text}"
-    );
+    assert!(text.ends_with("(max_storage_buffer_binding_size); split the tensor"), "{text}");
     Ok(())
 }
 
@@ -54,10 +49,9 @@ fn threads_share_a_device() -> Result<()> {
     };
     std::thread::scope(|s| {
         let threads: Vec<_> = (0..4).map(|n| s.spawn(move || work(n))).collect();
-        threads.into_iter().try_for_each(|t| {
-            t.join()
-                .unwrap_or_else(|_| Err(Error::device("a thread panicked")))
-        })
+        threads
+            .into_iter()
+            .try_for_each(|t| t.join().unwrap_or_else(|_| Err(Error::device("a thread panicked"))))
     })
 }
 

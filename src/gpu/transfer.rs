@@ -1,6 +1,7 @@
 //! Data between host and GPU: upload, read-back and cached constants.
 //!
-//! A `bool` is one byte on the host and one 32-bit word on the GPU; other types have the same bytes on both sides.
+//! A `bool` is one byte on the host and one 32-bit word on the GPU; other types have the same bytes on both
+//! sides.
 
 use super::device::{Gpu, gpu, lock};
 use super::pool::{allocation, create, storage_bytes};
@@ -41,20 +42,10 @@ pub fn upload(x: &Array, index: u8) -> Result<Array> {
         }
         DType::F32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<f32>()?))?,
         DType::I32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<i32>()?))?,
-        DType::F16 => write(
-            gpu,
-            &block.raw,
-            bytemuck::cast_slice(x.slice::<half::f16>()?),
-        )?,
-        DType::BF16 => write(
-            gpu,
-            &block.raw,
-            bytemuck::cast_slice(x.slice::<half::bf16>()?),
-        )?,
+        DType::F16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::f16>()?))?,
+        DType::BF16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::bf16>()?))?,
         dtype => {
-            return Err(storage_bytes(index, 1, dtype)
-                .err()
-                .unwrap_or_else(|| unreadable(x)));
+            return Err(storage_bytes(index, 1, dtype).err().unwrap_or_else(|| unreadable(x)));
         }
     }
     gpu.fault.check(index)?;
@@ -91,10 +82,7 @@ fn write_chunk(gpu: &Gpu, to: &wgpu::Buffer, offset: u64, chunk: &[u8]) -> Resul
     };
     let Some(mut view) = gpu.queue.write_buffer_with(to, offset, size) else {
         gpu.fault.check(gpu.index)?;
-        return Err(Error::memory(format!(
-            "gpu:{}: no staging memory for {size} bytes",
-            gpu.index
-        )));
+        return Err(Error::memory(format!("gpu:{}: no staging memory for {size} bytes", gpu.index)));
     };
     view.copy_from_slice(chunk);
     Ok(())
@@ -151,12 +139,9 @@ pub(super) fn raise_reports(gpu: &Gpu) -> Result<()> {
     status::judge(gpu, found[0], found[1])
 }
 
-/// Copies ranges `(buffer, offset, size)` to the host, one behind the other, and hands the bytes to `use_bytes`.
-fn read(
-    gpu: &Gpu,
-    parts: &[(&Buffer, u64, u64)],
-    use_bytes: impl FnOnce(&[u8]) -> Result<()>,
-) -> Result<()> {
+/// Copies ranges `(buffer, offset, size)` to the host, one behind the other, and hands the bytes to
+/// `use_bytes`.
+fn read(gpu: &Gpu, parts: &[(&Buffer, u64, u64)], use_bytes: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
     let size = parts.iter().map(|p| p.2).sum();
     let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
     let result = read_through(gpu, parts, size, &staging, use_bytes);
@@ -179,18 +164,12 @@ fn read_through(
         let mut recorder = lock(&gpu.recorder);
         let mut at = 0;
         for &(buffer, offset, size) in parts {
-            recorder.copy(
-                (&allocation(buffer)?.block.raw, offset),
-                (staging, at),
-                size,
-            );
+            recorder.copy((&allocation(buffer)?.block.raw, offset), (staging, at), size);
             at += size;
         }
         recorder.submit(gpu);
         // A closed channel means that the reader has given up already.
-        staging.map_async(wgpu::MapMode::Read, 0..size, move |r| {
-            sender.send(r).unwrap_or_default()
-        });
+        staging.map_async(wgpu::MapMode::Read, 0..size, move |r| sender.send(r).unwrap_or_default());
         recorder.last_submission()
     };
     if let Some(submission) = submission {
@@ -198,13 +177,8 @@ fn read_through(
     }
     let failed = |why: String| Error::device(format!("gpu:{}: read-back failed: {why}", gpu.index));
     // The callback may be running on another thread, whose poll found the work done first.
-    receiver
-        .recv_timeout(TIMEOUT)
-        .map_err(|e| failed(e.to_string()))?
-        .map_err(|e| failed(e.to_string()))?;
-    let view = staging
-        .get_mapped_range(0..size)
-        .map_err(|e| failed(e.to_string()))?;
+    receiver.recv_timeout(TIMEOUT).map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
+    let view = staging.get_mapped_range(0..size).map_err(|e| failed(e.to_string()))?;
     let result = use_bytes(&view);
     drop(view);
     staging.unmap();
@@ -245,27 +219,12 @@ const STAGING_LARGEST: u64 = 256 << 20;
 
 impl Staging {
     fn take(&mut self, gpu: &Gpu, size: u64) -> Result<wgpu::Buffer> {
-        if let Some(i) = self
-            .0
-            .iter()
-            .position(|b| b.size() >= size && b.size() <= size.max(1 << 16) * 4)
-        {
+        if let Some(i) = self.0.iter().position(|b| b.size() >= size && b.size() <= size.max(1 << 16) * 4) {
             return Ok(self.0.remove(i));
         }
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        create(
-            gpu,
-            size.next_power_of_two()
-                .max(256)
-                .min(gpu.limits.max_buffer_size & !15),
-            usage,
-        )
-        .map_err(|e| {
-            Error::memory(format!(
-                "gpu:{}: no staging memory for {size} bytes: {e}",
-                gpu.index
-            ))
-        })
+        create(gpu, size.next_power_of_two().max(256).min(gpu.limits.max_buffer_size & !15), usage)
+            .map_err(|e| Error::memory(format!("gpu:{}: no staging memory for {size} bytes: {e}", gpu.index)))
     }
 
     fn give_back(&mut self, buffer: wgpu::Buffer) {
@@ -302,11 +261,7 @@ pub fn constant(index: u8, values: &[f64], dtype: DType) -> Result<Array> {
     let old = {
         let mut constants = lock(&gpu.constants);
         let full = constants.len() >= CONSTANTS;
-        let old = if full {
-            std::mem::take(&mut *constants)
-        } else {
-            Default::default()
-        };
+        let old = if full { std::mem::take(&mut *constants) } else { Default::default() };
         constants.insert(key, out.clone());
         old
     };

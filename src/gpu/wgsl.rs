@@ -102,21 +102,13 @@ fn call(name: &'static str, arguments: &[Expr]) -> u32 {
 }
 
 /// The text of a function and the names of the library functions that it calls itself.
-fn write(
-    name: &str,
-    args: &[&str],
-    body: impl FnOnce(&[Expr]) -> Expr,
-) -> (String, Vec<&'static str>) {
+fn write(name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) -> (String, Vec<&'static str>) {
     let outer = WRITER.take();
     let inputs: Vec<Expr> = args.iter().map(|name| Expr(push(name))).collect();
     let result = body(&inputs);
     let writer = WRITER.replace(outer);
     let parameters: Vec<String> = args.iter().map(|name| format!("{name}: f32")).collect();
-    let opaque = if writer.text.contains("opaque_zero") {
-        "    var opaque_zero = 0u;\n"
-    } else {
-        ""
-    };
+    let opaque = if writer.text.contains("opaque_zero") { "    var opaque_zero = 0u;\n" } else { "" };
     let text = format!(
         "fn {name}({}) -> f32 {{\n{opaque}{}    return v{};\n}}\n",
         parameters.join(", "),
@@ -161,11 +153,7 @@ impl Source {
 
 /// The WGSL spelling of an `f32`; what WGSL has no literal for is made from bits.
 fn literal(value: f32) -> String {
-    if value.is_finite() {
-        format!("{value:?}f")
-    } else {
-        special(value.to_bits())
-    }
+    if value.is_finite() { format!("{value:?}f") } else { special(value.to_bits()) }
 }
 
 /// The WGSL spelling of a float that is an infinity or NaN.
@@ -179,10 +167,7 @@ macro_rules! operator {
         impl $trait for Expr {
             type Output = Expr;
             fn $method(self, other: Expr) -> Expr {
-                Expr(push(format_args!(
-                    concat!("v{} ", $sign, " v{}"),
-                    self.0, other.0
-                )))
+                Expr(push(format_args!(concat!("v{} ", $sign, " v{}"), self.0, other.0)))
             }
         }
         impl $trait<f64> for Expr {
@@ -218,10 +203,7 @@ macro_rules! bit_operator {
         impl $trait for $type {
             type Output = $type;
             fn $method(self, other: $type) -> $type {
-                $type(push(format_args!(
-                    concat!("v{} ", $sign, " v{}"),
-                    self.0, other.0
-                )))
+                $type(push(format_args!(concat!("v{} ", $sign, " v{}"), self.0, other.0)))
             }
         }
     };
@@ -229,10 +211,7 @@ macro_rules! bit_operator {
         impl $trait<usize> for Int {
             type Output = Int;
             fn $method(self, bits: usize) -> Int {
-                Int(push(format_args!(
-                    concat!("v{} ", $sign, " {}u"),
-                    self.0, bits
-                )))
+                Int(push(format_args!(concat!("v{} ", $sign, " {}u"), self.0, bits)))
             }
         }
     };
@@ -280,10 +259,7 @@ impl Real for Expr {
         Expr(constant(literal(value as f32)))
     }
     fn select(mask: Mask, yes: Expr, no: Expr) -> Expr {
-        Expr(push(format_args!(
-            "select(v{}, v{}, v{})",
-            no.0, yes.0, mask.0
-        )))
+        Expr(push(format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
     }
     fn ne(self, other: Expr) -> Mask {
         Mask(call("ne", &[self, other]))
@@ -322,10 +298,7 @@ impl Lane for Expr {
         Expr(constant(special(bits)))
     }
     fn mul_add(self, factor: Expr, term: Expr) -> Expr {
-        Expr(push(format_args!(
-            "fma(v{}, v{}, v{})",
-            self.0, factor.0, term.0
-        )))
+        Expr(push(format_args!("fma(v{}, v{}, v{})", self.0, factor.0, term.0)))
     }
     fn minus_product(self, a: Expr, b: Expr) -> Expr {
         // Mesa turns `x - n*a - n*b` into `x - n*(a + b)`; clearing a bit that is 0 anyway hides

@@ -12,7 +12,8 @@ use crate::tensor::{Tensor, Tensors};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Casts eligible inputs of `op`, then runs it one level down. `low` of `None` turns casting off in this region.
+/// Casts eligible inputs of `op`, then runs it one level down. `low` of `None` turns casting off in this
+/// region.
 pub fn process(at: &Arc<Interp>, low: Option<DType>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let below = below_casts(at);
     let target = match (low, op.precision()) {

@@ -1,9 +1,9 @@
 //! The chain of interpreters that gives operations their meaning, one per file.
 //!
-//! The chain is thread-local and ordered: the innermost interpreter is `current`, each points to its parent, and the
-//! last is `Eval`. A transform (`vjp`, `jvp`, `vmap`) pushes an interpreter of its own and an ambient tape above it, so
-//! that `.backward()` works inside every transform too. Values carry the tag of the interpreter that owns them, hence
-//! nested derivatives cannot be confused.
+//! The chain is thread-local and ordered: the innermost interpreter is `current`, each points to its parent,
+//! and the last is `Eval`. A transform (`vjp`, `jvp`, `vmap`) pushes an interpreter of its own and an ambient
+//! tape above it, so that `.backward()` works inside every transform too. Values carry the tag of the
+//! interpreter that owns them, hence nested derivatives cannot be confused.
 
 pub mod autocast;
 pub mod batch;

@@ -95,21 +95,9 @@ const TWO_OVER_PI: [f64; 7] = [
 #[inline(always)]
 fn piece<const K: usize>(past: [bool; 3]) -> f64 {
     // Constants of their own: a table would be read by slow gather instructions.
-    let near = if past[0] {
-        const { TWO_OVER_PI[K + 1] }
-    } else {
-        const { TWO_OVER_PI[K] }
-    };
-    let near = if past[1] {
-        const { TWO_OVER_PI[K + 2] }
-    } else {
-        near
-    };
-    if past[2] {
-        const { TWO_OVER_PI[K + 3] }
-    } else {
-        near
-    }
+    let near = if past[0] { const { TWO_OVER_PI[K + 1] } } else { const { TWO_OVER_PI[K] } };
+    let near = if past[1] { const { TWO_OVER_PI[K + 2] } } else { near };
+    if past[2] { const { TWO_OVER_PI[K + 3] } } else { near }
 }
 
 /// `(r, n)` with `x = r + n * pi/2`, `|r| <= pi/4` and `n` modulo 4, for `x` that came from an `f32`.
@@ -123,11 +111,7 @@ pub fn quarter_turns(x: f64) -> (f64, i32) {
     const TO_FOUR: f64 = 1.5 * (1_u64 << 54) as f64;
     const TO_ONE: f64 = 1.5 * (1_u64 << 52) as f64;
     let size = x.abs();
-    let past = [
-        size >= (1_u64 << 52) as f64,
-        size >= TWO_79,
-        size >= TWO_106,
-    ];
+    let past = [size >= (1_u64 << 52) as f64, size >= TWO_79, size >= TWO_106];
     let first = x * piece::<0>(past);
     let first = first - ((first + TO_FOUR) - TO_FOUR);
     let second = x * piece::<1>(past);

@@ -38,19 +38,11 @@ fn log2_double<L: Lane>(x: L) -> (L, L) {
     let e = L::from_int(e) - shift;
     let (below, above) = (m.lt(L::lit(0.890_625)), m.gt(L::lit(1.125)));
     let choose = |low: f64, high: f64, middle: f64| {
-        L::select(
-            below,
-            L::lit(low),
-            L::select(above, L::lit(high), L::lit(middle)),
-        )
+        L::select(below, L::lit(low), L::select(above, L::lit(high), L::lit(middle)))
     };
     let centre = choose(0.796_875, 1.25, 1.0);
     let start = e + choose(LOG2_LOWER_HIGH, LOG2_FIVE_QUARTERS_HIGH, 0.0);
-    let start_low = choose(
-        LOG2_LOWER - LOG2_LOWER_HIGH,
-        LOG2_FIVE_QUARTERS - LOG2_FIVE_QUARTERS_HIGH,
-        0.0,
-    );
+    let start_low = choose(LOG2_LOWER - LOG2_LOWER_HIGH, LOG2_FIVE_QUARTERS - LOG2_FIVE_QUARTERS_HIGH, 0.0);
     let (above_centre, sum) = (m - centre, m + centre);
     let ratio = above_centre / sum;
     let ratio_high = high(ratio);
@@ -86,11 +78,7 @@ pub fn pow<L: Lane>(x: L, y: L) -> L {
     // Zero and infinity have no logarithm.
     let to_infinity = L::select(y.lt(zero), zero, infinity);
     let to_zero = L::select(y.lt(zero), infinity, zero);
-    let value = L::select(
-        size.eq(infinity),
-        to_infinity,
-        L::select(size.eq(zero), to_zero, value),
-    );
+    let value = L::select(size.eq(infinity), to_infinity, L::select(size.eq(zero), to_zero, value));
     // The sign of a negative base.
     let half = y * 0.5;
     let whole = y.floor().eq(y);

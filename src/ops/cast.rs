@@ -94,13 +94,17 @@ impl Array {
             (Device::Cpu, Device::Cpu) => Ok(self.clone()),
             (a, b) if a == b => Ok(self.clone()),
             #[cfg(feature = "gpu")]
-            (Device::Cpu, Device::Gpu(index)) => crate::gpu::upload(&crate::cpu::copy::contiguous(self)?, index),
+            (Device::Cpu, Device::Gpu(index)) => {
+                crate::gpu::upload(&crate::cpu::copy::contiguous(self)?, index)
+            }
             #[cfg(feature = "gpu")]
             (Device::Gpu(_), Device::Cpu) => crate::gpu::download(self),
             #[cfg(feature = "gpu")]
             (Device::Gpu(_), Device::Gpu(index)) => crate::gpu::upload(&crate::gpu::download(self)?, index),
             #[cfg(not(feature = "gpu"))]
-            _ => Err(crate::error::Error::device("this build of wengert has no GPU support; use device='cpu'")),
+            _ => {
+                Err(crate::error::Error::device("this build of wengert has no GPU support; use device='cpu'"))
+            }
         }
     }
 
@@ -147,9 +151,8 @@ impl Tensor {
         let mut at = self.clone();
         while let Some(t) = at.traced().cloned() {
             at = match &t.payload {
-                crate::tensor::Payload::Taped { primal, .. } | crate::tensor::Payload::Dual { primal, .. } => {
-                    primal.clone()
-                }
+                crate::tensor::Payload::Taped { primal, .. }
+                | crate::tensor::Payload::Dual { primal, .. } => primal.clone(),
                 crate::tensor::Payload::Batched { value, axis } => {
                     let value = value.detach();
                     let payload = crate::tensor::Payload::Batched { value, axis: *axis };

@@ -170,7 +170,8 @@ impl Tensor {
         crate::bind::bind1(Logical { logic: Logic::Not }, &[&self.cast(DType::Bool)?])
     }
 
-    /// `x` where this mask holds, `y` elsewhere; all three broadcast. No gradient flows through what is not picked.
+    /// `x` where this mask holds, `y` elsewhere; all three broadcast. No gradient flows through what is not
+    /// picked.
     pub fn select<'a>(&self, x: impl Into<Operand<'a>>, y: impl Into<Operand<'a>>) -> Result<Tensor> {
         let (x, y) = (x.into(), y.into());
         let (x, y) = match (x, y) {
@@ -190,7 +191,13 @@ impl Tensor {
                 let float = matches!(a, Operand::Float(_)) || matches!(b, Operand::Float(_));
                 let bools = matches!((a, b), (Operand::Bool(_), Operand::Bool(_)));
                 let int = if self.device() == crate::buffer::Device::Cpu { DType::I64 } else { DType::I32 };
-                let dtype = if float { DType::F32 } else if bools { DType::Bool } else { int };
+                let dtype = if float {
+                    DType::F32
+                } else if bools {
+                    DType::Bool
+                } else {
+                    int
+                };
                 (a.to_tensor(dtype, self)?, b.to_tensor(dtype, self)?)
             }
         };

@@ -1,4 +1,5 @@
-//! New tensors: constants, ranges, identities. They depend on nothing, so they need no rule and no interpreter.
+//! New tensors: constants, ranges, identities. They depend on nothing, so they need no rule and no
+//! interpreter.
 
 use crate::array::Array;
 use crate::buffer::Device;

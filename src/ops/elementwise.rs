@@ -85,7 +85,8 @@ impl Elementwise for Map {
                 Arg::Y => reads.inputs[1],
                 Arg::Out => reads.output,
             };
-            inputs.push(value.ok_or_else(|| Error::value("internal: a derivative reads what was not saved"))?);
+            inputs
+                .push(value.ok_or_else(|| Error::value("internal: a derivative reads what was not saved"))?);
         }
         if args.is_empty() {
             // The derivative is a constant: `g` itself or `-g`.
@@ -110,7 +111,11 @@ pub struct MapVjp {
 impl MapVjp {
     fn visit<V: Visit<Out = Result<T>>, T>(&self, v: V) -> Result<T> {
         self.fun.partial(self.wrt as usize, self.p.get(), v).unwrap_or_else(|| {
-            Err(Error::value(format!("internal: {} has no derivative for input {}", self.fun.name(), self.wrt)))
+            Err(Error::value(format!(
+                "internal: {} has no derivative for input {}",
+                self.fun.name(),
+                self.wrt
+            )))
         })
     }
 }

@@ -28,8 +28,9 @@ rule! {
     }
 }
 rule! {
-    /// The derivative `d` that the cotangent `g` is multiplied with; 0 where `g` is 0 and `d` infinite or NaN. Replacing
-    /// the factor instead of the product keeps the product's own derivative wherever `d` is finite.
+    /// The derivative `d` that the cotangent `g` is multiplied with; 0 where `g` is 0 and `d` infinite or
+    /// NaN. Replacing the factor instead of the product keeps the product's own derivative wherever `d` is
+    /// finite.
     pub fn tame(g, d) R::select(g.eq(R::lit(0.0)) & !(d.abs().le(R::lit(3e38))), R::lit(0.0), d)
 }
 rule! {

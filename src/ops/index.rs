@@ -1,7 +1,8 @@
 //! Picking elements by index tensors, and the transposes that add them back.
 //!
-//! `take` picks whole rows of one axis, `gather` one element per index. Every form of advanced indexing becomes a
-//! `take` after merging the indexed axes (`Tensor::index`). Indices out of range raise; negative ones count from the end.
+//! `take` picks whole rows of one axis, `gather` one element per index. Every form of advanced indexing
+//! becomes a `take` after merging the indexed axes (`Tensor::index`). Indices out of range raise; negative
+//! ones count from the end.
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
@@ -65,12 +66,14 @@ impl Linear for Take {
     }
 }
 
-/// Checked indices into `size` stretches of length `n` laid end to end, from indices into each (batch axis in front).
+/// Checked indices into `size` stretches of length `n` laid end to end, from indices into each (batch axis in
+/// front).
 fn offset_index(index: &Tensor, size: usize, n: usize) -> Result<Tensor> {
     check_range(index, 0, n)?;
     let mut dims = vec![1; index.rank()];
     dims[0] = size;
-    let starts = Tensor::arange(0.0, n as f64, size, index.dtype(), index.device())?.reshape(&Shape::new(&dims)?)?;
+    let starts =
+        Tensor::arange(0.0, n as f64, size, index.dtype(), index.device())?.reshape(&Shape::new(&dims)?)?;
     let wrapped = index.lt(0i64)?.select(&index.add(n as i64)?, index)?;
     wrapped.add(&starts)
 }
@@ -252,8 +255,8 @@ impl Tensor {
         self.add(&crate::bind::bind1(ScatterAdd { axis: i as u8, shape: self.shape() }, &[&part, index])?)
     }
 
-    /// NumPy's advanced indexing: `indices[k]` indexes axis `k`, `None` keeps it whole. The index tensors broadcast
-    /// together; their axes come where the first of them was if they are adjacent, else in front.
+    /// NumPy's advanced indexing: `indices[k]` indexes axis `k`, `None` keeps it whole. The index tensors
+    /// broadcast together; their axes come where the first of them was if they are adjacent, else in front.
     pub fn index(&self, indices: &[Option<Tensor>]) -> Result<Tensor> {
         let plan = IndexPlan::new(self.shape(), indices)?;
         let Some(linear) = plan.linear(indices)? else { return Ok(self.clone()) };
@@ -275,7 +278,10 @@ impl Tensor {
             |x| Ok(vec![x[0].index(indices)?]),
             &[Tensor::zeros(self.shape(), values.dtype(), values.device())?],
         )?;
-        pullback.call(&[Some(values.clone())], false)?.pop().ok_or_else(|| Error::value("internal: no cotangent"))
+        pullback
+            .call(&[Some(values.clone())], false)?
+            .pop()
+            .ok_or_else(|| Error::value("internal: no cotangent"))
     }
 }
 

@@ -1,10 +1,10 @@
 //! In-place writes: real writes through strides, which bump the version of the buffer.
 //!
-//! A write never changes a tape entry and computes nothing itself: `write` stores a value that was computed out of place
-//! and returns what the written tensor has become, which the caller puts in its place. What the operation saves of the
-//! old value should be a copy where it is recorded (`unaliased`), so that a chain of in-place operations has the right
-//! gradient; anybody else who saved the old value is told by the version. Inside `vmap` and `jvp`, where a value is not
-//! memory, the value replaces the target.
+//! A write never changes a tape entry and computes nothing itself: `write` stores a value that was computed
+//! out of place and returns what the written tensor has become, which the caller puts in its place. What the
+//! operation saves of the old value should be a copy where it is recorded (`unaliased`), so that a chain of
+//! in-place operations has the right gradient; anybody else who saved the old value is told by the version.
+//! Inside `vmap` and `jvp`, where a value is not memory, the value replaces the target.
 
 use crate::array::Array;
 use crate::error::{Error, Result};
@@ -25,7 +25,8 @@ pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The same tensor over a copy of its memory, if it is recorded: the operation that replaces its value may save it.
+/// The same tensor over a copy of its memory, if it is recorded: the operation that replaces its value may
+/// save it.
 pub fn unaliased(target: &Tensor) -> Result<Tensor> {
     match (target.edge(), target.concrete()) {
         (Some(_), Some(a)) if is_grad_enabled() => Ok(with_memory(target, &a.copied()?)),
@@ -39,7 +40,8 @@ fn with_memory(t: &Tensor, array: &Array) -> Tensor {
         Tensor::Array(_) => array.clone().into(),
         Tensor::Traced(traced) => match &traced.payload {
             Payload::Taped { primal, node, index } => {
-                let payload = Payload::Taped { primal: with_memory(primal, array), node: node.clone(), index: *index };
+                let payload =
+                    Payload::Taped { primal: with_memory(primal, array), node: node.clone(), index: *index };
                 Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload }))
             }
             _ => t.clone(),
@@ -47,8 +49,8 @@ fn with_memory(t: &Tensor, array: &Array) -> Tensor {
     }
 }
 
-/// Stores `value` in the memory of `target` and returns the tensor that `target` is from now on. `view` says that the
-/// memory is also that of another tensor, which would miss the history of a recorded write.
+/// Stores `value` in the memory of `target` and returns the tensor that `target` is from now on. `view` says
+/// that the memory is also that of another tensor, which would miss the history of a recorded write.
 pub fn write(op: &str, target: &Tensor, value: Tensor, view: bool) -> Result<Tensor> {
     if value.shape() != target.shape() {
         return Err(Error::shape(format!(

@@ -52,7 +52,9 @@ pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
         Fun::Unary(Unary::Square) => unary!(|x, _| x.mul(x)),
         Fun::Unary(Unary::Relu) => unary!(|x, _| x.max(I::lit(0))),
         Fun::Unary(Unary::Floor | Unary::Ceil | Unary::Round) => Ok(x[0].clone()),
-        Fun::Parametric(Parametric::Clamp) => unary!(|x, p| x.min(I::lit(p[1] as i64)).max(I::lit(p[0] as i64))),
+        Fun::Parametric(Parametric::Clamp) => {
+            unary!(|x, p| x.min(I::lit(p[1] as i64)).max(I::lit(p[0] as i64)))
+        }
         Fun::Parametric(Parametric::ClampMin) => unary!(|x, p| x.max(I::lit(p[0] as i64))),
         Fun::Parametric(Parametric::ClampMax) => unary!(|x, p| x.min(I::lit(p[0] as i64))),
         Fun::Binary(Binary::Add) => binary!(|x, y| x.add(y)),
@@ -63,7 +65,11 @@ pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
         Fun::Binary(Binary::Minimum) => binary!(|x, y| x.min(y)),
         Fun::Binary(Binary::FloorDivide) => binary!(|x, y| x.floor_div(y)),
         Fun::Binary(Binary::Remainder) => binary!(|x, y| x.remainder(y)),
-        _ => Err(Error::dtype(format!("{}: not defined for {}; convert with .float()", op.name(), x[0].dtype()))),
+        _ => Err(Error::dtype(format!(
+            "{}: not defined for {}; convert with .float()",
+            op.name(),
+            x[0].dtype()
+        ))),
     }
 }
 

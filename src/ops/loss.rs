@@ -1,4 +1,5 @@
-//! Losses. Cross-entropy is one fused operation whose gradient is softmax minus target; the others are composites.
+//! Losses. Cross-entropy is one fused operation whose gradient is softmax minus target; the others are
+//! composites.
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
@@ -42,8 +43,8 @@ impl Reduction {
     }
 }
 
-/// `logsumexp(x) - x[target]` per row. Inputs: logits `[n, c]`, target `[n]`. Outputs: loss `[n]`, logsumexp `[n]`.
-/// Rows whose target is `ignore` have loss 0.
+/// `logsumexp(x) - x[target]` per row. Inputs: logits `[n, c]`, target `[n]`. Outputs: loss `[n]`, logsumexp
+/// `[n]`. Rows whose target is `ignore` have loss 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CrossEntropy {
     /// The target that marks a row to leave out.
@@ -116,7 +117,8 @@ impl Composite for CrossEntropyVjp {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (index, counts) = safe_targets(x[2], self.ignore)?;
         let wide = x[1].cast(x[1].dtype().compute())?;
-        // Softmax from the logits, so that derivatives of this rule see the dependence of the normaliser on them.
+        // Softmax from the logits, so that derivatives of this rule see the dependence of the normaliser on
+        // them.
         let softmax = wide.softmax(-1)?;
         let classes = Tensor::arange(0.0, 1.0, wide.shape().at(1), x[2].dtype(), x[2].device())?;
         let onehot = index.eq(&classes)?.cast(wide.dtype())?;
@@ -138,8 +140,8 @@ pub struct CrossEntropyOptions<'a> {
     pub smoothing: f64,
 }
 
-/// Cross-entropy of logits `[n, c]` (or `[c]`, or `[n, c, d..]`) with class indices `[n]` (`[]`, `[n, d..]`), or with
-/// class probabilities of the logits' shape.
+/// Cross-entropy of logits `[n, c]` (or `[c]`, or `[n, c, d..]`) with class indices `[n]` (`[]`, `[n, d..]`),
+/// or with class probabilities of the logits' shape.
 pub fn cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
     if target.dtype().is_float() {
         return soft_cross_entropy(logits, target, options);

@@ -51,7 +51,8 @@ impl Bilinear for Matmul {
             return Ok(smallvec![(left.matmul(&x[1].value)?, Some(0))]);
         }
         let rank = x.iter().map(|l| l.value.rank() + l.axis.is_none() as usize).max().unwrap_or(0);
-        let (left, right) = (leading(&x[0].front()?, x[0].axis, rank)?, leading(&x[1].front()?, x[1].axis, rank)?);
+        let (left, right) =
+            (leading(&x[0].front()?, x[0].axis, rank)?, leading(&x[1].front()?, x[1].axis, rank)?);
         Ok(smallvec![(crate::bind::bind1(Matmul, &[&left, &right])?, Some(0))])
     }
 }

@@ -20,7 +20,8 @@ pub mod table;
 pub mod unary;
 pub mod view;
 
-/// Calls the kernel of this name in the folder of the device that holds `$x`: `on_device!(x, reduce::sum(x, axes))`.
+/// Calls the kernel of this name in the folder of the device that holds `$x`: `on_device!(x, reduce::sum(x,
+/// axes))`.
 macro_rules! on_device {
     ($x:expr, $module:ident :: $function:ident ($($arg:expr),* $(,)?)) => {
         match $x.device() {

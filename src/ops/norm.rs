@@ -92,8 +92,9 @@ impl Composite for SoftmaxVjp {
     }
 }
 
-/// Layer normalisation (Ba, Kiros and Hinton 2016) over the last `axes` axes: `(x - mean) * rstd * weight + bias`.
-/// Inputs: x, then weight and bias if `affine`. Outputs: y, mean, rstd; the statistics have the leading axes.
+/// Layer normalisation (Ba, Kiros and Hinton 2016) over the last `axes` axes: `(x - mean) * rstd * weight +
+/// bias`. Inputs: x, then weight and bias if `affine`. Outputs: y, mean, rstd; the statistics have the
+/// leading axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LayerNorm {
     /// How many trailing axes are normalised.
@@ -196,7 +197,8 @@ impl Composite for LayerNormVjp {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (g, value) = (x[0], x[1].cast(x[1].dtype().compute())?);
         let axes: Vec<i64> = (1..=self.axes as i64).map(|i| -i).collect();
-        // The statistics are functions of x, also here: recompute them, so that derivatives of this rule see it.
+        // The statistics are functions of x, also here: recompute them, so that derivatives of this rule see
+        // it.
         let mean = value.mean(Some(&axes), true)?;
         let centred = value.sub(&mean)?;
         let kept = value.shape().reduced(value.shape().axes(Some(&axes), "layer_norm")?, true);
@@ -216,7 +218,8 @@ impl Composite for LayerNormVjp {
 }
 
 impl LayerNormVjp {
-    /// The reciprocal deviation as a function of `centred`: with the epsilon that the given value was made with.
+    /// The reciprocal deviation as a function of `centred`: with the epsilon that the given value was made
+    /// with.
     fn rstd(&self, centred: &Tensor, axes: &[i64], given: &Tensor, kept: &Shape) -> Result<Tensor> {
         let variance = centred.square()?.mean(Some(axes), true)?;
         let eps = given.detach().reshape(kept)?.pow(-2.0)?.sub(&variance.detach())?;
@@ -251,7 +254,8 @@ impl Tensor {
         self.softmax_along(axis, true)
     }
 
-    /// Layer normalisation over the last axes, whose lengths are `shape`; `weight` and `bias` have that shape.
+    /// Layer normalisation over the last axes, whose lengths are `shape`; `weight` and `bias` have that
+    /// shape.
     pub fn layer_norm(
         &self,
         shape: &[usize],
@@ -270,7 +274,10 @@ impl Tensor {
         }
         for (name, t) in [("weight", weight), ("bias", bias)] {
             if let Some(t) = t.filter(|t| t.shape() != wanted) {
-                return Err(Error::shape(format!("layer_norm: {name} has shape {}, expected {wanted}", t.shape())));
+                return Err(Error::shape(format!(
+                    "layer_norm: {name} has shape {}, expected {wanted}",
+                    t.shape()
+                )));
             }
         }
         let x = if self.dtype().is_float() { self.clone() } else { self.cast(DType::F32)? };

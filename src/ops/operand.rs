@@ -47,7 +47,11 @@ impl Operand<'_> {
             Operand::Tensor(x) => promote(x, other),
             Operand::Bool(_) => dtype,
             Operand::Int(_) if dtype == DType::Bool => {
-                if other.device() == Device::Cpu { DType::I64 } else { DType::I32 }
+                if other.device() == Device::Cpu {
+                    DType::I64
+                } else {
+                    DType::I32
+                }
             }
             Operand::Float(_) if !dtype.is_float() => DType::F32,
             _ => dtype,
@@ -59,7 +63,9 @@ impl Operand<'_> {
         match *self {
             Operand::Tensor(x) => x.cast(dtype),
             Operand::Bool(v) => Tensor::operand(v as u8 as f64, dtype, like.device()),
-            Operand::Int(v) if dtype == DType::I64 && like.device() == Device::Cpu => Tensor::from_slice(&[v], &[]),
+            Operand::Int(v) if dtype == DType::I64 && like.device() == Device::Cpu => {
+                Tensor::from_slice(&[v], &[])
+            }
             Operand::Int(v) => {
                 dtype.check_fits(v)?;
                 Tensor::operand(v as f64, dtype, like.device())
@@ -69,7 +75,8 @@ impl Operand<'_> {
     }
 }
 
-/// The common dtype of two tensors, as in PyTorch: a 0-d tensor does not widen one with axes of the same category.
+/// The common dtype of two tensors, as in PyTorch: a 0-d tensor does not widen one with axes of the same
+/// category.
 pub fn promote(x: &Tensor, y: &Tensor) -> DType {
     let (a, b) = (x.dtype(), y.dtype());
     if a == b {
@@ -111,7 +118,9 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
             Binary::Add | Binary::Maximum => Some(Logic::Or),
             Binary::Mul | Binary::Minimum => Some(Logic::And),
             Binary::Sub => {
-                return Err(Error::dtype("sub: not defined for bool tensors; use logical_xor, or ~ to negate a mask"));
+                return Err(Error::dtype(
+                    "sub: not defined for bool tensors; use logical_xor, or ~ to negate a mask",
+                ));
             }
             _ => None,
         };
@@ -150,7 +159,14 @@ impl Tensor {
     pub fn unary(&self, fun: Unary) -> Result<Tensor> {
         let keeps_integers = matches!(
             fun,
-            Unary::Neg | Unary::Abs | Unary::Sign | Unary::Square | Unary::Relu | Unary::Floor | Unary::Ceil | Unary::Round
+            Unary::Neg
+                | Unary::Abs
+                | Unary::Sign
+                | Unary::Square
+                | Unary::Relu
+                | Unary::Floor
+                | Unary::Ceil
+                | Unary::Round
         );
         self.map(Map { fun: Fun::Unary(fun), p: Params::default() }, keeps_integers)
     }

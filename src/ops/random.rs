@@ -56,12 +56,15 @@ impl Kernel for Random {
             Device::Cpu => match distribution {
                 Distribution::Uniform => crate::cpu::random::uniform(shape, dtype, seed, offset),
                 Distribution::Normal => crate::cpu::random::normal(shape, dtype, seed, offset),
-                Distribution::Integer { low, high } => crate::cpu::random::randint(shape, dtype, low, high, seed, offset),
+                Distribution::Integer { low, high } =>
+                    crate::cpu::random::randint(shape, dtype, low, high, seed, offset),
             },
             #[cfg(feature = "gpu")]
             Device::Gpu(index) => match distribution {
-                Distribution::Uniform => crate::gpu::kernels::random::uniform(index, shape, dtype, seed, offset),
-                Distribution::Normal => crate::gpu::kernels::random::normal(index, shape, dtype, seed, offset),
+                Distribution::Uniform =>
+                    crate::gpu::kernels::random::uniform(index, shape, dtype, seed, offset),
+                Distribution::Normal =>
+                    crate::gpu::kernels::random::normal(index, shape, dtype, seed, offset),
                 Distribution::Integer { low, high } => {
                     crate::gpu::kernels::random::randint(index, shape, dtype, low, high, seed, offset)
                 }
@@ -150,4 +153,3 @@ fn float_only(op: &str, dtype: DType) -> Result<()> {
     }
     Err(Error::dtype(format!("{op}: a floating point dtype expected, got {dtype}; use randint for integers")))
 }
-

@@ -66,8 +66,8 @@ impl Kernel for Prod {
 }
 
 impl Composite for Prod {
-    /// A tree of products. Its derivatives are exact at zeros, to every order, where dividing the product by each
-    /// factor fails.
+    /// A tree of products. Its derivatives are exact at zeros, to every order, where dividing the product by
+    /// each factor fails.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let shape = x[0].shape();
         let kept = (0..shape.rank()).filter(|&i| !self.axes.contains(i));
@@ -153,7 +153,8 @@ impl General for Extremum {
     }
 }
 
-/// Index of the first maximum or minimum along an axis; int64 on the CPU, int32 on GPUs. NaN counts as the extremum.
+/// Index of the first maximum or minimum along an axis; int64 on the CPU, int32 on GPUs. NaN counts as the
+/// extremum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArgExtremum {
     /// The axis to search.
@@ -236,7 +237,11 @@ fn index_type(device: Device) -> DType {
 
 impl Tensor {
     fn widened(&self) -> Result<Tensor> {
-        if self.dtype().category() == Category::Float { Ok(self.clone()) } else { self.cast(index_type(self.device())) }
+        if self.dtype().category() == Category::Float {
+            Ok(self.clone())
+        } else {
+            self.cast(index_type(self.device()))
+        }
     }
 
     /// Sum over `axes` (all when `None`). Integers and bools are summed as int64.
@@ -251,9 +256,10 @@ impl Tensor {
         if own == *shape {
             return Ok(self.clone());
         }
-        let lead = own.rank().checked_sub(shape.rank()).ok_or_else(|| {
-            Error::shape(format!("sum_to: shape {own} cannot be summed to {shape}"))
-        })?;
+        let lead = own
+            .rank()
+            .checked_sub(shape.rank())
+            .ok_or_else(|| Error::shape(format!("sum_to: shape {own} cannot be summed to {shape}")))?;
         let axes: Axes =
             (0..own.rank()).filter(|&i| i < lead || (shape.at(i - lead) == 1 && own.at(i) != 1)).collect();
         let summed = crate::bind::bind1(Sum { axes, keepdim: true }, &[self])?;
@@ -383,13 +389,20 @@ impl Tensor {
         let top = x.amax(axes, true)?.detach();
         let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
         let sum = x.sub(&shift)?.exp()?.sum(axes, true)?.log()?.add(&shift)?;
-        if keepdim { Ok(sum) } else { sum.reshape(&x.shape().reduced(x.shape().axes(axes, "logsumexp")?, false)) }
+        if keepdim {
+            Ok(sum)
+        } else {
+            sum.reshape(&x.shape().reduced(x.shape().axes(axes, "logsumexp")?, false))
+        }
     }
 
     /// Whether any element is true, over `axes`.
     pub fn any(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "any")?;
-        let sum = crate::bind::bind1(Sum { axes, keepdim }, &[&self.cast(DType::Bool)?.cast(index_type(self.device()))?])?;
+        let sum = crate::bind::bind1(
+            Sum { axes, keepdim },
+            &[&self.cast(DType::Bool)?.cast(index_type(self.device()))?],
+        )?;
         sum.ne(0i64)
     }
 

@@ -1,7 +1,8 @@
 //! `Sym`: the reading of a rule as tensor operations, for derivatives of derivatives.
 //!
-//! A rule wants numbers it can copy, and operators that cannot fail; tensors are neither. So a `Sym` is a handle into a
-//! thread-local arena that lives for one reading, and the first error is kept there until the reading ends.
+//! A rule wants numbers it can copy, and operators that cannot fail; tensors are neither. So a `Sym` is a
+//! handle into a thread-local arena that lives for one reading, and the first error is kept there until the
+//! reading ends.
 
 use crate::error::{Error, Result};
 use crate::ops::binary::Binary;

@@ -1,5 +1,6 @@
-//! From the rows of the tables to Rust types: `define_table!` makes an enum of the rows, their names and documentation,
-//! and the way from a row to a type that implements [`Pointwise`], for its value and each of its derivatives.
+//! From the rows of the tables to Rust types: `define_table!` makes an enum of the rows, their names and
+//! documentation, and the way from a row to a type that implements [`Pointwise`], for its value and each of
+//! its derivatives.
 //!
 //! Whoever wants to do something with any row (run it, record it, print it as WGSL) implements [`Visit`].
 
@@ -39,9 +40,15 @@ pub trait Visit {
 }
 
 macro_rules! arg {
-    (x) => { $crate::ops::table::Arg::X };
-    (y) => { $crate::ops::table::Arg::Y };
-    (o) => { $crate::ops::table::Arg::Out };
+    (x) => {
+        $crate::ops::table::Arg::X
+    };
+    (y) => {
+        $crate::ops::table::Arg::Y
+    };
+    (o) => {
+        $crate::ops::table::Arg::Out
+    };
 }
 pub(crate) use arg;
 

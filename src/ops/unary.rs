@@ -1,14 +1,16 @@
 //! All of one-variable calculus in one table: value and derivative of every unary function.
 //!
-//! A row reads `Variant method(x) = value, [(what the derivative reads) => g * derivative];` where `x` is the input, `o`
-//! the output and `g` the cotangent (or, in forward mode, the tangent: the Jacobian is diagonal). What the derivative
-//! reads is what the tape keeps. `[]` means that the derivative is zero. Functions with attributes (a bound, a slope) stand
-//! in the second table, where `p` holds the attributes; their methods are written by hand in `operand.rs`.
+//! A row reads `Variant method(x) = value, [(what the derivative reads) => g * derivative];` where `x` is the
+//! input, `o` the output and `g` the cotangent (or, in forward mode, the tangent: the Jacobian is diagonal).
+//! What the derivative reads is what the tape keeps. `[]` means that the derivative is zero. Functions with
+//! attributes (a bound, a slope) stand in the second table, where `p` holds the attributes; their methods are
+//! written by hand in `operand.rs`.
 //!
-//! From a row come the CPU and GPU kernels, the fused VJP kernel, the recorded derivative for higher orders, the Rust
-//! and Python methods, the type stub and the documentation. The other half of adding a function is its record in
-//! `tests/op_samples.py`. Formulas: any table of derivatives; singular points follow PyTorch,
-//! but a cotangent of 0 stays 0 there (`tame`), so that a branch which `where` did not take cannot spoil a gradient.
+//! From a row come the CPU and GPU kernels, the fused VJP kernel, the recorded derivative for higher orders,
+//! the Rust and Python methods, the type stub and the documentation. The other half of adding a function is
+//! its record in `tests/op_samples.py`. Formulas: any table of derivatives; singular points follow PyTorch,
+//! but a cotangent of 0 stays 0 there (`tame`), so that a branch which `where` did not take cannot spoil a
+//! gradient.
 
 use crate::ops::formulas::{divisor, gelu_slope, normal_pdf, sign, stable_sigmoid, tame};
 use crate::ops::table::define_table;

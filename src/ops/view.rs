@@ -1,4 +1,5 @@
-//! Views and their transposes: reshape, permute, expand, slice, pad, triangles, cat. Data moves only where it must.
+//! Views and their transposes: reshape, permute, expand, slice, pad, triangles, cat. Data moves only where it
+//! must.
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
@@ -27,7 +28,11 @@ impl Kernel for Reshape {
             return Ok(smallvec![view]);
         }
         let dense = x[0].copied()?;
-        one!(dense.reshape_view(&self.shape).ok_or_else(|| Error::shape("internal: a dense array did not reshape")))
+        one!(
+            dense
+                .reshape_view(&self.shape)
+                .ok_or_else(|| Error::shape("internal: a dense array did not reshape"))
+        )
     }
 }
 
@@ -119,11 +124,7 @@ pub struct Region {
 impl Region {
     /// The whole of `shape`.
     pub fn whole(shape: &Shape) -> Region {
-        Region {
-            starts: smallvec![0; shape.rank()],
-            steps: smallvec![1; shape.rank()],
-            lengths: *shape,
-        }
+        Region { starts: smallvec![0; shape.rank()], steps: smallvec![1; shape.rank()], lengths: *shape }
     }
 
     /// The same region for every element of a batch in front.
@@ -293,7 +294,10 @@ impl Tensor {
         let mut seen = [false; MAX_RANK];
         let mut resolved = [0u8; MAX_RANK];
         if order.len() != rank {
-            return Err(Error::value(format!("permute: {} axes given for a tensor with {rank}", order.len())));
+            return Err(Error::value(format!(
+                "permute: {} axes given for a tensor with {rank}",
+                order.len()
+            )));
         }
         for (slot, &axis) in resolved.iter_mut().zip(order) {
             let i = self.shape().axis(axis, "permute")?;
@@ -448,13 +452,19 @@ impl Tensor {
         if out == part.shape() {
             return Ok(part);
         }
-        crate::bind::bind1(Unslice { region: Arc::new(place), shape: out, fill: [value, 0.0].into() }, &[&part])
+        crate::bind::bind1(
+            Unslice { region: Arc::new(place), shape: out, fill: [value, 0.0].into() },
+            &[&part],
+        )
     }
 
     /// The lower (`upper = false`) or upper triangle of the last two axes.
     pub fn triangle(&self, diagonal: i64, upper: bool) -> Result<Tensor> {
         if self.rank() < 2 {
-            return Err(Error::shape(format!("triangle: at least two axes expected, got shape {}", self.shape())));
+            return Err(Error::shape(format!(
+                "triangle: at least two axes expected, got shape {}",
+                self.shape()
+            )));
         }
         crate::bind::bind1(Triangle { diagonal, upper }, &[self])
     }
@@ -482,7 +492,10 @@ pub fn cat(parts: &[Tensor], axis: i64) -> Result<Tensor> {
     Shape::new(&joined)?;
     let parts = parts.iter().map(|p| p.cast(dtype)).collect::<Result<Vec<Tensor>>>()?;
     if parts.len() > CAT_INPUTS {
-        let groups = parts.chunks(parts.len().div_ceil(CAT_INPUTS)).map(|p| cat(p, axis)).collect::<Result<Vec<_>>>()?;
+        let groups = parts
+            .chunks(parts.len().div_ceil(CAT_INPUTS))
+            .map(|p| cat(p, axis))
+            .collect::<Result<Vec<_>>>()?;
         return cat(&groups, axis);
     }
     let lengths = parts.iter().map(|p| p.shape().at(i)).collect();

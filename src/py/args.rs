@@ -1,4 +1,5 @@
-//! Arguments as users write them: axes, shapes, operands, each with one place that understands every spelling.
+//! Arguments as users write them: axes, shapes, operands, each with one place that understands every
+//! spelling.
 
 use crate::error::Result;
 use crate::ops::elementwise::Operand;
@@ -15,11 +16,7 @@ pub const LARGE: usize = 32 * 1024;
 
 /// Runs `f`, without the interpreter lock if it handles many elements.
 #[inline]
-pub fn run<T: Send>(
-    py: Python<'_>,
-    elements: usize,
-    f: impl FnOnce() -> Result<T> + Send,
-) -> PyResult<T> {
+pub fn run<T: Send>(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
     let out = if elements > LARGE { py.detach(f) } else { f() };
     out.map_err(PyErr::from)
 }
@@ -40,9 +37,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Dims {
         }
         obj.extract::<Vec<i64>>()
             .map(|axes| Dims(Some(axes)))
-            .map_err(|_| {
-                type_error("an axis is an integer, a sequence of integers, or None for all of them")
-            })
+            .map_err(|_| type_error("an axis is an integer, a sequence of integers, or None for all of them"))
     }
 }
 
@@ -192,10 +187,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Arg {
 
 #[cold]
 fn not_an_operand(obj: &Bound<'_, PyAny>) -> PyErr {
-    let name = obj
-        .get_type()
-        .name()
-        .map_or_else(|_| "this".into(), |n| n.to_string());
+    let name = obj.get_type().name().map_or_else(|_| "this".into(), |n| n.to_string());
     type_error(format!(
         "a tensor, an array or a number expected, got {name}; lists become tensors with wengert.tensor"
     ))
@@ -222,9 +214,6 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensors {
     type Error = PyErr;
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Tensors> {
-        obj.try_iter()?
-            .map(|x| x?.extract::<AsTensor>().map(|t| t.0))
-            .collect::<PyResult<_>>()
-            .map(Tensors)
+        obj.try_iter()?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<_>>().map(Tensors)
     }
 }

@@ -1,5 +1,6 @@
-//! In-place methods: `zero_`, `copy_`, `add_`, random fills. Those that only repeat a method of another name are made in
-//! Python, by `Tensor._in_place`. Read next: `src/py/inplace.rs`, which says what writing in place means.
+//! In-place methods: `zero_`, `copy_`, `add_`, random fills. Those that only repeat a method of another name
+//! are made in Python, by `Tensor._in_place`. Read next: `src/py/inplace.rs`, which says what writing in
+//! place means.
 
 use crate::dtype::DType;
 use crate::error::Result;
@@ -36,12 +37,11 @@ impl PyTensor {
 
     /// Sets every element to `value`, in place.
     fn fill_<'py>(slf: &Bound<'py, Self>, value: Arg) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "fill", |_, x| {
-            Ok(number(&value, x, x.dtype())?.expand(&x.shape())?)
-        })
+        in_place(slf, "fill", |_, x| Ok(number(&value, x, x.dtype())?.expand(&x.shape())?))
     }
 
-    /// Sets the elements to those of `src`, broadcast and converted, in place. `src` may be on another device.
+    /// Sets the elements to those of `src`, broadcast and converted, in place. `src` may be on another
+    /// device.
     #[pyo3(signature = (src, non_blocking=false))]
     fn copy_<'py>(
         slf: &Bound<'py, Self>,
@@ -54,33 +54,19 @@ impl PyTensor {
             _ => convert::as_tensor(src)?,
         };
         in_place(slf, "copy", |py, x| {
-            Ok(py.detach(|| {
-                src.cast(x.dtype())?
-                    .to_device(x.device())?
-                    .expand(&x.shape())
-            })?)
+            Ok(py.detach(|| src.cast(x.dtype())?.to_device(x.device())?.expand(&x.shape()))?)
         })
     }
 
     /// Limits the elements to `[min, max]`, in place.
     #[pyo3(signature = (min=None, max=None))]
-    fn clamp_<'py>(
-        slf: &Bound<'py, Self>,
-        min: Option<Arg>,
-        max: Option<Arg>,
-    ) -> PyResult<Bound<'py, Self>> {
+    fn clamp_<'py>(slf: &Bound<'py, Self>, min: Option<Arg>, max: Option<Arg>) -> PyResult<Bound<'py, Self>> {
         in_place(slf, "clamp", |py, x| clamp(py, x, min, max))
     }
 
     /// Sets elements to `value` where `mask` holds, in place.
-    fn masked_fill_<'py>(
-        slf: &Bound<'py, Self>,
-        mask: AsTensor,
-        value: Arg,
-    ) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "masked_fill", |_, x| {
-            Ok(x.masked_fill(&mask.0, value.operand())?)
-        })
+    fn masked_fill_<'py>(slf: &Bound<'py, Self>, mask: AsTensor, value: Arg) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "masked_fill", |_, x| Ok(x.masked_fill(&mask.0, value.operand())?))
     }
 
     /// Adds the elements of `src` at `index` along `dim`, in place.
@@ -90,33 +76,19 @@ impl PyTensor {
         index: AsTensor,
         src: AsTensor,
     ) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "scatter_add", |_, x| {
-            Ok(x.scatter_add(dim, &index.0, &src.0)?)
-        })
+        in_place(slf, "scatter_add", |_, x| Ok(x.scatter_add(dim, &index.0, &src.0)?))
     }
 
     /// `x + alpha * other`, in place.
     #[pyo3(signature = (other, *, alpha=None))]
-    fn add_<'py>(
-        slf: &Bound<'py, Self>,
-        other: Arg,
-        alpha: Option<f64>,
-    ) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "add", |py, x| {
-            binary_of(py, x, &scaled(other, alpha)?, Binary::Add, false)
-        })
+    fn add_<'py>(slf: &Bound<'py, Self>, other: Arg, alpha: Option<f64>) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "add", |py, x| binary_of(py, x, &scaled(other, alpha)?, Binary::Add, false))
     }
 
     /// `x - alpha * other`, in place.
     #[pyo3(signature = (other, *, alpha=None))]
-    fn sub_<'py>(
-        slf: &Bound<'py, Self>,
-        other: Arg,
-        alpha: Option<f64>,
-    ) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "sub", |py, x| {
-            binary_of(py, x, &scaled(other, alpha)?, Binary::Sub, false)
-        })
+    fn sub_<'py>(slf: &Bound<'py, Self>, other: Arg, alpha: Option<f64>) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "sub", |py, x| binary_of(py, x, &scaled(other, alpha)?, Binary::Sub, false))
     }
 
     /// `x + value * a * b`, in place.
@@ -127,9 +99,7 @@ impl PyTensor {
         tensor2: AsTensor,
         value: f64,
     ) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "addcmul", |_, x| {
-            Ok(x.add(&tensor1.0.mul(&tensor2.0)?.mul(value)?)?)
-        })
+        in_place(slf, "addcmul", |_, x| Ok(x.add(&tensor1.0.mul(&tensor2.0)?.mul(value)?)?))
     }
 
     /// `x + value * a / b`, in place.
@@ -140,29 +110,19 @@ impl PyTensor {
         tensor2: AsTensor,
         value: f64,
     ) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "addcdiv", |_, x| {
-            Ok(x.add(&tensor1.0.div(&tensor2.0)?.mul(value)?)?)
-        })
+        in_place(slf, "addcdiv", |_, x| Ok(x.add(&tensor1.0.div(&tensor2.0)?.mul(value)?)?))
     }
 
     /// `x + weight * (end - x)`, in place.
-    fn lerp_<'py>(
-        slf: &Bound<'py, Self>,
-        end: AsTensor,
-        weight: Arg,
-    ) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "lerp", |_, x| {
-            Ok(x.add(&end.0.sub(x)?.mul(weight.operand())?)?)
-        })
+    fn lerp_<'py>(slf: &Bound<'py, Self>, end: AsTensor, weight: Arg) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "lerp", |_, x| Ok(x.add(&end.0.sub(x)?.mul(weight.operand())?)?))
     }
 
     /// Fills with uniform numbers on `[low, high)`, in place.
     #[pyo3(signature = (low=0.0, high=1.0))]
     fn uniform_<'py>(slf: &Bound<'py, Self>, low: f64, high: f64) -> PyResult<Bound<'py, Self>> {
         in_place(slf, "uniform", |_, x| {
-            Ok(Tensor::rand(x.shape(), x.dtype(), x.device())?
-                .mul(high - low)?
-                .add(low)?)
+            Ok(Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)?)
         })
     }
 
@@ -170,9 +130,7 @@ impl PyTensor {
     #[pyo3(signature = (mean=0.0, std=1.0))]
     fn normal_<'py>(slf: &Bound<'py, Self>, mean: f64, std: f64) -> PyResult<Bound<'py, Self>> {
         in_place(slf, "normal", |_, x| {
-            Ok(Tensor::randn(x.shape(), x.dtype(), x.device())?
-                .mul(std)?
-                .add(mean)?)
+            Ok(Tensor::randn(x.shape(), x.dtype(), x.device())?.mul(std)?.add(mean)?)
         })
     }
 
@@ -180,9 +138,7 @@ impl PyTensor {
     #[pyo3(signature = (p=0.5))]
     fn bernoulli_<'py>(slf: &Bound<'py, Self>, p: f64) -> PyResult<Bound<'py, Self>> {
         in_place(slf, "bernoulli", |_, x| {
-            Ok(Tensor::rand(x.shape(), DType::F32, x.device())?
-                .lt(p)?
-                .cast(x.dtype())?)
+            Ok(Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype())?)
         })
     }
 }

@@ -22,14 +22,11 @@ pub struct PyNode(Arc<Node>);
 impl PyNode {
     /// The name, as in `MulBackward`.
     fn name(&self) -> String {
-        if self.0.is_leaf() {
-            "AccumulateGrad".into()
-        } else {
-            node_name(self.0.name())
-        }
+        if self.0.is_leaf() { "AccumulateGrad".into() } else { node_name(self.0.name()) }
     }
 
-    /// Per input of the operation: the entry its gradient goes to (or None) and which of that entry's outputs it is.
+    /// Per input of the operation: the entry its gradient goes to (or None) and which of that entry's outputs
+    /// it is.
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let edges = self.0.edges.iter().map(|e| match e {
@@ -129,13 +126,10 @@ impl PyTensor {
         Self::requires_grad_(slf, value).map(|_| ())
     }
 
-    /// Turns recording for this leaf on or off, in place. Raises RuntimeError for dtypes without derivatives and for
-    /// results of recorded operations, which `detach()` cuts off.
+    /// Turns recording for this leaf on or off, in place. Raises RuntimeError for dtypes without derivatives
+    /// and for results of recorded operations, which `detach()` cuts off.
     #[pyo3(signature = (requires_grad=true))]
-    fn requires_grad_<'py>(
-        slf: &Bound<'py, Self>,
-        requires_grad: bool,
-    ) -> PyResult<Bound<'py, Self>> {
+    fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
         let t = slf.borrow().t.clone();
         if requires_grad {
             replace(slf, require_grad(&t)?)?;
@@ -162,13 +156,11 @@ impl PyTensor {
     /// The entry of the tape that made this tensor; None for leaves.
     #[getter]
     fn grad_fn(&self) -> Option<PyNode> {
-        self.t
-            .edge()
-            .filter(|e| !e.node.is_leaf())
-            .map(|e| PyNode(e.node))
+        self.t.edge().filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node))
     }
 
-    /// The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first backward.
+    /// The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first
+    /// backward.
     #[getter]
     fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<PyTensor>> {
         let Some(Edge { node, index }) = slf.borrow().t.edge() else {
@@ -209,10 +201,9 @@ it before backward()";
                 Ok(())
             }
             None if grad.is_none() => Ok(()),
-            None => Err(Error::autodiff(
-                "grad can be assigned to tensors that require a gradient only",
-            )
-            .into()),
+            None => {
+                Err(Error::autodiff("grad can be assigned to tensors that require a gradient only").into())
+            }
         }
     }
 
@@ -233,11 +224,7 @@ it before backward()";
     /// Whether `retain_grad()` was called on this result.
     #[getter]
     fn retains_grad(&self) -> bool {
-        self.t.edge().is_some_and(|e| {
-            e.node
-                .hooks()
-                .is_some_and(|h| h.retained(e.index).is_some())
-        })
+        self.t.edge().is_some_and(|e| e.node.hooks().is_some_and(|h| h.retained(e.index).is_some()))
     }
 
     /// Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient.
@@ -249,22 +236,13 @@ it before backward()";
     }
 
     /// Calls `hook(tensor)` after a gradient was accumulated into this leaf.
-    fn register_post_accumulate_grad_hook(
-        slf: &Bound<'_, Self>,
-        hook: Py<PyAny>,
-    ) -> PyResult<HookHandle> {
+    fn register_post_accumulate_grad_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
         let t = slf.borrow().t.clone();
         let edge = leaf(&t).ok_or_else(|| {
-            Error::autodiff(
-                "register_post_accumulate_grad_hook: a leaf that requires a gradient expected",
-            )
+            Error::autodiff("register_post_accumulate_grad_hook: a leaf that requires a gradient expected")
         })?;
         // A weak reference: the hook lives in the tape entry that the tensor itself holds.
-        let tensor = slf
-            .py()
-            .import("weakref")?
-            .call_method1("ref", (slf,))?
-            .unbind();
+        let tensor = slf.py().import("weakref")?.call_method1("ref", (slf,))?.unbind();
         let call: GradHook = Arc::new(move |_g: &Tensor| {
             Python::attach(|py| -> PyResult<()> {
                 let tensor = tensor.bind(py).call0()?;
@@ -277,13 +255,11 @@ it before backward()";
             .map_err(foreign)
         });
         let id = edge.node.hooks_mut().add_after_accumulate(call);
-        Ok(HookHandle {
-            node: edge.node,
-            id,
-        })
+        Ok(HookHandle { node: edge.node, id })
     }
 
-    /// Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their `.grad`.
+    /// Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their
+    /// `.grad`.
     ///
     /// Args:
     ///     gradient: the cotangent, of this tensor's shape; may be left out for a tensor with one element.
@@ -308,14 +284,8 @@ it before backward()";
             None => None,
         };
         let retain_graph = retain_graph.unwrap_or(create_graph);
-        let options = Options {
-            retain_graph,
-            create_graph,
-            ..Options::default()
-        };
-        Ok(slf
-            .py()
-            .detach(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
+        let options = Options { retain_graph, create_graph, ..Options::default() };
+        Ok(slf.py().detach(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
     }
 
     /// The values of this tensor without its history, sharing memory; writing to them is not recorded.
@@ -328,8 +298,7 @@ it before backward()";
     fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyTensor>) -> PyResult<()> {
         let new = data.borrow().t.detach();
         let t = slf.borrow().t.clone();
-        if leaf(&t).is_some_and(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype())
-        {
+        if leaf(&t).is_some_and(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype()) {
             // The tape entry knows the shape of its gradient: a tensor of another shape is a new leaf.
             replace(slf, require_grad(&new)?)
         } else {
@@ -338,7 +307,8 @@ it before backward()";
     }
 }
 
-/// Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad` changes.
+/// Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad`
+/// changes.
 #[pyfunction]
 #[pyo3(signature = (outputs, inputs, grad_outputs, retain_graph, create_graph))]
 pub fn _grad(
@@ -352,15 +322,9 @@ pub fn _grad(
     // No borrow may outlive this: a hook can exchange the tensor behind any of these objects.
     let outputs: Vec<Tensor> = outputs.iter().map(|t| t.borrow().t.clone()).collect();
     let inputs: Vec<Tensor> = inputs.iter().map(|t| t.borrow().t.clone()).collect();
-    let seeds: Vec<Option<Tensor>> = grad_outputs
-        .iter()
-        .map(|g| g.as_ref().map(|t| t.borrow().t.clone()))
-        .collect();
-    let options = Options {
-        retain_graph,
-        create_graph,
-        ..Options::default()
-    };
+    let seeds: Vec<Option<Tensor>> =
+        grad_outputs.iter().map(|g| g.as_ref().map(|t| t.borrow().t.clone())).collect();
+    let options = Options { retain_graph, create_graph, ..Options::default() };
     let found = py.detach(|| backward::grad(&outputs, &inputs, &seeds, options))?;
     Ok(found.into_iter().map(|g| g.map(PyTensor::from)).collect())
 }
@@ -394,12 +358,8 @@ pub fn checkpoint<'py>(
     let (f, a) = (function.clone().unbind(), args.clone().unbind());
     let k = kwargs.map(|k| k.clone().unbind());
     let rerun = move || {
-        Python::attach(|py| {
-            f.bind(py)
-                .call(a.bind(py).clone(), k.as_ref().map(|k| k.bind(py)))
-                .map(|_| ())
-        })
-        .map_err(foreign)
+        Python::attach(|py| f.bind(py).call(a.bind(py).clone(), k.as_ref().map(|k| k.bind(py))).map(|_| ()))
+            .map_err(foreign)
     };
     let out = crate::autodiff::checkpoint::checkpoint(
         || function.call(args.clone(), kwargs).map_err(foreign),

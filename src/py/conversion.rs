@@ -26,14 +26,11 @@ impl PyTensor {
 
     /// The same values without history; shares memory.
     fn detach(&self) -> PyTensor {
-        PyTensor {
-            t: self.t.detach(),
-            view: false,
-        }
+        PyTensor { t: self.t.detach(), view: false }
     }
 
-    /// This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing
-    /// changes. Gradients flow through.
+    /// This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if
+    /// nothing changes. Gradients flow through.
     #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false))]
     fn to<'py>(
         slf: &Bound<'py, Self>,
@@ -71,17 +68,10 @@ impl PyTensor {
 
     /// This tensor converted to `dtype`; without an argument, the name of its class and dtype.
     #[pyo3(name = "type", signature = (dtype=None))]
-    fn type_<'py>(
-        slf: &Bound<'py, Self>,
-        dtype: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn type_<'py>(slf: &Bound<'py, Self>, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         match dtype {
-            Some(d) => Ok(convert_to(slf, Some(dtype_of(d)?), None, false)?
-                .into_bound(slf.py())
-                .into_any()),
-            None => Ok(
-                PyString::new(slf.py(), &format!("wengert.{}", slf.borrow().t.dtype())).into_any(),
-            ),
+            Some(d) => Ok(convert_to(slf, Some(dtype_of(d)?), None, false)?.into_bound(slf.py()).into_any()),
+            None => Ok(PyString::new(slf.py(), &format!("wengert.{}", slf.borrow().t.dtype())).into_any()),
         }
     }
 
@@ -125,8 +115,7 @@ casts! {
 }
 
 fn is_device_name(obj: &Bound<'_, PyAny>) -> bool {
-    obj.extract::<&str>()
-        .is_ok_and(|s| DType::from_name(s.trim_start_matches("wengert.")).is_none())
+    obj.extract::<&str>().is_ok_and(|s| DType::from_name(s.trim_start_matches("wengert.")).is_none())
 }
 
 fn convert_to(
@@ -138,11 +127,7 @@ fn convert_to(
     let t = slf.borrow().t.clone();
     let (dtype, device) = (dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()));
     if dtype == t.dtype() && device == t.device() {
-        return if copy {
-            wrap(slf.py(), t.copied()?)
-        } else {
-            Ok(slf.clone().unbind())
-        };
+        return if copy { wrap(slf.py(), t.copied()?) } else { Ok(slf.clone().unbind()) };
     }
     // Conversion happens where both dtypes exist: wide numbers are narrowed before they go to a GPU.
     let out = slf.py().detach(|| {

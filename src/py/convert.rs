@@ -1,7 +1,8 @@
 //! Python data to tensors and back: nested lists, NumPy arrays without a copy, bytes.
 //!
-//! An array comes in through `__array_interface__` and is kept alive by the tensor's buffer; it goes out through the
-//! buffer protocol (`src/py/memory.rs`). Other array libraries come in by DLPack (`src/py/dlpack.rs`).
+//! An array comes in through `__array_interface__` and is kept alive by the tensor's buffer; it goes out
+//! through the buffer protocol (`src/py/memory.rs`). Other array libraries come in by DLPack
+//! (`src/py/dlpack.rs`).
 
 use crate::buffer::Device;
 use crate::dtype::DType;
@@ -18,11 +19,8 @@ use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
 /// Whether an object describes an array: NumPy's interface, or DLPack.
 pub fn is_array(obj: &Bound<'_, PyAny>) -> bool {
     let py = obj.py();
-    obj.hasattr(pyo3::intern!(py, "__array_interface__"))
-        .unwrap_or(false)
-        || obj
-            .hasattr(pyo3::intern!(py, "__dlpack__"))
-            .unwrap_or(false)
+    obj.hasattr(pyo3::intern!(py, "__array_interface__")).unwrap_or(false)
+        || obj.hasattr(pyo3::intern!(py, "__dlpack__")).unwrap_or(false)
 }
 
 /// Whether an object is a NumPy scalar such as `numpy.float32(1)`, which behaves as a number.
@@ -74,10 +72,7 @@ pub fn element(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
 
 #[cold]
 pub fn unsupported(obj: &Bound<'_, PyAny>) -> PyErr {
-    let name = obj
-        .get_type()
-        .name()
-        .map_or_else(|_| String::new(), |n| n.to_string());
+    let name = obj.get_type().name().map_or_else(|_| String::new(), |n| n.to_string());
     type_error(format!(
         "{name} cannot become a tensor; expected a number, nested lists of numbers, or an array"
     ))
@@ -117,11 +112,7 @@ pub fn build(
 /// int32, if all these int64 numbers fit into it.
 fn small_integers(t: &Tensor) -> PyResult<DType> {
     let host = crate::cpu::copy::contiguous(t.array("tensor")?)?;
-    match host
-        .slice::<i64>()?
-        .iter()
-        .find(|&&v| i32::try_from(v).is_err())
-    {
+    match host.slice::<i64>()?.iter().find(|&&v| i32::try_from(v).is_err()) {
         None => Ok(DType::I32),
         Some(v) => Err(crate::py::error::value_error(format!(
             "the integer {v} does not fit into int32, the widest integer of GPUs; keep it on the CPU"

@@ -1,4 +1,5 @@
-//! New tensors: from data, constants, ranges, random numbers; and functions of several tensors that no method has.
+//! New tensors: from data, constants, ranges, random numbers; and functions of several tensors that no method
+//! has.
 
 use crate::buffer::Device;
 use crate::dtype::DType;
@@ -18,28 +19,17 @@ pub type Any<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Dtype and device as given, or the defaults.
 pub fn place(dtype: Any, device: Any) -> PyResult<(DType, Device)> {
-    Ok((
-        optional_dtype(dtype)?.unwrap_or(DType::F32),
-        optional_device(device)?.unwrap_or_default(),
-    ))
+    Ok((optional_dtype(dtype)?.unwrap_or(DType::F32), optional_device(device)?.unwrap_or_default()))
 }
 
 /// The dtype of Python's integers: GPUs have no int64.
 pub fn integer(device: Device) -> DType {
-    if device == Device::Cpu {
-        DType::I64
-    } else {
-        DType::I32
-    }
+    if device == Device::Cpu { DType::I64 } else { DType::I32 }
 }
 
 /// The result, as a leaf if asked.
 pub fn made(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
-    Ok(PyTensor::from(if requires_grad {
-        require_grad(&t)?
-    } else {
-        t
-    }))
+    Ok(PyTensor::from(if requires_grad { require_grad(&t)? } else { t }))
 }
 
 /// A tensor holding a copy of `data`: numbers, nested lists, arrays, tensors.
@@ -55,12 +45,7 @@ pub fn made(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
 ///     (2, 2)
 #[pyfunction]
 #[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false))]
-fn tensor(
-    data: &Bound<'_, PyAny>,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
-) -> PyResult<PyTensor> {
+fn tensor(data: &Bound<'_, PyAny>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
     let t = convert::build(data, optional_dtype(dtype)?, optional_device(device)?, true)?;
     made(t, requires_grad)
 }
@@ -134,12 +119,7 @@ fn full(
         Arg::Tensor(t) => t.dtype(),
     };
     made(
-        constant(
-            &fill_value,
-            shape_from(size)?,
-            optional_dtype(dtype)?.unwrap_or(natural),
-            device,
-        )?,
+        constant(&fill_value, shape_from(size)?, optional_dtype(dtype)?.unwrap_or(natural), device)?,
         requires_grad,
     )
 }
@@ -156,15 +136,7 @@ fn full_like(
 ) -> PyResult<PyTensor> {
     let a = input.0.aval();
     let device = optional_device(device)?.unwrap_or(a.device);
-    made(
-        constant(
-            &fill_value,
-            a.shape,
-            optional_dtype(dtype)?.unwrap_or(a.dtype),
-            device,
-        )?,
-        requires_grad,
-    )
+    made(constant(&fill_value, a.shape, optional_dtype(dtype)?.unwrap_or(a.dtype), device)?, requires_grad)
 }
 
 fn constant(value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult<Tensor> {
@@ -225,11 +197,7 @@ fn arange(
     let step = step.map(number).transpose()?.unwrap_or((1.0, Some(1)));
     let whole = start.1.zip(end.1).zip(step.1);
     let device = optional_device(device)?.unwrap_or_default();
-    let natural = if whole.is_none() {
-        DType::F32
-    } else {
-        integer(device)
-    };
+    let natural = if whole.is_none() { DType::F32 } else { integer(device) };
     let dtype = optional_dtype(dtype)?.unwrap_or(natural);
     if let (Some(((start, end), step)), DType::I64, Device::Cpu) = (whole, dtype, device)
         && let Some(t) = large_range(start, end, step)?
@@ -237,10 +205,7 @@ fn arange(
         return made(t, requires_grad);
     }
     let n = arange_length(start.0, end.0, step.0)?;
-    made(
-        Tensor::arange(start.0, step.0, n, dtype, device)?,
-        requires_grad,
-    )
+    made(Tensor::arange(start.0, step.0, n, dtype, device)?, requires_grad)
 }
 
 /// `steps` numbers from `start` to `end`, both included, evenly spaced.
@@ -255,27 +220,15 @@ fn linspace(
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;
-    made(
-        Tensor::linspace(start, end, steps, dtype, device)?,
-        requires_grad,
-    )
+    made(Tensor::linspace(start, end, steps, dtype, device)?, requires_grad)
 }
 
 /// Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
-fn eye(
-    n: usize,
-    m: Option<usize>,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
-) -> PyResult<PyTensor> {
+fn eye(n: usize, m: Option<usize>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;
-    made(
-        Tensor::eye(n, m.unwrap_or(n), dtype, device)?,
-        requires_grad,
-    )
+    made(Tensor::eye(n, m.unwrap_or(n), dtype, device)?, requires_grad)
 }
 
 /// Registers the functions.
@@ -283,9 +236,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add {
         ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
     }
-    add!(
-        tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full, full_like
-    );
+    add!(tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full, full_like);
     add!(arange, linspace, eye);
     Ok(())
 }

@@ -9,9 +9,7 @@ use pyo3::types::PyDict;
 #[pyfunction]
 fn set_num_threads(threads: usize) -> PyResult<()> {
     if threads == 0 {
-        return Err(crate::py::error::value_error(
-            "set_num_threads: at least one thread expected, got 0",
-        ));
+        return Err(crate::py::error::value_error("set_num_threads: at least one thread expected, got 0"));
     }
     threads::set_num_threads(threads);
     Ok(())

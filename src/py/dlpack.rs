@@ -86,31 +86,19 @@ fn type_of(dtype: DType) -> DlType {
         DType::BF16 => 4,
         DType::Bool => 6,
     };
-    DlType {
-        code,
-        bits: dtype.size() as u8 * 8,
-        lanes: 1,
-    }
+    DlType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
 }
 
 fn owned(array: Array) -> Box<Owned> {
     let shape = array.shape().iter().map(|d| d as i64).collect();
     let strides = array.strides().iter().map(|&s| s as i64).collect();
-    Box::new(Owned {
-        array,
-        shape,
-        strides,
-    })
+    Box::new(Owned { array, shape, strides })
 }
 
 fn described(o: &mut Owned) -> DlTensor {
     let a = &o.array;
     DlTensor {
-        data: a
-            .buffer()
-            .ptr()
-            .wrapping_add(a.offset() * a.dtype().size())
-            .cast(),
+        data: a.buffer().ptr().wrapping_add(a.offset() * a.dtype().size()).cast(),
         device: DlDevice { kind: CPU, id: 0 },
         ndim: a.rank() as i32,
         dtype: type_of(a.dtype()),
@@ -154,52 +142,30 @@ unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
     }
 }
 
-fn capsule<'py>(
-    py: Python<'py>,
-    pointer: *mut c_void,
-    name: &'static CStr,
-) -> PyResult<Bound<'py, PyAny>> {
+fn capsule<'py>(py: Python<'py>, pointer: *mut c_void, name: &'static CStr) -> PyResult<Bound<'py, PyAny>> {
     // SAFETY: a new capsule over a live pointer with a static name.
     unsafe {
-        Bound::from_owned_ptr_or_err(
-            py,
-            ffi::PyCapsule_New(pointer, name.as_ptr(), Some(drop_capsule)),
-        )
+        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(pointer, name.as_ptr(), Some(drop_capsule)))
     }
 }
 
-fn export<'py>(
-    py: Python<'py>,
-    array: Array,
-    versioned: bool,
-    copied: bool,
-) -> PyResult<Bound<'py, PyAny>> {
+fn export<'py>(py: Python<'py>, array: Array, versioned: bool, copied: bool) -> PyResult<Bound<'py, PyAny>> {
     let mut o = owned(array);
     let tensor = described(&mut o);
     let context = Box::into_raw(o).cast::<c_void>();
     if versioned {
         let flags = if copied { COPIED } else { 0 };
-        let m = Versioned {
-            major: 1,
-            minor: 0,
-            context,
-            deleter: Some(delete_versioned),
-            flags,
-            tensor,
-        };
+        let m = Versioned { major: 1, minor: 0, context, deleter: Some(delete_versioned), flags, tensor };
         return capsule(py, Box::into_raw(Box::new(m)).cast(), VERSIONED);
     }
-    let m = Legacy {
-        tensor,
-        context,
-        deleter: Some(delete_legacy),
-    };
+    let m = Legacy { tensor, context, deleter: Some(delete_legacy) };
     capsule(py, Box::into_raw(Box::new(m)).cast(), NAME)
 }
 
 #[pymethods]
 impl PyTensor {
-    /// A DLPack capsule over the memory. Raises BufferError for a tensor that requires a gradient or is on a GPU.
+    /// A DLPack capsule over the memory. Raises BufferError for a tensor that requires a gradient or is on a
+    /// GPU.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
@@ -211,19 +177,12 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = stream;
         if dl_device.is_some_and(|d| d.0 != CPU) {
-            return Err(PyBufferError::new_err(
-                "__dlpack__: only host memory can be exported",
-            ));
+            return Err(PyBufferError::new_err("__dlpack__: only host memory can be exported"));
         }
-        let array = numpy::exportable(&self.t, "numpy").map_err(|e| {
-            PyBufferError::new_err(e.value(py).to_string().replace("numpy", "__dlpack__"))
-        })?;
+        let array = numpy::exportable(&self.t, "numpy")
+            .map_err(|e| PyBufferError::new_err(e.value(py).to_string().replace("numpy", "__dlpack__")))?;
         let copied = copy == Some(true);
-        let array = if copied {
-            array.copied()?
-        } else {
-            array.clone()
-        };
+        let array = if copied { array.copied()? } else { array.clone() };
         export(py, array, max_version.is_some_and(|v| v.0 >= 1), copied)
     }
 
@@ -275,7 +234,8 @@ impl Drop for Foreign {
 /// Takes the struct out of a capsule and marks it as consumed.
 fn consume(capsule: &Bound<'_, PyAny>) -> PyResult<Foreign> {
     let p = capsule.as_ptr();
-    // SAFETY: names are checked before pointers are taken; the capsule is renamed so that its owner will not free it.
+    // SAFETY: names are checked before pointers are taken; the capsule is renamed so that its owner will not
+    // free it.
     unsafe {
         if ffi::PyCapsule_IsValid(p, VERSIONED.as_ptr()) == 1 {
             let m = ffi::PyCapsule_GetPointer(p, VERSIONED.as_ptr()).cast::<Versioned>();
@@ -294,9 +254,7 @@ fn consume(capsule: &Bound<'_, PyAny>) -> PyResult<Foreign> {
             return Ok(Foreign::Legacy(m));
         }
     }
-    Err(value_error(
-        "this DLPack capsule was consumed before, or is none",
-    ))
+    Err(value_error("this DLPack capsule was consumed before, or is none"))
 }
 
 fn dtype_of(t: DlType) -> PyResult<DType> {
@@ -325,10 +283,7 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let kwargs = PyDict::new(py);
     kwargs.set_item("max_version", (1, 0))?;
     let method = obj.getattr("__dlpack__").map_err(|_| {
-        type_error(format!(
-            "from_dlpack: an object with __dlpack__ expected, got {}",
-            obj.get_type()
-        ))
+        type_error(format!("from_dlpack: an object with __dlpack__ expected, got {}", obj.get_type()))
     })?;
     let capsule = match method.call((), Some(&kwargs)) {
         Ok(capsule) => capsule,
@@ -354,27 +309,22 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     // SAFETY: the producer vouches for `ndim` entries; null strides mean row-major.
     let (dims, strides) = unsafe {
         let dims: Vec<usize> = (0..rank).map(|i| *tensor.shape.add(i) as usize).collect();
-        let strides: Option<Vec<isize>> = (!tensor.strides.is_null())
-            .then(|| (0..rank).map(|i| *tensor.strides.add(i) as isize).collect());
+        let strides: Option<Vec<isize>> =
+            (!tensor.strides.is_null()).then(|| (0..rank).map(|i| *tensor.strides.add(i) as isize).collect());
         (dims, strides)
     };
     let shape = Shape::new(&dims)?;
     let strides = strides.unwrap_or_else(|| shape.strides()[..rank].to_vec());
     let address = tensor.data as usize + tensor.byte_offset as usize;
     if !address.is_multiple_of(dtype.size()) {
-        return Err(PyBufferError::new_err(
-            "from_dlpack: the memory is not aligned to its elements",
-        ));
+        return Err(PyBufferError::new_err("from_dlpack: the memory is not aligned to its elements"));
     }
     let array = numpy::foreign(address, shape, &strides, dtype, Box::new(owner))?;
-    Ok(if read_only {
-        array.copied()?.into()
-    } else {
-        array.into()
-    })
+    Ok(if read_only { array.copied()?.into() } else { array.into() })
 }
 
-/// A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by the DLPack protocol.
+/// A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by the DLPack
+/// protocol.
 ///
 /// Read-only memory is copied. Raises BufferError for memory that is not on the host.
 #[pyfunction]

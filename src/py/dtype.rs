@@ -1,4 +1,5 @@
-//! `wengert.float32` and its kin, and `wengert.device`: small immutable objects that compare with their names.
+//! `wengert.float32` and its kin, and `wengert.device`: small immutable objects that compare with their
+//! names.
 
 use crate::buffer::Device;
 use crate::dtype::DType;
@@ -19,12 +20,8 @@ pub struct PyDType {
 static SINGLETONS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 
 fn singletons(py: Python<'_>) -> PyResult<&'static Vec<Py<PyDType>>> {
-    SINGLETONS.get_or_try_init(py, || {
-        DType::ALL
-            .iter()
-            .map(|&dtype| Py::new(py, PyDType { dtype }))
-            .collect()
-    })
+    SINGLETONS
+        .get_or_try_init(py, || DType::ALL.iter().map(|&dtype| Py::new(py, PyDType { dtype })).collect())
 }
 
 /// The object of a dtype.
@@ -125,9 +122,7 @@ impl PyDType {
 
 fn is_python_type(obj: &Bound<'_, PyAny>) -> bool {
     let py = obj.py();
-    obj.is(py.get_type::<PyFloat>())
-        || obj.is(py.get_type::<PyInt>())
-        || obj.is(py.get_type::<PyBool>())
+    obj.is(py.get_type::<PyFloat>()) || obj.is(py.get_type::<PyInt>()) || obj.is(py.get_type::<PyBool>())
 }
 
 /// NumPy's dtype of the same name.
@@ -137,9 +132,7 @@ pub fn numpy_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
         return make.call1((dtype.name(),));
     }
     let package = py.import("ml_dtypes").map_err(|_| {
-        type_error(
-            "NumPy has no bfloat16; convert with .float() first, or install the package ml_dtypes",
-        )
+        type_error("NumPy has no bfloat16; convert with .float() first, or install the package ml_dtypes")
     })?;
     make.call1((package.getattr("bfloat16")?,))
 }
@@ -171,11 +164,8 @@ pub fn optional_device(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Device
 
 /// The device of a name, or an error that lists the names.
 pub fn device_from_name(name: &str) -> PyResult<Device> {
-    let unknown = || {
-        value_error(format!(
-            "'{name}' is not a device; expected 'cpu', 'gpu' or 'gpu:0', 'gpu:1', ..."
-        ))
-    };
+    let unknown =
+        || value_error(format!("'{name}' is not a device; expected 'cpu', 'gpu' or 'gpu:0', 'gpu:1', ..."));
     match name.split_once(':') {
         None if name == "cpu" => Ok(Device::Cpu),
         None if name == "gpu" => Ok(Device::Gpu(0)),
@@ -206,10 +196,7 @@ impl PyDevice {
         self.device.to_string()
     }
     fn __reduce__(&self, py: Python<'_>) -> (Py<PyAny>, (String,)) {
-        (
-            py.get_type::<PyDevice>().into_any().unbind(),
-            (self.device.to_string(),),
-        )
+        (py.get_type::<PyDevice>().into_any().unbind(), (self.device.to_string(),))
     }
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
         PyString::new(py, &self.device.to_string()).hash()

@@ -8,24 +8,9 @@ use pyo3::exceptions::{
 use pyo3::prelude::*;
 use std::sync::Arc;
 
-create_exception!(
-    wengert,
-    ShapeError,
-    PyValueError,
-    "Shapes that do not fit together."
-);
-create_exception!(
-    wengert,
-    CheckpointError,
-    PyRuntimeError,
-    "A recomputation that differs from its forward."
-);
-create_exception!(
-    wengert,
-    DeviceError,
-    PyRuntimeError,
-    "A device that is missing, lost or lacks a feature."
-);
+create_exception!(wengert, ShapeError, PyValueError, "Shapes that do not fit together.");
+create_exception!(wengert, CheckpointError, PyRuntimeError, "A recomputation that differs from its forward.");
+create_exception!(wengert, DeviceError, PyRuntimeError, "A device that is missing, lost or lacks a feature.");
 
 impl From<Error> for PyErr {
     #[cold]

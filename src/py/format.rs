@@ -62,11 +62,7 @@ fn traced_body(t: &Tensor) -> Option<String> {
     let mut at = t;
     while let Some(traced) = at.traced() {
         if let Payload::Batched { value, axis } = &traced.payload {
-            return Some(format!(
-                "{kind}(shape={}, of a batch of {}",
-                t.shape(),
-                value.shape().at(*axis)
-            ));
+            return Some(format!("{kind}(shape={}, of a batch of {}", t.shape(), value.shape().at(*axis)));
         }
         at = traced.inner();
     }
@@ -87,12 +83,8 @@ fn style(t: &Tensor, shown: &[f64]) -> Style {
         DType::U8 | DType::I32 | DType::I64 => return Style::Int,
         _ => {}
     }
-    let finite: Vec<f64> = shown
-        .iter()
-        .copied()
-        .filter(|v| v.is_finite() && *v != 0.0)
-        .map(f64::abs)
-        .collect();
+    let finite: Vec<f64> =
+        shown.iter().copied().filter(|v| v.is_finite() && *v != 0.0).map(f64::abs).collect();
     let largest = finite.iter().copied().fold(0.0, f64::max);
     let smallest = finite.iter().copied().fold(f64::INFINITY, f64::min);
     if largest >= 1e8
@@ -145,11 +137,7 @@ fn values(t: &Tensor, indent: usize) -> Result<String> {
     let mut part = t.clone();
     // The edges of every axis that is too long, found by index.
     for (i, d) in shape.iter().enumerate() {
-        let rows: Vec<i64> = rows(d, summary)
-            .into_iter()
-            .flatten()
-            .map(|r| r as i64)
-            .collect();
+        let rows: Vec<i64> = rows(d, summary).into_iter().flatten().map(|r| r as i64).collect();
         if rows.len() < d {
             part = part.take(&Tensor::from_slice(&rows, &[rows.len()])?, i as i64)?;
         }
@@ -161,13 +149,7 @@ fn values(t: &Tensor, indent: usize) -> Result<String> {
     }
     let texts = exact(&part)?;
     let width = texts.iter().map(String::len).max().unwrap_or(0);
-    let mut page = Page {
-        texts,
-        width,
-        picked,
-        next: 0,
-        indent,
-    };
+    let mut page = Page { texts, width, picked, next: 0, indent };
     let mut out = String::new();
     page.write(0, &mut out);
     Ok(out)

@@ -13,10 +13,7 @@ use pyo3::prelude::*;
 #[pyo3(signature = (tensors, dim=0, *, axis=None))]
 fn cat(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
-    run(py, elements, || {
-        view::cat(&tensors.0, either(Some(dim), axis, 0))
-    })
-    .map(PyTensor::from)
+    run(py, elements, || view::cat(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
 }
 
 /// Tensors of one shape joined along a new axis.
@@ -24,14 +21,12 @@ fn cat(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResul
 #[pyo3(signature = (tensors, dim=0, *, axis=None))]
 fn stack(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
-    run(py, elements, || {
-        view::stack(&tensors.0, either(Some(dim), axis, 0))
-    })
-    .map(PyTensor::from)
+    run(py, elements, || view::stack(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
 }
 
-/// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not picked, so
-/// `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. With the condition alone: positions of true elements.
+/// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not
+/// picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. With the condition alone:
+/// positions of true elements.
 #[pyfunction]
 #[pyo3(name = "where", signature = (condition, input=None, other=None))]
 fn where_<'py>(
@@ -57,7 +52,8 @@ fn where_<'py>(
     }
 }
 
-/// The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right, top, ...).
+/// The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right,
+/// top, ...).
 #[pyfunction]
 #[pyo3(signature = (input, pad, value=0.0))]
 fn _pad(py: Python<'_>, input: AsTensor, pad: Vec<i64>, value: f64) -> PyResult<PyTensor> {
@@ -82,9 +78,7 @@ fn result_type(a: Arg, b: Arg) -> PyResult<crate::py::dtype::PyDType> {
     let dtype = match (&a, &b) {
         (Arg::Tensor(t), other) | (other, Arg::Tensor(t)) => other.operand().result_type(t),
         _ => {
-            return Err(type_error(
-                "result_type: a tensor expected among the operands",
-            ));
+            return Err(type_error("result_type: a tensor expected among the operands"));
         }
     };
     Ok(crate::py::dtype::PyDType { dtype })

@@ -1,8 +1,9 @@
 //! `x[key]` and `x[key] = value` with NumPy's semantics.
 //!
-//! A key is split into a basic part (integers, slices, new axes: a view) and an advanced part (index tensors and masks:
-//! a gather). Assignment builds the new value by `where`, so it differentiates and batches like everything else, and
-//! then writes it in place. Where no derivative is in sight, a basic key is written directly through its view.
+//! A key is split into a basic part (integers, slices, new axes: a view) and an advanced part (index tensors
+//! and masks: a gather). Assignment builds the new value by `where`, so it differentiates and batches like
+//! everything else, and then writes it in place. Where no derivative is in sight, a basic key is written
+//! directly through its view.
 
 use crate::array::Array;
 use crate::dtype::DType;
@@ -38,7 +39,8 @@ enum Item {
     Mask(Tensor),
 }
 
-/// A key applied to a shape: a region, the shape after new and dropped axes, and the advanced indices of that.
+/// A key applied to a shape: a region, the shape after new and dropped axes, and the advanced indices of
+/// that.
 struct Plan {
     region: Region,
     shape: Shape,
@@ -85,10 +87,7 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
 fn not_an_index(obj: &Bound<'_, PyAny>) -> PyErr {
     let shown = match obj.cast::<PyTensor>() {
         Ok(t) => format!("a {} tensor; convert it with .long()", t.borrow().t.dtype()),
-        Err(_) => obj
-            .get_type()
-            .name()
-            .map_or_else(|_| String::new(), |n| n.to_string()),
+        Err(_) => obj.get_type().name().map_or_else(|_| String::new(), |n| n.to_string()),
     };
     PyIndexError::new_err(format!(
         "a tensor is indexed by integers, slices, None, ..., integer tensors and bool masks, got {shown}"
@@ -114,9 +113,7 @@ impl Plan {
             .sum();
         let rests = items.iter().filter(|i| matches!(i, Item::Rest)).count();
         if rests > 1 {
-            return Err(PyIndexError::new_err(
-                "an index has at most one ellipsis (...)",
-            ));
+            return Err(PyIndexError::new_err("an index has at most one ellipsis (...)"));
         }
         if used > shape.rank() {
             return Err(PyIndexError::new_err(format!(
@@ -127,25 +124,14 @@ impl Plan {
             items.push(Item::Rest);
         }
         // As in NumPy, integers count as advanced indices where there is another one.
-        let advanced = items
-            .iter()
-            .any(|i| matches!(i, Item::Index(_) | Item::Mask(_)));
-        let mut plan = Builder {
-            region: Region::whole(&shape),
-            dims: Vec::new(),
-            indices: Vec::new(),
-            shape,
-            axis: 0,
-        };
+        let advanced = items.iter().any(|i| matches!(i, Item::Index(_) | Item::Mask(_)));
+        let mut plan =
+            Builder { region: Region::whole(&shape), dims: Vec::new(), indices: Vec::new(), shape, axis: 0 };
         let whole = shape.rank() - used;
         for item in items {
             plan.push(py, item, whole, advanced)?;
         }
-        Ok(Plan {
-            region: plan.region,
-            shape: Shape::new(&plan.dims)?,
-            indices: plan.indices,
-        })
+        Ok(Plan { region: plan.region, shape: Shape::new(&plan.dims)?, indices: plan.indices })
     }
 
     /// The view that the basic part of the key selects.
@@ -159,11 +145,7 @@ impl Plan {
 
     fn read(&self, x: &Tensor) -> Result<Tensor> {
         let part = self.basic(x)?;
-        if self.is_basic() {
-            Ok(part)
-        } else {
-            part.index(&self.indices)
-        }
+        if self.is_basic() { Ok(part) } else { part.index(&self.indices) }
     }
 }
 
@@ -210,11 +192,7 @@ impl Builder {
             }
             Item::Range(slice) => {
                 let range = slice.bind(py).indices(self.shape.at(self.axis) as isize)?;
-                self.region.starts[self.axis] = if range.slicelength > 0 {
-                    range.start as usize
-                } else {
-                    0
-                };
+                self.region.starts[self.axis] = if range.slicelength > 0 { range.start as usize } else { 0 };
                 // The step to an element that does not exist may be any number.
                 self.region.steps[self.axis] = if range.slicelength > 1 { range.step } else { 1 };
                 self.region.lengths = self.region.lengths.with(self.axis, range.slicelength);
@@ -233,11 +211,7 @@ impl Builder {
     /// A mask is the index of its true elements, one index tensor per axis.
     fn push_mask(&mut self, mask: &Tensor) -> PyResult<()> {
         if mask.rank() == 0 {
-            let picked = if mask.item()? != 0.0 {
-                vec![0i64]
-            } else {
-                Vec::new()
-            };
+            let picked = if mask.item()? != 0.0 { vec![0i64] } else { Vec::new() };
             self.keep(1, Some(Tensor::from_slice(&picked, &[picked.len()])?));
             return Ok(());
         }
@@ -249,7 +223,9 @@ impl Builder {
             )));
         }
         let found = nonzero(mask).map_err(|e| {
-            e.context("indexing with a mask, whose result has a size that depends on the data; use where() instead")
+            e.context(
+                "indexing with a mask, whose result has a size that depends on the data; use where() instead",
+            )
         })?;
         for k in 0..mask.rank() {
             self.keep(own.at(k), Some(found.select_index(1, k as i64)?));
@@ -263,11 +239,7 @@ fn plan(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Plan> {
     let mut plan = Plan::new(py, x.shape(), items(key)?)?;
     for index in plan.indices.iter_mut().flatten() {
         if index.device() != x.device() && index.concrete().is_some() {
-            let dtype = if x.device() == crate::buffer::Device::Cpu {
-                DType::I64
-            } else {
-                DType::I32
-            };
+            let dtype = if x.device() == crate::buffer::Device::Cpu { DType::I64 } else { DType::I32 };
             *index = index.cast(dtype)?.to_device(x.device())?;
         }
     }
@@ -279,25 +251,16 @@ impl PyTensor {
     fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
             if self.t.rank() == 0 {
-                return Err(PyIndexError::new_err(
-                    "a tensor without axes cannot be indexed; use item()",
-                ));
+                return Err(PyIndexError::new_err("a tensor without axes cannot be indexed; use item()"));
             }
             return Ok(PyTensor::sharing(self.t.select_index(0, key.extract()?)?));
         }
         let plan = plan(py, &self.t, key)?;
         let out = plan.read(&self.t)?;
-        Ok(PyTensor {
-            t: out,
-            view: plan.is_basic(),
-        })
+        Ok(PyTensor { t: out, view: plan.is_basic() })
     }
 
-    fn __setitem__(
-        slf: &Bound<'_, Self>,
-        key: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-    ) -> PyResult<()> {
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = slf.py();
         let (old, view) = {
             let this = slf.borrow();
@@ -309,8 +272,7 @@ impl PyTensor {
             None => convert::as_tensor(value)?.cast(old.dtype())?,
         };
         let plan = plan(py, &old, key)?;
-        if let (Tensor::Array(target), Tensor::Array(from), true) = (&old, &value, plan.is_basic())
-        {
+        if let (Tensor::Array(target), Tensor::Array(from), true) = (&old, &value, plan.is_basic()) {
             return Ok(write_view(&plan, target, from)?);
         }
         if let Some(target) = old.concrete() {
@@ -323,9 +285,7 @@ impl PyTensor {
     }
 
     fn __delitem__(&self, _key: &Bound<'_, PyAny>) -> PyResult<()> {
-        Err(type_error(
-            "elements of a tensor cannot be deleted; select the others by an index or a mask",
-        ))
+        Err(type_error("elements of a tensor cannot be deleted; select the others by an index or a mask"))
     }
 }
 
@@ -337,20 +297,12 @@ fn misfit(value: &Shape, target: &Shape) -> Error {
 
 /// Assignment to a basic key of a tensor without history: through the view.
 fn write_view(plan: &Plan, target: &Array, value: &Array) -> Result<()> {
-    let part = target.slice_view(
-        &plan.region.starts,
-        &plan.region.steps,
-        &plan.region.lengths,
-    )?;
+    let part = target.slice_view(&plan.region.starts, &plan.region.steps, &plan.region.lengths)?;
     let Some(part) = part.reshape_view(&plan.shape) else {
-        return Err(Error::shape(
-            "internal: the view of a basic key did not reshape",
-        ));
+        return Err(Error::shape("internal: the view of a basic key did not reshape"));
     };
     let trimmed = value_shape(value.shape(), &plan.shape);
-    let value = value
-        .reshape_view(&trimmed)
-        .ok_or_else(|| misfit(&value.shape(), &plan.shape))?;
+    let value = value.reshape_view(&trimmed).ok_or_else(|| misfit(&value.shape(), &plan.shape))?;
     if value.device() != part.device() {
         return Err(Error::value(format!(
             "setitem: the value is on {} and the tensor on {}; move it with .to()",
@@ -387,14 +339,7 @@ fn assigned(plan: &Plan, x: &Tensor, value: &Tensor) -> Result<Tensor> {
         let value = value.reshape(&plan.region.lengths)?;
         let place = |part: &Tensor| {
             let region = Arc::new(plan.region.clone());
-            crate::bind::bind1(
-                Unslice {
-                    region,
-                    shape: x.shape(),
-                    fill: [0.0, 0.0].into(),
-                },
-                &[part],
-            )
+            crate::bind::bind1(Unslice { region, shape: x.shape(), fill: [0.0, 0.0].into() }, &[part])
         };
         let ones = Tensor::full(plan.region.lengths, 1.0, DType::Bool, x.device())?;
         return place(&ones)?.select(&place(&value)?, x);
@@ -407,23 +352,17 @@ fn assigned(plan: &Plan, x: &Tensor, value: &Tensor) -> Result<Tensor> {
     mask.select(&scattered, x)
 }
 
-/// Per element of `x`: which element of the value replaces it (the last one where several do), and whether any does.
+/// Per element of `x`: which element of the value replaces it (the last one where several do), and whether
+/// any does.
 fn sources(plan: &Plan, x: &Tensor, count: usize) -> Result<(Tensor, Tensor)> {
     let shape = x.shape();
     let host = |t: &Tensor| -> Result<Tensor> {
         let array = t.array("assignment by an index that vmap batches")?;
         Tensor::Array(array.to_device(crate::buffer::Device::Cpu)?).cast(DType::I64)
     };
-    let indices = plan
-        .indices
-        .iter()
-        .map(|i| i.as_ref().map(&host).transpose())
-        .collect::<Result<Vec<_>>>()?;
-    let own = Plan {
-        region: plan.region.clone(),
-        shape: plan.shape,
-        indices,
-    };
+    let indices =
+        plan.indices.iter().map(|i| i.as_ref().map(&host).transpose()).collect::<Result<Vec<_>>>()?;
+    let own = Plan { region: plan.region.clone(), shape: plan.shape, indices };
     let places = (0..shape.numel() as i64).collect::<Vec<_>>();
     let places = own.read(&Tensor::from_slice(&places, &shape.to_vec())?)?;
     let places = crate::cpu::copy::contiguous(places.array("setitem")?)?;
@@ -433,15 +372,9 @@ fn sources(plan: &Plan, x: &Tensor, count: usize) -> Result<(Tensor, Tensor)> {
         source[at as usize] = k as i64;
         mask[at as usize] = true;
     }
-    let index = if x.device() == crate::buffer::Device::Cpu {
-        DType::I64
-    } else {
-        DType::I32
-    };
+    let index = if x.device() == crate::buffer::Device::Cpu { DType::I64 } else { DType::I32 };
     let dims = shape.to_vec();
-    let source = Tensor::from_slice(&source, &dims)?
-        .cast(index)?
-        .to_device(x.device())?;
+    let source = Tensor::from_slice(&source, &dims)?.cast(index)?.to_device(x.device())?;
     let mask = Tensor::from_slice(&mask, &dims)?.to_device(x.device())?;
     Ok((source, mask))
 }

@@ -1,5 +1,5 @@
-//! In-place operations on tensor objects: the value is computed first and written second (`src/ops/inplace.rs`), and the
-//! object takes over the history of the operation.
+//! In-place operations on tensor objects: the value is computed first and written second
+//! (`src/ops/inplace.rs`), and the object takes over the history of the operation.
 
 use crate::buffer::Device;
 use crate::error::Result;
@@ -28,7 +28,8 @@ pub fn update(
 
 #[pymethods]
 impl PyTensor {
-    /// Replaces the elements by the result of the method `name`, in place; `x.exp_()` is `x._in_place("exp")`.
+    /// Replaces the elements by the result of the method `name`, in place; `x.exp_()` is
+    /// `x._in_place("exp")`.
     #[pyo3(signature = (name, *args, **kwargs))]
     fn _in_place<'py>(
         slf: &Bound<'py, Self>,

@@ -1,7 +1,7 @@
 //! The buffer protocol: how NumPy and `memoryview` see a tensor's memory without a copy.
 //!
-//! The exporting object is immutable, unlike a tensor, whose memory may be exchanged under a name. It keeps the array
-//! alive for as long as a view of it exists.
+//! The exporting object is immutable, unlike a tensor, whose memory may be exchanged under a name. It keeps
+//! the array alive for as long as a view of it exists.
 
 use crate::array::Array;
 use crate::dtype::DType;
@@ -48,11 +48,7 @@ fn format(dtype: DType) -> &'static CStr {
 #[pymethods]
 impl Memory {
     // SAFETY: the interpreter passes a view to be filled in.
-    unsafe fn __getbuffer__(
-        slf: Bound<'_, Self>,
-        view: *mut ffi::Py_buffer,
-        flags: c_int,
-    ) -> PyResult<()> {
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let array = &slf.get().array;
         if view.is_null() {
             return Err(PyBufferError::new_err("no view to fill in"));
@@ -66,19 +62,11 @@ impl Memory {
         let size = array.dtype().size();
         let layout = Box::new(Layout {
             shape: array.shape().iter().map(|d| d as ffi::Py_ssize_t).collect(),
-            strides: array
-                .strides()
-                .iter()
-                .map(|s| s * size as ffi::Py_ssize_t)
-                .collect(),
+            strides: array.strides().iter().map(|s| s * size as ffi::Py_ssize_t).collect(),
         });
         let address = array.buffer().ptr().wrapping_add(array.offset() * size);
         let shown = |flag: c_int, p: *const ffi::Py_ssize_t| {
-            if flags & flag == flag {
-                p.cast_mut()
-            } else {
-                std::ptr::null_mut()
-            }
+            if flags & flag == flag { p.cast_mut() } else { std::ptr::null_mut() }
         };
         // SAFETY: `view` points to a view that nobody else uses; the layout is freed in `__releasebuffer__`.
         unsafe {
@@ -110,16 +98,10 @@ impl Memory {
 #[pymethods]
 impl PyTensor {
     // SAFETY: the interpreter passes a view to be filled in.
-    unsafe fn __getbuffer__(
-        slf: Bound<'_, Self>,
-        view: *mut ffi::Py_buffer,
-        flags: c_int,
-    ) -> PyResult<()> {
+    unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let array = {
             let this = slf.borrow();
-            numpy::exportable(&this.t, "numpy")
-                .map_err(|e| PyBufferError::new_err(e.to_string()))?
-                .clone()
+            numpy::exportable(&this.t, "numpy").map_err(|e| PyBufferError::new_err(e.to_string()))?.clone()
         };
         if array.dtype() == DType::BF16 {
             return Err(PyBufferError::new_err(

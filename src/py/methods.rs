@@ -1,5 +1,5 @@
-//! Methods with attributes or several tensors: products, limits, selection, gathering, normalisation; and the in-place
-//! methods.
+//! Methods with attributes or several tensors: products, limits, selection, gathering, normalisation; and the
+//! in-place methods.
 
 use crate::buffer::Device;
 use crate::dtype::DType;
@@ -19,16 +19,8 @@ fn ranks(op: &str, operands: &[(&Tensor, usize)]) -> Result<()> {
         if x.rank() != *rank {
             return Err(Error::shape(format!(
                 "{op}: operands with {} axes expected, got shapes {}",
-                operands
-                    .iter()
-                    .map(|o| o.1.to_string())
-                    .collect::<Vec<_>>()
-                    .join(" and "),
-                operands
-                    .iter()
-                    .map(|o| o.0.shape().to_string())
-                    .collect::<Vec<_>>()
-                    .join(" and ")
+                operands.iter().map(|o| o.1.to_string()).collect::<Vec<_>>().join(" and "),
+                operands.iter().map(|o| o.0.shape().to_string()).collect::<Vec<_>>().join(" and ")
             )));
         }
     }
@@ -90,16 +82,8 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         run(py, mat1.0.numel().max(mat2.0.numel()), || {
             let product = mat1.0.matmul(&mat2.0)?;
-            let product = if alpha == 1.0 {
-                product
-            } else {
-                product.mul(alpha)?
-            };
-            if beta == 1.0 {
-                self.t.add(&product)
-            } else {
-                self.t.mul(beta)?.add(&product)
-            }
+            let product = if alpha == 1.0 { product } else { product.mul(alpha)? };
+            if beta == 1.0 { self.t.add(&product) } else { self.t.mul(beta)?.add(&product) }
         })
         .map(PyTensor::from)
     }
@@ -151,11 +135,7 @@ impl PyTensor {
 
     /// The elements where `mask` holds, in one axis. Their number depends on the data.
     fn masked_select(&self, mask: AsTensor) -> PyResult<PyTensor> {
-        let wide = self
-            .t
-            .shape()
-            .broadcast(&mask.0.shape())
-            .unwrap_or(self.t.shape());
+        let wide = self.t.shape().broadcast(&mask.0.shape()).unwrap_or(self.t.shape());
         let found = nonzero(&mask.0.expand(&wide)?)?;
         let indices = (0..found.shape().at(1) as i64)
             .map(|k| found.select_index(1, k).map(Some))
@@ -203,7 +183,8 @@ impl PyTensor {
         self.apply(py, |x| x.gather(dim, &index.0))
     }
 
-    /// Elements along `dim` at `index`, which broadcasts against the other axes; without `dim`, of the flattened tensor.
+    /// Elements along `dim` at `index`, which broadcasts against the other axes; without `dim`, of the
+    /// flattened tensor.
     #[pyo3(signature = (indices, dim=None, *, axis=None))]
     fn take_along_dim(
         &self,
@@ -232,13 +213,7 @@ impl PyTensor {
     }
 
     /// This tensor with the elements of `src` added at `index` along `dim`.
-    fn scatter_add(
-        &self,
-        py: Python<'_>,
-        dim: i64,
-        index: AsTensor,
-        src: AsTensor,
-    ) -> PyResult<PyTensor> {
+    fn scatter_add(&self, py: Python<'_>, dim: i64, index: AsTensor, src: AsTensor) -> PyResult<PyTensor> {
         self.apply(py, |x| x.scatter_add(dim, &index.0, &src.0))
     }
 
@@ -257,11 +232,7 @@ impl PyTensor {
             let mut indices: Vec<Option<Tensor>> = vec![None; i];
             indices.push(Some(index.0.clone()));
             let source = source.0.cast(x.dtype())?;
-            let source = if alpha == 1.0 {
-                source
-            } else {
-                source.mul(alpha)?
-            };
+            let source = if alpha == 1.0 { source } else { source.mul(alpha)? };
             x.add(&x.index_add_zeros(&indices, &source)?)
         })
     }
@@ -279,7 +250,8 @@ impl PyTensor {
         self.apply(py, |x| x.cast(dtype)?.softmax(either(dim, axis, -1)))
     }
 
-    /// `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output.
+    /// `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves
+    /// the output.
     #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
     fn log_softmax(
         &self,
@@ -319,24 +291,12 @@ impl PyTensor {
 
     /// Where the elements are infinite.
     fn isinf(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| {
-            if x.dtype().is_float() {
-                x.abs()?.eq(f64::INFINITY)
-            } else {
-                x.ne(x)
-            }
-        })
+        self.apply(py, |x| if x.dtype().is_float() { x.abs()?.eq(f64::INFINITY) } else { x.ne(x) })
     }
 
     /// Where the elements are neither infinite nor NaN.
     fn isfinite(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| {
-            if x.dtype().is_float() {
-                x.abs()?.lt(f64::INFINITY)
-            } else {
-                x.eq(x)
-            }
-        })
+        self.apply(py, |x| if x.dtype().is_float() { x.abs()?.lt(f64::INFINITY) } else { x.eq(x) })
     }
 
     /// Where `|x - y| <= atol + rtol * |y|`.
@@ -406,18 +366,12 @@ pub fn clamp(py: Python<'_>, x: &Tensor, min: Option<Arg>, max: Option<Arg>) -> 
 }
 
 fn close(x: &Tensor, y: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
-    let wide = if x.device() == Device::Cpu {
-        DType::F64
-    } else {
-        DType::F32
-    };
+    let wide = if x.device() == Device::Cpu { DType::F64 } else { DType::F32 };
     let (x, y) = (x.detach().cast(wide)?, y.detach().cast(wide)?);
     // Equal infinities are close, though their difference is not a number.
     let near = x.sub(&y)?.abs()?.le(&y.abs()?.mul(rtol)?.add(atol)?)?;
     let finite = y.abs()?.lt(f64::INFINITY)?;
-    let mut out = near
-        .logical(&finite, Logic::And)?
-        .logical(&x.eq(&y)?, Logic::Or)?;
+    let mut out = near.logical(&finite, Logic::And)?.logical(&x.eq(&y)?, Logic::Or)?;
     if equal_nan {
         out = out.logical(&x.ne(&x)?.logical(&y.ne(&y)?, Logic::And)?, Logic::Or)?;
     }

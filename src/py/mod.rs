@@ -1,7 +1,8 @@
 //! The Python extension module `wengert._core`: the only folder that knows `pyo3`.
 //!
-//! Reading order: `tensor` (the object), `operators` (the hot path), `args` (what users may write), `convert` (data in
-//! and out), `autograd`, `transform`. The Python package around it adds pytrees, contexts and layers.
+//! Reading order: `tensor` (the object), `operators` (the hot path), `args` (what users may write), `convert`
+//! (data in and out), `autograd`, `transform`. The Python package around it adds pytrees, contexts and
+//! layers.
 
 // Slots that our macros spell out would otherwise be linted inside the code that pyo3 generates for them.
 #![allow(unsafe_op_in_unsafe_fn)]

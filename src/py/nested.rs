@@ -24,16 +24,11 @@ pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i64, f64, Class)>> {
         return Ok(Some((0, v.value(), Class::Float)));
     }
     if let Ok(v) = obj.cast::<PyBool>() {
-        return Ok(Some((
-            i64::from(v.is_true()),
-            f64::from(v.is_true()),
-            Class::Bool,
-        )));
+        return Ok(Some((i64::from(v.is_true()), f64::from(v.is_true()), Class::Bool)));
     }
     if obj.is_instance_of::<PyInt>() {
-        let v: i64 = obj
-            .extract()
-            .map_err(|_| value_error(format!("the integer {obj} does not fit into int64")))?;
+        let v: i64 =
+            obj.extract().map_err(|_| value_error(format!("the integer {obj} does not fit into int64")))?;
         return Ok(Some((v, v as f64, Class::Int)));
     }
     Ok(None)
@@ -105,8 +100,9 @@ impl Nested {
     }
 }
 
-/// A tensor of nested lists. Elements may themselves be tensors or arrays of one shape; those are stacked, with history.
-/// A list may contain itself, so there is a bound to how deep, `depth`, the list itself lies in others.
+/// A tensor of nested lists. Elements may themselves be tensors or arrays of one shape; those are stacked,
+/// with history. A list may contain itself, so there is a bound to how deep, `depth`, the list itself lies in
+/// others.
 pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     if depth >= crate::shape::MAX_RANK {
         return Err(value_error(format!(
@@ -114,34 +110,17 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
             crate::shape::MAX_RANK
         )));
     }
-    let mut all = Nested {
-        shape: Vec::new(),
-        ints: Vec::new(),
-        floats: Vec::new(),
-        class: Class::Bool,
-        mixed: false,
-    };
+    let mut all =
+        Nested { shape: Vec::new(), ints: Vec::new(), floats: Vec::new(), class: Class::Bool, mixed: false };
     all.collect(obj, 0)?;
     if all.mixed {
-        let parts = obj
-            .try_iter()?
-            .map(|x| element(&x?, depth + 1))
-            .collect::<PyResult<Vec<_>>>()?;
+        let parts = obj.try_iter()?.map(|x| element(&x?, depth + 1)).collect::<PyResult<Vec<_>>>()?;
         return Ok(crate::ops::view::stack(&parts, 0)?);
     }
-    let class = if all.floats.is_empty() {
-        Class::Float
-    } else {
-        all.class
-    };
+    let class = if all.floats.is_empty() { Class::Float } else { all.class };
     Ok(match class {
         Class::Float => {
-            let values: Vec<f32> = all
-                .floats
-                .iter()
-                .zip(&all.ints)
-                .map(|(f, _)| *f as f32)
-                .collect();
+            let values: Vec<f32> = all.floats.iter().zip(&all.ints).map(|(f, _)| *f as f32).collect();
             Tensor::from_slice(&values, &all.shape)?
         }
         Class::Int => Tensor::from_slice(&all.ints, &all.shape)?,
@@ -152,20 +131,16 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     })
 }
 
-/// Python's numbers in another dtype than float32, through which floats must not pass, and which holds the integers.
+/// Python's numbers in another dtype than float32, through which floats must not pass, and which holds the
+/// integers.
 pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
     let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
     let is_number = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>();
     if dtype == DType::F32 || !(is_list || is_number) {
         return Ok(None);
     }
-    let mut all = Nested {
-        shape: Vec::new(),
-        ints: Vec::new(),
-        floats: Vec::new(),
-        class: Class::Bool,
-        mixed: false,
-    };
+    let mut all =
+        Nested { shape: Vec::new(), ints: Vec::new(), floats: Vec::new(), class: Class::Bool, mixed: false };
     all.collect(obj, 0)?;
     if all.mixed {
         return Ok(None);

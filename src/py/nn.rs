@@ -1,5 +1,5 @@
-//! Fused functions behind `wengert.nn.functional`: affine map, layer normalisation, dropout and the classification
-//! losses. The Python functions of the same names document and check them.
+//! Fused functions behind `wengert.nn.functional`: affine map, layer normalisation, dropout and the
+//! classification losses. The Python functions of the same names document and check them.
 
 use crate::error::Result;
 use crate::ops::loss::{self, CrossEntropyOptions, Reduction};
@@ -22,7 +22,12 @@ fn fused(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Result<Tensor> + Send) 
 
 /// `x W' + b`.
 #[pyfunction]
-fn _linear(py: Python<'_>, x: PyRef<'_, PyTensor>, weight: PyRef<'_, PyTensor>, bias: Given<'_>) -> PyResult<PyTensor> {
+fn _linear(
+    py: Python<'_>,
+    x: PyRef<'_, PyTensor>,
+    weight: PyRef<'_, PyTensor>,
+    bias: Given<'_>,
+) -> PyResult<PyTensor> {
     let (x, weight, bias) = (x.t.clone(), weight.t.clone(), inner(&bias));
     // The work is the product's, so its size decides.
     run(py, x.numel().saturating_mul(weight.shape().at(0)), || {
@@ -70,8 +75,12 @@ fn _cross_entropy(
 ) -> PyResult<PyTensor> {
     let reduction = Reduction::from_name(reduction)?;
     let (x, target, weight) = (input.t.clone(), target.t.clone(), inner(&weight));
-    let options =
-        CrossEntropyOptions { weight: weight.as_ref(), ignore: ignore_index, reduction, smoothing: label_smoothing };
+    let options = CrossEntropyOptions {
+        weight: weight.as_ref(),
+        ignore: ignore_index,
+        reduction,
+        smoothing: label_smoothing,
+    };
     fused(py, &x, || loss::cross_entropy(&x, &target, options))
 }
 
@@ -87,7 +96,8 @@ fn _nll_loss(
 ) -> PyResult<PyTensor> {
     let reduction = Reduction::from_name(reduction)?;
     let (x, target, weight) = (input.t.clone(), target.t.clone(), inner(&weight));
-    let options = CrossEntropyOptions { weight: weight.as_ref(), ignore: ignore_index, reduction, smoothing: 0.0 };
+    let options =
+        CrossEntropyOptions { weight: weight.as_ref(), ignore: ignore_index, reduction, smoothing: 0.0 };
     fused(py, &x, || loss::nll(&x, &target, options))
 }
 

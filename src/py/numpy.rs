@@ -30,14 +30,10 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if !obj.is_instance(NDARRAY.import(py, "numpy", "ndarray")?)? {
         return share(&py.import("numpy")?.call_method1("asarray", (obj,))?);
     }
-    let interface = interface
-        .cast_into::<PyDict>()
-        .map_err(|_| unsupported(obj))?;
+    let interface = interface.cast_into::<PyDict>().map_err(|_| unsupported(obj))?;
     let part = |name: &str| interface.get_item(name)?.ok_or_else(|| unsupported(obj));
     let dtype = array_dtype(obj, &part("typestr")?)?;
-    let data = interface
-        .get_item(pyo3::intern!(py, "data"))?
-        .filter(|d| d.is_instance_of::<PyTuple>());
+    let data = interface.get_item(pyo3::intern!(py, "data"))?.filter(|d| d.is_instance_of::<PyTuple>());
     let Some(data) = data else {
         // An interface that hands out a buffer object instead of an address: NumPy reads it.
         return share(&py.import("numpy")?.call_method1("array", (obj,))?);
@@ -46,35 +42,20 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let shape = Shape::new(&shape)?;
     let (address, read_only): (usize, bool) = data.extract()?;
     let size = dtype.size() as isize;
-    let strides: Vec<isize> = match interface
-        .get_item(pyo3::intern!(py, "strides"))?
-        .filter(|s| !s.is_none())
+    let strides: Vec<isize> = match interface.get_item(pyo3::intern!(py, "strides"))?.filter(|s| !s.is_none())
     {
         Some(strides) => strides.extract()?,
-        None => shape.strides()[..shape.rank()]
-            .iter()
-            .map(|s| s * size)
-            .collect(),
+        None => shape.strides()[..shape.rank()].iter().map(|s| s * size).collect(),
     };
     let aligned = address % dtype.size() == 0 && strides.iter().all(|s| s % size == 0);
     if !aligned || read_only {
         // Memory that must not be written, or that no slice of numbers can describe.
         let kwargs = PyDict::new(py);
         kwargs.set_item("order", "C")?;
-        return share(
-            &py.import("numpy")?
-                .call_method("array", (obj,), Some(&kwargs))?,
-        );
+        return share(&py.import("numpy")?.call_method("array", (obj,), Some(&kwargs))?);
     }
     let strides: Vec<isize> = strides.iter().map(|s| s / size).collect();
-    Ok(foreign(
-        address,
-        shape,
-        &strides,
-        dtype,
-        Box::new(Keeper(obj.clone().unbind())),
-    )?
-    .into())
+    Ok(foreign(address, shape, &strides, dtype, Box::new(Keeper(obj.clone().unbind())))?.into())
 }
 
 /// An array over memory that `owner` keeps alive; `address` is that of its first element.
@@ -94,20 +75,10 @@ pub fn foreign(
             .sum()
     };
     let size = dtype.size();
-    let (low, high) = if shape.numel() == 0 {
-        (0, -1)
-    } else {
-        (extent(false), extent(true))
-    };
+    let (low, high) = if shape.numel() == 0 { (0, -1) } else { (extent(false), extent(true)) };
     let start = (address as isize + low * size as isize) as *mut u8;
     let buffer = Buffer::foreign(start, (high - low + 1) as usize * size, Device::Cpu, owner);
-    truth(Array::strided(
-        buffer,
-        shape,
-        strides,
-        low.unsigned_abs(),
-        dtype,
-    )?)
+    truth(Array::strided(buffer, shape, strides, low.unsigned_abs(), dtype)?)
 }
 
 /// A bool array from elsewhere, as a copy if it holds bytes other than 0 and 1, which are no `bool` here.
@@ -115,13 +86,8 @@ pub fn truth(array: Array) -> PyResult<Array> {
     if array.dtype() != DType::Bool {
         return Ok(array);
     }
-    let bytes = Array::strided(
-        array.buffer().clone(),
-        array.shape(),
-        &array.strides(),
-        array.offset(),
-        DType::U8,
-    )?;
+    let bytes =
+        Array::strided(array.buffer().clone(), array.shape(), &array.strides(), array.offset(), DType::U8)?;
     let flat = crate::cpu::copy::contiguous(&bytes)?;
     if flat.slice::<u8>()?.iter().all(|&b| b <= 1) {
         return Ok(array);
@@ -132,11 +98,7 @@ pub fn truth(array: Array) -> PyResult<Array> {
 /// The dtype of an array from its description in NumPy's array interface, or an error with advice.
 fn array_dtype(array: &Bound<'_, PyAny>, description: &Bound<'_, PyAny>) -> PyResult<DType> {
     let description: &str = &description.cast::<PyString>()?.to_string();
-    let native = if cfg!(target_endian = "little") {
-        '<'
-    } else {
-        '>'
-    };
+    let native = if cfg!(target_endian = "little") { '<' } else { '>' };
     let (order, kind) = description.split_at_checked(1).unwrap_or(("", ""));
     if order.starts_with(['|', native]) {
         match kind {
@@ -189,15 +151,9 @@ pub fn exportable<'a>(t: &'a Tensor, what: &str) -> PyResult<&'a Array> {
 /// A NumPy array over the memory of a tensor.
 pub fn to_numpy<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let array = exportable(t, "numpy")?;
-    let dtype = if array.dtype() == DType::BF16 {
-        Some(numpy_dtype(py, DType::BF16)?)
-    } else {
-        None
-    };
+    let dtype = if array.dtype() == DType::BF16 { Some(numpy_dtype(py, DType::BF16)?) } else { None };
     let memory = Bound::new(py, Memory::new(array.clone()))?;
-    let out = py
-        .import("numpy")?
-        .call_method1(pyo3::intern!(py, "asarray"), (memory,))?;
+    let out = py.import("numpy")?.call_method1(pyo3::intern!(py, "asarray"), (memory,))?;
     match dtype {
         Some(dtype) => out.call_method1("view", (dtype,)),
         None => Ok(out),
@@ -206,15 +162,12 @@ pub fn to_numpy<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>>
 
 /// A tensor over the memory of a NumPy array: writing to one writes to the other.
 ///
-/// Any strides and the dtypes bool, uint8, int32, int64, float16, float32, float64 (and bfloat16 of ml_dtypes) are
-/// taken without a copy; read-only arrays are copied. Other dtypes raise TypeError.
+/// Any strides and the dtypes bool, uint8, int32, int64, float16, float32, float64 (and bfloat16 of
+/// ml_dtypes) are taken without a copy; read-only arrays are copied. Other dtypes raise TypeError.
 #[pyfunction]
 pub fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if !array.hasattr("__array_interface__")? {
-        return Err(type_error(format!(
-            "from_numpy: an array expected, got {}",
-            array.get_type().name()?
-        )));
+        return Err(type_error(format!("from_numpy: an array expected, got {}", array.get_type().name()?)));
     }
     Ok(PyTensor::from(share(array)?))
 }

@@ -1,9 +1,8 @@
 //! Operators, and the methods that come from the tables of unary and binary functions and of comparisons.
 //!
-//! The operators are the hot path: two tensors go to the core with no conversion, a number becomes an operand that
-//! adapts, and everything else is looked at last.
+//! The operators are the hot path: two tensors go to the core with no conversion, a number becomes an operand
+//! that adapts, and everything else is looked at last.
 
-use crate::interp;
 use crate::ops::binary::{Binary, binary_table};
 use crate::ops::compare::{Logic, Relation};
 use crate::ops::elementwise::{Operand, binary};
@@ -55,38 +54,22 @@ fn operator(
 }
 
 /// `fun(x, y)`, or `fun(y, x)` if reflected.
-pub fn binary_of(
-    py: Python<'_>,
-    x: &Tensor,
-    y: &Arg,
-    fun: Binary,
-    reflected: bool,
-) -> PyResult<Tensor> {
+pub fn binary_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Binary, reflected: bool) -> PyResult<Tensor> {
     let elements = x.numel().max(y.numel());
     run(py, elements, || {
         let (x, y) = (Operand::Tensor(x), y.operand());
-        if reflected {
-            binary(fun, y, x)
-        } else {
-            binary(fun, x, y)
-        }
+        if reflected { binary(fun, y, x) } else { binary(fun, x, y) }
     })
 }
 
 /// A comparison; `NotImplemented` for an object that is no operand.
-fn comparison(
-    x: &Bound<'_, PyTensor>,
-    y: &Bound<'_, PyAny>,
-    relation: Relation,
-) -> PyResult<Py<PyAny>> {
+fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation) -> PyResult<Py<PyAny>> {
     let py = x.py();
     let Some(y) = Arg::from_any(y)? else {
         return Ok(py.NotImplemented());
     };
     let x = x.borrow().t.clone();
-    let out = run(py, x.numel().max(y.numel()), || {
-        x.compare(y.operand(), relation)
-    })?;
+    let out = run(py, x.numel().max(y.numel()), || x.compare(y.operand(), relation))?;
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
@@ -116,13 +99,7 @@ fn product(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, reflected: bool) -> Py
         return Ok(py.NotImplemented());
     };
     let x = x.borrow().t.clone();
-    let out = run(py, x.numel().max(y.numel()), || {
-        if reflected {
-            y.matmul(&x)
-        } else {
-            x.matmul(&y)
-        }
-    })?;
+    let out = run(py, x.numel().max(y.numel()), || if reflected { y.matmul(&x) } else { x.matmul(&y) })?;
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
@@ -186,14 +163,8 @@ impl PyTensor {
     ) -> PyResult<Py<PyAny>> {
         operator(slf, other, Binary::Pow, true)
     }
-    fn __ipow__(
-        slf: &Bound<'_, Self>,
-        other: Arg,
-        _modulo: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<()> {
-        inplace::update(slf, "pow", |py, x| {
-            binary_of(py, x, &other, Binary::Pow, false)
-        })
+    fn __ipow__(slf: &Bound<'_, Self>, other: Arg, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        inplace::update(slf, "pow", |py, x| binary_of(py, x, &other, Binary::Pow, false))
     }
     fn __matmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         product(slf, other, false)
@@ -231,11 +202,7 @@ impl PyTensor {
     fn __rxor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         connective(slf, other, Logic::Xor)
     }
-    fn __richcmp__(
-        slf: &Bound<'_, Self>,
-        other: &Bound<'_, PyAny>,
-        op: CompareOp,
-    ) -> PyResult<Py<PyAny>> {
+    fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
         let relation = match op {
             CompareOp::Lt => Relation::Lt,
             CompareOp::Le => Relation::Le,
@@ -261,10 +228,7 @@ impl PyTensor {
 
     /// [`PyTensor::apply`] for a result that shares memory.
     #[inline]
-    pub fn apply_view(
-        &self,
-        f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor>,
-    ) -> PyResult<PyTensor> {
+    pub fn apply_view(&self, f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor>) -> PyResult<PyTensor> {
         Ok(PyTensor::sharing(f(&self.t)?))
     }
 }
@@ -331,9 +295,4 @@ comparison_methods! {
     gt Gt;
     /// `self >= other`, elementwise, as bools.
     ge Ge;
-}
-
-/// Whether operations are recorded on the ambient tape at the moment.
-pub fn recording() -> bool {
-    interp::is_grad_enabled()
 }

@@ -18,9 +18,7 @@ fn op_kinds() -> Vec<(&'static str, String, String)> {
 #[pyfunction]
 fn op_rows() -> Vec<(&'static str, &'static str, &'static str)> {
     let unary = Unary::ALL.iter().map(|f| (f.name(), f.doc(), "Unary"));
-    let parametric = Parametric::ALL
-        .iter()
-        .map(|f| (f.name(), f.doc(), "Parametric"));
+    let parametric = Parametric::ALL.iter().map(|f| (f.name(), f.doc(), "Parametric"));
     let binary = Binary::ALL.iter().map(|f| (f.name(), f.doc(), "Binary"));
     unary.chain(parametric).chain(binary).collect()
 }

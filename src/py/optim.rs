@@ -38,7 +38,8 @@ fn same_length(op: &str, n: usize, lengths: &[usize]) -> PyResult<()> {
     }
 }
 
-/// One step of SGD on each parameter, in place. `buffers` is empty without momentum; `first` says which are unused yet.
+/// One step of SGD on each parameter, in place. `buffers` is empty without momentum; `first` says which are
+/// unused yet.
 #[pyfunction]
 #[pyo3(signature = (params, grads, buffers, first, lr, momentum, dampening, weight_decay, nesterov))]
 #[allow(clippy::too_many_arguments)]
@@ -71,8 +72,8 @@ fn _optim_sgd(
     })
 }
 
-/// One step of Adam, or AdamW if `decoupled`, on each parameter, in place. `steps` counts each from 1, this one
-/// included; `largest` is empty without AMSGrad.
+/// One step of Adam, or AdamW if `decoupled`, on each parameter, in place. `steps` counts each from 1, this
+/// one included; `largest` is empty without AMSGrad.
 #[pyfunction]
 #[pyo3(signature = (params, grads, first, second, largest, steps, lr, beta1, beta2, eps, weight_decay, decoupled))]
 #[allow(clippy::too_many_arguments)]

@@ -14,9 +14,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple, PyType};
 
 #[pymethods]
 impl PyTensor {
-    fn __reduce__<'py>(
-        slf: &Bound<'py, Self>,
-    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
         let rebuild = py.import("wengert._core")?.getattr("_rebuild")?;
         let this = slf.borrow();
@@ -27,20 +25,13 @@ impl PyTensor {
             rebuild,
             PyTuple::new(
                 py,
-                [
-                    class.into_any(),
-                    state.into_any(),
-                    PyBool::new(py, requires).to_owned().into_any(),
-                ],
+                [class.into_any(), state.into_any(), PyBool::new(py, requires).to_owned().into_any()],
             )?,
         ))
     }
 
     /// An independent copy; only leaves can be copied, for the copy of a result could not keep its history.
-    fn __deepcopy__<'py>(
-        slf: &Bound<'py, Self>,
-        memo: &Bound<'py, PyDict>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         let key = slf.as_ptr() as usize;
         if let Some(done) = memo.get_item(key)? {
@@ -53,11 +44,7 @@ impl PyTensor {
             ));
         }
         let copy = t.detach().copied()?;
-        let copy = if leaf(&t).is_some() {
-            require_grad(&copy)?
-        } else {
-            copy
-        };
+        let copy = if leaf(&t).is_some() { require_grad(&copy)? } else { copy };
         if let (Some(from), Some(to)) = (leaf(&t), leaf(&copy)) {
             let grad = from.node.grad().and_then(|g| g.clone());
             if let (Some(g), Some(mut slot)) = (grad, to.node.grad()) {
@@ -97,8 +84,7 @@ pub fn _rebuild<'py>(
     requires_grad: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (bytes, shape, name) = state;
-    let dtype =
-        DType::from_name(&name).ok_or_else(|| value_error(format!("unknown dtype '{name}'")))?;
+    let dtype = DType::from_name(&name).ok_or_else(|| value_error(format!("unknown dtype '{name}'")))?;
     let shape = Shape::new(&shape)?;
     if bytes.len() != shape.numel() * dtype.size() {
         return Err(Error::value(format!(
@@ -114,9 +100,5 @@ pub fn _rebuild<'py>(
     let t = if requires_grad { require_grad(&t)? } else { t };
     let py = class.py();
     let plain = wrap(py, t)?.into_bound(py).into_any();
-    if class.is(py.get_type::<PyTensor>()) {
-        Ok(plain)
-    } else {
-        class.call1((plain,))
-    }
+    if class.is(py.get_type::<PyTensor>()) { Ok(plain) } else { class.call1((plain,)) }
 }

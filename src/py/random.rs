@@ -49,23 +49,13 @@ random! {
 /// Uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`.
 #[pyfunction]
 #[pyo3(signature = (low, high, size=None, *, dtype=None, device=None))]
-fn randint(
-    low: i64,
-    high: &Bound<'_, PyAny>,
-    size: Any,
-    dtype: Any,
-    device: Any,
-) -> PyResult<PyTensor> {
+fn randint(low: i64, high: &Bound<'_, PyAny>, size: Any, dtype: Any, device: Any) -> PyResult<PyTensor> {
     let (low, high, shape) = match size {
         Some(size) => (low, high.extract()?, shape_from(size)?),
         None => (0, low, shape_from(high)?),
     };
     let device = optional_device(device)?.unwrap_or_default();
-    let natural = if device == Device::Cpu {
-        DType::I64
-    } else {
-        DType::I32
-    };
+    let natural = if device == Device::Cpu { DType::I64 } else { DType::I32 };
     let dtype = optional_dtype(dtype)?.unwrap_or(natural);
     made(Tensor::randint(low, high, shape, dtype, device)?, false)
 }
@@ -74,10 +64,7 @@ fn randint(
 #[pyfunction]
 #[pyo3(signature = (n, *, device=None))]
 fn randperm(n: usize, device: Any) -> PyResult<PyTensor> {
-    made(
-        Tensor::permutation(n, optional_device(device)?.unwrap_or_default())?,
-        false,
-    )
+    made(Tensor::permutation(n, optional_device(device)?.unwrap_or_default())?, false)
 }
 
 /// Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors.
@@ -101,17 +88,12 @@ fn normal(
             .ok_or_else(|| value_error("normal: mean and std do not broadcast"))?,
         (None, Arg::Tensor(t), _) | (None, _, Arg::Tensor(t)) => t.shape(),
         _ => {
-            return Err(type_error(
-                "normal: give size where mean and std are numbers",
-            ));
+            return Err(type_error("normal: give size where mean and std are numbers"));
         }
     };
     let noise = Tensor::randn(shape, dtype, device)?;
     let scaled = binary_of(py, &noise, &std, crate::ops::binary::Binary::Mul, false)?;
-    made(
-        binary_of(py, &scaled, &mean, crate::ops::binary::Binary::Add, false)?,
-        false,
-    )
+    made(binary_of(py, &scaled, &mean, crate::ops::binary::Binary::Add, false)?, false)
 }
 
 /// Starts the default random stream over with this seed; the same numbers follow on every device.
@@ -130,10 +112,7 @@ fn get_rng_state() -> (u64, u64) {
 /// Puts the default random stream where `get_rng_state` found it.
 #[pyfunction]
 fn set_rng_state(state: (u64, u64)) {
-    random::set_state(random::State {
-        seed: state.0,
-        offset: state.1,
-    });
+    random::set_state(random::State { seed: state.0, offset: state.1 });
 }
 
 /// Registers the functions.

@@ -1,4 +1,5 @@
-//! What the shape methods do, as functions of tensors: moving, rolling, tiling, diagonals, by views, pads and joins.
+//! What the shape methods do, as functions of tensors: moving, rolling, tiling, diagonals, by views, pads and
+//! joins.
 
 use crate::error::{Error, Result};
 use crate::ops::view::{self, Region};
@@ -12,9 +13,7 @@ pub fn pieces(length: usize, size: usize) -> Vec<usize> {
     if length == 0 {
         return vec![0];
     }
-    (0..length.div_ceil(size))
-        .map(|i| size.min(length - i * size))
-        .collect()
+    (0..length.div_ceil(size)).map(|i| size.min(length - i * size)).collect()
 }
 
 /// A shape to expand to, in which -1 keeps the own length.
@@ -41,14 +40,8 @@ pub fn moved(x: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
         )));
     }
     let own = x.shape();
-    let from = from
-        .iter()
-        .map(|&a| own.axis(a, "movedim"))
-        .collect::<Result<Vec<_>>>()?;
-    let to = to
-        .iter()
-        .map(|&a| own.axis(a, "movedim"))
-        .collect::<Result<Vec<_>>>()?;
+    let from = from.iter().map(|&a| own.axis(a, "movedim")).collect::<Result<Vec<_>>>()?;
+    let to = to.iter().map(|&a| own.axis(a, "movedim")).collect::<Result<Vec<_>>>()?;
     let mut rest = (0..x.rank()).filter(|i| !from.contains(i));
     let order: Vec<i64> = (0..x.rank())
         .map(|i| match to.iter().position(|&p| p == i) {
@@ -62,11 +55,7 @@ pub fn moved(x: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
 /// Elements shifted along axes, those pushed out coming back in at the other end.
 pub fn rolled(x: &Tensor, shifts: &[i64], axes: &[i64]) -> Result<Tensor> {
     if shifts.len() != axes.len() {
-        return Err(Error::value(format!(
-            "roll: {} shifts given for {} axes",
-            shifts.len(),
-            axes.len()
-        )));
+        return Err(Error::value(format!("roll: {} shifts given for {} axes", shifts.len(), axes.len())));
     }
     let mut out = x.clone();
     for (&shift, &axis) in shifts.iter().zip(axes) {
@@ -77,10 +66,7 @@ pub fn rolled(x: &Tensor, shifts: &[i64], axes: &[i64]) -> Result<Tensor> {
         }
         let cut = length - shift.rem_euclid(length as i64) as usize;
         if cut < length {
-            let (front, back) = (
-                out.narrow(axis, 0, cut)?,
-                out.narrow(axis, cut, length - cut)?,
-            );
+            let (front, back) = (out.narrow(axis, 0, cut)?, out.narrow(axis, cut, length - cut)?);
             out = view::cat(&[back, front], axis)?;
         }
     }
@@ -112,22 +98,16 @@ pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
     let own = x.shape();
     let (a, b) = (own.axis(a, "diagonal")?, own.axis(b, "diagonal")?);
     if a == b {
-        return Err(Error::value(format!(
-            "diagonal: two different axes expected, got {a} twice"
-        )));
+        return Err(Error::value(format!("diagonal: two different axes expected, got {a} twice")));
     }
     let rank = x.rank() as i64;
     let matrix = moved(x, &[a as i64, b as i64], &[rank - 2, rank - 1])?;
     let (rows, columns) = (own.at(a), own.at(b));
-    let (top, left) = (
-        offset.saturating_neg().max(0) as usize,
-        offset.max(0) as usize,
-    );
+    let (top, left) = (offset.saturating_neg().max(0) as usize, offset.max(0) as usize);
     let length = rows.saturating_sub(top).min(columns.saturating_sub(left));
     if length == 0 {
-        let empty = matrix
-            .select_index(-1, 0)
-            .or_else(|_| matrix.narrow(-1, 0, 0)?.sum(Some(&[-1]), false))?;
+        let empty =
+            matrix.select_index(-1, 0).or_else(|_| matrix.narrow(-1, 0, 0)?.sum(Some(&[-1]), false))?;
         return empty.narrow(-1, 0, 0);
     }
     // A square block with one more column and its last row cut: the diagonal becomes the first column.
@@ -149,10 +129,7 @@ pub fn diagonal_matrix(x: &Tensor, offset: i64) -> Result<Tensor> {
         return Tensor::zeros(Shape::new(&[size, size])?, x.dtype(), x.device());
     }
     let column = x.reshape(&Shape::new(&[n, 1])?)?;
-    let square = column
-        .pad(&[(0, 0), (0, n as i64)], 0.0)?
-        .flatten(0, -1)?
-        .narrow(0, 0, n * n)?;
+    let square = column.pad(&[(0, 0), (0, n as i64)], 0.0)?.flatten(0, -1)?.narrow(0, 0, n * n)?;
     let square = square.reshape(&Shape::new(&[n, n])?)?;
     let (top, left) = (offset.saturating_neg().max(0), offset.max(0));
     square.pad(&[(top, left), (left, top)], 0.0)

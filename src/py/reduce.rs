@@ -18,10 +18,7 @@ struct Over {
 
 impl Over {
     fn new(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> Over {
-        Over {
-            dims: dim.or(axis),
-            keep: keepdims.unwrap_or(keepdim),
-        }
+        Over { dims: dim.or(axis), keep: keepdims.unwrap_or(keepdim) }
     }
 }
 
@@ -29,10 +26,7 @@ type Reduction = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor>;
 
 impl PyTensor {
     fn reduced(&self, py: Python<'_>, over: Over, f: Reduction) -> PyResult<PyTensor> {
-        run(py, self.t.numel(), || {
-            f(&self.t, over.dims.get(), over.keep)
-        })
-        .map(PyTensor::from)
+        run(py, self.t.numel(), || f(&self.t, over.dims.get(), over.keep)).map(PyTensor::from)
     }
 
     fn cast_first(&self, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
@@ -91,8 +85,7 @@ impl PyTensor {
         axis: Option<Dims>,
         keepdims: Option<bool>,
     ) -> PyResult<PyTensor> {
-        self.cast_first(dtype)?
-            .reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::sum)
+        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::sum)
     }
 
     /// Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero.
@@ -106,8 +99,7 @@ impl PyTensor {
         axis: Option<Dims>,
         keepdims: Option<bool>,
     ) -> PyResult<PyTensor> {
-        self.cast_first(dtype)?
-            .reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::prod)
+        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::prod)
     }
 
     /// Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast.
@@ -121,8 +113,7 @@ impl PyTensor {
         axis: Option<Dims>,
         keepdims: Option<bool>,
     ) -> PyResult<PyTensor> {
-        self.cast_first(dtype)?
-            .reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::mean)
+        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::mean)
     }
 
     /// Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`.
@@ -140,10 +131,7 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let over = Over::new(dim, keepdim, axis, keepdims);
         let correction = unbiased.map_or(correction, f64::from);
-        run(py, self.t.numel(), || {
-            self.t.var(over.dims.get(), correction, over.keep)
-        })
-        .map(PyTensor::from)
+        run(py, self.t.numel(), || self.t.var(over.dims.get(), correction, over.keep)).map(PyTensor::from)
     }
 
     /// Standard deviation: the square root of `var`.
@@ -161,14 +149,11 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let over = Over::new(dim, keepdim, axis, keepdims);
         let correction = unbiased.map_or(correction, f64::from);
-        run(py, self.t.numel(), || {
-            self.t.std(over.dims.get(), correction, over.keep)
-        })
-        .map(PyTensor::from)
+        run(py, self.t.numel(), || self.t.std(over.dims.get(), correction, over.keep)).map(PyTensor::from)
     }
 
-    /// The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum;
-    /// with a tensor, the larger of both, elementwise.
+    /// The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first
+    /// maximum; with a tensor, the larger of both, elementwise.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
     fn max<'py>(
         &self,
@@ -187,8 +172,8 @@ impl PyTensor {
         )
     }
 
-    /// The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum;
-    /// with a tensor, the smaller of both, elementwise.
+    /// The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the
+    /// first minimum; with a tensor, the smaller of both, elementwise.
     #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
     fn min<'py>(
         &self,
@@ -260,10 +245,7 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let p = order_of_norm(p)?;
         let over = Over::new(dim, keepdim, axis, keepdims);
-        run(py, self.t.numel(), || {
-            norm(&self.t, p, over.dims.get(), over.keep)
-        })
-        .map(PyTensor::from)
+        run(py, self.t.numel(), || norm(&self.t, p, over.dims.get(), over.keep)).map(PyTensor::from)
     }
 
     /// Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times.
@@ -304,27 +286,15 @@ fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> 
     }
     if p.is_infinite() {
         let size = x.abs()?;
-        return if p > 0.0 {
-            size.amax(axes, keep)
-        } else {
-            size.amin(axes, keep)
-        };
+        return if p > 0.0 { size.amax(axes, keep) } else { size.amin(axes, keep) };
     }
     if p == 1.0 {
         return x.abs()?.sum(axes, keep);
     }
-    let total = if p == 2.0 {
-        x.square()?.sum(axes, keep)?
-    } else {
-        x.abs()?.pow(p)?.sum(axes, keep)?
-    };
+    let total = if p == 2.0 { x.square()?.sum(axes, keep)? } else { x.abs()?.pow(p)?.sum(axes, keep)? };
     let zero = total.eq(0i64)?;
     let safe = zero.select(1.0, &total)?;
-    let root = if p == 2.0 {
-        safe.sqrt()?
-    } else {
-        safe.pow(1.0 / p)?
-    };
+    let root = if p == 2.0 { safe.sqrt()? } else { safe.pow(1.0 / p)? };
     zero.select(0.0, &root)
 }
 

@@ -27,15 +27,8 @@ struct Kept {
 impl Packer for Hooks {
     fn pack(&self, _op: &Op, _slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
         Python::attach(|py| -> PyResult<Arc<dyn Packed>> {
-            let object = self
-                .pack
-                .bind(py)
-                .call1((wrap(py, value.clone())?,))?
-                .unbind();
-            Ok(Arc::new(Kept {
-                object,
-                unpack: self.unpack.clone(),
-            }))
+            let object = self.pack.bind(py).call1((wrap(py, value.clone())?,))?.unbind();
+            Ok(Arc::new(Kept { object, unpack: self.unpack.clone() }))
         })
         .map_err(foreign)
     }
@@ -45,9 +38,9 @@ impl Packed for Kept {
     fn unpack(&self) -> Result<Tensor> {
         Python::attach(|py| -> PyResult<Tensor> {
             let out = self.unpack.bind(py).call1((self.object.bind(py),))?;
-            let out = out.cast::<PyTensor>().map_err(|_| {
-                type_error("saved_tensors_hooks: the unpack function returns a tensor")
-            })?;
+            let out = out
+                .cast::<PyTensor>()
+                .map_err(|_| type_error("saved_tensors_hooks: the unpack function returns a tensor"))?;
             let t = out.borrow().t.clone();
             Ok(t)
         })
@@ -67,13 +60,11 @@ thread_local! {
     static REGIONS: RefCell<Vec<saving::Guard>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of the region.
+/// Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of
+/// the region.
 #[pyfunction]
 fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
-    let guard = saving::with_packer(Arc::new(Hooks {
-        pack,
-        unpack: Arc::new(unpack),
-    }));
+    let guard = saving::with_packer(Arc::new(Hooks { pack, unpack: Arc::new(unpack) }));
     REGIONS.with_borrow_mut(|r| {
         r.push(guard);
         r.len()

@@ -13,10 +13,7 @@ use pyo3::types::PyTuple;
 
 /// Views as a tuple of tensors.
 fn views<'py>(py: Python<'py>, parts: Vec<Tensor>) -> PyResult<Bound<'py, PyTuple>> {
-    let parts = parts
-        .into_iter()
-        .map(|t| Py::new(py, PyTensor::sharing(t)))
-        .collect::<PyResult<Vec<_>>>()?;
+    let parts = parts.into_iter().map(|t| Py::new(py, PyTensor::sharing(t))).collect::<PyResult<Vec<_>>>()?;
     PyTuple::new(py, parts)
 }
 
@@ -30,7 +27,8 @@ fn two(a: Option<i64>, b: Option<i64>, name: &str) -> PyResult<(i64, i64)> {
 
 #[pymethods]
 impl PyTensor {
-    /// The same elements in row-major order with another shape; one length may be -1. Shares memory where it can.
+    /// The same elements in row-major order with another shape; one length may be -1. Shares memory where it
+    /// can.
     #[pyo3(signature = (*shape))]
     fn reshape(&self, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let shape = inferred_shape(&integers(shape)?, self.t.numel())?;
@@ -120,10 +118,7 @@ impl PyTensor {
 
     /// Axes moved to new positions, the others in order.
     fn movedim(&self, source: Dims, destination: Dims) -> PyResult<PyTensor> {
-        let (from, to) = (
-            source.0.unwrap_or_default(),
-            destination.0.unwrap_or_default(),
-        );
+        let (from, to) = (source.0.unwrap_or_default(), destination.0.unwrap_or_default());
         self.apply_view(|x| moved(x, &from, &to))
     }
 
@@ -142,9 +137,8 @@ impl PyTensor {
     /// With a new axis of length 1 at `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
     fn unsqueeze(&self, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
-        let at = dim
-            .or(axis)
-            .ok_or_else(|| type_error("unsqueeze: the position of the new axis expected"))?;
+        let at =
+            dim.or(axis).ok_or_else(|| type_error("unsqueeze: the position of the new axis expected"))?;
         self.apply_view(|x| x.unsqueeze(at))
     }
 
@@ -253,32 +247,15 @@ impl PyTensor {
             return Err(value_error("chunk: at least one part expected, got 0"));
         }
         let length = self.t.shape().at(self.t.shape().axis(axis, "chunk")?);
-        views(
-            py,
-            view::split(
-                &self.t,
-                &pieces(length, length.div_ceil(chunks).max(1)),
-                axis,
-            )?,
-        )
+        views(py, view::split(&self.t, &pieces(length, length.div_ceil(chunks).max(1)), axis)?)
     }
 
     /// The slices along `dim`, as views without that axis.
     #[pyo3(signature = (dim=0, *, axis=None))]
-    fn unbind<'py>(
-        &self,
-        py: Python<'py>,
-        dim: i64,
-        axis: Option<i64>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
+    fn unbind<'py>(&self, py: Python<'py>, dim: i64, axis: Option<i64>) -> PyResult<Bound<'py, PyTuple>> {
         let axis = axis.unwrap_or(dim);
         let length = self.t.shape().at(self.t.shape().axis(axis, "unbind")?) as i64;
-        views(
-            py,
-            (0..length)
-                .map(|i| self.t.select_index(axis, i))
-                .collect::<Result<_>>()?,
-        )
+        views(py, (0..length).map(|i| self.t.select_index(axis, i)).collect::<Result<_>>()?)
     }
 
     /// The tensor laid side by side, `dims[i]` times along axis `i`.
@@ -329,11 +306,10 @@ impl PyTensor {
         match self.t.rank() {
             1 => Ok(diagonal_matrix(&self.t, diagonal)?.into()),
             2 => self.diagonal(diagonal, 0, 1),
-            _ => Err(Error::shape(format!(
-                "diag: one or two axes expected, got shape {}",
-                self.t.shape()
-            ))
-            .into()),
+            _ => {
+                Err(Error::shape(format!("diag: one or two axes expected, got shape {}", self.t.shape()))
+                    .into())
+            }
         }
     }
 

@@ -1,5 +1,5 @@
-//! `wengert.Tensor`: the Python object around the core's `Tensor`. This file holds what every tensor can say about
-//! itself; operators, methods, indexing and differentiation have files of their own beside it.
+//! `wengert.Tensor`: the Python object around the core's `Tensor`. This file holds what every tensor can say
+//! about itself; operators, methods, indexing and differentiation have files of their own beside it.
 
 use crate::autodiff::node::{Edge, Node};
 use crate::buffer::Device;
@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 /// A tensor: numbers of one dtype in a grid of up to eight axes, on the CPU or a GPU, with their derivatives.
 ///
-/// Made by `wengert.tensor`, `wengert.zeros` and their kin rather than by this class, whose constructor shares the
-/// memory of what it is given.
+/// Made by `wengert.tensor`, `wengert.zeros` and their kin rather than by this class, whose constructor
+/// shares the memory of what it is given.
 ///
 /// Example:
 ///     >>> x = wg.tensor([1.0, 2.0], requires_grad=True)
@@ -54,8 +54,8 @@ pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyTensor>> {
     Py::new(py, PyTensor::from(t))
 }
 
-/// Exchanges the tensor behind a Python object. The old one dies last: its owner may be a Python object that looks
-/// at this one.
+/// Exchanges the tensor behind a Python object. The old one dies last: its owner may be a Python object that
+/// looks at this one.
 pub fn replace(slf: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     if slf.try_borrow().is_ok_and(|this| same(&this.t, &next)) {
         return Ok(());
@@ -118,16 +118,8 @@ pub fn with_history(like: &Tensor, value: Tensor) -> Tensor {
     match (like.traced(), like.edge()) {
         (Some(t), Some(Edge { node, index })) => {
             let aval = value.aval();
-            let payload = Payload::Taped {
-                primal: value,
-                node,
-                index,
-            };
-            Tensor::Traced(Arc::new(Traced {
-                tag: t.tag,
-                aval,
-                payload,
-            }))
+            let payload = Payload::Taped { primal: value, node, index };
+            Tensor::Traced(Arc::new(Traced { tag: t.tag, aval, payload }))
         }
         _ => value,
     }
@@ -168,7 +160,8 @@ pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
 
 #[pymethods]
 impl PyTensor {
-    /// Shares the memory of `data` (a tensor, an array, or nested lists, which are copied), without its history.
+    /// Shares the memory of `data` (a tensor, an array, or nested lists, which are copied), without its
+    /// history.
     #[new]
     #[pyo3(signature = (data=None, *, requires_grad=false))]
     fn new(data: Option<AsTensor>, requires_grad: bool) -> PyResult<PyTensor> {
@@ -176,11 +169,7 @@ impl PyTensor {
             Some(data) => data.0.detach(),
             None => Tensor::from_slice::<f32>(&[], &[0])?,
         };
-        Ok(PyTensor::from(if requires_grad {
-            require_grad(&t)?
-        } else {
-            t
-        }))
+        Ok(PyTensor::from(if requires_grad { require_grad(&t)? } else { t }))
     }
 
     /// The lengths of the axes, as a tuple.
@@ -191,12 +180,7 @@ impl PyTensor {
 
     /// The shape, or the length of axis `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
-    fn size<'py>(
-        &self,
-        py: Python<'py>,
-        dim: Option<i64>,
-        axis: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn size<'py>(&self, py: Python<'py>, dim: Option<i64>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match dim.or(axis) {
             None => shape_tuple(py, &self.t)?.into_any(),
             Some(d) => {
@@ -236,9 +220,7 @@ impl PyTensor {
     /// Where the tensor lies.
     #[getter]
     fn device(&self) -> PyDevice {
-        PyDevice {
-            device: self.t.device(),
-        }
+        PyDevice { device: self.t.device() }
     }
 
     /// Whether the tensor is on a GPU.
@@ -288,11 +270,7 @@ impl PyTensor {
     fn data_ptr(&self) -> PyResult<usize> {
         let array = self.t.array("data_ptr")?;
         let base = array.buffer().ptr() as usize;
-        Ok(if base == 0 {
-            0
-        } else {
-            base + array.offset() * array.dtype().size()
-        })
+        Ok(if base == 0 { 0 } else { base + array.offset() * array.dtype().size() })
     }
 
     /// Whether the elements lie in row-major order without gaps.
@@ -320,11 +298,7 @@ impl PyTensor {
     /// `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both.
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
-        let t = if force {
-            self.t.detach().to_device(Device::Cpu)?
-        } else {
-            self.t.clone()
-        };
+        let t = if force { self.t.detach().to_device(Device::Cpu)? } else { self.t.clone() };
         numpy::to_numpy(py, &t)
     }
 
@@ -361,9 +335,7 @@ impl PyTensor {
 
     fn __len__(&self) -> PyResult<usize> {
         if self.t.rank() == 0 {
-            return Err(PyTypeError::new_err(
-                "len() of a tensor without axes; use item() or numel()",
-            ));
+            return Err(PyTypeError::new_err("len() of a tensor without axes; use item() or numel()"));
         }
         Ok(self.t.shape().at(0))
     }
@@ -372,9 +344,7 @@ impl PyTensor {
         let py = slf.py();
         let t = slf.borrow().t.clone();
         if t.rank() == 0 {
-            return Err(PyTypeError::new_err(
-                "a tensor without axes cannot be iterated over; use item()",
-            ));
+            return Err(PyTypeError::new_err("a tensor without axes cannot be iterated over; use item()"));
         }
         let rows = (0..t.shape().at(0) as i64)
             .map(|i| Py::new(py, PyTensor::sharing(t.select_index(0, i)?)))
@@ -413,10 +383,7 @@ impl PyTensor {
     }
 
     fn __contains__(&self, py: Python<'_>, value: crate::py::args::Arg) -> PyResult<bool> {
-        let found = self
-            .t
-            .detach()
-            .compare(value.operand(), crate::ops::compare::Relation::Eq)?;
+        let found = self.t.detach().compare(value.operand(), crate::ops::compare::Relation::Eq)?;
         item(py, &found.any(None, false)?)?.is_truthy()
     }
 

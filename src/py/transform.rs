@@ -1,4 +1,5 @@
-//! Transforms of Python functions of lists of tensors. `python/wengert/transforms.py` flattens arguments around them.
+//! Transforms of Python functions of lists of tensors. `python/wengert/transforms.py` flattens arguments
+//! around them.
 
 use crate::autodiff::transform::{self, Pullback};
 use crate::dtype::DType;
@@ -17,10 +18,7 @@ use std::cell::RefCell;
 fn call(function: &Bound<'_, PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let py = function.py();
     let run = || -> PyResult<Vec<Tensor>> {
-        let inputs = inputs
-            .iter()
-            .map(|t| wrap(py, t.clone()))
-            .collect::<PyResult<Vec<_>>>()?;
+        let inputs = inputs.iter().map(|t| wrap(py, t.clone())).collect::<PyResult<Vec<_>>>()?;
         let out = function.call1((PyList::new(py, inputs)?,))?;
         tensors(&out)
     };
@@ -34,10 +32,7 @@ fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
             let x = x?;
             match x.cast::<PyTensor>() {
                 Ok(t) => Ok(t.borrow().t.clone()),
-                Err(_) => Err(type_error(format!(
-                    "a tensor expected, got {}",
-                    x.get_type().name()?
-                ))),
+                Err(_) => Err(type_error(format!("a tensor expected, got {}", x.get_type().name()?))),
             }
         })
         .collect()
@@ -48,11 +43,7 @@ fn optional_tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
     list.try_iter()?
         .map(|x| {
             let x = x?;
-            if x.is_none() {
-                Ok(None)
-            } else {
-                Ok(Some(x.cast::<PyTensor>()?.borrow().t.clone()))
-            }
+            if x.is_none() { Ok(None) } else { Ok(Some(x.cast::<PyTensor>()?.borrow().t.clone())) }
         })
         .collect()
 }
@@ -96,7 +87,8 @@ fn _vjp(
     Ok((wrapped(py, out)?, PyPullback(pullback)))
 }
 
-/// Runs a function of a list of tensors and pushes tangents (None is zero) through it: outputs and their tangents.
+/// Runs a function of a list of tensors and pushes tangents (None is zero) through it: outputs and their
+/// tangents.
 #[pyfunction]
 fn _jvp(
     py: Python<'_>,
@@ -109,8 +101,8 @@ fn _jvp(
     Ok((wrapped(py, out)?, wrapped(py, moved)?))
 }
 
-/// Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or as it is
-/// (and None) where it does not depend on the batch.
+/// Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or
+/// as it is (and None) where it does not depend on the batch.
 #[pyfunction]
 fn _vmap(
     py: Python<'_>,
@@ -121,9 +113,7 @@ fn _vmap(
 ) -> PyResult<Vec<(Py<PyTensor>, Option<usize>)>> {
     let inputs = tensors(inputs)?;
     let out = transform::vmap(|x| call(function, x), &inputs, &in_axes, size)?;
-    out.into_iter()
-        .map(|(t, axis)| Ok((wrap(py, t)?, axis)))
-        .collect()
+    out.into_iter().map(|(t, axis)| Ok((wrap(py, t)?, axis))).collect()
 }
 
 thread_local! {
@@ -136,9 +126,7 @@ thread_local! {
 fn _autocast_enter(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
     let dtype = dtype.map(dtype_of).transpose()?;
     if let Some(d) = dtype.filter(|d| !matches!(d, DType::F16 | DType::BF16)) {
-        return Err(
-            Error::dtype(format!("autocast: float16 or bfloat16 expected, got {d}")).into(),
-        );
+        return Err(Error::dtype(format!("autocast: float16 or bfloat16 expected, got {d}")).into());
     }
     let guard = transform::autocast(dtype);
     Ok(REGIONS.with_borrow_mut(|r| {
@@ -169,9 +157,7 @@ fn is_autocast_enabled() -> bool {
 #[pyfunction]
 fn get_autocast_dtype(py: Python<'_>) -> PyResult<Option<Py<crate::py::dtype::PyDType>>> {
     let dtype = REGIONS.with_borrow(|r| r.last().and_then(|(dtype, _)| *dtype));
-    dtype
-        .map(|d| crate::py::dtype::dtype_object(py, d))
-        .transpose()
+    dtype.map(|d| crate::py::dtype::dtype_object(py, d)).transpose()
 }
 
 /// Registers the functions.

@@ -13,28 +13,18 @@ use crate::gpu::{kernel, launch};
 pub fn index_of(x: &Array) -> Result<u8> {
     match x.device() {
         Device::Gpu(index) => Ok(index),
-        Device::Cpu => Err(Error::device(format!(
-            "internal: {x:?} given to a gpu kernel"
-        ))),
+        Device::Cpu => Err(Error::device(format!("internal: {x:?} given to a gpu kernel"))),
     }
 }
 
 /// `x` itself where it is contiguous, else a contiguous copy.
 pub fn contiguous(x: &Array) -> Result<Array> {
-    if x.is_contiguous() {
-        Ok(x.clone())
-    } else {
-        convert(x, x.dtype())
-    }
+    if x.is_contiguous() { Ok(x.clone()) } else { convert(x, x.dtype()) }
 }
 
 /// `x` with elements of `dtype`: floats truncate to integers, and convert to bool by `!= 0`.
 pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
-    if x.dtype() == dtype {
-        contiguous(x)
-    } else {
-        convert(x, dtype)
-    }
+    if x.dtype() == dtype { contiguous(x) } else { convert(x, dtype) }
 }
 
 /// A new contiguous array with the elements of `x` as `dtype`.
@@ -48,43 +38,19 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
         (from, to) if from.is_float() || to.is_float() => DType::F32,
         _ => DType::I32,
     };
-    let from = if x.dtype() == dtype && compute == DType::I32 {
-        DType::I32
-    } else {
-        x.dtype()
-    };
-    let to = if x.dtype() == dtype && compute == DType::I32 {
-        DType::I32
-    } else {
-        dtype
-    };
+    let from = if x.dtype() == dtype && compute == DType::I32 { DType::I32 } else { x.dtype() };
+    let to = if x.dtype() == dtype && compute == DType::I32 { DType::I32 } else { dtype };
     let key = variant(&[x.dtype() as u64, dtype as u64, u64::from(walk.is_dense())]);
     let kernel = kernel(index, "cast", key, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/map1.wgsl"), compute);
-        text.load("x", from)
-            .store("out", to)
-            .elements_per_word(to)
-            .flag("CONTIGUOUS", walk.is_dense());
+        text.load("x", from).store("out", to).elements_per_word(to).flag("CONTIGUOUS", walk.is_dense());
         Ok(text.build())
     })?;
     let mut params = Params::default();
     walk.write(&mut params);
-    params
-        .word(walk.rank())
-        .word(x.numel())
-        .word(x.offset())
-        .float(0.0)
-        .float(0.0)
-        .float(0.0)
-        .float(0.0);
+    params.word(walk.rank()).word(x.numel()).word(x.offset()).float(0.0).float(0.0).float(0.0).float(0.0);
     let words = x.numel().div_ceil(per_word(dtype) as usize) as u64;
-    launch(
-        index,
-        &kernel,
-        &[x.buffer(), out.buffer()],
-        params.words(),
-        words.div_ceil(1024),
-    )?;
+    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), words.div_ceil(1024))?;
     Ok(out)
 }
 
@@ -92,9 +58,7 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
 pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     let index = index_of(dst)?;
     if src.dtype() != dst.dtype() {
-        return Err(Error::dtype(format!(
-            "internal: copy of {src:?} into {dst:?}"
-        )));
+        return Err(Error::dtype(format!("internal: copy of {src:?} into {dst:?}")));
     }
     let packed;
     let src = if src.buffer().same(dst.buffer()) {
@@ -108,10 +72,7 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     let kernel = kernel(index, "copy_into", u64::from(is_packed), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/copy_into.wgsl"), DType::F32);
         if is_packed {
-            text.set(
-                "var out",
-                "@group(0) @binding(1) var<storage, read_write> out: array<atomic<u32>>;",
-            );
+            text.set("var out", "@group(0) @binding(1) var<storage, read_write> out: array<atomic<u32>>;");
             text.set(
                 "copy element",
                 "fn copy_element(to: u32, i: u32) { let shift = (to & 1u) << 4u; \
@@ -123,17 +84,7 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     })?;
     let mut params = Params::default();
     walk.write(&mut params);
-    params
-        .word(walk.rank())
-        .word(dst.numel())
-        .word(dst.offset())
-        .word(src.offset());
+    params.word(walk.rank()).word(dst.numel()).word(dst.offset()).word(src.offset());
     let groups = (dst.numel() as u64).div_ceil(256);
-    launch(
-        index,
-        &kernel,
-        &[src.buffer(), dst.buffer()],
-        params.words(),
-        groups,
-    )
+    launch(index, &kernel, &[src.buffer(), dst.buffer()], params.words(), groups)
 }

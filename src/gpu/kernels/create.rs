@@ -15,7 +15,8 @@ pub fn fill(dst: &Array, value: f64) -> Result<()> {
     copy_into(dst, &scalar(index_of(dst)?, value, dst.dtype())?)
 }
 
-/// A new array filled with `value`: a copy of its own, even where a shared constant would have the same layout.
+/// A new array filled with `value`: a copy of its own, even where a shared constant would have the same
+/// layout.
 pub fn full(index: u8, shape: Shape, value: f64, dtype: DType) -> Result<Array> {
     convert(&scalar(index, value, dtype)?.expand(&shape)?, dtype)
 }
@@ -36,15 +37,10 @@ pub fn linspace(index: u8, start: f64, stop: f64, n: usize, dtype: DType) -> Res
 pub fn eye(index: u8, rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Result<Array> {
     let out = full(index, Shape::new(&[rows, columns])?, 0.0, dtype)?;
     let (first_row, first_column) = ((-diagonal).max(0) as usize, diagonal.max(0) as usize);
-    let length = rows
-        .saturating_sub(first_row)
-        .min(columns.saturating_sub(first_column));
+    let length = rows.saturating_sub(first_row).min(columns.saturating_sub(first_column));
     if length > 0 {
         let offset = first_row * columns + first_column;
-        fill(
-            &out.with_layout(Shape::new(&[length])?, &[columns as isize + 1], offset)?,
-            1.0,
-        )?;
+        fill(&out.with_layout(Shape::new(&[length])?, &[columns as isize + 1], offset)?, 1.0)?;
     }
     Ok(out)
 }
@@ -53,33 +49,16 @@ pub fn eye(index: u8, rows: usize, columns: usize, diagonal: i64, dtype: DType) 
 pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
     let index = index_of(x)?;
     let out = Array::empty(x.shape(), x.dtype(), x.device())?;
-    let kernel = kernel(
-        index,
-        "tri",
-        variant(&[x.dtype() as u64, u64::from(upper)]),
-        "main",
-        || {
-            let mut text = Template::new(include_str!("../../../shaders/tri.wgsl"), x.dtype());
-            text.load("x", x.dtype())
-                .store("out", x.dtype())
-                .elements_per_word(x.dtype())
-                .flag("UPPER", upper);
-            Ok(text.build())
-        },
-    )?;
+    let kernel = kernel(index, "tri", variant(&[x.dtype() as u64, u64::from(upper)]), "main", || {
+        let mut text = Template::new(include_str!("../../../shaders/tri.wgsl"), x.dtype());
+        text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype()).flag("UPPER", upper);
+        Ok(text.build())
+    })?;
     let mut params = Params::default();
-    params
-        .eight(x.shape().iter().map(|d| d as i64))
-        .eight(x.strides().iter().map(|&s| s as i64));
+    params.eight(x.shape().iter().map(|d| d as i64)).eight(x.strides().iter().map(|&s| s as i64));
     params.word(x.rank()).word(x.numel()).word(x.offset());
     params.word(diagonal.clamp(-(1 << 30), 1 << 30) as usize);
     let words = x.numel().div_ceil(per_word(x.dtype()) as usize) as u64;
-    launch(
-        index,
-        &kernel,
-        &[x.buffer(), out.buffer()],
-        params.words(),
-        words.div_ceil(256),
-    )?;
+    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), words.div_ceil(256))?;
     Ok(out)
 }

@@ -14,9 +14,7 @@ use crate::shape::Shape;
 /// The classes as int32 from the start of a buffer.
 fn labels(target: &Array) -> Result<Array> {
     if target.dtype() != DType::I32 {
-        return Err(Error::dtype(format!(
-            "internal: class indices on a gpu are int32, got {target:?}"
-        )));
+        return Err(Error::dtype(format!("internal: class indices on a gpu are int32, got {target:?}")));
     }
     from_start(target)
 }
@@ -26,7 +24,8 @@ fn ignored(ignore_index: i64) -> usize {
     i32::try_from(ignore_index).unwrap_or(i32::MIN) as usize
 }
 
-/// Cross entropy of the rows of `logits [n, c]` against the classes `target [n]`: the loss and log-sum-exp of each row.
+/// Cross entropy of the rows of `logits [n, c]` against the classes `target [n]`: the loss and log-sum-exp of
+/// each row.
 ///
 /// A class outside of `0..c` raises at the next read-back. Both are float32.
 pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Result<(Array, Array)> {
@@ -37,38 +36,15 @@ pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Resul
     let loss = Array::empty(shape, DType::F32, Device::Gpu(index))?;
     let lse = Array::empty(shape, DType::F32, Device::Gpu(index))?;
     let report = status(index, "cross_entropy", rows.cols, false)?;
-    let kernel = kernel(
-        index,
-        "cross_entropy",
-        variant(&[x.dtype() as u64, rows.key()]),
-        "main",
-        || {
-            let mut text = Template::new(
-                include_str!("../../../shaders/cross_entropy.wgsl"),
-                DType::F32,
-            );
-            text.load("x", x.dtype())
-                .elements_per_word(x.dtype())
-                .math(&["exp", "log"]);
-            rows.set(&mut text);
-            Ok(text.build())
-        },
-    )?;
+    let kernel = kernel(index, "cross_entropy", variant(&[x.dtype() as u64, rows.key()]), "main", || {
+        let mut text = Template::new(include_str!("../../../shaders/cross_entropy.wgsl"), DType::F32);
+        text.load("x", x.dtype()).elements_per_word(x.dtype()).math(&["exp", "log"]);
+        rows.set(&mut text);
+        Ok(text.build())
+    })?;
     let mut params = Params::default();
-    params
-        .word(rows.rows)
-        .word(rows.cols)
-        .word(0)
-        .word(rows.cols)
-        .word(ignored(ignore_index))
-        .float(0.0);
-    let buffers = [
-        x.buffer(),
-        target.buffer(),
-        loss.buffer(),
-        lse.buffer(),
-        &report,
-    ];
+    params.word(rows.rows).word(rows.cols).word(0).word(rows.cols).word(ignored(ignore_index)).float(0.0);
+    let buffers = [x.buffer(), target.buffer(), loss.buffer(), lse.buffer(), &report];
     launch(index, &kernel, &buffers, params.words(), rows.groups())?;
     Ok((loss, lse))
 }
@@ -81,52 +57,23 @@ pub fn cross_entropy_vjp(
     lse: &Array,
     ignore_index: i64,
 ) -> Result<Array> {
-    let (g, x, target, lse) = (
-        cast(g, DType::F32)?,
-        from_start(logits)?,
-        labels(target)?,
-        from_start(lse)?,
-    );
+    let (g, x, target, lse) = (cast(g, DType::F32)?, from_start(logits)?, labels(target)?, from_start(lse)?);
     let g = from_start(&g)?;
     let index = index_of(&x)?;
     let rows = Rows::of(&x, 1);
     let out = Array::empty(x.shape(), rows.output(x.dtype()), x.device())?;
     let parts = [x.dtype() as u64, out.dtype() as u64];
     let kernel = kernel(index, "cross_entropy_vjp", variant(&parts), "main", || {
-        let mut text = Template::new(
-            include_str!("../../../shaders/cross_entropy_backward.wgsl"),
-            DType::F32,
-        );
-        text.load("x", x.dtype())
-            .store("out", out.dtype())
-            .elements_per_word(out.dtype())
-            .math(&["exp"]);
+        let mut text =
+            Template::new(include_str!("../../../shaders/cross_entropy_backward.wgsl"), DType::F32);
+        text.load("x", x.dtype()).store("out", out.dtype()).elements_per_word(out.dtype()).math(&["exp"]);
         Ok(text.build())
     })?;
     let words = rows.cols.div_ceil(per_word(out.dtype()) as usize);
     let mut params = Params::default();
-    params
-        .word(rows.rows)
-        .word(rows.cols)
-        .word(words)
-        .word(0)
-        .word(rows.cols)
-        .word(1)
-        .word(rows.cols);
+    params.word(rows.rows).word(rows.cols).word(words).word(0).word(rows.cols).word(1).word(rows.cols);
     params.word(ignored(ignore_index)).float(0.0).float(1.0);
-    let buffers = [
-        x.buffer(),
-        target.buffer(),
-        lse.buffer(),
-        g.buffer(),
-        out.buffer(),
-    ];
-    launch(
-        index,
-        &kernel,
-        &buffers,
-        params.words(),
-        ((rows.rows * words) as u64).div_ceil(1024),
-    )?;
+    let buffers = [x.buffer(), target.buffer(), lse.buffer(), g.buffer(), out.buffer()];
+    launch(index, &kernel, &buffers, params.words(), ((rows.rows * words) as u64).div_ceil(1024))?;
     cast(&out, x.dtype())
 }

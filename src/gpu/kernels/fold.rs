@@ -52,11 +52,7 @@ impl Fold {
 
     /// The infinity that loses against everything.
     pub fn seed(self) -> f64 {
-        if self == Fold::Min {
-            f64::INFINITY
-        } else {
-            f64::NEG_INFINITY
-        }
+        if self == Fold::Min { f64::INFINITY } else { f64::NEG_INFINITY }
     }
 }
 
@@ -69,8 +65,7 @@ impl Pointwise<2> for Combine {
     where
         f64: Left<R>,
     {
-        let keep =
-            |better: R::Mask| R::select(x.ne(x), x, R::select(y.ne(y), y, R::select(better, x, y)));
+        let keep = |better: R::Mask| R::select(x.ne(x), x, R::select(y.ne(y), y, R::select(better, x, y)));
         match self.0 {
             Fold::Sum => x + y,
             Fold::Prod => x * y,

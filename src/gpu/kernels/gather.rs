@@ -15,23 +15,20 @@ fn check_index(idx: &Array) -> Result<()> {
     if idx.dtype() == DType::I32 {
         return Ok(());
     }
-    Err(Error::dtype(format!(
-        "internal: indices on a gpu are int32, got {idx:?}"
-    )))
+    Err(Error::dtype(format!("internal: indices on a gpu are int32, got {idx:?}")))
 }
 
 /// Strides of `x` as parameters, 0 on `axis`.
 fn strides_off(x: &Array, axis: usize) -> Vec<i64> {
-    (0..x.rank())
-        .map(|i| if i == axis { 0 } else { x.stride(i) as i64 })
-        .collect()
+    (0..x.rank()).map(|i| if i == axis { 0 } else { x.stride(i) as i64 }).collect()
 }
 
 fn product(lengths: impl Iterator<Item = usize>) -> usize {
     lengths.product()
 }
 
-/// `out[o, k, i] = x[o, idx[k], i]`: the axis is replaced by the shape of `idx`. Negative indices count from the end.
+/// `out[o, k, i] = x[o, idx[k], i]`: the axis is replaced by the shape of `idx`. Negative indices count from
+/// the end.
 pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
     check_index(idx)?;
     let mut dims: Vec<usize> = x.shape().iter().take(axis).collect();
@@ -47,15 +44,7 @@ pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
         Some(own) if own < idx.rank() => idx.stride(own) as i64,
         _ => 0,
     });
-    read_along(
-        "take",
-        x,
-        idx,
-        &out,
-        axis,
-        x_strides.collect(),
-        idx_strides.collect(),
-    )?;
+    read_along("take", x, idx, &out, axis, x_strides.collect(), idx_strides.collect())?;
     Ok(out)
 }
 
@@ -64,15 +53,7 @@ pub fn gather(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
     check_index(idx)?;
     let out = Array::empty(idx.shape(), x.dtype(), x.device())?;
     let idx_strides = idx.strides().iter().map(|&s| s as i64).collect();
-    read_along(
-        "gather",
-        x,
-        idx,
-        &out,
-        axis,
-        strides_off(x, axis),
-        idx_strides,
-    )?;
+    read_along("gather", x, idx, &out, axis, strides_off(x, axis), idx_strides)?;
     Ok(out)
 }
 
@@ -89,83 +70,39 @@ fn read_along(
     let report = status(index, name, x.dim(axis), true)?;
     let kernel = kernel(index, "gather", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/gather.wgsl"), x.dtype());
-        text.load("x", x.dtype())
-            .store("out", x.dtype())
-            .elements_per_word(x.dtype());
+        text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
         Ok(text.build())
     })?;
     let mut params = Params::default();
-    params
-        .eight(out.shape().iter().map(|d| d as i64))
-        .eight(x_strides)
-        .eight(idx_strides);
-    params
-        .word(out.rank())
-        .word(out.numel())
-        .word(x.offset())
-        .word(idx.offset());
+    params.eight(out.shape().iter().map(|d| d as i64)).eight(x_strides).eight(idx_strides);
+    params.word(out.rank()).word(out.numel()).word(x.offset()).word(idx.offset());
     params.word(x.stride(axis) as usize).word(x.dim(axis));
-    let groups = out
-        .numel()
-        .div_ceil(per_word(x.dtype()) as usize)
-        .div_ceil(256) as u64;
-    launch(
-        index,
-        &kernel,
-        &[x.buffer(), idx.buffer(), out.buffer(), &report],
-        params.words(),
-        groups,
-    )
+    let groups = out.numel().div_ceil(per_word(x.dtype()) as usize).div_ceil(256) as u64;
+    launch(index, &kernel, &[x.buffer(), idx.buffer(), out.buffer(), &report], params.words(), groups)
 }
 
-/// The transpose of [`take`]: `g` added into zeros of `shape` at `idx` along `axis`, in the order of the indices.
+/// The transpose of [`take`]: `g` added into zeros of `shape` at `idx` along `axis`, in the order of the
+/// indices.
 pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     check_index(idx)?;
     let outer = product(shape.iter().take(axis));
     let inner = product(shape.iter().skip(axis + 1));
     let length = idx.numel();
     // Rows of packed outputs start on whole words.
-    let dtype = if inner.is_multiple_of(per_word(g.dtype()) as usize) {
-        g.dtype()
-    } else {
-        DType::F32
-    };
+    let dtype = if inner.is_multiple_of(per_word(g.dtype()) as usize) { g.dtype() } else { DType::F32 };
     let (index, g, idx) = (index_of(g)?, contiguous(g)?, contiguous(idx)?);
     let out = Array::empty(*shape, dtype, g.device())?;
     let report = status(index, "take", shape.at(axis), true)?;
-    let kernel = kernel(
-        index,
-        "scatter_rows",
-        variant(&[g.dtype() as u64, dtype as u64]),
-        "main",
-        || {
-            let mut text = Template::new(
-                include_str!("../../../shaders/scatter_rows.wgsl"),
-                g.dtype(),
-            );
-            text.load("src", g.dtype())
-                .store("out", dtype)
-                .elements_per_word(dtype);
-            Ok(text.build())
-        },
-    )?;
+    let kernel = kernel(index, "scatter_rows", variant(&[g.dtype() as u64, dtype as u64]), "main", || {
+        let mut text = Template::new(include_str!("../../../shaders/scatter_rows.wgsl"), g.dtype());
+        text.load("src", g.dtype()).store("out", dtype).elements_per_word(dtype);
+        Ok(text.build())
+    })?;
     let mut params = Params::default();
-    params
-        .word(outer)
-        .word(shape.at(axis))
-        .word(length)
-        .word(inner)
-        .word(idx.offset())
-        .word(g.offset());
+    params.word(outer).word(shape.at(axis)).word(length).word(inner).word(idx.offset()).word(g.offset());
     let blocks = inner.div_ceil(256 * per_word(dtype) as usize);
     let groups = (outer * shape.at(axis) * blocks) as u64;
-    launch(
-        index,
-        &kernel,
-        &[idx.buffer(), g.buffer(), out.buffer(), &report],
-        params.words(),
-        groups,
-    )?;
+    launch(index, &kernel, &[idx.buffer(), g.buffer(), out.buffer(), &report], params.words(), groups)?;
     cast(&out, g.dtype())
 }
 
@@ -187,61 +124,36 @@ fn write_along(
     let index = index_of(g)?;
     let out = Array::empty(*shape, g.dtype(), g.device())?;
     let report = status(index, name, shape.at(axis), true)?;
-    let kernel = kernel(
-        index,
-        "scatter_add",
-        variant(&[g.dtype() as u64]),
-        "main",
-        || {
-            let mut text = Template::new(include_str!("../../../shaders/scatter.wgsl"), g.dtype());
-            text.load("x", g.dtype())
-                .load("src", g.dtype())
-                .store("out", g.dtype())
-                .elements_per_word(g.dtype());
-            text.flag("FROM_ZERO", true);
-            Ok(text.build())
-        },
-    )?;
+    let kernel = kernel(index, "scatter_add", variant(&[g.dtype() as u64]), "main", || {
+        let mut text = Template::new(include_str!("../../../shaders/scatter.wgsl"), g.dtype());
+        text.load("x", g.dtype()).load("src", g.dtype()).store("out", g.dtype()).elements_per_word(g.dtype());
+        text.flag("FROM_ZERO", true);
+        Ok(text.build())
+    })?;
     let mut params = Params::default();
-    params
-        .eight(shape.iter().map(|d| d as i64))
-        .eight(g.shape().iter().map(|d| d as i64))
-        .eight([]);
-    params
-        .eight(g.strides().iter().map(|&s| s as i64))
-        .eight(idx_strides.iter().copied());
-    params
-        .word(shape.rank())
-        .word(out.numel())
-        .word(0)
-        .word(g.offset())
-        .word(idx.offset());
+    params.eight(shape.iter().map(|d| d as i64)).eight(g.shape().iter().map(|d| d as i64)).eight([]);
+    params.eight(g.strides().iter().map(|&s| s as i64)).eight(idx_strides.iter().copied());
+    params.word(shape.rank()).word(out.numel()).word(0).word(g.offset()).word(idx.offset());
     params.word(axis).word(g.dim(axis));
-    let groups = out
-        .numel()
-        .div_ceil(per_word(g.dtype()) as usize)
-        .div_ceil(256) as u64;
+    let groups = out.numel().div_ceil(per_word(g.dtype()) as usize).div_ceil(256) as u64;
     // Nothing is read of x: the result starts from zero.
     let buffers = [g.buffer(), idx.buffer(), g.buffer(), out.buffer(), &report];
     launch(index, &kernel, &buffers, params.words(), groups)?;
     Ok(out)
 }
 
-/// `x` placed in a tensor of `fill`: `out[start + step * i] = x[i]` on every axis. Steps may be negative, not zero.
+/// `x` placed in a tensor of `fill`: `out[start + step * i] = x[i]` on every axis. Steps may be negative, not
+/// zero.
 pub fn pad(x: &Array, shape: &Shape, start: &[i64], step: &[i64], fill: f64) -> Result<Array> {
     let index = index_of(x)?;
     let out = Array::empty(*shape, x.dtype(), x.device())?;
     let kernel = kernel(index, "pad", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/pad.wgsl"), x.dtype());
-        text.load("x", x.dtype())
-            .store("out", x.dtype())
-            .elements_per_word(x.dtype());
+        text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
         Ok(text.build())
     })?;
     let mut params = Params::default();
-    params
-        .eight(shape.iter().map(|d| d as i64))
-        .eight(x.shape().iter().map(|d| d as i64));
+    params.eight(shape.iter().map(|d| d as i64)).eight(x.shape().iter().map(|d| d as i64));
     params
         .eight(x.strides().iter().map(|&s| s as i64))
         .eight(start.iter().copied())
@@ -252,36 +164,19 @@ pub fn pad(x: &Array, shape: &Shape, start: &[i64], step: &[i64], fill: f64) -> 
     } else {
         params.word(fill as i32 as usize);
     }
-    let groups = out
-        .numel()
-        .div_ceil(per_word(x.dtype()) as usize)
-        .div_ceil(256) as u64;
-    launch(
-        index,
-        &kernel,
-        &[x.buffer(), out.buffer()],
-        params.words(),
-        groups,
-    )?;
+    let groups = out.numel().div_ceil(per_word(x.dtype()) as usize).div_ceil(256) as u64;
+    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
     Ok(out)
 }
 
 /// Arrays of one dtype joined along `axis`.
 pub fn cat(x: &[&Array], axis: usize) -> Result<Array> {
-    let first = x
-        .first()
-        .ok_or_else(|| Error::value("internal: nothing to join"))?;
-    let shape = first
-        .shape()
-        .with(axis, x.iter().map(|a| a.dim(axis)).sum());
+    let first = x.first().ok_or_else(|| Error::value("internal: nothing to join"))?;
+    let shape = first.shape().with(axis, x.iter().map(|a| a.dim(axis)).sum());
     let out = Array::empty(shape, first.dtype(), first.device())?;
     let mut start = [0; crate::shape::MAX_RANK];
     for a in x {
-        let part = out.slice_view(
-            &start[..out.rank()],
-            &[1; crate::shape::MAX_RANK],
-            &a.shape(),
-        )?;
+        let part = out.slice_view(&start[..out.rank()], &[1; crate::shape::MAX_RANK], &a.shape())?;
         super::copy::copy_into(&part, &cast(a, first.dtype())?)?;
         start[axis] += a.dim(axis);
     }

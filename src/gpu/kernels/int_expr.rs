@@ -1,7 +1,7 @@
 //! `IntExpr`: the integer that writes WGSL, as `gpu::wgsl::Expr` does for floats.
 //!
-//! `max` and `min` become the functions of that name. Any other comparison cannot be written down, since its answer is
-//! needed at once; a rule that makes one is refused.
+//! `max` and `min` become the functions of that name. Any other comparison cannot be written down, since its
+//! answer is needed at once; a rule that makes one is refused.
 
 use crate::error::{Error, Result};
 use crate::real::{Integer, PointwiseInt};
@@ -122,8 +122,5 @@ pub fn function<const N: usize, P: PointwiseInt<N>>(args: &[&str; N], rule: P) -
         ));
     }
     let parameters = args.map(|name| format!("{name}: i32")).join(", ");
-    Ok(format!(
-        "fn op({parameters}) -> i32 {{\n{}  return v{};\n}}\n",
-        writer.text, result.0
-    ))
+    Ok(format!("fn op({parameters}) -> i32 {{\n{}  return v{};\n}}\n", writer.text, result.0))
 }

@@ -8,30 +8,19 @@ use crate::error::{Error, Result};
 
 /// The dtype in whose arithmetic elements of `dtype` are compared.
 fn arithmetic(dtype: DType) -> DType {
-    if dtype.is_float() {
-        DType::F32
-    } else {
-        DType::I32
-    }
+    if dtype.is_float() { DType::F32 } else { DType::I32 }
 }
 
 /// Runs an elementwise text `fn op` over `x`, which all have one dtype, into bool.
 fn truth(name: &str, key: u64, x: &[&Array], text: String) -> Result<Array> {
-    let job = Job {
-        name,
-        key,
-        dtype: DType::Bool,
-        compute: arithmetic(x[0].dtype()),
-    };
+    let job = Job { name, key, dtype: DType::Bool, compute: arithmetic(x[0].dtype()) };
     run(&job, x, &|| Ok(text.clone()))
 }
 
 /// Where `x` stands in `relation` to `y`, for operands of one dtype; NaN as IEEE 754 says, by its bits.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     if x.dtype() != y.dtype() {
-        return Err(Error::dtype(format!(
-            "internal: comparison of {x:?} with {y:?}"
-        )));
+        return Err(Error::dtype(format!("internal: comparison of {x:?} with {y:?}")));
     }
     let sign = match relation {
         Relation::Lt => "<",
@@ -41,18 +30,14 @@ pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
         Relation::Gt => ">",
         Relation::Ge => ">=",
     };
-    let ordered = "((bitcast<u32>(x) & 0x7fffffffu) <= 0x7f800000u) & ((bitcast<u32>(y) & 0x7fffffffu) <= 0x7f800000u)";
+    let ordered =
+        "((bitcast<u32>(x) & 0x7fffffffu) <= 0x7f800000u) & ((bitcast<u32>(y) & 0x7fffffffu) <= 0x7f800000u)";
     let holds = match (arithmetic(x.dtype()), relation) {
         (DType::F32, Relation::Ne) => format!("(x != y) | !({ordered})"),
         (DType::F32, _) => format!("(x {sign} y) & {ordered}"),
         _ => format!("x {sign} y"),
     };
-    truth(
-        "compare",
-        relation as u64,
-        &[x, y],
-        format!("fn op(x: T, y: T) -> T {{ return T({holds}); }}"),
-    )
+    truth("compare", relation as u64, &[x, y], format!("fn op(x: T, y: T) -> T {{ return T({holds}); }}"))
 }
 
 /// Two bool arrays connected.
@@ -63,12 +48,7 @@ pub fn connect(x: &Array, y: &Array, connective: Connective) -> Result<Array> {
         Connective::Or => "|",
         Connective::Xor => "^",
     };
-    truth(
-        "connect",
-        connective as u64,
-        &[x, y],
-        format!("fn op(x: T, y: T) -> T {{ return x {sign} y; }}"),
-    )
+    truth("connect", connective as u64, &[x, y], format!("fn op(x: T, y: T) -> T {{ return x {sign} y; }}"))
 }
 
 /// `x and y` of bool arrays.
@@ -89,19 +69,12 @@ pub fn xor(x: &Array, y: &Array) -> Result<Array> {
 /// `not x` of a bool array.
 pub fn not(x: &Array) -> Result<Array> {
     check_bool(&[x])?;
-    truth(
-        "not",
-        0,
-        &[x],
-        "fn op(x: T) -> T { return 1 - x; }".to_string(),
-    )
+    truth("not", 0, &[x], "fn op(x: T) -> T { return 1 - x; }".to_string())
 }
 
 fn check_bool(x: &[&Array]) -> Result<()> {
     match x.iter().find(|a| a.dtype() != DType::Bool) {
-        Some(a) => Err(Error::dtype(format!(
-            "internal: logic is for bool, got {a:?}"
-        ))),
+        Some(a) => Err(Error::dtype(format!("internal: logic is for bool, got {a:?}"))),
         None => Ok(()),
     }
 }
@@ -109,16 +82,9 @@ fn check_bool(x: &[&Array]) -> Result<()> {
 /// `a` where `mask` holds, `b` elsewhere; `a` and `b` have one dtype, all three broadcast together.
 pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
     if a.dtype() != b.dtype() || mask.dtype() != DType::Bool {
-        return Err(Error::dtype(format!(
-            "internal: select by {mask:?} between {a:?} and {b:?}"
-        )));
+        return Err(Error::dtype(format!("internal: select by {mask:?} between {a:?} and {b:?}")));
     }
-    let job = Job {
-        name: "select",
-        key: 0,
-        dtype: a.dtype(),
-        compute: arithmetic(a.dtype()),
-    };
+    let job = Job { name: "select", key: 0, dtype: a.dtype(), compute: arithmetic(a.dtype()) };
     run(&job, &[mask, a, b], &|| {
         Ok("fn op(m: T, a: T, b: T) -> T { return select(b, a, m != T(0)); }".to_string())
     })
@@ -126,12 +92,8 @@ pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
 
 /// Where the floats of `x` are infinite or NaN.
 pub fn is_not_finite(x: &Array) -> Result<Array> {
-    let job = Job {
-        name: "is_not_finite",
-        key: 0,
-        dtype: DType::Bool,
-        compute: DType::F32,
-    };
-    let text = "fn op(x: T) -> T { return select(0.0, 1.0, (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u); }";
+    let job = Job { name: "is_not_finite", key: 0, dtype: DType::Bool, compute: DType::F32 };
+    let text =
+        "fn op(x: T) -> T { return select(0.0, 1.0, (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u); }";
     run(&job, &[x], &|| Ok(text.to_string()))
 }

@@ -1,7 +1,7 @@
 //! Elementwise kernels on the GPU; the twin of `src/cpu/map.rs`.
 //!
-//! A rule is run once with expressions that write WGSL; the result becomes the body of a skeleton file. The driver below
-//! is not generic: a rule costs one small closure.
+//! A rule is run once with expressions that write WGSL; the result becomes the body of a skeleton file. The
+//! driver below is not generic: a rule costs one small closure.
 
 use super::copy::{copy_into, index_of};
 use super::int_expr;
@@ -48,26 +48,20 @@ pub(super) struct Job<'a> {
 fn broadcast(x: &[&Array]) -> Result<Shape> {
     x.iter().try_fold(Shape::SCALAR, |shape, a| {
         shape.broadcast(&a.shape()).ok_or_else(|| {
-            Error::shape(format!(
-                "internal: shapes {shape} and {} do not broadcast together",
-                a.shape()
-            ))
+            Error::shape(format!("internal: shapes {shape} and {} do not broadcast together", a.shape()))
         })
     })
 }
 
 fn names<const N: usize>() -> Result<[&'static str; N]> {
     let names = NAMES.get(..N).and_then(|n| <[&str; N]>::try_from(n).ok());
-    names.ok_or_else(|| {
-        Error::unsupported(format!("internal: an elementwise gpu kernel of {N} inputs"))
-    })
+    names.ok_or_else(|| Error::unsupported(format!("internal: an elementwise gpu kernel of {N} inputs")))
 }
 
 /// Runs a job into a new array.
 pub(super) fn run(job: &Job, x: &[&Array], body: &dyn Fn() -> Result<String>) -> Result<Array> {
-    let first = x
-        .first()
-        .ok_or_else(|| Error::unsupported("internal: an elementwise kernel without inputs"))?;
+    let first =
+        x.first().ok_or_else(|| Error::unsupported("internal: an elementwise kernel without inputs"))?;
     let out = Array::empty(broadcast(x)?, job.dtype, first.device())?;
     run_into(job, x, &out, body)?;
     Ok(out)
@@ -78,16 +72,7 @@ fn run_into(job: &Job, x: &[&Array], out: &Array, body: &dyn Fn() -> Result<Stri
     let index = index_of(out)?;
     let walk = Walk::new(&out.shape(), x);
     let dense = walk.is_dense();
-    let mut parts = [
-        job.key,
-        job.dtype as u64,
-        job.compute as u64,
-        u64::from(dense),
-        99,
-        99,
-        99,
-        99,
-    ];
+    let mut parts = [job.key, job.dtype as u64, job.compute as u64, u64::from(dense), 99, 99, 99, 99];
     for (slot, a) in parts[4..].iter_mut().zip(x) {
         *slot = a.dtype() as u64;
     }
@@ -112,20 +97,12 @@ fn run_into(job: &Job, x: &[&Array], out: &Array, body: &dyn Fn() -> Result<Stri
     let mut buffers: smallvec::SmallVec<[_; 5]> = x.iter().map(|a| a.buffer()).collect();
     buffers.push(out.buffer());
     let words = out.numel().div_ceil(per_word(job.dtype) as usize) as u64;
-    launch(
-        index,
-        &kernel,
-        &buffers,
-        params.words(),
-        words.div_ceil(1024),
-    )
+    launch(index, &kernel, &buffers, params.words(), words.div_ceil(1024))
 }
 
 fn float_only(name: &str, x: &[&Array]) -> Result<()> {
     match x.iter().find(|a| !a.dtype().is_float()) {
-        Some(a) => Err(Error::dtype(format!(
-            "internal: {name} is for floats, got {a:?}"
-        ))),
+        Some(a) => Err(Error::dtype(format!("internal: {name} is for floats, got {a:?}"))),
         None => Ok(()),
     }
 }
@@ -133,9 +110,7 @@ fn float_only(name: &str, x: &[&Array]) -> Result<()> {
 /// The rule as WGSL.
 fn float_body<const N: usize, P: Pointwise<N>>(rule: P) -> Result<String> {
     let names = names::<N>()?;
-    Ok(wgsl::with_library("op", &names, |x| {
-        rule.apply(std::array::from_fn(|i| x[i]))
-    }))
+    Ok(wgsl::with_library("op", &names, |x| rule.apply(std::array::from_fn(|i| x[i]))))
 }
 
 /// `rule` applied element by element to floats of one dtype, which broadcast together.
@@ -148,12 +123,7 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(
     rule: P,
 ) -> Result<Array> {
     float_only(name, &x)?;
-    let job = Job {
-        name,
-        key: hash(&key),
-        dtype: x[0].dtype(),
-        compute: DType::F32,
-    };
+    let job = Job { name, key: hash(&key), dtype: x[0].dtype(), compute: DType::F32 };
     run(&job, &x, &|| float_body(rule))
 }
 
@@ -166,25 +136,15 @@ pub fn pointwise_into<const N: usize, P: Pointwise<N>>(
     rule: P,
 ) -> Result<()> {
     float_only(name, &x)?;
-    let job = Job {
-        name,
-        key: hash(&key),
-        dtype: out.dtype(),
-        compute: DType::F32,
-    };
+    let job = Job { name, key: hash(&key), dtype: out.dtype(), compute: DType::F32 };
     into_view(&job, &x, out, &|| float_body(rule))
 }
 
-/// Runs a job into any view: directly where every invocation owns the words that it writes, else through a new array.
-fn into_view(
-    job: &Job,
-    x: &[&Array],
-    out: &Array,
-    body: &dyn Fn() -> Result<String>,
-) -> Result<()> {
+/// Runs a job into any view: directly where every invocation owns the words that it writes, else through a
+/// new array.
+fn into_view(job: &Job, x: &[&Array], out: &Array, body: &dyn Fn() -> Result<String>) -> Result<()> {
     let reads_itself = |a: &&&Array| a.buffer().same(out.buffer());
-    let matches =
-        |a: &Array| a.shape() == out.shape() && a.strides() == out.strides() && a.offset() == 0;
+    let matches = |a: &Array| a.shape() == out.shape() && a.strides() == out.strides() && a.offset() == 0;
     let whole = out.is_contiguous() && out.offset() == 0 && covers_words(out);
     if whole && x.iter().filter(reads_itself).all(|a| matches(a)) {
         return run_into(job, x, out, body);
@@ -194,9 +154,7 @@ fn into_view(
     if shape == out.shape() || shape.broadcast(&out.shape()) == Some(out.shape()) {
         return copy_into(out, &result);
     }
-    Err(Error::shape(format!(
-        "internal: a result of shape {shape} does not fit into {out:?}"
-    )))
+    Err(Error::shape(format!("internal: a result of shape {shape} does not fit into {out:?}")))
 }
 
 /// Whether no element outside of the view shares its last word.
@@ -206,20 +164,9 @@ fn covers_words(out: &Array) -> bool {
 }
 
 /// The rule as WGSL, and its job: the text itself tells integer rules apart.
-fn int_job<const N: usize, P: PointwiseInt<N>>(
-    dtype: DType,
-    rule: P,
-) -> Result<(Job<'static>, String)> {
+fn int_job<const N: usize, P: PointwiseInt<N>>(dtype: DType, rule: P) -> Result<(Job<'static>, String)> {
     let text = int_expr::function(&names::<N>()?, rule)?;
-    Ok((
-        Job {
-            name: "int",
-            key: hash(&text),
-            dtype,
-            compute: DType::I32,
-        },
-        text,
-    ))
+    Ok((Job { name: "int", key: hash(&text), dtype, compute: DType::I32 }, text))
 }
 
 /// `rule` applied to int32 arrays, which broadcast together.
@@ -246,12 +193,7 @@ pub fn predicate<const N: usize, P: Predicate<N>>(
     rule: P,
 ) -> Result<Array> {
     float_only(name, &x)?;
-    let job = Job {
-        name,
-        key: hash(&key),
-        dtype: DType::Bool,
-        compute: DType::F32,
-    };
+    let job = Job { name, key: hash(&key), dtype: DType::Bool, compute: DType::F32 };
     run(&job, &x, &|| {
         let names = names::<N>()?;
         Ok(wgsl::with_library("op", &names, |x| {

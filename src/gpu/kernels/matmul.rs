@@ -1,7 +1,7 @@
 //! Matrix products on the GPU; the twin of `src/cpu/matmul.rs`.
 //!
-//! Results large enough to fill a device are computed in tiles of 128 x 128, others in tiles of 64 x 64, and products
-//! with a vector in one pass over the matrix. Which one it is depends on the shapes alone.
+//! Results large enough to fill a device are computed in tiles of 128 x 128, others in tiles of 64 x 64, and
+//! products with a vector in one pass over the matrix. Which one it is depends on the shapes alone.
 
 use super::copy::{cast, contiguous, convert, index_of};
 use super::params::{Params, Walk};
@@ -17,10 +17,8 @@ const LARGE_TILES: usize = 96;
 /// `[..., m, k] x [..., k, n]`: batch axes broadcast, any strides, products summed in float32 (or int32).
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     let r = a.rank();
-    let batch = a
-        .shape()
-        .part(0, r.saturating_sub(2))
-        .broadcast(&b.shape().part(0, b.rank().saturating_sub(2)));
+    let batch =
+        a.shape().part(0, r.saturating_sub(2)).broadcast(&b.shape().part(0, b.rank().saturating_sub(2)));
     let fits = r >= 2 && b.rank() == r && a.dtype() == b.dtype() && a.dim(r - 1) == b.dim(r - 2);
     let (Some(batch), true) = (batch, fits) else {
         return Err(Error::shape(format!("internal: matmul of {a:?} and {b:?}")));
@@ -29,11 +27,7 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     let shape = batch.inserted(r - 2, m)?.inserted(r - 1, n)?;
     // Rows of packed outputs start on whole words; a column is written as a row.
     let columns = if n == 1 { m } else { n };
-    let dtype = if columns.is_multiple_of(per_word(a.dtype()) as usize) {
-        a.dtype()
-    } else {
-        DType::F32
-    };
+    let dtype = if columns.is_multiple_of(per_word(a.dtype()) as usize) { a.dtype() } else { DType::F32 };
     let out = Array::empty(shape, dtype, a.device())?;
     if out.numel() == 0 {
         return cast(&out, a.dtype());
@@ -50,11 +44,7 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     } else {
         multiply(&x, &y, &out, &batches)?
     }
-    if dtype == a.dtype() {
-        Ok(out)
-    } else {
-        convert(&out, a.dtype())
-    }
+    if dtype == a.dtype() { Ok(out) } else { convert(&out, a.dtype()) }
 }
 
 /// The batch axes of two operands.
@@ -62,11 +52,7 @@ struct Batches(Walk);
 
 impl Batches {
     fn new(x: &Array, y: &Array) -> Batches {
-        Batches(Walk::over(
-            &x.shape(),
-            &[x, &with_shape_of(y, x)],
-            0..x.rank() - 2,
-        ))
+        Batches(Walk::over(&x.shape(), &[x, &with_shape_of(y, x)], 0..x.rank() - 2))
     }
 
     fn count(&self) -> usize {
@@ -82,71 +68,42 @@ impl Batches {
     fn write(&self, params: &mut Params, which: usize, x: &Array) {
         let strides = &self.0.strides[which];
         let outer = if strides.len() == 2 { strides[0] } else { 0 };
-        params
-            .word(x.offset())
-            .word(outer as usize)
-            .word(strides.last().copied().unwrap_or(0) as usize);
+        params.word(x.offset()).word(outer as usize).word(strides.last().copied().unwrap_or(0) as usize);
     }
 }
 
 /// `y` under the shape of `x`, for a walk over the batch axes that both share.
 fn with_shape_of(y: &Array, x: &Array) -> Array {
-    y.with_layout(x.shape(), &y.strides(), y.offset())
-        .unwrap_or_else(|_| y.clone())
+    y.with_layout(x.shape(), &y.strides(), y.offset()).unwrap_or_else(|_| y.clone())
 }
 
 fn template(source: &'static str, x: &Array, out: &Array) -> Template {
     let mut text = Template::new(source, x.dtype());
-    text.load("x", x.dtype())
-        .load("y", x.dtype())
-        .store("out", out.dtype())
-        .elements_per_word(out.dtype());
+    text.load("x", x.dtype()).load("y", x.dtype()).store("out", out.dtype()).elements_per_word(out.dtype());
     text
 }
 
 fn multiply(x: &Array, y: &Array, out: &Array, batches: &Batches) -> Result<()> {
     let (index, r) = (index_of(x)?, x.rank());
     let (m, k, n) = (x.dim(r - 2), x.dim(r - 1), y.dim(r - 1));
-    let large =
-        m >= 128 && n >= 128 && m.div_ceil(128) * n.div_ceil(128) * batches.count() >= LARGE_TILES;
+    let large = m >= 128 && n >= 128 && m.div_ceil(128) * n.div_ceil(128) * batches.count() >= LARGE_TILES;
     let (name, source, tile) = if large {
-        (
-            "matmul_large",
-            include_str!("../../../shaders/matmul_large.wgsl"),
-            128,
-        )
+        ("matmul_large", include_str!("../../../shaders/matmul_large.wgsl"), 128)
     } else {
         ("matmul", include_str!("../../../shaders/matmul.wgsl"), 64)
     };
     let key = x.dtype() as u64 * 16 + out.dtype() as u64;
-    let kernel = kernel(index, name, key, "main", || {
-        Ok(template(source, x, out).build())
-    })?;
+    let kernel = kernel(index, name, key, "main", || Ok(template(source, x, out).build()))?;
     let (tiles_m, tiles_n) = (m.div_ceil(tile), n.div_ceil(tile));
     let mut params = Params::default();
-    params
-        .word(m)
-        .word(n)
-        .word(k)
-        .word(batches.count())
-        .word(batches.inner())
-        .word(tiles_m)
-        .word(tiles_n);
+    params.word(m).word(n).word(k).word(batches.count()).word(batches.inner()).word(tiles_m).word(tiles_n);
     for (which, a) in [x, y].into_iter().enumerate() {
         batches.write(&mut params, which, a);
-        params
-            .word(a.stride(r - 2) as usize)
-            .word(a.stride(r - 1) as usize);
+        params.word(a.stride(r - 2) as usize).word(a.stride(r - 1) as usize);
     }
     params.word(m * n).word(n);
     let groups = (tiles_m * tiles_n) as u64 * batches.count() as u64;
-    launch(
-        index,
-        &kernel,
-        &[x.buffer(), y.buffer(), out.buffer()],
-        params.words(),
-        groups,
-    )
+    launch(index, &kernel, &[x.buffer(), y.buffer(), out.buffer()], params.words(), groups)
 }
 
 /// A product of which one operand is a vector: one row, or one column (then the operands change places).
@@ -154,43 +111,21 @@ fn multiply_vector(x: &Array, y: &Array, out: &Array, batches: &Batches) -> Resu
     let (index, r) = (index_of(x)?, x.rank());
     let (rows, columns) = (r - 2, r - 1);
     // Vector, its axis of summation, matrix, its axes of summation and of results.
-    let (vector, along, matrix, sum, free) = if x.dim(rows) == 1 {
-        (x, columns, y, rows, columns)
-    } else {
-        (y, rows, x, columns, rows)
-    };
+    let (vector, along, matrix, sum, free) =
+        if x.dim(rows) == 1 { (x, columns, y, rows, columns) } else { (y, rows, x, columns, rows) };
     let n = matrix.dim(free);
     let by_rows = matrix.stride(sum) == 1 && matrix.stride(free) != 1;
-    let (entry, width) = if by_rows {
-        ("rows", 8)
-    } else {
-        ("columns", 32)
-    };
+    let (entry, width) = if by_rows { ("rows", 8) } else { ("columns", 32) };
     let key = x.dtype() as u64 * 32 + out.dtype() as u64 * 2 + u64::from(by_rows);
     let source = include_str!("../../../shaders/vecmat.wgsl");
-    let kernel = kernel(index, "vecmat", key, entry, || {
-        Ok(template(source, x, out).build())
-    })?;
+    let kernel = kernel(index, "vecmat", key, entry, || Ok(template(source, x, out).build()))?;
     let mut params = Params::default();
-    params
-        .word(n)
-        .word(matrix.dim(sum))
-        .word(batches.count())
-        .word(batches.inner());
+    params.word(n).word(matrix.dim(sum)).word(batches.count()).word(batches.inner());
     let swapped = usize::from(x.dim(rows) != 1);
     batches.write(&mut params, swapped, vector);
     params.word(vector.stride(along) as usize);
     batches.write(&mut params, 1 - swapped, matrix);
-    params
-        .word(matrix.stride(sum) as usize)
-        .word(matrix.stride(free) as usize)
-        .word(n);
+    params.word(matrix.stride(sum) as usize).word(matrix.stride(free) as usize).word(n);
     let groups = n.div_ceil(width * per_word(out.dtype()) as usize) as u64 * batches.count() as u64;
-    launch(
-        index,
-        &kernel,
-        &[vector.buffer(), matrix.buffer(), out.buffer()],
-        params.words(),
-        groups,
-    )
+    launch(index, &kernel, &[vector.buffer(), matrix.buffer(), out.buffer()], params.words(), groups)
 }

@@ -1,6 +1,7 @@
 //! The hosts of the shaders: they choose a variant, lay out its parameters and launch it.
 //!
-//! Each file mirrors the file of the same name in `src/cpu/`, function by function; `params` lays out shapes and strides.
+//! Each file mirrors the file of the same name in `src/cpu/`, function by function; `params` lays out shapes
+//! and strides.
 pub mod copy;
 pub mod create;
 mod cross_entropy;

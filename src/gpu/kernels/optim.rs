@@ -26,25 +26,15 @@ fn is_flat(x: &Array) -> bool {
 
 /// A gradient as the kernels read it.
 fn flat_gradient(g: &Array) -> Result<Array> {
-    if g.is_contiguous() && g.offset() == 0 {
-        Ok(g.clone())
-    } else {
-        super::copy::convert(g, g.dtype())
-    }
+    if g.is_contiguous() && g.offset() == 0 { Ok(g.clone()) } else { super::copy::convert(g, g.dtype()) }
 }
 
-/// Runs `step` on float32 copies of those `state` arrays that are not flat float32, and writes the copies back.
-fn on_flat<const N: usize>(
-    state: [&Array; N],
-    step: impl FnOnce([&Array; N]) -> Result<()>,
-) -> Result<()> {
+/// Runs `step` on float32 copies of those `state` arrays that are not flat float32, and writes the copies
+/// back.
+fn on_flat<const N: usize>(state: [&Array; N], step: impl FnOnce([&Array; N]) -> Result<()>) -> Result<()> {
     let mut flat = Vec::with_capacity(N);
     for x in state {
-        flat.push(if is_flat(x) {
-            x.clone()
-        } else {
-            super::copy::convert(x, DType::F32)?
-        });
+        flat.push(if is_flat(x) { x.clone() } else { super::copy::convert(x, DType::F32)? });
     }
     step(std::array::from_fn(|i| &flat[i]))?;
     for (x, moved) in state.iter().zip(&flat).filter(|(x, _)| !is_flat(x)) {
@@ -64,8 +54,7 @@ pub fn sgd(param: &Array, grad: &Array, momentum: Option<&Array>, s: &Sgd) -> Re
         text.load("g", g.dtype());
         Ok(text.build())
     })?;
-    let flags =
-        usize::from(momentum.is_some()) | usize::from(s.first) << 1 | usize::from(s.nesterov) << 2;
+    let flags = usize::from(momentum.is_some()) | usize::from(s.first) << 1 | usize::from(s.nesterov) << 2;
     let mut params = Params::default();
     params
         .word(param.numel())
@@ -76,17 +65,12 @@ pub fn sgd(param: &Array, grad: &Array, momentum: Option<&Array>, s: &Sgd) -> Re
         .float(s.dampening);
     on_flat([param, momentum.unwrap_or(&spare)], |[x, m]| {
         let buffers = [g.buffer(), control.buffer(), x.buffer(), m.buffer()];
-        launch(
-            index,
-            &kernel,
-            &buffers,
-            params.words(),
-            (param.numel() as u64).div_ceil(1024),
-        )
+        launch(index, &kernel, &buffers, params.words(), (param.numel() as u64).div_ceil(1024))
     })
 }
 
-/// One step of Adam or AdamW on `param` and its moments, in place, with PyTorch's formulas. `largest` is AMSGrad's.
+/// One step of Adam or AdamW on `param` and its moments, in place, with PyTorch's formulas. `largest` is
+/// AMSGrad's.
 pub fn adam(
     param: &Array,
     grad: &Array,
@@ -106,40 +90,13 @@ pub fn adam(
     })?;
     let flags = usize::from(largest.is_some()) | usize::from(a.decoupled) << 1;
     let mut params = Params::default();
-    params
-        .word(param.numel())
-        .word(flags)
-        .float(a.lr)
-        .float(a.weight_decay);
-    params
-        .float(a.beta1)
-        .float(1.0 - a.beta1)
-        .float(a.beta2)
-        .float(1.0 - a.beta2)
-        .float(a.eps);
-    params
-        .float(a.lr / a.bias_correction1)
-        .float(a.bias_correction2.powf(-0.5));
-    on_flat(
-        [param, first, second, largest.unwrap_or(&spare)],
-        |[x, m, v, top]| {
-            let buffers = [
-                g.buffer(),
-                control.buffer(),
-                x.buffer(),
-                m.buffer(),
-                v.buffer(),
-                top.buffer(),
-            ];
-            launch(
-                index,
-                &kernel,
-                &buffers,
-                params.words(),
-                (param.numel() as u64).div_ceil(1024),
-            )
-        },
-    )
+    params.word(param.numel()).word(flags).float(a.lr).float(a.weight_decay);
+    params.float(a.beta1).float(1.0 - a.beta1).float(a.beta2).float(1.0 - a.beta2).float(a.eps);
+    params.float(a.lr / a.bias_correction1).float(a.bias_correction2.powf(-0.5));
+    on_flat([param, first, second, largest.unwrap_or(&spare)], |[x, m, v, top]| {
+        let buffers = [g.buffer(), control.buffer(), x.buffer(), m.buffer(), v.buffer(), top.buffer()];
+        launch(index, &kernel, &buffers, params.words(), (param.numel() as u64).div_ceil(1024))
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -163,10 +120,8 @@ pub fn scale_in_place(x: &Array, factor: f64) -> Result<()> {
 
 /// The 0-d results of several reductions, read back together.
 fn read_all(results: &[Array]) -> Result<Array> {
-    let lines: Vec<Array> = results
-        .iter()
-        .map(|r| r.with_layout(Shape::new(&[1])?, &[1], r.offset()))
-        .collect::<Result<_>>()?;
+    let lines: Vec<Array> =
+        results.iter().map(|r| r.with_layout(Shape::new(&[1])?, &[1], r.offset())).collect::<Result<_>>()?;
     download(&cat(&lines.iter().collect::<Vec<_>>(), 0)?)
 }
 
@@ -176,11 +131,7 @@ pub fn sum_squares(x: &[&Array]) -> Result<f64> {
         return Ok(0.0);
     }
     let sums: Vec<Array> = x.iter().map(|a| squares(a)).collect::<Result<_>>()?;
-    Ok(read_all(&sums)?
-        .slice::<f32>()?
-        .iter()
-        .map(|&v| f64::from(v))
-        .sum())
+    Ok(read_all(&sums)?.slice::<f32>()?.iter().map(|&v| f64::from(v)).sum())
 }
 
 /// Multiplies every array by `factor`, in place; true if any element of any of them was infinite or NaN.
@@ -188,10 +139,7 @@ pub fn unscale_check(grads: &[&Array], factor: f64) -> Result<bool> {
     if grads.is_empty() {
         return Ok(false);
     }
-    let found: Vec<Array> = grads
-        .iter()
-        .map(|g| any_not_finite(g))
-        .collect::<Result<_>>()?;
+    let found: Vec<Array> = grads.iter().map(|g| any_not_finite(g)).collect::<Result<_>>()?;
     for g in grads {
         scale_in_place(g, factor)?;
     }

@@ -12,8 +12,7 @@ impl Params {
     /// Eight words: `values`, then zeros.
     pub fn eight(&mut self, values: impl IntoIterator<Item = i64>) -> &mut Params {
         let end = self.0.len() + MAX_RANK;
-        self.0
-            .extend(values.into_iter().take(MAX_RANK).map(|v| v as u32));
+        self.0.extend(values.into_iter().take(MAX_RANK).map(|v| v as u32));
         self.0.resize(end, 0);
         self
     }
@@ -36,7 +35,8 @@ impl Params {
     }
 }
 
-/// A shape and the strides of several arrays over it, with neighbouring axes merged where all arrays allow it.
+/// A shape and the strides of several arrays over it, with neighbouring axes merged where all arrays allow
+/// it.
 #[derive(Clone)]
 pub struct Walk {
     /// Axis lengths.
@@ -48,20 +48,13 @@ pub struct Walk {
 impl Walk {
     /// The walk of `arrays`, each of which broadcasts to `shape`, over `axes` of that shape.
     pub fn over(shape: &Shape, arrays: &[&Array], axes: impl Iterator<Item = usize>) -> Walk {
-        let mut out = Walk {
-            dims: SmallVec::new(),
-            strides: arrays.iter().map(|_| SmallVec::new()).collect(),
-        };
+        let mut out =
+            Walk { dims: SmallVec::new(), strides: arrays.iter().map(|_| SmallVec::new()).collect() };
         for axis in axes.filter(|&a| shape.at(a) != 1) {
             let dim = shape.at(axis) as i64;
-            let next: SmallVec<[i64; 5]> =
-                arrays.iter().map(|x| stride_over(x, shape, axis)).collect();
+            let next: SmallVec<[i64; 5]> = arrays.iter().map(|x| stride_over(x, shape, axis)).collect();
             let merges = match out.dims.len().checked_sub(1) {
-                Some(last) => out
-                    .strides
-                    .iter()
-                    .zip(&next)
-                    .all(|(s, n)| s[last] == n * dim),
+                Some(last) => out.strides.iter().zip(&next).all(|(s, n)| s[last] == n * dim),
                 None => false,
             };
             if merges {
@@ -120,7 +113,7 @@ fn stride_over(x: &Array, shape: &Shape, axis: usize) -> i64 {
 
 /// Distinguishes kernels of one name by the dtypes and flags that their text depends on.
 pub fn variant(parts: &[u64]) -> u64 {
-    parts.iter().fold(0x9e37_79b9_7f4a_7c15, |h: u64, &p| {
-        (h ^ p).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29)
-    })
+    parts
+        .iter()
+        .fold(0x9e37_79b9_7f4a_7c15, |h: u64, &p| (h ^ p).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(29))
 }

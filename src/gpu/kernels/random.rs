@@ -35,19 +35,9 @@ pub fn randint(
         )));
     };
     if dtype != DType::I32 {
-        return Err(Error::dtype(format!(
-            "randint: a gpu draws int32, not {dtype}; use device='cpu'"
-        )));
+        return Err(Error::dtype(format!("randint: a gpu draws int32, not {dtype}; use device='cpu'")));
     }
-    draw(
-        index,
-        "draw_randint",
-        shape,
-        dtype,
-        seed,
-        offset,
-        (first, span),
-    )
+    draw(index, "draw_randint", shape, dtype, seed, offset, (first, span))
 }
 
 fn draw(
@@ -62,41 +52,18 @@ fn draw(
     let out = Array::empty(shape, dtype, Device::Gpu(index))?;
     let kernel = kernel(index, entry, variant(&[dtype as u64]), entry, || {
         let mut text = Template::new(include_str!("../../../shaders/random.wgsl"), DType::F32);
-        text.store("out", dtype)
-            .elements_per_word(dtype)
-            .math(&["log", "sin", "cos"]);
-        if let Some(largest) = [(DType::F16, "0x1.ffcp-1"), (DType::BF16, "0x1.fep-1")]
-            .iter()
-            .find(|l| l.0 == dtype)
+        text.store("out", dtype).elements_per_word(dtype).math(&["log", "sin", "cos"]);
+        if let Some(largest) =
+            [(DType::F16, "0x1.ffcp-1"), (DType::BF16, "0x1.fep-1")].iter().find(|l| l.0 == dtype)
         {
-            text.set(
-                "const BELOW_ONE",
-                format!("const BELOW_ONE: f32 = {};", largest.1),
-            );
+            text.set("const BELOW_ONE", format!("const BELOW_ONE: f32 = {};", largest.1));
         }
         Ok(text.build())
     })?;
     let mut params = Params::default();
-    params
-        .word(shape.numel())
-        .word(seed as u32 as usize)
-        .word((seed >> 32) as usize);
-    params
-        .word(offset as u32 as usize)
-        .word((offset >> 32) as usize)
-        .word(0)
-        .word(0);
-    params
-        .float(0.0)
-        .float(1.0)
-        .word(low as usize)
-        .word(span as usize);
-    launch(
-        index,
-        &kernel,
-        &[out.buffer()],
-        params.words(),
-        (shape.numel() as u64).div_ceil(1024),
-    )?;
+    params.word(shape.numel()).word(seed as u32 as usize).word((seed >> 32) as usize);
+    params.word(offset as u32 as usize).word((offset >> 32) as usize).word(0).word(0);
+    params.float(0.0).float(1.0).word(low as usize).word(span as usize);
+    launch(index, &kernel, &[out.buffer()], params.words(), (shape.numel() as u64).div_ceil(1024))?;
     Ok(out)
 }

@@ -1,7 +1,7 @@
 //! Reductions and scans on the GPU; the twin of `src/cpu/reduce.rs`.
 //!
-//! A long reduction with few outputs is cut into parts that run side by side, and their results are reduced in a second
-//! dispatch. The cut depends on the shape alone, and so does the order of every sum.
+//! A long reduction with few outputs is cut into parts that run side by side, and their results are reduced
+//! in a second dispatch. The cut depends on the shape alone, and so does the order of every sum.
 
 use super::copy::{cast, convert, index_of};
 use super::fold::{Combine, Fold};
@@ -91,10 +91,7 @@ impl Task<'_> {
         if count == 0 || groups >= ENOUGH || self.kept.rank() == MAX_RANK {
             return 1;
         }
-        (PARTS / groups.max(1))
-            .min(length / entry.least())
-            .min(longest / 2)
-            .max(1)
+        (PARTS / groups.max(1)).min(length / entry.least()).min(longest / 2).max(1)
     }
 
     /// The result as `dtype`, a flat array.
@@ -107,23 +104,14 @@ impl Task<'_> {
 
     /// Cuts the longest reduced axis into equal parts and a rest.
     fn run_cut(mut self, dtype: DType, parts: i64) -> Result<Array> {
-        let wide = if dtype.is_float() {
-            DType::F32
-        } else {
-            DType::I32
-        };
+        let wide = if dtype.is_float() { DType::F32 } else { DType::I32 };
         let Some(longest) = (0..self.axis.rank()).max_by_key(|&i| self.axis.dims[i]) else {
             return self.dispatch(dtype);
         };
         let (d, stride) = (self.axis.dims[longest], self.axis.strides[0][longest]);
         let (each, rest) = (d / parts, d % parts);
         let tail = (rest > 0).then(|| {
-            let mut task = Task {
-                x: self.x,
-                kept: self.kept.clone(),
-                axis: self.axis.clone(),
-                ..self
-            };
+            let mut task = Task { x: self.x, kept: self.kept.clone(), axis: self.axis.clone(), ..self };
             task.axis.dims[longest] = rest;
             task.offset += (d - rest) * stride;
             task
@@ -132,17 +120,11 @@ impl Task<'_> {
         self.axis.dims[longest] = each;
         self.kept.dims.insert(0, parts);
         self.kept.strides[0].insert(0, each * stride);
-        let partial = self
-            .dispatch(wide)?
-            .reshape_view(&Shape::new(&[parts as usize, count])?);
-        let partial =
-            partial.ok_or_else(|| crate::error::Error::shape("internal: parts of a reduction"))?;
+        let partial = self.dispatch(wide)?.reshape_view(&Shape::new(&[parts as usize, count])?);
+        let partial = partial.ok_or_else(|| crate::error::Error::shape("internal: parts of a reduction"))?;
         let axes = Axes::one(0);
-        let total = Task::over(fold, false, &partial, axes).dispatch(if tail.is_some() {
-            wide
-        } else {
-            dtype
-        })?;
+        let total =
+            Task::over(fold, false, &partial, axes).dispatch(if tail.is_some() { wide } else { dtype })?;
         let Some(tail) = tail else { return Ok(total) };
         let tail = tail.run(wide)?;
         let both = if wide == DType::F32 {
@@ -157,14 +139,7 @@ impl Task<'_> {
         let shape = x.shape();
         let kept = Walk::over(&shape, &[x], (0..x.rank()).filter(|&i| !axes.contains(i)));
         let axis = Walk::over(&shape, &[x], axes.iter());
-        Task {
-            fold,
-            squared,
-            x,
-            offset: x.offset() as i64,
-            kept,
-            axis,
-        }
+        Task { fold, squared, x, offset: x.offset() as i64, kept, axis }
     }
 
     /// One dispatch over everything.
@@ -177,19 +152,11 @@ impl Task<'_> {
         let words = (count as usize).div_ceil(per_word(dtype) as usize) as i64;
         let entry = self.entry(words);
         let name = format!("reduce_{}", self.fold.name());
-        let parts = [
-            x.dtype() as u64,
-            dtype as u64,
-            entry as u64,
-            u64::from(self.squared),
-        ];
+        let parts = [x.dtype() as u64, dtype as u64, entry as u64, u64::from(self.squared)];
         let kernel = kernel(index, &name, variant(&parts), entry.name(), || {
             let mut text = Template::new(include_str!("../../../shaders/reduce.wgsl"), compute);
-            text.load("x", x.dtype())
-                .store("out", dtype)
-                .elements_per_word(dtype);
-            text.set("const INIT", "")
-                .set("fn combine", self.fold.combine(is_float));
+            text.load("x", x.dtype()).store("out", dtype).elements_per_word(dtype);
+            text.set("const INIT", "").set("fn combine", self.fold.combine(is_float));
             if self.squared {
                 text.set("fn pre", "fn pre(x: T) -> T { return x * x; }");
             }
@@ -198,23 +165,10 @@ impl Task<'_> {
         let mut params = Params::default();
         self.kept.write(&mut params);
         self.axis.write(&mut params);
-        params
-            .word(self.kept.rank())
-            .word(self.axis.rank())
-            .word(count as usize)
-            .word(length as usize);
-        params
-            .word(self.offset as usize)
-            .float(0.0)
-            .float(self.fold.seed());
+        params.word(self.kept.rank()).word(self.axis.rank()).word(count as usize).word(length as usize);
+        params.word(self.offset as usize).float(0.0).float(self.fold.seed());
         let groups = (words as usize).div_ceil(entry.words() as usize) as u64;
-        launch(
-            index,
-            &kernel,
-            &[x.buffer(), out.buffer()],
-            params.words(),
-            groups,
-        )?;
+        launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
         Ok(out)
     }
 }
@@ -264,57 +218,30 @@ pub fn argmin(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
 
 fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
     let index = index_of(x)?;
-    let out = Array::empty(
-        x.shape().reduced(Axes::one(axis), keepdim),
-        DType::I32,
-        x.device(),
-    )?;
+    let out = Array::empty(x.shape().reduced(Axes::one(axis), keepdim), DType::I32, x.device())?;
     let task = Task::over(Fold::Max, false, x, Axes::one(axis));
     let is_float = x.dtype().is_float();
     let tree = task.length() >= 32;
     let entry = if tree { "tree" } else { "serial" };
-    let kernel = kernel(
-        index,
-        name,
-        variant(&[x.dtype() as u64, u64::from(tree)]),
-        entry,
-        || {
-            let compute = if is_float { DType::F32 } else { DType::I32 };
-            let mut text = Template::new(include_str!("../../../shaders/argreduce.wgsl"), compute);
-            text.load("x", x.dtype());
-            if name == "argmin" {
-                text.set(
-                    "fn better",
-                    "fn better(a: T, b: T) -> bool { return a < b; }",
-                );
-            }
-            if !is_float {
-                text.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
-            }
-            Ok(text.build())
-        },
-    )?;
+    let kernel = kernel(index, name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
+        let compute = if is_float { DType::F32 } else { DType::I32 };
+        let mut text = Template::new(include_str!("../../../shaders/argreduce.wgsl"), compute);
+        text.load("x", x.dtype());
+        if name == "argmin" {
+            text.set("fn better", "fn better(a: T, b: T) -> bool { return a < b; }");
+        }
+        if !is_float {
+            text.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
+        }
+        Ok(text.build())
+    })?;
     let mut params = Params::default();
     task.kept.write(&mut params);
     task.axis.write(&mut params);
-    params
-        .word(task.kept.rank())
-        .word(task.axis.rank())
-        .word(out.numel())
-        .word(task.length() as usize);
+    params.word(task.kept.rank()).word(task.axis.rank()).word(out.numel()).word(task.length() as usize);
     params.word(x.offset());
-    let groups = if tree {
-        out.numel() as u64
-    } else {
-        (out.numel() as u64).div_ceil(256)
-    };
-    launch(
-        index,
-        &kernel,
-        &[x.buffer(), out.buffer()],
-        params.words(),
-        groups,
-    )?;
+    let groups = if tree { out.numel() as u64 } else { (out.numel() as u64).div_ceil(256) };
+    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
     Ok(out)
 }
 
@@ -330,11 +257,7 @@ pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
 
 fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
     let index = index_of(x)?;
-    let compute = if x.dtype().is_float() {
-        DType::F32
-    } else {
-        DType::I32
-    };
+    let compute = if x.dtype().is_float() { DType::F32 } else { DType::I32 };
     let out = Array::empty(x.shape(), compute, x.device())?;
     let kept = Walk::over(&x.shape(), &[x, &out], (0..x.rank()).filter(|&i| i != axis));
     let (lines, length) = (kept.dims.iter().product::<i64>(), x.dim(axis));
@@ -344,46 +267,18 @@ fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
     let tree = length >= 64 && lines < 16 << 10;
     let name = format!("scan_{}", fold.name());
     let entry = if tree { "tree" } else { "serial" };
-    let kernel = kernel(
-        index,
-        &name,
-        variant(&[x.dtype() as u64, u64::from(tree)]),
-        entry,
-        || {
-            let mut text = Template::new(include_str!("../../../shaders/scan.wgsl"), compute);
-            text.load("x", x.dtype()).store("out", compute);
-            text.set(
-                "const INIT",
-                format!("const INIT: T = {};", fold.init(false)),
-            );
-            text.set("fn combine", fold.combine(false));
-            Ok(text.build())
-        },
-    )?;
+    let kernel = kernel(index, &name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
+        let mut text = Template::new(include_str!("../../../shaders/scan.wgsl"), compute);
+        text.load("x", x.dtype()).store("out", compute);
+        text.set("const INIT", format!("const INIT: T = {};", fold.init(false)));
+        text.set("fn combine", fold.combine(false));
+        Ok(text.build())
+    })?;
     let mut params = Params::default();
     kept.write(&mut params);
-    params
-        .word(kept.rank())
-        .word(lines as usize)
-        .word(length)
-        .word(x.offset())
-        .word(x.stride(axis) as usize);
+    params.word(kept.rank()).word(lines as usize).word(length).word(x.offset()).word(x.stride(axis) as usize);
     params.word(out.offset()).word(out.stride(axis) as usize);
-    let groups = if tree {
-        lines as u64
-    } else {
-        (lines as u64).div_ceil(256)
-    };
-    launch(
-        index,
-        &kernel,
-        &[x.buffer(), out.buffer()],
-        params.words(),
-        groups,
-    )?;
-    if compute == x.dtype() {
-        Ok(out)
-    } else {
-        convert(&out, x.dtype())
-    }
+    let groups = if tree { lines as u64 } else { (lines as u64).div_ceil(256) };
+    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
+    if compute == x.dtype() { Ok(out) } else { convert(&out, x.dtype()) }
 }

@@ -31,12 +31,7 @@ impl Rows {
         } else {
             256
         };
-        Rows {
-            rows,
-            cols,
-            lanes,
-            fits: cols <= 16 * lanes as usize,
-        }
+        Rows { rows, cols, lanes, fits: cols <= 16 * lanes as usize }
     }
 
     /// The entry point of a row kernel.
@@ -57,30 +52,19 @@ impl Rows {
     /// Sets the constants of a row kernel.
     pub fn set(&self, text: &mut Template) {
         let radix = [4, 8, 16][self.lanes.ilog2() as usize / 2 - 2];
-        text.set(
-            "const LANES",
-            format!("const LANES: u32 = {}u;", self.lanes),
-        );
+        text.set("const LANES", format!("const LANES: u32 = {}u;", self.lanes));
         text.set("const RADIX", format!("const RADIX: u32 = {radix}u;"));
     }
 
     /// The dtype in which rows of `dtype` are written: packed rows must start on whole words.
     pub fn output(&self, dtype: DType) -> DType {
-        if self.cols.is_multiple_of(per_word(dtype) as usize) {
-            dtype
-        } else {
-            DType::F32
-        }
+        if self.cols.is_multiple_of(per_word(dtype) as usize) { dtype } else { DType::F32 }
     }
 }
 
 /// `x` contiguous from the start of its buffer.
 pub(super) fn from_start(x: &Array) -> Result<Array> {
-    if x.is_contiguous() && x.offset() == 0 {
-        Ok(x.clone())
-    } else {
-        convert(x, x.dtype())
-    }
+    if x.is_contiguous() && x.offset() == 0 { Ok(x.clone()) } else { convert(x, x.dtype()) }
 }
 
 /// `bit` where the condition holds, 0 elsewhere.

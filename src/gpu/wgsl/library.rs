@@ -7,9 +7,8 @@
 use super::{Expr, math, write};
 
 /// The names of all library functions, each after those that it calls; `exp` stands for `w_exp`.
-pub const NAMES: [&str; 11] = [
-    "ne", "turns", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "pow",
-];
+pub const NAMES: [&str; 11] =
+    ["ne", "turns", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "pow"];
 
 /// `a != b`, true where either is NaN even if the compiler assumes that there is none.
 const NE: &str = "\
@@ -168,11 +167,7 @@ mod tests {
     #[test]
     fn the_file_is_up_to_date() {
         let file = include_str!("../../../shaders/lib/math.wgsl");
-        assert_eq!(
-            file,
-            library_file(),
-            "run `cargo run --example math_wgsl > shaders/lib/math.wgsl`"
-        );
+        assert_eq!(file, library_file(), "run `cargo run --example math_wgsl > shaders/lib/math.wgsl`");
     }
 
     #[test]
@@ -195,15 +190,7 @@ mod tests {
 
     #[test]
     fn literals_without_a_spelling_are_made_from_bits() {
-        for value in [
-            f64::INFINITY,
-            -f64::INFINITY,
-            f64::NAN,
-            1e300,
-            -0.0,
-            1e-45,
-            3.4028234663852886e38,
-        ] {
+        for value in [f64::INFINITY, -f64::INFINITY, f64::NAN, 1e300, -0.0, 1e-45, 3.4028234663852886e38] {
             check(&function("op", &["x"], |v| v[0] + value));
         }
     }
@@ -213,16 +200,9 @@ mod tests {
         let text = with_library("op", &["x", "y"], |v| {
             let (x, y) = (v[0], v[1]);
             let mask = x.lt(y) & x.le(y) | x.eq(y) & !x.ne(y) | x.gt(y) & x.ge(y);
-            let sum = x.abs() + x.floor() - x.round() * x.sqrt() / -x
-                + x.exp()
-                + x.expm1()
-                + x.log()
-                + x.log1p();
-            Expr::select(
-                mask,
-                sum + x.sin() + x.cos() + x.tanh() + x.erf(),
-                x.pow(y) + 2.0,
-            )
+            let sum =
+                x.abs() + x.floor() - x.round() * x.sqrt() / -x + x.exp() + x.expm1() + x.log() + x.log1p();
+            Expr::select(mask, sum + x.sin() + x.cos() + x.tanh() + x.erf(), x.pow(y) + 2.0)
         });
         check(&text);
     }

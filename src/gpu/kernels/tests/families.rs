@@ -1,4 +1,5 @@
-//! Reductions, products, normalisation, indexing, random numbers and optimiser steps against plain loops in float64.
+//! Reductions, products, normalisation, indexing, random numbers and optimiser steps against plain loops in
+//! float64.
 
 use super::super::{copy, create, gather, matmul, norm, optim, random, reduce};
 use super::{host, ramp, serial, values};
@@ -26,10 +27,7 @@ fn on_gpu(values: &[f32], dims: &[usize], dtype: DType) -> Result<Array> {
 
 /// The elements as float32, whatever the dtype.
 fn floats(x: &Array) -> Result<Vec<f64>> {
-    Ok(values::<f32>(&copy::cast(x, DType::F32)?)?
-        .into_iter()
-        .map(f64::from)
-        .collect())
+    Ok(values::<f32>(&copy::cast(x, DType::F32)?)?.into_iter().map(f64::from).collect())
 }
 
 /// All elements agree to `relative` of the largest expected one.
@@ -37,10 +35,7 @@ fn assert_close(got: &[f64], expected: &[f64], relative: f64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     let scale = expected.iter().fold(1e-30, |m: f64, v| m.max(v.abs()));
     for (i, (a, b)) in got.iter().zip(expected).enumerate() {
-        assert!(
-            (a - b).abs() <= relative * scale,
-            "{what}: element {i} is {a}, expected {b}"
-        );
+        assert!((a - b).abs() <= relative * scale, "{what}: element {i} is {a}, expected {b}");
     }
 }
 
@@ -68,18 +63,11 @@ fn sums_over_any_axes() -> Result<()> {
             let strides = turned.shape().reduced(axes, true).strides();
             for (i, v) in full.iter().enumerate() {
                 let at = [i % 9, i / 63, i / 9 % 7];
-                let to: usize = (0..3)
-                    .filter(|&a| !axes.contains(a))
-                    .map(|a| at[a] * strides[a] as usize)
-                    .sum();
+                let to: usize =
+                    (0..3).filter(|&a| !axes.contains(a)).map(|a| at[a] * strides[a] as usize).sum();
                 expected[to] += v;
             }
-            assert_close(
-                &floats(&got)?,
-                &expected,
-                tolerance(dtype),
-                &format!("{dtype} {axes:?}"),
-            );
+            assert_close(&floats(&got)?, &expected, tolerance(dtype), &format!("{dtype} {axes:?}"));
         }
     }
     Ok(())
@@ -90,44 +78,24 @@ fn long_reductions_are_cut_and_exact() -> Result<()> {
     let _serial = serial();
     let n = 100_003;
     let x = gpu::upload(&host(&vec![1.0f32; n], &[n])?, 0)?;
-    assert_eq!(
-        values::<f32>(&reduce::sum(&x, Axes::one(0), false)?)?,
-        [n as f32]
-    );
+    assert_eq!(values::<f32>(&reduce::sum(&x, Axes::one(0), false)?)?, [n as f32]);
     let i = copy::cast(&gpu::upload(&host(&ramp(n), &[n])?, 0)?, DType::I32)?;
-    assert_eq!(
-        values::<i32>(&reduce::max(&i, Axes::one(0), true)?)?,
-        [n as i32 - 1]
-    );
+    assert_eq!(values::<i32>(&reduce::max(&i, Axes::one(0), true)?)?, [n as i32 - 1]);
     assert_eq!(values::<i32>(&reduce::min(&i, Axes::one(0), true)?)?, [0]);
     let mut row = noise(n, 2);
     row[70_000] = f32::NEG_INFINITY;
     let x = gpu::upload(&host(&row, &[n])?, 0)?;
-    assert_eq!(
-        values::<f32>(&reduce::min(&x, Axes::one(0), false)?)?,
-        [f32::NEG_INFINITY]
-    );
+    assert_eq!(values::<f32>(&reduce::min(&x, Axes::one(0), false)?)?, [f32::NEG_INFINITY]);
     row[n - 1] = f32::NAN;
     let x = gpu::upload(&host(&row, &[n])?, 0)?;
     assert!(values::<f32>(&reduce::max(&x, Axes::one(0), false)?)?[0].is_nan());
-    assert_eq!(
-        values::<i32>(&reduce::argmax(&x, 0, false)?)?,
-        [n as i32 - 1]
-    );
+    assert_eq!(values::<i32>(&reduce::argmax(&x, 0, false)?)?, [n as i32 - 1]);
     let columns = gpu::upload(&host(&ramp(20_000 * 3), &[20_000, 3])?, 0)?;
     let sums = floats(&reduce::sum(&columns, Axes::one(0), false)?)?;
-    let expected: Vec<f64> = (0..3)
-        .map(|c| (0..20_000).map(|r| f64::from(r * 3 + c)).sum())
-        .collect();
+    let expected: Vec<f64> = (0..3).map(|c| (0..20_000).map(|r| f64::from(r * 3 + c)).sum()).collect();
     assert_close(&sums, &expected, 1e-6, "columns");
     // Many short rows, wide columns, and both in 16 bits.
-    for (rows, cols, axis) in [
-        (700, 40, 1),
-        (300, 70, 0),
-        (2000, 33, 0),
-        (9, 5000, 1),
-        (5000, 9, 0),
-    ] {
+    for (rows, cols, axis) in [(700, 40, 1), (300, 70, 0), (2000, 33, 0), (9, 5000, 1), (5000, 9, 0)] {
         for dtype in FLOATS {
             let x = on_gpu(&noise(rows * cols, 21), &[rows, cols], dtype)?;
             let full = floats(&x)?;
@@ -136,12 +104,7 @@ fn long_reductions_are_cut_and_exact() -> Result<()> {
                 expected[if axis == 1 { i / cols } else { i % cols }] += v;
             }
             let got = floats(&reduce::sum(&x, Axes::one(axis), false)?)?;
-            assert_close(
-                &got,
-                &expected,
-                tolerance(dtype) * 4.0,
-                &format!("{dtype} {rows} {cols} {axis}"),
-            );
+            assert_close(&got, &expected, tolerance(dtype) * 4.0, &format!("{dtype} {rows} {cols} {axis}"));
         }
     }
     Ok(())
@@ -151,47 +114,19 @@ fn long_reductions_are_cut_and_exact() -> Result<()> {
 fn extremes_and_truth() -> Result<()> {
     let _serial = serial();
     let x = gpu::upload(
-        &host(
-            &[
-                1.0f32,
-                3.0,
-                3.0,
-                f32::NEG_INFINITY,
-                f32::NEG_INFINITY,
-                f32::NEG_INFINITY,
-            ],
-            &[2, 3],
-        )?,
+        &host(&[1.0f32, 3.0, 3.0, f32::NEG_INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY], &[2, 3])?,
         0,
     )?;
-    assert_eq!(
-        values::<f32>(&reduce::max(&x, Axes::one(1), false)?)?,
-        [3.0, f32::NEG_INFINITY]
-    );
+    assert_eq!(values::<f32>(&reduce::max(&x, Axes::one(1), false)?)?, [3.0, f32::NEG_INFINITY]);
     assert_eq!(values::<i32>(&reduce::argmax(&x, 1, false)?)?, [1, 0]);
     assert_eq!(values::<i32>(&reduce::argmin(&x, 0, true)?)?, [1, 1, 1]);
     let flags = gpu::upload(&host(&[false, true, true, true], &[2, 2])?, 0)?;
-    assert_eq!(
-        values::<bool>(&reduce::max(&flags, Axes::one(0), false)?)?,
-        [true, true]
-    );
-    assert_eq!(
-        values::<bool>(&reduce::min(&flags, Axes::one(1), false)?)?,
-        [false, true]
-    );
+    assert_eq!(values::<bool>(&reduce::max(&flags, Axes::one(0), false)?)?, [true, true]);
+    assert_eq!(values::<bool>(&reduce::min(&flags, Axes::one(1), false)?)?, [false, true]);
     let none = gpu::upload(&host::<f32>(&[], &[0, 2])?, 0)?;
-    assert_eq!(
-        values::<f32>(&reduce::sum(&none, Axes::one(0), false)?)?,
-        [0.0, 0.0]
-    );
-    assert_eq!(
-        values::<f32>(&reduce::prod(&none, Axes::one(0), false)?)?,
-        [1.0, 1.0]
-    );
-    let i = copy::cast(
-        &gpu::upload(&host(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?, 0)?,
-        DType::I32,
-    )?;
+    assert_eq!(values::<f32>(&reduce::sum(&none, Axes::one(0), false)?)?, [0.0, 0.0]);
+    assert_eq!(values::<f32>(&reduce::prod(&none, Axes::one(0), false)?)?, [1.0, 1.0]);
+    let i = copy::cast(&gpu::upload(&host(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?, 0)?, DType::I32)?;
     assert_eq!(values::<i32>(&reduce::cumsum(&i, 0)?)?, [1, 2, 4, 6]);
     let long = gpu::upload(&host(&vec![1.0f32; 3000], &[3, 1000])?, 0)?;
     assert_eq!(values::<f32>(&reduce::cumsum(&long, 1)?)?[1999], 1000.0);
@@ -205,9 +140,7 @@ fn product(x: &[f64], y: &[f64], [b, m, k, n]: [usize; 4]) -> Vec<f64> {
     (0..b * m * n)
         .map(|i| {
             let (b, r, c) = at(i);
-            (0..k)
-                .map(|j| x[(b * m + r) * k + j] * y[(b * k + j) * n + c])
-                .sum()
+            (0..k).map(|j| x[(b * m + r) * k + j] * y[(b * k + j) * n + c]).sum()
         })
         .collect()
 }
@@ -230,14 +163,8 @@ fn products_of_any_shape_and_layout() -> Result<()> {
             let y = on_gpu(&noise(b * k * n, 4), &[b, k, n], dtype)?;
             let expected = product(&floats(&x)?, &floats(&y)?, size);
             let what = format!("{dtype} {size:?}");
-            assert_close(
-                &floats(&matmul::matmul(&x, &y)?)?,
-                &expected,
-                tolerance(dtype),
-                &what,
-            );
-            let turn =
-                |a: &Array| copy::convert(&a.permute(&[0, 2, 1])?, dtype)?.permute(&[0, 2, 1]);
+            assert_close(&floats(&matmul::matmul(&x, &y)?)?, &expected, tolerance(dtype), &what);
+            let turn = |a: &Array| copy::convert(&a.permute(&[0, 2, 1])?, dtype)?.permute(&[0, 2, 1]);
             assert_close(
                 &floats(&matmul::matmul(&turn(&x)?, &turn(&y)?)?)?,
                 &expected,
@@ -259,18 +186,11 @@ fn products_broadcast_their_batches() -> Result<()> {
     let (xs, ys) = (floats(&x)?, floats(&y)?);
     let mut expected = Vec::new();
     for i in 0..12 {
-        expected.extend(product(
-            &xs[i / 6 * 12..][..12],
-            &ys[i % 6 * 8..][..8],
-            [1, 3, 4, 2],
-        ));
+        expected.extend(product(&xs[i / 6 * 12..][..12], &ys[i % 6 * 8..][..8], [1, 3, 4, 2]));
     }
     assert_close(&floats(&got)?, &expected, 2e-6, "broadcast");
     let i = copy::cast(&gpu::upload(&host(&ramp(6), &[2, 3])?, 0)?, DType::I32)?;
-    assert_eq!(
-        values::<i32>(&matmul::matmul(&i, &i.permute(&[1, 0])?)?)?,
-        [5, 14, 14, 50]
-    );
+    assert_eq!(values::<i32>(&matmul::matmul(&i, &i.permute(&[1, 0])?)?)?, [5, 14, 14, 50]);
     Ok(())
 }
 
@@ -295,23 +215,10 @@ fn softmax_and_its_vjp() -> Result<()> {
             for r in 0..3 {
                 let row = r * cols..(r + 1) * cols;
                 let lse = xs[row.clone()].iter().map(|v| v.exp()).sum::<f64>().ln();
-                want_y.extend(
-                    xs[row.clone()]
-                        .iter()
-                        .map(|v| if log { v - lse } else { (v - lse).exp() }),
-                );
+                want_y.extend(xs[row.clone()].iter().map(|v| if log { v - lse } else { (v - lse).exp() }));
                 let p = |i: usize| if log { ys[i].exp() } else { ys[i] };
-                let dot: f64 = row
-                    .clone()
-                    .map(|i| if log { gs[i] } else { gs[i] * ys[i] })
-                    .sum();
-                want_dx.extend(row.map(|i| {
-                    if log {
-                        gs[i] - p(i) * dot
-                    } else {
-                        p(i) * (gs[i] - dot)
-                    }
-                }));
+                let dot: f64 = row.clone().map(|i| if log { gs[i] } else { gs[i] * ys[i] }).sum();
+                want_dx.extend(row.map(|i| if log { gs[i] - p(i) * dot } else { p(i) * (gs[i] - dot) }));
             }
             let what = format!("{dtype} {cols} {log}");
             assert_close(&floats(&y)?, &want_y, tolerance(dtype) * 2.0, &what);
@@ -324,12 +231,9 @@ fn softmax_and_its_vjp() -> Result<()> {
 #[test]
 fn layer_norm_and_its_vjp() -> Result<()> {
     let _serial = serial();
-    for (dtype, rows, cols) in [
-        (DType::F32, 5, 6),
-        (DType::F32, 40, 300),
-        (DType::F32, 2, 4200),
-        (DType::F16, 3, 7),
-    ] {
+    for (dtype, rows, cols) in
+        [(DType::F32, 5, 6), (DType::F32, 40, 300), (DType::F32, 2, 4200), (DType::F16, 3, 7)]
+    {
         let x = on_gpu(&noise(rows * cols, 9), &[rows, cols], dtype)?;
         let g = on_gpu(&noise(rows * cols, 10), &[rows, cols], dtype)?;
         let w = on_gpu(&noise(cols, 11), &[cols], dtype)?;
@@ -343,15 +247,11 @@ fn layer_norm_and_its_vjp() -> Result<()> {
         for r in 0..rows {
             let row = &xs[r * cols..][..cols];
             let m = row.iter().sum::<f64>() / n;
-            let s = (row.iter().map(|v| (v - m).powi(2)).sum::<f64>() / n + 1e-5)
-                .sqrt()
-                .recip();
+            let s = (row.iter().map(|v| (v - m).powi(2)).sum::<f64>() / n + 1e-5).sqrt().recip();
             let unit: Vec<f64> = row.iter().map(|v| (v - m) * s).collect();
             let h: Vec<f64> = (0..cols).map(|c| gs[r * cols + c] * ws[c]).collect();
-            let (a, d) = (
-                h.iter().sum::<f64>() / n,
-                h.iter().zip(&unit).map(|(h, u)| h * u).sum::<f64>() / n,
-            );
+            let (a, d) =
+                (h.iter().sum::<f64>() / n, h.iter().zip(&unit).map(|(h, u)| h * u).sum::<f64>() / n);
             for c in 0..cols {
                 want_y.push(unit[c] * ws[c] + bs[c]);
                 want_dx.push(s * (h[c] - a - unit[c] * d));
@@ -383,17 +283,13 @@ fn cross_entropy_its_vjp_and_its_errors() -> Result<()> {
         let norm = row.iter().map(|v| v.exp()).sum::<f64>().ln();
         want_loss.push(t.map_or(0.0, |t: usize| norm - row[t]));
         let hit = |c| f64::from(u8::from(Some(c) == t));
-        want_dx.extend(
-            (0..5).map(|c| t.map_or(0.0, |_| (r + 1) as f64 * ((row[c] - norm).exp() - hit(c)))),
-        );
+        want_dx.extend((0..5).map(|c| t.map_or(0.0, |_| (r + 1) as f64 * ((row[c] - norm).exp() - hit(c)))));
     }
     assert_close(&floats(&loss)?, &want_loss, 2e-6, "loss");
     assert_close(&dx, &want_dx, 2e-6, "dx");
     let wrong = gpu::upload(&host(&[0i32, 5, 1, 2], &[4])?, 0)?;
     let (loss, _) = norm::cross_entropy(&x, &wrong, -100)?;
-    let e = gpu::download(&loss)
-        .err()
-        .map(|e| (e.kind(), e.to_string()));
+    let e = gpu::download(&loss).err().map(|e| (e.kind(), e.to_string()));
     let text = "cross_entropy: index 5 is out of range for 5 classes, expected 0..4".to_string();
     assert_eq!(e, Some((Kind::Index, text)));
     assert!(gpu::download(&loss).is_ok());
@@ -408,44 +304,22 @@ fn indexing_and_its_transposes() -> Result<()> {
         let idx = gpu::upload(&host(&[2i32, -3, 2], &[3, 1])?, 0)?;
         let rows = gather::take(&x, &idx, 0)?;
         assert_eq!(rows.shape(), Shape::new(&[3, 1, 4])?);
-        assert_eq!(
-            floats(&rows)?,
-            [
-                8.0, 9.0, 10.0, 11.0, 0.0, 1.0, 2.0, 3.0, 8.0, 9.0, 10.0, 11.0
-            ]
-        );
+        assert_eq!(floats(&rows)?, [8.0, 9.0, 10.0, 11.0, 0.0, 1.0, 2.0, 3.0, 8.0, 9.0, 10.0, 11.0]);
         let back = gather::take_add(&rows, &idx, 0, &x.shape())?;
-        assert_eq!(
-            floats(&back)?,
-            [
-                0.0, 1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0, 16.0, 18.0, 20.0, 22.0
-            ]
-        );
+        assert_eq!(floats(&back)?, [0.0, 1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 0.0, 16.0, 18.0, 20.0, 22.0]);
         let picked = gather::gather(&x, &idx, 1)?;
         assert_eq!(floats(&picked)?, [2.0, 5.0, 10.0]);
         let spread = gather::scatter_add(&picked, &idx, 1, &x.shape())?;
-        assert_eq!(
-            floats(&spread)?,
-            [0.0, 0.0, 2.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0, 10.0, 0.0]
-        );
-        let joined = gather::cat(
-            &[&x, &x.slice_view(&[0, 1], &[1, 1], &Shape::new(&[3, 1])?)?],
-            1,
-        )?;
+        assert_eq!(floats(&spread)?, [0.0, 0.0, 2.0, 0.0, 0.0, 5.0, 0.0, 0.0, 0.0, 0.0, 10.0, 0.0]);
+        let joined = gather::cat(&[&x, &x.slice_view(&[0, 1], &[1, 1], &Shape::new(&[3, 1])?)?], 1)?;
         assert_eq!(floats(&joined)?[..5], [0.0, 1.0, 2.0, 3.0, 1.0]);
         let padded = gather::pad(&x, &Shape::new(&[3, 7])?, &[0, 6], &[1, -2], 9.0)?;
         assert_eq!(floats(&padded)?[..7], [3.0, 9.0, 2.0, 9.0, 1.0, 9.0, 0.0]);
     }
     let x = gpu::upload(&host(&ramp(4), &[4])?, 0)?;
     let out = gather::take(&x, &gpu::upload(&host(&[4i32], &[1])?, 0)?, 0)?;
-    let e = gpu::synchronize(0)
-        .err()
-        .map(|e| e.to_string())
-        .unwrap_or_default();
-    assert_eq!(
-        e,
-        "take: index 4 is out of range for an axis of size 4, expected -4..3"
-    );
+    let e = gpu::synchronize(0).err().map(|e| e.to_string()).unwrap_or_default();
+    assert_eq!(e, "take: index 4 is out of range for an axis of size 4, expected -4..3");
     assert_eq!(values::<f32>(&out)?, [0.0]);
     Ok(())
 }
@@ -465,13 +339,7 @@ fn random_streams() -> Result<()> {
     assert!((second - 1.0).abs() < 0.08, "{second}");
     let k = values::<i32>(&random::randint(0, shape, DType::I32, -3, 4, 7, 3)?)?;
     assert!(k.iter().all(|v| (-3..4).contains(v)) && k.contains(&-3) && k.contains(&3));
-    let half = floats(&random::uniform(
-        0,
-        Shape::new(&[20_001])?,
-        DType::BF16,
-        1,
-        0,
-    )?)?;
+    let half = floats(&random::uniform(0, Shape::new(&[20_001])?, DType::BF16, 1, 0)?)?;
     assert!(half.iter().all(|&v| v < 1.0));
     Ok(())
 }
@@ -488,25 +356,12 @@ fn both_devices_draw_the_same_stream() -> Result<()> {
         assert_eq!(a.slice::<f32>()?, b.slice::<f32>()?);
         let (a, b) = (
             cpu::random::randint(shape, DType::I32, -9, 1000, seed, offset)?,
-            gpu::download(&random::randint(
-                0,
-                shape,
-                DType::I32,
-                -9,
-                1000,
-                seed,
-                offset,
-            )?)?,
+            gpu::download(&random::randint(0, shape, DType::I32, -9, 1000, seed, offset)?)?,
         );
         assert_eq!(a.slice::<i32>()?, b.slice::<i32>()?);
         let a = cpu::random::normal(shape, DType::F32, seed, offset)?;
         let a: Vec<f64> = a.slice::<f32>()?.iter().map(|&v| f64::from(v)).collect();
-        assert_close(
-            &floats(&random::normal(0, shape, DType::F32, seed, offset)?)?,
-            &a,
-            1e-6,
-            "normal",
-        );
+        assert_close(&floats(&random::normal(0, shape, DType::F32, seed, offset)?)?, &a, 1e-6, "normal");
     }
     Ok(())
 }
@@ -516,10 +371,7 @@ fn optimiser_steps() -> Result<()> {
     let _serial = serial();
     let start = noise(1500, 14);
     let slope = noise(1500, 15);
-    let (x, g) = (
-        on_gpu(&start, &[1500], DType::F32)?,
-        on_gpu(&slope, &[1500], DType::F16)?,
-    );
+    let (x, g) = (on_gpu(&start, &[1500], DType::F32)?, on_gpu(&slope, &[1500], DType::F16)?);
     let gs = floats(&g)?;
     let zeros = || create::full(0, Shape::new(&[1500])?, 0.0, DType::F32);
     let (m, v) = (zeros()?, zeros()?);
@@ -541,12 +393,7 @@ fn optimiser_steps() -> Result<()> {
         .collect();
     assert_close(&floats(&x)?, &expected, 1e-5, "adam");
     let h = on_gpu(&start, &[1500], DType::BF16)?;
-    let s = Sgd {
-        lr: 0.5,
-        momentum: 0.9,
-        first: true,
-        ..Default::default()
-    };
+    let s = Sgd { lr: 0.5, momentum: 0.9, first: true, ..Default::default() };
     let before = floats(&h)?;
     let buffer = zeros()?;
     optim::sgd(&h, &g, Some(&buffer), &s)?;
@@ -556,18 +403,7 @@ fn optimiser_steps() -> Result<()> {
     let total: f64 = gs.iter().map(|g| g * g).sum();
     assert!((optim::sum_squares(&[&g, &g])? - 2.0 * total).abs() < 1e-3 * total);
     assert!(!optim::unscale_check(&[&g], 0.5)?);
-    assert_close(
-        &floats(&g)?,
-        &gs.iter().map(|v| v * 0.5).collect::<Vec<_>>(),
-        1e-3,
-        "unscaled",
-    );
-    assert!(optim::unscale_check(
-        &[
-            &g,
-            &create::full(0, Shape::SCALAR, f64::INFINITY, DType::F32)?
-        ],
-        1.0
-    )?);
+    assert_close(&floats(&g)?, &gs.iter().map(|v| v * 0.5).collect::<Vec<_>>(), 1e-3, "unscaled");
+    assert!(optim::unscale_check(&[&g, &create::full(0, Shape::SCALAR, f64::INFINITY, DType::F32)?], 1.0)?);
     Ok(())
 }

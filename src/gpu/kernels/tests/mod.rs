@@ -64,9 +64,7 @@ struct DivMax;
 
 impl PointwiseInt<2> for DivMax {
     fn apply<I: crate::real::Integer>(&self, [x, y]: [I; 2]) -> I {
-        x.floor_div(y)
-            .max(I::lit(-2))
-            .add(x.remainder(y).mul(I::lit(100)))
+        x.floor_div(y).max(I::lit(-2)).add(x.remainder(y).mul(I::lit(100)))
     }
 }
 
@@ -75,29 +73,17 @@ fn transfers_keep_every_bit() -> Result<()> {
     let _serial = serial();
     let x = host(&[1.5f32, f32::NAN, -0.0, f32::INFINITY, 1e-42], &[5])?;
     let back = gpu::download(&gpu::upload(&x, 0)?)?;
-    let bits = |a: &Array| {
-        a.slice::<f32>()
-            .map(|s| s.iter().map(|v| v.to_bits()).collect::<Vec<_>>())
-    };
+    let bits = |a: &Array| a.slice::<f32>().map(|s| s.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
     assert_eq!(bits(&back)?, bits(&x)?);
     let flags = host(&[true, false, true], &[3])?;
-    assert_eq!(
-        values::<bool>(&gpu::upload(&flags, 0)?)?,
-        [true, false, true]
-    );
+    assert_eq!(values::<bool>(&gpu::upload(&flags, 0)?)?, [true, false, true]);
     let halves: Vec<f16> = (0..7).map(|i| f16::from_f32(i as f32 * 0.3)).collect();
     let x = gpu::upload(&host(&halves, &[7])?, 0)?;
     assert_eq!(values::<f16>(&x)?, halves);
     let tail = x.slice_view(&[3], &[1], &Shape::new(&[3])?)?;
     assert_eq!(values::<f16>(&tail)?, halves[3..6]);
-    let refused = gpu::upload(&host(&[1.0f64], &[1])?, 0)
-        .err()
-        .map(|e| e.to_string())
-        .unwrap_or_default();
-    assert_eq!(
-        refused,
-        "gpu:0 has no float64; convert with .float() (float32) or use device='cpu'"
-    );
+    let refused = gpu::upload(&host(&[1.0f64], &[1])?, 0).err().map(|e| e.to_string()).unwrap_or_default();
+    assert_eq!(refused, "gpu:0 has no float64; convert with .float() (float32) or use device='cpu'");
     Ok(())
 }
 
@@ -131,9 +117,7 @@ fn strided_copies_and_casts() -> Result<()> {
     let _serial = serial();
     let x = gpu::upload(&host(&ramp(24), &[2, 3, 4])?, 0)?;
     let turned = x.permute(&[2, 0, 1])?;
-    let expected: Vec<f32> = (0..24)
-        .map(|i| ((i / 3 % 2) * 12 + i % 3 * 4 + i / 6) as f32)
-        .collect();
+    let expected: Vec<f32> = (0..24).map(|i| ((i / 3 % 2) * 12 + i % 3 * 4 + i / 6) as f32).collect();
     assert_eq!(values::<f32>(&turned)?, expected);
     let reversed = x
         .reshape_view(&Shape::new(&[24])?)
@@ -143,10 +127,7 @@ fn strided_copies_and_casts() -> Result<()> {
     };
     assert_eq!(values::<f32>(&reversed)?[..3], [23.0, 21.0, 19.0]);
     assert_eq!(values::<i32>(&copy::cast(&turned, DType::I32)?)?[1], 4);
-    assert_eq!(
-        values::<bool>(&copy::cast(&x, DType::Bool)?)?[..2],
-        [false, true]
-    );
+    assert_eq!(values::<bool>(&copy::cast(&x, DType::Bool)?)?[..2], [false, true]);
     Ok(())
 }
 
@@ -170,14 +151,9 @@ fn halves_round_to_nearest_even() -> Result<()> {
     given.extend((0..2000).map(|i| f32::from_bits(0x3800_0000 + i * 40_503 + i * i * 7)));
     given.extend((0..2000).map(|i| -f32::from_bits(0x3300_0000 + i * 17_011)));
     let x = gpu::upload(&host(&given, &[given.len()])?, 0)?;
-    let half: Vec<u16> = values::<f16>(&copy::cast(&x, DType::F16)?)?
-        .iter()
-        .map(|h| h.to_bits())
-        .collect();
-    let brain: Vec<u16> = values::<bf16>(&copy::cast(&x, DType::BF16)?)?
-        .iter()
-        .map(|h| h.to_bits())
-        .collect();
+    let half: Vec<u16> = values::<f16>(&copy::cast(&x, DType::F16)?)?.iter().map(|h| h.to_bits()).collect();
+    let brain: Vec<u16> =
+        values::<bf16>(&copy::cast(&x, DType::BF16)?)?.iter().map(|h| h.to_bits()).collect();
     for (i, v) in given.iter().enumerate() {
         assert_eq!(half[i], f16::from_f32(*v).to_bits(), "f16 of {v:e}");
         assert_eq!(brain[i], bf16::from_f32(*v).to_bits(), "bf16 of {v:e}");
@@ -198,15 +174,9 @@ fn views_are_written_without_touching_their_surroundings() -> Result<()> {
     }
     let x = gpu::upload(&host(&ramp(5), &[5])?, 0)?;
     let n = Shape::new(&[4])?;
-    copy::copy_into(
-        &x.slice_view(&[1], &[1], &n)?,
-        &x.slice_view(&[0], &[1], &n)?,
-    )?;
+    copy::copy_into(&x.slice_view(&[1], &[1], &n)?, &x.slice_view(&[0], &[1], &n)?)?;
     assert_eq!(values::<f32>(&x)?, [0.0, 0.0, 1.0, 2.0, 3.0]);
-    assert_eq!(
-        values::<f32>(&create::eye(0, 2, 3, 0, DType::F32)?)?,
-        [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]
-    );
+    assert_eq!(values::<f32>(&create::eye(0, 2, 3, 0, DType::F32)?)?, [1.0, 0.0, 0.0, 0.0, 1.0, 0.0]);
     let square = gpu::upload(&host(&ramp(9), &[3, 3])?, 0)?;
     assert_eq!(
         values::<f32>(&create::tri(&square, -1, false)?)?,
@@ -221,9 +191,8 @@ fn rules_run_on_every_dtype_and_layout() -> Result<()> {
     let x = gpu::upload(&host(&ramp(12), &[3, 4])?, 0)?;
     let row = gpu::upload(&host(&[1.0f32, 2.0, 3.0], &[3])?, 0)?;
     let out = map::pointwise("scaled", 1, [&x.permute(&[1, 0])?, &row], Scaled(0.5))?;
-    let expected: Vec<f32> = (0..12)
-        .map(|i| 1.0 + ((i % 3) * 4 + i / 3) as f32 * (i % 3 + 1) as f32 * 0.5)
-        .collect();
+    let expected: Vec<f32> =
+        (0..12).map(|i| 1.0 + ((i % 3) * 4 + i / 3) as f32 * (i % 3 + 1) as f32 * 0.5).collect();
     assert_eq!(values::<f32>(&out)?, expected);
     let short = gpu::upload(&host(&[f16::from_f32(0.5); 5], &[5])?, 0)?;
     let t = values::<f16>(&map::pointwise("tanh", 0, [&short], Tanh)?)?;
@@ -234,12 +203,7 @@ fn rules_run_on_every_dtype_and_layout() -> Result<()> {
     assert_eq!(out, [103, 98, -102, -97, 0, -2]);
     let mask = gpu::upload(&host(&[true, false, true], &[3, 1])?, 0)?;
     let picked = logic::select(&mask, &x, &gpu::scalar(0, -1.0, DType::F32)?)?;
-    assert_eq!(
-        values::<f32>(&picked)?,
-        [
-            0.0, 1.0, 2.0, 3.0, -1.0, -1.0, -1.0, -1.0, 8.0, 9.0, 10.0, 11.0
-        ]
-    );
+    assert_eq!(values::<f32>(&picked)?, [0.0, 1.0, 2.0, 3.0, -1.0, -1.0, -1.0, -1.0, 8.0, 9.0, 10.0, 11.0]);
     Ok(())
 }
 
@@ -257,42 +221,20 @@ fn relations_and_connectives() -> Result<()> {
         (Relation::Ge, [false, true, false, true]),
     ];
     for (relation, expected) in table {
-        assert_eq!(
-            values::<bool>(&logic::compare(&x, &y, relation)?)?,
-            expected,
-            "{relation:?}"
-        );
+        assert_eq!(values::<bool>(&logic::compare(&x, &y, relation)?)?, expected, "{relation:?}");
     }
     let i = gpu::upload(&host(&[i32::MAX, -1], &[2])?, 0)?;
     let j = gpu::upload(&host(&[i32::MAX - 1, 1], &[2])?, 0)?;
-    assert_eq!(
-        values::<bool>(&logic::compare(&i, &j, Relation::Gt)?)?,
-        [true, false]
-    );
+    assert_eq!(values::<bool>(&logic::compare(&i, &j, Relation::Gt)?)?, [true, false]);
     let a = gpu::upload(&host(&[false, false, true, true], &[4])?, 0)?;
     let b = gpu::upload(&host(&[false, true, false, true], &[4])?, 0)?;
-    assert_eq!(
-        values::<bool>(&logic::and(&a, &b)?)?,
-        [false, false, false, true]
-    );
-    assert_eq!(
-        values::<bool>(&logic::or(&a, &b)?)?,
-        [false, true, true, true]
-    );
-    assert_eq!(
-        values::<bool>(&logic::xor(&a, &b)?)?,
-        [false, true, true, false]
-    );
-    assert_eq!(
-        values::<bool>(&logic::not(&a)?)?,
-        [true, true, false, false]
-    );
+    assert_eq!(values::<bool>(&logic::and(&a, &b)?)?, [false, false, false, true]);
+    assert_eq!(values::<bool>(&logic::or(&a, &b)?)?, [false, true, true, true]);
+    assert_eq!(values::<bool>(&logic::xor(&a, &b)?)?, [false, true, true, false]);
+    assert_eq!(values::<bool>(&logic::not(&a)?)?, [true, true, false, false]);
     let n = create::arange(0, 3.0, -0.5, 4, DType::F32)?;
     assert_eq!(values::<f32>(&n)?, [3.0, 2.5, 2.0, 1.5]);
-    assert_eq!(
-        values::<f32>(&create::linspace(0, 0.0, 1.0, 3, DType::F32)?)?,
-        [0.0, 0.5, 1.0]
-    );
+    assert_eq!(values::<f32>(&create::linspace(0, 0.0, 1.0, 3, DType::F32)?)?, [0.0, 0.5, 1.0]);
     Ok(())
 }
 
@@ -312,19 +254,12 @@ fn rules_run_in_place() -> Result<()> {
 fn empty_and_large_arrays() -> Result<()> {
     let _serial = serial();
     let none = gpu::upload(&host::<f32>(&[], &[0, 3])?, 0)?;
-    assert_eq!(
-        map::pointwise("tanh", 0, [&none], Tanh)?.shape(),
-        none.shape()
-    );
+    assert_eq!(map::pointwise("tanh", 0, [&none], Tanh)?.shape(), none.shape());
     assert!(values::<f32>(&none)?.is_empty());
     let n = 300_001;
     let x = gpu::upload(&host(&ramp(n), &[n])?, 0)?;
-    let out = values::<f32>(&map::pointwise(
-        "scaled",
-        4,
-        [&x, &gpu::scalar(0, 1.0, DType::F32)?],
-        Scaled(1.0),
-    )?)?;
+    let out =
+        values::<f32>(&map::pointwise("scaled", 4, [&x, &gpu::scalar(0, 1.0, DType::F32)?], Scaled(1.0))?)?;
     assert!(out.iter().enumerate().all(|(i, &v)| v == i as f32 + 1.0));
     let stats = gpu::stats(0)?;
     assert!(stats.submits > 0 && stats.dispatches > 0 && stats.pipelines_created > 0);
