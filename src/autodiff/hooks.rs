@@ -40,8 +40,11 @@ impl Hooks {
 
     /// Removes a callback.
     pub fn remove(&self, id: u64) {
-        lock(&self.on_grad).retain(|h| h.0 != id);
-        lock(&self.after_accumulate).retain(|h| h.0 != id);
+        // Dropped outside the locks: a callback may be a Python object with a destructor.
+        let removed: Vec<_> = lock(&self.on_grad).extract_if(.., |h| h.0 == id).collect();
+        drop(removed);
+        let removed: Vec<_> = lock(&self.after_accumulate).extract_if(.., |h| h.0 == id).collect();
+        drop(removed);
     }
 
     /// Keeps the gradient of output `index` when backward passes it.
@@ -59,9 +62,11 @@ impl Hooks {
 
     /// Replaces the kept gradient of output `index`.
     pub fn set_retained(&self, index: u32, grad: Option<Tensor>) {
-        if let Some(slot) = lock(&self.retained).iter_mut().find(|r| r.0 == index) {
-            slot.1 = grad;
-        }
+        let mut retained = lock(&self.retained);
+        let slot = retained.iter_mut().find(|r| r.0 == index);
+        let before = slot.map(|slot| std::mem::replace(&mut slot.1, grad));
+        drop(retained);
+        drop(before);
     }
 
     /// Runs the callbacks on the gradient of output `index`.

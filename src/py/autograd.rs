@@ -195,7 +195,12 @@ it before backward()";
         match self.t.edge() {
             Some(Edge { node, index }) => {
                 match node.grad() {
-                    Some(mut slot) => *slot = grad,
+                    Some(mut slot) => {
+                        let before = std::mem::replace(&mut *slot, grad);
+                        drop(slot);
+                        // Outside the lock: its memory may belong to a Python object with a destructor.
+                        drop(before);
+                    }
                     None => node.hooks_mut().set_retained(index, grad),
                 }
                 Ok(())
