@@ -435,6 +435,20 @@ def test_transforms_take_trees() -> None:
     assert value.ndim == 0
 
 
+def test_auxiliary_data_belongs_to_the_level_below() -> None:
+    inner = lambda x: (x**2, {"y": x**3, "text": "kept"})
+    x = wg.tensor(2.0, dtype=F64)
+    outer = lambda x: wg.grad(inner, has_aux=True)(x)[1]["y"]
+    assert_close(wg.grad(outer)(x), 12.0)
+    assert wg.grad(inner, has_aux=True)(x)[1]["text"] == "kept"
+    assert_close(wg.grad(lambda x: wg.jacfwd(inner, has_aux=True)(x)[1]["y"])(x), 12.0)
+    assert_close(wg.grad(lambda x: wg.jacrev(inner, has_aux=True)(x)[1]["y"])(x), 12.0)
+    assert_close(wg.grad(lambda x: wg.vjp(inner, x, has_aux=True)[2]["y"])(x), 12.0)
+    assert_close(wg.grad(lambda x: wg.jvp(inner, (x,), (x,), has_aux=True)[2]["y"])(x), 12.0)
+    value, aux = wg.hessian(inner, has_aux=True)(x)
+    assert_close((value, aux["y"]), (2.0, 8.0))
+
+
 def test_vmap_axes() -> None:
     x, w = wg.randn(3, 4, 5), wg.randn(4)
     f = lambda a, b: a * b

@@ -11,7 +11,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_map, tree_unflatten
+from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
 
 __all__ = [
     "grad",
@@ -80,32 +80,47 @@ def _with(args: tuple[Any, ...], positions: tuple[int, ...], values: Any, many: 
 
 
 class _Flat:
-    """A function of trees as a function of flat lists; remembers the structure of the result and the auxiliary part."""
+    """A function of trees as a function of flat lists; remembers the structure of the result.
 
-    __slots__ = ("aux", "call", "has_aux", "name", "out")
+    Tensors in the auxiliary data are outputs like others to the core, so that they leave the level of the transform as
+    values of the level below, with the history that they have there.
+    """
+
+    __slots__ = ("aux", "aux_structure", "call", "count", "has_aux", "name", "out")
 
     def __init__(self, call: Callable[[list[Tensor]], Any], has_aux: bool, name: str) -> None:
         self.call = call
         self.has_aux = has_aux
         self.name = name
-        self.aux: Any = None
         self.out: TreeDef | None = None
+        self.count = 0
+        self.aux: list[Any] = []
+        self.aux_structure: TreeDef | None = None
 
     def __call__(self, leaves: list[Tensor]) -> list[Tensor]:
         result = self.call(leaves)
-        if self.has_aux:
-            if not (isinstance(result, tuple) and len(result) == 2):
-                raise TypeError(
-                    f"{self.name}: with has_aux=True the function returns a pair (output, auxiliary data)"
-                )
-            result, self.aux = result
+        if not self.has_aux:
+            out, self.out = _leaves(result, self.name, "the function's result")
+            self.count = len(out)
+            return out
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(
+                f"{self.name}: with has_aux=True the function returns a pair (output, auxiliary data)"
+            )
+        result, aux = result
         out, self.out = _leaves(result, self.name, "the function's result")
-        return out
+        self.count = len(out)
+        self.aux, self.aux_structure = tree_flatten(aux)
+        return out + [x for x in self.aux if isinstance(x, Tensor)]
 
-
-def _aux(aux: Any) -> Any:
-    """Auxiliary data leaves the transform without the history of its level."""
-    return tree_map(lambda x: x.detach() if isinstance(x, Tensor) and x.requires_grad else x, aux)
+    def take_aux(self, out: list[Tensor]) -> Any:
+        """The auxiliary data, from all that the core returned."""
+        if self.aux_structure is None:
+            return None
+        values = iter(out[self.count :])
+        full = [next(values) if isinstance(x, Tensor) else x for x in self.aux]
+        self.aux = []
+        return tree_unflatten(self.aux_structure, full)
 
 
 def _name(function: Function) -> str:
@@ -143,11 +158,12 @@ def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
             return function(*_with(args, positions, tree_unflatten(structure, flat), many), **kwargs)
 
         run = _Flat(call, has_aux, "grad")
-        out, pullback = _core._vjp(run, leaves)
+        full, pullback = _core._vjp(run, leaves)
+        out = full[: run.count]
         _check_scalar(out, function)
         gradients = pullback([_core.ones_like(out[0])], False)
-        value = out[0]
-        return (value, _aux(run.aux)) if has_aux else value, tree_unflatten(structure, gradients)
+        value = (out[0], run.take_aux(full)) if has_aux else out[0]
+        return value, tree_unflatten(structure, gradients)
 
     return wrapped
 
@@ -214,8 +230,8 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     leaves, structure = _leaves(primals, "vjp", "an argument")
     _check_float(leaves, "vjp")
     run = _Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "vjp")
-    out, pullback = _core._vjp(run, leaves)
-    out_structure = run.out
+    full, pullback = _core._vjp(run, leaves)
+    out, out_structure = full[: run.count], run.out
     assert out_structure is not None
 
     def pull(*cotangents: Any) -> Any:
@@ -224,7 +240,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
         return tree_unflatten(structure, pullback(given, True))
 
     result = tree_unflatten(out_structure, out)
-    return (result, pull, _aux(run.aux)) if has_aux else (result, pull)
+    return (result, pull, run.take_aux(full)) if has_aux else (result, pull)
 
 
 def _push(
@@ -257,8 +273,8 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
         raise TypeError("jvp: primals and tangents are tuples with one entry per argument of the function")
     out, pushed, run = _push(function, tuple(primals), tuple(tangents), has_aux, "jvp")
     assert run.out is not None
-    value, moved = tree_unflatten(run.out, out), tree_unflatten(run.out, pushed)
-    return (value, moved, _aux(run.aux)) if has_aux else (value, moved)
+    value, moved = (tree_unflatten(run.out, leaves[: run.count]) for leaves in (out, pushed))
+    return (value, moved, run.take_aux(out)) if has_aux else (value, moved)
 
 
 def linearize(function: Function, *primals: Any) -> Any:
@@ -438,7 +454,8 @@ def jacrev(
             return function(*_with(args, positions, tree_unflatten(structure, flat), many), **kwargs)
 
         run = _Flat(call, has_aux, "jacrev")
-        out, pullback = _core._vjp(run, leaves)
+        full, pullback = _core._vjp(run, leaves)
+        out = full[: run.count]
         assert run.out is not None
         basis = _basis(out)
         total = sum(y.numel() for y in out)
@@ -446,7 +463,7 @@ def jacrev(
         columns = [_split(r, out, 0) for r in rows]
         per_output = [tree_unflatten(structure, [c[k] for c in columns]) for k in range(len(out))]
         result = tree_unflatten(run.out, per_output)
-        return (result, _aux(run.aux)) if has_aux else result
+        return (result, run.take_aux(full)) if has_aux else result
 
     return wrapped
 
@@ -492,10 +509,11 @@ def jacfwd(
         aux: list[Any] = []
 
         def push(tangents: list[Tensor]) -> list[Tensor]:
-            moved = _core._jvp(run, leaves, tangents)[1]
-            if has_aux and not aux:
-                aux.append(_unbatched(run.aux))
-            return moved
+            out, moved = _core._jvp(run, leaves, tangents)
+            if has_aux:
+                # The primal part does not depend on the tangents, so it is no part of the batch.
+                aux[:] = [run.take_aux(out)]
+            return moved[: run.count]
 
         total = sum(x.numel() for x in leaves)
         columns = _in_chunks(push, _basis(leaves), total, chunk_size)
@@ -508,11 +526,6 @@ def jacfwd(
         return (result, aux[0] if aux else None) if has_aux else result
 
     return wrapped
-
-
-def _unbatched(aux: Any) -> Any:
-    """Auxiliary data of a function that ran under a batch of tangents: its primal part does not depend on them."""
-    return tree_map(lambda x: x.detach() if isinstance(x, Tensor) else x, aux)
 
 
 def hessian(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:

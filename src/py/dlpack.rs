@@ -210,8 +210,8 @@ unsafe impl Sync for Foreign {}
 
 impl Drop for Foreign {
     fn drop(&mut self) {
-        // The deleters of Python libraries release Python objects.
-        Python::attach(|_| {
+        // The deleters of Python libraries release Python objects; when the interpreter is gone, so are they.
+        let _ = Python::try_attach(|_| {
             // SAFETY: the capsule was renamed when it was consumed, so this is the only call.
             unsafe {
                 match *self {
