@@ -1,6 +1,6 @@
 """Write python/wengert/_core.pyi from the built extension module; `--check` compares and writes nothing.
 
-The module itself is the only source: signatures from `__text_signature__`, documentation from the first line
+The module itself is the only source: signatures from `__text_signature__`, documentation from the first paragraph
 of each docstring, types from the tables below. What no table knows is `Any`. The output depends on the module
 alone, so CI can compare it.
 """
@@ -172,11 +172,11 @@ def parameters(thing: object, in_method: bool, first: str = "", known: Types = P
 
 
 def summary(thing: object) -> str:
-    """The first line of a docstring as a body, `...` where there is none."""
-    lines = (getattr(thing, "__doc__", None) or "").strip().splitlines()
-    if not lines:
+    """The first paragraph of a docstring as a body on one line, `...` where there is none."""
+    paragraph = (getattr(thing, "__doc__", None) or "").strip().split("\n\n")[0]
+    if not paragraph:
         return "..."
-    line = lines[0].replace("\\", "\\\\").replace('"""', "'''")
+    line = " ".join(paragraph.split()).replace("\\", "\\\\").replace('"""', "'''")
     return f'"""{line} """' if line.endswith('"') else f'"""{line}"""'
 
 

@@ -379,9 +379,9 @@ class Tensor:
     def masked_select(self, /, mask: _Operand) -> Tensor:
         """The elements where `mask` holds, in one axis. Their number depends on the data."""
     def matmul(self, /, other: _Operand) -> Tensor:
-        """Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast."""
+        """Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves both operands."""
     def max(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Any:
-        """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum;"""
+        """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
     def maximum(self, /, other: _Operand) -> Tensor:
         """Larger of two values; at a tie each gets half of the gradient."""
     def maximum_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -389,7 +389,7 @@ class Tensor:
     def mean(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast."""
     def min(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Any:
-        """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum;"""
+        """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
     def minimum(self, /, other: _Operand) -> Tensor:
         """Smaller of two values; at a tie each gets half of the gradient."""
     def minimum_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -433,7 +433,7 @@ class Tensor:
     def nonzero(self, /, *, as_tuple: Any = False) -> Any:
         """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
     def norm(self, /, p: builtins.float | None = None, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count."""
+        """Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count. Its gradient at 0 is 0."""
     def normal_(self, /, mean: Any = 0.0, std: Any = 1.0) -> Tensor:
         """Fills with normal numbers of this mean and standard deviation, in place."""
     def not_equal(self, /, other: _Operand) -> Tensor:
@@ -441,7 +441,7 @@ class Tensor:
     def numel(self, /) -> builtins.int:
         """Number of elements."""
     def numpy(self, /, *, force: builtins.bool = False) -> np.ndarray[Any, Any]:
-        """A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call"""
+        """A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both."""
     def outer(self, /, vec2: Any) -> Tensor:
         """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
     def permute(self, /, *dims: Any) -> Tensor:
@@ -463,7 +463,7 @@ class Tensor:
     def reciprocal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`reciprocal`, in place."""
     def register_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
-        """Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient."""
+        """Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient. Returns a handle whose `remove()` takes the hook off again."""
     def register_post_accumulate_grad_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
         """Calls `hook(tensor)` after a gradient was accumulated into this leaf."""
     def relu(self, /) -> Tensor:
@@ -482,7 +482,7 @@ class Tensor:
     @requires_grad.setter
     def requires_grad(self, value: builtins.bool) -> None: ...
     def requires_grad_(self, /, requires_grad: builtins.bool = True) -> Tensor:
-        """Turns recording for this leaf on or off, in place. Raises RuntimeError for dtypes without derivatives and for"""
+        """Turns recording for this leaf on or off, in place. Raises RuntimeError for dtypes without derivatives and for results of recorded operations, which `detach()` cuts off."""
     def reshape(self, /, *shape: Any) -> Tensor:
         """The same elements in row-major order with another shape; one length may be -1. Shares memory where it can."""
     def reshape_as(self, /, other: _Operand) -> Tensor:
@@ -580,7 +580,7 @@ class Tensor:
     def tile(self, /, *dims: Any) -> Tensor:
         """The tensor laid side by side; missing leading counts are 1."""
     def to(self, /, *args: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, copy: builtins.bool = False, non_blocking: builtins.bool = False) -> Tensor:
-        """This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing"""
+        """This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
     def tolist(self, /) -> Any:
         """The elements as nested lists of Python numbers; a number for a tensor without axes."""
     def trace(self, /) -> Tensor:
@@ -716,7 +716,7 @@ def _memory_stats() -> Any:
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
 def _optim_adam(params: Any, grads: Any, first: Any, second: Any, largest: Any, steps: Any, lr: Any, beta1: Any, beta2: Any, eps: Any, weight_decay: Any, decoupled: Any) -> Any:
-    """One step of Adam, or AdamW if `decoupled`, on each parameter, in place. `steps` counts each from 1, this one"""
+    """One step of Adam, or AdamW if `decoupled`, on each parameter, in place. `steps` counts each from 1, this one included; `largest` is empty without AMSGrad."""
 def _optim_sgd(params: Any, grads: Any, buffers: Any, first: Any, lr: Any, momentum: Any, dampening: Any, weight_decay: Any, nesterov: Any) -> Any:
     """One step of SGD on each parameter, in place. `buffers` is empty without momentum; `first` says which are unused yet."""
 def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:
@@ -734,7 +734,7 @@ def _set_grad_enabled(enabled: Any) -> Any:
 def _vjp(function: Any, primals: Any) -> Any:
     """Runs a function of a list of tensors and records it: its outputs and its pullback."""
 def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any) -> Any:
-    """Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or as it is"""
+    """Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or as it is (and None) where it does not depend on the batch."""
 def arange(start: builtins.float, end: builtins.float | None = None, step: builtins.float | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`start, start + step, ...` up to but without `end`. Integers give int64, floats float32."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:
@@ -746,7 +746,7 @@ def checkpoint(function: Callable[..., Any], args: Any, kwargs: Any = None) -> A
 def empty(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor whose values do not matter yet (they are 0)."""
 def empty_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor whose values do not matter yet (they are 0)."""
+    """A tensor whose values do not matter yet (they are 0). Shape, dtype and device are those of `input` where they are not given."""
 def eye(n: builtins.int, m: Any = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere."""
 def from_dlpack(array: Any) -> Tensor:
@@ -776,7 +776,7 @@ def normal(mean: Any, std: Any = None, size: builtins.int | Sequence[builtins.in
 def ones(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor of ones."""
 def ones_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor of ones."""
+    """A tensor of ones. Shape, dtype and device are those of `input` where they are not given."""
 def op_kinds() -> Any:
     """Every kind of operation: its name, its class, its precision under autocast."""
 def op_rows() -> Any:
@@ -784,13 +784,13 @@ def op_rows() -> Any:
 def rand(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform random numbers on `[0, 1)`, from the default generator."""
 def rand_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Uniform random numbers on `[0, 1)`, from the default generator."""
+    """Uniform random numbers on `[0, 1)`, from the default generator. Shape, dtype and device are those of `input` where they are not given."""
 def randint(low: Any, high: Any, size: builtins.int | Sequence[builtins.int] | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
     """Uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`."""
 def randn(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Standard normal random numbers, from the default generator."""
 def randn_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Standard normal random numbers, from the default generator."""
+    """Standard normal random numbers, from the default generator. Shape, dtype and device are those of `input` where they are not given."""
 def randperm(n: builtins.int, *, device: _DeviceLike | None = None) -> Tensor:
     """The numbers `0..n` in random order."""
 def result_type(a: Any, b: Any) -> Any:
@@ -804,8 +804,8 @@ def stack(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None) -> T
 def tensor(data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor holding a copy of `data`: numbers, nested lists, arrays, tensors."""
 def where(condition: Any, input: Tensor | None = None, other: _Operand | None = None) -> Tensor:
-    """`input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not picked, so"""
+    """`input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. With the condition alone: positions of true elements."""
 def zeros(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor of zeros."""
 def zeros_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor of zeros."""
+    """A tensor of zeros. Shape, dtype and device are those of `input` where they are not given."""
