@@ -226,7 +226,7 @@ def length(x: Array, dim: int = -1, keepdims: bool = False) -> Array:
 
 def two_rows(s: Source) -> Case:
     shape = s.shape(2, 2, least=2)
-    return Case((Arg(shape), Arg(shape)))
+    return Case((Arg(shape, Real(0.3, 2)), Arg(shape, Real(0.3, 2))))
 
 
 add("rms_norm", rms_norm, rms_reference, rms_case, empty=False)

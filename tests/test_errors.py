@@ -586,6 +586,85 @@ SITUATIONS: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
             "branch"
         ),
     ),
+    "randint_range": (
+        lambda: wg.randint(0, 300, (2,), dtype=wg.uint8),
+        ValueError,
+        "randint: numbers from 0 to 299 do not fit into uint8, which holds 0 to 255",
+    ),
+    "bernoulli_probability": (
+        lambda: wg.bernoulli(wg.tensor([0.5, 2.0])),
+        ValueError,
+        "bernoulli: probabilities between 0 and 1 expected, got 2",
+    ),
+    "std_of_integers": (
+        lambda: i(1, 2).std(),
+        TypeError,
+        "std: a floating point tensor expected, got int64; convert with .float() first",
+    ),
+    "bits_of_integers": (
+        lambda: i(1) & i(3),
+        TypeError,
+        (
+            "the operators &, |, ^ and ~ combine bool tensors, got int64; compare first, or use "
+            "logical_and and its kin"
+        ),
+    ),
+    "inverse_of_floats": (
+        lambda: ~ones(2),
+        TypeError,
+        (
+            "the operators &, |, ^ and ~ combine bool tensors, got float32; compare first, or use "
+            "logical_and and its kin"
+        ),
+    ),
+    "argnums_twice": (
+        lambda: wg.grad(lambda x: x.sum(), argnums=(0, 0))(ones(2)),
+        ValueError,
+        "grad: argnums names an argument twice: (0, 0)",
+    ),
+    "class_of_one_hot": (
+        lambda: F.one_hot(i(3), 2),
+        IndexError,
+        "one_hot: class 3 is out of range for 2 classes",
+    ),
+    "zero_step": (
+        lambda: ones(3)[::0],
+        ValueError,
+        "slice step cannot be zero",
+    ),
+    "in_place_dtype": (
+        lambda: i(1, 2).add_(0.5),
+        TypeError,
+        ("add_: the result is float32 and cannot be stored in a int64 tensor; write x = x.add(...)"),
+    ),
+    "in_place_shape": (
+        lambda: ones(2).add_(ones(3, 2)),
+        wg.ShapeError,
+        "add_: the result has shape (3, 2) and does not fit into the tensor of shape (2,)",
+    ),
+    "in_place_on_repeated_memory": (
+        lambda: ones(3).expand(2, 3).add_(1),
+        RuntimeError,
+        "add_: elements of this expanded tensor of shape (2, 3) share memory; clone() it first",
+    ),
+    "vmap_mask": (
+        lambda: wg.vmap(lambda x: x[x > 0])(ones(2, 2)),
+        TypeError,
+        (
+            "indexing with a mask, whose result has a size that depends on the data; use where() "
+            "instead: nonzero: the value of this tensor depends on the batch element or tangent of "
+            "an enclosing vmap or jvp; move nonzero out of the transformed function, or use "
+            "where() instead of a branch"
+        ),
+    ),
+    "axes_of_a_jacobian": (
+        lambda: wg.jacrev(lambda x: x * x)(ones(1, 1, 1, 1, 1)),
+        wg.ShapeError,
+        (
+            "a tensor has at most 8 axes, got 10 (shape [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]); merge "
+            "axes with reshape"
+        ),
+    ),
 }
 
 

@@ -480,3 +480,42 @@ def test_instruction_sets_agree() -> None:
     for key, expected in baseline.items():
         for other in (avx2, avx512):
             assert_near(other[key], expected, TOLERANCE["float32"] * scales[key.split("/")[0]], key)
+
+
+# ---- the ends of the range -------------------------------------------------------------------------------------------
+
+
+def test_integers_wrap_and_never_trap() -> None:
+    low, high = -(2**63), 2**63 - 1
+    x = wg.tensor([low])
+    assert (x // -1).item() == low
+    assert (x % -1).item() == 0
+    assert x.abs().item() == (-x).item() == low
+    assert (wg.tensor([high]) + 1).item() == low
+    assert (wg.tensor([high]) * wg.tensor([high])).item() == 1
+    assert (wg.tensor([2]) ** wg.tensor([62])).item() == 2**62
+    for dtype in ("int64", "int32", "uint8"):
+        one, zero = (wg.tensor([v], dtype=getattr(wg, dtype)) for v in (1, 0))
+        assert (one // zero).item() == (one % zero).item() == 0
+    assert (wg.tensor([True]) ** 2).dtype == wg.int64
+
+
+def test_empty_products_and_reductions() -> None:
+    assert array(wg.ones(2, 0) @ wg.ones(0, 3)).tolist() == [[0.0] * 3] * 2
+    assert (wg.ones(0) @ wg.ones(0)).item() == 0.0
+    assert (wg.ones(3, 0, 2) @ wg.ones(2, 4)).shape == (3, 0, 4)
+    assert wg.ones(0).prod().item() == 1.0
+    assert wg.ones(0).logsumexp(0).item() == -np.inf
+    assert np.isnan(wg.ones(0).mean().item())
+    assert wg.ones(0, 3).softmax(1).shape == (0, 3)
+    assert wg.ones(0, 3).max(1).indices.shape == (0,)
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    with pytest.raises(MemoryError):
+        wg.zeros(2**31, 2**31)
+    with pytest.raises((MemoryError, ValueError)):
+        wg.ones(3).expand(2**20, 2**15, 3).exp()
+    with pytest.raises(ValueError):
+        wg.arange(0, 1e18)
+    assert wg.ones(2).sum().item() == 2.0

@@ -68,6 +68,8 @@ def _select(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[tuple[i
                 f"{name}: argnums names argument {i}, but {len(args)} positional arguments were given"
             )
     positions = tuple(i % len(args) for i in positions)
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
     chosen = tuple(args[i] for i in positions)
     return positions, chosen if many else chosen[0]
 

@@ -185,6 +185,10 @@ impl Tensor {
             Category::Bool if op.fun == Fun::Unary(Unary::Neg) => {
                 Err(Error::dtype("neg: not defined for bool tensors; use ~ or logical_not"))
             }
+            Category::Bool if keeps_integers => {
+                let integer = if self.device() == Device::Cpu { DType::I64 } else { DType::I32 };
+                crate::bind::bind1(op, &[&self.cast(integer)?])
+            }
             _ => crate::bind::bind1(op, &[&self.cast(DType::F32)?]),
         }
     }

@@ -110,14 +110,41 @@ impl Tensor {
         if low >= high {
             return Err(Error::value(format!("randint: low must be below high, got {low} and {high}")));
         }
+        let (least, most) = match dtype {
+            DType::Bool => (0, 1),
+            DType::U8 => (0, u8::MAX as i64),
+            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
+            _ => (i64::MIN, i64::MAX),
+        };
+        if low < least || high - 1 > most {
+            return Err(Error::value(format!(
+                "randint: numbers from {low} to {} do not fit into {dtype}, which holds {least} to {most}",
+                high - 1
+            )));
+        }
         draw(Distribution::Integer { low, high }, shape, dtype, device)
     }
 
     /// 1 with the probability given by each element, else 0, in the dtype of `self`.
     pub fn bernoulli(&self) -> Result<Tensor> {
         float_only("bernoulli", self.dtype())?;
+        self.check_probabilities()?;
         let uniform = Tensor::rand(self.shape(), DType::F32, self.device())?;
         uniform.lt(&self.detach().cast(DType::F32)?)?.cast(self.dtype())
+    }
+
+    /// Raises for a value outside `[0, 1]`, where looking costs no transfer.
+    fn check_probabilities(&self) -> Result<()> {
+        let Some(p) = self.concrete().filter(|p| p.device() == Device::Cpu && p.numel() > 0) else {
+            return Ok(());
+        };
+        let p = Tensor::from(p.clone());
+        let (low, high) = (p.amin(None, false)?.item()?, p.amax(None, false)?.item()?);
+        if low >= 0.0 && high <= 1.0 {
+            return Ok(());
+        }
+        let bad = if low >= 0.0 { high } else { low };
+        Err(Error::value(format!("bernoulli: probabilities between 0 and 1 expected, got {bad}")))
     }
 
     /// The numbers `0..n` in random order, from the default generator: int64 on the CPU, int32 on GPUs.

@@ -274,19 +274,25 @@ impl Tensor {
 
     /// Arithmetic mean over `axes` (all when `None`); NaN where there is nothing to average. Integers raise.
     pub fn mean(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        if !self.dtype().is_float() {
-            return Err(Error::dtype(format!(
-                "mean: a floating point tensor expected, got {}; convert with .float() first",
-                self.dtype()
-            )));
-        }
+        self.check_float("mean")?;
         let set = self.shape().axes(axes, "mean")?;
         let count: usize = set.iter().map(|i| self.shape().at(i)).product();
         self.sum(axes, keepdim)?.div(count as f64)
     }
 
+    fn check_float(&self, op: &str) -> Result<()> {
+        if self.dtype().is_float() {
+            return Ok(());
+        }
+        Err(Error::dtype(format!(
+            "{op}: a floating point tensor expected, got {}; convert with .float() first",
+            self.dtype()
+        )))
+    }
+
     /// Variance over `axes`: squared deviations from the mean, summed and divided by `n - correction`.
     pub fn var(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+        self.check_float("var")?;
         let set = self.shape().axes(axes, "var")?;
         let count: usize = set.iter().map(|i| self.shape().at(i)).product();
         let centred = self.sub(&self.mean(axes, true)?)?;
@@ -295,6 +301,7 @@ impl Tensor {
 
     /// Standard deviation: the square root of [`Tensor::var`].
     pub fn std(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+        self.check_float("std")?;
         self.var(axes, correction, keepdim)?.sqrt()
     }
 

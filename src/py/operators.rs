@@ -3,11 +3,13 @@
 //! The operators are the hot path: two tensors go to the core with no conversion, a number becomes an operand
 //! that adapts, and everything else is looked at last.
 
+use crate::dtype::DType;
 use crate::ops::binary::{Binary, binary_table};
 use crate::ops::compare::{Logic, Relation};
 use crate::ops::elementwise::{Operand, binary};
 use crate::ops::unary::{Unary, unary_table};
 use crate::py::args::{Arg, LARGE, run};
+use crate::py::error::type_error;
 use crate::py::inplace;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
@@ -73,6 +75,16 @@ fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation)
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
+/// Raises for numbers under `&`, `|`, `^` and `~`, which would mean their bits.
+fn check_truth(dtype: DType) -> PyResult<()> {
+    if dtype == DType::Bool {
+        return Ok(());
+    }
+    Err(type_error(format!(
+        "the operators &, |, ^ and ~ combine bool tensors, got {dtype}; compare first, or use logical_and and its kin"
+    )))
+}
+
 /// `x <logic> y` on truth values.
 fn connective(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, logic: Logic) -> PyResult<Py<PyAny>> {
     let py = x.py();
@@ -80,6 +92,9 @@ fn connective(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, logic: Logic) -> Py
         return Ok(py.NotImplemented());
     };
     let x = x.borrow().t.clone();
+    for dtype in [x.dtype(), y.operand().result_type(&x)] {
+        check_truth(dtype)?;
+    }
     Ok(Py::new(py, PyTensor::from(logical(py, &x, &y, logic)?))?.into_any())
 }
 
@@ -182,6 +197,7 @@ impl PyTensor {
         self.apply(py, |x| x.abs())
     }
     fn __invert__(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        check_truth(self.t.dtype())?;
         self.apply(py, |x| x.logical_not())
     }
     fn __and__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

@@ -1,5 +1,6 @@
 """Affine maps, embeddings, normalisation, dropout, padding and attention as functions."""
 
+import contextlib
 import math
 from collections.abc import Sequence
 
@@ -73,6 +74,16 @@ def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> 
     return wg.where((input == row).unsqueeze(-1), out.detach(), out)
 
 
+def _check_classes(tensor: Tensor, num_classes: int) -> None:
+    """Raises for a class outside of `0 .. num_classes - 1`."""
+    if tensor.numel() == 0:
+        return
+    low, high = int(tensor.min()), int(tensor.max())
+    if low < 0 or high >= num_classes:
+        bad = low if low < 0 else high
+        raise IndexError(f"one_hot: class {bad} is out of range for {num_classes} classes")
+
+
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 of shape `tensor.shape + (num_classes,)`: 1 at the class, else 0. -1 takes one more than the
     largest.
@@ -83,6 +94,9 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         if tensor.numel() == 0:
             raise ValueError("one_hot: give num_classes for an empty tensor")
         num_classes = int(tensor.max()) + 1
+    # Inside vmap and jvp values cannot be looked at.
+    with contextlib.suppress(TypeError):
+        _check_classes(tensor, num_classes)
     classes = wg.arange(num_classes, dtype=tensor.dtype, device=tensor.device)
     index_type = wg.int32 if str(tensor.device) != "cpu" else wg.int64
     return (tensor.unsqueeze(-1) == classes).to(index_type)
