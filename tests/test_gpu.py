@@ -4,8 +4,6 @@ import os
 import subprocess
 import sys
 
-os.environ.setdefault("WENGERT_GPU", "software")
-
 import numpy as np
 import pytest
 import wengert as wg
@@ -20,7 +18,8 @@ by_sample = pytest.mark.parametrize("sample", ON_GPU, ids=str)
 
 @pytest.fixture(scope="module", autouse=True)
 def gpu() -> None:
-    assert wg.gpu.is_available(), "no adapter: install a driver, Mesa's lavapipe will do"
+    """Opens the device, so that a machine without an adapter (Mesa's lavapipe will do) says so once."""
+    assert wg.ones(2, device=DEVICE).cpu().tolist() == [1.0, 1.0]
 
 
 def tolerance(sample: OpSample) -> float:
@@ -231,7 +230,6 @@ def test_info() -> None:
     text = str(info).lower()
     for word in ("adapter", "backend", "driver", "limits", "features"):
         assert word in text, word
-    assert wg.gpu.device_count() >= 1
 
 
 def test_a_long_queue_stays_bounded_in_memory() -> None:

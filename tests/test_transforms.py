@@ -1,6 +1,12 @@
 """Transforms in one another, with every tool of the eager tape inside, on trees, and when misused."""
 
 import math
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -528,3 +534,63 @@ def test_misuse_says_what_to_do() -> None:
         wg.vmap(lambda x: x if x > 0 else -x)(x)
     with pytest.raises(TypeError):
         wg.grad(lambda x: "3")(x)
+
+
+# ---- threads ---------------------------------------------------------------------------------------------------------
+
+
+def in_threads(count: int, work: Callable[[int], None]) -> None:
+    """Runs `work(0)` to `work(count - 1)` at the same time; raises what any of them raised."""
+    barrier = threading.Barrier(count)
+
+    def run(i: int) -> None:
+        barrier.wait()
+        work(i)
+
+    with ThreadPoolExecutor(count) as pool:
+        for done in [pool.submit(run, i) for i in range(count)]:
+            done.result()
+
+
+def test_recording_modes_and_transforms_belong_to_their_thread() -> None:
+    def work(i: int) -> None:
+        for _ in range(50):
+            if i % 2:
+                with wg.no_grad():
+                    assert not (wg.ones(2, requires_grad=True) * 2).requires_grad
+            else:
+                assert (wg.ones(2, requires_grad=True) * 2).requires_grad
+                g = wg.vmap(wg.grad(lambda x: (x**3).sum()))(wg.full((2, 2), float(i)))
+                assert g.tolist() == [[3.0 * i * i] * 2] * 2
+
+    in_threads(4, work)
+
+
+def test_threads_accumulate_into_a_shared_leaf() -> None:
+    w = wg.ones(1000, dtype=wg.float64, requires_grad=True)
+
+    def work(i: int) -> None:
+        for _ in range(25):
+            (w * float(i + 1)).sum().backward()
+
+    in_threads(4, work)
+    assert array(w.grad).tolist() == [25.0 * (1 + 2 + 3 + 4)] * 1000
+
+
+def test_large_work_in_threads_gives_the_same_bits() -> None:
+    x = wg.tensor(RNG.normal(size=(300, 300)))
+
+    def value() -> bytes:
+        return array(wg.grad(lambda x: (x @ x).tanh().sum())(x)).tobytes()
+
+    expected, found = value(), {}
+    in_threads(4, lambda i: found.__setitem__(i, value()))
+    assert set(found.values()) == {expected}
+
+
+def test_no_grad_holds_from_the_first_statement_of_a_process() -> None:
+    code = "import wengert as wg\nwith wg.no_grad():\n    assert not (wg.ones(2, requires_grad=True) * 2).requires_grad"
+    paths = os.pathsep.join(p for p in sys.path if p)
+    subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, check=True, timeout=60
+    )

@@ -51,10 +51,12 @@ pub struct Interp {
     plain: bool,
 }
 
-static TAGS: AtomicU64 = AtomicU64::new(1);
+/// The tag of the outermost tape. It exists before that tape does, so that `no_grad` covers it from the start.
+const ROOT_TAG: Tag = 1;
+static TAGS: AtomicU64 = AtomicU64::new(ROOT_TAG + 1);
 static ROOT: LazyLock<Arc<Interp>> = LazyLock::new(|| {
     let eval = Arc::new(Interp { kind: Kind::Eval, tag: 0, parent: None, plain: true });
-    Interp::above(&eval, Kind::Tape { ambient: true })
+    Arc::new(Interp { kind: Kind::Tape { ambient: true }, tag: ROOT_TAG, parent: Some(eval), plain: true })
 });
 
 thread_local! {
