@@ -33,8 +33,8 @@ def check(gradients, expected=GRADIENTS, tol=6e-5):
 def device(request):
     if request.param == "gpu":
         os.environ.setdefault("WENGERT_GPU", "software")
-        if not wg.gpu.is_available():
-            pytest.fail("no GPU adapter; Mesa's software one will do (Debian: mesa-vulkan-drivers)")
+        # Raises where there is no adapter at all; naming the device makes do with a software one.
+        wg.ones(1, device="gpu")
     return request.param
 
 
