@@ -303,6 +303,15 @@ thread_local! {
     static SMALL_BLOCKS: RefCell<Blocks> = const { RefCell::new(Blocks::new()) };
 }
 static LARGE_BLOCKS: Mutex<Blocks> = Mutex::new(Blocks::new());
+
+/// The cache of large blocks, locked.
+pub(crate) struct CacheLock(#[allow(dead_code)] std::sync::MutexGuard<'static, Blocks>);
+
+/// Locks the cache of large blocks.
+pub(crate) fn lock_cache() -> CacheLock {
+    CacheLock(LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()))
+}
+
 static CACHE: Cache = Cache;
 
 /// The two free lists: per thread for small blocks, shared for large ones.

@@ -16,6 +16,7 @@ pub mod buffer;
 pub mod cpu;
 pub mod dtype;
 pub mod error;
+pub mod fork;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 pub mod interp;

@@ -20,6 +20,14 @@ pub struct State {
 
 static GENERATOR: Mutex<State> = Mutex::new(State { seed: 0x5eed, offset: 0 });
 
+/// The default stream, locked.
+pub(crate) struct GeneratorLock(#[allow(dead_code)] std::sync::MutexGuard<'static, State>);
+
+/// Locks the default stream.
+pub(crate) fn lock_generator() -> GeneratorLock {
+    GeneratorLock(lock(&GENERATOR))
+}
+
 /// Starts the default stream over with this seed.
 pub fn manual_seed(seed: u64) {
     set_state(State { seed, offset: 0 });

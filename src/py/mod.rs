@@ -43,6 +43,7 @@ use pyo3::prelude::*;
 /// The Rust core of wengert; use it through the package `wengert`.
 #[pymodule]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    crate::fork::protect();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<tensor::PyTensor>()?;
     m.add_class::<autograd::PyNode>()?;

@@ -1,0 +1,40 @@
+//! Forking: a child inherits every lock as it was at that moment, also those that other threads held.
+//!
+//! So the process-wide locks of the core (the block cache, the default generator) are taken before a fork and given back
+//! after it, in the parent and in the child. The thread pool and GPUs look at the process id instead.
+
+/// Makes `fork` wait for the core's locks; registers once.
+#[cfg(unix)]
+pub fn protect() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handlers are functions without arguments that live for ever. A failure to register leaves the
+        // behaviour of a process that never forks.
+        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+    });
+}
+
+/// Other systems do not fork.
+#[cfg(not(unix))]
+pub fn protect() {}
+
+#[cfg(unix)]
+type Held = (crate::buffer::CacheLock, crate::random::GeneratorLock);
+
+#[cfg(unix)]
+thread_local! {
+    static HELD: std::cell::RefCell<Option<Held>> = const { std::cell::RefCell::new(None) };
+}
+
+/// Takes the locks on the thread that forks.
+#[cfg(unix)]
+extern "C" fn before() {
+    let held = (crate::buffer::lock_cache(), crate::random::lock_generator());
+    let _ = HELD.try_with(|slot| *slot.borrow_mut() = Some(held));
+}
+
+/// Gives them back, in the parent and in the child.
+#[cfg(unix)]
+extern "C" fn after() {
+    let _ = HELD.try_with(|slot| slot.borrow_mut().take());
+}
