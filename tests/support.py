@@ -257,6 +257,11 @@ def array(t: Any) -> Array:
     return np.array(t.numpy())
 
 
+def rounded(values: list[Array], dtype: str) -> list[Array]:
+    """The numbers that `values` become in `dtype`, in float64."""
+    return [array(tensor(v, dtype)).astype(v.dtype) if v.dtype.kind == "f" else v for v in values]
+
+
 def outputs(y: Any) -> list[Any]:
     """The tensors that an operation returned."""
     if isinstance(y, (tuple, list)):
