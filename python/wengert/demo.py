@@ -7,6 +7,7 @@ schedule on images shifted at random. The run fails unless it reaches 97 % on th
 
 import argparse
 import contextlib
+import itertools
 import sys
 import time
 from collections.abc import Iterator
@@ -156,8 +157,10 @@ class Trainer:
         order = self.rng.permutation(len(self.digits.train_labels))
         images = self._on_device(shifted(self.digits.train_images[order], self.rng))
         labels = wg.tensor(self.digits.train_labels[order]).to(self.device)
-        for start in range(0, len(order), self.batch):
-            yield images[start : start + self.batch], labels[start : start + self.batch]
+        # Batches of nearly equal size: a last one of a few images would make a step of mostly noise.
+        bounds = np.linspace(0, len(order), self.history.steps_per_epoch + 1).astype(int).tolist()
+        for start, end in itertools.pairwise(bounds):
+            yield images[start:end], labels[start:end]
 
     def _step(self, images: wg.Tensor, labels: wg.Tensor) -> tuple[wg.Tensor, wg.Tensor]:
         """One update; the loss and the gradient norm of each layer, still on the device."""

@@ -122,11 +122,12 @@ def _accuracy(axes: Any, history: Any) -> None:
     axes.annotate(
         f"{errors[-1]:.2f} %",
         (at[-1], errors[-1]),
-        (0, 7),
+        (8, 0),
         textcoords="offset points",
-        ha="right",
+        va="center",
         color=COLORS[2],
-        fontweight="bold",
+        annotation_clip=False,
+        fontsize=9,
     )
 
 
