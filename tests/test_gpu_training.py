@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 import pytest
-import test_optim
 import wengert as wg
+from optim_reference import CASES, run
 from wengert import nn, optim
 from wengert.amp import GradScaler
 from wengert.nn import functional as F
@@ -16,11 +16,11 @@ def close(actual, expected, tol):
     np.testing.assert_allclose(np.asarray(actual.tolist()), np.asarray(expected.tolist()), rtol=tol, atol=tol)
 
 
-@pytest.mark.parametrize("name", test_optim.CASES)
+@pytest.mark.parametrize("name", CASES)
 def test_optimizer_steps_equal_the_cpu(name):
-    make, _, settings = test_optim.CASES[name]
-    expected, _ = test_optim.run(make, settings, wg.float32)
-    actual, _ = test_optim.run(make, settings, wg.float32, device="gpu")
+    make, _, settings = CASES[name]
+    expected, _ = run(make, settings, wg.float32)
+    actual, _ = run(make, settings, wg.float32, device="gpu")
     for a, e in zip(actual, expected):
         assert str(a.device) == "gpu:0"
         close(a, e, 2e-6)
