@@ -1,7 +1,8 @@
 //! Forking: a child inherits every lock as it was at that moment, also those that other threads held.
 //!
 //! So the process-wide locks of the core (the block cache, the default generator) are taken before a fork and given back
-//! after it, in the parent and in the child. The thread pool and GPUs look at the process id instead.
+//! after it, in the parent and in the child. A value that another thread is making for the first time would stay
+//! half made for ever in the child, so those are made before. The thread pool and GPUs look at the process id instead.
 
 /// Makes `fork` wait for the core's locks; registers once.
 #[cfg(unix)]
@@ -26,9 +27,22 @@ thread_local! {
     static HELD: std::cell::RefCell<Option<Held>> = const { std::cell::RefCell::new(None) };
 }
 
+/// Makes the values that are made once and that others wait for: the instruction set, the outermost interpreter and
+/// the cache sizes that the `gemm` crate reads at its first product (that alone takes milliseconds).
+#[cfg(unix)]
+fn settle() {
+    use crate::{array::Array, cpu, dtype::DType, interp, shape::Shape};
+    cpu::isa::isa();
+    interp::settle();
+    // Smaller products do not go through the crate.
+    let square = Shape::new(&[16, 16]).and_then(|shape| Array::full(shape, 1.0, DType::F32));
+    let _ = square.and_then(|x| cpu::matmul::matmul(&x, &x));
+}
+
 /// Takes the locks on the thread that forks.
 #[cfg(unix)]
 extern "C" fn before() {
+    settle();
     let held = (crate::buffer::lock_cache(), crate::random::lock_generator());
     let _ = HELD.try_with(|slot| *slot.borrow_mut() = Some(held));
 }

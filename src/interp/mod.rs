@@ -59,6 +59,11 @@ static ROOT: LazyLock<Arc<Interp>> = LazyLock::new(|| {
     Arc::new(Interp { kind: Kind::Tape { ambient: true }, tag: ROOT_TAG, parent: Some(eval), plain: true })
 });
 
+/// Makes the outermost interpreter, if nobody has yet.
+pub fn settle() {
+    LazyLock::force(&ROOT);
+}
+
 thread_local! {
     static CURRENT: RefCell<Arc<Interp>> = RefCell::new(ROOT.clone());
     static PLAIN: Cell<bool> = const { Cell::new(true) };
