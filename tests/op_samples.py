@@ -3,7 +3,7 @@
 Everything that must hold for every operation (values, derivatives, batching, layouts, dtypes, devices, threads) is
 tested by walks over `SAMPLES`; `test_ops.py` fails when the compiled list of operations has an entry without a record.
 A record's `rows` names the table rows and list entries it stands for. Operations with structure are in
-`structured_samples.py`, those made of others in `composite_samples.py`.
+`view_samples.py`, `index_samples.py` and `loss_samples.py`, those made of others in `composite_samples.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 import wengert as wg
 from composite_samples import COMPOSITE
+from index_samples import INDEXING
+from loss_samples import LOSSES
 from sample import ANY, Table
 from scipy import special
-from structured_samples import STRUCTURED
 from support import Arg, Array, Case, Domain, Grid, Integers, Real, Source, Truth
+from view_samples import VIEWS
 
 POSITIVE = Real(0.3, 4.0)
 NONZERO = Real(-3.0, 3.0, avoid=(0.0,), gap=0.3)
@@ -382,6 +384,8 @@ along(
     scale=4,
 )
 
-SAMPLES += STRUCTURED
+SAMPLES += VIEWS
+SAMPLES += INDEXING
+SAMPLES += LOSSES
 SAMPLES += COMPOSITE
 DIFFERENTIABLE = [sample for sample in SAMPLES if sample.order > 0]

@@ -1,4 +1,4 @@
-"""The record of an operation: what `op_samples.py` and `structured_samples.py` are lists of."""
+"""The record of an operation: what `op_samples.py` and the other lists of samples are made of."""
 
 from __future__ import annotations
 

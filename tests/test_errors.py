@@ -3,7 +3,7 @@
 import warnings
 
 import pytest
-from error_situations import SITUATIONS, leaf, ones
+from situations import SITUATIONS, leaf, ones
 from wengert.nn import functional as F
 
 

@@ -1,0 +1,109 @@
+"""Arguments and results of a transform as flat lists of tensors, and back into trees."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.tree import TreeDef, tree_flatten, tree_unflatten
+
+Function = Callable[..., Any]
+Argnums = int | Sequence[int]
+
+
+def as_leaf(x: Any, name: str, what: str) -> Tensor:
+    if isinstance(x, Tensor):
+        return x
+    try:
+        return _core.as_tensor(x)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}: {what} is {type(x).__name__}, expected a tensor or a tree of tensors"
+        ) from None
+
+
+def leaves_of(tree: Any, name: str, what: str) -> tuple[list[Tensor], TreeDef]:
+    leaves, structure = tree_flatten(tree)
+    return [
+        as_leaf(x, name, f"{what}, leaf {i}," if len(leaves) > 1 else what) for i, x in enumerate(leaves)
+    ], structure
+
+
+def check_float(leaves: list[Tensor], name: str) -> None:
+    for x in leaves:
+        if not x.dtype.is_floating_point:
+            raise TypeError(
+                f"{name}: only floating point inputs have derivatives, got {x.dtype!r} of shape {tuple(x.shape)}; "
+                "convert it with .float(), or leave it out of argnums"
+            )
+
+
+def select(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[tuple[int, ...], Any]:
+    """The positions to differentiate, and the arguments there (a tuple only where `argnums` is one)."""
+    many = not isinstance(argnums, int)
+    positions = tuple(argnums) if not isinstance(argnums, int) else (argnums,)
+    for i in positions:
+        if not -len(args) <= i < len(args):
+            raise ValueError(
+                f"{name}: argnums names argument {i}, but {len(args)} positional arguments were given"
+            )
+    positions = tuple(i % len(args) for i in positions)
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
+    chosen = tuple(args[i] for i in positions)
+    return positions, chosen if many else chosen[0]
+
+
+def replaced(args: tuple[Any, ...], positions: tuple[int, ...], values: Any, many: bool) -> list[Any]:
+    out = list(args)
+    for i, value in zip(positions, values if many else (values,)):
+        out[i] = value
+    return out
+
+
+class Flat:
+    """A function of trees as a function of flat lists; remembers the structure of the result.
+
+    Tensors in the auxiliary data are outputs like others to the core, so that they leave the level of the transform as
+    values of the level below, with the history that they have there.
+    """
+
+    __slots__ = ("aux", "aux_structure", "call", "count", "has_aux", "name", "out")
+
+    def __init__(self, call: Callable[[list[Tensor]], Any], has_aux: bool, name: str) -> None:
+        self.call = call
+        self.has_aux = has_aux
+        self.name = name
+        self.out: TreeDef | None = None
+        self.count = 0
+        self.aux: list[Any] = []
+        self.aux_structure: TreeDef | None = None
+
+    def __call__(self, leaves: list[Tensor]) -> list[Tensor]:
+        result = self.call(leaves)
+        if not self.has_aux:
+            out, self.out = leaves_of(result, self.name, "the function's result")
+            self.count = len(out)
+            return out
+        if not (isinstance(result, tuple) and len(result) == 2):
+            raise TypeError(
+                f"{self.name}: with has_aux=True the function returns a pair (output, auxiliary data)"
+            )
+        result, aux = result
+        out, self.out = leaves_of(result, self.name, "the function's result")
+        self.count = len(out)
+        self.aux, self.aux_structure = tree_flatten(aux)
+        return out + [x for x in self.aux if isinstance(x, Tensor)]
+
+    def take_aux(self, out: list[Tensor]) -> Any:
+        """The auxiliary data, from all that the core returned."""
+        if self.aux_structure is None:
+            return None
+        values = iter(out[self.count :])
+        full = [next(values) if isinstance(x, Tensor) else x for x in self.aux]
+        self.aux = []
+        return tree_unflatten(self.aux_structure, full)
+
+
+def name_of(function: Function) -> str:
+    return getattr(function, "__name__", type(function).__name__)

@@ -1,0 +1,60 @@
+"""Transforms that push tangents forward: directional derivatives and linear maps."""
+
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.transforms._flat import Flat, Function, check_float, leaves_of
+from wengert.tree import tree_unflatten
+
+
+def _push(
+    function: Function, primals: Any, tangents: Any, has_aux: bool, name: str
+) -> tuple[list[Tensor], list[Tensor], Flat]:
+    leaves, structure = leaves_of(primals, name, "a primal")
+    moved, given = leaves_of(tangents, name, "a tangent")
+    if given != structure:
+        raise ValueError(f"{name}: tangents of structure {given} given for primals of structure {structure}")
+    check_float(leaves, name)
+    run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, name)
+    out, pushed = _core._jvp(run, leaves, moved)
+    return out, pushed, run
+
+
+def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+    """The value of a function at `primals` and its derivative along `tangents`, in one forward pass.
+
+    Args:
+        function: takes the primals as positional arguments.
+        primals: a tuple (or list) of arguments.
+        tangents: the same structure, the direction.
+        has_aux: whether the function returns auxiliary data, which comes back as a third result.
+
+    Example:
+        >>> wg.jvp(lambda x: x**2, (wg.tensor(3.0),), (wg.tensor(1.0),))
+        (tensor(9.), tensor(6.))
+    """
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        raise TypeError("jvp: primals and tangents are tuples with one entry per argument of the function")
+    out, pushed, run = _push(function, tuple(primals), tuple(tangents), has_aux, "jvp")
+    assert run.out is not None
+    value, moved = (tree_unflatten(run.out, leaves[: run.count]) for leaves in (out, pushed))
+    return (value, moved, run.take_aux(out)) if has_aux else (value, moved)
+
+
+def linearize(function: Function, *primals: Any) -> Any:
+    """The value of a function at a point, and the linear map from tangents to tangents there.
+
+    The map runs the function once more for each tangent.
+
+    Example:
+        >>> y, push = wg.linearize(lambda x: x**2, wg.tensor(3.0))
+        >>> push(wg.tensor(1.0))
+        tensor(6.)
+    """
+    value = function(*primals)
+
+    def push(*tangents: Any) -> Any:
+        return jvp(function, primals, tangents)[1]
+
+    return value, push

@@ -1,0 +1,176 @@
+"""Whole matrices of derivatives, by batching `vjp` and `jvp` over unit vectors."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.transforms._flat import Argnums, Flat, Function, check_float, leaves_of, replaced, select
+from wengert.transforms.forward import jvp
+from wengert.transforms.reverse import value_and_grad
+from wengert.tree import tree_unflatten
+
+
+def _basis(leaves: list[Tensor]) -> list[Tensor]:
+    """The unit vectors of all elements of all leaves: per leaf a stack with one row per element of any leaf."""
+    total = sum(x.numel() for x in leaves)
+    out, start = [], 0
+    for x in leaves:
+        n = x.numel()
+        rows = _core.eye(n, dtype=x.dtype, device=x.device)
+        if total != n:
+            rows = _core._pad(rows, [0, 0, start, total - start - n])
+        out.append(rows.reshape(total, *x.shape))
+        start += n
+    return out
+
+
+def _split(rows: Tensor, leaves: list[Tensor], axis: int) -> list[Tensor]:
+    """Cuts the axis that runs over all elements into one part per leaf, with the leaf's shape."""
+    parts = rows.split([x.numel() for x in leaves], axis) if len(leaves) > 1 else [rows]
+    shape = tuple(rows.shape)
+    return [part.reshape(*shape[:axis], *x.shape, *shape[axis + 1 :]) for part, x in zip(parts, leaves)]
+
+
+def jacrev(
+    function: Function, argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Function:
+    """A function that returns the Jacobian, row by row in one batched reverse pass: best for few outputs.
+
+    Args:
+        function: of trees of tensors.
+        argnums: position of the argument to differentiate, or several.
+        has_aux: whether the function returns auxiliary data; then the result is `(jacobian, aux)`.
+        chunk_size: at most so many rows at once, to save memory.
+
+    Returns:
+        For an output of shape `o` and an argument of shape `i`, a tensor of shape `o + i`, in a tree of the output's
+        structure with one of the argument's structure at each leaf.
+
+    Example:
+        >>> wg.jacrev(lambda x: x**2)(wg.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        positions, chosen = select(args, argnums, "jacrev")
+        many = not isinstance(argnums, int)
+        leaves, structure = leaves_of(chosen, "jacrev", "an argument")
+        check_float(leaves, "jacrev")
+
+        def call(flat: list[Tensor]) -> Any:
+            return function(*replaced(args, positions, tree_unflatten(structure, flat), many), **kwargs)
+
+        run = Flat(call, has_aux, "jacrev")
+        full, pullback = _core._vjp(run, leaves)
+        out = full[: run.count]
+        assert run.out is not None
+        basis = _basis(out)
+        total = sum(y.numel() for y in out)
+        rows = _in_chunks(lambda g: pullback(g, True), basis, total, chunk_size)
+        columns = [_split(r, out, 0) for r in rows]
+        per_output = [tree_unflatten(structure, [c[k] for c in columns]) for k in range(len(out))]
+        result = tree_unflatten(run.out, per_output)
+        return (result, run.take_aux(full)) if has_aux else result
+
+    return wrapped
+
+
+def _in_chunks(
+    call: Callable[[list[Tensor]], list[Tensor]], basis: list[Tensor], total: int, chunk: int | None
+) -> list[Tensor]:
+    """`call` for every row of the basis, batched, at most `chunk` rows at once."""
+    step = total if chunk is None else max(1, chunk)
+    parts = []
+    for start in range(0, max(total, 1), max(step, 1)):
+        rows = [b[start : start + step] for b in basis]
+        size = min(step, total - start)
+        out = _core._vmap(call, rows, [0] * len(rows), size)
+        parts.append([y.expand(size, *y.shape) if axis is None else y.movedim(axis, 0) for y, axis in out])
+    return parts[0] if len(parts) == 1 else [_core.cat(column) for column in zip(*parts)]
+
+
+def jacfwd(
+    function: Function, argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Function:
+    """A function that returns the Jacobian, column by column in one batched forward pass: best for few inputs.
+
+    Arguments and result are those of `jacrev`.
+
+    Example:
+        >>> wg.jacfwd(lambda x: x.sin())(wg.zeros(2))
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        positions, chosen = select(args, argnums, "jacfwd")
+        many = not isinstance(argnums, int)
+        leaves, structure = leaves_of(chosen, "jacfwd", "an argument")
+        check_float(leaves, "jacfwd")
+
+        def call(flat: list[Tensor]) -> Any:
+            return function(*replaced(args, positions, tree_unflatten(structure, flat), many), **kwargs)
+
+        run = Flat(call, has_aux, "jacfwd")
+        aux: list[Any] = []
+
+        def push(tangents: list[Tensor]) -> list[Tensor]:
+            out, moved = _core._jvp(run, leaves, tangents)
+            if has_aux:
+                # The primal part does not depend on the tangents, so it is no part of the batch.
+                aux[:] = [run.take_aux(out)]
+            return moved[: run.count]
+
+        total = sum(x.numel() for x in leaves)
+        columns = _in_chunks(push, _basis(leaves), total, chunk_size)
+        assert run.out is not None
+        per_output = []
+        for column in columns:
+            last = column.movedim(0, -1)
+            per_output.append(tree_unflatten(structure, _split(last, leaves, last.ndim - 1)))
+        result = tree_unflatten(run.out, per_output)
+        return (result, aux[0] if aux else None) if has_aux else result
+
+    return wrapped
+
+
+def hessian(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """A function that returns the matrix of second derivatives of a scalar function: `jacfwd` of `jacrev`.
+
+    Example:
+        >>> wg.hessian(lambda x: (x**3).sum())(wg.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
+    """
+    return jacfwd(jacrev(function, argnums, has_aux), argnums, has_aux)
+
+
+def hvp(function: Function, primals: Any, tangents: Any) -> Any:
+    """The Hessian of a scalar function times a vector, without the matrix: forward over reverse.
+
+    Args:
+        function: of the primals, which returns a scalar.
+        primals: a tuple of arguments.
+        tangents: the vector, of the same structure.
+
+    Returns:
+        `(value, product)`; the product has the structure of the primals (without the tuple, for one argument).
+
+    Example:
+        >>> wg.hvp(lambda x: (x**3).sum(), (wg.tensor([1.0, 2.0]),), (wg.tensor([1.0, 0.0]),))[1]
+        tensor([6., 0.])
+    """
+    if not isinstance(primals, (tuple, list)):
+        primals, tangents = (primals,), (tangents,)
+    argnums = tuple(range(len(primals)))
+    both = value_and_grad(function, argnums)
+    (value, _), (_, product) = jvp(both, tuple(primals), tuple(tangents))
+    return value, product[0] if len(primals) == 1 else product
+
+
+jacobian = jacrev

@@ -1,0 +1,135 @@
+"""Transforms that walk the tape backward: gradients and pullbacks."""
+
+import functools
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.transforms._flat import (
+    Argnums,
+    Flat,
+    Function,
+    check_float,
+    leaves_of,
+    name_of,
+    replaced,
+    select,
+)
+from wengert.tree import TreeDef, tree_unflatten
+
+
+def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """A function that returns the value of a scalar function and its gradient.
+
+    Args:
+        function: returns a scalar tensor, or with `has_aux` a pair of one and any other data.
+        argnums: position of the argument to differentiate, or several of them.
+        has_aux: whether the function returns auxiliary data, which comes back beside the value.
+
+    Returns:
+        A function with the same arguments that returns `(value, gradient)`, or `((value, aux), gradient)`. The gradient
+        has the structure of the argument, or is a tuple of such for several `argnums`.
+
+    Raises:
+        TypeError: for a result that is no scalar (use `jacrev`), for integer arguments.
+
+    Example:
+        >>> wg.value_and_grad(lambda x: (x * x).sum())(wg.tensor([1.0, 2.0]))
+        (tensor(5.), tensor([2., 4.]))
+    """
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        positions, chosen = select(args, argnums, "grad")
+        many = not isinstance(argnums, int)
+        leaves, structure = leaves_of(chosen, "grad", "an argument")
+        check_float(leaves, "grad")
+
+        def call(flat: list[Tensor]) -> Any:
+            return function(*replaced(args, positions, tree_unflatten(structure, flat), many), **kwargs)
+
+        run = Flat(call, has_aux, "grad")
+        full, pullback = _core._vjp(run, leaves)
+        out = full[: run.count]
+        _check_scalar(out, function)
+        gradients = pullback([_core.ones_like(out[0])], False)
+        value = (out[0], run.take_aux(full)) if has_aux else out[0]
+        return value, tree_unflatten(structure, gradients)
+
+    return wrapped
+
+
+def _check_scalar(out: list[Tensor], function: Function) -> None:
+    if len(out) != 1:
+        raise TypeError(
+            f"grad: {name_of(function)} returned {len(out)} tensors, expected one scalar; use has_aux or vjp"
+        )
+    if out[0].ndim != 0:
+        raise TypeError(
+            f"grad: {name_of(function)} returned a tensor of shape {tuple(out[0].shape)}, "
+            "expected a scalar of shape (); reduce it, for example with .sum(), or use jacrev for all "
+            "derivatives, vmap(grad(f)) for one per example"
+        )
+    if not out[0].dtype.is_floating_point:
+        raise TypeError(f"grad: {name_of(function)} returned {out[0].dtype!r}, which has no derivative")
+
+
+def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+    """A function that returns the gradient of a scalar function, with the arguments of `value_and_grad`.
+
+    With `has_aux` it returns `(gradient, aux)`.
+
+    Example:
+        >>> wg.grad(wg.grad(lambda x: x**3))(wg.tensor(2.0))
+        tensor(12.)
+    """
+    both = value_and_grad(function, argnums, has_aux)
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        value, gradient = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapped
+
+
+def _cotangents(tree: Any, structure: TreeDef, out: list[Tensor], name: str) -> list[Tensor]:
+    leaves, given = leaves_of(tree, name, "a cotangent")
+    if given != structure:
+        raise ValueError(
+            f"{name}: cotangents of structure {given} given for outputs of structure {structure}"
+        )
+    for g, y in zip(leaves, out):
+        if tuple(g.shape) != tuple(y.shape):
+            raise ValueError(
+                f"{name}: a cotangent of shape {tuple(g.shape)} given for an output of shape {tuple(y.shape)}"
+            )
+    return leaves
+
+
+def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
+    """The value of a function at a point, and its pullback: from cotangents of the output to those of the inputs.
+
+    Returns:
+        `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback returns a tuple: one entry per
+        argument; it can be called any number of times, and inside other transforms.
+
+    Example:
+        >>> y, pullback = wg.vjp(lambda x: x.sin(), wg.tensor(0.0))
+        >>> pullback(wg.tensor(1.0))
+        (tensor(1.),)
+    """
+    leaves, structure = leaves_of(primals, "vjp", "an argument")
+    check_float(leaves, "vjp")
+    run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "vjp")
+    full, pullback = _core._vjp(run, leaves)
+    out, out_structure = full[: run.count], run.out
+    assert out_structure is not None
+
+    def pull(*cotangents: Any) -> Any:
+        tree = cotangents[0] if len(cotangents) == 1 else cotangents
+        given = _cotangents(tree, out_structure, out, "vjp")
+        return tree_unflatten(structure, pullback(given, True))
+
+    result = tree_unflatten(out_structure, out)
+    return (result, pull, run.take_aux(full)) if has_aux else (result, pull)

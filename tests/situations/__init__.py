@@ -1,0 +1,18 @@
+"""What must raise, and in which words: what happened, what was given, what was expected, what to do.
+
+One table per subject; a new situation goes into the table of its subject.
+"""
+
+from situations.autograd import AUTOGRAD
+from situations.indexing import INDEXING
+from situations.shapes import SHAPES
+from situations.table import Situations, leaf, ones
+from situations.transforms import TRANSFORMS
+from situations.values import VALUES
+
+__all__ = ["SITUATIONS", "leaf", "ones"]
+
+TABLES = (AUTOGRAD, TRANSFORMS, SHAPES, INDEXING, VALUES)
+SITUATIONS: Situations = {name: situation for table in TABLES for name, situation in table.items()}
+
+assert len(SITUATIONS) == sum(map(len, TABLES)), "a name is used twice"

@@ -1,0 +1,167 @@
+"""Of arguments and dtypes: layers, losses, random numbers, conversions."""
+
+import wengert as wg
+from wengert.nn import functional as F
+
+from situations.table import Situations, i, ones
+
+VALUES: Situations = {
+    "truth_of_many": (
+        lambda: bool(ones(2)),
+        RuntimeError,
+        "the truth value of a tensor of shape (2,) is ambiguous; use any() or all()",
+    ),
+    "item_of_many": (
+        lambda: ones(2, 2).item(),
+        ValueError,
+        "item: a tensor with one element expected, got shape (2, 2); use tolist() or index it",
+    ),
+    "layer_norm_shape": (
+        lambda: F.layer_norm(ones(2, 3), (4,)),
+        wg.ShapeError,
+        "layer_norm: a tensor of shape (2, 3) does not end in the normalised shape (4,)",
+    ),
+    "layer_norm_weight": (
+        lambda: F.layer_norm(ones(2, 3), (3,), ones(2)),
+        wg.ShapeError,
+        "layer_norm: weight has shape (2,), expected (3,)",
+    ),
+    "class_out_of_range": (
+        lambda: F.cross_entropy(ones(2, 3), i(0, 3)),
+        IndexError,
+        (
+            "cross_entropy: target 3 in row 1 is out of range for 3 classes, expected 0..2 (or -100, "
+            "which is ignored)"
+        ),
+    ),
+    "class_negative": (
+        lambda: F.cross_entropy(ones(2, 3), i(0, -1)),
+        IndexError,
+        (
+            "cross_entropy: target -1 in row 1 is out of range for 3 classes, expected 0..2 (or -100, "
+            "which is ignored)"
+        ),
+    ),
+    "class_dtype": (
+        lambda: F.cross_entropy(ones(2, 3), wg.tensor([0, 1], dtype=wg.uint8)),
+        TypeError,
+        "cross_entropy: class indices must be int64 or int32, got uint8; convert with .long()",
+    ),
+    "class_shape": (
+        lambda: F.cross_entropy(ones(2, 3), i(0, 1, 2)),
+        wg.ShapeError,
+        "cross_entropy: class indices have shape (3,), expected (2,) for logits of shape (2, 3)",
+    ),
+    "class_probabilities_shape": (
+        lambda: F.cross_entropy(ones(2, 3), ones(2, 4)),
+        wg.ShapeError,
+        (
+            "cross_entropy: class probabilities have shape (2, 4), expected (2, 3) as the logits; "
+            "class indices must be integers"
+        ),
+    ),
+    "loss_reduction": (
+        lambda: F.cross_entropy(ones(2, 3), i(0, 1), reduction="avg"),
+        ValueError,
+        "reduction must be 'mean', 'sum' or 'none', got 'avg'",
+    ),
+    "bce_shape": (
+        lambda: F.binary_cross_entropy_with_logits(ones(2), ones(3)),
+        wg.ShapeError,
+        "binary_cross_entropy_with_logits: target has shape (3,), expected (2,) as the logits",
+    ),
+    "clamp_without_bounds": (
+        lambda: ones(2).clamp(),
+        ValueError,
+        "clamp: give min, max or both",
+    ),
+    "subtract_masks": (
+        lambda: wg.tensor([True]) - wg.tensor([False]),
+        TypeError,
+        "sub: not defined for bool tensors; use logical_xor, or ~ to negate a mask",
+    ),
+    "negate_mask": (
+        lambda: -wg.tensor([True]),
+        TypeError,
+        "neg: not defined for bool tensors; use ~ or logical_not",
+    ),
+    "dropout_probability": (
+        lambda: F.dropout(ones(2), 1.5),
+        ValueError,
+        "dropout: p is a probability between 0 and 1, got 1.5",
+    ),
+    "rand_dtype": (
+        lambda: wg.rand(2, dtype=wg.int64),
+        TypeError,
+        "rand: a floating point dtype expected, got int64; use randint for integers",
+    ),
+    "randint_bounds": (
+        lambda: wg.randint(5, 5, (2,)),
+        ValueError,
+        "randint: low must be below high, got 5 and 5",
+    ),
+    "arange_step": (
+        lambda: wg.arange(0, 1, 0),
+        ValueError,
+        "arange: finite bounds and a non-zero step expected, got start=0, stop=1, step=0",
+    ),
+    "devices": (
+        lambda: ones(2).to("toaster"),
+        ValueError,
+        "'toaster' is not a device; expected 'cpu', 'gpu' or 'gpu:0', 'gpu:1', ...",
+    ),
+    "unknown_dtype": (
+        lambda: ones(2, dtype="float12"),
+        TypeError,
+        (
+            "'float12' is not a dtype of wengert; expected one of bool, uint8, int32, int64, float16, "
+            "bfloat16, float32, float64"
+        ),
+    ),
+    "operand_type": (
+        lambda: ones(2) + "a",
+        TypeError,
+        "unsupported operand type(s) for +: 'wengert.Tensor' and 'str'",
+    ),
+    "ragged_list": (
+        lambda: wg.tensor([[1, 2], [3]]),
+        ValueError,
+        "nested lists of unequal length: 1 elements in axis 1, expected 2",
+    ),
+    "randint_range": (
+        lambda: wg.randint(0, 300, (2,), dtype=wg.uint8),
+        ValueError,
+        "randint: numbers from 0 to 299 do not fit into uint8, which holds 0 to 255",
+    ),
+    "bernoulli_probability": (
+        lambda: wg.bernoulli(wg.tensor([0.5, 2.0])),
+        ValueError,
+        "bernoulli: probabilities between 0 and 1 expected, got 2",
+    ),
+    "std_of_integers": (
+        lambda: i(1, 2).std(),
+        TypeError,
+        "std: a floating point tensor expected, got int64; convert with .float() first",
+    ),
+    "bits_of_integers": (
+        lambda: i(1) & i(3),
+        TypeError,
+        (
+            "the operators &, |, ^ and ~ combine bool tensors, got int64; compare first, or use "
+            "logical_and and its kin"
+        ),
+    ),
+    "inverse_of_floats": (
+        lambda: ~ones(2),
+        TypeError,
+        (
+            "the operators &, |, ^ and ~ combine bool tensors, got float32; compare first, or use "
+            "logical_and and its kin"
+        ),
+    ),
+    "class_of_one_hot": (
+        lambda: F.one_hot(i(3), 2),
+        IndexError,
+        "one_hot: class 3 is out of range for 2 classes",
+    ),
+}
