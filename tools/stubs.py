@@ -95,15 +95,20 @@ RETURNS = {
 }
 PROPERTIES = {
     **typed(
-        bool_="requires_grad is_leaf retains_grad is_gpu is_floating_point",
+        bool_="requires_grad is_leaf is_freed retains_grad is_gpu is_floating_point",
         int_="ndim nbytes itemsize saved_bytes sequence_nr _version",
-        str_="name type",
+        str_="name op type",
         tensor="T mT data",
         dtype="dtype",
         device="device",
     ),
     "grad": "Tensor | None",
     "grad_fn": "Node | None",
+    "inputs": "list[NodeValue | None]",
+    "metadata": "dict[Any, Any]",
+    "next_functions": f"tuple[tuple[Node | None, {INT}], ...]",
+    "outputs": "list[NodeValue]",
+    "saved": "list[NodeValue]",
     "shape": f"tuple[{INT}, ...]",
 }
 STARS: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}

@@ -32,7 +32,8 @@ class HookHandle:
         """Removes the hook; harmless if it was removed before."""
 
 class Node:
-    """The entry of the tape that made a tensor."""
+    """The entry of the tape that made a tensor; calling it applies its reverse rule."""
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
     def __eq__(self, value: Any, /) -> builtins.bool: ...
     def __ge__(self, value: Any, /) -> builtins.bool: ...
     def __gt__(self, value: Any, /) -> builtins.bool: ...
@@ -41,17 +42,57 @@ class Node:
     def __lt__(self, value: Any, /) -> builtins.bool: ...
     def __ne__(self, value: Any, /) -> builtins.bool: ...
     def __repr__(self, /) -> builtins.str: ...
+    @property
+    def inputs(self) -> list[NodeValue | None]:
+        """Per input: its name, shape, dtype, device and bytes; None for inputs that need no gradient."""
+    @property
+    def is_freed(self) -> builtins.bool:
+        """Whether the values kept for backward were freed by one."""
+    @property
+    def is_leaf(self) -> builtins.bool:
+        """Whether this stands for a leaf, into whose `.grad` its gradient is added."""
+    @property
+    def metadata(self) -> dict[Any, Any]:
+        """A dict for the user's own notes on this entry; it lives as long as the entry."""
     def name(self, /) -> builtins.str:
         """The name, as in `MulBackward`."""
     @property
-    def next_functions(self) -> Any:
+    def next_functions(self) -> tuple[tuple[Node | None, builtins.int], ...]:
         """Per input of the operation: the entry its gradient goes to (or None) and which of that entry's outputs it is."""
+    @property
+    def op(self) -> builtins.str:
+        """The operation, as in `mul`; `leaf` for a tensor that requires a gradient."""
+    @property
+    def outputs(self) -> list[NodeValue]:
+        """Per output: its name, shape, dtype, device and bytes."""
+    @property
+    def saved(self) -> list[NodeValue]:
+        """The values kept for backward: which, their shapes, dtypes and bytes. Empty once they were freed."""
     @property
     def saved_bytes(self) -> builtins.int:
         """Bytes that this entry keeps for backward."""
     @property
     def sequence_nr(self) -> builtins.int:
         """Position in the order of recording."""
+
+class NodeValue:
+    """What is known of a value at a tape entry: which one it is, its shape, dtype, device and bytes."""
+    def __repr__(self, /) -> builtins.str: ...
+    @property
+    def device(self) -> _device:
+        """Where it lies."""
+    @property
+    def dtype(self) -> _dtype:
+        """Its element type."""
+    @property
+    def name(self) -> builtins.str:
+        """Which value of the operation it is: `input 0`, `output 0`."""
+    @property
+    def nbytes(self) -> builtins.int:
+        """Bytes: of its elements; for a saved value, of the memory that is kept for it."""
+    @property
+    def shape(self) -> tuple[builtins.int, ...]:
+        """Its shape."""
 
 class Pullback:
     """The backward pass of a function at a point: call it with one cotangent (or None) per output."""
@@ -705,6 +746,8 @@ def _gpu_synchronize(index: Any) -> Any:
     """Waits until a GPU has done all that was queued."""
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: Any, create_graph: Any) -> Any:
     """Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad` changes."""
+def _gradient_edge(tensor: Any) -> Any:
+    """The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph."""
 def _jvp(function: Any, primals: Any, tangents: Any) -> Any:
     """Runs a function of a list of tensors and pushes tangents (None is zero) through it: outputs and their tangents."""
 def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:

@@ -3,7 +3,8 @@
 use crate::autodiff::node::lock;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
-use std::sync::{Arc, Mutex};
+use std::any::Any;
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// A callback on the gradient of one tensor; `Some` replaces it.
 pub type GradHook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
@@ -15,13 +16,22 @@ pub struct Hooks {
     on_grad: Mutex<Vec<(u64, u32, GradHook)>>,
     after_accumulate: Mutex<Vec<(u64, GradHook)>>,
     retained: Mutex<Vec<(u32, Option<Tensor>)>>,
+    notes: OnceLock<Notes>,
 }
+
+/// Something that the host language keeps with an entry.
+pub type Notes = Box<dyn Any + Send + Sync>;
 
 impl Hooks {
     fn id(&self) -> u64 {
         let mut next = lock(&self.next);
         *next += 1;
         *next
+    }
+
+    /// What the host language keeps here, made on first use.
+    pub fn notes(&self, make: impl FnOnce() -> Notes) -> &Notes {
+        self.notes.get_or_init(make)
     }
 
     /// Registers a callback on the gradient of output `index`; the result removes it.

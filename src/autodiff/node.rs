@@ -119,6 +119,14 @@ impl Node {
         }
     }
 
+    /// The operation; `None` for a leaf.
+    pub fn op(&self) -> Option<&Op> {
+        match &self.origin {
+            Origin::Leaf { .. } => None,
+            Origin::Op { op, .. } => Some(op),
+        }
+    }
+
     /// Whether this is a leaf.
     pub fn is_leaf(&self) -> bool {
         matches!(self.origin, Origin::Leaf { .. })
@@ -143,7 +151,22 @@ impl Node {
         self.hooks.get().map(|h| &**h)
     }
 
-    /// Bytes that this entry keeps for backward, with the slot and shape of each value.
+    /// What this entry keeps for backward: which value, what is known of it unless something else was put in
+    /// its place, and bytes.
+    pub fn saved_values(&self) -> Vec<(Slot, Option<Aval>, usize)> {
+        let known = |k: &Kept| (k.slot, k.aval(), k.bytes());
+        match &self.origin {
+            Origin::Op { saved, .. } => lock(saved).iter().flatten().map(known).collect(),
+            Origin::Leaf { .. } => Vec::new(),
+        }
+    }
+
+    /// Whether a backward freed what this entry kept.
+    pub fn is_freed(&self) -> bool {
+        matches!(&self.origin, Origin::Op { saved, .. } if lock(saved).is_none())
+    }
+
+    /// Bytes that this entry keeps for backward.
     pub fn saved_bytes(&self) -> usize {
         match &self.origin {
             Origin::Op { saved, .. } => lock(saved).iter().flatten().map(Kept::bytes).sum(),

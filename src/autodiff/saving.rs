@@ -6,7 +6,7 @@ use crate::autodiff::node::{Saved, Slot};
 use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::op::Op;
-use crate::tensor::Tensor;
+use crate::tensor::{Aval, Tensor};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
@@ -49,6 +49,14 @@ impl Kept {
             Store::Packed(p) => Store::Packed(p.clone()),
         };
         Kept { slot: self.slot, version: self.version, store }
+    }
+
+    /// What is known of the value, unless something else was put in its place.
+    pub fn aval(&self) -> Option<Aval> {
+        match &self.store {
+            Store::Plain(t) => Some(t.aval()),
+            Store::Packed(_) => None,
+        }
     }
 
     /// Bytes of tensor memory that it holds.

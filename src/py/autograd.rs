@@ -6,60 +6,13 @@ use crate::autodiff::node::{Edge, Node};
 use crate::error::{Error, Result};
 use crate::interp;
 use crate::py::error::foreign;
-use crate::py::format::node_name;
+use crate::py::node::PyNode;
 use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history, wrap};
 use crate::tensor::Tensor;
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
-
-/// The entry of the tape that made a tensor.
-#[pyclass(name = "Node", module = "wengert", frozen)]
-pub struct PyNode(Arc<Node>);
-
-#[pymethods]
-impl PyNode {
-    /// The name, as in `MulBackward`.
-    fn name(&self) -> String {
-        if self.0.is_leaf() { "AccumulateGrad".into() } else { node_name(self.0.name()) }
-    }
-
-    /// Per input of the operation: the entry its gradient goes to (or None) and which of that entry's outputs
-    /// it is.
-    #[getter]
-    fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let edges = self.0.edges.iter().map(|e| match e {
-            Some(Edge { node, index }) => Ok((Some(Py::new(py, PyNode(node.clone()))?), *index)),
-            None => Ok((None, 0)),
-        });
-        PyTuple::new(py, edges.collect::<PyResult<Vec<_>>>()?)
-    }
-
-    /// Bytes that this entry keeps for backward.
-    #[getter]
-    fn saved_bytes(&self) -> usize {
-        self.0.saved_bytes()
-    }
-
-    /// Position in the order of recording.
-    #[getter]
-    fn sequence_nr(&self) -> u64 {
-        self.0.seq
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<{}>", self.name())
-    }
-
-    fn __eq__(&self, other: &PyNode) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    fn __hash__(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
-    }
-}
 
 /// Removes a hook.
 #[pyclass(module = "wengert", frozen)]

@@ -25,6 +25,7 @@ mod memory;
 mod methods;
 mod nested;
 mod nn;
+mod node;
 mod numpy;
 mod operators;
 mod ops;
@@ -46,9 +47,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::fork::protect();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<tensor::PyTensor>()?;
-    m.add_class::<autograd::PyNode>()?;
     m.add_class::<autograd::HookHandle>()?;
     error::register(m)?;
+    node::register(m)?;
     dtype::register(m)?;
     create::register(m)?;
     random::register(m)?;

@@ -1,13 +1,46 @@
-"""What the tape keeps, and how to keep something else: saved-tensor hooks and offloading."""
+"""The tape entries behind tensors, what they keep, and how to keep something else: hooks and offloading."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from wengert import _core
-from wengert._core import Tensor
+from wengert._core import Node, Tensor
 from wengert.autograd.modes import Region
 
-__all__ = ["save_on_cpu", "saved_tensors_hooks"]
+__all__ = ["GradientEdge", "Node", "get_gradient_edge", "save_on_cpu", "saved_tensors_hooks"]
+
+
+class GradientEdge(NamedTuple):
+    """Output `output_nr` of the tape entry `node`."""
+
+    node: Node
+    output_nr: int
+
+
+def get_gradient_edge(tensor: Tensor) -> GradientEdge:
+    """The tape entry behind a tensor that requires a gradient, leaf or not.
+
+    An entry tells its `op`, `inputs`, `outputs` and `saved` values with shapes, dtypes and bytes, `next_functions`,
+    and `sequence_nr`; calling it with cotangents applies its reverse rule.
+
+    Raises:
+        RuntimeError: for a tensor without a graph.
+
+    Example:
+        >>> x = wg.ones(2, requires_grad=True)
+        >>> node = wg.autograd.graph.get_gradient_edge(x.exp()).node
+        >>> node.op, node.saved
+        ('exp', [<output 0: float32(2,), 8 bytes>])
+        >>> node.next_functions[0][0] == wg.autograd.graph.get_gradient_edge(x).node
+        True
+    """
+    edge = _core._gradient_edge(tensor)
+    if edge is None:
+        raise RuntimeError(
+            f"get_gradient_edge: the tensor of shape {tuple(tensor.shape)} does not require a gradient; call "
+            "requires_grad_() on it, or on an input before computing it"
+        )
+    return GradientEdge(*edge)
 
 
 class saved_tensors_hooks(Region):
