@@ -448,6 +448,12 @@ ops! {
     Slice(ops::view::Slice): Linear, Any;
     /// The transpose of a slice: elements placed among a fill value.
     Unslice(ops::view::Unslice): Linear, Any;
+    /// A strided part of the elements in row-major order.
+    AsStrided(ops::strided::AsStrided): Linear, Any;
+    /// The transpose of `AsStrided`.
+    Place(ops::strided::Place): Linear, Any;
+    /// A tensor with a strided part replaced by another.
+    Put(ops::strided::Put): Linear, Any;
     /// Lower or upper triangle.
     Triangle(ops::view::Triangle): Linear, Any;
     /// Joined along an axis.

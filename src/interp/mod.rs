@@ -176,13 +176,22 @@ pub fn is_grad_enabled() -> bool {
 
 /// Runs `f` with recording off.
 pub fn no_grad<T>(f: impl FnOnce() -> T) -> T {
+    with_grad_enabled(false, f)
+}
+
+/// Runs `f` with recording on.
+pub fn with_grad<T>(f: impl FnOnce() -> T) -> T {
+    with_grad_enabled(true, f)
+}
+
+fn with_grad_enabled<T>(enabled: bool, f: impl FnOnce() -> T) -> T {
     struct Restore(Tag);
     impl Drop for Restore {
         fn drop(&mut self) {
             set_grad_threshold(self.0);
         }
     }
-    let _restore = Restore(set_grad_enabled(false));
+    let _restore = Restore(set_grad_enabled(enabled));
     f()
 }
 

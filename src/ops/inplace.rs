@@ -1,15 +1,18 @@
 //! In-place writes: real writes through strides, which bump the version of the buffer.
 //!
-//! A write never changes a tape entry and computes nothing itself: `write` stores a value that was computed
+//! A write never changes a tape entry and computes nothing itself: [`write`] stores a value that was computed
 //! out of place and returns what the written tensor has become, which the caller puts in its place. What the
-//! operation saves of the old value should be a copy where it is recorded (`unaliased`), so that a chain of
+//! operation saves of the old value should be a copy where it is recorded ([`unaliased`]), so that a chain of
 //! in-place operations has the right gradient; anybody else who saved the old value is told by the version.
-//! Inside `vmap` and `jvp`, where a value is not memory, the value replaces the target.
+//! A write into a view is a function of the whole, `Put` ([`write_part`]). Inside `vmap` and `jvp`, where a
+//! value is not memory, the value replaces the target.
 
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::interp::is_grad_enabled;
+use crate::interp::{self, is_grad_enabled};
 use crate::ops::on_device;
+use crate::ops::strided::{Part, with_destination};
+use crate::shape::Shape;
 use crate::tensor::{Payload, Tensor, Traced};
 use std::sync::Arc;
 
@@ -17,8 +20,8 @@ use std::sync::Arc;
 pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
     if target.edge().is_some_and(|e| e.node.is_leaf()) && is_grad_enabled() {
         return Err(Error::autodiff(format!(
-            "{op}_: a leaf of shape {} that requires a gradient cannot be written in place while recording; do it under \
-             no_grad(), or write x = x.{op}(...)",
+            "{op}_: a leaf of shape {} that requires a gradient cannot be written in place while recording, nor can a \
+             view of it; do it under no_grad(), or write x = x.{op}(...)",
             target.shape()
         )));
     }
@@ -29,19 +32,19 @@ pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
 /// save it.
 pub fn unaliased(target: &Tensor) -> Result<Tensor> {
     match (target.edge(), target.concrete()) {
-        (Some(_), Some(a)) if is_grad_enabled() => Ok(with_memory(target, &a.copied()?)),
+        (Some(_), Some(a)) if is_grad_enabled() => Ok(over_memory(target, &a.copied()?)),
         _ => Ok(target.clone()),
     }
 }
 
 /// `t` over other memory: the concrete array at its bottom is replaced, its history at every level is kept.
-fn with_memory(t: &Tensor, array: &Array) -> Tensor {
+pub fn over_memory(t: &Tensor, array: &Array) -> Tensor {
     match t {
         Tensor::Array(_) => array.clone().into(),
         Tensor::Traced(traced) => match &traced.payload {
             Payload::Taped { primal, node, index } => {
                 let payload =
-                    Payload::Taped { primal: with_memory(primal, array), node: node.clone(), index: *index };
+                    Payload::Taped { primal: over_memory(primal, array), node: node.clone(), index: *index };
                 Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload }))
             }
             _ => t.clone(),
@@ -49,14 +52,13 @@ fn with_memory(t: &Tensor, array: &Array) -> Tensor {
     }
 }
 
-/// Stores `value` in the memory of `target` and returns the tensor that `target` is from now on. `view` says
-/// that the memory is also that of another tensor, which would miss the history of a recorded write.
-pub fn write(op: &str, target: &Tensor, value: Tensor, view: bool) -> Result<Tensor> {
-    if value.shape() != target.shape() {
+/// `value` as it may be stored in a tensor of this shape and dtype like `target`: of its dtype, and without
+/// the history on tapes that do not record now.
+fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<Tensor> {
+    if value.shape() != *shape {
         return Err(Error::shape(format!(
-            "{op}_: the result has shape {} and does not fit into the tensor of shape {}",
+            "{op}_: the result has shape {} and does not fit into the tensor of shape {shape}",
             value.shape(),
-            target.shape()
         )));
     }
     if value.dtype() != target.dtype() && value.dtype().category() > target.dtype().category() {
@@ -66,35 +68,74 @@ pub fn write(op: &str, target: &Tensor, value: Tensor, view: bool) -> Result<Ten
             target.dtype()
         )));
     }
-    check_leaf(op, target)?;
-    let value = value.cast(target.dtype())?;
-    let (Some(memory), Some(new)) = (target.concrete(), value.concrete()) else { return Ok(value) };
-    let recorded = value.traced().is_some() || (target.traced().is_some() && is_grad_enabled());
-    if view && recorded {
-        return Err(Error::autodiff(format!(
-            "{op}_: this tensor is a view, and writing it in place would leave its base without the gradient; write \
-             base[...] = value on the base, or clone() the view first"
-        )));
-    }
-    store(op, memory, new)?;
-    if value.traced().is_none() && !is_grad_enabled() {
-        // Not recorded: the history of the target stands.
-        return Ok(target.clone());
-    }
-    Ok(with_memory(&value, memory))
-}
-
-/// Writes through strides and bumps the version.
-fn store(op: &str, memory: &Array, new: &Array) -> Result<()> {
-    if new.device() != memory.device() {
+    if value.device() != target.device() {
         return Err(Error::value(format!(
             "{op}_: the value is on {} and the tensor on {}; move it with .to()",
-            new.device(),
-            memory.device()
+            value.device(),
+            target.device()
         )));
     }
+    check_leaf(op, target)?;
+    Ok(recorded_part(value.cast(target.dtype())?))
+}
+
+/// `t` without the outer levels that belong to tapes which do not record now.
+fn recorded_part(mut t: Tensor) -> Tensor {
+    loop {
+        let inner = match t.traced().map(|x| (x.tag, &x.payload)) {
+            Some((tag, Payload::Taped { primal, .. })) if tag < interp::grad_threshold() => primal.clone(),
+            _ => return t,
+        };
+        t = inner;
+    }
+}
+
+/// Whether a write of `value` into `target` becomes part of a graph.
+fn is_recorded(target: &Tensor, value: &Tensor) -> bool {
+    value.traced().is_some() || recorded_part(target.clone()).traced().is_some()
+}
+
+/// Stores `value` in the memory of `target` and returns the tensor that `target` is from now on.
+pub fn write(op: &str, target: &Tensor, value: Tensor) -> Result<Tensor> {
+    let value = storable(op, target, &target.shape(), value)?;
+    let (Some(memory), Some(new)) = (target.concrete(), value.concrete()) else { return Ok(value) };
+    store(op, memory, memory, new)?;
+    // Not recorded: the history of the target stands.
+    Ok(if is_recorded(target, &value) { over_memory(&value, memory) } else { target.clone() })
+}
+
+/// Stores `value` in a part of `target` and returns the tensor that `target` is from now on; `None` if it is
+/// the same with other numbers.
+pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Option<Tensor>> {
+    if part.overlaps() {
+        return Err(shared_elements(op, &part.shape));
+    }
+    let value = storable(op, target, &part.shape, value)?;
+    let (Some(memory), Some(new)) = (target.concrete(), value.concrete()) else {
+        return target.put(part, &value).map(Some);
+    };
     check_writable(op, memory)?;
-    on_device!(memory, copy::copy_into(memory, new))?;
+    if !memory.is_contiguous() {
+        // Not in the order that the part counts in: the whole is written.
+        let whole = target.put(part, &value)?;
+        return write(op, target, whole).map(|t| is_recorded(target, &value).then_some(t));
+    }
+    if !is_recorded(target, &value) {
+        store(op, memory, &part.view(memory)?, new)?;
+        return Ok(None);
+    }
+    let next = with_destination(memory, || target.put(part, &value))?;
+    match next.concrete() {
+        Some(written) if written.buffer().same(memory.buffer()) => memory.buffer().bump_version(),
+        _ => store(op, memory, &part.view(memory)?, new)?,
+    }
+    Ok(Some(over_memory(&next, memory)))
+}
+
+/// Writes `target`, which is all or a part of `memory`, through strides and bumps the version.
+fn store(op: &str, memory: &Array, target: &Array, new: &Array) -> Result<()> {
+    check_writable(op, memory)?;
+    on_device!(target, copy::copy_into(target, new))?;
     memory.buffer().bump_version();
     Ok(())
 }
@@ -102,10 +143,14 @@ fn store(op: &str, memory: &Array, new: &Array) -> Result<()> {
 /// Elements that share memory (a broadcast view) cannot be written one by one.
 pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
     if (0..memory.rank()).any(|i| memory.stride(i) == 0 && memory.dim(i) > 1) {
-        return Err(Error::autodiff(format!(
-            "{op}_: elements of this expanded tensor of shape {} share memory; clone() it first",
-            memory.shape()
-        )));
+        return Err(shared_elements(op, &memory.shape()));
     }
     Ok(())
+}
+
+#[cold]
+fn shared_elements(op: &str, shape: &Shape) -> Error {
+    Error::autodiff(format!(
+        "{op}_: elements of this expanded tensor of shape {shape} share memory; clone() it first"
+    ))
 }

@@ -8,6 +8,7 @@ use crate::py::tensor::PyTensor;
 use crate::py::{convert, numpy};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use crate::py::view::value;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 
@@ -150,7 +151,7 @@ impl Arg {
     #[inline]
     pub fn from_any(obj: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
         if let Ok(t) = obj.cast::<PyTensor>() {
-            return Ok(Some(Arg::Tensor(t.borrow().t.clone())));
+            return Ok(Some(Arg::Tensor(value(t)?)));
         }
         if let Ok(v) = obj.cast::<PyFloat>() {
             return Ok(Some(Arg::Float(v.value())));
@@ -201,7 +202,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AsTensor {
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<AsTensor> {
         if let Ok(t) = obj.cast::<PyTensor>() {
-            return Ok(AsTensor(t.borrow().t.clone()));
+            return Ok(AsTensor(value(&t)?));
         }
         convert::as_tensor(&obj).map(AsTensor)
     }

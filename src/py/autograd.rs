@@ -8,6 +8,7 @@ use crate::interp;
 use crate::py::error::foreign;
 use crate::py::node::PyNode;
 use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history, wrap};
+use crate::py::view::{cut, refresh, value};
 use crate::tensor::Tensor;
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -49,7 +50,7 @@ fn hook(f: Py<PyAny>) -> GradHook {
                     "a gradient hook returns a tensor, or None to leave the gradient as it is",
                 )
             })?;
-            let new = out.borrow().t.clone();
+            let new = value(out)?;
             Ok(Some(new))
         })
         .map_err(foreign)
@@ -70,8 +71,8 @@ fn edge_of(t: &Tensor, what: &str) -> Result<Edge> {
 impl PyTensor {
     /// Whether gradients are recorded for this tensor.
     #[getter]
-    fn requires_grad(&self) -> bool {
-        self.t.edge().is_some()
+    fn requires_grad(&self) -> PyResult<bool> {
+        Ok(self.value()?.edge().is_some())
     }
 
     #[setter]
@@ -83,9 +84,14 @@ impl PyTensor {
     /// and for results of recorded operations, which `detach()` cuts off.
     #[pyo3(signature = (requires_grad=true))]
     fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
-        let t = slf.borrow().t.clone();
+        let t = refresh(slf)?;
         if requires_grad {
-            replace(slf, require_grad(&t)?)?;
+            let next = require_grad(&t)?;
+            if leaf(&next).is_some() {
+                // A leaf is a tensor of its own.
+                cut(slf)?;
+            }
+            replace(slf, next)?;
         } else if t.edge().is_some() {
             if leaf(&t).is_none() {
                 return Err(Error::autodiff(
@@ -102,21 +108,21 @@ impl PyTensor {
 
     /// Whether this tensor is no result of a recorded operation.
     #[getter]
-    fn is_leaf(&self) -> bool {
-        self.t.edge().is_none_or(|e| e.node.is_leaf())
+    fn is_leaf(&self) -> PyResult<bool> {
+        Ok(self.value()?.edge().is_none_or(|e| e.node.is_leaf()))
     }
 
     /// The entry of the tape that made this tensor; None for leaves.
     #[getter]
-    fn grad_fn(&self) -> Option<PyNode> {
-        self.t.edge().filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node))
+    fn grad_fn(slf: &Bound<'_, Self>) -> PyResult<Option<PyNode>> {
+        Ok(refresh(slf)?.edge().filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node)))
     }
 
     /// The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first
     /// backward.
     #[getter]
     fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<PyTensor>> {
-        let Some(Edge { node, index }) = slf.borrow().t.edge() else {
+        let Some(Edge { node, index }) = refresh(slf)?.edge() else {
             return Ok(None);
         };
         if let Some(slot) = node.grad() {
@@ -135,17 +141,18 @@ it before backward()";
     }
 
     #[setter]
-    fn set_grad(&self, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
-        let grad = grad.map(|g| g.borrow().t.clone());
-        if let Some(g) = grad.as_ref().filter(|g| g.shape() != self.t.shape()) {
+    fn set_grad(slf: &Bound<'_, Self>, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
+        let grad = grad.map(value).transpose()?;
+        let t = refresh(slf)?;
+        if let Some(g) = grad.as_ref().filter(|g| g.shape() != t.shape()) {
             return Err(Error::autodiff(format!(
                 "a gradient of shape {} cannot be assigned to a tensor of shape {}",
                 g.shape(),
-                self.t.shape()
+                t.shape()
             ))
             .into());
         }
-        match self.t.edge() {
+        match t.edge() {
             Some(Edge { node, index }) => {
                 match node.grad() {
                     Some(mut slot) => {
@@ -166,13 +173,13 @@ it before backward()";
     }
 
     #[deleter]
-    fn delete_grad(&self) -> PyResult<()> {
-        self.set_grad(None)
+    fn delete_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Self::set_grad(slf, None)
     }
 
     /// Keeps the gradient of this result when backward passes it, to be read as `.grad`.
-    fn retain_grad(&self) -> PyResult<()> {
-        let Edge { node, index } = edge_of(&self.t, "retain_grad")?;
+    fn retain_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let Edge { node, index } = edge_of(&refresh(slf)?, "retain_grad")?;
         if !node.is_leaf() {
             node.hooks_mut().retain_grad(index);
         }
@@ -187,15 +194,15 @@ it before backward()";
 
     /// Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient.
     /// Returns a handle whose `remove()` takes the hook off again.
-    fn register_hook(&self, hook: Py<PyAny>) -> PyResult<HookHandle> {
-        let Edge { node, index } = edge_of(&self.t, "register_hook")?;
+    fn register_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
+        let Edge { node, index } = edge_of(&refresh(slf)?, "register_hook")?;
         let id = node.hooks_mut().add(index, self::hook(hook));
         Ok(HookHandle { node, id })
     }
 
     /// Calls `hook(tensor)` after a gradient was accumulated into this leaf.
     fn register_post_accumulate_grad_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
-        let t = slf.borrow().t.clone();
+        let t = value(slf)?;
         let edge = leaf(&t).ok_or_else(|| {
             Error::autodiff("register_post_accumulate_grad_hook: a leaf that requires a gradient expected")
         })?;
@@ -232,11 +239,11 @@ it before backward()";
         create_graph: bool,
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
-        let t = slf.borrow().t.clone();
-        let gradient = gradient.map(|g| g.borrow().t.clone());
+        let t = value(slf)?;
+        let gradient = gradient.map(value).transpose()?;
         let inputs = match inputs {
             Some(one) if one.is_instance_of::<PyTensor>() => {
-                Some(vec![one.cast::<PyTensor>()?.borrow().t.clone()])
+                Some(vec![value(one.cast::<PyTensor>()?)?])
             }
             Some(many) => Some(many.extract::<crate::py::args::Tensors>()?.0),
             None => None,
@@ -248,14 +255,15 @@ it before backward()";
 
     /// The values of this tensor without its history, sharing memory; writing to them is not recorded.
     #[getter]
-    fn data(&self) -> PyTensor {
-        PyTensor::from(self.t.detach())
+    fn data(&self) -> PyResult<PyTensor> {
+        Ok(self.value()?.detach().into())
     }
 
     #[setter]
     fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyTensor>) -> PyResult<()> {
-        let new = data.borrow().t.detach();
-        let t = slf.borrow().t.clone();
+        let new = value(data)?.detach();
+        let t = value(slf)?;
+        cut(slf)?;
         if leaf(&t).is_some_and(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype()) {
             // The tape entry knows the shape of its gradient: a tensor of another shape is a new leaf.
             replace(slf, require_grad(&new)?)
@@ -278,10 +286,10 @@ pub fn _grad(
     create_graph: bool,
 ) -> PyResult<Vec<Option<PyTensor>>> {
     // No borrow may outlive this: a hook can exchange the tensor behind any of these objects.
-    let outputs: Vec<Tensor> = outputs.iter().map(|t| t.borrow().t.clone()).collect();
-    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.borrow().t.clone()).collect();
+    let outputs: Vec<Tensor> = outputs.iter().map(value).collect::<PyResult<_>>()?;
+    let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
     let seeds: Vec<Option<Tensor>> =
-        grad_outputs.iter().map(|g| g.as_ref().map(|t| t.borrow().t.clone())).collect();
+        grad_outputs.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
     let options = Options { retain_graph, create_graph, ..Options::default() };
     let found = py.detach(|| backward::grad(&outputs, &inputs, &seeds, options))?;
     Ok(found.into_iter().map(|g| g.map(PyTensor::from)).collect())

@@ -5,6 +5,7 @@ use crate::dtype::DType;
 use crate::py::dtype::{PyDevice, device_of, dtype_of, optional_device, optional_dtype};
 use crate::py::tensor::{PyTensor, wrap};
 use crate::tensor::Tensor;
+use crate::py::view::value;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 
@@ -12,7 +13,7 @@ use pyo3::types::{PyString, PyTuple};
 impl PyTensor {
     /// A copy in row-major order, or this tensor if it is so already.
     fn contiguous(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
-        let t = slf.borrow().t.clone();
+        let t = value(slf)?;
         match t.concrete() {
             Some(a) if a.is_contiguous() => Ok(slf.clone().unbind()),
             _ => wrap(slf.py(), slf.py().detach(|| t.contiguous())?),
@@ -25,8 +26,8 @@ impl PyTensor {
     }
 
     /// The same values without history; shares memory.
-    fn detach(&self) -> PyTensor {
-        PyTensor { t: self.t.detach(), view: false }
+    fn detach(&self) -> PyResult<PyTensor> {
+        Ok(self.value()?.detach().into())
     }
 
     /// This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if
@@ -124,7 +125,7 @@ fn convert_to(
     device: Option<Device>,
     copy: bool,
 ) -> PyResult<Py<PyTensor>> {
-    let t = slf.borrow().t.clone();
+    let t = value(slf)?;
     let (dtype, device) = (dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()));
     if dtype == t.dtype() && device == t.device() {
         return if copy { wrap(slf.py(), t.copied()?) } else { Ok(slf.clone().unbind()) };

@@ -12,6 +12,7 @@ use crate::py::nested::{Class, from_nested, from_nested_as, number, scalar};
 use crate::py::numpy::share;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
+use crate::py::view::value;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
@@ -38,7 +39,7 @@ pub fn as_tensor(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 /// [`as_tensor`] of what lies `depth` lists deep.
 pub fn element(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     if let Ok(t) = obj.cast::<PyTensor>() {
-        return Ok(t.borrow().t.clone());
+        return value(t);
     }
     if obj.is_exact_instance_of::<PyFloat>() {
         return Ok(Tensor::scalar(obj.extract()?, DType::F32, Device::Cpu)?);

@@ -10,6 +10,7 @@ use crate::py::numpy;
 use crate::py::tensor::PyTensor;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use crate::py::view::value;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -179,7 +180,8 @@ impl PyTensor {
         if dl_device.is_some_and(|d| d.0 != CPU) {
             return Err(PyBufferError::new_err("__dlpack__: only host memory can be exported"));
         }
-        let array = numpy::exportable(&self.t, "numpy")
+        let t = self.value()?;
+        let array = numpy::exportable(&t, "numpy")
             .map_err(|e| PyBufferError::new_err(e.value(py).to_string().replace("numpy", "__dlpack__")))?;
         let copied = copy == Some(true);
         let array = if copied { array.copied()? } else { array.clone() };
@@ -330,7 +332,7 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 #[pyfunction]
 pub fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if let Ok(t) = array.cast::<PyTensor>() {
-        return Ok(PyTensor::sharing(t.borrow().t.detach()));
+        return Ok(value(t)?.detach().into());
     }
     Ok(PyTensor::from(import(array)?))
 }

@@ -1,27 +1,28 @@
 //! `x[key]` and `x[key] = value` with NumPy's semantics.
 //!
 //! A key is split into a basic part (integers, slices, new axes: a view) and an advanced part (index tensors
-//! and masks: a gather). Assignment builds the new value by `where`, so it differentiates and batches like
-//! everything else, and then writes it in place. Where no derivative is in sight, a basic key is written
-//! directly through its view.
+//! and masks: a gather). Assignment to a basic key is a write into that view; assignment to an advanced key
+//! builds the new value by `where` and writes all of it. Both differentiate and batch like everything else.
+//! Where no derivative is in sight, a basic key is written directly.
 
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::index::nonzero;
 use crate::ops::on_device;
-use crate::ops::view::{Region, Unslice};
+use crate::ops::strided::Part;
+use crate::ops::view::Region;
 use crate::py::args::Arg;
 use crate::py::convert;
 use crate::py::error::type_error;
-use crate::py::inplace::beside;
-use crate::py::tensor::{PyTensor, replace};
+use crate::py::inplace::{self, beside};
+use crate::py::tensor::PyTensor;
+use crate::py::view::{self, link, refresh, value};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyString, PyTuple};
-use std::sync::Arc;
 
 /// One part of a key.
 enum Item {
@@ -248,40 +249,49 @@ fn plan(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Plan> {
 
 #[pymethods]
 impl PyTensor {
-    fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
-            if self.t.rank() == 0 {
+            if slf.borrow().t.rank() == 0 {
                 return Err(PyIndexError::new_err("a tensor without axes cannot be indexed; use item()"));
             }
-            return Ok(PyTensor::sharing(self.t.select_index(0, key.extract()?)?));
+            let i = key.extract()?;
+            return view::apply(slf, |x| x.select_index(0, i));
         }
-        let plan = plan(py, &self.t, key)?;
-        let out = plan.read(&self.t)?;
-        Ok(PyTensor { t: out, view: plan.is_basic() })
+        let t = value(slf)?;
+        let plan = plan(slf.py(), &t, key)?;
+        if plan.is_basic() { view::apply(slf, |x| plan.basic(x)) } else { Ok(plan.read(&t)?.into()) }
     }
 
     fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = slf.py();
-        let (old, view) = {
-            let this = slf.borrow();
-            (this.t.clone(), this.view)
-        };
-        crate::ops::inplace::check_leaf("setitem", &old)?;
+        let old = refresh(slf)?;
+        inplace::check_root(slf, "setitem")?;
         let value = match Arg::from_any(value)? {
             Some(value) => beside(&old, value.operand().to_tensor(old.dtype(), &old)?)?,
             None => convert::as_tensor(value)?.cast(old.dtype())?,
         };
-        let plan = plan(py, &old, key)?;
-        if let (Tensor::Array(target), Tensor::Array(from), true) = (&old, &value, plan.is_basic()) {
-            return Ok(write_view(&plan, target, from)?);
+        if let Some(new) = masked(&old, key, &value)? {
+            return inplace::overwrite(slf, "setitem", new);
         }
+        let plan = plan(py, &old, key)?;
         if let Some(target) = old.concrete() {
             crate::ops::inplace::check_writable("setitem", target)?;
         }
-        let new = py.detach(|| assigned(&plan, &old, &value))?;
-        let next = crate::ops::inplace::write("setitem", &old, new, view)?;
-        replace(slf, next)?;
-        Ok(())
+        if !plan.is_basic() {
+            let new = py.detach(|| assigned(&plan, &old, &value))?;
+            return inplace::overwrite(slf, "setitem", new);
+        }
+        if let (Tensor::Array(target), Tensor::Array(from)) = (&old, &value)
+            && !view::is_recorded(slf)
+        {
+            return Ok(write_view(&plan, target, from)?);
+        }
+        let value = fitted(&value, &plan.shape)?;
+        let (root, from) = link(slf).unwrap_or_else(|| (slf.clone(), Part::whole(&old.shape())));
+        let whole = root.borrow().t.numel();
+        let part = view::trace(whole, &from, |x| Ok(vec![plan.basic(x)?]))?.pop().flatten();
+        let part = part.ok_or_else(|| Error::shape("internal: a basic key is no view"))?;
+        inplace::overwrite_part(&root, "setitem", &part, value)
     }
 
     fn __delitem__(&self, _key: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -327,23 +337,37 @@ fn value_shape(value: Shape, target: &Shape) -> Shape {
     value
 }
 
-/// `x` with the elements at the key replaced by `value`.
+/// `value` broadcast to the shape of what it replaces.
+fn fitted(value: &Tensor, target: &Shape) -> Result<Tensor> {
+    let trimmed = value_shape(value.shape(), target);
+    if trimmed.broadcast(target) != Some(*target) {
+        return Err(misfit(&value.shape(), target));
+    }
+    value.reshape(&trimmed)?.expand(target)
+}
+
+/// `x` with `value` where a mask of its shape holds, for masks that only `vmap` knows; `None` for other keys.
+fn masked(x: &Tensor, key: &Bound<'_, PyAny>, value: &Tensor) -> PyResult<Option<Tensor>> {
+    let Ok(mask) = key.cast::<PyTensor>() else { return Ok(None) };
+    let mask = crate::py::view::value(mask)?;
+    if mask.dtype() != DType::Bool || mask.concrete().is_some() || value.rank() > 0 {
+        return Ok(None);
+    }
+    let own = x.shape();
+    if mask.rank() > own.rank() || own.part(0, mask.rank()) != mask.shape() {
+        return Ok(None);
+    }
+    let mut wide = mask.clone();
+    while wide.rank() < own.rank() {
+        wide = wide.unsqueeze(-1)?;
+    }
+    Ok(Some(wide.select(value, x)?))
+}
+
+/// `x` with the elements at an advanced key replaced by `value`.
 fn assigned(plan: &Plan, x: &Tensor, value: &Tensor) -> Result<Tensor> {
     let target = plan.read(&x.detach())?.shape();
-    let trimmed = value_shape(value.shape(), &target);
-    if trimmed.broadcast(&target) != Some(target) {
-        return Err(misfit(&value.shape(), &target));
-    }
-    let value = value.reshape(&trimmed)?.expand(&target)?;
-    if plan.is_basic() {
-        let value = value.reshape(&plan.region.lengths)?;
-        let place = |part: &Tensor| {
-            let region = Arc::new(plan.region.clone());
-            crate::bind::bind1(Unslice { region, shape: x.shape(), fill: [0.0, 0.0].into() }, &[part])
-        };
-        let ones = Tensor::full(plan.region.lengths, 1.0, DType::Bool, x.device())?;
-        return place(&ones)?.select(&place(&value)?, x);
-    }
+    let value = fitted(value, &target)?;
     if target.numel() == 0 {
         return Ok(x.clone());
     }

@@ -3,8 +3,10 @@
 
 use crate::buffer::Device;
 use crate::error::Result;
-use crate::ops::inplace::{check_leaf, unaliased, write};
-use crate::py::tensor::{PyTensor, replace};
+use crate::ops::inplace::{check_leaf, unaliased, write, write_part};
+use crate::ops::strided::Part;
+use crate::py::tensor::PyTensor;
+use crate::py::view::{link, refresh, value, written};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -15,15 +17,39 @@ pub fn update(
     name: &str,
     f: impl FnOnce(Python<'_>, &Tensor) -> PyResult<Tensor>,
 ) -> PyResult<()> {
-    let py = slf.py();
-    let (old, view) = {
-        let this = slf.borrow();
-        (this.t.clone(), this.view)
-    };
-    check_leaf(name, &old)?;
-    let new = f(py, &unaliased(&old)?)?;
-    let next = write(name, &old, new, view)?;
-    replace(slf, next)
+    let old = refresh(slf)?;
+    check_root(slf, name)?;
+    let new = f(slf.py(), &unaliased(&old)?)?;
+    overwrite(slf, name, new)
+}
+
+/// Raises if `slf` is a leaf that must not be written now, or a view of one.
+pub fn check_root(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
+    match link(slf) {
+        Some((root, _)) => check_leaf(name, &root.borrow().t),
+        None => check_leaf(name, &slf.borrow().t),
+    }
+}
+
+/// Stores `new` in `slf`, and in what it is a view of.
+pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult<()> {
+    match link(slf) {
+        Some((root, part)) => overwrite_part(&root, name, &part, new),
+        None => {
+            let old = slf.borrow().t.clone();
+            let next = slf.py().detach(|| write(name, &old, new))?;
+            written(slf, next)
+        }
+    }
+}
+
+/// Stores `new` in a part of `root`, which is no view.
+pub fn overwrite_part(root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: Tensor) -> PyResult<()> {
+    let old = root.borrow().t.clone();
+    match root.py().detach(|| write_part(name, &old, part, new))? {
+        Some(next) => written(root, next),
+        None => Ok(()),
+    }
 }
 
 #[pymethods]
@@ -39,8 +65,7 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, Self>> {
         update(slf, name, |py, x| {
             let out = Bound::new(py, PyTensor::from(x.clone()))?.call_method(name, args, kwargs)?;
-            let out = out.cast::<PyTensor>()?.borrow().t.clone();
-            Ok(out)
+            value(out.cast::<PyTensor>()?)
         })?;
         Ok(slf.clone())
     }

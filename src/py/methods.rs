@@ -36,31 +36,31 @@ impl PyTensor {
     /// Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast.
     /// VJP: `g @ y.mT` and `x.mT @ g`; saves both operands.
     fn matmul(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
-        product(py, &self.t, &other.0)
+        product(py, &*self.value()?, &other.0)
     }
 
     /// Product of two matrices.
     fn mm(&self, py: Python<'_>, mat2: AsTensor) -> PyResult<PyTensor> {
         ranks("mm", &[(&self.t, 2), (&mat2.0, 2)])?;
-        product(py, &self.t, &mat2.0)
+        product(py, &*self.value()?, &mat2.0)
     }
 
     /// Products of two batches of matrices.
     fn bmm(&self, py: Python<'_>, mat2: AsTensor) -> PyResult<PyTensor> {
         ranks("bmm", &[(&self.t, 3), (&mat2.0, 3)])?;
-        product(py, &self.t, &mat2.0)
+        product(py, &*self.value()?, &mat2.0)
     }
 
     /// Product of a matrix and a vector.
     fn mv(&self, py: Python<'_>, vec: AsTensor) -> PyResult<PyTensor> {
         ranks("mv", &[(&self.t, 2), (&vec.0, 1)])?;
-        product(py, &self.t, &vec.0)
+        product(py, &*self.value()?, &vec.0)
     }
 
     /// Inner product of two vectors.
     fn dot(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
         ranks("dot", &[(&self.t, 1), (&other.0, 1)])?;
-        product(py, &self.t, &other.0)
+        product(py, &*self.value()?, &other.0)
     }
 
     /// Outer product of two vectors: `out[i, j] = x[i] * y[j]`.
@@ -80,10 +80,11 @@ impl PyTensor {
         beta: f64,
         alpha: f64,
     ) -> PyResult<PyTensor> {
+        let t = self.value()?;
         run(py, mat1.0.numel().max(mat2.0.numel()), || {
             let product = mat1.0.matmul(&mat2.0)?;
             let product = if alpha == 1.0 { product } else { product.mul(alpha)? };
-            if beta == 1.0 { self.t.add(&product) } else { self.t.mul(beta)?.add(&product) }
+            if beta == 1.0 { t.add(&product) } else { t.mul(beta)?.add(&product) }
         })
         .map(PyTensor::from)
     }
@@ -91,13 +92,13 @@ impl PyTensor {
     /// Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp(&self, py: Python<'_>, min: Option<Arg>, max: Option<Arg>) -> PyResult<PyTensor> {
-        clamp(py, &self.t, min, max).map(PyTensor::from)
+        clamp(py, &*self.value()?, min, max).map(PyTensor::from)
     }
 
     /// The same as `clamp`.
     #[pyo3(signature = (min=None, max=None))]
     fn clip(&self, py: Python<'_>, min: Option<Arg>, max: Option<Arg>) -> PyResult<PyTensor> {
-        clamp(py, &self.t, min, max).map(PyTensor::from)
+        clamp(py, &*self.value()?, min, max).map(PyTensor::from)
     }
 
     /// `log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`.
@@ -124,7 +125,7 @@ impl PyTensor {
 
     /// `x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked.
     fn r#where(&self, py: Python<'_>, condition: &PyTensor, other: Arg) -> PyResult<PyTensor> {
-        let mask = &condition.t;
+        let mask = &*condition.value()?;
         self.apply(py, |x| mask.select(x, other.operand()))
     }
 
@@ -140,13 +141,13 @@ impl PyTensor {
         let indices = (0..found.shape().at(1) as i64)
             .map(|k| found.select_index(1, k).map(Some))
             .collect::<Result<Vec<_>>>()?;
-        Ok(self.t.expand(&wide)?.index(&indices)?.into())
+        Ok(self.value()?.expand(&wide)?.index(&indices)?.into())
     }
 
     /// The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis.
     #[pyo3(signature = (*, as_tuple=false))]
     fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
-        let found = nonzero(&self.t)?;
+        let found = nonzero(&*self.value()?)?;
         if !as_tuple {
             return Ok(Bound::new(py, PyTensor::from(found))?.into_any());
         }
@@ -266,17 +267,17 @@ impl PyTensor {
 
     /// Truth values: both.
     fn logical_and(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
-        logical(py, &self.t, &other, Logic::And).map(PyTensor::from)
+        logical(py, &*self.value()?, &other, Logic::And).map(PyTensor::from)
     }
 
     /// Truth values: at least one.
     fn logical_or(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
-        logical(py, &self.t, &other, Logic::Or).map(PyTensor::from)
+        logical(py, &*self.value()?, &other, Logic::Or).map(PyTensor::from)
     }
 
     /// Truth values: exactly one.
     fn logical_xor(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
-        logical(py, &self.t, &other, Logic::Xor).map(PyTensor::from)
+        logical(py, &*self.value()?, &other, Logic::Xor).map(PyTensor::from)
     }
 
     /// Truth values: the opposite.
@@ -322,7 +323,7 @@ impl PyTensor {
         atol: f64,
         equal_nan: bool,
     ) -> PyResult<bool> {
-        let all = close(&self.t, &other.0, rtol, atol, equal_nan)?.all(None, false)?;
+        let all = close(&*self.value()?, &other.0, rtol, atol, equal_nan)?.all(None, false)?;
         item(py, &all)?.is_truthy()
     }
 
@@ -331,7 +332,7 @@ impl PyTensor {
         if self.t.shape() != other.0.shape() {
             return Ok(false);
         }
-        item(py, &self.t.eq(&other.0)?.all(None, false)?)?.is_truthy()
+        item(py, &self.value()?.eq(&other.0)?.all(None, false)?)?.is_truthy()
     }
 
     /// 1 with the probability that each element gives, else 0. No gradient.

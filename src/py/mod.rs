@@ -38,6 +38,7 @@ mod saving;
 mod shaping;
 mod tensor;
 mod transform;
+mod view;
 
 use pyo3::prelude::*;
 

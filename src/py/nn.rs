@@ -11,8 +11,8 @@ use pyo3::prelude::*;
 type Given<'py> = Option<PyRef<'py, PyTensor>>;
 
 /// The tensor of an optional argument.
-fn inner(t: &Given<'_>) -> Option<Tensor> {
-    t.as_ref().map(|t| t.t.clone())
+fn inner(t: &Given<'_>) -> PyResult<Option<Tensor>> {
+    t.as_ref().map(|t| Ok(t.value()?.into_owned())).transpose()
 }
 
 /// Runs `f`, without the interpreter lock for large inputs.
@@ -28,7 +28,7 @@ fn _linear(
     weight: PyRef<'_, PyTensor>,
     bias: Given<'_>,
 ) -> PyResult<PyTensor> {
-    let (x, weight, bias) = (x.t.clone(), weight.t.clone(), inner(&bias));
+    let (x, weight, bias) = (x.value()?.into_owned(), weight.value()?.into_owned(), inner(&bias)?);
     // The work is the product's, so its size decides.
     run(py, x.numel().saturating_mul(weight.shape().at(0)), || {
         let out = x.matmul(&weight.transpose(0, 1)?)?;
@@ -51,14 +51,14 @@ fn _layer_norm(
     bias: Given<'_>,
     eps: f64,
 ) -> PyResult<PyTensor> {
-    let (x, weight, bias) = (x.t.clone(), inner(&weight), inner(&bias));
+    let (x, weight, bias) = (x.value()?.into_owned(), inner(&weight)?, inner(&bias)?);
     fused(py, &x, || x.layer_norm(&shape, weight.as_ref(), bias.as_ref(), eps))
 }
 
 /// Zeroes each element with probability `p` and scales the others.
 #[pyfunction]
 fn _dropout(py: Python<'_>, x: PyRef<'_, PyTensor>, p: f64) -> PyResult<PyTensor> {
-    let x = x.t.clone();
+    let x = x.value()?.into_owned();
     fused(py, &x, || x.dropout(p))
 }
 
@@ -74,7 +74,7 @@ fn _cross_entropy(
     label_smoothing: f64,
 ) -> PyResult<PyTensor> {
     let reduction = Reduction::from_name(reduction)?;
-    let (x, target, weight) = (input.t.clone(), target.t.clone(), inner(&weight));
+    let (x, target, weight) = (input.value()?.into_owned(), target.value()?.into_owned(), inner(&weight)?);
     let options = CrossEntropyOptions {
         weight: weight.as_ref(),
         ignore: ignore_index,
@@ -95,7 +95,7 @@ fn _nll_loss(
     reduction: &str,
 ) -> PyResult<PyTensor> {
     let reduction = Reduction::from_name(reduction)?;
-    let (x, target, weight) = (input.t.clone(), target.t.clone(), inner(&weight));
+    let (x, target, weight) = (input.value()?.into_owned(), target.value()?.into_owned(), inner(&weight)?);
     let options =
         CrossEntropyOptions { weight: weight.as_ref(), ignore: ignore_index, reduction, smoothing: 0.0 };
     fused(py, &x, || loss::nll(&x, &target, options))
@@ -112,8 +112,8 @@ fn _bce_with_logits(
     reduction: &str,
 ) -> PyResult<PyTensor> {
     let reduction = Reduction::from_name(reduction)?;
-    let (x, target) = (input.t.clone(), target.t.clone());
-    let (weight, pos_weight) = (inner(&weight), inner(&pos_weight));
+    let (x, target) = (input.value()?.into_owned(), target.value()?.into_owned());
+    let (weight, pos_weight) = (inner(&weight)?, inner(&pos_weight)?);
     fused(py, &x, || loss::bce_with_logits(&x, &target, weight.as_ref(), pos_weight.as_ref(), reduction))
 }
 

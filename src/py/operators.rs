@@ -13,6 +13,7 @@ use crate::py::error::type_error;
 use crate::py::inplace;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
+use crate::py::view::value;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
@@ -28,15 +29,16 @@ fn operator(
     let py = x.py();
     if let Ok(y) = y.cast::<PyTensor>() {
         let (a, b) = (x.borrow(), y.borrow());
-        let elements = a.t.numel().max(b.t.numel());
+        let (a, b) = (a.value()?, b.value()?);
+        let elements = a.numel().max(b.numel());
         let out = if elements <= LARGE {
             if reflected {
-                binary(fun, (&b.t).into(), (&a.t).into())
+                binary(fun, (&*b).into(), (&*a).into())
             } else {
-                binary(fun, (&a.t).into(), (&b.t).into())
+                binary(fun, (&*a).into(), (&*b).into())
             }?
         } else {
-            let (a, b) = (a.t.clone(), b.t.clone());
+            let (a, b) = (a.into_owned(), b.into_owned());
             py.detach(|| {
                 if reflected {
                     binary(fun, (&b).into(), (&a).into())
@@ -50,7 +52,7 @@ fn operator(
     let Some(y) = Arg::from_any(y)? else {
         return Ok(py.NotImplemented());
     };
-    let x = x.borrow().t.clone();
+    let x = value(x)?;
     let out = binary_of(py, &x, &y, fun, reflected)?;
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
@@ -70,7 +72,7 @@ fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation)
     let Some(y) = Arg::from_any(y)? else {
         return Ok(py.NotImplemented());
     };
-    let x = x.borrow().t.clone();
+    let x = value(x)?;
     let out = run(py, x.numel().max(y.numel()), || x.compare(y.operand(), relation))?;
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
@@ -91,7 +93,7 @@ fn connective(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, logic: Logic) -> Py
     let Some(y) = Arg::from_any(y)? else {
         return Ok(py.NotImplemented());
     };
-    let x = x.borrow().t.clone();
+    let x = value(x)?;
     for dtype in [x.dtype(), y.operand().result_type(&x)] {
         check_truth(dtype)?;
     }
@@ -113,7 +115,7 @@ fn product(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, reflected: bool) -> Py
     let Some(Arg::Tensor(y)) = Arg::from_any(y)? else {
         return Ok(py.NotImplemented());
     };
-    let x = x.borrow().t.clone();
+    let x = value(x)?;
     let out = run(py, x.numel().max(y.numel()), || if reflected { y.matmul(&x) } else { x.matmul(&y) })?;
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
@@ -165,7 +167,7 @@ impl PyTensor {
         // The square has a cheaper derivative than the power.
         if let Ok(Some(Arg::Float(2.0) | Arg::Int(2))) = scalar(other) {
             let py = slf.py();
-            let x = slf.borrow().t.clone();
+            let x = value(slf)?;
             let out = run(py, x.numel(), || x.square())?;
             return Ok(Py::new(py, PyTensor::from(out))?.into_any());
         }
@@ -239,13 +241,8 @@ impl PyTensor {
         py: Python<'_>,
         f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor> + Send,
     ) -> PyResult<PyTensor> {
-        run(py, self.t.numel(), || f(&self.t)).map(PyTensor::from)
-    }
-
-    /// [`PyTensor::apply`] for a result that shares memory.
-    #[inline]
-    pub fn apply_view(&self, f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor>) -> PyResult<PyTensor> {
-        Ok(PyTensor::sharing(f(&self.t)?))
+        let t = self.value()?;
+        run(py, t.numel(), || f(&t)).map(PyTensor::from)
     }
 }
 
@@ -274,7 +271,7 @@ macro_rules! binary_methods {
             $(
                 $(#[doc = $doc])*
                 fn $method(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
-                    binary_of(py, &self.t, &other, Binary::$name, false).map(PyTensor::from)
+                    binary_of(py, &*self.value()?, &other, Binary::$name, false).map(PyTensor::from)
                 }
             )*
         }

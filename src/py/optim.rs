@@ -6,6 +6,7 @@ use crate::py::args::run;
 use crate::py::error::value_error;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
+use crate::py::view::value;
 use pyo3::prelude::*;
 
 /// The values of a list of tensors, without their histories.
@@ -15,7 +16,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Values {
     type Error = PyErr;
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Values> {
-        let tensors = obj.try_iter()?.map(|x| Ok(x?.cast::<PyTensor>()?.borrow().t.clone()));
+        let tensors = obj.try_iter()?.map(|x| value(x?.cast::<PyTensor>()?));
         tensors.collect::<PyResult<_>>().map(Values)
     }
 }

@@ -8,6 +8,7 @@ use crate::py::error::value_error;
 use crate::py::tensor::{PyTensor, leaf, require_grad, wrap};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use crate::py::view::value;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple, PyType};
@@ -17,10 +18,10 @@ impl PyTensor {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
         let rebuild = py.import("wengert._core")?.getattr("_rebuild")?;
-        let this = slf.borrow();
-        let state = state(py, &this.t)?;
+        let t = value(slf)?;
+        let state = state(py, &t)?;
         let class = slf.get_type();
-        let requires = leaf(&this.t).is_some();
+        let requires = leaf(&t).is_some();
         Ok((
             rebuild,
             PyTuple::new(
@@ -37,7 +38,7 @@ impl PyTensor {
         if let Some(done) = memo.get_item(key)? {
             return Ok(done);
         }
-        let t = slf.borrow().t.clone();
+        let t = value(slf)?;
         if t.edge().is_some() && leaf(&t).is_none() {
             return Err(PyRuntimeError::new_err(
                 "deepcopy: only leaf tensors can be copied deeply; use detach() or clone() on a result",

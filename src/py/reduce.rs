@@ -8,6 +8,7 @@ use crate::py::dtype::optional_dtype;
 use crate::py::operators::binary_of;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::tensor::Tensor;
+use crate::py::view::value;
 use pyo3::prelude::*;
 
 /// A reduction with both spellings of its arguments.
@@ -26,13 +27,14 @@ type Reduction = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor>;
 
 impl PyTensor {
     fn reduced(&self, py: Python<'_>, over: Over, f: Reduction) -> PyResult<PyTensor> {
-        run(py, self.t.numel(), || f(&self.t, over.dims.get(), over.keep)).map(PyTensor::from)
+        let t = self.value()?;
+        run(py, t.numel(), || f(&t, over.dims.get(), over.keep)).map(PyTensor::from)
     }
 
     fn cast_first(&self, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
         Ok(PyTensor::from(match optional_dtype(dtype)? {
-            Some(dtype) => self.t.cast(dtype)?,
-            None => self.t.clone(),
+            Some(dtype) => self.value()?.cast(dtype)?,
+            None => self.value()?.into_owned(),
         }))
     }
 }
@@ -131,7 +133,8 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let over = Over::new(dim, keepdim, axis, keepdims);
         let correction = unbiased.map_or(correction, f64::from);
-        run(py, self.t.numel(), || self.t.var(over.dims.get(), correction, over.keep)).map(PyTensor::from)
+        let t = self.value()?;
+        run(py, t.numel(), || t.var(over.dims.get(), correction, over.keep)).map(PyTensor::from)
     }
 
     /// Standard deviation: the square root of `var`.
@@ -149,7 +152,8 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let over = Over::new(dim, keepdim, axis, keepdims);
         let correction = unbiased.map_or(correction, f64::from);
-        run(py, self.t.numel(), || self.t.std(over.dims.get(), correction, over.keep)).map(PyTensor::from)
+        let t = self.value()?;
+        run(py, t.numel(), || t.std(over.dims.get(), correction, over.keep)).map(PyTensor::from)
     }
 
     /// The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first
@@ -245,7 +249,8 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let p = order_of_norm(p)?;
         let over = Over::new(dim, keepdim, axis, keepdims);
-        run(py, self.t.numel(), || norm(&self.t, p, over.dims.get(), over.keep)).map(PyTensor::from)
+        let t = self.value()?;
+        run(py, t.numel(), || norm(&t, p, over.dims.get(), over.keep)).map(PyTensor::from)
     }
 
     /// Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times.
@@ -308,17 +313,18 @@ fn extremum<'py>(
     keep: bool,
     (all, along, of_two): (Reduction, Along, Binary),
 ) -> PyResult<Bound<'py, PyAny>> {
+    let t = x.value()?;
     let Some(dim) = dim.filter(|d| !d.is_none()) else {
-        let out = run(py, x.t.numel(), || all(&x.t, None, keep))?;
+        let out = run(py, t.numel(), || all(&t, None, keep))?;
         return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
     };
     if let Ok(other) = dim.cast::<PyTensor>() {
-        let other = Arg::Tensor(other.borrow().t.clone());
-        let out = binary_of(py, &x.t, &other, of_two, false)?;
+        let other = Arg::Tensor(value(other)?);
+        let out = binary_of(py, &t, &other, of_two, false)?;
         return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
     }
     let axis: i64 = dim.extract()?;
-    let (values, indices) = run(py, x.t.numel(), || along(&x.t, axis, keep))?;
+    let (values, indices) = run(py, t.numel(), || along(&t, axis, keep))?;
     let pair = (wrap(py, values)?, wrap(py, indices)?);
     py.import("wengert._results")?.getattr("Along")?.call1(pair)
 }

@@ -7,6 +7,7 @@ use crate::op::Op;
 use crate::py::error::{foreign, type_error};
 use crate::py::tensor::{PyTensor, wrap};
 use crate::tensor::Tensor;
+use crate::py::view::value;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::cell::RefCell;
@@ -41,7 +42,7 @@ impl Packed for Kept {
             let out = out
                 .cast::<PyTensor>()
                 .map_err(|_| type_error("saved_tensors_hooks: the unpack function returns a tensor"))?;
-            let t = out.borrow().t.clone();
+            let t = value(out)?;
             Ok(t)
         })
         .map_err(foreign)

@@ -9,6 +9,7 @@ use crate::interp;
 use crate::py::args::AsTensor;
 use crate::py::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::error::value_error;
+use crate::py::view::{self, View};
 use crate::py::{format, nested, numpy};
 use crate::tensor::{Payload, Tensor, Traced};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -28,23 +29,18 @@ use std::sync::Arc;
 ///     tensor([2., 4.])
 #[pyclass(name = "Tensor", module = "wengert", subclass, weakref)]
 pub struct PyTensor {
-    /// The value.
+    /// The value as it was when this object was made or last written; `value()` is the value of now.
     pub t: Tensor,
-    /// Whether it was made as a view of another tensor.
-    pub view: bool,
+    /// What it is a view of.
+    pub view: Option<View>,
+    /// Moved by every recorded in-place write, for the views of this tensor.
+    pub epoch: u64,
 }
 
 impl From<Tensor> for PyTensor {
     #[inline(always)]
     fn from(t: Tensor) -> PyTensor {
-        PyTensor { t, view: false }
-    }
-}
-
-impl PyTensor {
-    /// A result that shares memory with the tensor it was made from.
-    pub fn sharing(t: Tensor) -> PyTensor {
-        PyTensor { t, view: true }
+        PyTensor { t, view: None, epoch: 0 }
     }
 }
 
@@ -254,7 +250,8 @@ impl PyTensor {
     /// The strides in elements, or that of one axis.
     #[pyo3(signature = (dim=None))]
     fn stride<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        let array = self.t.array("stride")?;
+        let t = self.value()?;
+        let array = t.array("stride")?;
         Ok(match dim {
             None => PyTuple::new(py, array.strides())?.into_any(),
             Some(d) => PyInt::new(py, array.stride(self.t.shape().axis(d, "stride")?)).into_any(),
@@ -263,19 +260,20 @@ impl PyTensor {
 
     /// Position of the first element in the shared memory, in elements.
     fn storage_offset(&self) -> PyResult<usize> {
-        Ok(self.t.array("storage_offset")?.offset())
+        Ok(self.value()?.array("storage_offset")?.offset())
     }
 
     /// Address of the first element; 0 for memory that the host cannot address.
     fn data_ptr(&self) -> PyResult<usize> {
-        let array = self.t.array("data_ptr")?;
+        let t = self.value()?;
+        let array = t.array("data_ptr")?;
         let base = array.buffer().ptr() as usize;
         Ok(if base == 0 { 0 } else { base + array.offset() * array.dtype().size() })
     }
 
     /// Whether the elements lie in row-major order without gaps.
     fn is_contiguous(&self) -> PyResult<bool> {
-        Ok(self.t.array("is_contiguous")?.is_contiguous())
+        Ok(self.value()?.array("is_contiguous")?.is_contiguous())
     }
 
     /// How many in-place writes the memory has seen.
@@ -286,19 +284,20 @@ impl PyTensor {
 
     /// The one element as a Python number. Raises ValueError for any other number of elements.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        item(py, &self.t)
+        item(py, &*self.value()?)
     }
 
     /// The elements as nested lists of Python numbers; a number for a tensor without axes.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        nested::to_list(py, self.t.array("tolist")?)
+        nested::to_list(py, self.value()?.array("tolist")?)
     }
 
     /// A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call
     /// `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both.
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
-        let t = if force { self.t.detach().to_device(Device::Cpu)? } else { self.t.clone() };
+        let t = self.value()?.into_owned();
+        let t = if force { t.detach().to_device(Device::Cpu)? } else { t };
         numpy::to_numpy(py, &t)
     }
 
@@ -309,7 +308,7 @@ impl PyTensor {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let array = numpy::to_numpy(py, &self.t)?;
+        let array = numpy::to_numpy(py, &*self.value()?)?;
         let kwargs = PyDict::new(py);
         match dtype {
             Some(dtype) => {
@@ -341,15 +340,12 @@ impl PyTensor {
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        let t = slf.borrow().t.clone();
-        if t.rank() == 0 {
+        let shape = slf.borrow().t.shape();
+        if shape.rank() == 0 {
             return Err(PyTypeError::new_err("a tensor without axes cannot be iterated over; use item()"));
         }
-        let rows = (0..t.shape().at(0) as i64)
-            .map(|i| Py::new(py, PyTensor::sharing(t.select_index(0, i)?)))
-            .collect::<PyResult<Vec<_>>>()?;
-        Ok(PyTuple::new(py, rows)?.try_iter()?.into_any())
+        let rows = |x: &Tensor| (0..shape.at(0) as i64).map(|i| x.select_index(0, i)).collect();
+        Ok(PyTuple::new(slf.py(), view::apply_all(slf, rows)?)?.try_iter()?.into_any())
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
@@ -359,16 +355,17 @@ impl PyTensor {
                 self.t.shape()
             )));
         }
-        self.t.array("bool")?;
-        item(py, &self.t)?.is_truthy()
+        let t = self.value()?;
+        t.array("bool")?;
+        item(py, &t)?.is_truthy()
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<PyInt>().call1((item(py, &self.t)?,))
+        py.get_type::<PyInt>().call1((item(py, &*self.value()?)?,))
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        item(py, &self.t)?.extract()
+        item(py, &*self.value()?)?.extract()
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -379,11 +376,11 @@ impl PyTensor {
                 self.t.shape()
             )));
         }
-        py.get_type::<PyInt>().call1((item(py, &self.t)?,))
+        py.get_type::<PyInt>().call1((item(py, &*self.value()?)?,))
     }
 
     fn __contains__(&self, py: Python<'_>, value: crate::py::args::Arg) -> PyResult<bool> {
-        let found = self.t.detach().compare(value.operand(), crate::ops::compare::Relation::Eq)?;
+        let found = self.value()?.detach().compare(value.operand(), crate::ops::compare::Relation::Eq)?;
         item(py, &found.any(None, false)?)?.is_truthy()
     }
 
@@ -392,13 +389,15 @@ impl PyTensor {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(py.detach(|| format::tensor(&self.t))?)
+        let t = self.value()?;
+        Ok(py.detach(|| format::tensor(&t))?)
     }
 
     fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
-        if spec.is_empty() || self.t.numel() != 1 || tracer(&self.t).is_some() {
-            return Ok(format::tensor(&self.t)?.into_pyobject(py)?.into_any());
+        let t = self.value()?;
+        if spec.is_empty() || t.numel() != 1 || tracer(&t).is_some() {
+            return Ok(format::tensor(&t)?.into_pyobject(py)?.into_any());
         }
-        item(py, &self.t)?.call_method1("__format__", (spec,))
+        item(py, &t)?.call_method1("__format__", (spec,))
     }
 }

@@ -9,6 +9,7 @@ use crate::py::dtype::dtype_of;
 use crate::py::error::{foreign, type_error};
 use crate::py::tensor::{PyTensor, wrap};
 use crate::tensor::Tensor;
+use crate::py::view::value;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -31,7 +32,7 @@ fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
         .map(|x| {
             let x = x?;
             match x.cast::<PyTensor>() {
-                Ok(t) => Ok(t.borrow().t.clone()),
+                Ok(t) => value(t),
                 Err(_) => Err(type_error(format!("a tensor expected, got {}", x.get_type().name()?))),
             }
         })
@@ -43,7 +44,7 @@ fn optional_tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
     list.try_iter()?
         .map(|x| {
             let x = x?;
-            if x.is_none() { Ok(None) } else { Ok(Some(x.cast::<PyTensor>()?.borrow().t.clone())) }
+            if x.is_none() { Ok(None) } else { Ok(Some(value(x.cast::<PyTensor>()?)?)) }
         })
         .collect()
 }

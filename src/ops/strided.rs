@@ -1,0 +1,213 @@
+//! Parts of a tensor given by strides over the row-major numbers of its elements: what a chain of views comes
+//! to. `AsStrided` reads such a part, `Place` is its transpose, and `Put` replaces it, which is how a write
+//! into a view becomes a function of the whole.
+
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
+use crate::ops::{on_device, one};
+use crate::shape::{Axes, MAX_RANK, Shape};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Element `i` of the part is element `offset + sum(strides * i)` of the whole in row-major order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Part {
+    /// The shape of the part.
+    pub shape: Shape,
+    /// Steps along its axes.
+    pub strides: [isize; MAX_RANK],
+    /// Number of its first element.
+    pub offset: usize,
+}
+
+impl Part {
+    /// All of a tensor of this shape.
+    pub fn whole(shape: &Shape) -> Part {
+        Part { shape: *shape, strides: shape.strides(), offset: 0 }
+    }
+
+    /// Where `array` lies in a row-major tensor that begins `base` elements into the buffer.
+    pub fn of(array: &Array, base: usize) -> Part {
+        let mut strides = [0; MAX_RANK];
+        (0..array.rank()).for_each(|i| strides[i] = array.stride(i));
+        Part { shape: array.shape(), strides, offset: array.offset().wrapping_sub(base) }
+    }
+
+    /// The part as a view of a contiguous array.
+    pub fn view(&self, whole: &Array) -> Result<Array> {
+        whole.with_layout(self.shape, &self.strides[..self.shape.rank()], whole.offset() + self.offset)
+    }
+
+    /// The same part of every element of a batch in front, of wholes with `numel` elements.
+    fn batched(&self, size: usize, numel: usize) -> Result<Part> {
+        let mut strides = [0; MAX_RANK];
+        let rank = self.shape.rank();
+        let shape = self.shape.inserted(0, size)?;
+        strides[0] = numel as isize;
+        strides[1..=rank].copy_from_slice(&self.strides[..rank]);
+        Ok(Part { shape, strides, offset: self.offset })
+    }
+
+    /// The axes along which the part repeats one element.
+    fn repeated(&self) -> Axes {
+        let mut axes = Axes::default();
+        (0..self.shape.rank())
+            .filter(|&i| self.strides[i] == 0 && self.shape.at(i) != 1)
+            .for_each(|i| axes.insert(i));
+        axes
+    }
+
+    /// Whether two elements of the part are one element of the whole.
+    pub fn overlaps(&self) -> bool {
+        !self.repeated().is_empty()
+    }
+}
+
+/// A strided part.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct AsStrided {
+    /// Which part.
+    pub part: Arc<Part>,
+}
+
+impl Kernel for AsStrided {
+    fn name(&self) -> &'static str {
+        "as_strided"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        if x[0].is_contiguous() { one!(self.part.view(x[0])) } else { one!(self.part.view(&x[0].copied()?)) }
+    }
+}
+
+impl Linear for AsStrided {
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        // What was read several times gets the sum.
+        let repeated = self.part.repeated();
+        let mut part = *self.part;
+        let mut g = g.clone();
+        if !repeated.is_empty() {
+            let axes: Vec<i64> = repeated.iter().map(|i| i as i64).collect();
+            g = g.sum(Some(&axes), true)?;
+            part.shape = g.shape();
+        }
+        crate::bind::bind1(Place { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let x = x[0].front()?;
+        let part = Arc::new(self.part.batched(size, x.numel() / size.max(1))?);
+        Ok(smallvec![(crate::bind::bind1(AsStrided { part }, &[&x])?, Some(0))])
+    }
+}
+
+/// The transpose of [`AsStrided`]: the input on a part of a tensor of zeros.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Place {
+    /// Which part; it does not overlap itself.
+    pub part: Arc<Part>,
+    /// The shape of the output.
+    pub shape: Shape,
+}
+
+impl Kernel for Place {
+    fn name(&self) -> &'static str {
+        "place"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let out = Array::empty(self.shape, x[0].dtype(), x[0].device())?;
+        on_device!(x[0], create::fill(&out, 0.0))?;
+        on_device!(x[0], copy::copy_into(&self.part.view(&out)?, x[0]))?;
+        Ok(smallvec![out])
+    }
+}
+
+impl Linear for Place {
+    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        crate::bind::bind1(AsStrided { part: self.part.clone() }, &[g])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let part = Arc::new(self.part.batched(size, self.shape.numel())?);
+        let op = Place { part, shape: self.shape.inserted(0, size)? };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// The first input with a part replaced by the second.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Put {
+    /// Which part; it does not overlap itself.
+    pub part: Arc<Part>,
+}
+
+thread_local! {
+    /// The memory that the next [`Put`] on it may write instead of a copy.
+    static DESTINATION: RefCell<Option<Array>> = const { RefCell::new(None) };
+}
+
+/// Runs `f`, in which the first [`Put`] into `memory` writes that memory itself.
+pub fn with_destination<T>(memory: &Array, f: impl FnOnce() -> T) -> T {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            DESTINATION.take();
+        }
+    }
+    let _restore = Restore;
+    DESTINATION.set(Some(memory.clone()));
+    f()
+}
+
+/// Takes the announced memory if it is that of `x`.
+fn destination(x: &Array) -> Option<Array> {
+    let same = |d: &Array| {
+        d.buffer().same(x.buffer()) && d.offset() == x.offset() && d.shape() == x.shape() && d.is_contiguous()
+    };
+    DESTINATION.with_borrow_mut(|d| if d.as_ref().is_some_and(same) { d.take() } else { None })
+}
+
+impl Kernel for Put {
+    fn name(&self) -> &'static str {
+        "put"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let out = match destination(x[0]) {
+            Some(memory) => memory,
+            None => x[0].copied()?,
+        };
+        on_device!(x[1], copy::copy_into(&self.part.view(&out)?, x[1]))?;
+        Ok(smallvec![out])
+    }
+}
+
+impl Linear for Put {
+    fn transpose(&self, wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        if wrt == 1 {
+            return crate::bind::bind1(AsStrided { part: self.part.clone() }, &[g]);
+        }
+        let zeros = Tensor::zeros(self.part.shape, g.dtype(), g.device())?;
+        crate::bind::bind1(self.clone(), &[g, &zeros])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let (whole, value) = (x[0].materialized(size)?, x[1].materialized(size)?);
+        let part = Arc::new(self.part.batched(size, whole.numel() / size.max(1))?);
+        Ok(smallvec![(crate::bind::bind1(Put { part }, &[&whole, &value])?, Some(0))])
+    }
+}
+
+impl Tensor {
+    /// A strided part of this tensor, which shares memory where this tensor is contiguous.
+    pub fn as_strided(&self, part: &Part) -> Result<Tensor> {
+        if *part == Part::whole(&self.shape()) {
+            return Ok(self.clone());
+        }
+        crate::bind::bind1(AsStrided { part: Arc::new(*part) }, &[self])
+    }
+
+    /// This tensor with a strided part replaced by `value`, which has its shape and this dtype.
+    pub fn put(&self, part: &Part, value: &Tensor) -> Result<Tensor> {
+        crate::bind::bind1(Put { part: Arc::new(*part) }, &[self, value])
+    }
+}
