@@ -450,6 +450,8 @@ ops! {
     Unslice(ops::view::Unslice): Linear, Any;
     /// A strided part of the elements in row-major order.
     AsStrided(ops::strided::AsStrided): Linear, Any;
+    /// The main diagonal of the last two axes.
+    Diagonal(ops::strided::Diagonal): Linear, Any;
     /// The transpose of `AsStrided`.
     Place(ops::strided::Place): Linear, Any;
     /// A tensor with a strided part replaced by another.

@@ -112,6 +112,7 @@ add(
     lambda x, offset: x.diagonal(offset),
     lambda x, offset: np.diagonal(x, offset),
     diagonal_case,
+    rows=("Diagonal",),
     empty=False,
 )
 add("diag", lambda x: x.diag(), np.diag, shaped(ANY, 1, 2), empty=False)

@@ -163,6 +163,26 @@ add(
     pad_case,
     rows=("Unslice",),
 )
+
+
+def written_case(s: Source) -> Case:
+    shape = s.shape(1, 3)
+    return Case((Arg(shape), Arg((max(shape[0] - 1, 0), *shape[1:]))), {})
+
+
+def written(x: wg.Tensor, value: wg.Tensor) -> wg.Tensor:
+    """A view that is read after its root was written through another one."""
+    y = x.clone()
+    whole, tail = y[:], y[1:]
+    tail.copy_(value)
+    return whole * y
+
+
+def written_reference(x: Array, value: Array) -> Array:
+    return np.concatenate([x[:1], value]) ** 2
+
+
+add("write into a view", written, written_reference, written_case, rows=("AsStrided", "Place", "Put"))
 add(
     "tril",
     lambda x, diagonal: x.tril(diagonal),

@@ -20,12 +20,23 @@ use std::sync::Arc;
 pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
     if target.edge().is_some_and(|e| e.node.is_leaf()) && is_grad_enabled() {
         return Err(Error::autodiff(format!(
-            "{op}_: a leaf of shape {} that requires a gradient cannot be written in place while recording, nor can a \
-             view of it; do it under no_grad(), or write x = x.{op}(...)",
+            "{op}_: a leaf of shape {} that requires a gradient cannot be written in place while recording; do it under \
+             no_grad(), or write x = x.{op}(...)",
             target.shape()
         )));
     }
     Ok(())
+}
+
+/// A view of such a leaf refuses it too.
+pub fn check_root(op: &str, root: &Tensor) -> Result<()> {
+    check_leaf(op, root).map_err(|_| {
+        Error::autodiff(format!(
+            "{op}_: this tensor is a view of a leaf of shape {} that requires a gradient, and cannot be written in place \
+             while recording; do it under no_grad(), or write to a clone()",
+            root.shape()
+        ))
+    })
 }
 
 /// The same tensor over a copy of its memory, if it is recorded: the operation that replaces its value may
@@ -75,7 +86,6 @@ fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<T
             target.device()
         )));
     }
-    check_leaf(op, target)?;
     Ok(recorded_part(value.cast(target.dtype())?))
 }
 
@@ -97,8 +107,14 @@ fn is_recorded(target: &Tensor, value: &Tensor) -> bool {
 
 /// Stores `value` in the memory of `target` and returns the tensor that `target` is from now on.
 pub fn write(op: &str, target: &Tensor, value: Tensor) -> Result<Tensor> {
+    check_leaf(op, target)?;
     let value = storable(op, target, &target.shape(), value)?;
-    let (Some(memory), Some(new)) = (target.concrete(), value.concrete()) else { return Ok(value) };
+    let (memory, new) = match (target.concrete(), value.concrete()) {
+        (Some(memory), Some(new)) => (memory, new),
+        // The value is the target from now on, so its memory must be its own.
+        (None, Some(new)) => return Ok(over_memory(&value, &new.copied()?)),
+        (_, None) => return Ok(value),
+    };
     store(op, memory, memory, new)?;
     // Not recorded: the history of the target stands.
     Ok(if is_recorded(target, &value) { over_memory(&value, memory) } else { target.clone() })

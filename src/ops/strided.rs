@@ -135,6 +135,44 @@ impl Linear for Place {
     }
 }
 
+/// The main diagonal of the last two axes, as a view.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Diagonal;
+
+impl Diagonal {
+    /// The diagonal of a layout whose last two axes are square.
+    fn of(shape: &Shape, stride: impl Fn(usize) -> isize) -> (Shape, [isize; MAX_RANK]) {
+        let last = shape.rank() - 1;
+        let mut strides = [0; MAX_RANK];
+        (0..last).for_each(|i| strides[i] = stride(i));
+        strides[last - 1] += stride(last);
+        (shape.removed(last), strides)
+    }
+}
+
+impl Kernel for Diagonal {
+    fn name(&self) -> &'static str {
+        "diagonal"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (shape, strides) = Diagonal::of(&x[0].shape(), |i| x[0].stride(i));
+        one!(x[0].with_layout(shape, &strides[..shape.rank()], x[0].offset()))
+    }
+}
+
+impl Linear for Diagonal {
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        let whole = c.aval(0)?.shape;
+        let own = whole.strides();
+        let (shape, strides) = Diagonal::of(&whole, |i| own[i]);
+        let part = Arc::new(Part { shape, strides, offset: 0 });
+        crate::bind::bind1(Place { part, shape: whole }, &[g])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
 /// The first input with a part replaced by the second.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Put {
@@ -204,6 +242,11 @@ impl Tensor {
             return Ok(self.clone());
         }
         crate::bind::bind1(AsStrided { part: Arc::new(*part) }, &[self])
+    }
+
+    /// The main diagonal of the last two axes, which have one length, as a view.
+    pub fn main_diagonal(&self) -> Result<Tensor> {
+        crate::bind::bind1(Diagonal, &[self])
     }
 
     /// This tensor with a strided part replaced by `value`, which has its shape and this dtype.

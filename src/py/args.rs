@@ -5,10 +5,10 @@ use crate::error::Result;
 use crate::ops::elementwise::Operand;
 use crate::py::error::{type_error, value_error};
 use crate::py::tensor::PyTensor;
+use crate::py::view::value;
 use crate::py::{convert, numpy};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::py::view::value;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
 

@@ -242,9 +242,7 @@ it before backward()";
         let t = value(slf)?;
         let gradient = gradient.map(value).transpose()?;
         let inputs = match inputs {
-            Some(one) if one.is_instance_of::<PyTensor>() => {
-                Some(vec![value(one.cast::<PyTensor>()?)?])
-            }
+            Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![value(one.cast::<PyTensor>()?)?]),
             Some(many) => Some(many.extract::<crate::py::args::Tensors>()?.0),
             None => None,
         };

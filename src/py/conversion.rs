@@ -4,8 +4,8 @@ use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::py::dtype::{PyDevice, device_of, dtype_of, optional_device, optional_dtype};
 use crate::py::tensor::{PyTensor, wrap};
-use crate::tensor::Tensor;
 use crate::py::view::value;
+use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 

@@ -3,7 +3,7 @@
 
 use crate::buffer::Device;
 use crate::error::Result;
-use crate::ops::inplace::{check_leaf, unaliased, write, write_part};
+use crate::ops::inplace::{self, check_leaf, unaliased, write, write_part};
 use crate::ops::strided::Part;
 use crate::py::tensor::PyTensor;
 use crate::py::view::{link, refresh, value, written};
@@ -26,7 +26,7 @@ pub fn update(
 /// Raises if `slf` is a leaf that must not be written now, or a view of one.
 pub fn check_root(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
     match link(slf) {
-        Some((root, _)) => check_leaf(name, &root.borrow().t),
+        Some((root, _)) => inplace::check_root(name, &root.borrow().t),
         None => check_leaf(name, &slf.borrow().t),
     }
 }

@@ -101,7 +101,9 @@ impl PyTensor {
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let array = {
             let this = slf.borrow();
-            numpy::exportable(&*this.value()?, "numpy").map_err(|e| PyBufferError::new_err(e.to_string()))?.clone()
+            numpy::exportable(&*this.value()?, "numpy")
+                .map_err(|e| PyBufferError::new_err(e.to_string()))?
+                .clone()
         };
         if array.dtype() == DType::BF16 {
             return Err(PyBufferError::new_err(

@@ -5,8 +5,8 @@ use crate::optim::{self, Adam, Sgd};
 use crate::py::args::run;
 use crate::py::error::value_error;
 use crate::py::tensor::PyTensor;
-use crate::tensor::Tensor;
 use crate::py::view::value;
+use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
 /// The values of a list of tensors, without their histories.

@@ -2,7 +2,7 @@
 //! joins.
 
 use crate::error::{Error, Result};
-use crate::ops::view::{self, Region};
+use crate::ops::view;
 use crate::py::args::shape;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -93,7 +93,7 @@ pub fn tiled(x: &Tensor, counts: &[i64]) -> PyResult<Tensor> {
     Ok(out)
 }
 
-/// The diagonal of two axes, as a last axis: a gather along the second.
+/// The diagonal of two axes, as a last axis and a view.
 pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
     let own = x.shape();
     let (a, b) = (own.axis(a, "diagonal")?, own.axis(b, "diagonal")?);
@@ -110,15 +110,7 @@ pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
             matrix.select_index(-1, 0).or_else(|_| matrix.narrow(-1, 0, 0)?.sum(Some(&[-1]), false))?;
         return empty.narrow(-1, 0, 0);
     }
-    // A square block with one more column and its last row cut: the diagonal becomes the first column.
-    let square = matrix.narrow(-2, top, length)?.narrow(-1, left, length)?;
-    let lead = square.shape().part(0, x.rank() - 2);
-    let flat = square.reshape(&lead.inserted(lead.rank(), length * length)?)?;
-    let mut region = Region::whole(&flat.shape());
-    let last = flat.rank() - 1;
-    region.steps[last] = length as isize + 1;
-    region.lengths = region.lengths.with(last, length);
-    flat.slice(region)
+    matrix.narrow(-2, top, length)?.narrow(-1, left, length)?.main_diagonal()
 }
 
 /// A matrix with `x` on its diagonal: rows padded to one more element, flattened, and cut.

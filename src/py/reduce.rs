@@ -7,8 +7,8 @@ use crate::py::args::{Arg, Dims, either, run};
 use crate::py::dtype::optional_dtype;
 use crate::py::operators::binary_of;
 use crate::py::tensor::{PyTensor, wrap};
-use crate::tensor::Tensor;
 use crate::py::view::value;
+use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
 /// A reduction with both spellings of its arguments.

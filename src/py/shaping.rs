@@ -317,7 +317,8 @@ impl PyTensor {
             1 => Ok(diagonal_matrix(&value(slf)?, diagonal)?.into()),
             2 => Self::diagonal(slf, diagonal, 0, 1),
             _ => {
-                Err(Error::shape(format!("diag: one or two axes expected, got shape {}", shape_of(slf))).into())
+                Err(Error::shape(format!("diag: one or two axes expected, got shape {}", shape_of(slf)))
+                    .into())
             }
         }
     }

@@ -97,8 +97,8 @@ AUTOGRAD: Situations = {
         written_view_of_leaf,
         RuntimeError,
         (
-            "zero_: this tensor is a view, and writing it in place would leave its base without the "
-            "gradient; write base[...] = value on the base, or clone() the view first"
+            "zero_: this tensor is a view of a leaf of shape (2,) that requires a gradient, and cannot be "
+            "written in place while recording; do it under no_grad(), or write to a clone()"
         ),
     ),
     "backward_of_vector": (
