@@ -64,7 +64,7 @@ from wengert.transforms import (
 half, float, double, int, long = float16, float32, float64, int32, int64
 
 # Parts that are imported when they are first used.
-_LAZY = ("amp", "nn", "numpy", "optim", "plot", "testing", "utils")
+_LAZY = ("amp", "graph", "nn", "numpy", "optim", "plot", "testing", "utils")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,5 @@
+"""Pictures of the tape: which operations a gradient passes, what they keep, how large it is on its way."""
+
+from .draw import Drawing, draw
+
+__all__ = ["Drawing", "draw"]
