@@ -7,38 +7,7 @@ from typing import Any
 
 import numpy as np
 
-INK, MUTED, GRID = "#22262b", "#6b7280", "#e5e7eb"
-COLORS = ["#2563eb", "#d97706", "#059669", "#9333ea", "#dc2626", "#0891b2"]
-STYLE: dict[Any, Any] = {
-    "figure.facecolor": "white",
-    "axes.edgecolor": MUTED,
-    "axes.labelcolor": INK,
-    "axes.titlecolor": INK,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlepad": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.8,
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "axes.labelsize": 9.5,
-    "font.size": 9.5,
-    "legend.frameon": False,
-}
-
-
-def require_matplotlib() -> Any:
-    """The package; raises ImportError if it is missing."""
-    import matplotlib
-
-    return matplotlib
+from .style import COLORS, INK, MUTED, STYLE, require_matplotlib
 
 
 def smooth(values: Sequence[float], width: int) -> np.ndarray:
