@@ -434,6 +434,8 @@ ops! {
     Extremum(ops::reduce::Extremum): General, Any;
     /// Index of the first maximum or minimum along an axis.
     ArgExtremum(ops::reduce::ArgExtremum): Discrete, Any;
+    /// The order of the elements along an axis.
+    ArgSort(ops::sort::ArgSort): Discrete, Any;
     /// Cumulative sum along an axis.
     CumSum(ops::reduce::CumSum): Linear, F32;
     /// Matrix product.

@@ -25,6 +25,7 @@ pub mod optim;
 pub mod random;
 pub mod reduce;
 mod rows;
+pub mod sort;
 mod sweep;
 #[cfg(test)]
 mod testing;

@@ -15,6 +15,7 @@ pub mod norm;
 pub mod operand;
 pub mod random;
 pub mod reduce;
+pub mod sort;
 pub mod strided;
 pub mod sym;
 pub mod table;

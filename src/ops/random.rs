@@ -147,6 +147,70 @@ impl Tensor {
         Err(Error::value(format!("bernoulli: probabilities between 0 and 1 expected, got {bad}")))
     }
 
+    /// `count` positions along the last axis of one or two, drawn with probabilities proportional to the
+    /// elements: int64 on the CPU, int32 on GPUs. Without replacement the positions of a row differ.
+    pub fn multinomial(&self, count: usize, replacement: bool) -> Result<Tensor> {
+        float_only("multinomial", self.dtype())?;
+        let n = match self.rank() {
+            1 | 2 => self.shape().at(self.rank() - 1),
+            _ => {
+                return Err(Error::shape(format!(
+                    "multinomial: weights of shape (n,) or (rows, n) expected, got {}",
+                    self.shape()
+                )));
+            }
+        };
+        if count == 0 || n == 0 || (count > n && !replacement) {
+            return Err(Error::value(format!(
+                "multinomial: {count} draws from {n} categories are not possible; draw at least one, and without \
+                 replacement at most as many as there are categories"
+            )));
+        }
+        let wide = if self.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
+        let weights = self.detach().cast(wide)?;
+        weights.check_weights(if replacement { 1 } else { count })?;
+        if replacement && count > 1 {
+            return weights.draw_with_replacement(count);
+        }
+        // The first arrivals of exponential clocks with these rates (Efraimidis and Spirakis 2006).
+        let uniform = Tensor::rand(self.shape(), wide, self.device())?;
+        let arrival = uniform.neg()?.log1p()?.neg()?.maximum(1e-30)?;
+        let keys = weights.div(&arrival)?;
+        if count == 1 { keys.argmax(Some(-1), true) } else { Ok(keys.topk(count, -1, true)?.1) }
+    }
+
+    /// Draws by the inverse of the cumulative distribution: how many categories end before a uniform number.
+    fn draw_with_replacement(&self, count: usize) -> Result<Tensor> {
+        let sums = self.cumsum(-1)?;
+        let ends = sums.div(&sums.narrow(-1, self.shape().at(self.rank() - 1) - 1, 1)?)?;
+        let shape = self.shape().with(self.rank() - 1, count);
+        let uniform = Tensor::rand(shape, self.dtype(), self.device())?;
+        ends.unsqueeze(-2)?.le(&uniform.unsqueeze(-1)?)?.sum(Some(&[-1]), false)
+    }
+
+    /// Raises unless every row has only finite weights of at least 0, and `least` above it, where looking
+    /// costs no transfer.
+    fn check_weights(&self, least: usize) -> Result<()> {
+        let Some(weights) = self.concrete().filter(|w| w.device() == Device::Cpu && w.numel() > 0) else {
+            return Ok(());
+        };
+        let weights = Tensor::from(weights.clone());
+        let (low, high) = (weights.amin(None, false)?.item()?, weights.amax(None, false)?.item()?);
+        if !(low >= 0.0 && high.is_finite()) {
+            let bad = if low >= 0.0 { high } else { low };
+            return Err(Error::value(format!(
+                "multinomial: finite weights of at least 0 expected, got {bad}; softmax makes weights of any scores"
+            )));
+        }
+        let fewest = weights.gt(0.0)?.sum(Some(&[-1]), false)?.amin(None, false)?.item()?;
+        if fewest >= least as f64 {
+            return Ok(());
+        }
+        Err(Error::value(format!(
+            "multinomial: {least} categories with a weight above 0 needed in every row, got {fewest}"
+        )))
+    }
+
     /// The numbers `0..n` in random order, from the default generator: int64 on the CPU, int32 on GPUs.
     pub fn permutation(n: usize, device: Device) -> Result<Tensor> {
         let state = random::take((n as u64 * 2).div_ceil(4));

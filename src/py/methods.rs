@@ -339,6 +339,13 @@ impl PyTensor {
     fn bernoulli(&self, py: Python<'_>) -> PyResult<PyTensor> {
         self.apply(py, Tensor::bernoulli)
     }
+
+    /// `num_samples` positions along the last axis of one or two, drawn with probabilities proportional to
+    /// the elements. Without `replacement` the positions of a row differ. No gradient.
+    #[pyo3(signature = (num_samples, replacement=false))]
+    fn multinomial(&self, py: Python<'_>, num_samples: usize, replacement: bool) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.multinomial(num_samples, replacement))
+    }
 }
 
 /// Values limited to bounds that are numbers or tensors.

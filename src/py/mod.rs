@@ -36,6 +36,7 @@ mod rearrange;
 mod reduce;
 mod saving;
 mod shaping;
+mod sort;
 mod tensor;
 mod transform;
 mod view;

@@ -32,7 +32,7 @@ from .modules.activation import (
     Tanhshrink,
 )
 from .modules.affine import Bilinear, Dropout, Embedding, Flatten, Identity, Linear, Unflatten
-from .modules.container import ModuleDict, ModuleList, Sequential
+from .modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from .modules.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -65,6 +65,8 @@ __all__ = [
     "Sequential",
     "ModuleList",
     "ModuleDict",
+    "ParameterList",
+    "ParameterDict",
     "Identity",
     "Linear",
     "Bilinear",

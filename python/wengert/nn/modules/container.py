@@ -1,10 +1,11 @@
-"""Modules that hold modules."""
+"""Modules that hold modules, and lists and dictionaries of parameters."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
 from ..module import Module
+from ..parameter import Parameter
 
 
 class _Numbered(Module):
@@ -161,3 +162,119 @@ class ModuleDict(Module):
         module = self[key]
         del self[key]
         return module
+
+
+def _parameter(value: Any) -> Parameter:
+    """A parameter as it is; a plain tensor becomes one."""
+    return value if isinstance(value, Parameter) else Parameter(value)
+
+
+class ParameterList(Module):
+    """A list of parameters that registers them; plain tensors become parameters."""
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        """Registers the parameters in order."""
+        super().__init__()
+        self.extend(values)
+
+    def __len__(self) -> int:
+        """How many parameters."""
+        return len(self._parameter_names)
+
+    def __iter__(self) -> Iterator[Parameter]:
+        """The parameters in order."""
+        return iter([self.__dict__[name] for name in self._parameter_names])
+
+    def _name(self, index: int) -> str:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"ParameterList: index {index} is outside its {len(self)} parameters")
+        return str(index % len(self))
+
+    def __getitem__(self, index: Any) -> Any:
+        """One parameter, or for a slice a list of the same type."""
+        if isinstance(index, slice):
+            return type(self)(list(self)[index])
+        return self.__dict__[self._name(index)]
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        """Replaces one parameter."""
+        self.register_parameter(self._name(index), _parameter(value))
+
+    def append(self, value: Any) -> Any:
+        """Adds a parameter at the end; returns self."""
+        self.register_parameter(str(len(self)), _parameter(value))
+        return self
+
+    def extend(self, values: Iterable[Any]) -> Any:
+        """Adds parameters at the end; returns self."""
+        for value in values:
+            self.append(value)
+        return self
+
+    def extra_repr(self) -> str:
+        """The shapes."""
+        return ", ".join(f"{i}: {tuple(value.shape)}" for i, value in enumerate(self))
+
+
+class ParameterDict(Module):
+    """A dictionary of parameters that registers them; plain tensors become parameters."""
+
+    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
+        """Registers the parameters under their names."""
+        super().__init__()
+        self.update(parameters or {})
+
+    def __getitem__(self, key: str) -> Parameter:
+        """The parameter of this name."""
+        if key not in self._parameter_names:
+            raise KeyError(key)
+        return self.__dict__[key]
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        """Adds or replaces a parameter."""
+        self.register_parameter(key, _parameter(value))
+
+    def __delitem__(self, key: str) -> None:
+        """Removes a parameter."""
+        if key not in self._parameter_names:
+            raise KeyError(key)
+        delattr(self, key)
+
+    def __len__(self) -> int:
+        """How many parameters."""
+        return len(self._parameter_names)
+
+    def __iter__(self) -> Iterator[str]:
+        """The names in order."""
+        return iter(list(self._parameter_names))
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is a parameter of this name."""
+        return key in self._parameter_names
+
+    def keys(self) -> list[str]:
+        """The names in order."""
+        return list(self._parameter_names)
+
+    def values(self) -> list[Parameter]:
+        """The parameters in order."""
+        return [self.__dict__[name] for name in self._parameter_names]
+
+    def items(self) -> list[tuple[str, Parameter]]:
+        """Names and parameters in order."""
+        return list(zip(self.keys(), self.values()))
+
+    def update(self, parameters: Mapping[str, Any]) -> None:
+        """Adds or replaces several."""
+        for name, value in parameters.items():
+            self[name] = value
+
+    def pop(self, key: str) -> Parameter:
+        """Removes a parameter and returns it."""
+        value = self[key]
+        del self[key]
+        return value
+
+    def extra_repr(self) -> str:
+        """The shapes."""
+        return ", ".join(f"{name}: {tuple(value.shape)}" for name, value in self.items())

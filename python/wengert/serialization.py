@@ -1,0 +1,205 @@
+"""Files of tensors: `wengert.save` and `wengert.load`.
+
+A file is an uncompressed zip archive: `data.pkl` holds the object, pickled, with a reference in place of each
+tensor, and `tensors/0`, `tensors/1`, ... hold the elements of one tensor each, in row-major order, little-endian.
+Tensors that are the same object, or that share all their memory, are stored once and share it again when loaded.
+Loading only accepts plain data unless told otherwise: a pickle from elsewhere can run any code.
+"""
+
+import io
+import os
+import pickle
+import sys
+from collections import OrderedDict
+from typing import Any, BinaryIO
+
+from wengert import _core
+from wengert._core import Tensor
+
+__all__ = ["load", "save"]
+
+_KIND = "wengert.tensor"
+_FORMAT = "1"
+# What a file may name beyond tensors, numbers, texts and containers, which need no name.
+_SAFE: dict[tuple[str, str], Any] = {
+    ("collections", "OrderedDict"): OrderedDict,
+    ("builtins", "set"): set,
+    ("builtins", "frozenset"): frozenset,
+    ("builtins", "complex"): complex,
+    ("builtins", "slice"): slice,
+    ("builtins", "bytearray"): bytearray,
+}
+
+
+def _where(tensor: Tensor) -> tuple[Any, ...] | None:
+    """What two tensors have in common that share all their memory; None where that cannot be told."""
+    address = tensor.data_ptr()
+    if address == 0 or tensor.numel() == 0:
+        return None
+    return address, tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype.name, str(tensor.device)
+
+
+class _Writer(pickle.Pickler):
+    """Replaces tensors by references, and collects them."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(file, protocol=4)
+        self.objects: dict[int, int] = {}
+        self.places: dict[tuple[Any, ...], int] = {}
+        # Kept alive until the file is written, so that no address is used twice.
+        self.kept: list[Tensor] = []
+        self.stored: list[Tensor] = []
+
+    def persistent_id(self, obj: Any) -> Any:
+        """The reference of a tensor; None for anything else."""
+        if not isinstance(obj, Tensor):
+            return None
+        number = self.objects.setdefault(id(obj), len(self.objects))
+        if number == len(self.kept):
+            self.kept.append(obj)
+        return _KIND, number, self._store(obj), type(obj) is not Tensor, obj.requires_grad and obj.is_leaf
+
+    def _store(self, tensor: Tensor) -> tuple[int, tuple[int, ...], str, str]:
+        key = _where(tensor) or (id(tensor),)
+        place = self.places.setdefault(key, len(self.stored))
+        if place == len(self.stored):
+            self.stored.append(tensor.detach())
+        return place, tuple(tensor.shape), tensor.dtype.name, str(tensor.device)
+
+
+def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
+    """Writes an object and the tensors in it to a file: state dicts, checkpoints, anything that pickles.
+
+    Args:
+        obj: tensors, numbers, texts, and lists, tuples and dictionaries of them. Other objects are pickled, and
+            need `weights_only=False` to be loaded again.
+        f: a path, or a file opened for binary writing.
+
+    Tensors keep dtype, device, sharing and whether they are a `Parameter` or require a gradient; not their
+    history and not `.grad`.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> wg.save({"weight": wg.ones(2), "step": 3}, file)
+        >>> _ = file.seek(0)
+        >>> wg.load(file)
+        {'weight': tensor([1., 1.]), 'step': 3}
+    """
+    import zipfile
+
+    pickled = io.BytesIO()
+    writer = _Writer(pickled)
+    writer.dump(obj)
+    with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr("wengert", _FORMAT)
+        archive.writestr("data.pkl", pickled.getvalue())
+        for number, tensor in enumerate(writer.stored):
+            data = tensor.cpu().__reduce__()[1][1][0]
+            archive.writestr(f"tensors/{number}", _little(data, tensor.itemsize))
+
+
+def _little(data: bytes, itemsize: int) -> bytes:
+    """Elements of the host's byte order as little-endian, or back."""
+    if sys.byteorder == "little" or itemsize == 1:
+        return data
+    import numpy as np
+
+    return np.frombuffer(data, f"V{itemsize}").view(f"u{itemsize}").byteswap().tobytes()
+
+
+class _Reader(pickle.Unpickler):
+    """Resolves references to tensors; refuses names that are not plain data unless `trusted`."""
+
+    def __init__(self, file: Any, archive: Any, device: Any, trusted: bool) -> None:
+        super().__init__(file)
+        self.archive, self.device, self.trusted = archive, device, trusted
+        self.objects: dict[int, Tensor] = {}
+        self.stored: dict[int, Tensor] = {}
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a name in the file stands for."""
+        if self.trusted:
+            return super().find_class(module, name)
+        if (module, name) in _SAFE:
+            return _SAFE[module, name]
+        found = getattr(_core, name, None) if module.split(".")[0] == "wengert" else None
+        if isinstance(found, _core.dtype) or found is _core.device:
+            return found
+        raise pickle.UnpicklingError(
+            f"load: the file names {module}.{name}, which is not plain data; if you trust whoever wrote the "
+            "file, load it with weights_only=False, which runs what it says"
+        )
+
+    def persistent_load(self, pid: Any) -> Any:
+        """The tensor of a reference."""
+        try:
+            kind, number, (place, shape, dtype, device), parameter, requires_grad = pid
+        except (TypeError, ValueError):
+            kind = None
+        if kind != _KIND:
+            raise pickle.UnpicklingError(f"load: {pid!r} is no reference to a tensor; the file is damaged")
+        if number not in self.objects:
+            stored = self._stored(place, shape, dtype, self.device or device)
+            self.objects[number] = _as_saved(stored, parameter, requires_grad)
+        return self.objects[number]
+
+    def _stored(self, place: int, shape: tuple[int, ...], dtype: str, device: Any) -> Tensor:
+        if place not in self.stored:
+            try:
+                data = self.archive.read(f"tensors/{place}")
+            except KeyError:
+                raise pickle.UnpicklingError(f"load: tensor {place} is missing in the file") from None
+            itemsize = getattr(_core, dtype).itemsize
+            tensor = _core._rebuild(Tensor, (_little(data, itemsize), list(shape), dtype), False)
+            self.stored[place] = tensor if str(device) == "cpu" else _moved(tensor, device)
+        return self.stored[place]
+
+
+def _moved(tensor: Tensor, device: Any) -> Tensor:
+    try:
+        return tensor.to(device)
+    except _core.DeviceError as error:
+        raise _core.DeviceError(
+            f"load: a tensor was saved on '{device}', which is not available here ({error}); load it elsewhere "
+            "with map_location='cpu'"
+        ) from None
+
+
+def _as_saved(stored: Tensor, parameter: bool, requires_grad: bool) -> Tensor:
+    if parameter:
+        from wengert.nn import Parameter
+
+        return Parameter(stored, requires_grad)
+    tensor = stored.detach()
+    return tensor.requires_grad_() if requires_grad else tensor
+
+
+def load(
+    f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights_only: bool = True
+) -> Any:
+    """Reads what `save` wrote.
+
+    Args:
+        f: a path, or a file opened for binary reading.
+        map_location: the device that all tensors go to; by default each goes where it was.
+        weights_only: accept only tensors, numbers, texts and containers of them. False unpickles anything, which
+            runs code from the file: only for files you trust.
+
+    Raises:
+        pickle.UnpicklingError: if the file is not one of `save`'s, is damaged, or holds more than plain data.
+        DeviceError: if a device is not there; give `map_location`.
+    """
+    import zipfile
+
+    device = None if map_location is None else _core.device(str(map_location))
+    try:
+        with zipfile.ZipFile(f) as archive:
+            if archive.read("wengert").decode() != _FORMAT:
+                raise pickle.UnpicklingError("load: the file is of a later format; update wengert")
+            return _Reader(io.BytesIO(archive.read("data.pkl")), archive, device, not weights_only).load()
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise pickle.UnpicklingError(
+            f"load: not a file that wengert.save wrote, or a damaged one ({error}); "
+            "plain pickles are loaded with pickle.load"
+        ) from None

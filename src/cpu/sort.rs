@@ -1,0 +1,152 @@
+//! The order of the elements along an axis, and the first few of it.
+//!
+//! The axis is brought to the end; each line is then sorted by itself. Equal elements keep their order, which
+//! an unstable sort achieves by comparing positions last.
+
+use super::copy::{cast, contiguous};
+use super::threads::{GRAIN, Shared, parallel_for};
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::shape::MAX_RANK;
+use std::cmp::Ordering;
+
+/// Positions of the first `count` elements along `axis` in ascending or descending order, as int64. Equal
+/// elements keep their order; NaN counts as the largest.
+pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result<Array> {
+    let x = match x.dtype() {
+        DType::Bool => cast(x, DType::U8)?,
+        DType::F16 | DType::BF16 => cast(x, DType::F32)?,
+        _ => x.clone(),
+    };
+    if u32::try_from(x.dim(axis)).is_err() {
+        return Err(Error::value(format!(
+            "sort: an axis of {} elements is too long; at most 2^32 - 1 can be sorted",
+            x.dim(axis)
+        )));
+    }
+    let lines = contiguous(&to_end(&x, axis)?)?;
+    let shape = lines.shape().with(x.rank() - 1, count);
+    let mut out = Array::empty(shape, DType::I64, Device::Cpu)?;
+    let to = out.slice_mut::<i64>()?;
+    match x.dtype() {
+        DType::U8 => sort_lines::<u8>(&lines, to, count, descending)?,
+        DType::I32 => sort_lines::<i32>(&lines, to, count, descending)?,
+        DType::I64 => sort_lines::<i64>(&lines, to, count, descending)?,
+        DType::F32 => sort_lines::<f32>(&lines, to, count, descending)?,
+        _ => sort_lines::<f64>(&lines, to, count, descending)?,
+    }
+    contiguous(&from_end(&out, axis)?)
+}
+
+/// The array with `axis` last.
+fn to_end(x: &Array, axis: usize) -> Result<Array> {
+    let mut order = identity();
+    order[axis..x.rank()].rotate_left(1);
+    x.permute(&order[..x.rank()])
+}
+
+/// The inverse of [`to_end`].
+fn from_end(x: &Array, axis: usize) -> Result<Array> {
+    let mut order = identity();
+    order[axis..x.rank()].rotate_right(1);
+    x.permute(&order[..x.rank()])
+}
+
+fn identity() -> [u8; MAX_RANK] {
+    std::array::from_fn(|i| i as u8)
+}
+
+/// Ascending, a NaN behind every number.
+#[allow(clippy::eq_op)]
+fn ascending<T: Element + PartialOrd>(a: T, b: T) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| (a != a).cmp(&(b != b)))
+}
+
+fn sort_lines<T: Element + PartialOrd>(
+    lines: &Array,
+    out: &mut [i64],
+    count: usize,
+    descending: bool,
+) -> Result<()> {
+    let length = lines.dim(lines.rank() - 1);
+    if count == 0 || out.is_empty() {
+        return Ok(());
+    }
+    let (x, to) = (lines.slice::<T>()?, Shared::new(out.as_mut_ptr()));
+    // A sort compares each element about log2(length) times.
+    let work = length * (usize::BITS - length.leading_zeros()) as usize;
+    parallel_for(out.len() / count, GRAIN.div_ceil(work.max(1)), |range| {
+        let mut order: Vec<u32> = Vec::with_capacity(length);
+        for i in range {
+            let line = &x[i * length..(i + 1) * length];
+            // SAFETY: every `i` has its own part of the output.
+            let out = unsafe { to.part(i * count, count) };
+            let before = |a: &u32, b: &u32| {
+                let (p, q) = (line[*a as usize], line[*b as usize]);
+                (if descending { ascending(q, p) } else { ascending(p, q) }).then(a.cmp(b))
+            };
+            order.clear();
+            order.extend(0..length as u32);
+            if count < length {
+                order.select_nth_unstable_by(count - 1, before);
+            }
+            order[..count].sort_unstable_by(before);
+            out.iter_mut().zip(&order).for_each(|(to, &from)| *to = from as i64);
+        }
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axis::around;
+    use super::super::testing::{layouts, same_for_any_threads, sample, values};
+    use super::*;
+    use crate::shape::Shape;
+
+    #[test]
+    fn every_line_is_in_order() -> Result<()> {
+        for dtype in DType::ALL {
+            for x in layouts(&[3, 8, 5], dtype)? {
+                for (axis, descending) in [(0, false), (1, true), (2, false), (2, true)] {
+                    let (_, length, after) = around(&x.shape(), axis);
+                    let (v, at) = (values(&x), values(&argsort(&x, axis, descending, length)?));
+                    let line = |i: usize, k: usize| (i / after * length + k) * after + i % after;
+                    for i in 0..v.len() / length {
+                        let mut expected: Vec<usize> = (0..length).collect();
+                        let key = |k: usize| v[line(i, k)] * if descending { -1.0 } else { 1.0 };
+                        expected.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
+                        let found: Vec<usize> = (0..length).map(|k| at[line(i, k)] as usize).collect();
+                        assert_eq!(found, expected, "{dtype} axis {axis}");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_first_few_are_those_of_the_whole_order() -> Result<()> {
+        let x = sample(&[7, 100], DType::F32)?;
+        for descending in [false, true] {
+            let whole = values(&argsort(&x, 1, descending, 100)?);
+            for count in [0, 1, 9, 99] {
+                let few = values(&argsort(&x, 1, descending, count)?);
+                let expected: Vec<f64> = (0..7 * count).map(|i| whole[i / count * 100 + i % count]).collect();
+                assert_eq!(few, expected);
+            }
+        }
+        same_for_any_threads(|| argsort(&sample(&[64, 3000], DType::F32)?, 1, true, 3000))?;
+        Ok(())
+    }
+
+    #[test]
+    fn nan_is_the_largest_and_equals_keep_their_order() -> Result<()> {
+        let x = Array::from_slice(&[2.0f32, f32::NAN, 1.0, 2.0, f32::NAN, f32::INFINITY], Shape::new(&[6])?)?;
+        assert_eq!(argsort(&x, 0, false, 6)?.slice::<i64>()?, [2, 0, 3, 5, 1, 4]);
+        assert_eq!(argsort(&x, 0, true, 6)?.slice::<i64>()?, [1, 4, 5, 0, 3, 2]);
+        Ok(())
+    }
+}
