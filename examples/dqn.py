@@ -1,8 +1,8 @@
 """Deep Q-learning on the cliff: a walker learns the shortest way that does not fall off.
 
-The world is the cliff of Sutton and Barto (Reinforcement Learning, example 6.6): a grid of 4 by 12 cells, start and goal
-at the two ends of the bottom row, and a cliff between them. A step costs 1; the cliff costs 20 and puts the walker back
-at the start; the goal ends the walk. The best way has 13 steps along the edge.
+The world is the cliff of Sutton and Barto (Reinforcement Learning, example 6.6): a grid of 4 by 12 cells, start and
+goal at the two ends of the bottom row, and a cliff between them. A step costs 1; the cliff costs 20 (100 in the book)
+and puts the walker back at the start; the goal ends the walk. The best way has 13 steps along the edge.
 
 The learner is that of Mnih et al. 2015: a network of action values, a memory of transitions to draw batches from, and a
 slowly following copy of the network that the targets come from, without a gradient. The result is compared with the
@@ -10,7 +10,7 @@ exact values, which a grid as small as this one has: from every cell the greedy 
 
 This is a PyTorch program; only the import below differs.
 
-Run it: python examples/dqn.py [--steps 4000] [--tau 0.02] [--device gpu]
+Run it: python examples/dqn.py [--tau 0.02] [--device gpu]
 """
 
 import argparse
@@ -118,7 +118,9 @@ class Learner:
         cells, actions, rewards, next_cells, over = batch
         device = self.options.device
         # Devices called "gpu" index with 32 bits.
-        actions = torch.from_numpy(actions.astype(np.int32) if device.startswith("gpu") else actions).to(device)
+        actions = torch.from_numpy(actions.astype(np.int32) if device.startswith("gpu") else actions).to(
+            device
+        )
         rewards, over = torch.from_numpy(rewards).to(device), torch.from_numpy(over).to(device)
         values = self.online(self.encode(cells)).gather(1, actions.unsqueeze(1)).squeeze(1)
         with torch.no_grad():
@@ -214,6 +216,7 @@ def train(options):
     """Walks and learns, with a line of the table every tenth of the way; returns the learner and its values."""
     learner, exact = Learner(options), exact_values(options.discount)
     print(f"{'step':>6} {'loss':>8} {'best actions':>13} {'error':>7} {'way':>5}")
+    loss = torch.zeros(())
     for count in walk(learner):
         if learner.memory.count >= options.batch:
             loss = learner.update()
@@ -222,7 +225,10 @@ def train(options):
             right, total, error = judge(values, exact)
             way, _ = greedy_way(values)
             length = len(way) - 1 if way[-1] == GOAL else "-"
-            print(f"{count:>6} {loss.item():>8.4f} {right:>6} of {total:>3} {error:>7.3f} {length:>5}", flush=True)
+            print(
+                f"{count:>6} {loss.item():>8.4f} {right:>6} of {total:>3} {error:>7.3f} {length:>5}",
+                flush=True,
+            )
     return learner, learner.values(), exact
 
 

@@ -3,7 +3,8 @@
 The model is a transformer decoder as GPT-2 has it (Radford et al. 2019): learned positions, layer normalisation before
 each part, GELU, causal attention, and one matrix for embedding and output. It is trained by AdamW with weight decay on
 matrices alone, linear warm-up and cosine decay, clipped gradients, and gradients accumulated over several batches.
-The default size trains in a minute or two on two cores; `--preset gpt2` has the shape of the 124 million parameter model.
+The default size trains in a minute or two on two cores; `--preset gpt2` has the shape of GPT-2 with 124 million
+parameters.
 
 This is a PyTorch program; only the import below differs.
 
@@ -67,7 +68,9 @@ class CausalSelfAttention(nn.Module):
     def forward(self, x):
         batch, time, width = x.size()
         q, k, v = self.qkv(x).split(width, dim=2)
-        q, k, v = (part.view(batch, time, self.heads, width // self.heads).transpose(1, 2) for part in (q, k, v))
+        q, k, v = (
+            part.view(batch, time, self.heads, width // self.heads).transpose(1, 2) for part in (q, k, v)
+        )
         dropout = self.dropout if self.training else 0.0
         if self.fused:
             y = F.scaled_dot_product_attention(q, k, v, dropout_p=dropout, is_causal=True)
@@ -84,13 +87,13 @@ class MLP(nn.Module):
 
     def __init__(self, config):
         super().__init__()
-        self.expand = nn.Linear(config.width, 4 * config.width, bias=config.bias)
+        self.widen = nn.Linear(config.width, 4 * config.width, bias=config.bias)
         self.project = nn.Linear(4 * config.width, config.width, bias=config.bias)
         self.project.is_residual = True
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, x):
-        return self.dropout(self.project(F.gelu(self.expand(x), approximate="tanh")))
+        return self.dropout(self.project(F.gelu(self.widen(x), approximate="tanh")))
 
 
 class Block(nn.Module):
@@ -223,7 +226,9 @@ class Progress:
             filled = 30 * done // self.total
             left = (time.perf_counter() - self.start) / max(done, 1) * (self.total - done)
             bar = "━" * filled + "─" * (30 - filled)
-            sys.stderr.write(f"\r\x1b[36m{bar}\x1b[0m {done / self.total:4.0%}  {text}  {left:3.0f} s left\x1b[K")
+            sys.stderr.write(
+                f"\r\x1b[36m{bar}\x1b[0m {done / self.total:4.0%}  {text}  {left:3.0f} s left\x1b[K"
+            )
             sys.stderr.flush()
 
     def clear(self):
@@ -241,7 +246,9 @@ class Trainer:
         self.step, self.history = 0, []
         state = torch.load(options.resume, map_location=options.device) if options.resume else None
         config = Config(**state["config"]) if state else PRESETS[options.preset]
-        self.config = Config(**{**asdict(config), "checkpoint": options.checkpoint, "fused": not options.spelled_out})
+        self.config = Config(
+            **{**asdict(config), "checkpoint": options.checkpoint, "fused": not options.spelled_out}
+        )
         self.model = GPT(self.config).to(options.device)
         self.optimizer = self.model.configure_optimizers(options.lr, options.weight_decay)
         self.scaler = torch.amp.GradScaler(enabled=options.amp == "f16")
@@ -377,7 +384,9 @@ def parse(arguments=None):
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--amp", choices=["bf16", "f16"], help="mixed precision; f16 with loss scaling")
     parser.add_argument("--checkpoint", action="store_true", help="recompute each block in backward")
-    parser.add_argument("--spelled-out", action="store_true", help="attention from its parts, not in one call")
+    parser.add_argument(
+        "--spelled-out", action="store_true", help="attention from its parts, not in one call"
+    )
     parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--accumulate", type=int, default=1, help="batches per step")
@@ -387,12 +396,16 @@ def parse(arguments=None):
     parser.add_argument("--clip", type=float, default=1.0, help="largest norm of the gradient")
     parser.add_argument("--every", type=int, default=100, help="steps between lines of the table")
     parser.add_argument("--evaluate", type=int, default=8, help="batches of each evaluation")
-    parser.add_argument("--bytes", type=int, default=4_000_000, help="how much of the standard library to read")
+    parser.add_argument(
+        "--bytes", type=int, default=4_000_000, help="how much of the standard library to read"
+    )
     parser.add_argument("--sample", type=int, default=400, help="bytes to write in the end")
     parser.add_argument("--prompt", default="\ndef ")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--resume", type=Path, help="a file that an earlier run saved")
-    parser.add_argument("--out", type=Path, default=Path(), help="folder for picture and model (default: here)")
+    parser.add_argument(
+        "--out", type=Path, default=Path(), help="folder for picture and model (default: here)"
+    )
     return parser.parse_args(arguments)
 
 

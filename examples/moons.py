@@ -13,6 +13,7 @@ Run it: python examples/moons.py [--scalars]
 """
 
 import argparse
+import itertools
 import math
 import time
 from pathlib import Path
@@ -42,7 +43,7 @@ class Network(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(n, m) for n, m in zip(LAYERS, LAYERS[1:]))
+        self.layers = nn.ModuleList(nn.Linear(n, m) for n, m in itertools.pairwise(LAYERS))
         for layer in self.layers:
             nn.init.uniform_(layer.weight, -1.0, 1.0)
             nn.init.zeros_(layer.bias)
@@ -97,8 +98,12 @@ def tensor_loss(network, points, labels, penalty):
 def scalar_loss(network, points, labels, penalty):
     """The same, one number at a time."""
     scores = [network([torch.tensor(v) for v in row]) for row in points.tolist()]
-    data_loss = sum((1.0 - label * s).relu() for label, s in zip(labels.tolist(), scores)) * (1.0 / len(scores))
-    return data_loss + penalty * sum(p * p for p in network.parameters()), np.array([s.item() for s in scores])
+    data_loss = sum((1.0 - label * s).relu() for label, s in zip(labels.tolist(), scores)) * (
+        1.0 / len(scores)
+    )
+    return data_loss + penalty * sum(p * p for p in network.parameters()), np.array(
+        [s.item() for s in scores]
+    )
 
 
 def train(network, loss_of, points, labels, steps, penalty=1e-4):
@@ -131,7 +136,9 @@ def draw(path, network, points, labels, losses):
     figure = Figure(figsize=(11, 4.6), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     left, right = figure.subplots(1, 2, width_ratios=[1.5, 1])
-    left.contourf(across, up, np.clip(scores, -3, 3), levels=np.linspace(-3, 3, 25), cmap="RdBu_r", alpha=0.65)
+    left.contourf(
+        across, up, np.clip(scores, -3, 3), levels=np.linspace(-3, 3, 25), cmap="RdBu_r", alpha=0.65
+    )
     left.contour(across, up, scores, levels=[-1, 0, 1], colors="#22262b", linewidths=[0.8, 1.8, 0.8])
     for label, color, name in ((-1, "#2563eb", "label −1"), (1, "#dc2626", "label +1")):
         part = points[labels == label]

@@ -19,6 +19,7 @@ from index_samples import INDEXING
 from loss_samples import LOSSES
 from sample import ANY, Table
 from scipy import special
+from sort_samples import SORTING
 from support import Arg, Array, Case, Domain, Grid, Integers, Real, Source, Truth
 from view_samples import VIEWS
 
@@ -387,5 +388,6 @@ along(
 SAMPLES += VIEWS
 SAMPLES += INDEXING
 SAMPLES += LOSSES
+SAMPLES += SORTING
 SAMPLES += COMPOSITE
 DIFFERENTIABLE = [sample for sample in SAMPLES if sample.order > 0]

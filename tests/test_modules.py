@@ -302,3 +302,46 @@ def test_parameters_to_vector_and_back():
     assert net.bias.tolist() == [6, 7]
     with pytest.raises(wg.ShapeError, match=r"a vector of shape \(8,\) expected"):
         nn.utils.vector_to_parameters(wg.zeros(7), net.parameters())
+
+
+# Lists and dictionaries of parameters.
+
+
+def test_lists_of_parameters():
+    shared = nn.Parameter(wg.ones(2))
+    values = nn.ParameterList([shared, wg.zeros(3)])
+    values.append(wg.ones(1)).extend([wg.ones(4)])
+    assert [tuple(p.shape) for p in values] == [(2,), (3,), (1,), (4,)]
+    assert values[0] is shared
+    assert all(isinstance(p, nn.Parameter) for p in values)
+    assert [name for name, _ in values.named_parameters()] == ["0", "1", "2", "3"]
+    assert len(values[1:3]) == 2
+    values[-1] = wg.zeros(5)
+    assert tuple(values[3].shape) == (5,)
+    assert repr(values) == "ParameterList(0: (2,), 1: (3,), 2: (1,), 3: (5,))"
+    with pytest.raises(IndexError, match="index 4 is outside its 4 parameters"):
+        values[4]
+    again = nn.ParameterList([wg.zeros(2), wg.zeros(3), wg.zeros(1), wg.zeros(5)])
+    again.load_state_dict(values.state_dict())
+    assert again[0].tolist() == [1, 1]
+
+
+def test_dictionaries_of_parameters():
+    values = nn.ParameterDict({"left": wg.ones(2)})
+    values["right"] = nn.Parameter(wg.zeros(3))
+    assert (len(values), list(values), "left" in values, "up" in values) == (
+        2,
+        ["left", "right"],
+        True,
+        False,
+    )
+    assert values.keys() == ["left", "right"]
+    assert [tuple(p.shape) for p in values.values()] == [(2,), (3,)]
+    assert dict(values.items())["right"] is values["right"]
+    assert repr(values) == "ParameterDict(left: (2,), right: (3,))"
+    assert tuple(values.pop("left").shape) == (2,)
+    del values["right"]
+    assert list(values.parameters()) == []
+    for missing in (lambda: values["left"], lambda: values.__delitem__("left")):
+        with pytest.raises(KeyError):
+            missing()

@@ -198,6 +198,8 @@ class Tensor:
         """Index of the first maximum along `dim`, or in the flattened tensor."""
     def argmin(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Index of the first minimum along `dim`, or in the flattened tensor."""
+    def argsort(self, /, dim: _Dims = ..., descending: Any = False, stable: Any = True, *, axis: _Dims = None) -> Tensor:
+        """The positions that sort `dim`. Equal elements always keep their order (`stable` is accepted); NaN counts as the largest."""
     def backward(self, /, gradient: Any = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False, inputs: Any = None) -> None:
         """Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their `.grad`."""
     def bernoulli(self, /) -> Tensor:
@@ -445,6 +447,8 @@ class Tensor:
         """Product `x * y`."""
     def mul_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`mul`, in place."""
+    def multinomial(self, /, num_samples: Any, replacement: Any = False) -> Tensor:
+        """`num_samples` positions along the last axis of one or two, drawn with probabilities proportional to the elements. Without `replacement` the positions of a row differ. No gradient."""
     def multiply(self, /, other: _Operand) -> Tensor:
         """Product `x * y`."""
     def multiply_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -576,6 +580,8 @@ class Tensor:
         """`log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`."""
     def softplus_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`softplus`, in place."""
+    def sort(self, /, dim: _Dims = ..., descending: Any = False, stable: Any = True, *, axis: _Dims = None) -> Any:
+        """The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
     def split(self, /, split_size: Any, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
         """Parts of `size` elements (or of these sizes) along `dim`, as views."""
     def sqrt(self, /) -> Tensor:
@@ -624,6 +630,8 @@ class Tensor:
         """This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
     def tolist(self, /) -> Any:
         """The elements as nested lists of Python numbers; a number for a tensor without axes."""
+    def topk(self, /, k: builtins.int, dim: _Dims = ..., largest: Any = True, sorted: Any = True, *, axis: _Dims = None) -> Any:
+        """The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where they were: the pair (values, indices). VJP: each gradient goes back to where its element was; saves the indices."""
     def trace(self, /) -> Tensor:
         """Sum of the diagonal of a matrix."""
     def transpose(self, /, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None) -> Tensor:

@@ -175,9 +175,7 @@ def _as_saved(stored: Tensor, parameter: bool, requires_grad: bool) -> Tensor:
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def load(
-    f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights_only: bool = True
-) -> Any:
+def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights_only: bool = True) -> Any:
     """Reads what `save` wrote.
 
     Args:

@@ -36,7 +36,7 @@ class StateDict:
     def state_dict(self, *, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
         """All parameters and persistent buffers by dotted name, sharing memory with the module.
 
-        Tensors are detached unless `keep_vars`. Save it with `pickle`, or as NumPy arrays with `np.savez`.
+        Tensors are detached unless `keep_vars`. Save it with `wengert.save`, or as NumPy arrays with `np.savez`.
         """
         found = {}
         for key, module, name in self._state():

@@ -1,0 +1,30 @@
+"""The example programs as modules, for the tests that look inside them."""
+
+import importlib.util
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import wengert as wg
+
+FOLDER = Path(__file__).parents[1] / "examples"
+
+
+def module(name: str) -> types.ModuleType:
+    """An example, as a module."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+def fill(network: Any, values: Any) -> None:
+    """Sets all parameters to what a function of name and shape says."""
+    with wg.no_grad():
+        for name, p in network.named_parameters():
+            p.copy_(wg.tensor(values(name, tuple(p.shape)).astype(np.float32)))

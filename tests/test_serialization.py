@@ -1,0 +1,133 @@
+"""Files of tensors: what comes back, what is shared, what is refused."""
+
+import io
+import pickle
+import zipfile
+from collections import OrderedDict
+from typing import Any
+
+import numpy as np
+import pytest
+import wengert as wg
+from support import array
+
+
+def through_a_file(obj: Any, **options: Any) -> Any:
+    """What `load` makes of what `save` writes."""
+    file = io.BytesIO()
+    wg.save(obj, file)
+    file.seek(0)
+    return wg.load(file, **options)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+)
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (2, 3, 4)])
+def test_every_dtype_and_shape(dtype: str, shape: tuple[int, ...]) -> None:
+    values = np.random.default_rng(0).normal(0, 3, shape)
+    x = wg.tensor(values).to(getattr(wg, dtype))
+    y = through_a_file(x)
+    assert (y.dtype, y.shape, y.requires_grad) == (x.dtype, x.shape, False)
+    assert np.array_equal(array(x.to(wg.float64)), array(y.to(wg.float64)))
+
+
+def test_a_checkpoint_comes_back_as_it_was(tmp_path: Any) -> None:
+    model = wg.nn.Linear(3, 2)
+    optimizer = wg.optim.AdamW(model.parameters(), lr=0.1)
+    model(wg.ones(4, 3)).sum().backward()
+    optimizer.step()
+    state = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "notes": OrderedDict(step=3, rate=0.5, name="run", flags=[True, None], kinds={1, 2}, z=1 + 2j),
+        "dtype": wg.bfloat16,
+        "device": wg.device("cpu"),
+    }
+    wg.save(state, tmp_path / "state.pt")
+    loaded = wg.load(tmp_path / "state.pt")
+    assert loaded["notes"] == state["notes"]
+    assert loaded["dtype"] is wg.bfloat16
+    assert loaded["device"] == wg.device("cpu")
+    other = wg.nn.Linear(3, 2)
+    again = wg.optim.AdamW(other.parameters(), lr=0.7)
+    other.load_state_dict(loaded["model"])
+    again.load_state_dict(loaded["optimizer"])
+    assert again.param_groups[0]["lr"] == 0.1
+    for network, steps in ((model, optimizer), (other, again)):
+        steps.zero_grad()
+        network(wg.ones(4, 3)).square().sum().backward()
+        steps.step()
+    assert np.array_equal(array(model.weight.detach()), array(other.weight.detach()))
+
+
+def test_shared_memory_is_stored_once_and_shared_again() -> None:
+    big = wg.zeros(1000)
+    file = io.BytesIO()
+    wg.save({"a": big, "b": big.detach(), "same": big, "part": big[:3]}, file)
+    assert len(file.getvalue()) < 1.5 * big.nbytes
+    file.seek(0)
+    loaded = wg.load(file)
+    assert loaded["a"] is loaded["same"]
+    loaded["a"].fill_(2.0)
+    assert loaded["b"].tolist() == [2.0] * 1000
+    # A view of a part is a tensor of its own.
+    assert loaded["part"].tolist() == [0.0] * 3
+
+
+def test_kinds_of_tensors() -> None:
+    leaf, parameter = wg.ones(2, requires_grad=True), wg.nn.Parameter(wg.ones(2))
+    frozen = wg.nn.Parameter(wg.ones(1), requires_grad=False)
+    loaded = through_a_file([leaf, parameter, frozen, leaf * 2, wg.ones(2, 3).T])
+    assert [x.requires_grad for x in loaded] == [True, True, False, False, False]
+    assert [type(x) is wg.nn.Parameter for x in loaded] == [False, True, True, False, False]
+    assert loaded[4].shape == (3, 2)
+    assert loaded[3].tolist() == [2.0, 2.0]
+
+
+def test_map_location_and_files() -> None:
+    x = through_a_file({"x": wg.ones(2)}, map_location=wg.device("cpu"))["x"]
+    assert x.device == wg.device("cpu")
+
+
+class Surprise:
+    """Something whose unpickling runs code."""
+
+    def __reduce__(self) -> Any:
+        return (print, ("this must not be printed",))
+
+
+def test_code_is_refused(capsys: Any) -> None:
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"names builtins\.print, which is not plain data.*weights_only"
+    ):
+        through_a_file({"x": wg.ones(1), "bad": Surprise()})
+    assert capsys.readouterr().out == ""
+    through_a_file(Surprise(), weights_only=False)
+    assert capsys.readouterr().out == "this must not be printed\n"
+
+
+def test_whole_modules_need_trust() -> None:
+    model = wg.nn.Sequential(wg.nn.Linear(2, 2), wg.nn.ReLU())
+    with pytest.raises(pickle.UnpicklingError, match=r"nn\.modules\.container\.Sequential"):
+        through_a_file(model)
+    again = through_a_file(model, weights_only=False)
+    assert np.array_equal(array(again[0].weight.detach()), array(model[0].weight.detach()))
+
+
+def test_other_files_are_refused(tmp_path: Any) -> None:
+    with pytest.raises(pickle.UnpicklingError, match=r"not a file that wengert\.save wrote"):
+        wg.load(io.BytesIO(b"nonsense"))
+    with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
+        archive.writestr("something", "else")
+    with pytest.raises(pickle.UnpicklingError, match="or a damaged one"):
+        wg.load(tmp_path / "other.zip")
+    file = io.BytesIO()
+    wg.save(wg.ones(3), file)
+    with zipfile.ZipFile(tmp_path / "cut.zip", "w") as archive, zipfile.ZipFile(file) as whole:
+        for name in ("wengert", "data.pkl"):
+            archive.writestr(name, whole.read(name))
+    with pytest.raises(pickle.UnpicklingError, match="tensor 0 is missing in the file"):
+        wg.load(tmp_path / "cut.zip")
+    with pytest.raises(FileNotFoundError):
+        wg.load(tmp_path / "nowhere.pt")
