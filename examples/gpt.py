@@ -8,7 +8,7 @@ parameters.
 
 This is a PyTorch program; only the import below differs.
 
-Run it: python examples/gpt.py [--steps 600] [--amp bf16] [--checkpoint] [--device gpu] [--preset small]
+Run it: python examples/gpt.py [--steps 1000] [--amp bf16] [--checkpoint] [--device gpu] [--preset small]
 """
 
 import argparse
@@ -387,7 +387,7 @@ def parse(arguments=None):
     parser.add_argument(
         "--spelled-out", action="store_true", help="attention from its parts, not in one call"
     )
-    parser.add_argument("--steps", type=int, default=600)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--accumulate", type=int, default=1, help="batches per step")
     parser.add_argument("--lr", type=float, default=2e-3)
@@ -395,7 +395,7 @@ def parse(arguments=None):
     parser.add_argument("--weight-decay", type=float, default=0.1)
     parser.add_argument("--clip", type=float, default=1.0, help="largest norm of the gradient")
     parser.add_argument("--every", type=int, default=100, help="steps between lines of the table")
-    parser.add_argument("--evaluate", type=int, default=8, help="batches of each evaluation")
+    parser.add_argument("--evaluate", type=int, default=16, help="batches of each evaluation")
     parser.add_argument(
         "--bytes", type=int, default=4_000_000, help="how much of the standard library to read"
     )

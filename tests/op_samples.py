@@ -3,7 +3,8 @@
 Everything that must hold for every operation (values, derivatives, batching, layouts, dtypes, devices, threads) is
 tested by walks over `SAMPLES`; `test_ops.py` fails when the compiled list of operations has an entry without a record.
 A record's `rows` names the table rows and list entries it stands for. Operations with structure are in
-`view_samples.py`, `index_samples.py` and `loss_samples.py`, those made of others in `composite_samples.py`.
+`view_samples.py`, `index_samples.py`, `sort_samples.py` and `loss_samples.py`, those made of others in
+`composite_samples.py`.
 """
 
 from __future__ import annotations
