@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import wengert as wg
+from wengert import _core
 from sample import Table
 from support import Arg, Array, Case, Source
 
@@ -235,3 +236,10 @@ add(
     split_case,
     rows=("Slice",),
 )
+
+
+def bundle_case(s: Source) -> Case:
+    return Case(tuple(Arg(s.shape(0, 3)) for _ in range(s.integer(1, 3))), {})
+
+
+add("bundle", lambda *x: tuple(_core._bundle(x)), lambda *x: tuple(x), bundle_case, rows=("Bundle",))

@@ -6,14 +6,16 @@
 
 use crate::autodiff::accumulate;
 use crate::autodiff::node::{Edge, Node, Vjp};
+use crate::autodiff::running::{self, Nodes};
 use crate::error::{Error, Result};
-use crate::interp::tape;
-use crate::op::{Needs, Op};
+use crate::interp::{self, tape};
+use crate::op::{Grads, Needs, Op};
 use crate::tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// What a backward walk does besides walking.
@@ -53,7 +55,7 @@ struct Walk<'a> {
     options: Options,
     targets: &'a [Edge],
     /// With targets: the entries from which a target can be reached.
-    relevant: Option<FxHashSet<*const Node>>,
+    relevant: Option<Nodes>,
     gradients: FxHashMap<*const Node, Slots>,
     heap: BinaryHeap<Entry>,
     found: Vec<Option<Tensor>>,
@@ -67,10 +69,16 @@ pub fn run(
     targets: Option<&[Edge]>,
     options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
+    // Rules and hooks compute without recording, unless that is asked for. Where there are other tapes, they go
+    // on recording: they are what differentiates this very walk.
+    let outermost = interp::is_plain() && roots.iter().all(|(e, _)| e.node.tag == interp::ambient().tag);
+    let _mode = outermost.then(|| interp::recording(options.create_graph));
+    let relevant = targets.map(|t| Rc::new(relevant(&roots, t)));
+    let _running = running::enter(roots.iter().map(|(e, _)| e.node.clone()).collect(), relevant.clone());
     let mut walk = Walk {
         options,
         targets: targets.unwrap_or(&[]),
-        relevant: targets.map(|t| relevant(&roots, t)),
+        relevant,
         gradients: FxHashMap::default(),
         heap: BinaryHeap::new(),
         found: vec![None; targets.map_or(0, <[Edge]>::len)],
@@ -81,6 +89,7 @@ pub fn run(
     while let Some(Entry(node)) = walk.heap.pop() {
         walk.visit(&node)?;
     }
+    running::finish()?;
     Ok(walk.found)
 }
 
@@ -111,8 +120,8 @@ impl Walk<'_> {
         if let Some(hooks) = node.hooks() {
             for (i, slot) in g.iter_mut().enumerate() {
                 if let Some(value) = slot.take() {
-                    let value = hooks.on_grad(i as u32, value)?;
-                    hooks.set_retained(i as u32, Some(value.clone()));
+                    let value = self.settled(node, hooks.on_grad(i as u32, value)?);
+                    hooks.add_retained(i as u32, &value, self.options.create_graph)?;
                     *slot = Some(value);
                 }
             }
@@ -124,25 +133,65 @@ impl Walk<'_> {
         }
         match &node.origin {
             crate::autodiff::node::Origin::Leaf { .. } => self.accumulate(node, g),
-            crate::autodiff::node::Origin::Op { op, .. } => self.pull_back(node, op, &g),
+            crate::autodiff::node::Origin::Op { op, .. } => self.pull_back(node, op, g),
         }
     }
 
-    fn accumulate(&self, node: &Arc<Node>, mut g: Slots) -> Result<()> {
-        let Some(g) = g[0].take().filter(|_| self.options.accumulate) else { return Ok(()) };
-        let Some(mut slot) = node.grad() else { return Ok(()) };
-        accumulate::into_slot(&mut slot, g, self.options.create_graph)?;
-        if let Some(hooks) = node.hooks() {
-            let total = slot.clone();
-            drop(slot);
-            if let Some(total) = total {
-                hooks.run_after_accumulate(&total)?;
-            }
+    /// What a hook returned, without what the walked tape recorded of it, unless that is asked for.
+    fn settled(&self, node: &Node, g: Tensor) -> Tensor {
+        match g.owned_by(node.tag) {
+            Some(traced) if !self.options.create_graph => traced.inner().clone(),
+            _ => g,
         }
+    }
+
+    /// Runs the hooks before an entry.
+    fn before(&self, node: &Node, g: &mut Slots) -> Result<()> {
+        let Some(hooks) = node.hooks() else { return Ok(()) };
+        hooks.before(g)?;
+        g.iter_mut().for_each(|slot| *slot = slot.take().map(|g| self.settled(node, g)));
         Ok(())
     }
 
-    fn pull_back(&mut self, node: &Arc<Node>, op: &Op, g: &Slots) -> Result<()> {
+    /// Runs the hooks after an entry, which see gradients of the shapes of the inputs.
+    fn after(&self, node: &Node, grads: Grads, g: &Slots) -> Result<Grads> {
+        let mut given = grads.into_iter();
+        let mut grads = Grads::new();
+        for edge in &node.edges {
+            grads.push(match (edge, given.next().flatten()) {
+                (Some(edge), Some(g)) => Some(accumulate::fit(g, edge.aval())?),
+                _ => None,
+            });
+        }
+        if let Some(hooks) = node.hooks() {
+            hooks.after(&mut grads, g)?;
+        }
+        Ok(grads.into_iter().map(|slot| slot.map(|g| self.settled(node, g))).collect())
+    }
+
+    /// Adds the gradient of a leaf to its slot, with the hooks around that.
+    fn accumulate(&self, node: &Arc<Node>, mut g: Slots) -> Result<()> {
+        if !self.options.accumulate {
+            return Ok(());
+        }
+        self.before(node, &mut g)?;
+        let Some(value) = g[0].take() else { return Ok(()) };
+        let Some(mut slot) = node.grad() else { return Ok(()) };
+        let Some(hooks) = node.hooks() else {
+            return accumulate::into_slot(&mut slot, value, self.options.create_graph);
+        };
+        accumulate::into_slot(&mut slot, value.clone(), self.options.create_graph)?;
+        let total = slot.clone();
+        // Hooks run outside the lock: they may look at the slot.
+        drop(slot);
+        if let Some(total) = total {
+            hooks.accumulated(&total)?;
+        }
+        hooks.after(&mut [], &[Some(value)])
+    }
+
+    /// Applies the reverse rule of an entry, with the hooks around it, and sends the results on.
+    fn pull_back(&mut self, node: &Arc<Node>, op: &Op, mut g: Slots) -> Result<()> {
         let mut needs = Needs::default();
         for (i, edge) in node.edges.iter().enumerate() {
             let wanted = |e: &crate::autodiff::node::Edge| {
@@ -155,11 +204,15 @@ impl Walk<'_> {
         if needs == Needs::default() && self.relevant.is_some() {
             return Ok(());
         }
+        self.before(node, &mut g)?;
         let retain = self.options.retain_graph || self.options.create_graph;
         let saved = node.unpack(retain, self.options.create_graph)?;
         let context = Vjp { node, saved: &saved, needs };
-        let grads = tape::pull_back(op, &context, g)?;
+        let mut grads = tape::pull_back(op, &context, &g)?;
         drop(saved);
+        if node.hooks().is_some() {
+            grads = self.after(node, grads, &g)?;
+        }
         for (edge, g) in node.edges.iter().zip(grads) {
             if let (Some(edge), Some(g)) = (edge, g) {
                 self.send(edge, g)?;
@@ -202,22 +255,51 @@ impl Tensor {
         options: Options,
         inputs: Option<&[Tensor]>,
     ) -> Result<()> {
-        let root = self.edge().ok_or_else(|| no_graph(self))?;
-        let seed = seed(self, gradient)?;
-        let options = Options { accumulate: true, ..options };
-        let Some(inputs) = inputs else {
-            run(vec![(root, seed)], None, options)?;
-            return Ok(());
-        };
-        let mut targets = Vec::new();
-        for x in inputs {
-            targets.push(x.edge().filter(|e| e.node.is_leaf()).ok_or_else(|| {
-                Error::autodiff("backward: inputs= takes leaf tensors that require a gradient")
-            })?);
-        }
-        run(vec![(root, seed)], Some(&targets), options)?;
-        Ok(())
+        backward(std::slice::from_ref(self), &[gradient.cloned()], options, inputs)
     }
+}
+
+/// Back-propagates from all of `outputs` in one walk and adds the gradients of all leaves, or of `inputs`, to
+/// their slots. `gradients` holds the cotangents, one per output.
+pub fn backward(
+    outputs: &[Tensor],
+    gradients: &[Option<Tensor>],
+    options: Options,
+    inputs: Option<&[Tensor]>,
+) -> Result<()> {
+    let roots = roots(outputs, gradients)?;
+    let options = Options { accumulate: true, ..options };
+    let Some(inputs) = inputs else {
+        run(roots, None, options)?;
+        return Ok(());
+    };
+    let mut targets = Vec::new();
+    for (i, x) in inputs.iter().enumerate() {
+        let edge = x.edge().ok_or_else(|| {
+            Error::autodiff(format!(
+                "backward: inputs[{i}], a {} tensor of shape {}, does not require a gradient; call requires_grad_() on it \
+                 before computing with it, or leave it out",
+                x.dtype(),
+                x.shape()
+            ))
+        })?;
+        if !edge.node.is_leaf() {
+            edge.node.hooks_mut().retain_grad(edge.index);
+        }
+        targets.push(edge);
+    }
+    run(roots, Some(&targets), options)?;
+    Ok(())
+}
+
+/// Where a walk starts, and with what.
+fn roots(outputs: &[Tensor], gradients: &[Option<Tensor>]) -> Result<Vec<(Edge, Tensor)>> {
+    let mut roots = Vec::new();
+    for (i, y) in outputs.iter().enumerate() {
+        let edge = y.edge().ok_or_else(|| no_graph(y))?;
+        roots.push((edge, seed(y, gradients.get(i).and_then(Option::as_ref))?));
+    }
+    Ok(roots)
 }
 
 /// Gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
@@ -230,11 +312,7 @@ pub fn grad(
     gradients: &[Option<Tensor>],
     options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
-    let mut roots = Vec::new();
-    for (i, y) in outputs.iter().enumerate() {
-        let edge = y.edge().ok_or_else(|| no_graph(y))?;
-        roots.push((edge, seed(y, gradients.get(i).and_then(Option::as_ref))?));
-    }
+    let roots = roots(outputs, gradients)?;
     let mut targets = Vec::new();
     for (i, x) in inputs.iter().enumerate() {
         targets.push(x.edge().ok_or_else(|| {

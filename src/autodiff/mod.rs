@@ -4,7 +4,9 @@
 pub mod accumulate;
 pub mod backward;
 pub mod checkpoint;
+pub mod held;
 pub mod hooks;
 pub mod node;
+pub mod running;
 pub mod saving;
 pub mod transform;

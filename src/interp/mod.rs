@@ -174,24 +174,30 @@ pub fn is_grad_enabled() -> bool {
     NO_GRAD.get() == 0 || ambient().records()
 }
 
+/// Restores the recording threshold when dropped.
+pub struct Recording(Tag);
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        set_grad_threshold(self.0);
+    }
+}
+
+/// Turns recording on or off until the guard is dropped.
+#[must_use]
+pub fn recording(enabled: bool) -> Recording {
+    Recording(set_grad_enabled(enabled))
+}
+
 /// Runs `f` with recording off.
 pub fn no_grad<T>(f: impl FnOnce() -> T) -> T {
-    with_grad_enabled(false, f)
+    let _recording = recording(false);
+    f()
 }
 
 /// Runs `f` with recording on.
 pub fn with_grad<T>(f: impl FnOnce() -> T) -> T {
-    with_grad_enabled(true, f)
-}
-
-fn with_grad_enabled<T>(enabled: bool, f: impl FnOnce() -> T) -> T {
-    struct Restore(Tag);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            set_grad_threshold(self.0);
-        }
-    }
-    let _restore = Restore(set_grad_enabled(enabled));
+    let _recording = recording(true);
     f()
 }
 

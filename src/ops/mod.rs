@@ -1,6 +1,7 @@
 //! The operations, one family per file. Start with `unary.rs`: all of one-variable calculus in one table.
 
 pub mod binary;
+pub mod bundle;
 pub mod cast;
 pub mod compare;
 pub mod create;

@@ -1,71 +1,18 @@
-//! Reverse mode as PyTorch spells it: `requires_grad`, `backward`, `.grad`, hooks, `autograd.grad`.
+//! Reverse mode as PyTorch spells it: `requires_grad`, `backward`, `.grad`, `autograd.grad`. Read next:
+//! `src/py/hooks.rs`.
 
 use crate::autodiff::backward::{self, Options};
-use crate::autodiff::hooks::GradHook;
-use crate::autodiff::node::{Edge, Node};
+use crate::autodiff::node::Edge;
 use crate::error::{Error, Result};
 use crate::interp;
 use crate::py::error::foreign;
 use crate::py::node::PyNode;
-use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history, wrap};
+use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history};
 use crate::py::view::{cut, refresh, value};
 use crate::tensor::Tensor;
-use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use std::sync::Arc;
-
-/// Removes a hook.
-#[pyclass(module = "wengert", frozen)]
-pub struct HookHandle {
-    node: Arc<Node>,
-    id: u64,
-}
-
-#[pymethods]
-impl HookHandle {
-    /// Removes the hook; harmless if it was removed before.
-    fn remove(&self) {
-        self.node.hooks_mut().remove(self.id);
-    }
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, _args: &Bound<'_, PyTuple>) {
-        self.remove();
-    }
-}
-
-/// A Python callable as a hook of the core.
-fn hook(f: Py<PyAny>) -> GradHook {
-    Arc::new(move |g: &Tensor| {
-        Python::attach(|py| -> PyResult<Option<Tensor>> {
-            let out = f.bind(py).call1((wrap(py, g.clone())?,))?;
-            if out.is_none() {
-                return Ok(None);
-            }
-            let out = out.cast::<PyTensor>().map_err(|_| {
-                PyRuntimeError::new_err(
-                    "a gradient hook returns a tensor, or None to leave the gradient as it is",
-                )
-            })?;
-            let new = value(out)?;
-            Ok(Some(new))
-        })
-        .map_err(foreign)
-    })
-}
-
-fn edge_of(t: &Tensor, what: &str) -> Result<Edge> {
-    t.edge().ok_or_else(|| {
-        Error::autodiff(format!(
-            "{what}: the {} tensor of shape {} does not require a gradient; call requires_grad_() before using it",
-            t.dtype(),
-            t.shape()
-        ))
-    })
-}
 
 #[pymethods]
 impl PyTensor {
@@ -118,6 +65,12 @@ impl PyTensor {
         Ok(refresh(slf)?.edge().filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node)))
     }
 
+    /// Which output of `grad_fn` this tensor is; 0 for leaves.
+    #[getter]
+    fn output_nr(&self) -> PyResult<u32> {
+        Ok(self.value()?.edge().map_or(0, |e| e.index))
+    }
+
     /// The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first
     /// backward.
     #[getter]
@@ -144,13 +97,8 @@ it before backward()";
     fn set_grad(slf: &Bound<'_, Self>, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
         let grad = grad.map(value).transpose()?;
         let t = refresh(slf)?;
-        if let Some(g) = grad.as_ref().filter(|g| g.shape() != t.shape()) {
-            return Err(Error::autodiff(format!(
-                "a gradient of shape {} cannot be assigned to a tensor of shape {}",
-                g.shape(),
-                t.shape()
-            ))
-            .into());
+        if let Some(g) = &grad {
+            check_grad(&t, g)?;
         }
         match t.edge() {
             Some(Edge { node, index }) => {
@@ -161,14 +109,25 @@ it before backward()";
                         // Outside the lock: its memory may belong to a Python object with a destructor.
                         drop(before);
                     }
-                    None => node.hooks_mut().set_retained(index, grad),
+                    None => {
+                        // A gradient that was assigned is one that is kept.
+                        let hooks = node.hooks_mut();
+                        if grad.is_some() {
+                            hooks.retain_grad(index);
+                        }
+                        hooks.set_retained(index, grad);
+                    }
                 }
                 Ok(())
             }
             None if grad.is_none() => Ok(()),
-            None => {
-                Err(Error::autodiff("grad can be assigned to tensors that require a gradient only").into())
-            }
+            None => Err(Error::autodiff(format!(
+                "the {} tensor of shape {} does not require a gradient, so none can be assigned to it; call \
+                 requires_grad_() first",
+                t.dtype(),
+                t.shape()
+            ))
+            .into()),
         }
     }
 
@@ -177,50 +136,19 @@ it before backward()";
         Self::set_grad(slf, None)
     }
 
-    /// Keeps the gradient of this result when backward passes it, to be read as `.grad`.
-    fn retain_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let Edge { node, index } = edge_of(&refresh(slf)?, "retain_grad")?;
-        if !node.is_leaf() {
-            node.hooks_mut().retain_grad(index);
+    /// Cuts this tensor off its history, in place. Raises RuntimeError for a view, whose base would keep it.
+    fn detach_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let t = refresh(slf)?;
+        if slf.borrow().view.is_some() && t.edge().is_some() {
+            return Err(Error::autodiff(format!(
+                "detach_: the tensor of shape {} is a view of another tensor and shares its history; use detach() instead, \
+                 or cut off the base",
+                t.shape()
+            ))
+            .into());
         }
-        Ok(())
-    }
-
-    /// Whether `retain_grad()` was called on this result.
-    #[getter]
-    fn retains_grad(&self) -> bool {
-        self.t.edge().is_some_and(|e| e.node.hooks().is_some_and(|h| h.retained(e.index).is_some()))
-    }
-
-    /// Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient.
-    /// Returns a handle whose `remove()` takes the hook off again.
-    fn register_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
-        let Edge { node, index } = edge_of(&refresh(slf)?, "register_hook")?;
-        let id = node.hooks_mut().add(index, self::hook(hook));
-        Ok(HookHandle { node, id })
-    }
-
-    /// Calls `hook(tensor)` after a gradient was accumulated into this leaf.
-    fn register_post_accumulate_grad_hook(slf: &Bound<'_, Self>, hook: Py<PyAny>) -> PyResult<HookHandle> {
-        let t = value(slf)?;
-        let edge = leaf(&t).ok_or_else(|| {
-            Error::autodiff("register_post_accumulate_grad_hook: a leaf that requires a gradient expected")
-        })?;
-        // A weak reference: the hook lives in the tape entry that the tensor itself holds.
-        let tensor = slf.py().import("weakref")?.call_method1("ref", (slf,))?.unbind();
-        let call: GradHook = Arc::new(move |_g: &Tensor| {
-            Python::attach(|py| -> PyResult<()> {
-                let tensor = tensor.bind(py).call0()?;
-                if !tensor.is_none() {
-                    hook.bind(py).call1((tensor,))?;
-                }
-                Ok(())
-            })
-            .map(|()| None)
-            .map_err(foreign)
-        });
-        let id = edge.node.hooks_mut().add_after_accumulate(call);
-        Ok(HookHandle { node: edge.node, id })
+        replace(slf, t.detach())?;
+        Ok(slf.clone())
     }
 
     /// Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their
@@ -269,6 +197,40 @@ it before backward()";
             replace(slf, with_history(&t, new))
         }
     }
+}
+
+/// Raises unless `g` can be the gradient of `t`.
+fn check_grad(t: &Tensor, g: &Tensor) -> Result<()> {
+    let (want, got) = (t.aval(), g.aval());
+    if want == got {
+        return Ok(());
+    }
+    Err(Error::autodiff(format!(
+        "a gradient of {}{} on {} cannot be assigned to a tensor of {}{} on {}; shape, dtype and device must agree",
+        got.dtype, got.shape, got.device, want.dtype, want.shape, want.device
+    )))
+}
+
+/// Back-propagates from all of `tensors` in one walk.
+#[pyfunction]
+#[pyo3(signature = (tensors, grad_tensors, retain_graph, create_graph, inputs))]
+pub fn _backward(
+    py: Python<'_>,
+    tensors: Vec<Bound<'_, PyTensor>>,
+    grad_tensors: Vec<Option<Bound<'_, PyTensor>>>,
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: Option<Vec<Bound<'_, PyTensor>>>,
+) -> PyResult<()> {
+    let tensors: Vec<Tensor> = tensors.iter().map(value).collect::<PyResult<_>>()?;
+    let seeds: Vec<Option<Tensor>> =
+        grad_tensors.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
+    let inputs: Option<Vec<Tensor>> = match inputs {
+        Some(inputs) => Some(inputs.iter().map(value).collect::<PyResult<_>>()?),
+        None => None,
+    };
+    let options = Options { retain_graph, create_graph, ..Options::default() };
+    Ok(py.detach(|| backward::backward(&tensors, &seeds, options, inputs.as_deref()))?)
 }
 
 /// Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad`

@@ -19,6 +19,7 @@ mod dtype;
 mod error;
 mod format;
 mod functions;
+mod hooks;
 mod index;
 mod inplace;
 mod memory;
@@ -49,9 +50,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::fork::protect();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<tensor::PyTensor>()?;
-    m.add_class::<autograd::HookHandle>()?;
     error::register(m)?;
     node::register(m)?;
+    hooks::register(m)?;
     dtype::register(m)?;
     create::register(m)?;
     random::register(m)?;
@@ -66,6 +67,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(convert::_as_tensor, m)?)?;
     m.add_function(wrap_pyfunction!(pickle::_rebuild, m)?)?;
     m.add_function(wrap_pyfunction!(dlpack::from_dlpack, m)?)?;
+    m.add_function(wrap_pyfunction!(autograd::_backward, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_grad, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_restore_grad, m)?)?;

@@ -2,6 +2,7 @@
 //! and its reverse rule as a call.
 
 use crate::autodiff::accumulate;
+use crate::autodiff::held::Held;
 use crate::autodiff::node::{Edge, Node, Slot, Vjp};
 use crate::error::Error;
 use crate::interp::tape;
@@ -156,9 +157,9 @@ impl PyNode {
     /// A dict for the user's own notes on this entry; it lives as long as the entry.
     #[getter]
     fn metadata(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
-        let notes = self.0.hooks_mut().notes(|| Box::new(PyDict::new(py).unbind()));
-        match notes.downcast_ref::<Py<PyDict>>() {
-            Some(dict) => Ok(dict.clone_ref(py)),
+        let notes = self.0.hooks_mut().notes(|| Held::new(Arc::new(PyDict::new(py).into_any().unbind())));
+        match notes.object::<Py<PyAny>>().and_then(|dict| dict.bind(py).cast::<PyDict>().ok()) {
+            Some(dict) => Ok(dict.clone().unbind()),
             None => Err(Error::autodiff("internal: the notes of a tape entry are no dict").into()),
         }
     }

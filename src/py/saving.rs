@@ -1,15 +1,17 @@
 //! Saved-tensor hooks: a pair of Python functions that keep something else in place of what operations save.
 
+use crate::autodiff::held::Held;
 use crate::autodiff::node::Slot;
 use crate::autodiff::saving::{self, Packed, Packer};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::Op;
 use crate::py::error::{foreign, type_error};
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::value;
-use crate::tensor::Tensor;
+use crate::tensor::{Aval, Tensor};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -21,39 +23,75 @@ struct Hooks {
 
 /// What `pack` returned for one value.
 struct Kept {
-    object: Py<PyAny>,
+    object: Held,
     unpack: Arc<Py<PyAny>>,
+    /// What was packed.
+    aval: Aval,
 }
 
 impl Packer for Hooks {
-    fn pack(&self, _op: &Op, _slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
-        Python::attach(|py| -> PyResult<Arc<dyn Packed>> {
-            let object = self.pack.bind(py).call1((wrap(py, value.clone())?,))?.unbind();
-            Ok(Arc::new(Kept { object, unpack: self.unpack.clone() }))
+    fn pack(&self, op: &Op, _slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
+        let before = saving::version(value);
+        let object = Python::attach(|py| -> PyResult<Py<PyAny>> {
+            Ok(self.pack.bind(py).call1((wrap(py, value.clone())?,))?.unbind())
         })
-        .map_err(foreign)
+        .map_err(foreign)?;
+        if saving::version(value) != before {
+            return Err(Error::autodiff(format!(
+                "saved_tensors_hooks: the pack function wrote in place to the tensor of shape {} that {} saves; write to a \
+                 clone() of it",
+                value.shape(),
+                op.name()
+            )));
+        }
+        let object = Held::new(Arc::new(object));
+        Ok(Arc::new(Kept { object, unpack: self.unpack.clone(), aval: value.aval() }))
+    }
+}
+
+impl Kept {
+    /// Calls the unpack function.
+    fn call(&self, py: Python<'_>) -> PyResult<Tensor> {
+        let packed = self.object.object::<Py<PyAny>>();
+        let out = self.unpack.bind(py).call1((packed.map(|object| object.bind(py)),))?;
+        let Ok(out) = out.cast::<PyTensor>() else {
+            return Err(type_error(format!(
+                "saved_tensors_hooks: the unpack function returned {}, expected the tensor that was packed",
+                out.get_type().name()?
+            )));
+        };
+        value(out)
     }
 }
 
 impl Packed for Kept {
     fn unpack(&self) -> Result<Tensor> {
-        Python::attach(|py| -> PyResult<Tensor> {
-            let out = self.unpack.bind(py).call1((self.object.bind(py),))?;
-            let out = out
-                .cast::<PyTensor>()
-                .map_err(|_| type_error("saved_tensors_hooks: the unpack function returns a tensor"))?;
-            let t = value(out)?;
-            Ok(t)
-        })
-        .map_err(foreign)
+        let t = Python::attach(|py| self.call(py)).map_err(foreign)?;
+        let (got, want) = (t.aval(), self.aval);
+        if got == want {
+            return Ok(t);
+        }
+        Err(Error::autodiff(format!(
+            "saved_tensors_hooks: the unpack function returned {}{} on {}, expected {}{} on {} as was packed",
+            got.dtype, got.shape, got.device, want.dtype, want.shape, want.device
+        )))
     }
 
     fn bytes(&self) -> usize {
-        Python::attach(|py| match self.object.bind(py).cast::<PyTensor>() {
-            Ok(t) => saving::bytes(&t.borrow().t),
-            Err(_) => 0,
-        })
+        Python::attach(|py| self.object.object::<Py<PyAny>>().map_or(0, |object| bytes(object.bind(py))))
     }
+}
+
+/// Bytes of the tensor that `pack` returned, or of those in the tuple or list.
+fn bytes(object: &Bound<'_, PyAny>) -> usize {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        return saving::bytes(&t.borrow().t);
+    }
+    if !object.is_instance_of::<PyTuple>() && !object.is_instance_of::<PyList>() {
+        return 0;
+    }
+    let tensors = object.try_iter().into_iter().flatten().flatten();
+    tensors.filter_map(|x| x.cast::<PyTensor>().ok().map(|t| saving::bytes(&t.borrow().t))).sum()
 }
 
 thread_local! {
@@ -84,8 +122,15 @@ fn _saved_hooks_exit(depth: usize) -> PyResult<()> {
     }
 }
 
+/// Whether such a region is in force on this thread.
+#[pyfunction]
+fn _saved_hooks_active() -> bool {
+    REGIONS.with_borrow(|r| !r.is_empty())
+}
+
 /// Registers the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_saved_hooks_active, m)?)?;
     m.add_function(wrap_pyfunction!(_saved_hooks_enter, m)?)?;
     m.add_function(wrap_pyfunction!(_saved_hooks_exit, m)?)
 }

@@ -174,7 +174,10 @@ AUTOGRAD: Situations = {
     "hook_shape": (
         hook_of_another_shape,
         RuntimeError,
-        "a gradient hook returned shape (1,), expected (2,) as it was given",
+        (
+            "a gradient hook returned a gradient of shape (1,), expected (2,) as it was given; return a "
+            "gradient of the same shape, dtype and device, or None to leave it as it is"
+        ),
     ),
     "hook_on_constant": (
         lambda: ones(2).register_hook(print),

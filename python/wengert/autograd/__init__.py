@@ -38,7 +38,9 @@ def grad(
     grad_outputs: Any = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
     materialize_grads: bool = False,
 ) -> tuple[Tensor | None, ...]:
     """Gradients of (the sum of) `outputs` with respect to `inputs`; no `.grad` changes.
@@ -49,11 +51,15 @@ def grad(
         grad_outputs: a cotangent per output; may be None for outputs with one element.
         retain_graph: keep what was saved, for another backward. Defaults to `create_graph`.
         create_graph: record the backward itself, for higher derivatives.
+        only_inputs: accepted for PyTorch's sake; only True has a meaning, `backward` fills `.grad`.
         allow_unused: give None for inputs that no output depends on, instead of raising.
-        materialize_grads: give zeros for them.
+        is_grads_batched: the cotangents have a batch axis in front, and so have the gradients; one batched walk does
+            what a loop over them would do.
+        materialize_grads: give zeros for inputs that no output depends on.
 
     Raises:
         RuntimeError: for an input that no output depends on, without `allow_unused` and `materialize_grads`.
+        ValueError: for options that contradict each other, and for batched cotangents of unequal batch sizes.
 
     Example:
         >>> x = wg.tensor(3.0, requires_grad=True)
@@ -62,13 +68,18 @@ def grad(
         (tensor(2.),)
     """
     outputs, inputs = _list(outputs), _list(inputs)
-    seeds = [None] * len(outputs) if grad_outputs is None else _list(grad_outputs)
-    if len(seeds) != len(outputs):
-        raise ValueError(f"grad: {len(seeds)} cotangents given for {len(outputs)} outputs")
+    seeds = _cotangents("grad", "outputs", outputs, grad_outputs)
     retain = create_graph if retain_graph is None else retain_graph
+    if not only_inputs:
+        raise ValueError(
+            "grad: only_inputs=False is not supported, for it would fill .grad of all leaves; call backward() for that"
+        )
     if materialize_grads and allow_unused is False:
-        raise ValueError("grad: materialize_grads=True needs allow_unused=True")
-    found = _core._grad(outputs, inputs, seeds, retain, create_graph)
+        raise ValueError(
+            "grad: materialize_grads=True gives zeros for unused inputs, which allow_unused=False forbids; leave one out"
+        )
+    walk = _batched if is_grads_batched else _core._grad
+    found = walk(outputs, inputs, seeds, retain, create_graph)
     for i, (g, x) in enumerate(zip(found, inputs)):
         if g is not None:
             continue
@@ -82,6 +93,50 @@ def grad(
     return tuple(found)
 
 
+def _cotangents(what: str, name: str, tensors: list[Tensor], given: Any) -> list[Tensor | None]:
+    """One cotangent, or None, per tensor."""
+    seeds = [None] * len(tensors) if given is None else _list(given)
+    if len(seeds) != len(tensors):
+        raise ValueError(
+            f"{what}: {len(seeds)} cotangents given for {len(tensors)} {name}; pass one (or None) for each"
+        )
+    return seeds
+
+
+def _batched(
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    seeds: list[Tensor | None],
+    retain: bool,
+    create: bool,
+) -> list[Tensor | None]:
+    """The walk for a whole batch of cotangents at once."""
+    from wengert.transforms import vmap
+
+    places = [i for i, g in enumerate(seeds) if g is not None]
+    reached: list[int] = []
+
+    def pull(rows: list[Tensor]) -> list[Tensor]:
+        one: list[Tensor | None] = [None] * len(seeds)
+        for i, row in zip(places, rows):
+            one[i] = row
+        found = _core._grad(outputs, inputs, one, retain, create)
+        reached[:] = [i for i, g in enumerate(found) if g is not None]
+        return [g for g in found if g is not None]
+
+    rows = [g for g in seeds if g is not None]
+    for g, i in zip(rows, places):
+        if g.ndim == 0:
+            raise ValueError(
+                f"grad: is_grads_batched=True, but the cotangent of output {i} has no axis for the batch; expected "
+                f"shape (batch, *{tuple(outputs[i].shape)})"
+            )
+    found: list[Tensor | None] = [None] * len(inputs)
+    for i, g in zip(reached, vmap(pull)(rows)) if rows else ():
+        found[i] = g
+    return found
+
+
 def backward(
     tensors: Tensors,
     grad_tensors: Any = None,
@@ -89,30 +144,23 @@ def backward(
     create_graph: bool = False,
     inputs: Tensors | None = None,
 ) -> None:
-    """Back-propagates from `tensors` and adds the gradients of all leaves (or of `inputs`) to their `.grad`.
+    """Back-propagates from `tensors`, in one walk, and adds the gradients of all leaves to their `.grad`.
 
     Args:
         tensors: where to start.
         grad_tensors: a cotangent per tensor; may be None for tensors with one element.
         retain_graph: keep what was saved, for another backward. Defaults to `create_graph`.
         create_graph: record the backward itself, for higher derivatives.
-        inputs: the leaves to accumulate into; all of them by default.
+        inputs: the tensors to accumulate into; all leaves by default. Results of operations keep their gradient as
+            after `retain_grad()`.
     """
     roots = _list(tensors)
-    seeds = [None] * len(roots) if grad_tensors is None else _list(grad_tensors)
-    if len(seeds) != len(roots):
-        raise ValueError(f"backward: {len(seeds)} cotangents given for {len(roots)} tensors")
-    if len(roots) == 1:
-        roots[0].backward(seeds[0], retain_graph, create_graph, inputs)
-        return
-    # One walk over all roots: the sum of their products with the cotangents.
-    total = None
-    for y, g in zip(roots, seeds):
-        if g is None and y.numel() != 1:
-            raise RuntimeError(
-                f"backward: a tensor of shape {tuple(y.shape)} needs its cotangent in grad_tensors, for it is no scalar"
-            )
-        part = (y if g is None else y * g).sum()
-        total = part if total is None else total + part
-    if total is not None:
-        total.backward(None, retain_graph, create_graph, inputs)
+    seeds = _cotangents("backward", "tensors", roots, grad_tensors)
+    targets = None if inputs is None else _list(inputs)
+    if targets is not None and not targets:
+        raise RuntimeError(
+            "backward: inputs= names no tensor, so nothing would be accumulated; name at least one, or leave it out for "
+            "all leaves"
+        )
+    retain = create_graph if retain_graph is None else retain_graph
+    _core._backward(roots, seeds, retain, create_graph, targets)

@@ -2,7 +2,7 @@
 
 Parameters, buffers and submodules live in the instance's ordinary `__dict__`, so reading `self.weight` costs
 what any attribute costs; the module keeps only the *names* of each kind, in order of registration. There is
-one truth. Read next: `state.py` (saving and loading), `modules/` (the layers).
+one truth. Read next: `state.py` (saving and loading), `hookable.py` (hooks), `modules/` (the layers).
 """
 
 from collections.abc import Callable, Iterator
@@ -11,7 +11,9 @@ from typing import Any, Self
 import wengert as wg
 from wengert._core import Tensor
 
-from .hooks import RemovableHandle
+from .calling import call_with_hooks
+from .hookable import Hookable
+from .hooks import EVERYWHERE, Registry
 from .moving import clear_grad, destination, move
 from .parameter import Parameter
 from .state import StateDict
@@ -19,10 +21,15 @@ from .state import StateDict
 __all__ = ["Module"]
 
 _KINDS = ("_parameter_names", "_buffer_names", "_module_names")
+_REGISTRATION = {
+    "_parameter_names": "parameter_registration",
+    "_buffer_names": "buffer_registration",
+    "_module_names": "module_registration",
+}
 _KIND_OF = {"_parameter_names": "a parameter", "_buffer_names": "a buffer", "_module_names": "a module"}
 
 
-class Module(StateDict):
+class Module(Hookable, StateDict):
     """Base class of all layers: subclass it, make parameters and submodules in `__init__`, compute in
     `forward`.
 
@@ -42,8 +49,7 @@ class Module(StateDict):
     _parameter_names: dict[str, None]
     _buffer_names: dict[str, bool]  # the value says whether the state dict holds it
     _module_names: dict[str, None]
-    _forward_hooks: dict[int, tuple[Callable[..., Any], bool]]
-    _forward_pre_hooks: dict[int, tuple[Callable[..., Any], bool]]
+    _hooks: Registry
 
     def __init__(self) -> None:
         """Prepares the registries; call it before assigning anything."""
@@ -52,8 +58,7 @@ class Module(StateDict):
             _parameter_names={},
             _buffer_names={},
             _module_names={},
-            _forward_hooks={},
-            _forward_pre_hooks={},
+            _hooks={},
         )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -64,26 +69,9 @@ class Module(StateDict):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs `forward`, with the hooks around it."""
-        if not self._forward_hooks and not self._forward_pre_hooks:
+        if not self._hooks and not EVERYWHERE:
             return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
-
-    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        for hook, with_kwargs in tuple(self._forward_pre_hooks.values()):
-            if with_kwargs:
-                changed = hook(self, args, kwargs)
-                if changed is not None:
-                    args, kwargs = changed
-                continue
-            changed = hook(self, args)
-            if changed is not None:
-                args = changed if isinstance(changed, tuple) else (changed,)
-        out = self.forward(*args, **kwargs)
-        for hook, with_kwargs in tuple(self._forward_hooks.values()):
-            changed = hook(self, args, kwargs, out) if with_kwargs else hook(self, args, out)
-            if changed is not None:
-                out = changed
-        return out
+        return call_with_hooks(self, self._hooks, args, kwargs)
 
     # Registration.
 
@@ -134,6 +122,9 @@ class Module(StateDict):
             raise KeyError(
                 f"{type(self).__name__}: {name!r} is already an attribute of the class, choose another name"
             )
+        for hook in tuple(EVERYWHERE.get(_REGISTRATION[kind], {}).values()):
+            changed = hook.call(self, name, value)
+            value = value if changed is None else changed
         self.__dict__[kind][name] = mark
         self.__dict__[name] = value
 
@@ -165,20 +156,6 @@ class Module(StateDict):
         self._register("_module_names", name, module)
 
     add_module = register_module
-
-    def register_forward_pre_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Calls `hook(module, args)` before `forward`; a result that is not None replaces the arguments."""
-        return RemovableHandle.add(self._forward_pre_hooks, (hook, with_kwargs), prepend)
-
-    def register_forward_hook(
-        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
-    ) -> RemovableHandle:
-        """Calls `hook(module, args, output)` after `forward`; a result that is not None replaces the
-        output.
-        """
-        return RemovableHandle.add(self._forward_hooks, (hook, with_kwargs), prepend)
 
     # Walking the tree.
 

@@ -1,0 +1,106 @@
+//! The backward walks that this thread is in, innermost last: what hooks may ask about theirs.
+
+use crate::autodiff::node::Node;
+use crate::error::Result;
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A set of tape entries.
+pub type Nodes = Rc<FxHashSet<*const Node>>;
+/// Something to do at the end of a walk.
+pub type Finally = Box<dyn FnOnce() -> Result<()>>;
+
+struct Running {
+    id: u64,
+    roots: SmallVec<[Arc<Node>; 1]>,
+    /// The entries that can be visited; found when first asked for.
+    reach: Option<Nodes>,
+    finally: Vec<Finally>,
+}
+
+static IDS: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Ends a walk when dropped.
+pub struct Guard(());
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let ended = RUNNING.try_with(|r| r.borrow_mut().pop());
+        // Outside the borrow: callbacks and entries may hold Python objects with destructors.
+        drop(ended);
+    }
+}
+
+/// Begins a walk from `roots`. `reach` names the entries it visits, where that is known already.
+#[must_use]
+pub fn enter(roots: SmallVec<[Arc<Node>; 1]>, reach: Option<Nodes>) -> Guard {
+    let id = IDS.fetch_add(1, Ordering::Relaxed);
+    RUNNING.with_borrow_mut(|r| r.push(Running { id, roots, reach, finally: Vec::new() }));
+    Guard(())
+}
+
+/// Does what was asked for at the end of the innermost walk.
+pub fn finish() -> Result<()> {
+    loop {
+        let next = RUNNING.with_borrow_mut(|r| {
+            let finally = &mut r.last_mut()?.finally;
+            (!finally.is_empty()).then(|| finally.remove(0))
+        });
+        match next {
+            Some(callback) => callback()?,
+            None => return Ok(()),
+        }
+    }
+}
+
+/// Asks for something to be done at the end of the innermost walk; false outside of one.
+pub fn at_end(callback: Finally) -> bool {
+    RUNNING.with_borrow_mut(|r| match r.last_mut() {
+        Some(running) => {
+            running.finally.push(callback);
+            true
+        }
+        None => false,
+    })
+}
+
+/// One number for each walk, innermost last.
+pub fn ids() -> Vec<u64> {
+    RUNNING.with_borrow(|r| r.iter().map(|running| running.id).collect())
+}
+
+/// Whether the innermost walk can visit this entry.
+pub fn reaches(node: &Arc<Node>) -> bool {
+    let known = RUNNING.with_borrow(|r| r.last().map(|w| (w.reach.clone(), w.roots.clone())));
+    let Some((reach, roots)) = known else { return false };
+    let reach = reach.unwrap_or_else(|| {
+        let reach = Rc::new(reachable(&roots));
+        RUNNING.with_borrow_mut(|r| {
+            if let Some(running) = r.last_mut() {
+                running.reach = Some(reach.clone());
+            }
+        });
+        reach
+    });
+    reach.contains(&Arc::as_ptr(node))
+}
+
+/// All entries below `roots`.
+fn reachable(roots: &[Arc<Node>]) -> FxHashSet<*const Node> {
+    let mut seen = FxHashSet::default();
+    let mut stack: Vec<&Arc<Node>> = roots.iter().collect();
+    while let Some(node) = stack.pop() {
+        if seen.insert(Arc::as_ptr(node)) {
+            stack.extend(node.edges.iter().flatten().map(|e| &e.node));
+        }
+    }
+    seen
+}

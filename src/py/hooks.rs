@@ -1,0 +1,271 @@
+//! Hooks of tensors and tape entries: Python callables that see, and may replace, gradients.
+
+use crate::autodiff::held::Held;
+use crate::autodiff::hooks::{Gradients, Hook};
+use crate::autodiff::node::{Edge, Node};
+use crate::autodiff::running;
+use crate::error::{Error, Result};
+use crate::py::error::{foreign, type_error};
+use crate::py::node::PyNode;
+use crate::py::tensor::{PyTensor, leaf, wrap};
+use crate::py::view::{attach, refresh, value};
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::{Arc, Weak};
+
+/// Removes a hook.
+#[pyclass(module = "wengert", frozen, weakref)]
+pub struct HookHandle {
+    node: Weak<Node>,
+    id: u64,
+}
+
+#[pymethods]
+impl HookHandle {
+    /// Removes the hook; harmless if it was removed before.
+    fn remove(&self) {
+        if let Some(node) = self.node.upgrade() {
+            node.hooks_mut().remove(self.id);
+        }
+    }
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<'_, PyTuple>) {
+        self.remove();
+    }
+}
+
+/// Registers what `make` makes of a callable, which the tape entry then holds.
+fn register_on(
+    node: &Arc<Node>,
+    what: &str,
+    hook: Bound<'_, PyAny>,
+    make: impl FnOnce(Arc<Py<PyAny>>) -> Hook,
+) -> PyResult<HookHandle> {
+    if !hook.is_callable() {
+        return Err(type_error(format!(
+            "{what}: a hook is a function of the gradient, got {}; pass something that can be called",
+            hook.get_type().name()?
+        )));
+    }
+    let hook = Arc::new(hook.unbind());
+    let id = node.hooks_mut().add(make(hook.clone()), Some(Held::new(hook)));
+    Ok(HookHandle { node: Arc::downgrade(node), id })
+}
+
+/// The tensor that a hook returned; None leaves things as they are.
+fn returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    if out.is_none() {
+        return Ok(None);
+    }
+    let t = out.cast::<PyTensor>().map_err(|_| {
+        PyRuntimeError::new_err(format!(
+            "a gradient hook returned {}, expected a tensor, or None to leave the gradient as it is",
+            out.get_type().name().map_or_else(|_| "an object".into(), |n| n.to_string())
+        ))
+    })?;
+    value(t).map(Some)
+}
+
+/// The tensors that a hook of a tape entry returned: one, or a sequence of tensors and None.
+fn all_returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<Tensor>>>> {
+    if out.is_none() || out.is_instance_of::<PyTensor>() {
+        return Ok(returned(out)?.map(|t| vec![Some(t)]));
+    }
+    let Ok(items) = out.try_iter() else {
+        return Err(PyRuntimeError::new_err(format!(
+            "a hook of a graph node returned {}, expected a tuple of tensors, or None to leave the gradients as they are",
+            out.get_type().name()?
+        )));
+    };
+    items.map(|item| returned(&item?)).collect::<PyResult<Vec<_>>>().map(Some)
+}
+
+/// Gradients as a Python tuple.
+fn tuple<'py>(py: Python<'py>, g: &Gradients) -> PyResult<Bound<'py, PyTuple>> {
+    let items = g.iter().map(|g| g.as_ref().map(|g| wrap(py, g.clone())).transpose());
+    PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// The edge behind a tensor, which must require a gradient.
+fn edge_of(t: &Tensor, what: &str) -> Result<Edge> {
+    t.edge().ok_or_else(|| {
+        Error::autodiff(format!(
+            "{what}: the {} tensor of shape {} does not require a gradient; call requires_grad_() before using it",
+            t.dtype(),
+            t.shape()
+        ))
+    })
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Keeps the gradient of this result when backward passes it, to be read as `.grad`; gradients of several
+    /// backwards add up, as in leaves.
+    fn retain_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let Edge { node, index } = edge_of(&refresh(slf)?, "retain_grad")?;
+        if !node.is_leaf() {
+            node.hooks_mut().retain_grad(index);
+        }
+        Ok(())
+    }
+
+    /// Whether `retain_grad()` was called on this result.
+    #[getter]
+    fn retains_grad(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        let edge = refresh(slf)?.edge();
+        Ok(edge.is_some_and(|e| e.node.hooks().is_some_and(|h| h.retained(e.index).is_some())))
+    }
+
+    /// Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient.
+    /// Returns a handle whose `remove()` takes the hook off again.
+    fn register_hook(slf: &Bound<'_, Self>, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
+        let Edge { node, index } = edge_of(&refresh(slf)?, "register_hook")?;
+        register_on(&node, "register_hook", hook, |f| {
+            let call = move |g: &Tensor| {
+                Python::attach(|py| returned(&f.bind(py).call1((wrap(py, g.clone())?,))?)).map_err(foreign)
+            };
+            Hook::Grad(index, Arc::new(call))
+        })
+    }
+
+    /// Calls `hook(tensor)` after a gradient was accumulated into this leaf.
+    fn register_post_accumulate_grad_hook(
+        slf: &Bound<'_, Self>,
+        hook: Bound<'_, PyAny>,
+    ) -> PyResult<HookHandle> {
+        let t = value(slf)?;
+        let edge = leaf(&t).ok_or_else(|| {
+            Error::autodiff(format!(
+                "register_post_accumulate_grad_hook: the tensor of shape {} is no leaf that requires a gradient; \
+                 gradients accumulate in leaves only, so use register_hook() on results of operations",
+                t.shape()
+            ))
+        })?;
+        // A weak reference: the hook lives in the tape entry that the tensor itself holds.
+        let tensor = slf.py().import("weakref")?.call_method1("ref", (slf,))?.unbind();
+        register_on(&edge.node, "register_post_accumulate_grad_hook", hook, |f| {
+            let call = move |_g: &Tensor| {
+                Python::attach(|py| -> PyResult<()> {
+                    let tensor = tensor.bind(py).call0()?;
+                    if !tensor.is_none() {
+                        f.bind(py).call1((tensor,))?;
+                    }
+                    Ok(())
+                })
+                .map(|()| None)
+                .map_err(foreign)
+            };
+            Hook::Accumulated(Arc::new(call))
+        })
+    }
+}
+
+#[pymethods]
+impl PyNode {
+    /// Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the gradients
+    /// it computed and one of those it was given; a tuple that the hook returns replaces the former.
+    fn register_hook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
+        register_on(&self.0, "register_hook", hook, |f| {
+            let call = move |inputs: &Gradients, outputs: &Gradients| {
+                Python::attach(|py| {
+                    all_returned(&f.bind(py).call1((tuple(py, inputs)?, tuple(py, outputs)?))?)
+                })
+                .map_err(foreign)
+            };
+            Hook::After(Arc::new(call))
+        })
+    }
+
+    /// Calls `hook(grad_outputs)` before this entry runs in a backward, with a tuple of the gradients of its
+    /// outputs; a tuple that the hook returns replaces them.
+    fn register_prehook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
+        register_on(&self.0, "register_prehook", hook, |f| {
+            let call = move |outputs: &Gradients| {
+                Python::attach(|py| all_returned(&f.bind(py).call1((tuple(py, outputs)?,))?)).map_err(foreign)
+            };
+            Hook::Before(Arc::new(call))
+        })
+    }
+}
+
+/// One number for each backward that this thread is in, innermost last.
+#[pyfunction]
+fn _backward_ids() -> Vec<u64> {
+    running::ids()
+}
+
+/// Whether the backward that this thread is in can come by this tape entry.
+#[pyfunction]
+fn _backward_reaches(node: &Bound<'_, PyNode>) -> bool {
+    running::reaches(&node.get().0)
+}
+
+/// Calls `callback()` at the end of the backward that this thread is in, unless that fails.
+#[pyfunction]
+fn _at_end_of_backward(callback: Py<PyAny>) -> PyResult<()> {
+    let call = move || Python::attach(|py| callback.call0(py)).map(|_| ()).map_err(foreign);
+    if running::at_end(Box::new(call)) {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(
+        "no backward is running on this thread; call this from a hook that a backward calls",
+    ))
+}
+
+/// These tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients.
+#[pyfunction]
+fn _bundle(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
+    let values: Vec<Tensor> = tensors.iter().map(value).collect::<PyResult<_>>()?;
+    let out = Tensor::bundle(&values)?;
+    let object = |((obj, t), out): ((&Bound<'_, PyTensor>, &Tensor), Tensor)| {
+        // Views, so that a write in place through one reaches the tensor that shares its memory.
+        let alone = |x: &Tensor| Ok(Tensor::bundle(std::slice::from_ref(x))?.into_vec());
+        let view = attach(obj, t, &[&out], alone)?.pop().flatten();
+        Ok(PyTensor { view, ..PyTensor::from(out) })
+    };
+    tensors.iter().zip(&values).zip(out).map(object).collect()
+}
+
+/// One number for each backward that this thread is in, innermost last.
+#[pyfunction]
+fn _backward_ids() -> Vec<u64> {
+    running::ids()
+}
+
+/// Whether the backward that this thread is in can come by this tape entry.
+#[pyfunction]
+fn _backward_reaches(node: &Bound<'_, PyNode>) -> bool {
+    running::reaches(&node.get().0)
+}
+
+/// Calls `callback()` at the end of the backward that this thread is in, unless that fails.
+#[pyfunction]
+fn _at_end_of_backward(callback: Py<PyAny>) -> PyResult<()> {
+    let call = move || Python::attach(|py| callback.call0(py)).map(|_| ()).map_err(foreign);
+    if running::at_end(Box::new(call)) {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(
+        "no backward is running on this thread; call this from a hook that a backward calls",
+    ))
+}
+
+/// These tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients.
+#[pyfunction]
+fn _bundle(tensors: Tensors) -> PyResult<Vec<PyTensor>> {
+    Ok(Tensor::bundle(&tensors.0)?.into_iter().map(PyTensor::from).collect())
+}
+
+/// Registers the classes and functions of this file.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<HookHandle>()?;
+    m.add_function(wrap_pyfunction!(_bundle, m)?)?;
+    m.add_function(wrap_pyfunction!(_backward_ids, m)?)?;
+    m.add_function(wrap_pyfunction!(_backward_reaches, m)?)?;
+    m.add_function(wrap_pyfunction!(_at_end_of_backward, m)?)
+}
