@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import wengert as wg
-from wengert import _core
 from sample import Table
 from support import Arg, Array, Case, Source
+from wengert import _core
 
 VIEWS = Table()
 add = VIEWS.record

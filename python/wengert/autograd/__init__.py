@@ -76,7 +76,7 @@ def grad(
         )
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            "grad: materialize_grads=True gives zeros for unused inputs, which allow_unused=False forbids; leave one out"
+            "grad: materialize_grads=True gives zeros for unused ones, which allow_unused=False forbids, leave one out"
         )
     walk = _batched if is_grads_batched else _core._grad
     found = walk(outputs, inputs, seeds, retain, create_graph)
@@ -159,8 +159,8 @@ def backward(
     targets = None if inputs is None else _list(inputs)
     if targets is not None and not targets:
         raise RuntimeError(
-            "backward: inputs= names no tensor, so nothing would be accumulated; name at least one, or leave it out for "
-            "all leaves"
+            "backward: inputs= names no tensor, so nothing would be accumulated; name at least one, or leave it out "
+            "for all leaves"
         )
     retain = create_graph if retain_graph is None else retain_graph
     _core._backward(roots, seeds, retain, create_graph, targets)

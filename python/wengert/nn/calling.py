@@ -173,8 +173,8 @@ class _Backward:
 def _spread(gradients: tuple[Any, ...], places: list[int], count: int) -> tuple[Any, ...]:
     """The gradients at their places among `count`, None elsewhere."""
     out: list[Any] = [None] * count
-    for place, g in zip(places, gradients):
-        out[place] = g
+    for i, g in zip(places, gradients):
+        out[i] = g
     return tuple(out)
 
 

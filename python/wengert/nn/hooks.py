@@ -36,19 +36,25 @@ class Hook(NamedTuple):
 class RemovableHandle:
     """Removes its hook on `remove()`, or at the end of a `with` block."""
 
-    def __init__(self, registry: Registry, kind: str, key: int) -> None:
+    def __init__(self, registry: dict[int, Any], key: int) -> None:
         """Remembers the place of the hook."""
         self._registry = registry
-        self._kind = kind
         self._key = key
+
+    @classmethod
+    def add(cls, registry: dict[int, Any], entry: Any, prepend: bool = False) -> "RemovableHandle":
+        """Enters `entry` last, or first with `prepend`."""
+        key = next(_IDS)
+        rest = dict(registry) if prepend else {}
+        if prepend:
+            registry.clear()
+        registry[key] = entry
+        registry.update(rest)
+        return cls(registry, key)
 
     def remove(self) -> None:
         """Takes the hook away; a second call does nothing."""
-        hooks = self._registry.get(self._kind, {})
-        hooks.pop(self._key, None)
-        if not hooks:
-            # A registry without hooks is empty, which is what a call looks at.
-            self._registry.pop(self._kind, None)
+        self._registry.pop(self._key, None)
 
     def __enter__(self) -> "RemovableHandle":
         """The handle itself."""
@@ -59,14 +65,27 @@ class RemovableHandle:
         self.remove()
 
 
+class _KindHandle(RemovableHandle):
+    """Removes a hook, and its kind with the last hook of that kind: a registry without hooks is empty."""
+
+    def __init__(self, registry: Registry, kind: str, key: int) -> None:
+        super().__init__(registry.setdefault(kind, {}), key)
+        self._kinds = registry
+        self._kind = kind
+
+    def remove(self) -> None:
+        super().remove()
+        if not self._kinds.get(self._kind, True):
+            del self._kinds[self._kind]
+
+
 def add(registry: Registry, kind: str, hook: Hook, prepend: bool = False) -> RemovableHandle:
     """Registers a hook of this kind, last or with `prepend` first."""
     if not callable(hook.call):
-        raise TypeError(f"a {kind} hook is a function, got {type(hook.call).__name__}")
-    key = next(_IDS)
-    before = registry.get(kind, {})
-    registry[kind] = {key: hook, **before} if prepend else {**before, key: hook}
-    return RemovableHandle(registry, kind, key)
+        raise TypeError(
+            f"a {kind} hook is a function, got {type(hook.call).__name__}; pass something that can be called"
+        )
+    return _KindHandle(registry, kind, RemovableHandle.add(registry.setdefault(kind, {}), hook, prepend)._key)
 
 
 #: The hooks of all modules.

@@ -102,8 +102,8 @@ class StateDict:
         for module, hook in after:
             if hook.call(module, keys) is not None:
                 raise RuntimeError(
-                    f"load_state_dict of {type(module).__name__}: a hook after loading returned a value; change the lists "
-                    "that it is given in place, and return None"
+                    f"load_state_dict of {type(module).__name__}: a hook after loading returned a value; change the "
+                    "lists that it is given in place, and return None"
                 )
         self._raise(keys, [], strict)
         return keys
