@@ -193,30 +193,6 @@ impl PyNode {
     }
 }
 
-/// One number for each backward that this thread is in, innermost last.
-#[pyfunction]
-fn _backward_ids() -> Vec<u64> {
-    running::ids()
-}
-
-/// Whether the backward that this thread is in can come by this tape entry.
-#[pyfunction]
-fn _backward_reaches(node: &Bound<'_, PyNode>) -> bool {
-    running::reaches(&node.get().0)
-}
-
-/// Calls `callback()` at the end of the backward that this thread is in, unless that fails.
-#[pyfunction]
-fn _at_end_of_backward(callback: Py<PyAny>) -> PyResult<()> {
-    let call = move || Python::attach(|py| callback.call0(py)).map(|_| ()).map_err(foreign);
-    if running::at_end(Box::new(call)) {
-        return Ok(());
-    }
-    Err(PyRuntimeError::new_err(
-        "no backward is running on this thread; call this from a hook that a backward calls",
-    ))
-}
-
 /// These tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients.
 #[pyfunction]
 fn _bundle(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
@@ -253,12 +229,6 @@ fn _at_end_of_backward(callback: Py<PyAny>) -> PyResult<()> {
     Err(PyRuntimeError::new_err(
         "no backward is running on this thread; call this from a hook that a backward calls",
     ))
-}
-
-/// These tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients.
-#[pyfunction]
-fn _bundle(tensors: Tensors) -> PyResult<Vec<PyTensor>> {
-    Ok(Tensor::bundle(&tensors.0)?.into_iter().map(PyTensor::from).collect())
 }
 
 /// Registers the classes and functions of this file.

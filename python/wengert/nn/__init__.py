@@ -1,6 +1,6 @@
 """Neural networks under PyTorch's names: layers, losses, initialisation, and modules as pure functions.
 
-Reading order: `parameter.py`, `module.py`, `state.py`, `functional/`, `modules/`, `functional_call.py`.
+Reading order: `parameter.py`, `module.py`, `state.py`, `hooks.py`, `functional/`, `modules/`, `functional_call.py`.
 """
 
 from . import functional, init, utils

@@ -151,7 +151,7 @@ class _Backward:
                     "requires one; return None"
                 )
 
-    def after(self, grad_inputs: tuple[Any, ...], _: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def after(self, grad_inputs: tuple[Any, ...], grad_outputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Runs the hooks after the backward of the module."""
         places = self.inputs or []
         given = grad_input = _spread(grad_inputs, places, self.input_count)
