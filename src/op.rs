@@ -58,7 +58,7 @@ impl Lane {
     }
 }
 
-/// Which inputs (bits 0..=14) and whether the outputs (bit 15) are kept for the VJP.
+/// Which inputs (bits 0..=13), and whether all outputs (bit 15) or all but the first (bit 14), are kept for the VJP.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Saves(pub u16);
 
@@ -67,6 +67,8 @@ impl Saves {
     pub const NONE: Saves = Saves(0);
     /// All outputs.
     pub const OUTPUTS: Saves = Saves(1 << 15);
+    /// All outputs but the first: the statistics that a fused kernel returns beside its result.
+    pub const STATISTICS: Saves = Saves(1 << 14);
     /// Input `i`.
     pub const fn input(i: usize) -> Saves {
         Saves(1 << i)
@@ -81,11 +83,11 @@ impl Saves {
     }
     /// Whether input `i` is kept.
     pub const fn has_input(self, i: usize) -> bool {
-        i < 15 && self.0 >> i & 1 == 1
+        i < 14 && self.0 >> i & 1 == 1
     }
-    /// Whether the outputs are kept.
-    pub const fn has_outputs(self) -> bool {
-        self.0 >> 15 == 1
+    /// Whether output `i` is kept.
+    pub const fn has_output(self, i: usize) -> bool {
+        self.0 >> 15 == 1 || i > 0 && self.0 >> 14 & 1 == 1
     }
 }
 

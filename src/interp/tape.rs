@@ -46,8 +46,8 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
             saving::save(at.tag, op, Slot::Input(i as u8), x, &mut saved)?;
         }
     }
-    if saves.has_outputs() {
-        for (i, y) in outputs.iter().enumerate() {
+    for (i, y) in outputs.iter().enumerate() {
+        if saves.has_output(i) {
             saving::save(at.tag, op, Slot::Output(i as u8), y, &mut saved)?;
         }
     }

@@ -81,7 +81,7 @@ impl Composite for CrossEntropy {
         Own { vjp: true, batch: true }
     }
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(0).and(Saves::input(1)).and(Saves::OUTPUTS)
+        Saves::input(0).and(Saves::input(1)).and(Saves::STATISTICS)
     }
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };

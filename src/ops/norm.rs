@@ -141,7 +141,7 @@ impl Composite for LayerNorm {
         Own { vjp: true, batch: true }
     }
     fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
-        Saves::input(0).and(Saves::input(1).when(inputs > 1)).and(Saves::OUTPUTS)
+        Saves::input(0).and(Saves::input(1).when(inputs > 1)).and(Saves::STATISTICS)
     }
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         // The statistics are outputs for the benefit of this rule alone and get no cotangent of their own.
