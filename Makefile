@@ -3,12 +3,14 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+DOCS_VENV ?= .venv-docs
 JOBS ?= 4
 CARGO_TARGET_DIR ?= $(CURDIR)/target
 export CARGO_TARGET_DIR
 
 # The interpreter that PyO3 asks for its configuration; always the same one, so that nothing is compiled twice.
 BIN := $(abspath $(VENV))/bin
+DOCS_BIN := $(abspath $(DOCS_VENV))/bin
 export PYO3_PYTHON := $(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -85,12 +87,17 @@ bench: ## the Rust benchmarks
 bench-peers: $(VENV)/.peers ## the same work in NumPy, JAX, autograd, micrograd (and torch, if installed)
 	@$(BIN)/python benches/peers/run.py
 
-docs: ## the Rust documentation
-	@cargo doc --locked --no-deps
-	@echo "==> $(CARGO_TARGET_DIR)/doc/wengert/index.html"
+docs: $(DOCS_VENV)/.docs ## the documentation site in docs/_build: pages executed, Python and Rust reference
+	@echo "==> sphinx, every page executed"
+	@$(DOCS_BIN)/python -m sphinx -W --keep-going -q -j 2 -b html docs docs/_build/html
+	@echo "==> cargo doc"
+	@RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --no-deps
+	@rm -rf docs/_build/html/rust
+	@cp -r $(CARGO_TARGET_DIR)/doc docs/_build/html/rust
+	@echo "==> docs/_build/html/index.html"
 
 clean: ## remove the virtual environment, wheels and the project's own target folder
-	@rm -rf $(VENV) dist target .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	@rm -rf $(VENV) $(DOCS_VENV) docs/_build docs/reference dist target .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	@find python tests benches tools -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f python/wengert/*.so python/wengert/*.pyd
 
@@ -116,4 +123,13 @@ $(WHEEL): $(SOURCES) | $(TOOLS)
 
 $(VENV)/.demo $(VENV)/.test $(VENV)/.peers: $(WHEEL)
 	$(call install,$(patsubst .%,%,$(notdir $@)))
+	@touch $@
+
+# The pages run in an environment of their own: what they import is what a reader has to install.
+$(DOCS_VENV)/.docs: $(WHEEL) pyproject.toml
+	@echo "==> installing the wheel and Sphinx into $(DOCS_VENV)"
+	@test -x $(DOCS_BIN)/python || $(PYTHON) -m venv $(DOCS_VENV)
+	@$(DOCS_BIN)/pip install --quiet --upgrade pip
+	@$(DOCS_BIN)/pip install --quiet --force-reinstall --no-deps dist/wengert-*.whl
+	@$(DOCS_BIN)/pip install --quiet dist/wengert-*.whl --group docs
 	@touch $@

@@ -1,0 +1,200 @@
+"""Which names the API reference documents, and the pages that it writes for them.
+
+Nothing is listed by hand that the package can tell itself: a name added to the package appears in the reference of the
+next build. This file needs no Sphinx, so the tests can ask it too. `signatures.py` finds the parameters.
+"""
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import wengert as wg
+
+# The modules in the order of the table of contents. Others are found by themselves and stand behind these.
+ORDER = """
+    nn nn.functional nn.init nn.utils optim optim.lr_scheduler autograd autograd.graph utils.checkpoint amp tree memory
+    gpu testing plot
+    """.split()
+# Programs, not modules to import from.
+LEFT_OUT = {"wengert.demo"}
+
+CREATION = set(
+    """
+    arange as_tensor bernoulli empty empty_like eye from_dlpack from_numpy full full_like linspace normal ones ones_like
+    rand rand_like randint randn randn_like randperm tensor zeros zeros_like
+    """.split()
+)
+
+
+@dataclass
+class Page:
+    """One page: where it lies, what it is called, and the full names that it documents."""
+
+    path: str
+    title: str
+    intro: str
+    names: list[str] = field(default_factory=list)
+
+
+def public(module: ModuleType) -> list[str]:
+    """The names that a module offers: its `__all__`, or what it defines itself."""
+    if hasattr(module, "__all__"):
+        return sorted(module.__all__, key=str.lower)
+    found = [n for n, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
+    return sorted((n for n in found if not n.startswith("_")), key=str.lower)
+
+
+def top_level() -> list[str]:
+    """The names of `wengert` itself, without its modules."""
+    names = [n for n in dir(wg) if not n.startswith("_") and n not in ("Any", "importlib")]
+    return [n for n in names if not inspect.ismodule(getattr(wg, n, None)) and hasattr(wg, n)]
+
+
+def kind(name: str) -> str:
+    """The page of a name of `wengert` itself."""
+    value = getattr(wg, name)
+    if name == "Tensor":
+        return "tensor"
+    if name in CREATION:
+        return "creation"
+    if getattr(value, "__module__", "").startswith("wengert.transforms"):
+        return "transforms"
+    own = callable(value) and not inspect.isclass(value)
+    return "operations" if own and (hasattr(wg.Tensor, name) or takes_tensors(value)) else "runtime"
+
+
+def takes_tensors(function: Any) -> bool:
+    """Whether a function is written over tensors rather than about the library's state."""
+    return getattr(function, "__module__", "") in ("wengert", "wengert._einsum", "wengert._functions") or (
+        function.__name__
+        in ("cat", "stack", "where", "broadcast_shapes", "result_type", "is_tensor", "op_kinds")
+    )
+
+
+def modules() -> Iterator[ModuleType]:
+    """The public modules, in order; those that cannot be imported here raise."""
+    listed = [f"wengert.{name}" for name in ORDER]
+    found = [m.name for m in pkgutil.walk_packages(wg.__path__, "wengert.")]
+    for name in [n for n in listed if n in found] + [n for n in found if n not in listed]:
+        if name not in LEFT_OUT and not any(part.startswith("_") for part in name.split(".")):
+            yield importlib.import_module(name)
+
+
+def intro(thing: Any) -> str:
+    """What a module says of itself."""
+    return inspect.cleandoc(thing.__doc__ or "")
+
+
+def pages() -> list[Page]:
+    """Every page of the reference."""
+    found = {
+        "tensor": Page(
+            "tensor", "Tensor", "The one array type. Each operation is a method here and a function there."
+        ),
+        "creation": Page(
+            "creation", "Making tensors", "Functions that make tensors from data, constants or chance."
+        ),
+        "operations": Page(
+            "operations", "Operations", "Functions of tensors; arrays and numbers are taken as well."
+        ),
+        "transforms": Page("transforms", "Transforms", intro(importlib.import_module("wengert.transforms"))),
+        "runtime": Page(
+            "runtime",
+            "dtypes, devices, modes",
+            "What an operation depends on besides its inputs, and errors.",
+        ),
+    }
+    for name in top_level():
+        found[kind(name)].names.append(f"wengert.{name}")
+    result = list(found.values())
+    seen = {id(getattr(wg, name)) for name in top_level()}
+    listed = {f"wengert.{name}" for name in ORDER}
+    for module in modules():
+        values = {name: getattr(module, name) for name in public(module)}
+        values = {name: value for name, value in values.items() if not inspect.ismodule(value)}
+        fresh = [v for v in values.values() if id(v) not in seen]
+        seen.update(id(v) for v in values.values())
+        if module.__name__ in listed or (fresh and hasattr(module, "__all__")):
+            full = [f"{module.__name__}.{name}" for name in values]
+            title = module.__name__.removeprefix("wengert.")
+            result.append(Page(title.replace(".", "_"), module.__name__, intro(module), full))
+    return result
+
+
+def resolve(full: str) -> Any:
+    """The object of a full name."""
+    parts = full.split(".")
+    for cut in range(len(parts) - 1, 0, -1):
+        try:
+            value = importlib.import_module(".".join(parts[:cut]))
+        except ModuleNotFoundError:
+            continue
+        for part in parts[cut:]:
+            value = getattr(value, part)
+        return value
+    raise LookupError(full)
+
+
+def entry(full: str, first: dict[int, str]) -> str:
+    """The directive that documents one name, or points to where the same object is documented."""
+    value = resolve(full)
+    if not callable(value):
+        constant = repr(value) if isinstance(value, float) else f"The dtype `{value!r}`."
+        return f".. py:data:: {full}\n\n   {constant}\n"
+    known = first.setdefault(id(value), full)
+    if known != full:
+        return f".. py:{'class' if inspect.isclass(value) else 'function'}:: {full}\n\n   The same as `{known}`.\n"
+    if not inspect.isclass(value):
+        return f".. autofunction:: {full}\n"
+    if issubclass(value, BaseException):
+        return f".. autoexception:: {full}\n"
+    # Modules of layers inherit a hundred methods; they are told once, at nn.Module.
+    return f".. autoclass:: {full}\n   :members:\n"
+
+
+def first_sentence(value: Any) -> str:
+    """What a docstring says first; a full stop inside of backquotes does not end it."""
+    paragraph = " ".join(inspect.cleandoc(value.__doc__ or "").split("\n\n")[0].split())
+    found = re.match(r"((?:`[^`]*`|[^`])*?[.:;])(?: (?=[A-Z`])|$)", paragraph)
+    return found[1] if found else paragraph
+
+
+def table(names: list[str]) -> list[str]:
+    """A table of contents of a page."""
+    lines = [".. list-table::", "   :class: summary", "   :widths: 30 70", ""]
+    for name in names:
+        value = resolve(name)
+        if callable(value):
+            lines += [f"   * - :py:obj:`~{name}`", f"     - {first_sentence(value)}"]
+    return [*lines, ""]
+
+
+def write(folder: Path) -> None:
+    """Writes the pages, as reStructuredText because the directives nest docstrings."""
+    folder.mkdir(exist_ok=True)
+    first: dict[int, str] = {}
+    found = pages()
+    for page in found:
+        lines = [page.title, "=" * len(page.title), "", page.intro, ""]
+        if len(page.names) > 1:
+            lines += table(page.names)
+        lines += [entry(name, first) for name in page.names]
+        update(folder / f"{page.path}.rst", "\n".join(lines))
+    for old in folder.glob("*.rst"):
+        if old.stem not in {"index", *(page.path for page in found)}:
+            old.unlink()
+    contents = "\n".join(f"   {page.path}" for page in found)
+    head = "API reference\n=============\n\nGenerated from the docstrings of the package itself.\n"
+    update(folder / "index.rst", f"{head}\n.. toctree::\n   :maxdepth: 1\n\n{contents}\n")
+
+
+def update(path: Path, text: str) -> None:
+    """Writes a file if that changes it, so that Sphinx need not read it again."""
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,90 @@
+"""The API reference: it has every public name, each has a docstring, and the examples in the docstrings run."""
+
+import ast
+import doctest
+import importlib.util
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import wengert as wg
+
+ROOT = Path(__file__).parents[1]
+
+
+def load() -> ModuleType:
+    """The module that decides what the reference documents."""
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "_ext" / "reference.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+reference = load()
+PAGES = reference.pages()
+DOCUMENTED = {name for page in PAGES for name in page.names}
+
+
+def members(full: str) -> Iterator[tuple[str, Any]]:
+    """A documented object, and what a class has that is public."""
+    value = reference.resolve(full)
+    yield full, value
+    if inspect.isclass(value):
+        for name, member in vars(value).items():
+            if not name.startswith("_"):
+                yield f"{full}.{name}", member
+
+
+ALL = {id(value): (name, value) for full in sorted(DOCUMENTED) for name, value in members(full)}
+
+
+def test_every_name_of_the_package_is_documented() -> None:
+    # Asked in another way than the reference asks: the text of the stub and of the package's own imports.
+    stub = ast.parse((Path(wg.__file__).parent / "_core.pyi").read_text(encoding="utf-8"))
+    names = {node.name for node in stub.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+    tree = ast.parse(Path(wg.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module != "typing"]
+    names |= {alias.name for node in imports for alias in node.names}
+    tensor = next(node for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "Tensor")
+    names |= {node.name for node in tensor.body if isinstance(node, ast.FunctionDef)}
+    public = {name for name in names if not name.startswith("_") and name != "*" and hasattr(wg, name)}
+    public = {name for name in public if not inspect.ismodule(getattr(wg, name))}
+    assert len(public) > 150
+    assert {f"wengert.{name}" for name in public} - DOCUMENTED == set()
+
+
+@pytest.mark.parametrize("module", reference.ORDER)
+def test_every_name_of_a_module_is_documented(module: str) -> None:
+    found = importlib.import_module(f"wengert.{module}")
+    names = {n for n in reference.public(found) if not inspect.ismodule(getattr(found, n))}
+    assert {f"wengert.{module}.{name}" for name in names} - DOCUMENTED == set()
+    assert names
+
+
+def test_every_method_of_a_tensor_has_a_docstring_and_parameters_in_the_stub() -> None:
+    assert {
+        name for name in dir(wg.Tensor) if not name.startswith("_") and not getattr(wg.Tensor, name).__doc__
+    } == set()
+
+
+def test_every_documented_name_has_a_docstring() -> None:
+    bare = {name for name, value in ALL.values() if callable(value) and not (value.__doc__ or "").strip()}
+    assert bare == set()
+
+
+EXAMPLES = {name: value for name, value in ALL.values() if ">>>" in str(getattr(value, "__doc__", ""))}
+EXAMPLES["wengert"] = wg
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = inspect.cleandoc(EXAMPLES[name].__doc__)
+    test = doctest.DocTestParser().get_doctest(text, {"wg": wg}, name, name, 0)
+    report: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    runner.run(test, out=report.append)
+    assert not report, "".join(report)
