@@ -37,9 +37,10 @@ napoleon_numpy_docstring = False
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-# Every code cell runs at each build, in a fresh process per page; one that raises ends the build.
+# Every code cell runs at each build, in a fresh process per page. One that raises is a warning that shows the traceback,
+# and `make docs` makes warnings errors.
 nb_execution_mode = "force"
-nb_execution_raise_on_error = True
+nb_execution_show_tb = True
 nb_execution_timeout = 120
 nb_merge_streams = True
 # Inherited by the processes that run the pages.
