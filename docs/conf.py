@@ -34,6 +34,7 @@ python_maximum_signature_line_length = 100
 toc_object_entries = False
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
+napoleon_use_ivar = True
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3

@@ -68,7 +68,7 @@ class Drawing:
 
     @cached_property
     def mermaid(self) -> str:
-        """For Markdown that draws Mermaid, between ```` ```mermaid ```` and ```` ``` ````."""
+        """For Markdown that draws Mermaid: the text of a code block whose language is `mermaid`."""
         return text.mermaid(self._picture)
 
     @cached_property

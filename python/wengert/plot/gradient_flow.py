@@ -170,7 +170,7 @@ class GradientFlow:
         ...         optimizer.zero_grad()
         ...         model(wg.ones(3, 2)).square().mean().backward()
         ...         optimizer.step()
-        ...         flow.update()
+        ...         table = flow.update()
         >>> flow.history("grad_norm").shape
         (3, 2)
     """
