@@ -38,8 +38,8 @@ napoleon_use_ivar = True
 
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
-# Every code cell runs at each build, in a fresh process per page. One that raises is a warning that shows the traceback,
-# and `make docs` makes warnings errors.
+# Every code cell runs at each build, in a fresh process per page. One that raises is a warning that shows the
+# traceback, and `make docs` makes warnings errors.
 nb_execution_mode = "force"
 nb_execution_show_tb = True
 nb_execution_timeout = 120
