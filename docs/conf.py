@@ -36,6 +36,9 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 
+# Names of attributes in docstrings become links, and short ones fit several classes.
+suppress_warnings = ["ref.python"]
+
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 # Every code cell runs at each build, in a fresh process per page. One that raises is a warning that shows the
