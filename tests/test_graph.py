@@ -149,7 +149,8 @@ def test_errors():
         draw(wg.ones(2).sum())
     assert str(caught.value) == (
         "draw: there is no graph behind the tensor; none of its inputs required a gradient, or it was computed under "
-        "no_grad(), or detach() cut it off: set requires_grad=True on an input before computing it"
+        "no_grad(), or detach() cut it off, or this is inside vmap: set requires_grad=True on an input before "
+        "computing it, and draw outside of vmap"
     )
     with pytest.raises(RuntimeError, match="behind any of the 2 tensors"):
         draw([wg.ones(2), wg.ones(3)])

@@ -16,8 +16,9 @@ from . import fold, html, svg, tape, text
 
 __all__ = ["Drawing", "draw"]
 
-# Boxes in a picture, unless told otherwise. Text has no layout, so DOT is complete.
-PICTURE = 400
+# Boxes in a picture, unless told otherwise, and from how many on repetitions are folded. Mermaid by default refuses
+# more than 500 links or 50,000 characters. DOT is complete: Graphviz takes what it gets.
+PICTURE, FOLDED, MERMAID = 400, 200, 300
 FORMATS = {
     ".dot": "dot",
     ".gv": "dot",
@@ -47,7 +48,7 @@ class Drawing:
     def _fitting(self, limit: int | None) -> tape.Graph:
         """The graph, folded and capped to `limit` boxes."""
         graph = self.graph
-        large = limit is not None and len(graph.boxes) > limit
+        large = limit is not None and len(graph.boxes) > min(limit, FOLDED)
         if self._collapse or (large and self._collapse is None):
             graph = fold.fold(graph)
         return graph if limit is None else fold.cap(graph, limit)
@@ -69,7 +70,7 @@ class Drawing:
     @cached_property
     def mermaid(self) -> str:
         """For Markdown that draws Mermaid: the text of a code block whose language is `mermaid`."""
-        return text.mermaid(self._picture)
+        return text.mermaid(self._fitting(self._max_nodes or MERMAID))
 
     @cached_property
     def svg(self) -> str:
@@ -133,9 +134,9 @@ def draw(
             named, too.
         backward: computes gradients and shows their norms at every box. Cotangents are ones, as for `outputs.sum()`;
             neither `.grad` nor what the graph keeps changes, and hooks do not run. The graph must not be freed.
-        collapse: folds repetitions (layers, time steps); by default where a picture would exceed `max_nodes`.
-        max_nodes: the most boxes in a picture, by default 400; where the graph is larger, those nearest to the
-            outputs are drawn and `notices` says so. DOT is complete unless this is given.
+        collapse: folds repetitions (layers, time steps) or not; by default in pictures of more than 200 boxes.
+        max_nodes: the most boxes, by default 400 in pictures and 300 in Mermaid; where there are more, those nearest
+            to the outputs are drawn and `notices` says so. DOT is complete unless this is given.
         constants: whether to draw inputs that need no gradient.
         title: the heading.
 
