@@ -94,6 +94,66 @@ def test_gradients_of_shared_values_add_up():
     assert named.title == "mul"
 
 
+def test_recording_a_backward():
+    w, b, loss = small()
+    loss.grad_fn.next_functions[0][0].register_prehook(lambda grads: (grads[0] * 2.0,))
+    with wg.graph.record(loss, params={"w": w, "b": b}) as recording:
+        loss.backward(wg.tensor(3.0))
+    norms = {box.title: box.norms[0] for box in recording.graph.boxes if box.norms}
+    assert norms["sum"] == 3.0
+    assert norms["sigmoid"] == pytest.approx(6 * 3**0.5)
+    assert norms["w"] == pytest.approx(w.grad.norm().item(), rel=1e-6)
+    drawing = recording.draw(title="What happened")
+    # Read before backward freed it.
+    assert "36 B kept for backward" in drawing.svg
+    assert "What happened" in drawing.svg
+
+
+def test_a_recording_knows_only_what_passed():
+    _, _, loss = small()
+    with wg.graph.record(loss) as recording:
+        pass
+    loss.backward()
+    assert all(norm is None for box in recording.graph.boxes for norm in box.norms)
+    v, u = wg.ones(2, requires_grad=True), wg.ones(2, requires_grad=True)
+    loss = (v * u).sum()
+    with wg.graph.record(loss, params={"v": v, "u": u}) as recording:
+        loss.backward(inputs=[v])
+    norms = {box.title: box.norms[0] for box in recording.graph.boxes}
+    assert norms["u"] is None
+    assert norms["v"] == pytest.approx(2**0.5)
+
+
+def test_pictures_inside_transforms_and_of_second_orders():
+    u = wg.ones(3, requires_grad=True)
+    seen = []
+
+    def f(v):
+        y = (v * v * u).sum()
+        seen.append(draw(y, params={"u": u, "v": v}, backward=True).graph)
+        return y
+
+    wg.grad(f)(wg.full((3,), 2.0))
+    norms = {box.title: box.norms for box in seen[0].boxes}
+    assert norms["v"] == [pytest.approx(4 * 3**0.5)]
+    (g,) = wg.autograd.grad((u**3).sum(), u, create_graph=True)
+    drawing = draw(g.sum(), params={"u": u}, backward=True)
+    assert {box.title: box.norms for box in drawing.graph.boxes}["u"] == [pytest.approx(6 * 3**0.5)]
+    with pytest.raises(RuntimeError, match="or this is inside vmap"):
+        wg.vmap(lambda v: draw((v * u).sum()) and v)(wg.ones(2, 3))
+
+
+def test_writes_in_place_and_views():
+    a = wg.ones(6, requires_grad=True)
+    b = a * 1.0
+    b[:3] = b[3:] * 2.0
+    b.mul_(3.0)
+    graph = draw(b.sum(), params={"a": a}, backward=True).graph
+    (norm,) = next(box.norms for box in graph.boxes if box.title == "a")
+    b.sum().backward()
+    assert norm == pytest.approx(a.grad.norm().item())
+
+
 def test_after_backward_named_leaves_show_their_grad():
     w, b, loss = small()
     loss.backward()

@@ -134,6 +134,7 @@ def draw(
             named, too.
         backward: computes gradients and shows their norms at every box. Cotangents are ones, as for `outputs.sum()`;
             neither `.grad` nor what the graph keeps changes, and hooks do not run. The graph must not be freed.
+            `record` watches a backward of your own instead.
         collapse: folds repetitions (layers, time steps) or not; by default in pictures of more than 200 boxes.
         max_nodes: the most boxes, by default 400 in pictures and 300 in Mermaid; where there are more, those nearest
             to the outputs are drawn and `notices` says so. DOT is complete unless this is given.
@@ -154,18 +155,29 @@ def draw(
         >>> print(drawing)
         <Drawing: 2 operations · 1 parameter · 24 B kept for backward>
     """
-    if max_nodes is not None and (
-        isinstance(max_nodes, bool) or not isinstance(max_nodes, int) or max_nodes < 2
-    ):
+    graph, index = tape.read(outputs, params, constants)
+    if backward:
+        _gradients(graph, index)
+    return make(graph, path, format, collapse, max_nodes, title)
+
+
+def make(
+    graph: tape.Graph,
+    path: str | Path | None,
+    format: str | None,
+    collapse: bool | None,
+    max_nodes: int | None,
+    title: str | None,
+) -> Drawing:
+    """The drawing of a graph, saved if there is a path."""
+    whole = isinstance(max_nodes, int) and not isinstance(max_nodes, bool)
+    if max_nodes is not None and not (whole and max_nodes >= 2):
         raise ValueError(f"draw: max_nodes must be an integer of at least 2, got {max_nodes!r}")
     if format is not None and path is None:
         raise ValueError(
             f"draw: format={format!r} says how to write a file, but no path was given; give one, or take "
             ".dot, .mermaid, .svg or .html of the result"
         )
-    graph, index = tape.read(outputs, params, constants)
-    if backward:
-        _gradients(graph, index)
     drawing = Drawing(graph, title or _title(graph), collapse, max_nodes)
     if path is not None:
         drawing.save(path, format)
