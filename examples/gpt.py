@@ -243,7 +243,8 @@ class Trainer:
     def __init__(self, options):
         torch.manual_seed(options.seed)
         self.options = options
-        self.step, self.history = 0, []
+        self.step, self.history, self.losses = 0, [], []
+        self.pending = []  # losses that are still on the device
         state = torch.load(options.resume, map_location=options.device) if options.resume else None
         config = Config(**state["config"]) if state else PRESETS[options.preset]
         self.config = Config(
@@ -256,7 +257,7 @@ class Trainer:
         if state:
             self.model.load_state_dict(state["model"])
             self.optimizer.load_state_dict(state["optimizer"])
-            self.step, self.history = state["step"], state["history"]
+            self.step, self.history, self.losses = state["step"], state["history"], state["losses"]
 
     def save(self, path):
         """Everything that a later run needs to go on."""
@@ -266,6 +267,7 @@ class Trainer:
             "config": asdict(self.config),
             "step": self.step,
             "history": self.history,
+            "losses": self.losses,
         }
         torch.save(state, path)
 
@@ -303,6 +305,7 @@ class Trainer:
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         self.step += 1
+        self.pending.append(total)
         return total, norm
 
     @torch.no_grad()
@@ -337,6 +340,9 @@ class Trainer:
         """One line of the table."""
         seconds = time.perf_counter() - start
         done = (self.step - since) * self.options.accumulate * self.options.batch * self.config.block
+        if self.pending:
+            self.losses += torch.stack(self.pending).tolist()
+            self.pending = []
         train, held_out = self.evaluate(self.options.evaluate)
         self.history.append((self.step, train, held_out))
         progress.clear()
@@ -351,7 +357,7 @@ class Trainer:
         return bytes(i for i in found[0].tolist() if i < 256).decode("utf-8", errors="replace")
 
 
-def draw(path, history, config):
+def draw(path, history, losses, config):
     """Writes the losses as PNG."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -360,10 +366,11 @@ def draw(path, history, config):
     figure = Figure(figsize=(8, 4.6), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.subplots()
+    axes.plot(range(1, len(losses) + 1), losses, color="#2563eb", alpha=0.25, linewidth=0.8)
     for values, color, name in ((train, "#2563eb", "training"), (held_out, "#d97706", "held out")):
         axes.plot(steps, values, color=color, linewidth=2, marker="o", markersize=3, label=name)
     axes.axhline(math.log(256), color="#6b7280", linewidth=1, linestyle=(0, (4, 3)))
-    axes.annotate("guessing", (steps[-1], math.log(256)), (0, -12), textcoords="offset points", ha="right")
+    axes.annotate("guessing", (steps[-1], math.log(256)), (-4, -12), textcoords="offset points", ha="right")
     axes.set_title(
         f"{config.layers} layers, {config.width} wide: nats per byte of the standard library",
         loc="left",
@@ -423,7 +430,7 @@ def main(arguments=None):
     print(f"\n{time.perf_counter() - start:.1f} s of training")
     options.out.mkdir(parents=True, exist_ok=True)
     trainer.save(options.out / "gpt.pt")
-    draw(options.out / "gpt.png", trainer.history, trainer.config)
+    draw(options.out / "gpt.png", trainer.history, trainer.losses, trainer.config)
     print(f"model and picture: {(options.out / 'gpt.pt').resolve()}, {(options.out / 'gpt.png').resolve()}")
     if options.sample:
         print("\n" + trainer.sample(options.prompt, options.sample).strip())

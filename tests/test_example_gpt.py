@@ -111,6 +111,7 @@ def test_gpt_goes_on_where_it_was(tmp_path: Path) -> None:
     first = gpt.main([*GPT_SHORT, "--steps", "20", "--out", str(tmp_path)])
     resumed = gpt.Trainer(gpt.parse([*GPT_SHORT, "--steps", "20", "--resume", str(tmp_path / "gpt.pt")]))
     assert (resumed.step, resumed.history, resumed.config) == (20, first.history, first.config)
+    assert len(resumed.losses) == 20
     assert resumed.model.head.weight is resumed.model.transformer.tokens.weight
     wg.manual_seed(7)
     expected = [first.update()[0].item() for _ in range(3)]

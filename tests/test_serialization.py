@@ -115,6 +115,13 @@ def test_whole_modules_need_trust() -> None:
     assert np.array_equal(array(again[0].weight.detach()), array(model[0].weight.detach()))
 
 
+def test_inside_transforms() -> None:
+    # A gradient's level has one value, a batch has many.
+    wg.grad(lambda x: (x * through_a_file(x)).sum())(wg.ones(2))
+    with pytest.raises(TypeError, match="save: a tensor inside vmap or jvp stands for many values at once"):
+        wg.vmap(through_a_file)(wg.ones(2, 2))
+
+
 def test_other_files_are_refused(tmp_path: Any) -> None:
     with pytest.raises(pickle.UnpicklingError, match=r"not a file that wengert\.save wrote"):
         wg.load(io.BytesIO(b"nonsense"))

@@ -33,7 +33,12 @@ _SAFE: dict[tuple[str, str], Any] = {
 
 def _where(tensor: Tensor) -> tuple[Any, ...] | None:
     """What two tensors have in common that share all their memory; None where that cannot be told."""
-    address = tensor.data_ptr()
+    try:
+        address = tensor.data_ptr()
+    except TypeError:
+        raise TypeError(
+            "save: a tensor inside vmap or jvp stands for many values at once; save outside of the transformed function"
+        ) from None
     if address == 0 or tensor.numel() == 0:
         return None
     return address, tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype.name, str(tensor.device)
