@@ -65,10 +65,6 @@ class Node:
     @property
     def outputs(self) -> list[NodeValue]:
         """Per output: its name, shape, dtype, device and bytes."""
-    def register_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
-        """Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the gradients it computed and one of those it was given; a tuple that the hook returns replaces the former."""
-    def register_prehook(self, /, hook: Callable[..., Any]) -> Any:
-        """Calls `hook(grad_outputs)` before this entry runs in a backward, with a tuple of the gradients of its outputs; a tuple that the hook returns replaces them."""
     @property
     def saved(self) -> list[NodeValue]:
         """The values kept for backward: which, their shapes, dtypes and bytes. Empty once they were freed."""
@@ -167,6 +163,8 @@ class Tensor:
     def __xor__(self, value: Any, /) -> Tensor: ...
     def _in_place(self, /, name: builtins.str, *args: Any, **kwargs: Any) -> Tensor:
         """Replaces the elements by the result of the method `name`, in place; `x.exp_()` is `x._in_place("exp")`."""
+    def _store(self, /, name: builtins.str, value: Any) -> Tensor:
+        """Stores `value`, the result of the operation `name` for which this tensor was given as `out`."""
     @property
     def _version(self) -> builtins.int:
         """How many in-place writes the memory has seen."""
@@ -259,8 +257,6 @@ class Tensor:
         """Address of the first element; 0 for memory that the host cannot address."""
     def detach(self, /) -> Tensor:
         """The same values without history; shares memory."""
-    def detach_(self, /) -> Tensor:
-        """Cuts this tensor off its history, in place. Raises RuntimeError for a view, whose base would keep it."""
     @property
     def device(self) -> _device:
         """Where the tensor lies."""
@@ -291,6 +287,8 @@ class Tensor:
         """Bytes per element."""
     def eq(self, /, other: _Operand) -> Tensor:
         """`self == other`, elementwise, as bools."""
+    def eq_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`eq`, in place."""
     def equal(self, /, other: _Operand) -> builtins.bool:
         """Whether shapes and all elements are the same."""
     def erf(self, /) -> Tensor:
@@ -329,14 +327,20 @@ class Tensor:
         """One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`."""
     def ge(self, /, other: _Operand) -> Tensor:
         """`self >= other`, elementwise, as bools."""
+    def ge_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ge`, in place."""
     def gelu(self, /, approximate: builtins.str = 'none') -> Tensor:
         """Gaussian error linear unit `x * Phi(x)`; `approximate="tanh"` for the approximation by tanh."""
     def gelu_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`gelu`, in place."""
     def gelu_exact(self, /) -> Tensor:
         """Gaussian error linear unit `x * Phi(x)` (Hendrycks and Gimpel 2016), exact form."""
+    def gelu_exact_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gelu_exact`, in place."""
     def gelu_tanh(self, /) -> Tensor:
         """GELU by the tanh approximation (Hendrycks and Gimpel 2016)."""
+    def gelu_tanh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gelu_tanh`, in place."""
     def gpu(self, /, index: Any = 0) -> Tensor:
         """This tensor on a GPU."""
     @property
@@ -349,14 +353,22 @@ class Tensor:
         """The entry of the tape that made this tensor; None for leaves."""
     def greater(self, /, other: _Operand) -> Tensor:
         """`self > other`, elementwise, as bools."""
+    def greater_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gt`, in place."""
     def greater_equal(self, /, other: _Operand) -> Tensor:
         """`self >= other`, elementwise, as bools."""
+    def greater_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ge`, in place."""
     def gt(self, /, other: _Operand) -> Tensor:
         """`self > other`, elementwise, as bools."""
+    def gt_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gt`, in place."""
     def half(self, /) -> Tensor:
         """This tensor as float16."""
     def index_add(self, /, dim: _Dims, index: Any, source: Any, *, alpha: builtins.float = 1.0) -> Tensor:
         """This tensor with rows of `source` added along `dim` at a vector of indices."""
+    def index_add_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`index_add`, in place."""
     def index_select(self, /, dim: _Dims, index: Any) -> Tensor:
         """Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
     def int(self, /) -> Tensor:
@@ -386,12 +398,18 @@ class Tensor:
         """Bytes per element."""
     def le(self, /, other: _Operand) -> Tensor:
         """`self <= other`, elementwise, as bools."""
+    def le_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`le`, in place."""
     def lerp_(self, /, end: builtins.float, weight: _Operand) -> Tensor:
         """`x + weight * (end - x)`, in place."""
     def less(self, /, other: _Operand) -> Tensor:
         """`self < other`, elementwise, as bools."""
+    def less_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lt`, in place."""
     def less_equal(self, /, other: _Operand) -> Tensor:
         """`self <= other`, elementwise, as bools."""
+    def less_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`le`, in place."""
     def log(self, /) -> Tensor:
         """Natural logarithm."""
     def log1p(self, /) -> Tensor:
@@ -402,22 +420,32 @@ class Tensor:
         """`log`, in place."""
     def log_softmax(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
         """`log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output."""
+    def log_softmax_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`log_softmax`, in place."""
     def logical_and(self, /, other: _Operand) -> Tensor:
         """Truth values: both."""
+    def logical_and_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logical_and`, in place."""
     def logical_not(self, /) -> Tensor:
         """Truth values: the opposite."""
     def logical_not_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logical_not`, in place."""
     def logical_or(self, /, other: _Operand) -> Tensor:
         """Truth values: at least one."""
+    def logical_or_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logical_or`, in place."""
     def logical_xor(self, /, other: _Operand) -> Tensor:
         """Truth values: exactly one."""
+    def logical_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logical_xor`, in place."""
     def logsumexp(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """`log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
     def long(self, /) -> Tensor:
         """This tensor as int64."""
     def lt(self, /, other: _Operand) -> Tensor:
         """`self < other`, elementwise, as bools."""
+    def lt_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lt`, in place."""
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
@@ -471,6 +499,8 @@ class Tensor:
         """Number of axes."""
     def ne(self, /, other: _Operand) -> Tensor:
         """`self != other`, elementwise, as bools."""
+    def ne_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ne`, in place."""
     def neg(self, /) -> Tensor:
         """Negative `-x`."""
     def neg_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -489,15 +519,14 @@ class Tensor:
         """Fills with normal numbers of this mean and standard deviation, in place."""
     def not_equal(self, /, other: _Operand) -> Tensor:
         """`self != other`, elementwise, as bools."""
+    def not_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ne`, in place."""
     def numel(self, /) -> builtins.int:
         """Number of elements."""
     def numpy(self, /, *, force: builtins.bool = False) -> np.ndarray[Any, Any]:
         """A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both."""
     def outer(self, /, vec2: Any) -> Tensor:
         """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
-    @property
-    def output_nr(self) -> Any:
-        """Which output of `grad_fn` this tensor is; 0 for leaves."""
     def permute(self, /, *dims: Any) -> Tensor:
         """Axes in the order given."""
     def pow(self, /, other: _Operand) -> Tensor:
@@ -542,7 +571,7 @@ class Tensor:
     def reshape_as(self, /, other: _Operand) -> Tensor:
         """This tensor with the shape of `other`."""
     def retain_grad(self, /) -> None:
-        """Keeps the gradient of this result when backward passes it, to be read as `.grad`; gradients of several backwards add up, as in leaves."""
+        """Keeps the gradient of this result when backward passes it, to be read as `.grad`."""
     @property
     def retains_grad(self) -> builtins.bool:
         """Whether `retain_grad()` was called on this result."""
@@ -585,6 +614,8 @@ class Tensor:
         """The shape, or the length of axis `dim`."""
     def softmax(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output."""
+    def softmax_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`softmax`, in place."""
     def softplus(self, /, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
         """`log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`."""
     def softplus_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -737,22 +768,14 @@ def _amp_unscale(grads: Any, factor: Any) -> Any:
     """Multiplies all gradients by `factor`, in place, and says whether any element was infinite or NaN."""
 def _as_tensor(obj: Any) -> Any:
     """A tensor as it is, for arguments of Python functions: arrays are shared, lists and numbers converted."""
-def _at_end_of_backward(callback: Any) -> Any:
-    """Calls `callback()` at the end of the backward that this thread is in, unless that fails."""
 def _autocast_enter(dtype: Any) -> Any:
     """Enters an autocast region; None turns casting off. Returns how deep the region is."""
 def _autocast_exit(depth: Any) -> Any:
     """Leaves the autocast region of this depth."""
-def _backward(tensors: Any, grad_tensors: Any, retain_graph: Any, create_graph: Any, inputs: Any) -> Any:
-    """Back-propagates from all of `tensors` in one walk."""
-def _backward_ids() -> Any:
-    """One number for each backward that this thread is in, innermost last."""
-def _backward_reaches(node: Any) -> Any:
-    """Whether the backward that this thread is in can come by this tape entry."""
 def _bce_with_logits(input: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
     """Binary cross-entropy of logits."""
-def _bundle(tensors: Any) -> Any:
-    """These tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients."""
+def _copy_on_write_enter() -> Any:
+    """Lets saved values survive writes in place. Returns the depth of the region."""
 def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, label_smoothing: Any) -> Any:
     """Cross-entropy of logits with class indices or probabilities."""
 def _dropout(x: Any, p: Any) -> Any:
@@ -795,8 +818,6 @@ def _rebuild(*args: Any, **kwargs: Any) -> Any:
     """A tensor from what `state` stored."""
 def _restore_grad(state: Any) -> Any:
     """Restores a state that `_set_grad_enabled` returned."""
-def _saved_hooks_active() -> Any:
-    """Whether such a region is in force on this thread."""
 def _saved_hooks_enter(pack: Any, unpack: Any) -> Any:
     """Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of the region."""
 def _saved_hooks_exit(depth: Any) -> Any:

@@ -4,6 +4,7 @@ Every method that is an operation has a function of its name; both come from the
 `x.exp_()` that the core does not write out itself are made here, too, as are second names.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -39,22 +40,54 @@ _ALIASES = {
     "swapdims": "swapaxes",
 }
 
-# Operations with an in-place form that the core does not write out.
+# Operations outside the tables of elementwise functions that have an in-place form, too.
 _IN_PLACE = """
-    abs ceil clamp_max clamp_min cos cumsum div erf exp expm1 floor floor_divide gelu log log1p logical_not masked_fill
-    maximum minimum mul neg pow reciprocal relu remainder round rsqrt sigmoid sign silu sin softplus sqrt square tanh
-    tril triu
+    clamp_max clamp_min cumsum eq ge gelu gt index_add le log_softmax logical_and logical_not logical_or logical_xor lt
+    masked_fill ne softmax softplus tril triu
     """.split()
+
+# Functions of the core that take `out`; the others are methods.
+_WITH_OUT = ("cat", "stack", "where")
 
 
 def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    def function(input: Any, /, *args: Any, **kwargs: Any) -> Any:
-        return method(input if isinstance(input, Tensor) else _core.as_tensor(input), *args, **kwargs)
+    def function(input: Any, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        result = method(input if isinstance(input, Tensor) else _core.as_tensor(input), *args, **kwargs)
+        return result if out is None else _store(name, out, result)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "wengert"
     function.__doc__ = method.__doc__
     return function
+
+
+def _with_out(name: str) -> Callable[..., Any]:
+    plain = getattr(_core, name)
+
+    @functools.wraps(plain)
+    def function(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Any:
+        result = plain(*args, **kwargs)
+        return result if out is None else _store(name, out, result)
+
+    return function
+
+
+def _store(name: str, out: Any, result: Any) -> Any:
+    """Writes `result` into `out`, one tensor or several, and returns `out`."""
+    if isinstance(result, tuple):
+        if not isinstance(out, (tuple, list)) or len(out) != len(result):
+            raise TypeError(f"{name}: out must be {len(result)} tensors, as the result is")
+        for target, value in zip(out, result, strict=True):
+            _store(name, target, value)
+        return out
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name}: out must be a tensor, got {type(out).__name__}")
+    if out.shape != result.shape:
+        raise _core.ShapeError(
+            f"{name}: out has shape {tuple(out.shape)}, expected {tuple(result.shape)} as the result"
+        )
+    out._store(name, result)
+    return out
 
 
 def _in_place(name: str) -> Callable[..., Tensor]:
@@ -67,7 +100,7 @@ def _in_place(name: str) -> Callable[..., Tensor]:
 
 
 def _install() -> list[str]:
-    for name in _IN_PLACE:
+    for name in [*(row[0] for row in _core.op_rows()), *_IN_PLACE]:
         if hasattr(Tensor, name) and not hasattr(Tensor, f"{name}_"):
             setattr(Tensor, f"{name}_", _in_place(name))
     for alias, name in _ALIASES.items():
@@ -81,9 +114,12 @@ def _install() -> list[str]:
         if public and callable(method) and not hasattr(_core, name):
             globals()[name] = _function(name, method)
             names.append(name)
+    for name in _WITH_OUT:
+        globals()[name] = _with_out(name)
+        names.append(name)
     for alias, name in _ALIASES.items():
         if alias not in names and hasattr(_core, name):
-            globals()[alias] = getattr(_core, name)
+            globals()[alias] = globals().get(name, getattr(_core, name))
             names.append(alias)
     return names
 

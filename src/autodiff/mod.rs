@@ -5,6 +5,7 @@ pub mod accumulate;
 pub mod backward;
 pub mod checkpoint;
 pub mod held;
+pub mod cow;
 pub mod hooks;
 pub mod node;
 pub mod running;

@@ -18,6 +18,10 @@ pub trait Packer {
     }
     /// Called when `op` saves `value`; the result stands for it until backward.
     fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>>;
+    /// Called before memory is written in place.
+    fn before_write(&self, _memory: &crate::array::Array) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Stands for a saved value.
@@ -82,8 +86,9 @@ impl Kept {
     }
 }
 
+/// The error for a saved value that was overwritten.
 #[cold]
-fn modified(op: &str, slot: Slot, then: u32, now: u32, t: &Tensor) -> Error {
+pub fn modified(op: &str, slot: Slot, then: u32, now: u32, t: &Tensor) -> Error {
     let which = match slot {
         Slot::Input(i) => format!("input {i}"),
         Slot::Output(i) => format!("output {i}"),
@@ -105,7 +110,8 @@ pub fn bytes(t: &Tensor) -> usize {
     bottom(t).map_or(0, |a| a.buffer().bytes())
 }
 
-fn bottom(t: &Tensor) -> Option<&crate::array::Array> {
+/// The concrete array at the bottom of a tensor.
+pub fn bottom(t: &Tensor) -> Option<&crate::array::Array> {
     let mut at = t;
     loop {
         match at {
@@ -118,6 +124,18 @@ fn bottom(t: &Tensor) -> Option<&crate::array::Array> {
 thread_local! {
     static PACKERS: RefCell<Vec<Arc<dyn Packer>>> = const { RefCell::new(Vec::new()) };
     static PACKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Tells the packers in force that `memory` is about to be written in place.
+#[inline]
+pub fn before_write(memory: &crate::array::Array) -> Result<()> {
+    if PACKING.get() { announce(memory) } else { Ok(()) }
+}
+
+#[cold]
+fn announce(memory: &crate::array::Array) -> Result<()> {
+    let packers = PACKERS.with_borrow(Vec::clone);
+    packers.iter().try_for_each(|p| p.before_write(memory))
 }
 
 /// Saves `value` for `op`, which the tape with this tag records.

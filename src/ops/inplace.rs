@@ -8,6 +8,7 @@
 //! value is not memory, the value replaces the target.
 
 use crate::array::Array;
+use crate::autodiff::saving;
 use crate::error::{Error, Result};
 use crate::interp::{self, is_grad_enabled};
 use crate::ops::on_device;
@@ -52,14 +53,20 @@ pub fn unaliased(target: &Tensor) -> Result<Tensor> {
 pub fn over_memory(t: &Tensor, array: &Array) -> Tensor {
     match t {
         Tensor::Array(_) => array.clone().into(),
-        Tensor::Traced(traced) => match &traced.payload {
-            Payload::Taped { primal, node, index } => {
-                let payload =
-                    Payload::Taped { primal: over_memory(primal, array), node: node.clone(), index: *index };
-                Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload }))
-            }
-            _ => t.clone(),
-        },
+        Tensor::Traced(traced) => {
+            let payload = match &traced.payload {
+                Payload::Taped { primal, node, index } => {
+                    Payload::Taped { primal: over_memory(primal, array), node: node.clone(), index: *index }
+                }
+                Payload::Dual { primal, tangent } => {
+                    Payload::Dual { primal: over_memory(primal, array), tangent: tangent.clone() }
+                }
+                Payload::Batched { value, axis } => {
+                    Payload::Batched { value: over_memory(value, array), axis: *axis }
+                }
+            };
+            Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload }))
+        }
     }
 }
 
@@ -115,6 +122,10 @@ pub fn write(op: &str, target: &Tensor, value: Tensor) -> Result<Tensor> {
         (None, Some(new)) => return Ok(over_memory(&value, &new.copied()?)),
         (_, None) => return Ok(value),
     };
+    if value.traced().is_none() && is_recorded(target, &value) {
+        // A constant: the target stays part of its graph, with a gradient of zero.
+        return Ok(write_part(op, target, &Part::whole(&target.shape()), value)?.unwrap_or(target.clone()));
+    }
     store(op, memory, memory, new)?;
     // Not recorded: the history of the target stands.
     Ok(if is_recorded(target, &value) { over_memory(&value, memory) } else { target.clone() })
@@ -140,6 +151,7 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
         store(op, memory, &part.view(memory)?, new)?;
         return Ok(None);
     }
+    saving::before_write(memory)?;
     let next = with_destination(memory, || target.put(part, &value))?;
     match next.concrete() {
         Some(written) if written.buffer().same(memory.buffer()) => memory.buffer().bump_version(),
@@ -149,8 +161,9 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
 }
 
 /// Writes `target`, which is all or a part of `memory`, through strides and bumps the version.
-fn store(op: &str, memory: &Array, target: &Array, new: &Array) -> Result<()> {
+pub fn store(op: &str, memory: &Array, target: &Array, new: &Array) -> Result<()> {
     check_writable(op, memory)?;
+    saving::before_write(memory)?;
     on_device!(target, copy::copy_into(target, new))?;
     memory.buffer().bump_version();
     Ok(())

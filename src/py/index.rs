@@ -9,7 +9,6 @@ use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::index::nonzero;
-use crate::ops::on_device;
 use crate::ops::strided::Part;
 use crate::ops::view::Region;
 use crate::py::args::Arg;
@@ -323,9 +322,7 @@ fn write_view(plan: &Plan, target: &Array, value: &Array) -> Result<()> {
     if value.shape().broadcast(&part.shape()) != Some(part.shape()) {
         return Err(misfit(&value.shape(), &part.shape()));
     }
-    on_device!(part, copy::copy_into(&part, &value))?;
-    target.buffer().bump_version();
-    Ok(())
+    crate::ops::inplace::store("setitem", target, &part, &value)
 }
 
 /// The shape of a value without leading axes of length 1 that its target does not have.
@@ -371,9 +368,28 @@ fn assigned(plan: &Plan, x: &Tensor, value: &Tensor) -> Result<Tensor> {
     if target.numel() == 0 {
         return Ok(x.clone());
     }
+    if plan.indices.iter().flatten().any(|i| i.concrete().is_none()) {
+        return assigned_by_rules(plan, x, &value.flatten(0, -1)?);
+    }
     let (source, mask) = sources(plan, x, target.numel())?;
     let scattered = value.flatten(0, -1)?.take(&source, 0)?;
     mask.select(&scattered, x)
+}
+
+/// The same for indices that only an interpreter knows, as `vmap` does: the last value for each element is
+/// added to zeros.
+fn assigned_by_rules(plan: &Plan, x: &Tensor, value: &Tensor) -> Result<Tensor> {
+    let shape = x.shape();
+    let (count, total) = (value.numel(), shape.numel());
+    let index = if x.device() == crate::buffer::Device::Cpu { DType::I64 } else { DType::I32 };
+    let places = Tensor::arange(0.0, 1.0, total, index, x.device())?;
+    let places = plan.read(&places.reshape(&shape)?)?.reshape(&Shape::new(&[count])?)?;
+    let zeros = Tensor::zeros(Shape::new(&[total])?, x.dtype(), x.device())?;
+    let later = places.unsqueeze(1)?.eq(&places.unsqueeze(0)?)?.triangle(1, true)?.any(Some(&[1]), false)?;
+    let last = later.logical_not()?;
+    let hit = zeros.detach().scatter_add(0, &places, &last.cast(x.dtype())?)?.ne(0i64)?;
+    let scattered = zeros.scatter_add(0, &places, &last.select(value, 0.0)?)?;
+    hit.reshape(&shape)?.select(&scattered.reshape(&shape)?, x)
 }
 
 /// Per element of `x`: which element of the value replaces it (the last one where several do), and whether

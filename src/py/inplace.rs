@@ -5,6 +5,7 @@ use crate::buffer::Device;
 use crate::error::Result;
 use crate::ops::inplace::{self, check_leaf, unaliased, write, write_part};
 use crate::ops::strided::Part;
+use crate::py::args::AsTensor;
 use crate::py::tensor::PyTensor;
 use crate::py::view::{link, refresh, value, written};
 use crate::tensor::Tensor;
@@ -54,6 +55,11 @@ pub fn overwrite_part(root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: 
 
 #[pymethods]
 impl PyTensor {
+    /// Stores `value`, the result of the operation `name` for which this tensor was given as `out`.
+    fn _store(slf: &Bound<'_, Self>, name: &str, value: AsTensor) -> PyResult<()> {
+        update(slf, name, |_, _| Ok(value.0))
+    }
+
     /// Replaces the elements by the result of the method `name`, in place; `x.exp_()` is
     /// `x._in_place("exp")`.
     #[pyo3(signature = (name, *args, **kwargs))]

@@ -1,6 +1,7 @@
 //! Saved-tensor hooks: a pair of Python functions that keep something else in place of what operations save.
 
 use crate::autodiff::held::Held;
+use crate::autodiff::cow::CopyOnWrite;
 use crate::autodiff::node::Slot;
 use crate::autodiff::saving::{self, Packed, Packer};
 use crate::error::{Error, Result};
@@ -110,6 +111,16 @@ fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
     })
 }
 
+/// Lets saved values survive writes in place. Returns the depth of the region.
+#[pyfunction]
+fn _copy_on_write_enter() -> usize {
+    let guard = saving::with_packer(Arc::new(CopyOnWrite::default()));
+    REGIONS.with_borrow_mut(|r| {
+        r.push(guard);
+        r.len()
+    })
+}
+
 /// Leaves the region of this depth.
 #[pyfunction]
 fn _saved_hooks_exit(depth: usize) -> PyResult<()> {
@@ -132,5 +143,6 @@ fn _saved_hooks_active() -> bool {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_saved_hooks_active, m)?)?;
     m.add_function(wrap_pyfunction!(_saved_hooks_enter, m)?)?;
+    m.add_function(wrap_pyfunction!(_copy_on_write_enter, m)?)?;
     m.add_function(wrap_pyfunction!(_saved_hooks_exit, m)?)
 }

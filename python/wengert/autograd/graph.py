@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 from wengert import _core
 from wengert._core import Node, Tensor
 from wengert.autograd.modes import Region
+from wengert.autograd.mutation import allow_mutation_on_saved_tensors
 
 __all__ = [
     "GradientEdge",
     "Node",
+    "allow_mutation_on_saved_tensors",
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "register_multi_grad_hook",

@@ -1,0 +1,73 @@
+//! Copy on write: inside such a region, a write into memory that the tape has saved first gives the tape a
+//! copy, so that backward sees the values as they were.
+
+use crate::array::Array;
+use crate::autodiff::node::{Slot, lock};
+use crate::autodiff::saving::{self, Packed, Packer, modified};
+use crate::error::Result;
+use crate::op::Op;
+use crate::ops::inplace::over_memory;
+use crate::tensor::Tensor;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex, Weak};
+
+/// A region in which saved values survive writes.
+#[derive(Default)]
+pub struct CopyOnWrite {
+    /// What was saved, by the buffer it lies in.
+    saved: Mutex<FxHashMap<usize, Vec<Weak<Cell>>>>,
+}
+
+/// One saved value.
+struct Cell {
+    op: &'static str,
+    slot: Slot,
+    /// The value, and the version of its memory that is the value.
+    value: Mutex<(Tensor, u32)>,
+}
+
+impl Packer for CopyOnWrite {
+    fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
+        let version = saving::version(value);
+        let cell = Arc::new(Cell { op: op.name(), slot, value: Mutex::new((value.clone(), version)) });
+        if let Some(memory) = saving::bottom(value) {
+            let mut saved = lock(&self.saved);
+            let cells = saved.entry(memory.buffer().id()).or_default();
+            if cells.len() == cells.capacity() {
+                cells.retain(|c| c.strong_count() > 0);
+            }
+            cells.push(Arc::downgrade(&cell));
+        }
+        Ok(cell)
+    }
+
+    fn before_write(&self, memory: &Array) -> Result<()> {
+        let cells = lock(&self.saved).remove(&memory.buffer().id()).unwrap_or_default();
+        for cell in cells.iter().filter_map(Weak::upgrade) {
+            let mut value = lock(&cell.value);
+            let Some(own) = saving::bottom(&value.0) else { continue };
+            // The number of a buffer that died may name another one now, and an old version is lost already.
+            if own.buffer().same(memory.buffer()) && own.buffer().version() == value.1 {
+                let copy = own.copied()?;
+                *value = (over_memory(&value.0, &copy), copy.buffer().version());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Packed for Cell {
+    fn unpack(&self) -> Result<Tensor> {
+        let value = lock(&self.value);
+        let now = saving::version(&value.0);
+        if now == value.1 {
+            Ok(value.0.clone())
+        } else {
+            Err(modified(self.op, self.slot, value.1, now, &value.0))
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        saving::bytes(&lock(&self.value).0)
+    }
+}
