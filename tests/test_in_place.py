@@ -145,7 +145,7 @@ def test_a_write_outside_the_region_is_an_error() -> None:
         y = x.exp()
     loss = y.sum()
     y.zero_()
-    with pytest.raises(RuntimeError, match="backward of exp: its saved output 0 .* was modified in place"):
+    with pytest.raises(RuntimeError, match=r"backward of exp: its saved output 0 .* was modified in place"):
         loss.backward()
 
 

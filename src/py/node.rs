@@ -172,8 +172,10 @@ impl PyNode {
         py: Python<'py>,
         cotangents: Vec<Option<Bound<'py, PyTensor>>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let g: Vec<Option<Tensor>> =
-            cotangents.iter().map(|g| g.as_ref().map(|t| t.borrow().t.clone())).collect();
+        let g: Vec<Option<Tensor>> = cotangents
+            .iter()
+            .map(|g| g.as_ref().map(crate::py::view::value).transpose())
+            .collect::<PyResult<_>>()?;
         let grads = py.detach(|| apply(&self.0, &g))?;
         let grads = grads.into_iter().map(|g| g.map(|g| wrap(py, g)).transpose());
         PyTuple::new(py, grads.collect::<PyResult<Vec<_>>>()?)

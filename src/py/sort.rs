@@ -32,7 +32,8 @@ impl PyTensor {
         axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = stable;
-        pair(py, &self.t, || self.t.sort(axis.unwrap_or(dim), descending))
+        let t = self.value()?;
+        pair(py, &t, || t.sort(axis.unwrap_or(dim), descending))
     }
 
     /// The positions that sort `dim`. Equal elements always keep their order (`stable` is accepted); NaN counts
@@ -63,6 +64,7 @@ impl PyTensor {
         axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = sorted;
-        pair(py, &self.t, || self.t.topk(k, axis.unwrap_or(dim), largest))
+        let t = self.value()?;
+        pair(py, &t, || t.topk(k, axis.unwrap_or(dim), largest))
     }
 }
