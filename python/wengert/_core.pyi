@@ -65,6 +65,10 @@ class Node:
     @property
     def outputs(self) -> list[NodeValue]:
         """Per output: its name, shape, dtype, device and bytes."""
+    def register_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
+        """Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the gradients it computed and one of those it was given; a tuple that the hook returns replaces the former."""
+    def register_prehook(self, /, hook: Callable[..., Any]) -> Any:
+        """Calls `hook(grad_outputs)` before this entry runs in a backward, with a tuple of the gradients of its outputs; a tuple that the hook returns replaces them."""
     @property
     def saved(self) -> list[NodeValue]:
         """The values kept for backward: which, their shapes, dtypes and bytes. Empty once they were freed."""
@@ -257,6 +261,8 @@ class Tensor:
         """Address of the first element; 0 for memory that the host cannot address."""
     def detach(self, /) -> Tensor:
         """The same values without history; shares memory."""
+    def detach_(self, /) -> Tensor:
+        """Cuts this tensor off its history, in place. Raises RuntimeError for a view, whose base would keep it."""
     @property
     def device(self) -> _device:
         """Where the tensor lies."""
@@ -527,6 +533,9 @@ class Tensor:
         """A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both."""
     def outer(self, /, vec2: Any) -> Tensor:
         """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
+    @property
+    def output_nr(self) -> Any:
+        """Which output of `grad_fn` this tensor is; 0 for leaves."""
     def permute(self, /, *dims: Any) -> Tensor:
         """Axes in the order given."""
     def pow(self, /, other: _Operand) -> Tensor:
@@ -571,7 +580,7 @@ class Tensor:
     def reshape_as(self, /, other: _Operand) -> Tensor:
         """This tensor with the shape of `other`."""
     def retain_grad(self, /) -> None:
-        """Keeps the gradient of this result when backward passes it, to be read as `.grad`."""
+        """Keeps the gradient of this result when backward passes it, to be read as `.grad`; gradients of several backwards add up, as in leaves."""
     @property
     def retains_grad(self) -> builtins.bool:
         """Whether `retain_grad()` was called on this result."""
@@ -768,12 +777,22 @@ def _amp_unscale(grads: Any, factor: Any) -> Any:
     """Multiplies all gradients by `factor`, in place, and says whether any element was infinite or NaN."""
 def _as_tensor(obj: Any) -> Any:
     """A tensor as it is, for arguments of Python functions: arrays are shared, lists and numbers converted."""
+def _at_end_of_backward(callback: Any) -> Any:
+    """Calls `callback()` at the end of the backward that this thread is in, unless that fails."""
 def _autocast_enter(dtype: Any) -> Any:
     """Enters an autocast region; None turns casting off. Returns how deep the region is."""
 def _autocast_exit(depth: Any) -> Any:
     """Leaves the autocast region of this depth."""
+def _backward(tensors: Any, grad_tensors: Any, retain_graph: Any, create_graph: Any, inputs: Any) -> Any:
+    """Back-propagates from all of `tensors` in one walk."""
+def _backward_ids() -> Any:
+    """One number for each backward that this thread is in, innermost last."""
+def _backward_reaches(node: Any) -> Any:
+    """Whether the backward that this thread is in can come by this tape entry."""
 def _bce_with_logits(input: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
     """Binary cross-entropy of logits."""
+def _bundle(tensors: Any) -> Any:
+    """These tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients."""
 def _copy_on_write_enter() -> Any:
     """Lets saved values survive writes in place. Returns the depth of the region."""
 def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, label_smoothing: Any) -> Any:
@@ -818,6 +837,8 @@ def _rebuild(*args: Any, **kwargs: Any) -> Any:
     """A tensor from what `state` stored."""
 def _restore_grad(state: Any) -> Any:
     """Restores a state that `_set_grad_enabled` returned."""
+def _saved_hooks_active() -> Any:
+    """Whether such a region is in force on this thread."""
 def _saved_hooks_enter(pack: Any, unpack: Any) -> Any:
     """Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of the region."""
 def _saved_hooks_exit(depth: Any) -> Any:

@@ -4,8 +4,8 @@
 pub mod accumulate;
 pub mod backward;
 pub mod checkpoint;
-pub mod held;
 pub mod cow;
+pub mod held;
 pub mod hooks;
 pub mod node;
 pub mod running;

@@ -1,7 +1,7 @@
 //! Saved-tensor hooks: a pair of Python functions that keep something else in place of what operations save.
 
-use crate::autodiff::held::Held;
 use crate::autodiff::cow::CopyOnWrite;
+use crate::autodiff::held::Held;
 use crate::autodiff::node::Slot;
 use crate::autodiff::saving::{self, Packed, Packer};
 use crate::error::{Error, Result};
