@@ -448,3 +448,20 @@ def test_deep_graphs_need_no_recursion():
 def test_package_imports_it_when_used():
     code = "import sys, wengert; assert 'wengert.graph' not in sys.modules; wengert.graph.draw"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.gpu
+def test_on_a_gpu():
+    model = wg.nn.Sequential(wg.nn.Linear(4, 8), wg.nn.ReLU(), wg.nn.Linear(8, 1))
+    x = wg.randn(16, 4)
+    on_cpu = draw(model(x).sum(), params=model, backward=True).graph
+    model.to("gpu")
+    loss = model(x.to("gpu")).sum()
+    on_gpu = draw(loss, params=model, backward=True).graph
+    with wg.graph.record(loss, params=model) as recording:
+        loss.backward()
+    report = wg.plot.gradient_flow(model, x.to("gpu"))
+    assert titles(on_gpu) == titles(on_cpu) == titles(recording.graph)
+    for a, b, c in zip(on_gpu.boxes, on_cpu.boxes, recording.graph.boxes):
+        assert a.norms == c.norms == (pytest.approx(b.norms, rel=1e-4) if None not in b.norms else b.norms)
+    assert report.table["0"].dead is not None
