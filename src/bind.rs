@@ -9,6 +9,7 @@ use crate::array::Array;
 use crate::error::Result;
 use crate::interp::{self, Interp, Kind, autocast, batch, dual, eval, tape};
 use crate::op::Op;
+use crate::ops::custom;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -43,14 +44,16 @@ pub fn bind_at(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     let mut at = at;
     loop {
         let concerned = match at.kind {
-            Kind::Eval => return eval::process(op, inputs),
-            Kind::Autocast(_) => true,
+            Kind::Eval | Kind::Autocast(_) => true,
             _ => inputs.iter().any(|x| x.owned_by(at.tag).is_some()),
         };
         if concerned {
             break;
         }
         at = at.below();
+    }
+    if let Op::Custom(custom) = op {
+        return custom::process(at, custom, inputs);
     }
     match at.kind {
         Kind::Tape { .. } => tape::process(at, op, inputs),

@@ -91,14 +91,22 @@ impl Saves {
     }
 }
 
-/// Which inputs need a gradient: bit `i` for input `i`.
+/// Which inputs need a gradient: bit `i` for input `i`; the last bit answers for all inputs from there on, so
+/// beyond it the answer may be yes where no would do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Needs(pub u32);
+pub struct Needs(pub u64);
 
 impl Needs {
+    const fn bit(i: usize) -> u32 {
+        if i < 63 { i as u32 } else { 63 }
+    }
     /// Whether input `i` needs a gradient.
     pub const fn has(self, i: usize) -> bool {
-        self.0 >> i & 1 == 1
+        self.0 >> Needs::bit(i) & 1 == 1
+    }
+    /// Says that input `i` needs a gradient.
+    pub const fn add(&mut self, i: usize) {
+        self.0 |= 1 << Needs::bit(i);
     }
 }
 
@@ -488,4 +496,6 @@ ops! {
     CrossEntropyVjp(ops::loss::CrossEntropyVjp): Composite, F32;
     /// Random numbers from a seed and a position in its stream.
     Random(ops::random::Random): Discrete, Any;
+    /// A function with rules of the user's own.
+    Custom(ops::custom::Custom): General, Any;
 }

@@ -46,6 +46,7 @@ from wengert.autograd.modes import (
     no_grad,
     set_grad_enabled,
 )
+from wengert.custom import custom_jvp, custom_vjp
 from wengert.serialization import load, save
 from wengert.transforms import (
     grad,

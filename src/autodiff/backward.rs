@@ -198,7 +198,7 @@ impl Walk<'_> {
                 self.relevant.as_ref().is_none_or(|r| r.contains(&Arc::as_ptr(&e.node)))
             };
             if edge.as_ref().is_some_and(wanted) {
-                needs.0 |= 1 << i;
+                needs.add(i);
             }
         }
         if needs == Needs::default() && self.relevant.is_some() {
@@ -206,8 +206,8 @@ impl Walk<'_> {
         }
         self.before(node, &mut g)?;
         let retain = self.options.retain_graph || self.options.create_graph;
-        let saved = node.unpack(retain, self.options.create_graph)?;
-        let context = Vjp { node, saved: &saved, needs };
+        let saved = node.unpack(retain, self.options.create_graph, &g)?;
+        let context = Vjp { node, saved: &saved, needs, recorded: self.options.create_graph };
         let mut grads = tape::pull_back(op, &context, &g)?;
         drop(saved);
         if node.hooks().is_some() {

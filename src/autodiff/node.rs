@@ -43,9 +43,9 @@ pub type Edges = SmallVec<[Option<Edge>; 2]>;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slot {
     /// Input `i`.
-    Input(u8),
+    Input(u16),
     /// Output `i`.
-    Output(u8),
+    Output(u16),
 }
 
 /// The values an entry keeps for its reverse rule.
@@ -175,8 +175,14 @@ impl Node {
     }
 
     /// The saved values as tensors; `attached` puts them back on the tape so that the rule itself is
-    /// recorded. Unless `retain`, the entry gives them up.
-    pub fn unpack(self: &Arc<Self>, retain: bool, attached: bool) -> Result<SmallVec<[(Slot, Tensor); 2]>> {
+    /// recorded. Unless `retain`, the entry gives them up. What is kept in reserve is left out unless the
+    /// cotangents `g` ask for it.
+    pub fn unpack(
+        self: &Arc<Self>,
+        retain: bool,
+        attached: bool,
+        g: &[Option<Tensor>],
+    ) -> Result<SmallVec<[(Slot, Tensor); 2]>> {
         let Origin::Op { op, saved } = &self.origin else { return Ok(SmallVec::new()) };
         let mut guard = lock(saved);
         let kept = match (retain, guard.as_ref()) {
@@ -186,7 +192,8 @@ impl Node {
         };
         drop(guard);
         let mut out = SmallVec::new();
-        for value in kept {
+        let reserve = matches!(op, Op::Custom(custom) if custom.wants_reserve(g));
+        for value in kept.into_iter().filter(|value| reserve || !value.in_reserve) {
             let slot = value.slot;
             let tensor = value.restore(op.name())?;
             out.push((slot, if attached { self.attach(slot, tensor) } else { tensor }));
@@ -262,6 +269,8 @@ pub struct Vjp<'a> {
     pub saved: &'a [(Slot, Tensor)],
     /// The wanted gradients.
     pub needs: Needs,
+    /// Whether the tape of this entry records what the rule does.
+    pub recorded: bool,
 }
 
 impl Vjp<'_> {
@@ -281,12 +290,12 @@ impl Vjp<'_> {
 
     /// Saved input `i`, if it was kept.
     pub fn saved_input(&self, i: usize) -> Option<&Tensor> {
-        self.find(Slot::Input(i as u8))
+        self.find(Slot::Input(i as u16))
     }
 
     /// Saved output `i`, if it was kept.
     pub fn saved_output(&self, i: usize) -> Option<&Tensor> {
-        self.find(Slot::Output(i as u8))
+        self.find(Slot::Output(i as u16))
     }
 
     /// Input `i`, which the operation declared in its `Saves`.

@@ -41,6 +41,8 @@ enum Store {
 pub struct Kept {
     /// Which value of the operation.
     pub slot: Slot,
+    /// Whether the rule asks for it in rare cases only.
+    pub in_reserve: bool,
     version: u32,
     store: Store,
 }
@@ -52,7 +54,7 @@ impl Kept {
             Store::Plain(t) => Store::Plain(t.clone()),
             Store::Packed(p) => Store::Packed(p.clone()),
         };
-        Kept { slot: self.slot, version: self.version, store }
+        Kept { slot: self.slot, in_reserve: self.in_reserve, version: self.version, store }
     }
 
     /// What is known of the value, unless something else was put in its place.
@@ -61,6 +63,11 @@ impl Kept {
             Store::Plain(t) => Some(t.aval()),
             Store::Packed(_) => None,
         }
+    }
+
+    /// Keeps it in reserve.
+    pub fn reserve(&mut self) {
+        self.in_reserve = true;
     }
 
     /// Bytes of tensor memory that it holds.
@@ -142,7 +149,7 @@ fn announce(memory: &crate::array::Array) -> Result<()> {
 #[inline]
 pub fn save(tape: Tag, op: &Op, slot: Slot, value: &Tensor, saved: &mut Saved) -> Result<()> {
     let store = if PACKING.get() { packed(tape, op, slot, value)? } else { Store::Plain(value.clone()) };
-    saved.push(Kept { slot, version: version(value), store });
+    saved.push(Kept { slot, in_reserve: false, version: version(value), store });
     Ok(())
 }
 

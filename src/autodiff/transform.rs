@@ -38,7 +38,7 @@ impl Pullback {
 }
 
 /// The value of level `tag` or below: values of the ambient tape above the transform are detached.
-fn settle(y: &Tensor, transform: &Interp) -> Tensor {
+pub fn settle(y: &Tensor, transform: &Interp) -> Tensor {
     let mut y = y.clone();
     while let Some(t) = y.traced() {
         if t.tag <= transform.tag {

@@ -23,7 +23,8 @@ pub fn process(at: &Arc<Interp>, size: usize, op: &Op, inputs: &[&Tensor]) -> Re
     Ok(outputs.into_iter().map(|(y, axis)| wrap(at, y, axis)).collect())
 }
 
-fn lane(at: &Interp, x: &Tensor) -> Lane {
+/// The value behind `x` and its batch axis at level `at`, if it has one there.
+pub fn lane(at: &Interp, x: &Tensor) -> Lane {
     match x.owned_by(at.tag).map(|t| &t.payload) {
         Some(Payload::Batched { value, axis }) => Lane { value: value.clone(), axis: Some(*axis) },
         _ => Lane { value: x.clone(), axis: None },

@@ -79,6 +79,17 @@ impl Interp {
         Arc::new(Interp { kind, tag, parent: Some(parent.clone()), plain })
     }
 
+    /// This interpreter, with its tag, on top of another chain.
+    pub fn again(&self, parent: &Arc<Interp>) -> Arc<Interp> {
+        let plain = parent.plain && self.kind == (Kind::Tape { ambient: true });
+        Arc::new(Interp { kind: self.kind, tag: self.tag, parent: Some(parent.clone()), plain })
+    }
+
+    /// The next interpreter down, unless this is the last.
+    pub fn parent(&self) -> Option<Arc<Interp>> {
+        self.parent.clone()
+    }
+
     /// The next interpreter down; `Eval` is its own.
     pub fn below(self: &Arc<Self>) -> &Arc<Interp> {
         self.parent.as_ref().unwrap_or(self)
@@ -201,18 +212,20 @@ pub fn with_grad<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Whether the current chain casts inputs: operations then leave the choice of dtype to it.
-pub fn autocasting() -> bool {
-    if is_plain() {
-        return false;
-    }
-    let current = current();
-    let mut at = &current;
-    loop {
+/// What the innermost autocast region of a chain casts to: its `None` is a region without casts.
+pub fn autocast_of(chain: &Arc<Interp>) -> Option<Option<DType>> {
+    let mut at = chain;
+    while !at.plain {
         match (at.kind, &at.parent) {
-            (Kind::Autocast(dtype), _) => return dtype.is_some(),
+            (Kind::Autocast(dtype), _) => return Some(dtype),
             (_, Some(parent)) => at = parent,
-            (_, None) => return false,
+            (_, None) => break,
         }
     }
+    None
+}
+
+/// Whether the current chain casts inputs: operations then leave the choice of dtype to it.
+pub fn autocasting() -> bool {
+    !is_plain() && autocast_of(&current()).flatten().is_some()
 }

@@ -27,7 +27,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
             Some(Payload::Taped { primal, node, index }) => {
                 primals.push(primal);
                 edges.push(Some(crate::autodiff::node::Edge { node: node.clone(), index: *index }));
-                needs.0 |= 1 << i;
+                needs.add(i);
             }
             _ => {
                 primals.push(x);
@@ -43,12 +43,12 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     let mut saved = Saved::new();
     for (i, x) in primals.iter().enumerate() {
         if saves.has_input(i) {
-            saving::save(at.tag, op, Slot::Input(i as u8), x, &mut saved)?;
+            saving::save(at.tag, op, Slot::Input(i as u16), x, &mut saved)?;
         }
     }
     for (i, y) in outputs.iter().enumerate() {
         if saves.has_output(i) {
-            saving::save(at.tag, op, Slot::Output(i as u8), y, &mut saved)?;
+            saving::save(at.tag, op, Slot::Output(i as u16), y, &mut saved)?;
         }
     }
     let avals = outputs.iter().map(Tensor::aval).collect();

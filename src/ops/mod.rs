@@ -5,6 +5,8 @@ pub mod bundle;
 pub mod cast;
 pub mod compare;
 pub mod create;
+pub mod custom;
+mod custom_batch;
 pub mod elementwise;
 pub mod formulas;
 pub mod index;

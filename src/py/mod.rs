@@ -13,6 +13,7 @@ mod autograd;
 mod conversion;
 mod convert;
 mod create;
+mod custom;
 mod device;
 mod dlpack;
 mod dtype;
@@ -59,6 +60,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     functions::register(m)?;
     transform::register(m)?;
     saving::register(m)?;
+    custom::register(m)?;
     device::register(m)?;
     nn::register(m)?;
     ops::register(m)?;

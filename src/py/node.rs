@@ -106,7 +106,7 @@ impl PyNode {
     #[getter]
     fn outputs(&self) -> Vec<PyNodeValue> {
         let value = |(i, aval): (usize, &Aval)| PyNodeValue {
-            slot: Slot::Output(i as u8),
+            slot: Slot::Output(i as u16),
             aval: *aval,
             bytes: size(aval),
         };
@@ -118,7 +118,7 @@ impl PyNode {
     fn inputs(&self) -> Vec<Option<PyNodeValue>> {
         let value = |(i, edge): (usize, &Option<Edge>)| {
             let aval = *edge.as_ref()?.aval();
-            Some(PyNodeValue { slot: Slot::Input(i as u8), aval, bytes: size(&aval) })
+            Some(PyNodeValue { slot: Slot::Input(i as u16), aval, bytes: size(&aval) })
         };
         self.0.edges.iter().enumerate().map(value).collect()
     }
@@ -222,10 +222,10 @@ fn apply(node: &Arc<Node>, g: &[Option<Tensor>]) -> crate::error::Result<Vec<Opt
     }
     let mut needs = Needs::default();
     for (i, _) in node.edges.iter().enumerate().filter(|(_, e)| e.is_some()) {
-        needs.0 |= 1 << i;
+        needs.add(i);
     }
-    let saved = node.unpack(true, false)?;
-    let grads = tape::pull_back(op, &Vjp { node, saved: &saved, needs }, g)?;
+    let saved = node.unpack(true, false, g)?;
+    let grads = tape::pull_back(op, &Vjp { node, saved: &saved, needs, recorded: false }, g)?;
     let mut grads = grads.into_iter();
     node.edges
         .iter()

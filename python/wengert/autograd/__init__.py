@@ -5,7 +5,8 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.autograd import graph
+from wengert.autograd import function, graph
+from wengert.autograd.function import Function, FunctionCtx
 from wengert.autograd.modes import (
     enable_grad,
     inference_mode,
@@ -15,8 +16,11 @@ from wengert.autograd.modes import (
 )
 
 __all__ = [
+    "Function",
+    "FunctionCtx",
     "backward",
     "enable_grad",
+    "function",
     "grad",
     "graph",
     "inference_mode",

@@ -1,0 +1,118 @@
+"""What the core asks of a function with rules of its own; `autograd.Function`, `custom_vjp` and `custom_jvp` are
+subclasses of `Rule`.
+
+A rule is one call of such a function. The core runs its forward once, on plain values, and keeps for the rules what
+the forward names: inputs, outputs, and values that are neither (hidden outputs). All of it goes through the tape's own
+way of saving, so versions are checked, saved-tensor hooks and checkpoints see it, and the ledger counts it.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+
+__all__ = ["Plan", "Rule", "Saving"]
+
+# The number of outputs; the values to save as (0 input, 1 output, 2 hidden; index); per output whether it has no
+# derivative; whether hidden outputs have derivatives.
+Plan = tuple[int, list[tuple[int, int]], list[bool], bool]
+
+
+class Saving:
+    """Collects the values to save: finds out which input or output each is, and makes the rest hidden outputs."""
+
+    __slots__ = ("_known", "hidden", "sources")
+
+    def __init__(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> None:
+        """Values are told apart by the identity of their objects, which must live as long as this."""
+        self._known = {id(y): (1, i) for i, y in enumerate(outputs)}
+        self._known.update((id(x), (0, i)) for i, x in enumerate(inputs))
+        self.hidden: list[Tensor] = []
+        self.sources: list[tuple[int, int]] = []
+
+    def add(self, value: Tensor) -> int:
+        """Where the value will stand in the list of saved ones."""
+        source = self._known.get(id(value))
+        if source is None:
+            source = (2, len(self.hidden))
+            self._known[id(value)] = source
+            self.hidden.append(value)
+        if source not in self.sources:
+            self.sources.append(source)
+        return self.sources.index(source)
+
+
+class Rule:
+    """One call of a function with rules of its own. Lists hold tensors alone, in the order of the inputs."""
+
+    __slots__ = ("__weakref__",)
+    name: str
+
+    def run(self, inputs: list[Tensor], hidden: bool) -> tuple[list[Tensor], Plan]:
+        """The outputs, with `hidden` also the hidden ones after them, and the plan."""
+        raise NotImplementedError
+
+    def retrace(self, inputs: list[Tensor]) -> list[Tensor]:
+        """The outputs and hidden outputs once more."""
+        raise NotImplementedError
+
+    def vjp(
+        self, saved: list[Tensor], cotangents: list[Tensor | None], needs: tuple[bool, ...]
+    ) -> Sequence[Tensor | None]:
+        """Per input its cotangent."""
+        raise NotImplementedError
+
+    def jvp(
+        self, inputs: list[Tensor], saved: list[Tensor], tangents: list[Tensor | None]
+    ) -> Sequence[Tensor | None]:
+        """Per output its tangent."""
+        raise NotImplementedError
+
+    def advice(self, attribute: str, error: BaseException) -> str:
+        """The text of the error for a rule (`jvp`, `backward`) that is missing and could not be derived."""
+        raise NotImplementedError
+
+    def call(
+        self,
+        inputs: list[Tensor],
+        reverse: str = "own",
+        forward: str = "own",
+        strict: bool = False,
+        batches: bool = False,
+    ) -> list[Tensor]:
+        """Calls the function: its outputs.
+
+        Args:
+            inputs: the tensors.
+            reverse: where the VJP comes from: `own`, or `transpose` of the JVP.
+            forward: where the JVP comes from: `own`, `transpose` of the VJP, or `trace` of the forward.
+            strict: whether differentiated tensors that come in by a closure are an error rather than constants.
+            batches: whether the rule has methods `batch` and `describe`.
+        """
+        return _core._custom(self, self.name, inputs, (reverse, forward), strict, batches)
+
+
+def check_shape(g: Any, shape: tuple[int, ...], sums: bool, who: str, what: str) -> None:
+    """Raises unless `g` is a tensor of this shape, or with `sums` of one that broadcasting made of it."""
+    if not isinstance(g, Tensor):
+        raise RuntimeError(f"{who} returned {type(g).__name__} for {what}, expected a tensor or None")
+    got = tuple(g.shape)
+    if got == shape:
+        return
+    if sums and len(got) >= len(shape):
+        tail = got[len(got) - len(shape) :]
+        if all(n in (m, 1) for n, m in zip(shape, tail)):
+            return
+    raise RuntimeError(f"{who} returned shape {got} for {what}, expected {shape}")
+
+
+def zeros(like: tuple[tuple[int, ...], Any, Any]) -> Tensor:
+    """Zeros of this shape and dtype on this device."""
+    shape, dtype, device = like
+    return _core.zeros(shape, dtype=dtype, device=device)
+
+
+def aval(x: Tensor) -> tuple[tuple[int, ...], Any, Any]:
+    """Shape, dtype and device."""
+    return tuple(x.shape), x.dtype, x.device

@@ -1,0 +1,410 @@
+//! Custom operations: a function whose derivatives are not derived from what it does but given beside it.
+//!
+//! A [`CustomRule`] is a forward and its rules. It goes through `bind` like every operation, and every
+//! interpreter hands the whole of it down to the next, so that each level applies the custom rules: a tape
+//! records it, forward mode pushes tangents by its JVP, `vmap` turns it into a custom operation of the whole
+//! batch (`src/ops/custom_batch.rs`). The forward itself runs at the bottom, on plain values.
+//!
+//! What the forward keeps for the rules and that is neither input nor output is a *hidden output*: it gets
+//! batch axes, tangents and tape entries like the others, and so higher derivatives are right. The custom rules
+//! say nothing of hidden outputs; their derivatives come from tracing the forward once more.
+
+use crate::array::Array;
+use crate::autodiff::node::{Edge, Edges, Node, Saved, Slot, Vjp};
+use crate::autodiff::{saving, transform};
+use crate::bind::bind_at;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::interp::{self, Interp, Kind};
+use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Op, Saves};
+use crate::tensor::{Payload, Tensor, Tensors, Traced};
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+pub use crate::ops::custom_batch::Batched;
+
+/// A value that the rules ask for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Source {
+    /// Input `i`.
+    Input(usize),
+    /// Output `i`.
+    Output(usize),
+    /// Hidden output `i`.
+    Hidden(usize),
+}
+
+/// What the forward settles.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Plan {
+    /// The number of outputs, hidden ones not counted.
+    pub visible: usize,
+    /// What the rules ask for, in their order, each value once.
+    pub saved: Vec<Source>,
+    /// Per output, whether it has no derivative.
+    pub constant: Vec<bool>,
+    /// Whether hidden outputs have derivatives; the inputs are then kept in reserve.
+    pub traceable: bool,
+}
+
+/// A function with rules of its own, for one call.
+pub trait CustomRule: Send + Sync {
+    /// The public name.
+    fn name(&self) -> &'static str;
+    /// The outputs; with `hidden` also the hidden ones, after them. Settles the plan. Derivatives are not
+    /// traced through this run.
+    fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors>;
+    /// The outputs and hidden outputs once more, for derivatives to be traced through.
+    fn retrace(&self, x: &[Tensor]) -> Result<Tensors>;
+    /// What the forward settled.
+    fn plan(&self) -> Result<Arc<Plan>>;
+    /// Per input its cotangent, from the outputs' cotangents; `needs` says which are wanted.
+    fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads>;
+    /// Per output its tangent.
+    fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads>;
+    /// The outputs of a whole batch, by a rule of the user's; without one the forward is batched as it runs.
+    /// `at` is the batching interpreter.
+    fn batch(&self, _at: &Interp, _x: &[Lane], _hidden: bool) -> Option<Result<BatchedOutputs>> {
+        None
+    }
+}
+
+/// One call of a custom function.
+#[derive(Clone)]
+pub struct Custom {
+    rule: Arc<dyn CustomRule>,
+    /// Whether somebody asks for the hidden outputs.
+    hidden: bool,
+    /// The precision of the autocast region of the call.
+    autocast: Option<Option<DType>>,
+}
+
+impl PartialEq for Custom {
+    fn eq(&self, other: &Custom) -> bool {
+        Arc::ptr_eq(&self.rule, &other.rule) && self.hidden == other.hidden
+    }
+}
+impl Eq for Custom {}
+impl Hash for Custom {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        Arc::as_ptr(&self.rule).cast::<()>().hash(state);
+    }
+}
+impl std::fmt::Debug for Custom {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Custom({})", self.rule.name())
+    }
+}
+
+/// Calls a custom function under the current chain of interpreters; its outputs.
+pub fn call(rule: Arc<dyn CustomRule>, inputs: &[Tensor]) -> Result<Tensors> {
+    if inputs.len() > u16::MAX as usize {
+        return Err(Error::value(format!(
+            "{}: a custom function of {} tensors called, at most {} are possible; stack some of them",
+            rule.name(),
+            inputs.len(),
+            u16::MAX
+        )));
+    }
+    let current = interp::current();
+    let custom = Custom { rule, hidden: false, autocast: interp::autocast_of(&current) };
+    let refs: SmallVec<[&Tensor; 4]> = inputs.iter().collect();
+    bind_at(&current, &custom.into(), &refs)
+}
+
+/// Gives the operation its meaning at the interpreter `at`, to which some input belongs.
+pub fn process(at: &Arc<Interp>, custom: &Custom, inputs: &[&Tensor]) -> Result<Tensors> {
+    match at.kind {
+        Kind::Eval => custom.run(inputs),
+        Kind::Autocast(_) => bind_at(at.below(), &custom.clone().into(), inputs),
+        Kind::Tape { .. } => custom.record(at, inputs),
+        Kind::Dual => custom.push(at, inputs),
+        Kind::Batch { .. } => custom.batch_at(at, inputs),
+    }
+}
+
+impl Custom {
+    /// The same call of another rule, or with other wishes.
+    fn with(&self, rule: Arc<dyn CustomRule>, hidden: bool) -> Op {
+        Custom { rule, hidden, autocast: self.autocast }.into()
+    }
+
+    /// The autocast region of the call, entered again where the chain does not have it any more.
+    fn region(&self) -> Option<interp::Guard> {
+        let low = self.autocast?;
+        let current = interp::current();
+        let again = interp::autocast_of(&current) != Some(low);
+        again.then(|| interp::enter(Interp::above(&current, Kind::Autocast(low))))
+    }
+
+    fn run(&self, inputs: &[&Tensor]) -> Result<Tensors> {
+        let _region = self.region();
+        let x: SmallVec<[Tensor; 4]> = inputs.iter().map(|&x| x.clone()).collect();
+        self.rule.forward(&x, self.hidden)
+    }
+
+    fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
+        let _region = self.region();
+        self.rule.retrace(x)
+    }
+
+    /// Runs the operation one level down and checks that no value of this level or above came in by a closure.
+    fn below(&self, at: &Arc<Interp>, hidden: bool, primals: &[&Tensor]) -> Result<Tensors> {
+        let outputs = bind_at(at.below(), &self.with(self.rule.clone(), hidden), primals)?;
+        match outputs.iter().any(|y| y.traced().is_some_and(|t| t.tag >= at.tag)) {
+            true => Err(self.closure()),
+            false => Ok(outputs),
+        }
+    }
+
+    #[cold]
+    fn closure(&self) -> Error {
+        Error::autodiff(format!(
+            "{}: the function uses a tensor of an enclosing transform that is none of its arguments; pass it as an \
+             argument",
+            self.rule.name()
+        ))
+    }
+
+    /// The outputs that were asked for.
+    fn shown(&self, plan: &Plan, mut outputs: Tensors) -> Tensors {
+        if !self.hidden {
+            outputs.truncate(plan.visible);
+        }
+        outputs
+    }
+
+    /// Reverse mode: runs the operation one level down and writes a tape entry.
+    fn record(&self, at: &Arc<Interp>, inputs: &[&Tensor]) -> Result<Tensors> {
+        let mut primals: SmallVec<[&Tensor; 4]> = SmallVec::new();
+        let mut edges = Edges::new();
+        for x in inputs {
+            let (primal, edge) = match x.owned_by(at.tag).map(|t| &t.payload) {
+                Some(Payload::Taped { primal, node, index }) => {
+                    (primal, Some(Edge { node: node.clone(), index: *index }))
+                }
+                _ => (*x, None),
+            };
+            primals.push(primal);
+            edges.push(edge);
+        }
+        let recording = at.records();
+        let outputs = self.below(at, self.hidden || recording, &primals)?;
+        if !recording {
+            return Ok(outputs);
+        }
+        let plan = self.rule.plan()?;
+        if !outputs.iter().enumerate().any(|(i, y)| i < plan.visible && differentiable(&plan, i, y)) {
+            return Ok(self.shown(&plan, outputs));
+        }
+        let op: Op = self.with(self.rule.clone(), true);
+        let mut saved = Saved::new();
+        for &source in &plan.saved {
+            let (slot, value) = located(&plan, source, &primals, &outputs).ok_or_else(|| self.absent())?;
+            saving::save(at.tag, &op, slot, value, &mut saved)?;
+        }
+        if plan.traceable && outputs.len() > plan.visible {
+            for (i, x) in primals.iter().enumerate().filter(|(i, _)| !plan.saved.contains(&Source::Input(*i)))
+            {
+                saving::save(at.tag, &op, Slot::Input(i as u16), x, &mut saved)?;
+                if let Some(kept) = saved.last_mut() {
+                    kept.reserve();
+                }
+            }
+        }
+        let avals = outputs.iter().map(Tensor::aval).collect();
+        let node = Arc::new(Node::recorded(at.tag, op, edges, saved, avals));
+        let wrap = |(i, primal): (usize, Tensor)| {
+            if !differentiable(&plan, i, &primal) {
+                return primal;
+            }
+            let aval = primal.aval();
+            let payload = Payload::Taped { primal, node: node.clone(), index: i as u32 };
+            Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload }))
+        };
+        Ok(self.shown(&plan, outputs).into_iter().enumerate().map(wrap).collect())
+    }
+
+    #[cold]
+    fn absent(&self) -> Error {
+        Error::autodiff(format!(
+            "internal: {} asks for a value that its forward did not give",
+            self.rule.name()
+        ))
+    }
+
+    /// Forward mode: runs the operation on the primals and its JVP on the tangents, both one level down.
+    fn push(&self, at: &Arc<Interp>, inputs: &[&Tensor]) -> Result<Tensors> {
+        let mut primals: SmallVec<[&Tensor; 4]> = SmallVec::new();
+        let mut tangents: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
+        for x in inputs {
+            let (primal, tangent) = match x.owned_by(at.tag).map(|t| &t.payload) {
+                Some(Payload::Dual { primal, tangent }) => (primal, tangent.clone()),
+                _ => (*x, None),
+            };
+            primals.push(primal);
+            tangents.push(tangent);
+        }
+        let _guard = interp::enter(at.below().clone());
+        let outputs = self.below(at, true, &primals)?;
+        let plan = self.rule.plan()?;
+        let x: Vec<Tensor> = primals.iter().map(|&x| x.clone()).collect();
+        let mut saved = Vec::new();
+        for &source in &plan.saved {
+            let (_, value) = located(&plan, source, &primals, &outputs).ok_or_else(|| self.absent())?;
+            saved.push(value.clone());
+        }
+        let mut moved = self.rule.jvp(&x, &saved, &tangents)?;
+        moved.resize(plan.visible, None);
+        let hidden = outputs.len() - plan.visible;
+        if self.hidden && plan.traceable && hidden > 0 {
+            let traced = |x: &[Tensor]| Ok(self.retrace(x)?.into_iter().skip(plan.visible).collect());
+            moved.extend(transform::jvp(traced, &x, &tangents)?.1.into_iter().map(Some));
+        } else {
+            moved.resize(outputs.len(), None);
+        }
+        let wrap = |((i, y), t): ((usize, Tensor), Option<Tensor>)| {
+            let t = if differentiable(&plan, i, &y) { t } else { None };
+            interp::dual::wrap(at, y, t)
+        };
+        Ok(self.shown(&plan, outputs).into_iter().enumerate().zip(moved).map(wrap).collect())
+    }
+
+    /// Batching: by the user's rule, or as a custom operation of the whole batch one level down.
+    fn batch_at(&self, at: &Arc<Interp>, inputs: &[&Tensor]) -> Result<Tensors> {
+        let lanes: SmallVec<[Lane; 4]> = inputs.iter().map(|x| interp::batch::lane(at, x)).collect();
+        if let Some(outputs) = self.rule.batch(at, &lanes, self.hidden) {
+            return Ok(outputs?.into_iter().map(|(y, axis)| interp::batch::wrap(at, y, axis)).collect());
+        }
+        let rule =
+            Arc::new(Batched::new(self.rule.clone(), at.clone(), lanes.iter().map(|x| x.axis).collect()));
+        let values: SmallVec<[&Tensor; 4]> = lanes.iter().map(|x| &x.value).collect();
+        let _guard = interp::enter(at.below().clone());
+        let outputs = bind_at(at.below(), &self.with(rule.clone(), self.hidden), &values)?;
+        let axes = rule.out_axes()?;
+        Ok(outputs.into_iter().zip(axes).map(|(y, axis)| interp::batch::wrap(at, y, *axis)).collect())
+    }
+
+    /// Whether cotangents `g` of the outputs reach hidden ones, whose derivative needs all inputs.
+    pub fn wants_reserve(&self, g: &[Option<Tensor>]) -> bool {
+        let visible = self.rule.plan().map_or(0, |plan| plan.visible);
+        g.iter().skip(visible).any(Option::is_some)
+    }
+
+    /// The inputs' cotangents by tracing the forward again, from those of the hidden outputs.
+    fn traced_vjp(&self, plan: &Plan, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let x = (0..c.inputs()).map(|i| c.input(i).cloned()).collect::<Result<Vec<Tensor>>>()?;
+        let wanted: Vec<usize> = (0..x.len()).filter(|&i| needed(c, i)).collect();
+        let leaves: Vec<Tensor> = wanted.iter().map(|&i| x[i].clone()).collect();
+        let again = |leaves: &[Tensor]| {
+            let mut x = x.clone();
+            for (&i, leaf) in wanted.iter().zip(leaves) {
+                x[i] = leaf.clone();
+            }
+            Ok(self.retrace(&x)?.into_iter().skip(plan.visible).collect())
+        };
+        let (_, pullback) = transform::vjp(again, &leaves)?;
+        let mut out: Grads = (0..x.len()).map(|_| None).collect();
+        for (i, g) in wanted.into_iter().zip(pullback.call(g, false)?) {
+            out[i] = Some(g);
+        }
+        Ok(out)
+    }
+
+    /// The inputs' cotangents from those of all outputs.
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let plan = self.rule.plan()?;
+        let (seen, hidden) = g.split_at(plan.visible.min(g.len()));
+        let mut out: Grads = (0..c.inputs()).map(|_| None).collect();
+        if seen.iter().any(Option::is_some) {
+            let mut saved = Vec::new();
+            for &source in &plan.saved {
+                saved.push(match source {
+                    Source::Input(i) => c.input(i)?.clone(),
+                    Source::Output(i) => c.output(i)?.clone(),
+                    Source::Hidden(i) => c.output(plan.visible + i)?.clone(),
+                });
+            }
+            let needs: Vec<bool> = (0..c.inputs()).map(|i| needed(c, i)).collect();
+            out = self.rule.vjp(&saved, seen, &needs)?;
+        }
+        if hidden.iter().any(Option::is_some) {
+            for (total, part) in out.iter_mut().zip(self.traced_vjp(&plan, c, hidden)?) {
+                *total = match (total.take(), part) {
+                    (Some(a), Some(b)) => Some(a.add(&b)?),
+                    (a, b) => a.or(b),
+                };
+            }
+        }
+        Ok(out)
+    }
+}
+
+/// Whether output `i` carries derivatives.
+fn differentiable(plan: &Plan, i: usize, y: &Tensor) -> bool {
+    let constant = if i < plan.visible { plan.constant.get(i) == Some(&true) } else { !plan.traceable };
+    y.dtype().is_float() && !constant
+}
+
+/// Whether the gradient of input `i` is wanted.
+fn needed(c: &Vjp, i: usize) -> bool {
+    c.needs(i) && matches!(c.node.edges.get(i), Some(Some(_)))
+}
+
+/// The value that `source` names, and its slot in a tape entry.
+fn located<'a>(
+    plan: &Plan,
+    source: Source,
+    primals: &[&'a Tensor],
+    outputs: &'a [Tensor],
+) -> Option<(Slot, &'a Tensor)> {
+    let output = |i: usize| Some((Slot::Output(i as u16), outputs.get(i)?));
+    match source {
+        Source::Input(i) => Some((Slot::Input(i as u16), *primals.get(i)?)),
+        Source::Output(i) => output(i),
+        Source::Hidden(i) => output(plan.visible + i),
+    }
+}
+
+impl Kernel for Custom {
+    fn name(&self) -> &'static str {
+        self.rule.name()
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let x: Vec<Tensor> = x.iter().map(|&a| Tensor::Array(a.clone())).collect();
+        let outputs = self.run(&x.iter().collect::<Vec<_>>())?;
+        outputs.iter().map(|y| y.array(self.rule.name()).cloned()).collect()
+    }
+}
+
+impl General for Custom {
+    /// `record` saves by itself.
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::NONE
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        if c.recorded {
+            return self.pull(c, g);
+        }
+        // As in the rest of backward nothing is recorded; here a closure could bring in tensors that would be.
+        let out = if interp::is_plain() { interp::no_grad(|| self.pull(c, g)) } else { self.pull(c, g) }?;
+        let strip = |g: Tensor| match g.owned_by(c.node.tag) {
+            Some(t) => t.inner().clone(),
+            None => g,
+        };
+        Ok(out.into_iter().map(|g| g.map(strip)).collect())
+    }
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let plan = self.rule.plan()?;
+        let saved = plan.saved.iter().map(|&source| {
+            located(&plan, source, x, y).map(|(_, value)| value.clone()).ok_or_else(|| self.absent())
+        });
+        let x: Vec<Tensor> = x.iter().map(|&x| x.clone()).collect();
+        self.rule.jvp(&x, &saved.collect::<Result<Vec<_>>>()?, t)
+    }
+    /// `batch_at` batches by itself.
+    fn batch(&self, _x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        Err(Error::unsupported(format!("internal: {} is batched where its call is", self.rule.name())))
+    }
+}

@@ -1,0 +1,168 @@
+//! A custom operation of a whole batch, made of the operation of one example: each of its rules runs the
+//! example's rule under the batching interpreter that made it.
+//!
+//! That interpreter is entered again by its tag, on top of whatever chain is current by then, so that values
+//! which the example's forward kept or closed over are still those of one example.
+
+use crate::error::{Error, Result};
+use crate::interp::{self, Interp, Kind, batch};
+use crate::op::Grads;
+use crate::ops::custom::{CustomRule, Plan, Source};
+use crate::tensor::{Tensor, Tensors};
+use std::sync::{Arc, OnceLock};
+
+/// The rule of a batch.
+pub struct Batched {
+    one: Arc<dyn CustomRule>,
+    level: Arc<Interp>,
+    in_axes: Vec<Option<usize>>,
+    out_axes: OnceLock<Vec<Option<usize>>>,
+}
+
+impl Batched {
+    /// The rule `one` for a batch at the interpreter `level`, with the batch axes of its inputs.
+    pub fn new(one: Arc<dyn CustomRule>, level: Arc<Interp>, in_axes: Vec<Option<usize>>) -> Batched {
+        Batched { one, level, in_axes, out_axes: OnceLock::new() }
+    }
+
+    /// The batch axis of each output, hidden ones included; known after the forward.
+    pub fn out_axes(&self) -> Result<&[Option<usize>]> {
+        self.out_axes.get().map(Vec::as_slice).ok_or_else(|| {
+            Error::autodiff(format!("internal: the batched {} was asked before it ran", self.name()))
+        })
+    }
+
+    fn size(&self) -> usize {
+        if let Kind::Batch { size } = self.level.kind { size } else { 0 }
+    }
+
+    /// Runs `f` under the batching interpreter.
+    fn within<T>(&self, f: impl FnOnce(&Interp) -> Result<T>) -> Result<T> {
+        let level = self.level.again(&interp::current());
+        let _guard = interp::enter(Interp::above(&level, Kind::Tape { ambient: true }));
+        f(&level)
+    }
+
+    /// The value of a result behind the batching interpreter, its batch axis in front.
+    fn unwrap(&self, level: &Interp, y: &Tensor) -> Result<(Tensor, bool)> {
+        let (value, axis) = batch::unwrap(level, &crate::autodiff::transform::settle(y, level))?;
+        Ok(match axis {
+            Some(axis) if axis > 0 => (value.move_axis(axis, 0)?, true),
+            axis => (value, axis.is_some()),
+        })
+    }
+
+    fn repeated(&self, value: &Tensor) -> Result<Tensor> {
+        value.expand(&value.shape().inserted(0, self.size())?)
+    }
+
+    /// [`Batched::unwrap`] for a place whose batch axis is settled.
+    fn placed(&self, level: &Interp, y: &Tensor, axis: Option<usize>) -> Result<Tensor> {
+        match (self.unwrap(level, y)?, axis) {
+            ((value, true), Some(axis)) => value.move_axis(0, axis),
+            ((value, false), Some(axis)) => self.repeated(&value)?.move_axis(0, axis),
+            ((value, false), None) => Ok(value),
+            ((_, true), None) => Err(Error::autodiff(format!(
+                "{}: a value that was the same for the whole batch now differs between its elements; the function must \
+                 do the same each time it runs",
+                self.name()
+            ))),
+        }
+    }
+
+    fn placed_outputs(&self, level: &Interp, outputs: &[Tensor]) -> Result<Tensors> {
+        outputs.iter().zip(self.out_axes()?).map(|(y, &axis)| self.placed(level, y, axis)).collect()
+    }
+
+    fn lanes(level: &Interp, values: &[Tensor], axes: &[Option<usize>]) -> Vec<Tensor> {
+        values.iter().zip(axes).map(|(x, &axis)| batch::wrap(level, x.clone(), axis)).collect()
+    }
+
+    fn options(level: &Interp, values: &[Option<Tensor>], axes: &[Option<usize>]) -> Vec<Option<Tensor>> {
+        let lane = |(x, &axis): (&Option<Tensor>, &Option<usize>)| Some(batch::wrap(level, x.clone()?, axis));
+        values.iter().zip(axes).map(lane).collect()
+    }
+
+    /// The batch axes of what the rules ask for.
+    fn saved_axes(&self, plan: &Plan) -> Result<Vec<Option<usize>>> {
+        let outputs = self.out_axes()?;
+        let axis = |source: &Source| match *source {
+            Source::Input(i) => self.in_axes.get(i).copied().flatten(),
+            Source::Output(i) => outputs.get(i).copied().flatten(),
+            Source::Hidden(i) => outputs.get(plan.visible + i).copied().flatten(),
+        };
+        Ok(plan.saved.iter().map(axis).collect())
+    }
+
+    /// The cotangent of an input: one that all examples share gets the sum over the batch.
+    fn cotangent(&self, level: &Interp, g: &Tensor, axis: Option<usize>, repeats: bool) -> Result<Tensor> {
+        if axis.is_some() {
+            return self.placed(level, g, axis);
+        }
+        match self.unwrap(level, g)? {
+            (g, true) => g.sum(Some(&[0]), false),
+            (g, false) if repeats => g.mul(self.size() as f64),
+            (g, false) => Ok(g),
+        }
+    }
+}
+
+impl CustomRule for Batched {
+    fn name(&self) -> &'static str {
+        self.one.name()
+    }
+
+    fn plan(&self) -> Result<Arc<Plan>> {
+        self.one.plan()
+    }
+
+    fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {
+        self.within(|level| {
+            let outputs = self.one.forward(&Self::lanes(level, x, &self.in_axes), hidden)?;
+            let mut values = Tensors::new();
+            let mut axes = Vec::new();
+            for y in &outputs {
+                let (value, batched) = self.unwrap(level, y)?;
+                values.push(value);
+                axes.push(batched.then_some(0));
+            }
+            self.out_axes.get_or_init(|| axes);
+            Ok(values)
+        })
+    }
+
+    fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
+        self.within(|level| {
+            let outputs = self.one.retrace(&Self::lanes(level, x, &self.in_axes))?;
+            self.placed_outputs(level, &outputs)
+        })
+    }
+
+    fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
+        let plan = self.plan()?;
+        let axes = self.saved_axes(&plan)?;
+        let outputs = self.out_axes()?;
+        let repeats = outputs.iter().take(plan.visible).any(Option::is_some);
+        self.within(|level| {
+            let saved = Self::lanes(level, saved, &axes);
+            let grads = self.one.vjp(&saved, &Self::options(level, g, outputs), needs)?;
+            let fit = |(g, &axis): (Option<Tensor>, &Option<usize>)| {
+                g.map(|g| self.cotangent(level, &g, axis, repeats)).transpose()
+            };
+            grads.into_iter().zip(&self.in_axes).map(fit).collect()
+        })
+    }
+
+    fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let axes = self.saved_axes(&*self.plan()?)?;
+        let outputs = self.out_axes()?;
+        self.within(|level| {
+            let (x, saved) = (Self::lanes(level, x, &self.in_axes), Self::lanes(level, saved, &axes));
+            let moved = self.one.jvp(&x, &saved, &Self::options(level, t, &self.in_axes))?;
+            let fit = |(t, &axis): (Option<Tensor>, &Option<usize>)| {
+                t.map(|t| self.placed(level, &t, axis)).transpose()
+            };
+            moved.into_iter().zip(outputs).map(fit).collect()
+        })
+    }
+}

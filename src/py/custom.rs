@@ -1,0 +1,399 @@
+//! Custom operations whose rules are Python: what `autograd.Function`, `custom_vjp` and `custom_jvp` are made
+//! of. `python/wengert/autograd/function.py` and `python/wengert/custom.py` hold the Python side of it.
+
+use crate::autodiff::transform;
+use crate::error::{Error, Result};
+use crate::interp::{self, Interp, batch};
+use crate::op::{BatchedOutputs, Grads, Lane};
+use crate::ops::custom::{self, CustomRule, Plan, Source};
+use crate::ops::inplace::check_leaf;
+use crate::py::error::foreign;
+use crate::py::tensor::{PyTensor, replace, wrap};
+use crate::tensor::{Aval, Payload, Tensor, Tensors};
+use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// Where a derivative rule comes from.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    /// Given by the user.
+    Own,
+    /// The transpose of the rule for the other direction.
+    Transpose,
+    /// By tracing the forward.
+    Trace,
+}
+
+impl Form {
+    fn named(name: &str) -> PyResult<Form> {
+        match name {
+            "own" => Ok(Form::Own),
+            "transpose" => Ok(Form::Transpose),
+            "trace" => Ok(Form::Trace),
+            _ => Err(PyRuntimeError::new_err(format!("internal: no form of rule is named {name}"))),
+        }
+    }
+}
+
+/// One call of a custom function. `rule` is the Python object that knows what to run; see `Rule` in
+/// `python/wengert/autograd/rules.py`.
+struct PyRule {
+    name: &'static str,
+    rule: Py<PyAny>,
+    reverse: Form,
+    forward: Form,
+    /// Whether differentiated tensors that come in by a closure are an error rather than constants.
+    strict: bool,
+    /// Whether there is a batching rule.
+    batches: bool,
+    settled: OnceLock<Settled>,
+}
+
+/// What the first run of the forward settles.
+struct Settled {
+    plan: Arc<Plan>,
+    inputs: Vec<Aval>,
+    outputs: Vec<Aval>,
+}
+
+/// A name that lives for ever, as those of operations do; each is kept once.
+fn interned(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = crate::autodiff::node::lock(&NAMES);
+    match names.get(name) {
+        Some(known) => known,
+        None => {
+            let new: &'static str = Box::leak(name.to_owned().into_boxed_str());
+            names.insert(new);
+            new
+        }
+    }
+}
+
+fn list<'py>(py: Python<'py>, x: &[Tensor]) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, x.iter().map(|t| wrap(py, t.clone())).collect::<PyResult<Vec<_>>>()?)
+}
+
+fn options<'py>(py: Python<'py>, x: &[Option<Tensor>]) -> PyResult<Bound<'py, PyList>> {
+    let wrapped = x.iter().map(|t| t.as_ref().map(|t| wrap(py, t.clone())).transpose());
+    PyList::new(py, wrapped.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn tensors(found: &Bound<'_, PyAny>) -> PyResult<Tensors> {
+    found.try_iter()?.map(|t| Ok(t?.cast::<PyTensor>()?.borrow().t.clone())).collect()
+}
+
+fn gradients(found: &Bound<'_, PyAny>) -> PyResult<Grads> {
+    let one = |t: PyResult<Bound<'_, PyAny>>| {
+        let t = t?;
+        Ok(if t.is_none() { None } else { Some(t.cast::<PyTensor>()?.borrow().t.clone()) })
+    };
+    found.try_iter()?.map(one).collect()
+}
+
+/// `(visible, [(kind, index)], [constant], traceable)` of the Python side.
+fn plan_of(found: &Bound<'_, PyAny>) -> PyResult<Plan> {
+    let (visible, saved, constant, traceable): (usize, Vec<(u8, usize)>, Vec<bool>, bool) =
+        found.extract()?;
+    let source = |(kind, i)| match kind {
+        0 => Source::Input(i),
+        1 => Source::Output(i),
+        _ => Source::Hidden(i),
+    };
+    Ok(Plan { visible, saved: saved.into_iter().map(source).collect(), constant, traceable })
+}
+
+fn zeros(avals: &[&Aval]) -> Result<Vec<Tensor>> {
+    avals.iter().map(|a| Tensor::zeros(a.shape, a.dtype, a.device)).collect()
+}
+
+/// Whether a tape or forward mode, at any level, owns the value.
+fn differentiated(t: &Tensor) -> bool {
+    let mut at = t;
+    while let Some(traced) = at.traced() {
+        match &traced.payload {
+            Payload::Batched { value, .. } => at = value,
+            _ => return true,
+        }
+    }
+    false
+}
+
+impl PyRule {
+    fn settle(&self, plan: Plan, x: &[Tensor], y: &[Tensor]) {
+        let avals = |x: &[Tensor]| x.iter().map(Tensor::aval).collect();
+        let outputs = &y[..plan.visible.min(y.len())];
+        let _ = self.settled.set(Settled { inputs: avals(x), outputs: avals(outputs), plan: Arc::new(plan) });
+    }
+
+    fn settled(&self) -> Result<&Settled> {
+        self.settled.get().ok_or_else(|| {
+            Error::autodiff(format!("internal: {} was asked for its plan before it ran", self.name))
+        })
+    }
+
+    /// The outputs without what differentiates them: tensors that came in by a closure are constants.
+    fn constants(&self, outputs: Tensors) -> Result<Tensors> {
+        if self.strict && outputs.iter().any(differentiated) {
+            return Err(Error::autodiff(format!(
+                "{}: the function closes over a tensor that is being differentiated, and the custom rules would miss \
+                 its gradient; make it an argument, or detach() it",
+                self.name
+            )));
+        }
+        Ok(outputs.iter().map(Tensor::detach).collect())
+    }
+
+    fn own_vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
+        Python::attach(|py| {
+            let arguments = (list(py, saved)?, options(py, g)?, PyTuple::new(py, needs)?);
+            gradients(&self.rule.bind(py).call_method1("vjp", arguments)?)
+        })
+        .map_err(foreign)
+    }
+
+    fn own_jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        Python::attach(|py| {
+            let arguments = (list(py, x)?, list(py, saved)?, options(py, t)?);
+            gradients(&self.rule.bind(py).call_method1("jvp", arguments)?)
+        })
+        .map_err(foreign)
+    }
+
+    /// The JVP as the transpose of the VJP, which is linear in the cotangents (J. Townsend, "A new trick for
+    /// calculating Jacobian vector products", 2017).
+    fn transposed_vjp(&self, saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let settled = self.settled()?;
+        let needs: Vec<bool> = t.iter().map(Option::is_some).collect();
+        let moves = |i: usize, y: &Aval| y.dtype.is_float() && settled.plan.constant.get(i) != Some(&true);
+        let (places, avals): (Vec<usize>, Vec<&Aval>) =
+            settled.outputs.iter().enumerate().filter(|(i, y)| moves(*i, y)).unzip();
+        let zeros = zeros(&avals)?;
+        let mut pushed = Vec::new();
+        let rule = |leaves: &[Tensor]| {
+            let mut g = vec![None; settled.plan.visible];
+            for (&i, leaf) in places.iter().zip(leaves) {
+                g[i] = Some(leaf.clone());
+            }
+            let mut out = Vec::new();
+            for (x, t) in self.own_vjp(saved, &g, &needs)?.into_iter().zip(t) {
+                if let (Some(x), Some(t)) = (x, t) {
+                    out.push(x);
+                    pushed.push(Some(t.clone()));
+                }
+            }
+            Ok(out)
+        };
+        let (_, pullback) = transform::vjp(rule, &zeros)?;
+        let mut moved: Grads = (0..settled.plan.visible).map(|_| None).collect();
+        for (i, t) in places.into_iter().zip(pullback.call(&pushed, false)?) {
+            moved[i] = Some(t);
+        }
+        Ok(moved)
+    }
+
+    /// The VJP as the transpose of the JVP, which is linear in the tangents.
+    fn transposed_jvp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
+        let settled = self.settled()?;
+        let inputs = settled.inputs.iter().enumerate();
+        let (wanted, avals): (Vec<usize>, Vec<&Aval>) =
+            inputs.filter(|(i, _)| needs.get(*i) == Some(&true)).unzip();
+        let zeros = zeros(&avals)?;
+        let mut pulled = Vec::new();
+        let rule = |leaves: &[Tensor]| {
+            let mut t = vec![None; needs.len()];
+            for (&i, leaf) in wanted.iter().zip(leaves) {
+                t[i] = Some(leaf.clone());
+            }
+            let mut out = Vec::new();
+            for (y, g) in self.own_jvp(saved, saved, &t)?.into_iter().zip(g) {
+                if let (Some(y), Some(g)) = (y, g) {
+                    out.push(y);
+                    pulled.push(Some(g.clone()));
+                }
+            }
+            Ok(out)
+        };
+        let (_, pullback) = transform::vjp(rule, &zeros)?;
+        let mut out: Grads = needs.iter().map(|_| None).collect();
+        for (i, g) in wanted.into_iter().zip(pullback.call(&pulled, false)?) {
+            out[i] = Some(g);
+        }
+        Ok(out)
+    }
+
+    /// The JVP by pushing the tangents through the forward.
+    fn traced_jvp(&self, x: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let visible = self.settled()?.plan.visible;
+        let forward = |x: &[Tensor]| Ok(self.retrace(x)?.into_iter().take(visible).collect());
+        Ok(transform::jvp(forward, x, t)?.1.into_iter().map(Some).collect())
+    }
+
+    /// A failure to derive a rule as an error that names the missing one; interrupts pass through.
+    fn missing(&self, failure: Error, attribute: &str) -> Error {
+        let raised: PyErr = failure.clone().into();
+        Python::attach(|py| {
+            if !raised.is_instance_of::<PyException>(py) {
+                return failure;
+            }
+            let advice = self.rule.bind(py).call_method1("advice", (attribute, raised.value(py)));
+            match advice.and_then(|text| text.extract::<String>()) {
+                Ok(text) => {
+                    let error = PyNotImplementedError::new_err(text);
+                    error.set_cause(py, Some(raised));
+                    foreign(error)
+                }
+                Err(error) => foreign(error),
+            }
+        })
+    }
+
+    /// The outputs by the user's batching rule, and where their batch axes are.
+    fn batched(&self, at: &Interp, x: &[Lane], hidden: bool) -> PyResult<BatchedOutputs> {
+        Python::attach(|py| {
+            let size = if let interp::Kind::Batch { size } = at.kind { size } else { 0 };
+            let values: Vec<Tensor> = x.iter().map(|lane| lane.value.clone()).collect();
+            let axes: Vec<Option<usize>> = x.iter().map(|lane| lane.axis).collect();
+            let rule = self.rule.bind(py);
+            let found = {
+                let below = at.parent().unwrap_or_else(interp::current);
+                let _guard = interp::enter(below);
+                rule.call_method1("batch", (list(py, &values)?, axes, size))?
+            };
+            let (outputs, axes): (Bound<'_, PyAny>, Vec<Option<usize>>) = found.extract()?;
+            let mut out: BatchedOutputs = tensors(&outputs)?.into_iter().zip(axes).collect();
+            if !hidden {
+                return Ok(out);
+            }
+            // Somebody above asks for what the rules need: the function says it, of one example.
+            let lanes: Vec<Tensor> =
+                x.iter().map(|lane| batch::wrap(at, lane.value.clone(), lane.axis)).collect();
+            let ys: Vec<Tensor> = out.iter().map(|(y, axis)| batch::wrap(at, y.clone(), *axis)).collect();
+            let found = rule.call_method1("describe", (list(py, &lanes)?, list(py, &ys)?))?;
+            let (extra, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
+            self.settle(plan_of(&plan)?, &lanes, &ys);
+            for y in tensors(&extra)? {
+                out.push(batch::unwrap(at, &transform::settle(&y, at))?);
+            }
+            Ok(out)
+        })
+    }
+}
+
+impl CustomRule for PyRule {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn plan(&self) -> Result<Arc<Plan>> {
+        Ok(self.settled()?.plan.clone())
+    }
+
+    fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {
+        let run = || {
+            Python::attach(|py| {
+                let found = self.rule.bind(py).call_method1("run", (list(py, x)?, hidden))?;
+                let (outputs, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
+                Ok((tensors(&outputs)?, plan_of(&plan)?))
+            })
+            .map_err(foreign)
+        };
+        let (outputs, plan) = if self.strict { run() } else { interp::no_grad(run) }?;
+        let outputs = self.constants(outputs)?;
+        self.settle(plan, x, &outputs);
+        Ok(outputs)
+    }
+
+    fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
+        Python::attach(|py| tensors(&self.rule.bind(py).call_method1("retrace", (list(py, x)?,))?))
+            .map_err(foreign)
+    }
+
+    fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
+        match self.reverse {
+            Form::Transpose => self.transposed_jvp(saved, g, needs).map_err(|e| self.missing(e, "backward")),
+            _ => self.own_vjp(saved, g, needs),
+        }
+    }
+
+    fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        match self.forward {
+            Form::Own => self.own_jvp(x, saved, t),
+            Form::Transpose => self.transposed_vjp(saved, t).map_err(|e| self.missing(e, "jvp")),
+            Form::Trace => self.traced_jvp(x, t).map_err(|e| self.missing(e, "jvp")),
+        }
+    }
+
+    fn batch(&self, at: &Interp, x: &[Lane], hidden: bool) -> Option<Result<BatchedOutputs>> {
+        self.batches.then(|| self.batched(at, x, hidden).map_err(foreign))
+    }
+}
+
+/// Calls a function with custom rules: `rule` holds them, `forms` says where those for reverse and forward mode
+/// come from.
+#[pyfunction]
+fn _custom(
+    py: Python<'_>,
+    rule: Bound<'_, PyAny>,
+    name: &str,
+    inputs: Vec<Bound<'_, PyTensor>>,
+    forms: (String, String),
+    strict: bool,
+    batches: bool,
+) -> PyResult<Vec<Py<PyTensor>>> {
+    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.borrow().t.clone()).collect();
+    let rule = PyRule {
+        name: interned(name),
+        rule: rule.unbind(),
+        reverse: Form::named(&forms.0)?,
+        forward: Form::named(&forms.1)?,
+        strict,
+        batches,
+        settled: OnceLock::new(),
+    };
+    let outputs = custom::call(Arc::new(rule), &inputs)?;
+    outputs.into_iter().map(|t| wrap(py, t)).collect()
+}
+
+/// Whether a gradient of this tensor is recorded at the moment, at any level.
+#[pyfunction]
+fn _is_recorded(tensor: &Bound<'_, PyTensor>) -> bool {
+    let t = tensor.borrow().t.clone();
+    let mut at = &t;
+    while let Some(traced) = at.traced() {
+        if matches!(traced.payload, Payload::Taped { .. }) && traced.tag >= interp::grad_threshold() {
+            return true;
+        }
+        at = traced.inner();
+    }
+    false
+}
+
+/// Makes `tensor` stand for `result`, which a custom function wrote into its memory.
+#[pyfunction]
+fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: &str) -> PyResult<()> {
+    let (old, view) = {
+        let this = tensor.borrow();
+        (this.t.clone(), this.view)
+    };
+    check_leaf(name, &old)?;
+    let new = result.borrow().t.clone();
+    if view && (new.edge().is_some() || old.edge().is_some()) {
+        return Err(Error::autodiff(format!(
+            "{name}: an argument that the function marks as dirty is a view, and writing it in place would leave its \
+             base without the gradient; clone() the view first"
+        ))
+        .into());
+    }
+    replace(tensor, new)
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_custom, m)?)?;
+    m.add_function(wrap_pyfunction!(_is_recorded, m)?)?;
+    m.add_function(wrap_pyfunction!(_take_over, m)?)
+}
