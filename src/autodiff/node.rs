@@ -127,6 +127,14 @@ impl Node {
         }
     }
 
+    /// The number of outputs that users see; a custom function may have hidden ones behind them.
+    pub fn visible(&self) -> usize {
+        match self.op() {
+            Some(Op::Custom(custom)) => custom.visible().unwrap_or(self.outputs.len()),
+            _ => self.outputs.len(),
+        }
+    }
+
     /// Whether this is a leaf.
     pub fn is_leaf(&self) -> bool {
         matches!(self.origin, Origin::Leaf { .. })

@@ -286,10 +286,14 @@ impl Custom {
         Ok(outputs.into_iter().zip(axes).map(|(y, axis)| interp::batch::wrap(at, y, *axis)).collect())
     }
 
+    /// The number of outputs, hidden ones not counted; known after the forward.
+    pub fn visible(&self) -> Option<usize> {
+        self.rule.plan().ok().map(|plan| plan.visible)
+    }
+
     /// Whether cotangents `g` of the outputs reach hidden ones, whose derivative needs all inputs.
     pub fn wants_reserve(&self, g: &[Option<Tensor>]) -> bool {
-        let visible = self.rule.plan().map_or(0, |plan| plan.visible);
-        g.iter().skip(visible).any(Option::is_some)
+        g.iter().skip(self.visible().unwrap_or(0)).any(Option::is_some)
     }
 
     /// The inputs' cotangents by tracing the forward again, from those of the hidden outputs.
@@ -387,8 +391,10 @@ impl General for Custom {
         if c.recorded {
             return self.pull(c, g);
         }
-        // As in the rest of backward nothing is recorded; here a closure could bring in tensors that would be.
-        let out = if interp::is_plain() { interp::no_grad(|| self.pull(c, g)) } else { self.pull(c, g) }?;
+        // What comes in by a closure could be recorded on the tape that is walked. Where no other tape is about,
+        // recording is off; otherwise the tape entry is taken off the result.
+        let alone = interp::is_plain() && interp::current().tag == c.node.tag;
+        let out = if alone { interp::no_grad(|| self.pull(c, g)) } else { self.pull(c, g) }?;
         let strip = |g: Tensor| match g.owned_by(c.node.tag) {
             Some(t) => t.inner().clone(),
             None => g,

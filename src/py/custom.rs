@@ -6,7 +6,6 @@ use crate::error::{Error, Result};
 use crate::interp::{self, Interp, batch};
 use crate::op::{BatchedOutputs, Grads, Lane};
 use crate::ops::custom::{self, CustomRule, Plan, Source};
-use crate::ops::inplace::check_leaf;
 use crate::py::error::foreign;
 use crate::py::tensor::{PyTensor, replace, wrap};
 use crate::tensor::{Aval, Payload, Tensor, Tensors};
@@ -379,7 +378,14 @@ fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: 
         let this = tensor.borrow();
         (this.t.clone(), this.view)
     };
-    check_leaf(name, &old)?;
+    if old.edge().is_some_and(|e| e.node.is_leaf()) && interp::is_grad_enabled() {
+        return Err(Error::autodiff(format!(
+            "{name}: a leaf of shape {} that requires a gradient cannot be marked as dirty while recording; call the \
+             function under no_grad(), or of a clone()",
+            old.shape()
+        ))
+        .into());
+    }
     let new = result.borrow().t.clone();
     if view && (new.edge().is_some() || old.edge().is_some()) {
         return Err(Error::autodiff(format!(

@@ -110,7 +110,7 @@ impl PyNode {
             aval: *aval,
             bytes: size(aval),
         };
-        self.0.outputs.iter().enumerate().map(value).collect()
+        self.0.outputs.iter().take(self.0.visible()).enumerate().map(value).collect()
     }
 
     /// Per input: its name, shape, dtype, device and bytes; None for inputs that need no gradient.
@@ -202,12 +202,12 @@ fn apply(node: &Arc<Node>, g: &[Option<Tensor>]) -> crate::error::Result<Vec<Opt
             "the tape entry of a leaf has no reverse rule; its gradient is added to .grad of the leaf",
         ));
     };
-    if g.len() != node.outputs.len() {
+    if g.len() != node.visible() {
         return Err(Error::autodiff(format!(
             "{}: {} cotangents given, expected {}, one per output (None for zero)",
             node_name(node.name()),
             g.len(),
-            node.outputs.len()
+            node.visible()
         )));
     }
     for (i, (g, aval)) in g.iter().zip(&node.outputs).enumerate() {

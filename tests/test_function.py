@@ -1,0 +1,484 @@
+"""`autograd.Function`: arguments and results, what is saved, missing rules, errors, and that nothing leaks."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+import wengert as wg
+from custom_functions import FUNCTIONS, Cube, Gain, NewStyle, OldStyle, OwnVmap, SavesInput, SavesIntermediate
+from support import array, assert_near
+from wengert.autograd import Function
+from wengert.autograd.function import once_differentiable
+
+
+def leaf(*values: float) -> wg.Tensor:
+    return wg.tensor(list(values), dtype=wg.float64, requires_grad=True)
+
+
+# ---- arguments and results ---------------------------------------------------------------------------------
+
+
+class Scale(Function):
+    """x * factor + y, and the factor."""
+
+    @staticmethod
+    def forward(ctx, x, factor, y, name="scale"):
+        ctx.factor, ctx.name = factor, name
+        return x * factor + y, factor, y.round()
+
+    @staticmethod
+    def backward(ctx, g, nothing, rounded):
+        assert nothing is None
+        assert rounded.tolist() == [0.0, 0.0]
+        assert ctx.name == "scale"
+        return g * ctx.factor, None, g, None
+
+
+def test_arguments_and_results_that_are_no_tensors() -> None:
+    x, y = leaf(1.0, 2.0), leaf(3.0, 4.0)
+    out, factor, rounded = Scale.apply(x, 2.5, y, "scale")
+    assert (out.tolist(), factor, rounded.tolist()) == ([5.5, 9.0], 2.5, [3.0, 4.0])
+    out.sum().backward(retain_graph=True)
+    assert (x.grad.tolist(), y.grad.tolist()) == ([2.5, 2.5], [1.0, 1.0])
+    assert out.grad_fn.name() == "ScaleBackward"
+    assert len(out.grad_fn.next_functions) == 2
+    assert out.grad_fn(wg.ones(2, dtype=wg.float64), None)[0].tolist() == [2.5, 2.5]
+
+
+def test_trailing_none_is_accepted_and_one_result_is_no_tuple() -> None:
+    class Double(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return 2 * g, None, None
+
+    x = leaf(1.0)
+    y = Double.apply(x)
+    assert isinstance(y, wg.Tensor)
+    y.backward(wg.ones(1, dtype=wg.float64))
+    assert x.grad.tolist() == [2.0]
+
+
+class SinCos(Function):
+    """Two results."""
+
+    @staticmethod
+    def forward(x):
+        return x.sin(), x.cos()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*output)
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx, g, h):
+        sin, cos = ctx.saved_tensors
+        parts = ([] if g is None else [g * cos]) + ([] if h is None else [-h * sin])
+        return sum(parts[1:], parts[0])
+
+
+def test_several_results_and_none_for_those_that_do_not_matter() -> None:
+    for pick in (lambda s, c: s.sum(), lambda s, c: c.sum(), lambda s, c: (s * c).sum()):
+        found = wg.hessian(lambda x, pick=pick: pick(*SinCos.apply(x)))(leaf(0.3, 1.2).detach())
+        expected = wg.hessian(lambda x, pick=pick: pick(x.sin(), x.cos()))(leaf(0.3, 1.2).detach())
+        assert_near(array(found), array(expected), 1e-12, "sin and cos")
+    y, z = SinCos.apply(leaf(0.3))
+    assert y.grad_fn == z.grad_fn
+
+
+def test_needs_input_grad_in_forward_and_backward() -> None:
+    seen = []
+
+    class Sum(Function):
+        @staticmethod
+        def forward(ctx, x, number, y):
+            seen.append(ctx.needs_input_grad)
+            return x * number + y
+
+        @staticmethod
+        def backward(ctx, g):
+            seen.append(ctx.needs_input_grad)
+            return g, None, g
+
+    x, y = leaf(1.0), leaf(2.0)
+    Sum.apply(x, 2, y.detach()).sum().backward()
+    wg.autograd.grad(Sum.apply(x, 2, y).sum(), [y])
+    with wg.no_grad():
+        Sum.apply(x, 2, y)
+    assert seen == [
+        (True, False, False), (True, False, False), (True, False, True), (False, False, True), (False,) * 3,
+    ]  # fmt: skip
+
+
+def test_marked_outputs_have_no_gradient() -> None:
+    class Max(Function):
+        @staticmethod
+        def forward(ctx, x):
+            index = x.argmax(0)
+            floats = index.double()
+            ctx.mark_non_differentiable(floats)
+            ctx.save_for_backward(wg.arange(len(x)) == index)
+            return x.amax(0), index, floats
+
+        @staticmethod
+        def backward(ctx, g, of_index, of_floats):
+            assert of_floats.item() == 0.0
+            return g * ctx.saved_tensors[0]
+
+    x = leaf(1.0, 3.0, 2.0)
+    value, index, floats = Max.apply(x)
+    assert value.requires_grad
+    assert not index.requires_grad
+    assert not floats.requires_grad
+    (value * 10).backward()
+    assert x.grad.tolist() == [0.0, 10.0, 0.0]
+    moved = wg.jvp(Max.apply, (x.detach(),), (x.detach() * 2,))[1]
+    assert (moved[0].item(), moved[2].item()) == (6.0, 0.0)
+
+
+class Twice(Function):
+    """x * 2 in place."""
+
+    @staticmethod
+    def forward(ctx, x):
+        x.mul_(2)
+        ctx.mark_dirty(x)
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+
+def test_in_place_functions_return_their_argument() -> None:
+    x = leaf(1.0, 2.0)
+    y = x * 3
+    version = y._version
+    z = Twice.apply(y)
+    assert z is y
+    assert y._version > version
+    assert y.grad_fn.name() == "TwiceBackward"
+    y.sum().backward()
+    assert (y.tolist(), x.grad.tolist()) == ([6.0, 12.0], [6.0, 6.0])
+    plain = wg.ones(2)
+    assert Twice.apply(plain) is plain
+    assert plain.tolist() == [2.0, 2.0]
+    assert wg.vmap(wg.grad(lambda x: Twice.apply(x * 1.0)))(wg.ones(3)).tolist() == [2.0] * 3
+
+
+def test_an_earlier_saved_value_that_the_function_wrote_to_raises() -> None:
+    x = leaf(1.0)
+    y = x.exp()
+    with pytest.raises(RuntimeError, match="modified in place"):
+        Twice.apply(y).sum().backward()
+
+
+def test_closed_over_tensors_are_constants() -> None:
+    w = leaf(3.0)
+
+    class Times(Function):
+        @staticmethod
+        def forward(ctx, x):
+            assert not wg.is_grad_enabled()
+            return x * w
+
+        @staticmethod
+        def backward(ctx, g):
+            assert not wg.is_grad_enabled()
+            return g * w
+
+    x = leaf(2.0)
+    y = Times.apply(x)
+    y.sum().backward()
+    assert x.grad.tolist() == [3.0]
+    assert not x.grad.requires_grad
+    assert w.grad is None
+    assert not Times.apply(x.detach()).requires_grad
+
+
+def test_recording_inside_backward() -> None:
+    class Region(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x.exp()
+
+        @staticmethod
+        def backward(ctx, g):
+            with wg.enable_grad():
+                x = ctx.saved_tensors[0].detach().requires_grad_()
+                return wg.autograd.grad(x.exp(), x, g)[0]
+
+    x = leaf(1.0)
+    Region.apply(x).sum().backward()
+    assert x.grad.item() == pytest.approx(np.e)
+
+
+# ---- saving ------------------------------------------------------------------------------------------------
+
+
+def test_the_ledger_counts_what_is_saved() -> None:
+    x = leaf(*range(100))
+    assert NewStyle.apply(x).grad_fn.saved_bytes == 800
+    assert SavesIntermediate.apply(x * 1.0).grad_fn.saved_bytes == 1600
+    assert Gain.apply(x, 2.0).grad_fn.saved_bytes == 0
+    y = NewStyle.apply(x)
+    assert [v.name for v in y.grad_fn.saved] == ["output 0"]
+    y.sum().backward()
+    assert y.grad_fn.saved_bytes == 0
+    with pytest.raises(RuntimeError, match="graph was already used"):
+        y.sum().backward()
+
+
+def test_a_saved_value_that_was_written_to_raises() -> None:
+    x = leaf(1.0, 2.0)
+    h = x * 1.0
+    y = SavesInput.apply(h)
+    h.detach().mul_(2)
+    with pytest.raises(RuntimeError, match="saved input 0 of shape \\(2,\\) was modified in place"):
+        y.sum().backward()
+
+
+def test_saved_tensor_hooks_see_what_is_saved() -> None:
+    packed, unpacked = [], []
+
+    def pack(t):
+        packed.append(t.tolist())
+        return t * 2
+
+    def unpack(t):
+        unpacked.append(t.tolist())
+        return t / 2
+
+    x = leaf(0.5)
+    with wg.autograd.graph.saved_tensors_hooks(pack, unpack):
+        y = SavesInput.apply(x)
+    assert packed == [[0.5]]
+    y.sum().backward()
+    assert unpacked == [[1.0]]
+    assert x.grad.item() == pytest.approx(wg.tensor(0.5).sigmoid().item() * (1 - wg.tensor(0.5).sigmoid().item()))
+
+
+def test_checkpoint_forgets_what_is_saved() -> None:
+    for name, f in FUNCTIONS.items():
+        x = leaf(0.5, -1.0)
+        y = wg.utils.checkpoint.checkpoint(lambda x, f=f: f(x * 2), x)
+        assert y.grad_fn.saved_bytes == 0, name
+        (g,) = wg.autograd.grad(y.sum(), x, create_graph=True)
+        (h,) = wg.autograd.grad(g.sum(), x)
+        s = (x.detach() * 2).sigmoid()
+        assert_near(array(h), array(4 * s * (1 - s) * (1 - 2 * s)), 1e-12, name)
+
+
+def test_save_for_forward_is_for_jvp() -> None:
+    class Square(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            ctx.save_for_forward(x * 2)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            x, none = ctx.saved_tensors
+            assert none is None
+            return 2 * x * g
+
+        @staticmethod
+        def jvp(ctx, t):
+            (twice,) = ctx.saved_tensors
+            return twice * t
+
+    x = leaf(3.0).detach()
+    assert wg.jvp(Square.apply, (x,), (x,))[1].tolist() == [18.0]
+    assert wg.grad(lambda x: Square.apply(x).sum())(x).tolist() == [6.0]
+    assert wg.hessian(lambda x: Square.apply(x).sum())(x).tolist() == [[2.0]]
+
+
+# ---- rules that are missing or marked ------------------------------------------------------------------------
+
+
+def test_the_custom_derivative_holds_in_every_mode() -> None:
+    f = lambda x: Gain.apply(x, 5.0)
+    x = leaf(1.0, 2.0).detach()
+    assert wg.grad(lambda x: f(x).sum())(x).tolist() == [5.0, 5.0]
+    assert wg.jvp(f, (x,), (wg.ones_like(x),))[1].tolist() == [5.0, 5.0]
+    assert wg.equal(wg.jacfwd(f)(x), wg.jacrev(f)(x))
+    assert wg.vmap(wg.grad(f))(x).tolist() == [5.0, 5.0]
+    assert wg.grad(lambda x: wg.vmap(f)(x).sum())(x).tolist() == [5.0, 5.0]
+
+
+def test_a_forward_alone_has_tangents_by_tracing() -> None:
+    class Cubed(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x**3
+
+    x = leaf(2.0)
+    assert wg.jvp(Cubed.apply, (x.detach(),), (x.detach(),))[1].tolist() == [24.0]
+    with pytest.raises(NotImplementedError) as caught:
+        Cubed.apply(x).sum().backward()
+    assert str(caught.value) == (
+        "Cubed has no backward and cannot be differentiated in reverse mode; define a static method "
+        "backward(ctx, *gradients), one gradient per output"
+    )
+
+
+def test_once_differentiable() -> None:
+    x = leaf(2.0)
+    y = Cube.apply(x)
+    y.sum().backward()
+    assert x.grad.tolist() == [12.0]
+    (g,) = wg.autograd.grad(Cube.apply(x).sum(), x, create_graph=True)
+    assert g.tolist() == [12.0]
+    with pytest.raises(RuntimeError) as caught:
+        g.sum().backward()
+    assert str(caught.value) == (
+        "Cube.backward is marked as once_differentiable, and a derivative of it is asked for; write it with operations "
+        "of wengert and take the mark off"
+    )
+    total = lambda x: Cube.apply(x).sum()
+    assert wg.grad(total)(x.detach()).tolist() == [12.0]
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        wg.grad(lambda x: wg.grad(total)(x).sum())(x.detach())
+
+
+def test_once_differentiable_saves_no_inputs_in_reserve() -> None:
+    class Exp(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x.exp())
+            return x.exp()
+
+        @staticmethod
+        @once_differentiable
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    x = leaf(*range(10))
+    y = Exp.apply(x * 1.0)
+    assert y.grad_fn.saved_bytes == 80
+    y.sum().backward()
+    assert_near(array(x.grad), np.exp(np.arange(10.0)), 1e-12, "exp")
+
+
+def test_a_jvp_that_cannot_be_derived_says_so() -> None:
+    with pytest.raises(NotImplementedError) as caught:
+        wg.jvp(Cube.apply, (leaf(2.0).detach(),), (leaf(1.0).detach(),))
+    text = str(caught.value)
+    assert text.startswith("Cube has no jvp, and it could not be derived from what there is (TypeError: ")
+    assert text.endswith("); define a static method jvp(ctx, *tangents)")
+    assert isinstance(caught.value.__cause__, TypeError)
+
+
+def test_own_vmap_is_used() -> None:
+    x = leaf(0.5, 1.0, 2.0).detach()
+    for call in (wg.vmap(OwnVmap.apply), wg.vmap(wg.grad(OwnVmap.apply))):
+        OwnVmap.calls = 0
+        call(x)
+        assert OwnVmap.calls == 1
+    wg.vmap(OwnVmap.apply, in_dims=1)(wg.rand(4, 3))
+
+
+def test_two_batching_rules_are_too_many() -> None:
+    class Both(OwnVmap):
+        generate_vmap_rule = True
+
+    with pytest.raises(RuntimeError) as caught:
+        Both.apply(leaf(1.0))
+    assert str(caught.value) == (
+        "Both: generate_vmap_rule=True asks for a generated batching rule, and there is a static method vmap; keep one "
+        "of them"
+    )
+
+    class Generated(NewStyle):
+        generate_vmap_rule = True
+
+    assert wg.vmap(Generated.apply)(wg.zeros(2)).tolist() == [0.5, 0.5]
+
+
+# ---- nothing leaks -------------------------------------------------------------------------------------------
+
+
+def test_nothing_leaks() -> None:
+    class Big(Function):
+        contexts: list[weakref.ref] = []
+
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.y, ctx.input = y, x
+            ctx.save_for_backward(x, y, x * 2)
+            Big.contexts.append(weakref.ref(ctx))
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.y
+
+    def run() -> None:
+        x = wg.ones(10_000, requires_grad=True)
+        for use in range(4):
+            y = Big.apply(x)
+            if use == 1:
+                y.sum().backward()
+            if use == 2:
+                (g,) = wg.autograd.grad(y.sum(), x, create_graph=True)
+                g.sum().backward()
+            if use == 3:
+                wg.vmap(wg.grad(lambda x: Big.apply(x).sum()))(wg.ones(4, 100))
+                wg.hessian(lambda x: Big.apply(x).sum())(wg.ones(10))
+
+    gc.collect()
+    run()
+    Big.contexts.clear()
+    start = wg.memory.live_bytes()
+    gc.disable()
+    try:
+        run()
+        # No cycle is made, so nothing waits for the collector.
+        assert wg.memory.live_bytes() <= start
+        assert [c for c in Big.contexts if c() is not None] == []
+    finally:
+        gc.enable()
+
+
+def test_backward_gives_saved_values_back_at_once() -> None:
+    x = wg.ones(10_000, requires_grad=True)
+    y = OldStyle.apply(x).sum()
+    before = wg.memory.live_bytes()
+    x.grad = wg.zeros(10_000)
+    y.backward()
+    assert wg.memory.live_bytes() <= before
+
+
+def test_many_tensors() -> None:
+    class Total(Function):
+        @staticmethod
+        def forward(ctx, *xs):
+            ctx.save_for_backward(*xs)
+            return sum(x.square().sum() for x in xs)
+
+        @staticmethod
+        def backward(ctx, g):
+            return tuple(2 * g * x for x in ctx.saved_tensors)
+
+    xs = [wg.full((2,), float(i), requires_grad=True) for i in range(300)]
+    Total.apply(*xs).backward()
+    assert [x.grad[0].item() for x in xs] == [2.0 * i for i in range(300)]
+    (g,) = wg.autograd.grad(Total.apply(*xs), [xs[299]])
+    assert g[0].item() == 598.0
+
+
+@pytest.mark.gpu
+def test_on_a_gpu() -> None:
+    x = wg.tensor([0.3, -1.2], device="gpu")
+    for name, f in FUNCTIONS.items():
+        found = wg.vmap(wg.grad(wg.grad(f)))(x)
+        expected = wg.vmap(wg.grad(wg.grad(wg.sigmoid)))(x.cpu())
+        assert_near(array(found.cpu()), array(expected), 1e-5, name)
