@@ -59,7 +59,9 @@ def dirty_leaf() -> None:
 
 def closed_over_vmap() -> None:
     def outer(w, x):
-        return function(forward=lambda ctx, x, y, n: x * w, backward=lambda ctx, g: (g, g, None)).apply(x, x, 7)
+        return function(forward=lambda ctx, x, y, n: x * w, backward=lambda ctx, g: (g, g, None)).apply(
+            x, x, 7
+        )
 
     wg.grad(lambda x: wg.vmap(outer, in_dims=(0, None))(wg.ones(3), x).sum())(wg.ones(()))
 
@@ -113,8 +115,8 @@ SITUATIONS = {
     ),
     "a leaf is written to": (
         dirty_leaf, RuntimeError,
-        "Mine: a leaf of shape (3,) that requires a gradient cannot be marked as dirty while recording; call the "
-        "function under no_grad(), or of a clone()",
+        "Mine: a leaf of shape (3,) that requires a gradient (or a view of one) cannot be marked as dirty while "
+        "recording; call the function under no_grad(), or of a clone()",
     ),
     "an instance is called": (
         lambda: function()()(leaf(3)), RuntimeError,
@@ -173,8 +175,12 @@ CALLS = {
 
 @pytest.mark.parametrize("call", list(CALLS))
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), ZeroDivisionError("boom"), SystemExit(3)], ids=repr)
-@pytest.mark.parametrize("place", ["forward", "backward", "jvp", "setup_context", "vmap", "fwd", "bwd", "rule"])
-def test_exceptions_pass_through_and_leave_the_library_usable(call: str, error: BaseException, place: str) -> None:
+@pytest.mark.parametrize(
+    "place", ["forward", "backward", "jvp", "setup_context", "vmap", "fwd", "bwd", "rule"]
+)
+def test_exceptions_pass_through_and_leave_the_library_usable(
+    call: str, error: BaseException, place: str
+) -> None:
     methods = {
         "forward": lambda x: x * 2,
         "setup_context": lambda ctx, inputs, output: None,
@@ -190,9 +196,11 @@ def test_exceptions_pass_through_and_leave_the_library_usable(call: str, error: 
         body = {k: staticmethod(v) for k, v in methods.items()}
         body[place] = staticmethod(raiser(error))
         f = type("Mine", (Function,), body).apply
+    raised = None
     try:
         CALLS[call](f)
-    except BaseException as raised:
-        assert raised is error or raised.__cause__ is error
-        raised = None
+    except BaseException as e:
+        raised = e
+    # Some calls have no use for the rule that raises.
+    assert raised is None or error in (raised, raised.__cause__)
     still_usable()

@@ -30,7 +30,8 @@ from wengert import _core
 by_sample = pytest.mark.parametrize("sample", SAMPLES, ids=str)
 # Operations that compute with the inputs' values; the others only move them and are exact in every dtype.
 BY_NAME = {sample.name: sample for sample in SAMPLES}
-INTERNAL = {"Transfer"}
+# Transfers are tested where devices are, custom operations in tests of their own (test_custom_composition.py).
+INTERNAL = {"Transfer", "Custom"}
 
 
 def check(sample: OpSample, values: list[Array], case: Case, got: object, dtype: str) -> None:

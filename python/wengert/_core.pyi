@@ -797,6 +797,8 @@ def _copy_on_write_enter() -> Any:
     """Lets saved values survive writes in place. Returns the depth of the region."""
 def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, label_smoothing: Any) -> Any:
     """Cross-entropy of logits with class indices or probabilities."""
+def _custom(rule: Any, name: Any, inputs: Any, forms: Any, strict: Any, batches: Any) -> Any:
+    """Calls a function with custom rules: `rule` holds them, `forms` says where those for reverse and forward mode come from."""
 def _dropout(x: Any, p: Any) -> Any:
     """Zeroes each element with probability `p` and scales the others."""
 def _empty_cache() -> Any:
@@ -817,6 +819,8 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: Any, creat
     """Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad` changes."""
 def _gradient_edge(tensor: Any) -> Any:
     """The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph."""
+def _is_recorded(tensor: Any) -> Any:
+    """Whether a gradient of this tensor is recorded at the moment, at any level."""
 def _jvp(function: Any, primals: Any, tangents: Any) -> Any:
     """Runs a function of a list of tensors and pushes tangents (None is zero) through it: outputs and their tangents."""
 def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
@@ -845,6 +849,8 @@ def _saved_hooks_exit(depth: Any) -> Any:
     """Leaves the region of this depth."""
 def _set_grad_enabled(enabled: Any) -> Any:
     """Turns recording on or off; returns the state to restore."""
+def _take_over(tensor: Any, result: Any, name: Any) -> Any:
+    """Makes `tensor` stand for `result`, which a custom function wrote into its memory."""
 def _vjp(function: Any, primals: Any) -> Any:
     """Runs a function of a list of tensors and records it: its outputs and its pullback."""
 def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any) -> Any:

@@ -151,7 +151,9 @@ def _positional(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any
     bound = inspect.signature(function).bind(*args, **kwargs)
     bound.apply_defaults()
     if bound.kwargs:
-        raise TypeError(f"custom functions take positional arguments, got keyword-only {sorted(bound.kwargs)}")
+        raise TypeError(
+            f"custom functions take positional arguments, got keyword-only {sorted(bound.kwargs)}"
+        )
     return bound.args
 
 

@@ -205,17 +205,19 @@ def tree_map(
 def flatten_prefix(prefix: Any, structure: TreeDef, name: str) -> list[Any]:
     """One entry per leaf of `structure`, from a tree that may stop early: an entry covers all leaves below it."""
     out: list[Any] = []
-
-    def walk(prefix: Any, at: TreeDef) -> None:
-        if prefix is None or isinstance(prefix, int) or at.kind is None:
-            out.extend([prefix] * at.num_leaves)
-            return
-        level = _one_level(prefix)
-        children = None if level is None else list(level[2])
-        if level is None or children is None or len(children) != len(at.children):
-            raise ValueError(f"{name}: {prefix!r} does not fit arguments of structure {structure}")
-        for child, below in zip(children, at.children):
-            walk(child, below)
-
-    walk(prefix, structure)
+    if not _spread(prefix, structure, out):
+        raise ValueError(f"{name}: {prefix!r} does not fit arguments of structure {structure}")
     return out
+
+
+# No closure of `flatten_prefix`: one that calls itself is a cycle, and would hold its leaves until the next collection.
+def _spread(prefix: Any, at: TreeDef, out: list[Any]) -> bool:
+    """Adds the entries of `prefix` for the leaves of `at`; False if they do not fit."""
+    if prefix is None or isinstance(prefix, int) or at.kind is None:
+        out.extend([prefix] * at.num_leaves)
+        return True
+    level = _one_level(prefix)
+    children = None if level is None else list(level[2])
+    if children is None or len(children) != len(at.children):
+        return False
+    return all(_spread(child, below, out) for child, below in zip(children, at.children))

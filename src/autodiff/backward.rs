@@ -148,7 +148,8 @@ impl Walk<'_> {
     /// Runs the hooks before an entry.
     fn before(&self, node: &Node, g: &mut Slots) -> Result<()> {
         let Some(hooks) = node.hooks() else { return Ok(()) };
-        hooks.before(g)?;
+        // Hidden outputs of custom functions are nobody's business.
+        hooks.before(&mut g[..node.visible()])?;
         g.iter_mut().for_each(|slot| *slot = slot.take().map(|g| self.settled(node, g)));
         Ok(())
     }
@@ -164,7 +165,7 @@ impl Walk<'_> {
             });
         }
         if let Some(hooks) = node.hooks() {
-            hooks.after(&mut grads, g)?;
+            hooks.after(&mut grads, &g[..node.visible()])?;
         }
         Ok(grads.into_iter().map(|slot| slot.map(|g| self.settled(node, g))).collect())
     }

@@ -6,7 +6,6 @@ pub mod cast;
 pub mod compare;
 pub mod create;
 pub mod custom;
-mod custom_batch;
 pub mod elementwise;
 pub mod formulas;
 pub mod index;

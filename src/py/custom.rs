@@ -6,8 +6,11 @@ use crate::error::{Error, Result};
 use crate::interp::{self, Interp, batch};
 use crate::op::{BatchedOutputs, Grads, Lane};
 use crate::ops::custom::{self, CustomRule, Plan, Source};
+use crate::ops::inplace::over_memory;
 use crate::py::error::foreign;
-use crate::py::tensor::{PyTensor, replace, wrap};
+use crate::py::inplace::overwrite_part;
+use crate::py::tensor::{PyTensor, wrap};
+use crate::py::view::{link, value, written};
 use crate::tensor::{Aval, Payload, Tensor, Tensors};
 use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -82,13 +85,13 @@ fn options<'py>(py: Python<'py>, x: &[Option<Tensor>]) -> PyResult<Bound<'py, Py
 }
 
 fn tensors(found: &Bound<'_, PyAny>) -> PyResult<Tensors> {
-    found.try_iter()?.map(|t| Ok(t?.cast::<PyTensor>()?.borrow().t.clone())).collect()
+    found.try_iter()?.map(|t| value(t?.cast::<PyTensor>()?)).collect()
 }
 
 fn gradients(found: &Bound<'_, PyAny>) -> PyResult<Grads> {
     let one = |t: PyResult<Bound<'_, PyAny>>| {
         let t = t?;
-        Ok(if t.is_none() { None } else { Some(t.cast::<PyTensor>()?.borrow().t.clone()) })
+        Ok(if t.is_none() { None } else { Some(value(t.cast::<PyTensor>()?)?) })
     };
     found.try_iter()?.map(one).collect()
 }
@@ -343,7 +346,7 @@ fn _custom(
     strict: bool,
     batches: bool,
 ) -> PyResult<Vec<Py<PyTensor>>> {
-    let inputs: Vec<Tensor> = inputs.iter().map(|t| t.borrow().t.clone()).collect();
+    let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
     let rule = PyRule {
         name: interned(name),
         rule: rule.unbind(),
@@ -359,42 +362,43 @@ fn _custom(
 
 /// Whether a gradient of this tensor is recorded at the moment, at any level.
 #[pyfunction]
-fn _is_recorded(tensor: &Bound<'_, PyTensor>) -> bool {
-    let t = tensor.borrow().t.clone();
+fn _is_recorded(tensor: &Bound<'_, PyTensor>) -> PyResult<bool> {
+    let t = value(tensor)?;
     let mut at = &t;
     while let Some(traced) = at.traced() {
         if matches!(traced.payload, Payload::Taped { .. }) && traced.tag >= interp::grad_threshold() {
-            return true;
+            return Ok(true);
         }
         at = traced.inner();
     }
-    false
+    Ok(false)
 }
 
 /// Makes `tensor` stand for `result`, which a custom function wrote into its memory.
 #[pyfunction]
 fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: &str) -> PyResult<()> {
-    let (old, view) = {
-        let this = tensor.borrow();
-        (this.t.clone(), this.view)
-    };
-    if old.edge().is_some_and(|e| e.node.is_leaf()) && interp::is_grad_enabled() {
+    let new = value(result)?;
+    let whole = link(tensor);
+    let root = whole.as_ref().map_or(tensor, |(root, _)| root);
+    if root.borrow().t.edge().is_some_and(|e| e.node.is_leaf()) && interp::is_grad_enabled() {
         return Err(Error::autodiff(format!(
-            "{name}: a leaf of shape {} that requires a gradient cannot be marked as dirty while recording; call the \
-             function under no_grad(), or of a clone()",
-            old.shape()
+            "{name}: a leaf of shape {} that requires a gradient (or a view of one) cannot be marked as dirty while \
+             recording; call the function under no_grad(), or of a clone()",
+            root.borrow().t.shape()
         ))
         .into());
     }
-    let new = result.borrow().t.clone();
-    if view && (new.edge().is_some() || old.edge().is_some()) {
-        return Err(Error::autodiff(format!(
-            "{name}: an argument that the function marks as dirty is a view, and writing it in place would leave its \
-             base without the gradient; clone() the view first"
-        ))
-        .into());
+    match &whole {
+        None => written(tensor, new),
+        // The view's root becomes a function of what was written; nothing may be copied onto itself.
+        Some((root, part)) => {
+            let new = match new.concrete() {
+                Some(memory) => over_memory(&new, &memory.copied()?),
+                None => new,
+            };
+            overwrite_part(root, name, part, new)
+        }
     }
-    replace(tensor, new)
 }
 
 /// Registers the functions.

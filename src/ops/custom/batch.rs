@@ -4,10 +4,10 @@
 //! That interpreter is entered again by its tag, on top of whatever chain is current by then, so that values
 //! which the example's forward kept or closed over are still those of one example.
 
+use super::rule::{CustomRule, Plan, Source};
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, batch};
 use crate::op::Grads;
-use crate::ops::custom::{CustomRule, Plan, Source};
 use crate::tensor::{Tensor, Tensors};
 use std::sync::{Arc, OnceLock};
 

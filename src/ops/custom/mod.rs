@@ -1,13 +1,18 @@
 //! Custom operations: a function whose derivatives are not derived from what it does but given beside it.
 //!
-//! A [`CustomRule`] is a forward and its rules. It goes through `bind` like every operation, and every
+//! A [`CustomRule`] (`rule.rs`) is a forward and its rules. It goes through `bind` like every operation, and every
 //! interpreter hands the whole of it down to the next, so that each level applies the custom rules: a tape
 //! records it, forward mode pushes tangents by its JVP, `vmap` turns it into a custom operation of the whole
-//! batch (`src/ops/custom_batch.rs`). The forward itself runs at the bottom, on plain values.
+//! batch (`batch.rs`). The forward itself runs at the bottom, on plain values.
 //!
 //! What the forward keeps for the rules and that is neither input nor output is a *hidden output*: it gets
 //! batch axes, tangents and tape entries like the others, and so higher derivatives are right. The custom rules
 //! say nothing of hidden outputs; their derivatives come from tracing the forward once more.
+
+mod batch;
+mod rule;
+
+pub use rule::{CustomRule, Plan, Source};
 
 use crate::array::Array;
 use crate::autodiff::node::{Edge, Edges, Node, Saved, Slot, Vjp};
@@ -21,54 +26,6 @@ use crate::tensor::{Payload, Tensor, Tensors, Traced};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
-
-pub use crate::ops::custom_batch::Batched;
-
-/// A value that the rules ask for.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Source {
-    /// Input `i`.
-    Input(usize),
-    /// Output `i`.
-    Output(usize),
-    /// Hidden output `i`.
-    Hidden(usize),
-}
-
-/// What the forward settles.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
-    /// The number of outputs, hidden ones not counted.
-    pub visible: usize,
-    /// What the rules ask for, in their order, each value once.
-    pub saved: Vec<Source>,
-    /// Per output, whether it has no derivative.
-    pub constant: Vec<bool>,
-    /// Whether hidden outputs have derivatives; the inputs are then kept in reserve.
-    pub traceable: bool,
-}
-
-/// A function with rules of its own, for one call.
-pub trait CustomRule: Send + Sync {
-    /// The public name.
-    fn name(&self) -> &'static str;
-    /// The outputs; with `hidden` also the hidden ones, after them. Settles the plan. Derivatives are not
-    /// traced through this run.
-    fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors>;
-    /// The outputs and hidden outputs once more, for derivatives to be traced through.
-    fn retrace(&self, x: &[Tensor]) -> Result<Tensors>;
-    /// What the forward settled.
-    fn plan(&self) -> Result<Arc<Plan>>;
-    /// Per input its cotangent, from the outputs' cotangents; `needs` says which are wanted.
-    fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads>;
-    /// Per output its tangent.
-    fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads>;
-    /// The outputs of a whole batch, by a rule of the user's; without one the forward is batched as it runs.
-    /// `at` is the batching interpreter.
-    fn batch(&self, _at: &Interp, _x: &[Lane], _hidden: bool) -> Option<Result<BatchedOutputs>> {
-        None
-    }
-}
 
 /// One call of a custom function.
 #[derive(Clone)]
@@ -277,8 +234,11 @@ impl Custom {
         if let Some(outputs) = self.rule.batch(at, &lanes, self.hidden) {
             return Ok(outputs?.into_iter().map(|(y, axis)| interp::batch::wrap(at, y, axis)).collect());
         }
-        let rule =
-            Arc::new(Batched::new(self.rule.clone(), at.clone(), lanes.iter().map(|x| x.axis).collect()));
+        let rule = Arc::new(batch::Batched::new(
+            self.rule.clone(),
+            at.clone(),
+            lanes.iter().map(|x| x.axis).collect(),
+        ));
         let values: SmallVec<[&Tensor; 4]> = lanes.iter().map(|x| &x.value).collect();
         let _guard = interp::enter(at.below().clone());
         let outputs = bind_at(at.below(), &self.with(rule.clone(), self.hidden), &values)?;

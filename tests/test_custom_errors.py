@@ -1,0 +1,133 @@
+"""What `custom_vjp` and `custom_jvp` must refuse, in whole messages."""
+
+import pytest
+import wengert as wg
+
+
+def rule(bwd=None, fwd=None):
+    """A function `mine` of a dict and a tensor."""
+
+    @wg.custom_vjp
+    def mine(d, y):
+        return d["a"] * y
+
+    mine.defvjp(fwd or (lambda d, y: (d["a"] * y, (d, y))), bwd or (lambda kept, g: (None, g)))
+    return mine
+
+
+def differentiate(mine):
+    return wg.grad(lambda x: mine({"a": x}, x).sum())(wg.ones(3))
+
+
+def closes_over():
+    w = wg.ones(3, requires_grad=True)
+    f = wg.custom_vjp(lambda x: x * w)
+    f.defvjp(lambda x: (x * w, None), lambda _, g: (g * w,))
+    f.name = "mine"
+    f(wg.ones(3, requires_grad=True))
+
+
+def push(result):
+    @wg.custom_jvp
+    def mine(x):
+        return x, x * 2
+
+    mine.defjvp(lambda primals, tangents: result)
+    wg.jvp(mine, (wg.ones(3),), (wg.ones(3),))
+
+
+def untransposable():
+    @wg.custom_vjp
+    def mine(x):
+        return x * 1.0
+
+    mine.defvjp(lambda x: (x * 1.0, None), lambda _, g: (wg.from_numpy(g.numpy()),))
+    wg.jvp(mine, (wg.ones(3),), (wg.ones(3),))
+
+
+def no_rules(kind):
+    def mine(x):
+        return x
+
+    kind(mine)(wg.ones(3))
+
+
+SITUATIONS = {
+    "too few cotangents": (
+        lambda: differentiate(rule(lambda kept, g: (g,))), RuntimeError,
+        "the reverse rule of mine returned 1 cotangents, expected 2: one per differentiable argument, None for zeros",
+    ),
+    "no tuple": (
+        lambda: differentiate(rule(lambda kept, g: g)), RuntimeError,
+        "the reverse rule of mine returned Tensor, expected a tuple of 2 cotangents, one per differentiable argument",
+    ),
+    "another structure": (
+        lambda: differentiate(rule(lambda kept, g: ((g, g), g))), RuntimeError,
+        "the reverse rule of mine returned TreeDef((*, *)) for argument 0, expected TreeDef({'a': *}), the structure "
+        "of the argument",
+    ),
+    "another shape": (
+        lambda: differentiate(rule(lambda kept, g: ({"a": g[:2]}, g))), RuntimeError,
+        "the reverse rule of mine returned shape (2,) for the cotangent of leaf 0 of the arguments, expected (3,)",
+    ),
+    "no residuals": (
+        lambda: differentiate(rule(fwd=lambda d, y: y)), RuntimeError,
+        "mine: the forward rule returned Tensor, expected a pair (output, residuals)",
+    ),
+    "no pair of output and tangent": (
+        lambda: push(wg.ones(3)), RuntimeError,
+        "the forward rule of mine returned Tensor, expected a pair (output, tangent of the output)",
+    ),
+    "a tangent of another structure": (
+        lambda: push((None, wg.ones(3))), RuntimeError,
+        "the forward rule of mine returned a tangent TreeDef(*), expected TreeDef((*, *)), the structure of the output",
+    ),
+    "a tangent of another shape": (
+        lambda: push((None, (wg.ones(3), wg.ones(2)))), RuntimeError,
+        "the forward rule of mine returned shape (2,) for the tangent of output 1, expected (3,)",
+    ),
+    "a differentiated tensor in a closure": (
+        closes_over, RuntimeError,
+        "mine: the function closes over a tensor that is being differentiated, and the custom rules would miss its "
+        "gradient; make it an argument, or detach() it",
+    ),
+    "no rules": (
+        lambda: no_rules(wg.custom_vjp), NotImplementedError,
+        "custom_vjp: mine was called before its rules were defined; call mine.defvjp(fwd, bwd) first",
+    ),
+    "no forward rule": (
+        lambda: no_rules(wg.custom_jvp), NotImplementedError,
+        "custom_jvp: mine was called before its rules were defined; call mine.defjvp(jvp) first",
+    ),
+    "no function": (
+        lambda: wg.custom_vjp(3), TypeError, "custom_vjp: a function expected, got int",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(SITUATIONS))
+def test_message(name: str) -> None:
+    call, kind, message = SITUATIONS[name]
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value) == message
+    assert wg.vmap(wg.grad(lambda x: x.sin()))(wg.zeros(2)).tolist() == [1.0, 1.0]
+
+
+def test_a_reverse_rule_that_cannot_be_transposed_says_so() -> None:
+    with pytest.raises(NotImplementedError) as caught:
+        untransposable()
+    text = str(caught.value)
+    assert text.startswith("mine has no jvp rule, and its reverse rule cannot be transposed (RuntimeError: ")
+    assert text.endswith("); define one with mine.defjvp")
+    assert caught.value.__cause__ is not None
+
+
+def test_an_argument_number_out_of_range() -> None:
+    f = wg.custom_jvp(lambda x: x, nondiff_argnums=2)
+    f.defjvp(lambda n, p, t: (p[0], t[0]))
+    f.name = "mine"
+    with pytest.raises(
+        ValueError, match="mine: nondiff_argnums names argument 2, but 1 arguments were given"
+    ):
+        f(wg.ones(1))
