@@ -18,6 +18,8 @@ pub enum Kind {
     Type,
     /// A use of the tape or of a transform that cannot work: `RuntimeError`.
     Autodiff,
+    /// A value that is not finite, found on request: `AnomalyError`, a `RuntimeError`.
+    Anomaly,
     /// A recomputation that differs from its forward: `CheckpointError`, a `RuntimeError`.
     Checkpoint,
     /// A device that is missing, lost or lacks a feature: `DeviceError`, a `RuntimeError`.
@@ -67,6 +69,8 @@ impl Error {
         dtype => Type;
         /// An error of kind [`Kind::Autodiff`].
         autodiff => Autodiff;
+        /// An error of kind [`Kind::Anomaly`].
+        anomaly => Anomaly;
         /// An error of kind [`Kind::Checkpoint`].
         checkpoint => Checkpoint;
         /// An error of kind [`Kind::Device`].

@@ -20,6 +20,7 @@ from typing import Any
 from wengert import _core, autograd, gpu, memory, tree
 from wengert._core import *
 from wengert._core import (
+    AnomalyError,
     CheckpointError,
     DeviceError,
     ShapeError,

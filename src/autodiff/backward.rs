@@ -5,7 +5,9 @@
 //! their own tape, so that this tape records its own backward.
 
 use crate::autodiff::accumulate;
+use crate::autodiff::debug;
 use crate::autodiff::node::{Edge, Node, Vjp};
+use crate::autodiff::place;
 use crate::autodiff::running::{self, Nodes};
 use crate::error::{Error, Result};
 use crate::interp::{self, tape};
@@ -59,6 +61,8 @@ struct Walk<'a> {
     gradients: FxHashMap<*const Node, Slots>,
     heap: BinaryHeap<Entry>,
     found: Vec<Option<Tensor>>,
+    /// What the debugging tools do meanwhile.
+    tools: Option<debug::Backward>,
 }
 
 /// Sends `roots`' gradients back through the tape. With `targets`, only what leads to them is visited, and
@@ -82,6 +86,7 @@ pub fn run(
         gradients: FxHashMap::default(),
         heap: BinaryHeap::new(),
         found: vec![None; targets.map_or(0, <[Edge]>::len)],
+        tools: debug::Backward::begin(&roots, options)?,
     };
     for (edge, g) in roots {
         walk.send(&edge, g)?;
@@ -210,6 +215,9 @@ impl Walk<'_> {
         let saved = node.unpack(retain, self.options.create_graph, &g)?;
         let context = Vjp { node, saved: &saved, needs, recorded: self.options.create_graph };
         let mut grads = tape::pull_back(op, &context, &g)?;
+        if let Some(tools) = &mut self.tools {
+            tools.pulled(&context, &g, &grads)?;
+        }
         drop(saved);
         if node.hooks().is_some() {
             grads = self.after(node, grads, &g)?;
@@ -346,9 +354,12 @@ fn seed(y: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
 
 #[cold]
 fn no_graph(y: &Tensor) -> Error {
+    let left = debug::last_left().map_or_else(String::new, |l| {
+        format!("; recorded values last left the tape by {}{}", l.what, place::at(l.place))
+    });
     Error::autodiff(format!(
         "backward: the {} tensor of shape {} has no graph: no input of its computation requires a gradient, it was \
-         computed under no_grad(), or it was detached; call requires_grad_() on an input before computing it",
+         computed under no_grad(), or it was detached; call requires_grad_() on an input before computing it{left}",
         y.dtype(),
         y.shape()
     ))

@@ -2,7 +2,9 @@
 //! copy, so that backward sees the values as they were.
 
 use crate::array::Array;
+use crate::autodiff::debug;
 use crate::autodiff::node::{Slot, lock};
+use crate::autodiff::place::Place;
 use crate::autodiff::saving::{self, Packed, Packer, modified};
 use crate::error::Result;
 use crate::op::Op;
@@ -22,6 +24,8 @@ pub struct CopyOnWrite {
 struct Cell {
     op: &'static str,
     slot: Slot,
+    /// The line of the program, if lines were kept.
+    place: Option<Place>,
     /// The value, and the version of its memory that is the value.
     value: Mutex<(Tensor, u32)>,
 }
@@ -29,7 +33,8 @@ struct Cell {
 impl Packer for CopyOnWrite {
     fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
         let version = saving::version(value);
-        let cell = Arc::new(Cell { op: op.name(), slot, value: Mutex::new((value.clone(), version)) });
+        let value_then = Mutex::new((value.clone(), version));
+        let cell = Arc::new(Cell { op: op.name(), slot, place: debug::place(), value: value_then });
         if let Some(memory) = saving::bottom(value) {
             let mut saved = lock(&self.saved);
             let cells = saved.entry(memory.buffer().id()).or_default();
@@ -63,7 +68,7 @@ impl Packed for Cell {
         if now == value.1 {
             Ok(value.0.clone())
         } else {
-            Err(modified(self.op, self.slot, value.1, now, &value.0))
+            Err(modified(self.op, self.place, self.slot, (value.1, now), &value.0))
         }
     }
 

@@ -2,12 +2,15 @@
 //! checkpointing.
 
 pub mod accumulate;
+pub mod anomaly;
 pub mod backward;
 pub mod checkpoint;
 pub mod cow;
+pub mod debug;
 pub mod held;
 pub mod hooks;
 pub mod node;
+pub mod place;
 pub mod running;
 pub mod saving;
 pub mod transform;

@@ -4,7 +4,9 @@
 //! differentiated through it. A global sequence number orders entries, so the backward walk is a heap and
 //! needs no recursion.
 
+use crate::autodiff::debug;
 use crate::autodiff::hooks::Hooks;
+use crate::autodiff::place::{self, Place};
 use crate::autodiff::saving::Kept;
 use crate::error::{Error, Result};
 use crate::interp::Tag;
@@ -79,6 +81,8 @@ pub struct Node {
     pub edges: Edges,
     /// What is known of its outputs.
     pub outputs: SmallVec<[Aval; 1]>,
+    /// The line of the program that recorded it, if lines were kept.
+    pub place: Option<Place>,
     hooks: OnceLock<Box<Hooks>>,
 }
 
@@ -88,7 +92,8 @@ impl Node {
     /// An entry for a recorded operation.
     pub fn recorded(tag: Tag, op: Op, edges: Edges, saved: Saved, outputs: SmallVec<[Aval; 1]>) -> Node {
         let origin = Origin::Op { op, saved: Mutex::new(Some(saved)) };
-        Node { seq: SEQ.fetch_add(1, Ordering::Relaxed), tag, origin, edges, outputs, hooks: OnceLock::new() }
+        let seq = SEQ.fetch_add(1, Ordering::Relaxed);
+        Node { seq, tag, origin, edges, outputs, place: debug::place(), hooks: OnceLock::new() }
     }
 
     /// An entry for a tensor that requires a gradient.
@@ -99,6 +104,7 @@ impl Node {
             origin: Origin::Leaf { grad: Mutex::new(None) },
             edges: Edges::new(),
             outputs: smallvec::smallvec![aval],
+            place: debug::place(),
             hooks: OnceLock::new(),
         }
     }
@@ -194,7 +200,7 @@ impl Node {
         let Origin::Op { op, saved } = &self.origin else { return Ok(SmallVec::new()) };
         let mut guard = lock(saved);
         let kept = match (retain, guard.as_ref()) {
-            (_, None) => return Err(freed(op.name())),
+            (_, None) => return Err(freed(op.name(), self.place)),
             (true, Some(kept)) => kept.iter().map(Kept::share).collect(),
             (false, Some(_)) => guard.take().unwrap_or_default(),
         };
@@ -203,7 +209,7 @@ impl Node {
         let reserve = matches!(op, Op::Custom(custom) if custom.wants_reserve(g));
         for value in kept.into_iter().filter(|value| reserve || !value.in_reserve) {
             let slot = value.slot;
-            let tensor = value.restore(op.name())?;
+            let tensor = value.restore(op.name(), self.place)?;
             out.push((slot, if attached { self.attach(slot, tensor) } else { tensor }));
         }
         Ok(out)
@@ -223,10 +229,12 @@ impl Node {
 }
 
 #[cold]
-fn freed(op: &str) -> Error {
+fn freed(op: &str, place: Option<Place>) -> Error {
     Error::autodiff(format!(
-        "backward: the graph was already used and freed (reached again at {op}); pass retain_graph=True to the first \
-         backward, run the forward again, or detach() state that is carried from one step to the next"
+        "backward: the graph was already used and freed (reached again at {op}{}); pass retain_graph=True to the first \
+         backward, run the forward again, or detach() state that is carried from one step to the next{}",
+        place::recorded(place),
+        place::hint(place)
     ))
 }
 

@@ -3,6 +3,7 @@
 //! value back on demand.
 
 use crate::autodiff::node::{Saved, Slot};
+use crate::autodiff::place::{self, Place};
 use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::op::Op;
@@ -79,13 +80,13 @@ impl Kept {
     }
 
     /// The value; an error if it was written to since it was saved by `op`.
-    pub fn restore(self, op: &str) -> Result<Tensor> {
+    pub fn restore(self, op: &str, place: Option<Place>) -> Result<Tensor> {
         match self.store {
             Store::Packed(p) => p.unpack(),
             Store::Plain(t) => {
                 let now = version(&t);
                 if now != self.version {
-                    return Err(modified(op, self.slot, self.version, now, &t));
+                    return Err(modified(op, place, self.slot, (self.version, now), &t));
                 }
                 Ok(t)
             }
@@ -95,15 +96,23 @@ impl Kept {
 
 /// The error for a saved value that was overwritten.
 #[cold]
-pub fn modified(op: &str, slot: Slot, then: u32, now: u32, t: &Tensor) -> Error {
+pub fn modified(
+    op: &str,
+    place: Option<Place>,
+    slot: Slot,
+    (then, now): (u32, u32),
+    t: &Tensor,
+) -> Error {
     let which = match slot {
         Slot::Input(i) => format!("input {i}"),
         Slot::Output(i) => format!("output {i}"),
     };
     Error::autodiff(format!(
-        "backward of {op}: its saved {which} of shape {} was modified in place (version {now}, expected {then}); \
-         write x = x + ... instead of an in-place operation, or modify a clone()",
-        t.shape()
+        "backward of {op}{}: its saved {which} of shape {} was modified in place (version {now}, expected {then}); \
+         write x = x + ... instead of an in-place operation, or modify a clone(){}",
+        place::recorded(place),
+        t.shape(),
+        place::hint(place)
     ))
 }
 

@@ -1,5 +1,7 @@
 //! Forward mode: runs the operation on the primals and its JVP on the tangents, both one level down.
 
+use crate::autodiff::anomaly;
+use crate::autodiff::debug::{self, Modes};
 use crate::bind::bind_at;
 use crate::error::Result;
 use crate::interp::{self, Interp};
@@ -36,8 +38,12 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     }
     let moved = {
         let _guard = interp::enter(at.below().clone());
+        let _quiet = debug::suspend(Modes::VALUES);
         op.jvp(&primals, &outputs, &tangents).map_err(|e| e.context(&format!("jvp of {}", op.name())))?
     };
+    if debug::modes().has(Modes::ANOMALY) {
+        anomaly::pushed(op, &primals, &tangents, &moved)?;
+    }
     Ok(outputs.into_iter().zip(moved).map(|(primal, tangent)| wrap(at, primal, tangent)).collect())
 }
 

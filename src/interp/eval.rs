@@ -1,6 +1,8 @@
 //! The last interpreter of every chain: runs the kernel.
 
 use crate::array::Array;
+use crate::autodiff::anomaly;
+use crate::autodiff::debug::{self, Modes};
 use crate::buffer::Device;
 use crate::error::{Error, Result};
 use crate::op::Op;
@@ -15,7 +17,11 @@ pub fn run(op: &Op, x: &[&Array]) -> Result<Tensors> {
     {
         return Err(devices(op, first.device(), other.device()));
     }
-    Ok(op.eval(x)?.into_iter().map(Tensor::Array).collect())
+    let outputs = op.eval(x)?;
+    if debug::modes().has(Modes::ANOMALY) {
+        anomaly::ran(op, x, &outputs)?;
+    }
+    Ok(outputs.into_iter().map(Tensor::Array).collect())
 }
 
 /// Runs `op` on tensors that must all be concrete by now.

@@ -2,6 +2,7 @@
 
 use crate::autodiff::node::{Edges, Node, Saved, Slot, Vjp};
 use crate::autodiff::saving;
+use crate::autodiff::{anomaly, debug};
 use crate::bind::bind_at;
 use crate::error::Result;
 use crate::interp::{self, Interp};
@@ -35,8 +36,10 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
             }
         }
     }
+    let mark = anomaly::mark();
     let outputs = bind_at(at.below(), op, &primals)?;
     if !recording || op.class() == Class::Discrete || !outputs.iter().any(|y| y.dtype().is_float()) {
+        debug::not_recorded(op, recording, inputs);
         return Ok(outputs);
     }
     let saves = op.saves(needs, inputs.len());
@@ -53,6 +56,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     }
     let avals = outputs.iter().map(Tensor::aval).collect();
     let node = Arc::new(Node::recorded(at.tag, op.clone(), edges, saved, avals));
+    debug::recorded(&node, mark);
     Ok(attach(at, outputs, &node))
 }
 

@@ -5,6 +5,7 @@ use crate::autodiff::backward::{self, Options};
 use crate::autodiff::node::Edge;
 use crate::error::{Error, Result};
 use crate::interp;
+use crate::py::debug;
 use crate::py::error::foreign;
 use crate::py::node::PyNode;
 use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history};
@@ -182,7 +183,9 @@ it before backward()";
     /// The values of this tensor without its history, sharing memory; writing to them is not recorded.
     #[getter]
     fn data(&self) -> PyResult<PyTensor> {
-        Ok(self.value()?.detach().into())
+        let t = self.value()?;
+        debug::left(".data", &t);
+        Ok(t.detach().into())
     }
 
     #[setter]

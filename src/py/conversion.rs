@@ -2,6 +2,7 @@
 
 use crate::buffer::Device;
 use crate::dtype::DType;
+use crate::py::debug;
 use crate::py::dtype::{PyDevice, device_of, dtype_of, optional_device, optional_dtype};
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::value;
@@ -27,7 +28,9 @@ impl PyTensor {
 
     /// The same values without history; shares memory.
     fn detach(&self) -> PyResult<PyTensor> {
-        Ok(self.value()?.detach().into())
+        let t = self.value()?;
+        debug::left("detach()", &t);
+        Ok(t.detach().into())
     }
 
     /// This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if

@@ -7,6 +7,7 @@
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::py::args::AsTensor;
+use crate::py::debug;
 use crate::py::error::type_error;
 use crate::py::nested::{Class, from_nested, from_nested_as, number, scalar};
 use crate::py::numpy::share;
@@ -92,7 +93,12 @@ pub fn build(
     let was_tensor = obj.is_instance_of::<PyTensor>();
     let shared = was_tensor || is_array(obj);
     let t = as_tensor(obj)?;
-    let t = if copy && was_tensor { t.detach() } else { t };
+    let t = if copy && was_tensor {
+        debug::left("tensor()", &t);
+        t.detach()
+    } else {
+        t
+    };
     let device = device.unwrap_or(t.device());
     let dtype = match (dtype, t.dtype()) {
         (Some(dtype), _) => dtype,

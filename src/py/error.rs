@@ -9,6 +9,12 @@ use pyo3::prelude::*;
 use std::sync::Arc;
 
 create_exception!(wengert, ShapeError, PyValueError, "Shapes that do not fit together.");
+create_exception!(
+    wengert,
+    AnomalyError,
+    PyRuntimeError,
+    "A value that is not finite, found by detect_anomaly."
+);
 create_exception!(wengert, CheckpointError, PyRuntimeError, "A recomputation that differs from its forward.");
 create_exception!(wengert, DeviceError, PyRuntimeError, "A device that is missing, lost or lacks a feature.");
 
@@ -25,6 +31,7 @@ impl From<Error> for PyErr {
             Kind::Index => PyIndexError::new_err(text),
             Kind::Type => PyTypeError::new_err(text),
             Kind::Autodiff | Kind::Foreign => PyRuntimeError::new_err(text),
+            Kind::Anomaly => AnomalyError::new_err(text),
             Kind::Checkpoint => CheckpointError::new_err(text),
             Kind::Device => DeviceError::new_err(text),
             Kind::Memory => PyMemoryError::new_err(text),
@@ -56,6 +63,7 @@ pub fn value_error(message: impl Into<String>) -> PyErr {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     m.add("ShapeError", py.get_type::<ShapeError>())?;
+    m.add("AnomalyError", py.get_type::<AnomalyError>())?;
     m.add("CheckpointError", py.get_type::<CheckpointError>())?;
     m.add("DeviceError", py.get_type::<DeviceError>())
 }

@@ -4,6 +4,7 @@
 use crate::autodiff::accumulate;
 use crate::autodiff::held::Held;
 use crate::autodiff::node::{Edge, Node, Slot, Vjp};
+use crate::autodiff::place::Place;
 use crate::error::Error;
 use crate::interp::tape;
 use crate::op::Needs;
@@ -152,6 +153,12 @@ impl PyNode {
     #[getter]
     fn sequence_nr(&self) -> u64 {
         self.0.seq
+    }
+
+    /// File, line and function of the program that recorded it; None unless lines were kept.
+    #[getter]
+    fn place(&self) -> Option<(String, u32, String)> {
+        self.0.place.map(Place::parts)
     }
 
     /// A dict for the user's own notes on this entry; it lives as long as the entry.

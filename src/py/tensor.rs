@@ -7,6 +7,7 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::interp;
 use crate::py::args::AsTensor;
+use crate::py::debug;
 use crate::py::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::error::value_error;
 use crate::py::view::{self, View};
@@ -162,7 +163,10 @@ impl PyTensor {
     #[pyo3(signature = (data=None, *, requires_grad=false))]
     fn new(data: Option<AsTensor>, requires_grad: bool) -> PyResult<PyTensor> {
         let t = match data {
-            Some(data) => data.0.detach(),
+            Some(data) => {
+                debug::left("Tensor()", &data.0);
+                data.0.detach()
+            }
             None => Tensor::from_slice::<f32>(&[], &[0])?,
         };
         Ok(PyTensor::from(if requires_grad { require_grad(&t)? } else { t }))
@@ -284,12 +288,16 @@ impl PyTensor {
 
     /// The one element as a Python number. Raises ValueError for any other number of elements.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        item(py, &*self.value()?)
+        let t = self.value()?;
+        debug::left("item()", &t);
+        item(py, &t)
     }
 
     /// The elements as nested lists of Python numbers; a number for a tensor without axes.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        nested::to_list(py, self.value()?.array("tolist")?)
+        let t = self.value()?;
+        debug::left("tolist()", &t);
+        nested::to_list(py, t.array("tolist")?)
     }
 
     /// A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call
@@ -297,6 +305,7 @@ impl PyTensor {
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?.into_owned();
+        debug::left("numpy()", &t);
         let t = if force { t.detach().to_device(Device::Cpu)? } else { t };
         numpy::to_numpy(py, &t)
     }
@@ -356,16 +365,21 @@ impl PyTensor {
             )));
         }
         let t = self.value()?;
+        debug::left("bool()", &t);
         t.array("bool")?;
         item(py, &t)?.is_truthy()
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<PyInt>().call1((item(py, &*self.value()?)?,))
+        let t = self.value()?;
+        debug::left("int()", &t);
+        py.get_type::<PyInt>().call1((item(py, &t)?,))
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        item(py, &*self.value()?)?.extract()
+        let t = self.value()?;
+        debug::left("float()", &t);
+        item(py, &t)?.extract()
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

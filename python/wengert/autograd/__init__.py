@@ -6,6 +6,13 @@ from typing import Any
 from wengert import _core
 from wengert._core import Tensor
 from wengert.autograd import function, graph
+from wengert.autograd.anomaly import (
+    AnomalyError,
+    detect_anomaly,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
+    set_detect_anomaly,
+)
 from wengert.autograd.function import Function, FunctionCtx
 from wengert.autograd.modes import (
     enable_grad,
@@ -16,16 +23,21 @@ from wengert.autograd.modes import (
 )
 
 __all__ = [
+    "AnomalyError",
     "Function",
     "FunctionCtx",
     "backward",
+    "detect_anomaly",
     "enable_grad",
     "function",
     "grad",
     "graph",
     "inference_mode",
+    "is_anomaly_check_nan_enabled",
+    "is_anomaly_enabled",
     "is_grad_enabled",
     "no_grad",
+    "set_detect_anomaly",
     "set_grad_enabled",
 ]
 

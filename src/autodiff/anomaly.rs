@@ -1,0 +1,398 @@
+//! The search for the first value that is not finite: gradients and tangents raise, forward values are noted,
+//! and raise too where that was asked for.
+//!
+//! A value is *made* not finite by an operation if it is worse than what went in, where finite < infinite <
+//! NaN. So an infinity that is handed on (a mask of `-inf` under softmax) is no anomaly.
+
+use crate::array::Array;
+use crate::autodiff::debug::{Modes, modes};
+use crate::autodiff::node::{Edge, Node, Slot, Vjp};
+use crate::autodiff::place::{self, Place};
+use crate::buffer::Device;
+use crate::error::{Error, Result};
+use crate::op::Op;
+use crate::tensor::{Payload, Tensor};
+use rustc_hash::FxHashSet;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Forward values that are remembered; the first ones matter.
+const REMEMBERED: usize = 256;
+
+/// An element that is not finite, and which operation made it so.
+#[derive(Clone)]
+pub struct Made {
+    /// The entry of the tape, if the operation was recorded.
+    pub seq: Option<u64>,
+    /// The operation.
+    pub op: String,
+    /// The line of the program.
+    pub place: Option<Place>,
+    /// Where the first such element stands, batch axes included.
+    pub index: Vec<usize>,
+    /// The element.
+    pub value: f64,
+    /// The operands there, in words.
+    pub operands: String,
+}
+
+thread_local! {
+    static MADE: RefCell<Vec<Made>> = const { RefCell::new(Vec::new()) };
+}
+
+/// What was made not finite in the forward since `clear`.
+pub fn made() -> Vec<Made> {
+    MADE.with_borrow(Vec::clone)
+}
+
+/// Forgets what was made.
+pub fn clear() {
+    MADE.with_borrow_mut(Vec::clear);
+}
+
+/// How many were made so far.
+#[inline]
+pub fn mark() -> usize {
+    if modes().has(Modes::ANOMALY) { MADE.with_borrow(Vec::len) } else { 0 }
+}
+
+/// What was made since `mark` belongs to the entry `seq`.
+pub fn attach(seq: u64, mark: usize) {
+    MADE.with_borrow_mut(|made| {
+        for m in made.iter_mut().skip(mark) {
+            m.seq.get_or_insert(seq);
+        }
+    });
+}
+
+/// Elements on the host.
+struct Host {
+    values: Vec<f64>,
+    lengths: Vec<usize>,
+}
+
+impl Host {
+    fn of(a: &Array) -> Result<Host> {
+        let host = crate::cpu::copy::contiguous(&a.to_device(Device::Cpu)?)?;
+        let values = crate::dispatch!(host.dtype(), T => {
+            host.slice::<T>()?.iter().map(|v| crate::dtype::Element::to_f64(*v)).collect()
+        });
+        Ok(Host { values, lengths: a.shape().iter().collect() })
+    }
+
+    /// The element at `index` of a shape that this one broadcasts to.
+    fn at(&self, index: &[usize]) -> Option<f64> {
+        let index = index.get(index.len().checked_sub(self.lengths.len())?..)?;
+        let mut position = 0;
+        for (&i, &n) in index.iter().zip(&self.lengths) {
+            let i = if n == 1 { 0 } else { i };
+            if i >= n {
+                return None;
+            }
+            position = position * n + i;
+        }
+        self.values.get(position).copied()
+    }
+
+    fn index(&self, position: usize) -> Vec<usize> {
+        let mut rest = position;
+        let mut index: Vec<usize> = self.lengths.iter().rev().map(|&n| (rest % n, rest /= n).0).collect();
+        index.reverse();
+        index
+    }
+
+    /// The first of the worst elements.
+    fn worst(&self) -> Option<(Vec<usize>, f64)> {
+        let first = |bad: fn(&f64) -> bool| self.values.iter().position(bad);
+        let position = first(|v| v.is_nan()).or_else(|| first(|v| v.is_infinite()))?;
+        Some((self.index(position), self.values[position]))
+    }
+}
+
+/// 0: finite, 1: some are infinite, 2: some are no numbers.
+fn level(a: &Array) -> Result<u8> {
+    if !a.dtype().is_float() {
+        return Ok(0);
+    }
+    let host = crate::cpu::copy::contiguous(&a.to_device(Device::Cpu)?)?;
+    Ok(crate::dispatch!(host.dtype(), T => {
+        let worse = |worst: u8, v: &T| {
+            let v = crate::dtype::Element::to_f64(*v);
+            worst.max(if v.is_finite() { 0 } else { 1 + v.is_nan() as u8 })
+        };
+        host.slice::<T>()?.iter().fold(0, worse)
+    }))
+}
+
+/// The concrete arrays of a tensor: one, or those of a primal and its tangent.
+fn arrays<'a>(t: &'a Tensor, out: &mut Vec<&'a Array>) {
+    match t {
+        Tensor::Array(a) => out.push(a),
+        Tensor::Traced(t) => {
+            arrays(t.inner(), out);
+            if let Payload::Dual { tangent: Some(tangent), .. } = &t.payload {
+                arrays(tangent, out);
+            }
+        }
+    }
+}
+
+/// The first array of `t` that is not finite, with its worst element.
+fn worst(t: &Tensor) -> Result<Option<(Vec<usize>, f64)>> {
+    let mut all = Vec::new();
+    arrays(t, &mut all);
+    for a in all {
+        if level(a)? > 0 {
+            return Ok(Host::of(a)?.worst());
+        }
+    }
+    Ok(None)
+}
+
+fn is_finite(t: &Tensor) -> Result<bool> {
+    Ok(worst(t)?.is_none())
+}
+
+/// ` at index (2, 0)`; nothing for a single number.
+fn spot(index: &[usize]) -> String {
+    match index {
+        [] => String::new(),
+        [i] => format!(" at index ({i},)"),
+        many => format!(" at index ({})", many.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// `nan`, `inf` and numbers as Python writes them.
+fn number(v: f64) -> String {
+    if v.is_nan() { "nan".into() } else { format!("{v}") }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+fn list(mut parts: Vec<String>) -> String {
+    match parts.pop() {
+        None => String::new(),
+        Some(last) if parts.is_empty() => last,
+        Some(last) => format!("{} and {last}", parts.join(", ")),
+    }
+}
+
+/// What a value is at `index`, or of what shape it is where it has no element there.
+fn said(name: &str, t: &Tensor, index: &[usize]) -> Result<String> {
+    let mut all = Vec::new();
+    arrays(t, &mut all);
+    let Some(host) = all.first().map(|a| Host::of(a)).transpose()? else { return Ok(name.to_string()) };
+    Ok(match (host.at(index), host.worst()) {
+        (Some(v), _) => format!("{name} is {}", number(v)),
+        (None, Some((at, v))) => format!("{name} of shape {} is {}{}", t.shape(), number(v), spot(&at)),
+        (None, None) => format!("{name} of shape {} is finite", t.shape()),
+    })
+}
+
+/// Called after every kernel while values are looked at.
+#[cold]
+pub fn ran(op: &Op, inputs: &[&Array], outputs: &[Array]) -> Result<()> {
+    for y in outputs {
+        let out = level(y)?;
+        if out == 0 {
+            continue;
+        }
+        for x in inputs {
+            if level(x)? >= out {
+                return Ok(());
+            }
+        }
+        let Some((index, value)) = Host::of(y)?.worst() else { continue };
+        let mut operands = Vec::new();
+        for (i, x) in inputs.iter().enumerate() {
+            operands.push(said(&format!("input {i}"), &Tensor::Array((*x).clone()), &index)?);
+        }
+        let operands = list(operands);
+        let made = Made { seq: None, op: op.name().to_string(), place: place::now(), index, value, operands };
+        if modes().has(Modes::FORWARD) {
+            return Err(forward(&made));
+        }
+        MADE.with_borrow_mut(|all| {
+            if all.len() < REMEMBERED {
+                all.push(made);
+            }
+        });
+    }
+    Ok(())
+}
+
+fn forward(made: &Made) -> Error {
+    Error::anomaly(format!(
+        "anomaly in the forward: {}{} made {}{}, where {}; keep its operands inside its domain (clamp them, or apply \
+         where() to them as well as to the result), or leave out forward=True if the value is masked later",
+        made.op,
+        place::at(made.place),
+        number(made.value),
+        spot(&made.index),
+        made.operands
+    ))
+}
+
+/// Looks at the tangents that a forward rule made.
+#[cold]
+pub fn pushed(
+    op: &Op,
+    primals: &[&Tensor],
+    tangents: &[Option<Tensor>],
+    moved: &[Option<Tensor>],
+) -> Result<()> {
+    for t in tangents.iter().flatten() {
+        if !is_finite(t)? {
+            return Ok(());
+        }
+    }
+    for t in moved.iter().flatten() {
+        let Some((index, value)) = worst(t)? else { continue };
+        let mut there = Vec::new();
+        for (i, (x, t)) in primals.iter().zip(tangents).enumerate() {
+            there.push(said(&format!("input {i}"), x, &index)?);
+            if let Some(t) = t {
+                there.push(said(&format!("its tangent {i}"), t, &index)?);
+            }
+        }
+        return Err(Error::anomaly(format!(
+            "anomaly in the jvp of {}{}: the tangent is {}{}, where {}; keep its operands away from where its \
+             derivative is not finite (clamp them, or add a small number)",
+            op.name(),
+            place::at(place::now()),
+            number(value),
+            spot(&index),
+            list(there)
+        )));
+    }
+    Ok(())
+}
+
+/// The search during one backward walk.
+#[derive(Default)]
+pub struct Search {
+    visited: Vec<Arc<Node>>,
+}
+
+impl Search {
+    /// Looks at what one reverse rule made of the cotangents `g`.
+    pub fn check(&mut self, c: &Vjp, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()> {
+        for (i, grad) in grads.iter().enumerate() {
+            // What no edge takes is of no consequence.
+            if let (Some(grad), Some(Some(_))) = (grad, c.node.edges.get(i))
+                && let Some((index, value)) = worst(grad)?
+            {
+                return Err(self.report(c, g, i, &index, value)?);
+            }
+        }
+        self.visited.push(c.node.clone());
+        Ok(())
+    }
+
+    fn report(
+        &self,
+        c: &Vjp,
+        g: &[Option<Tensor>],
+        input: usize,
+        index: &[usize],
+        value: f64,
+    ) -> Result<Error> {
+        let node = c.node;
+        let mut there = Vec::new();
+        let mut finite = true;
+        for g in g.iter().flatten() {
+            there.push(said("the cotangent", g, index)?);
+            finite &= is_finite(g)?;
+        }
+        let mut culprits: Vec<Edge> = Vec::new();
+        for (slot, t) in c.saved {
+            let name = match slot {
+                Slot::Input(i) => format!("the saved input {i}"),
+                Slot::Output(i) => format!("the saved output {i}"),
+            };
+            there.push(said(&name, t, index)?);
+            if let Slot::Input(i) = slot
+                && let Some(Some(edge)) = node.edges.get(*i as usize)
+                && !is_finite(t)?
+            {
+                culprits.push(edge.clone());
+            }
+        }
+        let made = source(node, &culprits);
+        let advice = if !finite {
+            "; the cotangent was not finite already: it came in by gradient= or was returned by a hook"
+                .to_string()
+        } else if let Some(made) = made {
+            self.history(node, &made)
+        } else {
+            format!(
+                "; the derivative of {} is not finite there: keep its operand away from that point (clamp it, or add a \
+                 small number)",
+                node.name()
+            )
+        };
+        Ok(Error::anomaly(format!(
+            "anomaly in the backward of {}{}: the gradient of input {input} is {}{}, where {}{advice}",
+            node.name(),
+            place::at(node.place),
+            number(value),
+            spot(index),
+            list(there)
+        )))
+    }
+
+    /// What happened to a forward value that was made not finite.
+    fn history(&self, node: &Arc<Node>, made: &Made) -> String {
+        let masked = self.visited.iter().rev().find(|v| v.name() == "where" && reaches(v, node));
+        let masked = masked.map_or_else(String::new, |v| {
+            format!(", and where{} masked it later, so its cotangent is zero", place::at(v.place))
+        });
+        format!(
+            "; {}{} made {}{} in the forward, where {}{masked}; keep the operands of {} inside its domain (clamp them, \
+             or apply where() to them as well as to the result)",
+            made.op,
+            place::at(made.place),
+            number(made.value),
+            spot(&made.index),
+            made.operands,
+            made.op
+        )
+    }
+}
+
+/// The forward value not finite that is nearest above `node`: above `culprits`, if there are any.
+fn source(node: &Arc<Node>, culprits: &[Edge]) -> Option<Made> {
+    let made = made();
+    let mut stack: Vec<Arc<Node>> = match culprits {
+        [] => vec![node.clone()],
+        edges => edges.iter().map(|e| e.node.clone()).collect(),
+    };
+    let mut seen = FxHashSet::default();
+    let mut best: Option<&Made> = None;
+    while let Some(node) = stack.pop() {
+        if !seen.insert(node.seq) {
+            continue;
+        }
+        if let Some(m) = made.iter().find(|m| m.seq == Some(node.seq))
+            && best.is_none_or(|b| b.seq < m.seq)
+        {
+            best = Some(m);
+        }
+        stack.extend(node.edges.iter().flatten().map(|e| e.node.clone()));
+    }
+    best.cloned()
+}
+
+/// Whether `to` is an ancestor of `from`.
+fn reaches(from: &Arc<Node>, to: &Arc<Node>) -> bool {
+    let mut stack = vec![from.clone()];
+    let mut seen = FxHashSet::default();
+    while let Some(node) = stack.pop() {
+        if Arc::ptr_eq(&node, to) {
+            return true;
+        }
+        if node.seq > to.seq && seen.insert(node.seq) {
+            stack.extend(node.edges.iter().flatten().map(|e| e.node.clone()));
+        }
+    }
+    false
+}
