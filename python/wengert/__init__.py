@@ -67,11 +67,16 @@ from wengert.transforms import (
 half, float, double, int, long = float16, float32, float64, int32, int64
 
 # Parts that are imported when they are first used.
-_LAZY = ("amp", "graph", "nn", "numpy", "optim", "plot", "testing", "utils")
+_LAZY = ("amp", "debugging", "graph", "nn", "numpy", "optim", "plot", "testing", "utils")
+
+# Functions of such parts that stand here as well.
+_LAZY_NAMES = {"debug": "debugging", "trace_backward": "debugging", "why": "debugging"}
 
 
 def __getattr__(name: str) -> Any:
     """Imports a submodule on first use."""
+    if name in _LAZY_NAMES:
+        return getattr(importlib.import_module(f"wengert.{_LAZY_NAMES[name]}"), name)
     if name in _LAZY:
         try:
             return importlib.import_module(f"wengert.{name}")
@@ -83,4 +88,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """Everything there is, submodules included."""
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_LAZY_NAMES})

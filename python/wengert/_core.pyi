@@ -63,12 +63,18 @@ class Node:
     def op(self) -> builtins.str:
         """The operation, as in `mul`; `leaf` for a tensor that requires a gradient."""
     @property
+    def op_class(self) -> builtins.str:
+        """The class of the operation, which decides its rules: `elementwise`, `linear`, `bilinear`, `general`, `composite`; `leaf` for a leaf."""
+    @property
     def outputs(self) -> list[NodeValue]:
         """Per output: its name, shape, dtype, device and bytes."""
     def register_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
         """Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the gradients it computed and one of those it was given; a tuple that the hook returns replaces the former."""
     def register_prehook(self, /, hook: Callable[..., Any]) -> Any:
         """Calls `hook(grad_outputs)` before this entry runs in a backward, with a tuple of the gradients of its outputs; a tuple that the hook returns replaces them."""
+    @property
+    def place(self) -> Any:
+        """File, line and function of the program that recorded it; None unless lines were kept."""
     @property
     def saved(self) -> list[NodeValue]:
         """The values kept for backward: which, their shapes, dtypes and bytes. Empty once they were freed."""
@@ -720,6 +726,16 @@ class Tensor:
     def zero_(self, /) -> Tensor:
         """Sets every element to 0, in place."""
 
+class _Diary:
+    """What a thread did between `begin()` and `end()`."""
+    def __new__(cls, limit: Any, began: Any, pulled: Any) -> Self: ...
+    def begin(self, /) -> Any:
+        """Makes this the diary of the thread."""
+    def end(self, /) -> Any:
+        """Gives the thread back the diary that it had before."""
+    def lines(self, /) -> Any:
+        """The lines so far, and how many older ones were dropped."""
+
 class device:
     """Where a tensor lies: `wengert.device("cpu")`, `wengert.device("gpu:0")`. It equals its name."""
     def __new__(cls, name: builtins.str, index: Any = None) -> Self: ...
@@ -764,6 +780,9 @@ class dtype:
     def numpy(self) -> Any:
         """NumPy's dtype of the same name; bfloat16 needs the package ml_dtypes."""
 
+class AnomalyError(RuntimeError):
+    """A value that is not finite, found by detect_anomaly."""
+
 class CheckpointError(RuntimeError):
     """A recomputation that differs from its forward."""
 
@@ -775,6 +794,10 @@ class ShapeError(ValueError):
 
 def _amp_unscale(grads: Any, factor: Any) -> Any:
     """Multiplies all gradients by `factor`, in place, and says whether any element was infinite or NaN."""
+def _anomaly_clear() -> Any:
+    """Forgets them."""
+def _anomaly_notes() -> Any:
+    """The forward values that were noted as not finite."""
 def _as_tensor(obj: Any) -> Any:
     """A tensor as it is, for arguments of Python functions: arrays are shared, lists and numbers converted."""
 def _at_end_of_backward(callback: Any) -> Any:
@@ -799,10 +822,14 @@ def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, redu
     """Cross-entropy of logits with class indices or probabilities."""
 def _custom(rule: Any, name: Any, inputs: Any, forms: Any, strict: Any, batches: Any) -> Any:
     """Calls a function with custom rules: `rule` holds them, `forms` says where those for reverse and forward mode come from."""
+def _debug_modes(modes: Any) -> Any:
+    """Sets the debugging modes of this thread, a sum of 1 (lines), 2 (diary), 4 (anomalies), 8 (anomalies of the forward raise), 16 (for the package's own use); returns those before."""
 def _dropout(x: Any, p: Any) -> Any:
     """Zeroes each element with probability `p` and scales the others."""
 def _empty_cache() -> Any:
     """Gives host memory that is kept for reuse back to the system."""
+def _get_debug_modes() -> Any:
+    """The debugging modes of this thread."""
 def _gpu_device_count() -> Any:
     """How many GPUs there are."""
 def _gpu_empty_cache(index: Any) -> Any:

@@ -10,7 +10,7 @@ use crate::autodiff::node::{Edge, Node, Slot, Vjp};
 use crate::autodiff::place::{self, Place};
 use crate::buffer::Device;
 use crate::error::{Error, Result};
-use crate::op::Op;
+use crate::op::{Class, Op};
 use crate::tensor::{Payload, Tensor};
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
@@ -176,12 +176,14 @@ fn list(mut parts: Vec<String>) -> String {
     }
 }
 
-/// What a value is at `index`, or of what shape it is where it has no element there.
-fn said(name: &str, t: &Tensor, index: &[usize]) -> Result<String> {
+/// What a value is at `index`, or of what shape it is if the operation does not work element by element.
+fn said(op: &Op, name: &str, t: &Tensor, index: &[usize]) -> Result<String> {
     let mut all = Vec::new();
     arrays(t, &mut all);
     let Some(host) = all.first().map(|a| Host::of(a)).transpose()? else { return Ok(name.to_string()) };
-    Ok(match (host.at(index), host.worst()) {
+    let alike = host.lengths.len() == index.len() && op.class() != Class::Bilinear;
+    let element = if op.class() == Class::Elementwise || alike { host.at(index) } else { None };
+    Ok(match (element, host.worst()) {
         (Some(v), _) => format!("{name} is {}", number(v)),
         (None, Some((at, v))) => format!("{name} of shape {} is {}{}", t.shape(), number(v), spot(&at)),
         (None, None) => format!("{name} of shape {} is finite", t.shape()),
@@ -204,7 +206,7 @@ pub fn ran(op: &Op, inputs: &[&Array], outputs: &[Array]) -> Result<()> {
         let Some((index, value)) = Host::of(y)?.worst() else { continue };
         let mut operands = Vec::new();
         for (i, x) in inputs.iter().enumerate() {
-            operands.push(said(&format!("input {i}"), &Tensor::Array((*x).clone()), &index)?);
+            operands.push(said(op, &format!("input {i}"), &Tensor::Array((*x).clone()), &index)?);
         }
         let operands = list(operands);
         let made = Made { seq: None, op: op.name().to_string(), place: place::now(), index, value, operands };
@@ -249,9 +251,9 @@ pub fn pushed(
         let Some((index, value)) = worst(t)? else { continue };
         let mut there = Vec::new();
         for (i, (x, t)) in primals.iter().zip(tangents).enumerate() {
-            there.push(said(&format!("input {i}"), x, &index)?);
+            there.push(said(op, &format!("input {i}"), x, &index)?);
             if let Some(t) = t {
-                there.push(said(&format!("its tangent {i}"), t, &index)?);
+                there.push(said(op, &format!("its tangent {i}"), t, &index)?);
             }
         }
         return Err(Error::anomaly(format!(
@@ -297,10 +299,11 @@ impl Search {
         value: f64,
     ) -> Result<Error> {
         let node = c.node;
+        let Some(op) = node.op() else { return Ok(Error::anomaly("anomaly in the gradient of a leaf")) };
         let mut there = Vec::new();
-        let mut finite = true;
+        let (mut finite, mut finite_operands) = (true, true);
         for g in g.iter().flatten() {
-            there.push(said("the cotangent", g, index)?);
+            there.push(said(op, "the cotangent", g, index)?);
             finite &= is_finite(g)?;
         }
         let mut culprits: Vec<Edge> = Vec::new();
@@ -309,10 +312,12 @@ impl Search {
                 Slot::Input(i) => format!("the saved input {i}"),
                 Slot::Output(i) => format!("the saved output {i}"),
             };
-            there.push(said(&name, t, index)?);
+            there.push(said(op, &name, t, index)?);
+            let finite = is_finite(t)?;
+            finite_operands &= finite;
             if let Slot::Input(i) = slot
                 && let Some(Some(edge)) = node.edges.get(*i as usize)
-                && !is_finite(t)?
+                && !finite
             {
                 culprits.push(edge.clone());
             }
@@ -323,6 +328,8 @@ impl Search {
                 .to_string()
         } else if let Some(made) = made {
             self.history(node, &made)
+        } else if !finite_operands {
+            "; that operand was not finite when it came in: look at where its values come from".to_string()
         } else {
             format!(
                 "; the derivative of {} is not finite there: keep its operand away from that point (clamp it, or add a \

@@ -188,8 +188,8 @@ pub fn left(what: &str, values: &[&Tensor]) {
 #[inline(always)]
 pub fn not_recorded(op: &Op, recording: bool, inputs: &[&Tensor]) {
     if modes().has(Modes::DIARY) {
-        let why = if recording { "has no derivative" } else { "ran while recording was off" };
-        note_left(&format!("{} {why}", op.name()), inputs);
+        let why = if recording { " (no derivative)" } else { " (recording was off)" };
+        note_left(&format!("{}{why}", op.name()), inputs);
     }
 }
 

@@ -86,6 +86,13 @@ impl PyNode {
         self.0.name().to_string()
     }
 
+    /// The class of the operation, which decides its rules: `elementwise`, `linear`, `bilinear`, `general`,
+    /// `composite`; `leaf` for a leaf.
+    #[getter]
+    fn op_class(&self) -> String {
+        self.0.op().map_or_else(|| "leaf".into(), |op| format!("{:?}", op.class()).to_lowercase())
+    }
+
     /// Whether this stands for a leaf, into whose `.grad` its gradient is added.
     #[getter]
     fn is_leaf(&self) -> bool {

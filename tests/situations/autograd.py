@@ -65,7 +65,7 @@ AUTOGRAD: Situations = {
         (
             "backward: the graph was already used and freed (reached again at sum); pass "
             "retain_graph=True to the first backward, run the forward again, or detach() state that "
-            "is carried from one step to the next"
+            "is carried from one step to the next; inside wengert.debug() this message names the line"
         ),
     ),
     "backward_twice_nothing_saved": (
@@ -74,7 +74,7 @@ AUTOGRAD: Situations = {
         (
             "backward: the graph was already used and freed (reached again at sum); pass "
             "retain_graph=True to the first backward, run the forward again, or detach() state that "
-            "is carried from one step to the next"
+            "is carried from one step to the next; inside wengert.debug() this message names the line"
         ),
     ),
     "saved_value_modified": (
@@ -82,7 +82,8 @@ AUTOGRAD: Situations = {
         RuntimeError,
         (
             "backward of exp: its saved output 0 of shape (2,) was modified in place (version 1, "
-            "expected 0); write x = x + ... instead of an in-place operation, or modify a clone()"
+            "expected 0); write x = x + ... instead of an in-place operation, or modify a clone(); inside "
+            "wengert.debug() this message names the line"
         ),
     ),
     "in_place_on_leaf": (

@@ -14,6 +14,7 @@ from wengert.autograd.anomaly import (
     set_detect_anomaly,
 )
 from wengert.autograd.function import Function, FunctionCtx
+from wengert.autograd.gradcheck import GradcheckError, adjoint_check, gradcheck, gradgradcheck
 from wengert.autograd.modes import (
     enable_grad,
     inference_mode,
@@ -26,11 +27,15 @@ __all__ = [
     "AnomalyError",
     "Function",
     "FunctionCtx",
+    "GradcheckError",
+    "adjoint_check",
     "backward",
     "detect_anomaly",
     "enable_grad",
     "function",
     "grad",
+    "gradcheck",
+    "gradgradcheck",
     "graph",
     "inference_mode",
     "is_anomaly_check_nan_enabled",

@@ -1,6 +1,7 @@
 """The search for the first value that is not finite, in the forward and in the backward."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from wengert import _core
@@ -19,6 +20,8 @@ __all__ = [
 
 # The bits of the core's modes: keep lines, write the diary, look at derivatives, raise in the forward.
 PLACES, DIARY, CHECK, FORWARD = 1, 2, 4, 8
+# Ours: says that anomaly detection is on, be it without looking at values.
+ENABLED = 16
 
 
 class Place(NamedTuple):
@@ -33,7 +36,8 @@ class Place(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-class Note(NamedTuple):
+@dataclass(frozen=True)
+class Note:
     """A forward value that was made not finite from better operands."""
 
     op: str
@@ -50,7 +54,8 @@ class Note(NamedTuple):
 
 
 def _bits(mode: bool, check_nan: bool, forward: bool) -> int:
-    return (PLACES | (CHECK if check_nan or forward else 0) | (FORWARD if forward else 0)) if mode else 0
+    looks = CHECK if check_nan or forward else 0
+    return (PLACES | ENABLED | looks | (FORWARD if forward else 0)) if mode else 0
 
 
 def _set(bits: int) -> int:
@@ -65,8 +70,7 @@ def _set(bits: int) -> int:
 
 def is_anomaly_enabled() -> bool:
     """Whether anomaly detection is on in this thread: lines are kept, and values looked at unless `check_nan=False`."""
-    modes = _core._get_debug_modes()
-    return bool(modes & (PLACES | CHECK)) and not (modes & DIARY and not modes & CHECK)
+    return bool(_core._get_debug_modes() & ENABLED)
 
 
 def is_anomaly_check_nan_enabled() -> bool:
@@ -110,7 +114,8 @@ class detect_anomaly(Region):
       operation, its line, the index, and the operands and the cotangent there.
     - **Forward values** that an operation makes NaN or infinite from better operands are noted, not raised: a mask may
       take them out later. Where one spoils a gradient after all, the error names the operation that made it, its line
-      and operands, and the `where` that masked it. `notes` lists them. With `forward=True` the first one raises at once.
+      and operands, and the `where` that masked it.
+      `notes` lists them. With `forward=True` the first one raises at once.
 
     Better means: finite is better than infinite, infinite better than NaN; an infinity that is only handed on, as the
     `-inf` of an attention mask, is no anomaly. It holds in this thread, inside `grad`, `jvp` and `vmap` too. Each value

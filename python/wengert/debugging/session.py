@@ -1,0 +1,172 @@
+"""`debug()` regions: what a thread recorded, what left the tape, and what each backward walk did."""
+
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from wengert import _core
+from wengert.autograd.anomaly import DIARY, PLACES, Place
+from wengert.autograd.modes import Region
+from wengert.debugging.numbers import Passage, passage
+
+__all__ = ["Line", "Pull", "Walk", "current", "debug", "watch"]
+
+# Backward walks that a region remembers.
+WALKS = 8
+
+Value = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A recorded operation, or a value that left the tape (`entry` is None, `what` says how)."""
+
+    entry: int | None
+    what: str
+    place: Place | None
+    inputs: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Pull:
+    """One reverse rule of a walk: for each input that it sent a gradient to, how the cotangent came through."""
+
+    entry: int
+    op: str
+    place: Place | None
+    passages: tuple[tuple[Value, Passage], ...]
+    # Inputs whose derivative is zero by the rule itself: nothing was sent.
+    silent: tuple[Value, ...]
+
+
+@dataclass
+class Walk:
+    """One backward walk: where it began, whether it added to `.grad`, its rules in order."""
+
+    roots: tuple[Value, ...]
+    accumulates: bool
+    pulls: list[Pull] = field(default_factory=list)
+
+
+class _Records:
+    """What the core tells of backward walks."""
+
+    def __init__(self) -> None:
+        self.walks: deque[Walk] = deque(maxlen=WALKS)
+
+    def began(self, roots: list[Value], accumulates: bool) -> None:
+        self.walks.append(Walk(tuple(roots), accumulates))
+
+    def pulled(self, node: _core.Node, cotangents: tuple[Any, ...], gradients: tuple[Any, ...]) -> None:
+        if not self.walks:
+            return
+        sent, silent = [], []
+        for (to, position), gradient in zip(
+            node.next_functions, (*gradients, *[None] * len(node.next_functions))
+        ):
+            if to is None:
+                continue
+            value = (to.sequence_nr, position)
+            if gradient is None:
+                silent.append(value)
+            else:
+                sent.append((value, passage(node.op, node.op_class, cotangents, gradient)))
+        place = None if node.place is None else Place(*node.place)
+        self.walks[-1].pulls.append(Pull(node.sequence_nr, node.op, place, tuple(sent), tuple(silent)))
+
+
+class debug(Region):
+    """A region of this thread in which the tape keeps what is needed to explain gradients; a context and a decorator.
+
+    - Every operation keeps the line of the program that recorded it: errors of the tape name it, `grad_fn.place` too.
+    - A diary notes each recorded operation and each recorded value that leaves the tape: `detach()`, `.data`,
+      `item()`, `numpy()`, operations under `no_grad` or without a derivative. `lines` lists it.
+    - Each backward walk notes, per reverse rule, how much of the cotangent came through. `wengert.why` reads this.
+
+    It keeps numbers, no tensors and no graphs, so memory grows by about 200 bytes per operation. Backward is slower,
+    since gradients are read: switch it on to look at a step or two. What was kept can be read until the next region.
+
+    Args:
+        limit: operations that the diary remembers; older ones give way.
+
+    Example:
+        >>> w = wg.ones(2, requires_grad=True)
+        >>> with wg.debug():
+        ...     loss = (w.detach() * 3 + w * 0).sum()
+        ...     loss.backward()
+        >>> report = wg.why(w)
+        >>> report.status
+        'zero'
+    """
+
+    def __init__(self, limit: int = 1_000_000) -> None:
+        """The region does not begin before `with`."""
+        if callable(limit):
+            raise TypeError("debug: write @debug() with brackets to wrap a function")
+        self.limit = limit
+        self._records = _Records()
+        self._diary = _core._Diary(limit, self._records.began, self._records.pulled)
+        self._before: list[int] = []
+
+    def _again(self) -> "debug":
+        return debug(self.limit)
+
+    def __enter__(self) -> "debug":
+        """Begins the region."""
+        self._before.append(_core._debug_modes(_core._get_debug_modes() | PLACES | DIARY))
+        self._diary.begin()
+        _thread.last = self
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        """Ends the region."""
+        self._diary.end()
+        _core._debug_modes(self._before.pop())
+
+    @property
+    def lines(self) -> list[Line]:
+        """What was recorded and what left the tape, in order."""
+        lines, _ = self._diary.lines()
+        return [
+            Line(entry, what, None if place is None else Place(*place), tuple(inputs))
+            for entry, what, place, inputs in lines
+        ]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the region has begun and not ended."""
+        return bool(self._before)
+
+    @property
+    def dropped(self) -> int:
+        """How many lines gave way because of `limit`."""
+        return int(self._diary.lines()[1])
+
+    @property
+    def walks(self) -> list[Walk]:
+        """The last backward walks, oldest first."""
+        return list(self._records.walks)
+
+
+class watch(debug):
+    """A region for one walk of a tool, which is not the thread's last region afterwards."""
+
+    def __enter__(self) -> "watch":
+        """Begins the region."""
+        last = current()
+        super().__enter__()
+        _thread.last = last
+        return self
+
+
+class _Thread(threading.local):
+    last: debug | None = None
+
+
+_thread = _Thread()
+
+
+def current() -> debug | None:
+    """The region of this thread that is open or was the last to be."""
+    return _thread.last
