@@ -68,13 +68,13 @@ class Node:
     @property
     def outputs(self) -> list[NodeValue]:
         """Per output: its name, shape, dtype, device and bytes."""
+    @property
+    def place(self) -> Any:
+        """File, line and function of the program that recorded it; None unless lines were kept."""
     def register_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
         """Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the gradients it computed and one of those it was given; a tuple that the hook returns replaces the former."""
     def register_prehook(self, /, hook: Callable[..., Any]) -> Any:
         """Calls `hook(grad_outputs)` before this entry runs in a backward, with a tuple of the gradients of its outputs; a tuple that the hook returns replaces them."""
-    @property
-    def place(self) -> Any:
-        """File, line and function of the program that recorded it; None unless lines were kept."""
     @property
     def saved(self) -> list[NodeValue]:
         """The values kept for backward: which, their shapes, dtypes and bytes. Empty once they were freed."""
