@@ -310,7 +310,7 @@ def test_regions_nest_and_wrap() -> None:
 
 
 def test_nothing_known(monkeypatch) -> None:
-    monkeypatch.setattr(wg.debugging.session, "_thread", wg.debugging.session._Thread())
+    monkeypatch.setattr(wg.debugging._session, "_thread", wg.debugging._session._Thread())
     with pytest.raises(RuntimeError) as caught:
         wg.why(leaf(1.0))
     assert str(caught.value) == (

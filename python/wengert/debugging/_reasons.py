@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from wengert._core import Node
 from wengert.autograd.anomaly import Place
-from wengert.debugging.numbers import Passage
-from wengert.debugging.session import Line, Pull, Value, Walk, debug
+from wengert.debugging._numbers import Passage
+from wengert.debugging._session import Line, Pull, Value, Walk, debug
 
 __all__ = ["Reason", "missing", "not_finite", "partial", "zero"]
 

@@ -8,9 +8,9 @@ from wengert import _core
 from wengert._core import Node, Tensor
 from wengert.autograd.anomaly import Place
 from wengert.autograd.graph import GradientEdge
-from wengert.debugging.numbers import array
-from wengert.debugging.reasons import Reason, missing, not_finite, partial, zero
-from wengert.debugging.session import Pull, Value, Walk, current, watch
+from wengert.debugging._numbers import array
+from wengert.debugging._reasons import Reason, missing, not_finite, partial, zero
+from wengert.debugging._session import Pull, Value, Walk, current, watch
 
 __all__ = ["Use", "Why", "why"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from wengert import _core
 from wengert.autograd.anomaly import DIARY, PLACES, Place
 from wengert.autograd.modes import Region
-from wengert.debugging.numbers import Passage, passage
+from wengert.debugging._numbers import Passage, passage
 
 __all__ = ["Line", "Pull", "Walk", "current", "debug", "watch"]
 

@@ -13,7 +13,7 @@ from wengert import _core
 from wengert._core import Node, Tensor
 from wengert.autograd.anomaly import Place
 from wengert.autograd.modes import no_grad
-from wengert.debugging.numbers import array
+from wengert.debugging._numbers import array
 
 __all__ = ["Trace", "TraceRow", "trace_backward"]
 
