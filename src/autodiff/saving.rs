@@ -96,13 +96,7 @@ impl Kept {
 
 /// The error for a saved value that was overwritten.
 #[cold]
-pub fn modified(
-    op: &str,
-    place: Option<Place>,
-    slot: Slot,
-    (then, now): (u32, u32),
-    t: &Tensor,
-) -> Error {
+pub fn modified(op: &str, place: Option<Place>, slot: Slot, (then, now): (u32, u32), t: &Tensor) -> Error {
     let which = match slot {
         Slot::Input(i) => format!("input {i}"),
         Slot::Output(i) => format!("output {i}"),
