@@ -12,7 +12,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicUsize, Ordering, fence};
 
 /// Alignment of every CPU buffer: one cache line, one AVX-512 register.
 pub const ALIGN: usize = 64;
@@ -42,6 +42,8 @@ struct Header {
     data: *mut u8,
     bytes: usize,
     version: AtomicU32,
+    /// Who wrote last; see `src/writers.rs`.
+    writer: AtomicU16,
     class: u8,
     device: Device,
     /// The owner of memory that is not ours: a NumPy array, a GPU allocation. `None` for cached memory.
@@ -75,6 +77,7 @@ impl Buffer {
                 data: header.as_ptr().cast::<u8>().add(HEADER),
                 bytes,
                 version: AtomicU32::new(0),
+                writer: AtomicU16::new(0),
                 class,
                 device: Device::Cpu,
                 owner: None,
@@ -90,6 +93,7 @@ impl Buffer {
             data,
             bytes,
             version: AtomicU32::new(0),
+            writer: AtomicU16::new(0),
             class: 0,
             device,
             owner: Some(owner),
@@ -156,6 +160,17 @@ impl Buffer {
     /// Records an in-place write.
     pub fn bump_version(&self) {
         self.header().version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records an in-place write by the operation of this name.
+    pub fn written_by(&self, writer: &str) {
+        self.header().writer.store(crate::writers::number(writer), Ordering::Relaxed);
+        self.bump_version();
+    }
+
+    /// The operation that wrote last, if any did.
+    pub fn writer(&self) -> Option<&'static str> {
+        crate::writers::name(self.header().writer.load(Ordering::Relaxed))
     }
 }
 

@@ -30,3 +30,4 @@ pub mod random;
 pub mod real;
 pub mod shape;
 pub mod tensor;
+mod writers;

@@ -145,8 +145,22 @@ def test_a_write_outside_the_region_is_an_error() -> None:
         y = x.exp()
     loss = y.sum()
     y.zero_()
-    with pytest.raises(RuntimeError, match=r"backward of exp: its saved output 0 .* was modified in place"):
+    with pytest.raises(RuntimeError, match=r"backward of exp: its saved output 0 .* was modified in place by zero_"):
         loss.backward()
+
+
+def test_the_error_names_both_operations() -> None:
+    x = wg.ones(3, requires_grad=True)
+    for write, name in [
+        (lambda y: y[:2].mul_(2), "mul_"),
+        (lambda y: y.__setitem__(0, 1.0), r"x\[...\] = value"),
+        (lambda y: wg.sin(y.detach(), out=y), "sin_"),
+    ]:
+        y = x.exp()
+        loss = y.sum()
+        write(y)
+        with pytest.raises(RuntimeError, match=f"backward of exp: its saved output 0 .* modified in place by {name} "):
+            loss.backward()
 
 
 def test_a_constant_keeps_the_graph() -> None:

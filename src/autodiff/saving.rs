@@ -101,8 +101,15 @@ pub fn modified(op: &str, place: Option<Place>, slot: Slot, (then, now): (u32, u
         Slot::Input(i) => format!("input {i}"),
         Slot::Output(i) => format!("output {i}"),
     };
+    let writer = bottom(t).and_then(|a| a.buffer().writer());
+    let by = match writer {
+        None => String::new(),
+        Some("setitem") => " by x[...] = value".into(),
+        Some(words) if words.contains(' ') => format!(" by {words}"),
+        Some(name) => format!(" by {name}_"),
+    };
     Error::autodiff(format!(
-        "backward of {op}{}: its saved {which} of shape {} was modified in place (version {now}, expected {then}); \
+        "backward of {op}{}: its saved {which} of shape {} was modified in place{by} (version {now}, expected {then}); \
          write x = x + ... instead of an in-place operation, or modify a clone(){}",
         place::recorded(place),
         t.shape(),

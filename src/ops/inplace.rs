@@ -154,7 +154,7 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
     saving::before_write(memory)?;
     let next = with_destination(memory, || target.put(part, &value))?;
     match next.concrete() {
-        Some(written) if written.buffer().same(memory.buffer()) => memory.buffer().bump_version(),
+        Some(written) if written.buffer().same(memory.buffer()) => memory.buffer().written_by(op),
         _ => store(op, memory, &part.view(memory)?, new)?,
     }
     Ok(Some(over_memory(&next, memory)))
@@ -165,7 +165,7 @@ pub fn store(op: &str, memory: &Array, target: &Array, new: &Array) -> Result<()
     check_writable(op, memory)?;
     saving::before_write(memory)?;
     on_device!(target, copy::copy_into(target, new))?;
-    memory.buffer().bump_version();
+    memory.buffer().written_by(op);
     Ok(())
 }
 
