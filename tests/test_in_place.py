@@ -145,7 +145,9 @@ def test_a_write_outside_the_region_is_an_error() -> None:
         y = x.exp()
     loss = y.sum()
     y.zero_()
-    with pytest.raises(RuntimeError, match=r"backward of exp: its saved output 0 .* was modified in place by zero_"):
+    with pytest.raises(
+        RuntimeError, match=r"backward of exp: its saved output 0 .* was modified in place by zero_"
+    ):
         loss.backward()
 
 
@@ -159,7 +161,9 @@ def test_the_error_names_both_operations() -> None:
         y = x.exp()
         loss = y.sum()
         write(y)
-        with pytest.raises(RuntimeError, match=f"backward of exp: its saved output 0 .* modified in place by {name} "):
+        with pytest.raises(
+            RuntimeError, match=f"backward of exp: its saved output 0 .* modified in place by {name} "
+        ):
             loss.backward()
 
 
