@@ -81,8 +81,8 @@ AUTOGRAD: Situations = {
         saved_then_written,
         RuntimeError,
         (
-            "backward of exp: its saved output 0 of shape (2,) was modified in place by mul_ (version 1, "
-            "expected 0); write x = x + ... instead of an in-place operation, or modify a clone(); inside "
+            "backward of exp: its saved output 0 of shape (2,) was modified in place by mul_ (version "
+            "1, expected 0); write x = x + ... instead of an in-place operation, or modify a clone(); inside "
             "wengert.debug() this message names the line"
         ),
     ),
