@@ -1,7 +1,7 @@
 """Prints what `cargo bench` measured as Markdown tables: `python tools/bench_table.py [TARGET_FOLDER] [HOURS]`.
 
-TARGET_FOLDER is cargo's (default: `$CARGO_TARGET_DIR` or `target`). Only results of the last HOURS (default 24) are shown, so
-that benchmarks which no longer exist drop out.
+TARGET_FOLDER is cargo's (default: `$CARGO_TARGET_DIR` or `target`). Only results of the last HOURS (default 24) are
+shown, so that benchmarks which no longer exist drop out.
 """
 
 import json
