@@ -1,7 +1,8 @@
 //! The order of the elements along an axis, and the first few of it.
 //!
-//! The axis is brought to the end; each line is then sorted by itself. Equal elements keep their order, which
-//! an unstable sort achieves by comparing positions last.
+//! The axis is brought to the end; each line is then sorted by itself. An element and its position become one
+//! integer: a key that orders as the element does above, the position below. Sorting those is stable whatever
+//! the algorithm, and compares nothing but integers.
 
 use super::copy::{cast, contiguous};
 use super::threads::{GRAIN, Shared, parallel_for};
@@ -10,7 +11,6 @@ use crate::buffer::Device;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::MAX_RANK;
-use std::cmp::Ordering;
 
 /// Positions of the first `count` elements along `axis` in ascending or descending order, as int64. Equal
 /// elements keep their order; NaN counts as the largest.
@@ -58,18 +58,53 @@ fn identity() -> [u8; MAX_RANK] {
     std::array::from_fn(|i| i as u8)
 }
 
-/// Ascending, a NaN behind every number.
-#[allow(clippy::eq_op)]
-fn ascending<T: Element + PartialOrd>(a: T, b: T) -> Ordering {
-    a.partial_cmp(&b).unwrap_or_else(|| (a != a).cmp(&(b != b)))
+/// An element that packs into one integer with its position.
+trait Sortable: Element {
+    /// Key and position; integers of this type order as the pairs do.
+    type Packed: Copy + Ord;
+    /// Packs; a descending order turns the keys around, not the positions.
+    fn pack(self, descending: bool, at: u32) -> Self::Packed;
+    /// The position.
+    fn position(packed: Self::Packed) -> i64;
 }
 
-fn sort_lines<T: Element + PartialOrd>(
-    lines: &Array,
-    out: &mut [i64],
-    count: usize,
-    descending: bool,
-) -> Result<()> {
+macro_rules! sortable {
+    ($($t:ty: $key:ty => $packed:ty, |$x:ident| $to_key:expr;)*) => {
+        $(impl Sortable for $t {
+            type Packed = $packed;
+            #[inline(always)]
+            fn pack(self, descending: bool, at: u32) -> $packed {
+                let $x = self;
+                let key: $key = $to_key;
+                ((if descending { !key } else { key }) as $packed) << 32 | at as $packed
+            }
+            #[inline(always)]
+            fn position(packed: $packed) -> i64 {
+                (packed as u32) as i64
+            }
+        })*
+    };
+}
+
+// Bits of floats order as sign and magnitude: positive ones go above, negative ones are turned around. Adding 0
+// makes the two zeros equal. No number has the key of NaN.
+sortable! {
+    u8: u32 => u64, |x| x as u32;
+    i32: u32 => u64, |x| x as u32 ^ 1 << 31;
+    i64: u64 => u128, |x| x as u64 ^ 1 << 63;
+    f32: u32 => u64, |x| match (x + 0.0).to_bits() {
+        _ if x.is_nan() => u32::MAX,
+        bits if bits >> 31 == 1 => !bits,
+        bits => bits | 1 << 31,
+    };
+    f64: u64 => u128, |x| match (x + 0.0).to_bits() {
+        _ if x.is_nan() => u64::MAX,
+        bits if bits >> 63 == 1 => !bits,
+        bits => bits | 1 << 63,
+    };
+}
+
+fn sort_lines<T: Sortable>(lines: &Array, out: &mut [i64], count: usize, descending: bool) -> Result<()> {
     let length = lines.dim(lines.rank() - 1);
     if count == 0 || out.is_empty() {
         return Ok(());
@@ -78,22 +113,19 @@ fn sort_lines<T: Element + PartialOrd>(
     // A sort compares each element about log2(length) times.
     let work = length * (usize::BITS - length.leading_zeros()) as usize;
     parallel_for(out.len() / count, GRAIN.div_ceil(work.max(1)), |range| {
-        let mut order: Vec<u32> = Vec::with_capacity(length);
+        let mut pairs: Vec<T::Packed> = Vec::with_capacity(length);
         for i in range {
-            let line = &x[i * length..(i + 1) * length];
             // SAFETY: every `i` has its own part of the output.
             let out = unsafe { to.part(i * count, count) };
-            let before = |a: &u32, b: &u32| {
-                let (p, q) = (line[*a as usize], line[*b as usize]);
-                (if descending { ascending(q, p) } else { ascending(p, q) }).then(a.cmp(b))
-            };
-            order.clear();
-            order.extend(0..length as u32);
+            pairs.clear();
+            pairs.extend(
+                (0u32..).zip(&x[i * length..(i + 1) * length]).map(|(at, &v)| v.pack(descending, at)),
+            );
             if count < length {
-                order.select_nth_unstable_by(count - 1, before);
+                pairs.select_nth_unstable(count - 1);
             }
-            order[..count].sort_unstable_by(before);
-            out.iter_mut().zip(&order).for_each(|(to, &from)| *to = from as i64);
+            pairs[..count].sort_unstable();
+            out.iter_mut().zip(&pairs).for_each(|(to, &from)| *to = T::position(from));
         }
     });
     Ok(())
@@ -147,6 +179,11 @@ mod tests {
         let x = Array::from_slice(&[2.0f32, f32::NAN, 1.0, 2.0, f32::NAN, f32::INFINITY], Shape::new(&[6])?)?;
         assert_eq!(argsort(&x, 0, false, 6)?.slice::<i64>()?, [2, 0, 3, 5, 1, 4]);
         assert_eq!(argsort(&x, 0, true, 6)?.slice::<i64>()?, [1, 4, 5, 0, 3, 2]);
+        let x = Array::from_slice(&[0.0f64, -0.0, -1.0, -f64::NAN, f64::MIN, 5e-324], Shape::new(&[6])?)?;
+        assert_eq!(argsort(&x, 0, false, 6)?.slice::<i64>()?, [4, 2, 0, 1, 5, 3]);
+        assert_eq!(argsort(&x, 0, true, 6)?.slice::<i64>()?, [3, 5, 0, 1, 2, 4]);
+        let x = Array::from_slice(&[0i64, i64::MIN, -1, i64::MAX, 0], Shape::new(&[5])?)?;
+        assert_eq!(argsort(&x, 0, false, 5)?.slice::<i64>()?, [1, 2, 0, 4, 3]);
         Ok(())
     }
 }
