@@ -9,6 +9,8 @@ from itertools import pairwise
 
 import pytest
 import wengert as wg
+from hypothesis import given
+from hypothesis import strategies as st
 from wengert.graph import draw, layout
 from wengert.graph.fold import cap, fold
 from wengert.graph.layout import Link, arrange
@@ -317,6 +319,56 @@ def test_boxes_do_not_overlap_and_edges_lead_down(layers):
         assert (x0, y0) == (source[0], source[1] + source[3] / 2)
         assert y1 == target[1] - target[3] / 2
         assert abs(x1 - target[0]) <= target[2] / 2
+
+
+@st.composite
+def pictures(draw_from):
+    """Boxes of any size, each link from one to a later one."""
+    count = draw_from(st.integers(1, 18))
+    sizes = [
+        (float(draw_from(st.integers(20, 200))), float(draw_from(st.integers(20, 90)))) for _ in range(count)
+    ]
+    links = []
+    for target in range(1, count):
+        for source in draw_from(st.lists(st.integers(0, target - 1), max_size=3)):
+            links.append(Link(source, target, draw_from(st.integers(0, 1))))
+    return sizes, links
+
+
+@given(pictures())
+def test_any_graph_is_laid_out(picture):
+    sizes, links = picture
+    result = arrange(sizes, links)
+    boxes = [(*centre, *size) for centre, size in zip(result.centres, sizes)]
+    for i, a in enumerate(boxes):
+        assert not any(overlap(a, b) for b in boxes[:i])
+        assert a[0] - a[2] / 2 >= -1e-6
+        assert a[0] + a[2] / 2 <= result.width + 1e-6
+        assert a[1] - a[3] / 2 >= -1e-6
+        assert a[1] + a[3] / 2 <= result.height + 1e-6
+    for link, route in zip(links, result.routes):
+        assert boxes[link.source][1] < boxes[link.target][1]
+        assert all(y1 >= y0 for (_, y0), (_, y1) in pairwise(route))
+        for (x0, y0), (x1, y1) in pairwise(route[1:-1]):
+            # Where a line runs beside the boxes of a rank, it touches none.
+            if x0 == x1:
+                assert not any(overlap((x0, (y0 + y1) / 2, 0.0, 0.0), box) for box in boxes)
+
+
+@given(st.lists(st.tuples(st.sampled_from("esta"), st.integers(1, 4)), min_size=1, max_size=60))
+def test_folding_and_capping_lose_nothing(steps):
+    x = wg.ones(2, requires_grad=True)
+    y, older = x, x
+    for kind, back in steps:
+        made = y + older if kind == "a" else {"e": y.exp, "s": y.sin, "t": y.tanh}[kind]()
+        y, older = made, y if back > 2 else older
+    graph, _ = read(y.sum(), {"x": x})
+    for small_one in (fold(graph), cap(graph, 7), cap(fold(graph), 5)):
+        assert small_one.operations == graph.operations
+        assert sum(b.saved_bytes for b in small_one.boxes) == sum(b.saved_bytes for b in graph.boxes)
+        assert all(link.source < link.target for link in small_one.links)
+        assert [box.names for box in small_one.boxes if box.kind == "output"] == [["loss"]]
+    assert len(cap(graph, 7).boxes) <= 7
 
 
 def test_edges_do_not_cross_boxes():
