@@ -149,7 +149,7 @@ class Units:
     def watch(self, model: Any) -> None:
         """Hooks into every layer and activation of `model`."""
         for name, module in model.named_modules():
-            if module._parameter_names:
+            if _own(module):
                 self._handles.append(module.register_forward_hook(self._layer(name)))
             if isinstance(module, _DYING) or any(isinstance(module, kind) for kind, _ in _LIMITS):
                 self._handles.append(module.register_forward_hook(self._activation))
@@ -208,6 +208,11 @@ def norm(tensors: list[Tensor]) -> float:
         return math.sqrt(sum(float((t.detach().cpu().double() ** 2).sum().item()) for t in tensors))
 
 
+def _own(module: Any) -> list[Tensor]:
+    """The parameters that a module owns itself."""
+    return list(module.parameters(recurse=False))
+
+
 def _silent(module: Any) -> float | None:
     if not isinstance(module, nn.Linear) or module.weight.grad is None:
         return None
@@ -221,7 +226,7 @@ def measure(
     """The table of a model as it stands; `updates` are measured ratios, `rates` learning rates by parameter."""
     rows: list[dict[str, Any]] = []
     for name, module in model.named_modules():
-        params = [p for p in (module.__dict__[key] for key in module._parameter_names) if p is not None]
+        params = _own(module)
         if not params:
             continue
         grads = [p.grad for p in params if p.grad is not None]

@@ -203,8 +203,7 @@ class GradientFlow:
 
     def _layers(self) -> Iterator[tuple[str, list[Tensor]]]:
         for name, module in self.model.named_modules():
-            params = [module.__dict__[key] for key in module._parameter_names]
-            yield name, [p for p in params if p is not None]
+            yield name, list(module.parameters(recurse=False))
 
     def _before_step(self, *_: Any) -> None:
         self._before = {
