@@ -6,6 +6,7 @@ import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import wengert as wg
@@ -143,6 +144,21 @@ def test_pictures_inside_transforms_and_of_second_orders():
     assert {box.title: box.norms for box in drawing.graph.boxes}["u"] == [pytest.approx(6 * 3**0.5)]
     with pytest.raises(RuntimeError, match="or this is inside vmap"):
         wg.vmap(lambda v: draw((v * u).sum()) and v)(wg.ones(2, 3))
+
+
+def test_lines_of_the_program_where_they_were_kept():
+    x = wg.ones(3, requires_grad=True)
+    with wg.debug():
+        y = x.exp()  # the line
+    drawing = draw(y.sin().sum())
+    by_title = {box.title: box for box in drawing.graph.boxes}
+    file, line, function = by_title["exp"].place
+    assert file.endswith("test_graph.py")
+    assert Path(__file__).read_text(encoding="utf-8").splitlines()[line - 1].endswith("# the line")
+    assert function == "test_lines_of_the_program_where_they_were_kept"
+    assert by_title["sin"].place is None
+    assert f"test_graph.py:{line} in " in drawing.svg
+    assert f"test_graph.py:{line} in " in drawing.html
 
 
 def test_writes_in_place_and_views():

@@ -126,6 +126,8 @@ def draw(
     several operations keep is counted at each. Names come from `params`; a named parameter shows the norm of its
     `.grad`, and one that the results do not depend on is reported in `notices`.
 
+    In a `wengert.debug()` region operations remember the line that recorded them; the page and the SVG then tell it.
+
     Args:
         outputs: a tensor, several, or a tree of them.
         path: where to write a file; its suffix (`.dot`, `.mmd`, `.svg`, `.html`) tells the format.
