@@ -1,48 +1,77 @@
-// One step of Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or AMSGrad on a flat f32 buffer,
-// in place.
+// One step of Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or AMSGrad on flat f32 buffers,
+// in place. One dispatch moves many parameters.
 //
-// bindings  0 g (read), 1 control (read), 2 x, 3 first, 4 second, 5 largest (read and write, f32), 6 params
-// grid      ceil(count / 1024) workgroups; linear fold over x, y, z
-// workgroup 256 threads, each taking four elements 256 apart; no workgroup memory
+// bindings  0 g (read), 1 x, 2 first, 3 second, 4 largest (read and write, f32), 5 params
+// grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
+// workgroup 256 threads, each taking four elements 256 apart, all of one tensor; no workgroup memory
 //
-// The bias corrections depend on the step alone and are computed by the host in f64: size = rate / (1 -
-// beta1^t), root = 1 / sqrt(1 - beta2^t). flags: 1 AMSGrad (without it a buffer of its own, of one word, is
-// bound as largest), 2 decoupled weight decay (AdamW), 8 maximise. gain1 = 1 - beta1 and gain2 = 1 - beta2
-// also come from f64. `control` lives on the GPU so that loss scaling and clipping need no round trip:
-// control[0] is a factor on g (f32), and where control[1] is not 0 the step is skipped.
+// The file handles one tensor; for n of them the host repeats what the markers name: bindings g0 to gn, then
+// x0 to xn, and so on, and a case per tensor in `pick` and `put`. tensors[k] holds the first workgroup of
+// tensor k, its count, and two floats that depend on its step alone, from f64: size = rate / (1 - beta1^t)
+// and root = 1 / sqrt(1 - beta2^t). Without AMSGRAD there is no `largest`. flags: 2 maximise. shrink is a
+// factor on x, 1 - rate * decay in AdamW, where decay itself is 0; gain1 = 1 - beta1 and gain2 = 1 - beta2.
 struct Params {
-  count: u32, flags: u32, rate: f32, decay: f32,
-  beta1: f32, gain1: f32, beta2: f32, gain2: f32, eps: f32, size: f32, root: f32,
+  flags: u32, decay: f32, shrink: f32, beta1: f32, gain1: f32, beta2: f32, gain2: f32, eps: f32,
+  tensors: array<vec4<u32>, TENSORS>,
 }
-@group(0) @binding(0) var<storage, read> g: array<u32>;
-@group(0) @binding(1) var<storage, read> control: array<u32>;
-@group(0) @binding(2) var<storage, read_write> x: array<u32>;
-@group(0) @binding(3) var<storage, read_write> first: array<u32>;
-@group(0) @binding(4) var<storage, read_write> second: array<u32>;
-@group(0) @binding(5) var<storage, read_write> largest: array<u32>;
-@group(0) @binding(6) var<uniform> p: Params;
+//@ tensors g
+@group(0) @binding(0) var<storage, read> g0: array<u32>;
+//@ tensors x
+@group(0) @binding(1) var<storage, read_write> x0: array<u32>;
+//@ tensors first
+@group(0) @binding(2) var<storage, read_write> first0: array<u32>;
+//@ tensors second
+@group(0) @binding(3) var<storage, read_write> second0: array<u32>;
+//@ tensors largest
+@group(0) @binding(4) var<storage, read_write> largest0: array<u32>;
+//@ tensors params
+@group(0) @binding(5) var<uniform> p: Params;
 
+//@ const TENSORS
+const TENSORS: u32 = 1u;
+//@ const AMSGRAD
+const AMSGRAD: bool = true;
 //@ alias T
 alias T = f32;
-//@ load g
-fn load_g(i: u32) -> T { return bitcast<f32>(g[i]); }
+//@ load g0
+fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
+//@ pick g
+fn pick_g(k: u32, i: u32) -> T { return load_g0(i); }
+//@ pick x
+fn pick_x(k: u32, i: u32) -> f32 { return bitcast<f32>(x0[i]); }
+//@ put x
+fn put_x(k: u32, i: u32, v: f32) { x0[i] = bitcast<u32>(v); }
+//@ pick first
+fn pick_first(k: u32, i: u32) -> f32 { return bitcast<f32>(first0[i]); }
+//@ put first
+fn put_first(k: u32, i: u32, v: f32) { first0[i] = bitcast<u32>(v); }
+//@ pick second
+fn pick_second(k: u32, i: u32) -> f32 { return bitcast<f32>(second0[i]); }
+//@ put second
+fn put_second(k: u32, i: u32, v: f32) { second0[i] = bitcast<u32>(v); }
+//@ pick largest
+fn pick_largest(k: u32, i: u32) -> f32 { return bitcast<f32>(largest0[i]); }
+//@ put largest
+fn put_largest(k: u32, i: u32, v: f32) { largest0[i] = bitcast<u32>(v); }
 
-// Move element i.
-fn update(i: u32) {
-  var value = bitcast<f32>(x[i]);
-  var d = load_g(i) * bitcast<f32>(control[0]);
-  if ((p.flags & 8u) != 0u) { d = -d; }
-  if ((p.flags & 2u) != 0u) { value -= p.rate * p.decay * value; } else { d += p.decay * value; }
-  let m = p.beta1 * bitcast<f32>(first[i]) + p.gain1 * d;
-  let v = p.beta2 * bitcast<f32>(second[i]) + p.gain2 * d * d;
-  first[i] = bitcast<u32>(m);
-  second[i] = bitcast<u32>(v);
+// Move element i of tensor k.
+fn update(k: u32, i: u32) {
+  let old = pick_x(k, i);
+  var d = pick_g(k, i);
+  if ((p.flags & 2u) != 0u) { d = -d; }
+  d += p.decay * old;
+  let m = p.beta1 * pick_first(k, i) + p.gain1 * d;
+  let v = p.beta2 * pick_second(k, i) + p.gain2 * d * d;
+  put_first(k, i, m);
+  put_second(k, i, v);
   var top = v;
-  if ((p.flags & 1u) != 0u) {
-    top = max(v, bitcast<f32>(largest[i]));
-    largest[i] = bitcast<u32>(top);
+  if (AMSGRAD) {
+    top = max(v, pick_largest(k, i));
+    put_largest(k, i, top);
   }
-  x[i] = bitcast<u32>(value - p.size * m / (sqrt(top) * p.root + p.eps));
+  let size = bitcast<f32>(p.tensors[k].z);
+  let root = bitcast<f32>(p.tensors[k].w);
+  put_x(k, i, old * p.shrink - size * m / (sqrt(top) * root + p.eps));
 }
 
 @compute @workgroup_size(256)
@@ -52,8 +81,9 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  for (var j = 0u; j < 4u; j += 1u) {
-    let i = group * 1024u + j * 256u + t;
-    if (i < p.count && control[1] == 0u) { update(i); }
-  }
+  var k = 0u;
+  while (k + 1u < TENSORS && p.tensors[k + 1u].x <= group) { k += 1u; }
+  let start = (group - p.tensors[k].x) * 1024u;
+  let end = min(start + 1024u, p.tensors[k].y);
+  for (var i = start + t; i < end; i += 256u) { update(k, i); }
 }

@@ -1,40 +1,59 @@
-// One step of stochastic gradient descent on a flat f32 buffer, in place: weight decay, momentum, dampening,
-// Nesterov.
+// One step of stochastic gradient descent on flat f32 buffers, in place: weight decay, momentum, dampening,
+// Nesterov. One dispatch moves many parameters.
 //
-// bindings  0 g (read), 1 control (read), 2 x (read and write: the parameters), 3 momentum (read and write,
-//           f32), 4 params
-// grid      ceil(count / 1024) workgroups; linear fold over x, y, z
-// workgroup 256 threads, each taking four elements 256 apart; no workgroup memory
+// bindings  0 g (read), 1 x (read and write: the parameter), 2 momentum (read and write, f32), 3 params
+// grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
+// workgroup 256 threads, each taking four elements 256 apart, all of one tensor; no workgroup memory
 //
-// flags: 1 momentum, 2 the first step (the momentum buffer is set, not decayed), 4 Nesterov, 8 maximise.
-// Without momentum a buffer of its own, of one word, is bound in its place. `control` lives on the GPU so
-// that loss scaling and clipping need no round trip: control[0] is a factor on g (f32), and where control[1]
-// is not 0 the step is skipped.
-struct Params { count: u32, flags: u32, rate: f32, decay: f32, momentum: f32, dampening: f32 }
-@group(0) @binding(0) var<storage, read> g: array<u32>;
-@group(0) @binding(1) var<storage, read> control: array<u32>;
-@group(0) @binding(2) var<storage, read_write> x: array<u32>;
-@group(0) @binding(3) var<storage, read_write> momentum: array<u32>;
-@group(0) @binding(4) var<uniform> p: Params;
+// The file handles one tensor; for n of them the host repeats what the markers name: bindings g0 to gn, then
+// x0 to xn, and so on, and a case per tensor in `pick` and `put`. tensors[k] holds the first workgroup of
+// tensor k, its count, and whether its momentum is still empty: then it is set, not decayed. flags: 1
+// Nesterov, 2 maximise. fresh = 1 - dampening, from f64.
+struct Params {
+  flags: u32, rate: f32, decay: f32, momentum: f32, fresh: f32, none0: u32, none1: u32, none2: u32,
+  tensors: array<vec4<u32>, TENSORS>,
+}
+//@ tensors g
+@group(0) @binding(0) var<storage, read> g0: array<u32>;
+//@ tensors x
+@group(0) @binding(1) var<storage, read_write> x0: array<u32>;
+//@ tensors momentum
+@group(0) @binding(2) var<storage, read_write> momentum0: array<u32>;
+//@ tensors params
+@group(0) @binding(3) var<uniform> p: Params;
 
+//@ const TENSORS
+const TENSORS: u32 = 1u;
+//@ const MOMENTUM
+const MOMENTUM: bool = true;
 //@ alias T
 alias T = f32;
-//@ load g
-fn load_g(i: u32) -> T { return bitcast<f32>(g[i]); }
+//@ load g0
+fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
+//@ pick g
+fn pick_g(k: u32, i: u32) -> T { return load_g0(i); }
+//@ pick x
+fn pick_x(k: u32, i: u32) -> f32 { return bitcast<f32>(x0[i]); }
+//@ put x
+fn put_x(k: u32, i: u32, v: f32) { x0[i] = bitcast<u32>(v); }
+//@ pick momentum
+fn pick_momentum(k: u32, i: u32) -> f32 { return bitcast<f32>(momentum0[i]); }
+//@ put momentum
+fn put_momentum(k: u32, i: u32, v: f32) { momentum0[i] = bitcast<u32>(v); }
 
-// Move element i.
-fn update(i: u32) {
-  let old = bitcast<f32>(x[i]);
-  var d = load_g(i) * bitcast<f32>(control[0]);
-  if ((p.flags & 8u) != 0u) { d = -d; }
+// Move element i of tensor k.
+fn update(k: u32, i: u32) {
+  let old = pick_x(k, i);
+  var d = pick_g(k, i);
+  if ((p.flags & 2u) != 0u) { d = -d; }
   d += p.decay * old;
-  if ((p.flags & 1u) != 0u) {
+  if (MOMENTUM) {
     var m = d;
-    if ((p.flags & 2u) == 0u) { m = p.momentum * bitcast<f32>(momentum[i]) + (1.0 - p.dampening) * d; }
-    momentum[i] = bitcast<u32>(m);
-    d = select(m, d + p.momentum * m, (p.flags & 4u) != 0u);
+    if (p.tensors[k].z == 0u) { m = p.momentum * pick_momentum(k, i) + p.fresh * d; }
+    put_momentum(k, i, m);
+    d = select(m, d + p.momentum * m, (p.flags & 1u) != 0u);
   }
-  x[i] = bitcast<u32>(old - p.rate * d);
+  put_x(k, i, old - p.rate * d);
 }
 
 @compute @workgroup_size(256)
@@ -44,8 +63,9 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  for (var j = 0u; j < 4u; j += 1u) {
-    let i = group * 1024u + j * 256u + t;
-    if (i < p.count && control[1] == 0u) { update(i); }
-  }
+  var k = 0u;
+  while (k + 1u < TENSORS && p.tensors[k + 1u].x <= group) { k += 1u; }
+  let start = (group - p.tensors[k].x) * 1024u;
+  let end = min(start + 1024u, p.tensors[k].y);
+  for (var i = start + t; i < end; i += 256u) { update(k, i); }
 }

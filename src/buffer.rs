@@ -164,7 +164,12 @@ impl Buffer {
 
     /// Records an in-place write by the operation of this name.
     pub fn written_by(&self, writer: &str) {
-        self.header().writer.store(crate::writers::number(writer), Ordering::Relaxed);
+        self.written_as(crate::writers::number(writer));
+    }
+
+    /// Records an in-place write by the operation with this number.
+    pub fn written_as(&self, writer: u16) {
+        self.header().writer.store(writer, Ordering::Relaxed);
         self.bump_version();
     }
 

@@ -12,6 +12,8 @@ pub enum Kind {
     Shape,
     /// A value outside its domain: `ValueError`.
     Value,
+    /// An integer divided by zero: `ZeroDivisionError`.
+    ZeroDivision,
     /// An index or axis out of range: `IndexError`.
     Index,
     /// A dtype or argument type that is not accepted: `TypeError`.
@@ -63,6 +65,8 @@ impl Error {
         shape => Shape;
         /// An error of kind [`Kind::Value`].
         value => Value;
+        /// An error of kind [`Kind::ZeroDivision`].
+        zero_division => ZeroDivision;
         /// An error of kind [`Kind::Index`].
         index => Index;
         /// An error of kind [`Kind::Type`].

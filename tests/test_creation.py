@@ -157,3 +157,27 @@ def test_random_numbers_do_not_depend_on_a_transform_around_them() -> None:
     wg.manual_seed(10)
     inside = wg.grad(lambda x: (x * wg.randn(3)).sum())(wg.ones(3)).tolist()
     assert inside == pytest.approx(plain)
+
+
+def test_seeds_have_64_bits() -> None:
+    for seed, same in ((-1, 2**64 - 1), (2**63, -(2**63)), (np.int64(5), 5)):
+        wg.manual_seed(seed)
+        first = wg.rand(3).tolist()
+        wg.manual_seed(same)
+        assert wg.rand(3).tolist() == first
+
+
+def test_empty_counts() -> None:
+    assert wg.eye(0).shape == (0, 0)
+    assert wg.randperm(0).shape == (0,)
+    assert wg.linspace(0, 1, 0).shape == (0,)
+    assert (wg.zeros(0, dtype=wg.int64) // 0).shape == (0,)
+
+
+def test_functions_of_several_tensors_take_arrays_and_numbers() -> None:
+    assert wg.vstack([np.ones(2), [1.0, 2.0]]).tolist() == [[1.0, 1.0], [1.0, 2.0]]
+    assert wg.hstack([1.0, 2.0]).tolist() == [1.0, 2.0]
+    assert wg.meshgrid([1, 2], 3)[0].shape == (2, 1)
+    assert wg.tensordot(np.ones(3), np.ones(3), 1).item() == 3.0
+    assert wg.bernoulli(1.0).item() == 1.0
+    assert wg.einsum("i,i", [1.0, 2.0], np.ones(2)).item() == 3.0

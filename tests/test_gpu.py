@@ -250,3 +250,33 @@ def test_a_long_queue_stays_bounded_in_memory() -> None:
     assert_near(x, np.ones((16, 16)), 1e-3)
     wg.gpu.synchronize()
     assert held() <= before + (16 << 20)
+
+
+def test_a_number_on_the_cpu_joins_the_gpu():
+    x, two = wg.tensor([1.0, 3.0]).to("gpu").requires_grad_(), wg.tensor(2.0, requires_grad=True)
+    for y, expected in (
+        (x + two, [3.0, 5.0]),
+        (two * x, [2.0, 6.0]),
+        (x.maximum(two), [2.0, 3.0]),
+        (wg.where(x > two, two, x), [1.0, 2.0]),
+        (x.detach() > two, [False, True]),
+        (x.detach() * wg.tensor(2), [2.0, 6.0]),
+        (x.detach() * wg.tensor(2.0, dtype=wg.float64), [2.0, 6.0]),
+        (wg.tensor(1.0).to("gpu") * two, 2.0),
+        (wg.logical_and(x.detach() > 2, wg.tensor(True)), [False, True]),
+    ):
+        assert (str(y.device), y.tolist()) == ("gpu:0", expected)
+    z = x.detach().clone()
+    z += wg.tensor(1.0)
+    assert z.tolist() == [2.0, 4.0]
+    (x * two).sum().backward()
+    assert (two.grad.item(), str(two.grad.device), x.grad.tolist()) == (4.0, "cpu", [2.0, 2.0])
+    with pytest.raises(ValueError, match="operands are on different devices, gpu:0 and cpu"):
+        x + wg.ones(1)
+    with pytest.raises(ValueError, match="operands are on different devices, cpu and gpu:0"):
+        wg.ones(2) + wg.tensor(1.0).to("gpu")
+
+
+def test_integers_over_zero_are_zero():
+    x = wg.tensor([5, -5], dtype=wg.int32).to("gpu")
+    assert ((x // 0).tolist(), (x % 0).tolist()) == ([0, 0], [0, 0])

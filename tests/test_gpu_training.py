@@ -26,6 +26,66 @@ def test_optimizer_steps_equal_the_cpu(name):
         close(a, e, 2e-6)
 
 
+def dispatches(call):
+    """How many kernels `call` launches."""
+    before = wg.gpu.memory_stats()["dispatches"]
+    call()
+    return wg.gpu.memory_stats()["dispatches"] - before
+
+
+@pytest.mark.parametrize(("make", "bound"), [(optim.SGD, 2), (optim.Adam, 4)])
+def test_a_step_is_one_dispatch_for_a_group(make, bound):
+    params = [nn.Parameter(wg.ones(3, k + 1, device="gpu")) for k in range(5)]
+    optimizer = make(params, lr=0.5)
+    for _ in range(2):
+        for param in params:
+            param.grad = wg.ones_like(param.detach())
+        found = dispatches(optimizer.step)
+    # As many parameters at once as the adapter has bindings for, 56 at most.
+    at_once = min(wg.gpu.info()["limits"]["max_storage_buffers_per_shader_stage"] // bound, 56)
+    assert found == math.ceil(5 / at_once)
+    assert [p[0, 0].item() for p in params] == [0.0] * 5
+    params[2].grad = None
+    assert dispatches(optimizer.step) == math.ceil(4 / at_once)
+    halves = [p.detach().half().requires_grad_() for p in params]
+    mixed = optim.SGD([*params, *halves], lr=1.0)
+    for param in [*params, *halves]:
+        param.grad = wg.ones_like(param.detach())
+    before = [p.tolist() for p in halves]
+    mixed.step()
+    for half, old in zip(halves, before):
+        np.testing.assert_allclose(half.tolist(), np.asarray(old) - 1.0)
+
+
+def test_norm_and_scaling_take_one_dispatch_each():
+    params = [nn.Parameter(wg.zeros(k + 1, device="gpu")) for k in range(4)]
+    for param in params:
+        param.grad = wg.ones_like(param.detach())
+    grads = [p.grad for p in params]
+    assert dispatches(lambda: wg._core._scale(grads, wg.tensor(3.0).to("gpu"))) == 1
+    assert wg._core._sum_squares(grads).item() == 90.0
+    # One to sum squares within tensors, one to add what it leaves.
+    assert dispatches(lambda: wg._core._sum_squares(grads)) == 2
+    assert dispatches(lambda: wg._core._amp_unscale(grads, 1 / 3)) == 2
+    assert nn.utils.clip_grad_norm_(params, 1e-3).item() == pytest.approx(math.sqrt(10))
+    # Gradients on several devices meet on the first one's.
+    host = nn.Parameter(wg.zeros(2))
+    host.grad = wg.full((2,), 2.0)
+    params[0].grad = wg.full((1,), 1.0, device="gpu")
+    total = nn.utils.clip_grad_norm_([params[0], host], 1.5)
+    assert (total.item(), str(total.device)) == (3.0, "gpu:0")
+    np.testing.assert_allclose(host.grad.tolist(), [1.0, 1.0], rtol=1e-5)
+    np.testing.assert_allclose(params[0].grad.tolist(), [0.5], rtol=1e-5)
+
+
+def test_one_memory_under_two_names_steps_twice():
+    a = nn.Parameter(wg.zeros(3, device="gpu"))
+    b = a.detach().requires_grad_()
+    a.grad, b.grad = wg.ones(3, device="gpu"), wg.ones(3, device="gpu")
+    optim.SGD([a, b], lr=1.0).step()
+    assert a.tolist() == [-2.0] * 3
+
+
 def test_scaler_skips_overflowed_steps():
     p = nn.Parameter(wg.zeros(2, device="gpu"))
     optimizer, scaler = optim.SGD([p], lr=1.0), GradScaler(init_scale=8.0)

@@ -1,5 +1,6 @@
 """Layers and losses, against NumPy and finite differences."""
 
+import inspect
 import math
 import warnings
 
@@ -380,3 +381,19 @@ def test_attention():
     close(F.scaled_dot_product_attention(*tensors, attn_mask=none), np.zeros((2, 3, 6)))
     with pytest.raises(ValueError, match="not both"):
         F.scaled_dot_product_attention(*tensors, attn_mask=none, is_causal=True)
+
+
+def test_functions_name_the_argument_that_is_no_tensor():
+    for name in F.__all__:
+        function = getattr(F, name)
+        wanted = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+        given = [None if p.annotation is wg.Tensor else (1, 2) for p in wanted]
+        with pytest.raises(TypeError, match=rf"^{name}: {wanted[0].name} must be a tensor, got NoneType"):
+            function(*given)
+
+
+@pytest.mark.parametrize(
+    ("p", "expected"), [(0, [1.5, 0, 2]), (math.inf, [0.75, 0, 1]), (1, [3 / 7, 0, 4 / 7])]
+)
+def test_normalize_takes_every_norm(p, expected):
+    np.testing.assert_allclose(F.normalize(wg.tensor([3.0, 0.0, 4.0]), p=p, dim=0).tolist(), expected)

@@ -62,6 +62,105 @@ def test_groups_maximize_and_missing_gradients():
     assert b.grad.tolist() == [0, 0]
 
 
+def stepped(params, make=optim.Adam, **settings):
+    """Values after two steps along gradients of ones."""
+    optimizer = make(params, lr=0.5, **settings)
+    for _ in range(2):
+        for param in params:
+            param.grad = wg.ones_like(param.detach())
+        optimizer.step()
+    return [param.detach().to(wg.float64).tolist() for param in params]
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam])
+def test_one_group_of_several_dtypes_and_layouts(make):
+    values = np.arange(6.0).reshape(2, 3)
+    dtypes = (wg.float16, wg.float64, wg.float32, wg.bfloat16)
+    params = [wg.tensor(values, dtype=dtype).requires_grad_() for dtype in dtypes]
+    params.append(wg.tensor(np.asfortranarray(values)).requires_grad_())
+    params.append(nn.Parameter(wg.zeros(0, 3)))
+    *found, empty = stepped(params, make)
+    for value in found:
+        np.testing.assert_allclose(value, values - 1.0, rtol=1e-2, atol=1e-3)
+    assert empty == []
+
+
+@pytest.mark.parametrize("make", [optim.SGD, optim.Adam])
+def test_parameters_that_share_memory_step_one_after_the_other(make):
+    memory = np.zeros(40_000, np.float32)
+    a, b = (wg.from_numpy(memory).requires_grad_() for _ in range(2))
+    stepped([a, b], make)
+    np.testing.assert_allclose(memory, -2.0, rtol=1e-6)
+    # Views of one memory that do not overlap.
+    left, right = (wg.from_numpy(memory[half]).requires_grad_() for half in np.split(np.arange(40_000), 2))
+    assert stepped([left, right], make)[0][0] == pytest.approx(-3.0)
+
+
+def test_a_gradient_that_is_a_parameter():
+    a, b = nn.Parameter(wg.full((3,), 4.0)), nn.Parameter(wg.ones(3))
+    a.grad, b.grad = a.detach(), a.detach()
+    optim.SGD([a, b], lr=0.5).step()
+    # b sees what the step of a left.
+    assert (a.tolist(), b.tolist()) == ([2.0] * 3, [0.0] * 3)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bits_do_not_depend_on_threads(name):
+    make, _, settings = CASES[name]
+    rng = np.random.default_rng(0)
+    start = [rng.standard_normal(n).astype(np.float32) for n in (270_001, 3, 133_000)]
+    before, found = wg.get_num_threads(), []
+    for threads in (1, 2, 3):
+        wg.set_num_threads(threads)
+        params = [wg.tensor(x).requires_grad_() for x in start]
+        optimizer = make(params, **settings)
+        for _ in range(2):
+            for param in params:
+                param.grad = param.detach().sin()
+            nn.utils.clip_grad_norm_(params, 1.0)
+            optimizer.step()
+        found.append([p.detach().numpy().tobytes() for p in params])
+    wg.set_num_threads(before)
+    assert found[0] == found[1] == found[2]
+
+
+def test_state_is_pytorchs():
+    p = nn.Parameter(wg.ones(2))
+    plain, adam = optim.SGD([p], lr=0.1), optim.Adam([p], amsgrad=True)
+    adam.step()
+    assert adam.state_dict()["state"] == {}
+    p.grad = wg.ones(2)
+    plain.step()
+    assert plain.state_dict()["state"] == {}
+    adam.step()
+    entry = adam.state_dict()["state"][0]
+    assert list(entry) == ["exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step"]
+    assert entry["step"] == 1
+    # PyTorch counts steps in tensors.
+    counted = adam.state_dict()
+    counted["state"][0]["step"] = wg.tensor(7.0)
+    adam.load_state_dict(counted)
+    adam.step()
+    assert adam.state[p]["step"] == 8
+    momentum = optim.SGD([p], lr=0.1, momentum=0.9)
+    momentum.state[p] = {"momentum_buffer": None}
+    momentum.step()
+    assert momentum.state[p]["momentum_buffer"].tolist() == [1.0, 1.0]
+
+
+def test_a_failed_step_changes_nothing():
+    a, b = nn.Parameter(wg.ones(2)), nn.Parameter(wg.ones(3))
+    optimizer = optim.Adam([a, b])
+    a.grad, b.grad = wg.ones(2), wg.ones(3)
+    optimizer.step()
+    optimizer.state[b]["exp_avg"] = wg.ones(4)
+    before = a.tolist()
+    with pytest.raises(wg.ShapeError, match=r"Adam: a gradient or state is .*, expected shape \(3,\)"):
+        optimizer.step()
+    assert a.tolist() == before
+    assert optimizer.state[a]["step"] == 1
+
+
 def test_validation():
     p = nn.Parameter(wg.zeros(2))
     with pytest.raises(ValueError, match="no parameters"):

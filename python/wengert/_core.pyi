@@ -332,7 +332,7 @@ class Tensor:
     def floor_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`floor`, in place."""
     def floor_divide(self, /, other: _Operand) -> Tensor:
-        """`floor(x / y)`."""
+        """`floor(x / y)`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
     def floor_divide_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`floor_divide`, in place."""
     def gather(self, /, dim: _Dims, index: Any) -> Tensor:
@@ -569,7 +569,7 @@ class Tensor:
     def relu_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`relu`, in place."""
     def remainder(self, /, other: _Operand) -> Tensor:
-        """Remainder with the sign of the divisor, as Python's `%`."""
+        """Remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
     def remainder_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`remainder`, in place."""
     def repeat(self, /, *dims: Any) -> Tensor:
@@ -816,6 +816,8 @@ def _bce_with_logits(input: Any, target: Any, weight: Any, pos_weight: Any, redu
     """Binary cross-entropy of logits."""
 def _bundle(tensors: Any) -> Any:
     """These tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients."""
+def _clear_gradients(params: Any, set_to_none: Any) -> Any:
+    """Forgets the gradients of `params`, or puts zeros in their place."""
 def _copy_on_write_enter() -> Any:
     """Lets saved values survive writes in place. Returns the depth of the region."""
 def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, label_smoothing: Any) -> Any:
@@ -846,6 +848,8 @@ def _grad(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: Any, creat
     """Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad` changes."""
 def _gradient_edge(tensor: Any) -> Any:
     """The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph."""
+def _gradients(params: Any) -> Any:
+    """The gradients of those parameters that have one."""
 def _is_recorded(tensor: Any) -> Any:
     """Whether a gradient of this tensor is recorded at the moment, at any level."""
 def _jvp(function: Any, primals: Any, tangents: Any) -> Any:
@@ -858,10 +862,10 @@ def _memory_stats() -> Any:
     """Bytes of host memory that tensors hold, and bytes kept for reuse."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
-def _optim_adam(params: Any, grads: Any, first: Any, second: Any, largest: Any, steps: Any, lr: Any, beta1: Any, beta2: Any, eps: Any, weight_decay: Any, decoupled: Any) -> Any:
-    """One step of Adam, or AdamW if `decoupled`, on each parameter, in place. `steps` counts each from 1, this one included; `largest` is empty without AMSGrad."""
-def _optim_sgd(params: Any, grads: Any, buffers: Any, first: Any, lr: Any, momentum: Any, dampening: Any, weight_decay: Any, nesterov: Any) -> Any:
-    """One step of SGD on each parameter, in place. `buffers` is empty without momentum; `first` says which are unused yet."""
+def _optim_adam(params: Any, state: Any, lr: Any, beta1: Any, beta2: Any, eps: Any, weight_decay: Any, amsgrad: Any, decoupled: Any, maximize: Any) -> Any:
+    """One step of Adam, or AdamW if `decoupled`, in place, on each of `params` that has a gradient. `state` maps parameters to dictionaries with their number of steps and moments."""
+def _optim_sgd(params: Any, state: Any, lr: Any, momentum: Any, dampening: Any, weight_decay: Any, nesterov: Any, maximize: Any) -> Any:
+    """One step of SGD, in place, on each of `params` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`."""
 def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:
     """The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right, top, ...)."""
 def _rebuild(*args: Any, **kwargs: Any) -> Any:
@@ -874,8 +878,12 @@ def _saved_hooks_enter(pack: Any, unpack: Any) -> Any:
     """Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of the region."""
 def _saved_hooks_exit(depth: Any) -> Any:
     """Leaves the region of this depth."""
+def _scale(tensors: Any, factor: Any) -> Any:
+    """Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is no plain floating point value."""
 def _set_grad_enabled(enabled: Any) -> Any:
     """Turns recording on or off; returns the state to restore."""
+def _sum_squares(tensors: Any) -> Any:
+    """The sum of the squares of all elements of all tensors, as a 0-d tensor on the first one's device; None if there is no tensor, or one is no plain floating point value."""
 def _take_over(tensor: Any, result: Any, name: Any) -> Any:
     """Makes `tensor` stand for `result`, which a custom function wrote into its memory."""
 def _vjp(function: Any, primals: Any) -> Any:
@@ -917,7 +925,7 @@ def is_grad_enabled() -> builtins.bool:
 def linspace(start: builtins.float, end: builtins.float, steps: Any = 100, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly spaced."""
 def manual_seed(seed: Any) -> None:
-    """Starts the default random stream over with this seed; the same numbers follow on every device."""
+    """Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device."""
 def normal(mean: Any, std: Any = None, size: builtins.int | Sequence[builtins.int] | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
     """Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors."""
 def ones(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:

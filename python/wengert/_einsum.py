@@ -3,6 +3,7 @@
 from typing import Any
 
 from wengert import _core
+from wengert._arguments import operands as as_tensors
 from wengert._core import Tensor
 
 
@@ -95,7 +96,11 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     """
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
-    tensors = [_core.as_tensor(x) for x in operands]
+    if not isinstance(equation, str):
+        raise TypeError(
+            f"einsum: an equation such as 'ij,jk->ik' expected first, got {type(equation).__name__}"
+        )
+    tensors = as_tensors("einsum", operands)
     terms, output = _parse(equation, tensors)
     dtype = tensors[0].dtype
     for x in tensors[1:]:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert import _core
+from wengert._arguments import operand, operands
 from wengert._core import Tensor
 
 # Methods that ask about a tensor, change it, or convert it: no functions.
@@ -52,7 +53,7 @@ _WITH_OUT = ("cat", "stack", "where")
 
 def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def function(input: Any, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = method(input if isinstance(input, Tensor) else _core.as_tensor(input), *args, **kwargs)
+        result = method(input if isinstance(input, Tensor) else operand(name, input), *args, **kwargs)
         return result if out is None else _store(name, out, result)
 
     function.__name__ = function.__qualname__ = name
@@ -126,17 +127,17 @@ def _install() -> list[str]:
 
 def permute(input: Any, dims: Any) -> Tensor:
     """Axes in the order given."""
-    return _core.as_tensor(input).permute(dims)
+    return operand("permute", input).permute(dims)
 
 
 def reshape(input: Any, shape: Any) -> Tensor:
     """The same elements in row-major order with another shape; one length may be -1."""
-    return _core.as_tensor(input).reshape(shape)
+    return operand("reshape", input).reshape(shape)
 
 
-def numel(input: Tensor) -> int:
+def numel(input: Any) -> int:
     """Number of elements."""
-    return input.numel()
+    return operand("numel", input).numel()
 
 
 def is_tensor(obj: Any) -> bool:
@@ -144,21 +145,21 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
-def is_floating_point(input: Tensor) -> bool:
+def is_floating_point(input: Any) -> bool:
     """Whether the dtype is a floating point type."""
-    return input.dtype.is_floating_point
+    return operand("is_floating_point", input).dtype.is_floating_point
 
 
-def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
 
     Args:
-        tensors: the coordinates along each axis, vectors.
+        tensors: the coordinates along each axis, vectors or numbers.
         indexing: `"ij"` puts the first along the first axis, `"xy"` exchanges the first two axes.
     """
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing must be 'ij' or 'xy', got {indexing!r}")
-    vectors = [t.reshape(-1) for t in tensors]
+    vectors = [t.reshape(-1) for t in operands("meshgrid", tensors)]
     shape = [t.numel() for t in vectors]
     grid = [
         t.reshape([-1 if k == i else 1 for k in range(len(vectors))]).expand(shape)
@@ -167,10 +168,11 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
     return tuple(t.transpose(0, 1) for t in grid) if indexing == "xy" and len(grid) > 1 else tuple(grid)
 
 
-def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
+def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """All tensors, expanded to their common shape."""
-    shape = broadcast_shapes(*[tuple(t.shape) for t in tensors])
-    return tuple(t.expand(shape) for t in tensors)
+    parts = operands("broadcast_tensors", tensors)
+    shape = broadcast_shapes(*[tuple(t.shape) for t in parts])
+    return tuple(t.expand(shape) for t in parts)
 
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
@@ -188,13 +190,13 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
 
 def vstack(tensors: Any) -> Tensor:
     """Tensors joined along the first axis; vectors become rows."""
-    return _core.cat([t if t.ndim > 1 else t.reshape(1, -1) for t in tensors], 0)
+    return _core.cat([t if t.ndim > 1 else t.reshape(1, -1) for t in operands("vstack", tensors)], 0)
 
 
 def hstack(tensors: Any) -> Tensor:
     """Tensors joined along the second axis, vectors along their only one."""
-    parts = [t if t.ndim > 0 else t.reshape(1) for t in tensors]
-    return _core.cat(parts, 0 if parts[0].ndim == 1 else 1)
+    parts = [t if t.ndim > 0 else t.reshape(1) for t in operands("hstack", tensors)]
+    return _core.cat(parts, 0 if not parts or parts[0].ndim == 1 else 1)
 
 
 def seed() -> int:
@@ -211,8 +213,9 @@ def initial_seed() -> int:
     return _core.get_rng_state()[0]
 
 
-def bernoulli(input: Tensor, p: float | None = None) -> Tensor:
+def bernoulli(input: Any, p: float | None = None) -> Tensor:
     """1 with the probability that each element gives (or with probability `p`), else 0."""
+    input = operand("bernoulli", input)
     return input.bernoulli() if p is None else _core.full_like(input, p).bernoulli()
 
 
@@ -223,8 +226,9 @@ def einsum(equation: str, *operands: Any) -> Tensor:
     return implementation(equation, *operands)
 
 
-def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
+def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     """Products summed over `dims` axes (the last of `a`, the first of `b`), or over the pairs of axes given."""
+    a, b = operands("tensordot", (a, b))
     if isinstance(dims, int):
         left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
     else:

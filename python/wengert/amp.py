@@ -96,17 +96,13 @@ class GradScaler:
             raise RuntimeError(
                 "GradScaler: unscale_() a second time for this optimiser since the last update()"
             )
-        grads = []
-        for group in optimizer.param_groups:
-            for param in group["params"]:
-                if param.grad is None:
-                    continue
-                if param.grad.dtype == wg.float16:
-                    raise RuntimeError(
-                        f"GradScaler: a gradient of shape {tuple(param.grad.shape)} is float16, which "
-                        "dividing would make vanish again; keep parameters in float32 and use autocast"
-                    )
-                grads.append(param.grad)
+        grads = [g for group in optimizer.param_groups for g in _core._gradients(group["params"])]
+        for grad in grads:
+            if grad.dtype == wg.float16:
+                raise RuntimeError(
+                    f"GradScaler: a gradient of shape {tuple(grad.shape)} is float16, which dividing would make "
+                    "vanish again; keep parameters in float32 and use autocast"
+                )
         self._found[id(optimizer)] = _core._amp_unscale(grads, 1.0 / self._scale)
 
     def step(self, optimizer: Optimizer, closure: Callable[[], Any] | None = None) -> Any:

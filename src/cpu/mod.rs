@@ -18,6 +18,7 @@ pub mod lane;
 mod layer_norm;
 mod layout;
 pub mod logic;
+mod many;
 pub mod map;
 pub mod matmul;
 pub mod norm;

@@ -1,237 +1,315 @@
-//! Optimiser steps, fused: each element of parameter, gradient and state is read and written once.
+//! Optimiser steps, fused: each element of parameter, gradient and state is read and written once, in one
+//! parallel loop over all parameters (`many.rs`).
 //!
 //! float32 and float64 are updated in their own precision, halves in float32 with one rounding at the end.
 
-use super::copy::{cast, contiguous, copy_into};
+use super::copy::{cast, copy_into, duplicate};
 use super::isa::{PlainBody, run_plain};
-use super::threads::{Shared, parallel_for};
+use super::many::Row;
+use super::threads::Shared;
 use crate::array::Array;
 use crate::dtype::{DType, Element};
-use crate::error::{Error, Result};
-use crate::optim::{Adam, Sgd};
+use crate::error::Result;
+use crate::optim::{Adam, Rule, Sgd, Slot, span};
+use crate::shape::Shape;
+use smallvec::SmallVec;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Elements that one thread should handle at least.
-const GRAIN: usize = 1 << 14;
-
-/// A loop over stretches of equally long slices: `state` is written, `grad` is read.
-trait Step<T>: Sync {
-    /// Updates one stretch.
-    fn run<const N: usize>(&self, state: [&mut [T]; N], grad: &[T]);
+/// One parameter's memory in the precision of the loop.
+struct Wide<T> {
+    state: SmallVec<[Shared<T>; 4]>,
+    grad: Shared<T>,
+    length: usize,
+    step: i32,
 }
 
-/// Applies `step` to contiguous arrays in parallel stretches.
-fn sweep<T: Element, const N: usize>(state: [&Array; N], grad: &Array, step: &impl Step<T>) -> Result<()> {
-    let g = grad.slice::<T>()?;
-    for x in state {
-        x.slice::<T>()?;
+/// Arrays that a loop cannot write where they are, with the copies that it writes instead. The copies of
+/// gradients are only kept alive.
+#[derive(Default)]
+struct Copies {
+    moved: Vec<(Array, Array)>,
+    kept: Vec<Array>,
+}
+
+impl Copies {
+    /// The start of a contiguous array of the loop's type with the elements of `x`: `x` itself where
+    /// possible.
+    fn written<T: Element>(&mut self, x: &Array, wide: DType, is_alone: bool) -> Result<Shared<T>> {
+        if x.dtype() == wide && x.is_contiguous() && is_alone {
+            return Ok(Shared::new(x.ptr::<T>()));
+        }
+        let copy = if x.dtype() == wide { duplicate(x)? } else { cast(x, wide)? };
+        let start = Shared::new(copy.ptr::<T>());
+        self.moved.push((x.clone(), copy));
+        Ok(start)
     }
-    let pointers = state.map(|x| Shared::new(x.ptr::<T>()));
-    parallel_for(g.len(), GRAIN, |range| {
-        // SAFETY: all arrays are contiguous and as long as `g` (checked by the caller), and pieces are
-        // disjoint.
-        let part = pointers
-            .map(|p| unsafe { std::slice::from_raw_parts_mut(p.get().add(range.start), range.len()) });
-        step.run(part, &g[range]);
+
+    /// As `written`, for an array that is only read.
+    fn read<T: Element>(&mut self, x: &Array, wide: DType, is_alone: bool) -> Result<Shared<T>> {
+        if x.dtype() == wide && x.is_contiguous() && is_alone {
+            return Ok(Shared::new(x.ptr::<T>()));
+        }
+        let copy = if x.dtype() == wide { duplicate(x)? } else { cast(x, wide)? };
+        let start = Shared::new(copy.ptr::<T>());
+        self.kept.push(copy);
+        Ok(start)
+    }
+
+    /// Writes the results where they belong.
+    fn write_back(self) -> Result<()> {
+        self.moved.iter().try_for_each(|(x, copy)| copy_into(x, &cast(copy, x.dtype())?))
+    }
+}
+
+/// Whether `x` shares no memory with `others`.
+fn is_alone(x: &Array, others: &[Array]) -> bool {
+    let (start, end) = span(x.buffer());
+    others.iter().map(|o| span(o.buffer())).all(|(s, e)| e <= start || end <= s)
+}
+
+/// Applies `body` to all `slots` whose parameters compute in the precision of `T`, as one loop.
+fn sweep<T: Element>(slots: &[&Slot], body: &impl Step<T>) -> Result<()> {
+    let mut copies = Copies::default();
+    let mut items: Vec<Wide<T>> = Vec::with_capacity(slots.len());
+    for slot in slots.iter().filter(|s| s.param().dtype().compute() == T::DTYPE) {
+        let mut state = SmallVec::new();
+        for (i, x) in slot.state.iter().enumerate() {
+            state.push(copies.written(x, T::DTYPE, is_alone(x, &slot.state[..i]))?);
+        }
+        let grad = copies.read(&slot.grad, T::DTYPE, is_alone(&slot.grad, &slot.state))?;
+        items.push(Wide { state, grad, length: slot.param().numel(), step: slot.step });
+    }
+    Row::new(items.iter().map(|item| item.length)).for_each(|i, range| {
+        let item = &items[i];
+        // SAFETY: every array has `length` elements, those that are written overlap no other one (the caller
+        // checks that between parameters, `is_alone` within one), and parts are disjoint.
+        let mut state: SmallVec<[&mut [T]; 4]> =
+            item.state.iter().map(|p| unsafe { p.part(range.start, range.len()) }).collect();
+        // SAFETY: as above.
+        let grad = unsafe { item.grad.view(range.start, range.len()) };
+        body.run(item.step, &mut state, grad);
     });
-    Ok(())
+    copies.write_back()
 }
 
-/// Runs `step` in the precision of the parameter, on contiguous copies of whatever is not contiguous or too
-/// narrow.
-fn on_wide<const N: usize>(state: [&Array; N], grad: &Array, step: impl Step<f32> + Step<f64>) -> Result<()> {
-    let wide = state[0].dtype().compute();
-    if !wide.is_float() {
-        return Err(Error::dtype(format!(
-            "optimizers update floating point parameters, got {}",
-            state[0].dtype()
-        )));
-    }
-    let grad = contiguous(&cast(grad, wide)?)?;
-    let direct = |x: &Array| x.dtype() == wide && x.is_contiguous();
-    let mut copies = Vec::with_capacity(N);
-    for x in state {
-        copies.push(if direct(x) { x.clone() } else { contiguous(&cast(x, wide)?)? });
-    }
-    let views: [&Array; N] = std::array::from_fn(|i| &copies[i]);
-    if wide == DType::F64 {
-        sweep::<f64, N>(views, &grad, &step)?;
-    } else {
-        sweep::<f32, N>(views, &grad, &step)?;
-    }
-    for (x, copy) in state.into_iter().zip(&copies).filter(|(x, _)| !direct(x)) {
-        copy_into(x, &cast(copy, x.dtype())?)?;
-    }
-    Ok(())
+/// A loop over a part of one parameter: `state` is written, `grad` is read.
+trait Step<T>: Sync {
+    /// Updates one part in its `step`th step.
+    fn run(&self, step: i32, state: &mut [&mut [T]], grad: &[T]);
 }
 
 /// Writes a step for both precisions; the loop is compiled for every instruction set.
 macro_rules! step {
-    ($name:ident, |$self:ident, $state:ident, $grad:ident, $float:ident| $body:block) => {
-        step!(@one $name, f32, $self, $state, $grad, $float, $body);
-        step!(@one $name, f64, $self, $state, $grad, $float, $body);
+    ($rule:ident, |$this:ident, $step:ident, $state:ident, $grad:ident, $float:ident| $body:block) => {
+        step!(@one $rule, f32, $this, $step, $state, $grad, $float, $body);
+        step!(@one $rule, f64, $this, $step, $state, $grad, $float, $body);
     };
-    (@one $name:ident, $t:ident, $self:ident, $state:ident, $grad:ident, $float:ident, $body:block) => {
-        impl Step<$t> for $name {
-            fn run<const N: usize>(&self, state: [&mut [$t]; N], grad: &[$t]) {
-                struct Loop<'a, const N: usize>($name, [&'a mut [$t]; N], &'a [$t]);
-                impl<const N: usize> PlainBody for Loop<'_, N> {
+    (@one $rule:ident, $t:ident, $this:ident, $step:ident, $state:ident, $grad:ident, $float:ident, $body:block) => {
+        impl Step<$t> for $rule {
+            fn run(&self, step: i32, state: &mut [&mut [$t]], grad: &[$t]) {
+                struct Loop<'a, 'b>(&'a $rule, i32, &'a mut [&'b mut [$t]], &'a [$t]);
+                impl PlainBody for Loop<'_, '_> {
                     type Output = ();
                     #[inline(always)]
                     fn run(self) {
-                        #[allow(non_camel_case_types, dead_code)]
+                        #[allow(non_camel_case_types)]
                         type $float = $t;
-                        let ($self, mut $state, $grad) = (self.0, self.1, self.2);
+                        let Loop($this, $step, $state, $grad) = self;
                         $body
                     }
                 }
-                run_plain(Loop(*self, state, grad))
+                run_plain(Loop(self, step, state, grad))
             }
         }
     };
 }
 
-#[derive(Clone, Copy)]
-struct SgdStep(Sgd, bool);
-
-step!(SgdStep, |this, state, grad, Float| {
-    let SgdStep(s, with_momentum) = this;
-    let (lr, decay) = (s.lr as Float, s.weight_decay as Float);
-    let (momentum, fresh) = (s.momentum as Float, (1.0 - s.dampening) as Float);
-    let [x, rest @ ..] = &mut state[..] else { return };
-    match rest {
-        [m, ..] if with_momentum => {
-            for ((x, m), &g) in x.iter_mut().zip(m.iter_mut()).zip(grad) {
-                let g = g + decay * *x;
-                *m = if s.first { g } else { momentum * *m + fresh * g };
-                *x -= lr * if s.nesterov { g + momentum * *m } else { *m };
-            }
-        }
-        _ => {
+step!(Sgd, |this, step, state, grad, Float| {
+    let (lr, decay) = (this.lr as Float, this.weight_decay as Float);
+    let (momentum, fresh) = (this.momentum as Float, (1.0 - this.dampening) as Float);
+    let sign: Float = if this.maximize { -1.0 } else { 1.0 };
+    match state {
+        [x] => {
             for (x, &g) in x.iter_mut().zip(grad) {
-                *x -= lr * (g + decay * *x);
+                *x -= lr * (sign * g + decay * *x);
             }
         }
+        [x, m, ..] => {
+            for ((x, m), &g) in x.iter_mut().zip(m.iter_mut()).zip(grad) {
+                let g = sign * g + decay * *x;
+                *m = if step == 1 { g } else { momentum * *m + fresh * g };
+                *x -= lr * if this.nesterov { g + momentum * *m } else { *m };
+            }
+        }
+        [] => {}
     }
 });
 
-/// One step of SGD on `param`, in place.
-pub fn sgd(param: &Array, grad: &Array, momentum: Option<&Array>, s: &Sgd) -> Result<()> {
-    match momentum {
-        Some(m) => on_wide([param, m], grad, SgdStep(*s, true)),
-        None => on_wide([param], grad, SgdStep(*s, false)),
-    }
-}
-
-#[derive(Clone, Copy)]
-struct AdamStep(Adam);
-
-step!(AdamStep, |this, state, grad, Float| {
-    let a = this.0;
-    let (b1, b2, eps) = (a.beta1 as Float, a.beta2 as Float, a.eps as Float);
-    let (new1, new2) = ((1.0 - a.beta1) as Float, (1.0 - a.beta2) as Float);
-    let rate = (a.lr / a.bias_correction1) as Float;
-    let root = a.bias_correction2.sqrt().recip() as Float;
-    // Decoupled decay shrinks the parameter; coupled decay adds to the gradient.
-    let shrink = if a.decoupled { (1.0 - a.lr * a.weight_decay) as Float } else { 1.0 };
-    let decay = if a.decoupled { 0.0 } else { a.weight_decay as Float };
-    let [x, m, v, rest @ ..] = &mut state[..] else { return };
-    match rest {
-        [top, ..] => {
+step!(Adam, |this, step, state, grad, Float| {
+    let (b1, b2, eps) = (this.beta1 as Float, this.beta2 as Float, this.eps as Float);
+    let (new1, new2) = ((1.0 - this.beta1) as Float, (1.0 - this.beta2) as Float);
+    let (rate, root) = this.corrections(step);
+    let (shrink, decay) = this.decay();
+    let (rate, root, shrink, decay) = (rate as Float, root as Float, shrink as Float, decay as Float);
+    let sign: Float = if this.maximize { -1.0 } else { 1.0 };
+    match state {
+        [x, m, v] => {
+            for (((x, m), v), &g) in x.iter_mut().zip(m.iter_mut()).zip(v.iter_mut()).zip(grad) {
+                let g = sign * g + decay * *x;
+                *m = b1 * *m + new1 * g;
+                *v = b2 * *v + new2 * (g * g);
+                *x = *x * shrink - rate * *m / (v.sqrt() * root + eps);
+            }
+        }
+        [x, m, v, top] => {
             for ((((x, m), v), top), &g) in
                 x.iter_mut().zip(m.iter_mut()).zip(v.iter_mut()).zip(top.iter_mut()).zip(grad)
             {
-                let g = g + decay * *x;
+                let g = sign * g + decay * *x;
                 *m = b1 * *m + new1 * g;
                 *v = b2 * *v + new2 * (g * g);
                 *top = if *v > *top { *v } else { *top };
                 *x = *x * shrink - rate * *m / (top.sqrt() * root + eps);
             }
         }
-        [] => {
-            for (((x, m), v), &g) in x.iter_mut().zip(m.iter_mut()).zip(v.iter_mut()).zip(grad) {
-                let g = g + decay * *x;
-                *m = b1 * *m + new1 * g;
-                *v = b2 * *v + new2 * (g * g);
-                *x = *x * shrink - rate * *m / (v.sqrt() * root + eps);
-            }
-        }
+        _ => {}
     }
 });
 
-/// One step of Adam or AdamW on `param` and its moments, in place.
-pub fn adam(
-    param: &Array,
-    grad: &Array,
-    first: &Array,
-    second: &Array,
-    largest: Option<&Array>,
-    a: &Adam,
-) -> Result<()> {
-    match largest {
-        Some(top) => on_wide([param, first, second, top], grad, AdamStep(*a)),
-        None => on_wide([param, first, second], grad, AdamStep(*a)),
+/// One step of `rule` on parameters that share no memory, in place.
+pub fn step(slots: &[&Slot], rule: &Rule) -> Result<()> {
+    fn both(slots: &[&Slot], body: &(impl Step<f32> + Step<f64>)) -> Result<()> {
+        sweep::<f32>(slots, body)?;
+        sweep::<f64>(slots, body)
+    }
+    match rule {
+        Rule::Sgd(s) => both(slots, s),
+        Rule::Adam(a) => both(slots, a),
     }
 }
 
-#[derive(Clone, Copy)]
-struct ScaleStep(f64);
+/// What is done to gradients as a whole, for one precision.
+trait Gradient: Element {
+    /// Multiplies by a factor; true if something was infinite or NaN.
+    fn scale(x: &mut [Self], factor: f64) -> bool;
+    /// The sum of squares, in eight interleaved sums.
+    fn squares(x: &[Self]) -> f64;
+}
 
-step!(ScaleStep, |this, state, grad, Float| {
-    let factor = this.0 as Float;
-    let [x, ..] = &mut state[..] else { return };
-    for (x, &g) in x.iter_mut().zip(grad) {
-        *x = factor * g;
-    }
-});
+/// Writes the loops for one precision: its type, and its bits of the exponent.
+macro_rules! gradient {
+    ($($t:ident $exponent:literal),*) => {
+        $(impl Gradient for $t {
+            fn scale(x: &mut [$t], factor: f64) -> bool {
+                struct Loop<'a>(&'a mut [$t], $t);
+                impl PlainBody for Loop<'_> {
+                    type Output = bool;
+                    #[inline(always)]
+                    fn run(self) -> bool {
+                        // Collected without a branch per element.
+                        let mut found = false;
+                        for v in self.0.iter_mut() {
+                            found |= v.to_bits() & $exponent == $exponent;
+                            *v *= self.1;
+                        }
+                        found
+                    }
+                }
+                run_plain(Loop(x, factor as $t))
+            }
 
-/// Multiplies `x` by `factor`, in place.
-pub fn scale_in_place(x: &Array, factor: f64) -> Result<()> {
-    on_wide([x], x, ScaleStep(factor))
+            fn squares(x: &[$t]) -> f64 {
+                struct Loop<'a>(&'a [$t]);
+                impl PlainBody for Loop<'_> {
+                    type Output = f64;
+                    #[inline(always)]
+                    fn run(self) -> f64 {
+                        let mut sums = [0.0; 8];
+                        let blocks = self.0.chunks_exact(8);
+                        let rest = blocks.remainder();
+                        for block in blocks {
+                            for (s, &v) in sums.iter_mut().zip(block) {
+                                *s += f64::from(v) * f64::from(v);
+                            }
+                        }
+                        rest.iter().zip(&mut sums).for_each(|(&v, s)| *s += f64::from(v) * f64::from(v));
+                        sums.iter().sum()
+                    }
+                }
+                run_plain(Loop(x))
+            }
+        })*
+    };
+}
+gradient!(f32 0x7f80_0000, f64 0x7ff0_0000_0000_0000);
+
+/// The arrays that compute in the precision of `T`, as slices of a row.
+fn gather<T: Element>(
+    arrays: &[&Array],
+    mut place: impl FnMut(&Array) -> Result<Shared<T>>,
+) -> Result<(Row, Vec<Shared<T>>)> {
+    let wide: Vec<&Array> = arrays.iter().copied().filter(|x| x.dtype().compute() == T::DTYPE).collect();
+    let starts = wide.iter().map(|x| place(x)).collect::<Result<_>>()?;
+    Ok((Row::new(wide.iter().map(|x| x.numel())), starts))
+}
+
+/// Multiplies the arrays that compute in the precision of `T`, as one loop; true if one was not finite.
+fn scale_all<T: Gradient>(arrays: &[&Array], factor: f64) -> Result<bool> {
+    let mut copies = Copies::default();
+    let (row, starts) = gather(arrays, |x| copies.written::<T>(x, T::DTYPE, true))?;
+    let found = AtomicBool::new(false);
+    row.for_each(|i, range| {
+        // SAFETY: the arrays are contiguous here, distinct, and parts of them are disjoint.
+        if T::scale(unsafe { starts[i].part(range.start, range.len()) }, factor) {
+            found.store(true, Ordering::Relaxed);
+        }
+    });
+    copies.write_back()?;
+    Ok(found.into_inner())
 }
 
 /// Multiplies every array by `factor`, in place; true if any element of any of them was infinite or NaN.
-pub fn unscale_check(grads: &[&Array], factor: f64) -> Result<bool> {
+pub fn unscale_check(arrays: &[&Array], factor: f64) -> Result<bool> {
     let mut found = false;
-    for g in grads {
-        found |= has_non_finite(g)?;
-        scale_in_place(g, factor)?;
+    for wave in distinct(arrays) {
+        found |= scale_all::<f32>(&wave, factor)? | scale_all::<f64>(&wave, factor)?;
     }
     Ok(found)
 }
 
-fn has_non_finite(x: &Array) -> Result<bool> {
-    let wide = contiguous(&cast(x, x.dtype().compute())?)?;
-    // A sum of products with zero is zero unless something is not finite; it needs no branch per element.
-    Ok(if wide.dtype() == DType::F64 {
-        wide.slice::<f64>()?.chunks(1024).any(|c| c.iter().map(|v| v * 0.0).sum::<f64>() != 0.0)
-    } else {
-        wide.slice::<f32>()?.chunks(1024).any(|c| c.iter().map(|v| v * 0.0).sum::<f32>() != 0.0)
-    })
+/// The arrays in as few lists as keep arrays that share memory apart.
+fn distinct<'a>(arrays: &[&'a Array]) -> Vec<Vec<&'a Array>> {
+    let mut order: Vec<&Array> = arrays.to_vec();
+    order.sort_by_key(|x| span(x.buffer()).0);
+    let mut waves: Vec<(usize, Vec<&Array>)> = Vec::new();
+    for x in order {
+        let (start, end) = span(x.buffer());
+        match waves.iter_mut().find(|(last, _)| *last <= start) {
+            Some((last, wave)) => {
+                *last = end;
+                wave.push(x);
+            }
+            None => waves.push((end, vec![x])),
+        }
+    }
+    waves.into_iter().map(|(_, wave)| wave).collect()
+}
+
+/// Multiplies every array by the number `factor`, in place.
+pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
+    unscale_check(arrays, factor.item()?).map(|_| ())
 }
 
 /// The sum of the squares of all elements of all arrays, accumulated in float64.
-pub fn sum_squares(arrays: &[&Array]) -> Result<f64> {
-    let mut total = 0.0;
-    for x in arrays {
-        let wide = contiguous(&cast(x, x.dtype().compute())?)?;
-        total += if wide.dtype() == DType::F64 {
-            chunked(wide.slice::<f64>()?, |v| v)
-        } else {
-            chunked(wide.slice::<f32>()?, f64::from)
-        };
-    }
-    Ok(total)
+pub fn sum_squares(arrays: &[&Array]) -> Result<Array> {
+    let is_double = arrays.iter().any(|x| x.dtype() == DType::F64);
+    let total = squares_of::<f32>(arrays)? + squares_of::<f64>(arrays)?;
+    Array::full(Shape::SCALAR, total, if is_double { DType::F64 } else { DType::F32 })
 }
 
-/// Squares summed in eight interleaved sums, in the same order always.
-fn chunked<T: Copy>(x: &[T], widen: fn(T) -> f64) -> f64 {
-    let mut sums = [0.0; 8];
-    let blocks = x.chunks_exact(8);
-    let rest: f64 = blocks.remainder().iter().map(|&v| widen(v) * widen(v)).sum();
-    for block in blocks {
-        for (s, &v) in sums.iter_mut().zip(block) {
-            *s += widen(v) * widen(v);
-        }
-    }
-    sums.iter().sum::<f64>() + rest
+fn squares_of<T: Gradient>(arrays: &[&Array]) -> Result<f64> {
+    let mut copies = Copies::default();
+    let (row, starts) = gather(arrays, |x| copies.read::<T>(x, T::DTYPE, true))?;
+    // SAFETY: the arrays are contiguous here, and nobody writes them.
+    Ok(row.sum(|i, range| T::squares(unsafe { starts[i].view(range.start, range.len()) })))
 }

@@ -178,6 +178,16 @@ impl<T> Shared<T> {
         // SAFETY: the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(start), length) }
     }
+
+    /// The `length` elements from `start` on, to be read.
+    ///
+    /// # Safety
+    /// They must exist and nobody may write them meanwhile.
+    #[inline(always)]
+    pub unsafe fn view<'a>(self, start: usize, length: usize) -> &'a [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts(self.0.add(start), length) }
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::pool::allocation;
 use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
 /// A compiled shader entry point.
@@ -38,13 +39,10 @@ pub struct Layout {
 impl Layout {
     /// Whether a buffer that this layout writes is also bound a second time.
     pub(super) fn writes(&self, buffers: &[&Buffer]) -> bool {
-        let id = |b: &Buffer| allocation(b).map_or(0, |a| a.block.id);
-        (0..buffers.len()).any(|i| {
-            self.writable.get(i) == Some(&true)
-                && (0..buffers.len()).any(|j| {
-                    j != i && self.writable.get(j) == Some(&false) && id(buffers[i]) == id(buffers[j])
-                })
-        })
+        let ids: SmallVec<[u64; 64]> =
+            buffers.iter().map(|b| allocation(b).map_or(0, |a| a.block.id)).collect();
+        let of = |writable: bool| ids.iter().zip(&self.writable).filter(move |(_, w)| **w == writable);
+        of(true).any(|(written, _)| of(false).any(|(read, _)| read == written))
     }
 }
 
@@ -91,6 +89,14 @@ pub fn kernel(
     let made = Arc::new(compile(gpu, name, entry, build()?)?);
     lock(&gpu.kernels).by_name.entry(name.into()).or_default().insert(variant, made.clone());
     Ok(made)
+}
+
+/// How many storage buffers a kernel on GPU `index` can bind.
+pub fn max_buffers(index: u8) -> Result<usize> {
+    let limits = &gpu(index)?.limits;
+    // One binding is for the parameters.
+    let bindings = limits.max_bindings_per_bind_group.saturating_sub(1);
+    Ok(limits.max_storage_buffers_per_shader_stage.min(bindings) as usize)
 }
 
 impl Kernel {

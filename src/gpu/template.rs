@@ -43,6 +43,13 @@ impl Template {
         self
     }
 
+    /// The line after `//@ mark` as the file has it.
+    pub fn line(&self, mark: &str) -> Option<&'static str> {
+        let mut lines = self.source.lines();
+        lines.find(|line| line.trim().strip_prefix("//@ ").is_some_and(|m| m.trim() == mark))?;
+        lines.next()
+    }
+
     /// Input `name` holds elements of `dtype`.
     pub fn load(&mut self, name: &str, dtype: DType) -> &mut Template {
         let text = load_text(name, dtype, self.compute);
@@ -137,7 +144,8 @@ fn to_f16(v: f32) -> u32 {
 }
 ";
 
-fn load_text(name: &str, dtype: DType, compute: &str) -> String {
+/// The function that reads element `i` of binding `name` in the type `compute`.
+pub fn load_text(name: &str, dtype: DType, compute: &str) -> String {
     let word = format!("{name}[i]");
     let half = format!("(({name}[i >> 1u] >> ((i & 1u) << 4u)) & 0xffffu)");
     let value = match (dtype, compute) {

@@ -26,9 +26,10 @@ macro_rules! binary_table {
             /// Smaller of two values; at a tie each gets half of the gradient.
             Minimum minimum(x, y) = R::select(x.lt(y) | x.ne(x), x, y),
                 [(g, x, y) => half_tie(y, x, g), (g, x, y) => half_tie(x, y, g)];
-            /// `floor(x / y)`.
+            /// `floor(x / y)`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0.
             FloorDivide floor_divide(x, y) = (x / y).floor(), [];
-            /// Remainder with the sign of the divisor, as Python's `%`.
+            /// Remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU
+            /// the result is 0.
             Remainder remainder(x, y) = x - (x / y).floor() * y, [(g) => g, (g, x, y) => -(g * (x / y).floor())];
         }
     };

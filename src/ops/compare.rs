@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane, Linear, Needs, Saves};
 use crate::ops::elementwise::align;
-use crate::ops::operand::{Operand, check_broadcast, promote};
+use crate::ops::operand::{Operand, check_broadcast, join, meeting, promote};
 use crate::ops::{on_device, one};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -151,8 +151,8 @@ impl Tensor {
         let op = Compare { relation };
         if let Operand::Tensor(other) = other {
             check_broadcast(op.name(), self, other)?;
-            let dtype = promote(self, other);
-            return crate::bind::bind1(op, &[&self.cast(dtype)?, &other.cast(dtype)?]);
+            let (dtype, device) = (promote(self, other), meeting(&[self, other]).device());
+            return crate::bind::bind1(op, &[&join(self, dtype, device)?, &join(other, dtype, device)?]);
         }
         let dtype = other.result_type(self);
         crate::bind::bind1(op, &[&self.cast(dtype)?, &other.to_tensor(dtype, self)?])
@@ -162,7 +162,8 @@ impl Tensor {
     pub fn logical(&self, other: &Tensor, logic: Logic) -> Result<Tensor> {
         let op = Logical { logic };
         check_broadcast(op.name(), self, other)?;
-        crate::bind::bind1(op, &[&self.cast(DType::Bool)?, &other.cast(DType::Bool)?])
+        let device = meeting(&[self, other]).device();
+        crate::bind::bind1(op, &[&join(self, DType::Bool, device)?, &join(other, DType::Bool, device)?])
     }
 
     /// Negation of truth values.
@@ -174,34 +175,20 @@ impl Tensor {
     /// picked.
     pub fn select<'a>(&self, x: impl Into<Operand<'a>>, y: impl Into<Operand<'a>>) -> Result<Tensor> {
         let (x, y) = (x.into(), y.into());
-        let (x, y) = match (x, y) {
-            (Operand::Tensor(a), Operand::Tensor(b)) => {
-                let dtype = promote(a, b);
-                (a.cast(dtype)?, b.cast(dtype)?)
-            }
-            (Operand::Tensor(a), b) => {
-                let dtype = b.result_type(a);
-                (a.cast(dtype)?, b.to_tensor(dtype, self)?)
-            }
-            (a, Operand::Tensor(b)) => {
-                let dtype = a.result_type(b);
-                (a.to_tensor(dtype, self)?, b.cast(dtype)?)
-            }
-            (a, b) => {
-                let float = matches!(a, Operand::Float(_)) || matches!(b, Operand::Float(_));
-                let bools = matches!((a, b), (Operand::Bool(_), Operand::Bool(_)));
-                let int = if self.device() == crate::buffer::Device::Cpu { DType::I64 } else { DType::I32 };
-                let dtype = if float {
-                    DType::F32
-                } else if bools {
-                    DType::Bool
-                } else {
-                    int
-                };
-                (a.to_tensor(dtype, self)?, b.to_tensor(dtype, self)?)
-            }
+        let like = match (&x, &y) {
+            (Operand::Tensor(a), Operand::Tensor(b)) => meeting(&[self, *a, *b]),
+            (Operand::Tensor(t), _) | (_, Operand::Tensor(t)) => meeting(&[self, *t]),
+            _ => self,
         };
-        let mask = self.cast(DType::Bool)?;
+        let dtype = match (&x, &y) {
+            (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => other.result_type(t),
+            (Operand::Float(_), _) | (_, Operand::Float(_)) => DType::F32,
+            (Operand::Bool(_), Operand::Bool(_)) => DType::Bool,
+            _ if like.device() == crate::buffer::Device::Cpu => DType::I64,
+            _ => DType::I32,
+        };
+        let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
+        let mask = join(self, DType::Bool, like.device())?;
         check_broadcast("where", &mask, &x)?;
         check_broadcast("where", &mask, &y)?;
         check_broadcast("where", &x, &y)?;

@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::buffer::Device;
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::op::Kernel;
 use crate::ops::binary::Binary;
@@ -27,8 +27,29 @@ macro_rules! integer_rule {
     }};
 }
 
+/// Raises where an integer would be divided by zero. On a GPU the answer would come too late, and the result
+/// is 0.
+fn check_divisor(op: &Map, x: &[&Array]) -> Result<()> {
+    let divides = matches!(op.fun, Fun::Binary(Binary::FloorDivide | Binary::Remainder));
+    if !divides || x[1].device() != Device::Cpu || x.iter().any(|a| a.numel() == 0) {
+        return Ok(());
+    }
+    let divisor = crate::cpu::copy::contiguous(x[1])?;
+    let is_zero =
+        crate::dispatch!(divisor.dtype(), T => divisor.slice::<T>()?.iter().any(|v| v.to_f64() == 0.0));
+    if is_zero {
+        return Err(Error::zero_division(format!(
+            "{}: {} cannot be divided by zero; mask the divisor with where(), or convert with .float() for inf and nan",
+            op.name(),
+            x[1].dtype()
+        )));
+    }
+    Ok(())
+}
+
 /// The rows that integers have too.
 pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
+    check_divisor(op, x)?;
     let p = op.p.get();
     macro_rules! unary {
         ($body:expr) => {{

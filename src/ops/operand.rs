@@ -58,10 +58,11 @@ impl Operand<'_> {
         }
     }
 
-    /// This operand as a tensor of `dtype` on the device of `like`.
+    /// This operand as a tensor of `dtype` on the device of `like`. A tensor stays where it is, unless it is a
+    /// number in disguise: [`join`].
     pub fn to_tensor(&self, dtype: DType, like: &Tensor) -> Result<Tensor> {
         match *self {
-            Operand::Tensor(x) => x.cast(dtype),
+            Operand::Tensor(x) => join(x, dtype, like.device()),
             Operand::Bool(v) => Tensor::operand(v as u8 as f64, dtype, like.device()),
             Operand::Int(v) if dtype == DType::I64 && like.device() == Device::Cpu => {
                 Tensor::from_slice(&[v], &[])
@@ -73,6 +74,18 @@ impl Operand<'_> {
             Operand::Float(v) => Tensor::operand(v, dtype, like.device()),
         }
     }
+}
+
+/// `x` as `dtype`, beside operands on `device`: a 0-d tensor on the CPU goes there, as a number would.
+pub fn join(x: &Tensor, dtype: DType, device: Device) -> Result<Tensor> {
+    let x = x.cast(dtype)?;
+    if x.rank() == 0 && x.device() == Device::Cpu { x.to_device(device) } else { Ok(x) }
+}
+
+/// Where these operands meet: on the device of the first that does not follow the others.
+pub fn meeting<'a>(operands: &[&'a Tensor]) -> &'a Tensor {
+    let stays = |x: &&&Tensor| x.rank() > 0 || x.device() != Device::Cpu;
+    operands.iter().find(stays).unwrap_or(&operands[0])
 }
 
 /// The common dtype of two tensors, as in PyTorch: a 0-d tensor does not widen one with axes of the same
@@ -97,13 +110,14 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
         return t.square();
     }
     let like = match (&x, &y) {
+        (Operand::Tensor(a), Operand::Tensor(b)) => meeting(&[*a, *b]),
         (Operand::Tensor(t), _) | (_, Operand::Tensor(t)) => *t,
         _ => return Err(Error::dtype(format!("{}: a tensor expected among the operands", fun.name()))),
     };
     let mut dtype = match (&x, &y) {
         (Operand::Tensor(a), Operand::Tensor(b)) => {
             // Fast path: nothing to convert.
-            if a.dtype() == b.dtype() && a.dtype().is_float() {
+            if a.dtype() == b.dtype() && a.dtype().is_float() && a.device() == b.device() {
                 check_broadcast(fun.name(), a, b)?;
                 return crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[a, b]);
             }

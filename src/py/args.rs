@@ -73,6 +73,11 @@ pub fn integers(args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     args.extract::<Vec<i64>>()
 }
 
+/// A number of things, which is not negative; `what` names function and argument.
+pub fn count(what: &str, n: i64) -> PyResult<usize> {
+    usize::try_from(n).map_err(|_| value_error(format!("{what} cannot be negative, got {n}")))
+}
+
 /// A shape of lengths that are all known.
 pub fn shape(lengths: &[i64]) -> PyResult<Shape> {
     let mut dims = Vec::with_capacity(lengths.len());

@@ -4,7 +4,7 @@
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::ops::create::arange_length;
-use crate::py::args::{Arg, AsTensor, integers, shape, shape_from};
+use crate::py::args::{Arg, AsTensor, count, integers, shape, shape_from};
 use crate::py::convert;
 use crate::py::dtype::{optional_device, optional_dtype};
 use crate::py::error::type_error;
@@ -214,21 +214,22 @@ fn arange(
 fn linspace(
     start: f64,
     end: f64,
-    steps: usize,
+    steps: i64,
     dtype: Any,
     device: Any,
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;
-    made(Tensor::linspace(start, end, steps, dtype, device)?, requires_grad)
+    made(Tensor::linspace(start, end, count("linspace: steps", steps)?, dtype, device)?, requires_grad)
 }
 
 /// Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
-fn eye(n: usize, m: Option<usize>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+fn eye(n: i64, m: Option<i64>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;
-    made(Tensor::eye(n, m.unwrap_or(n), dtype, device)?, requires_grad)
+    let (rows, columns) = (count("eye: n", n)?, count("eye: m", m.unwrap_or(n))?);
+    made(Tensor::eye(rows, columns, dtype, device)?, requires_grad)
 }
 
 /// Registers the functions.

@@ -7,12 +7,16 @@ use pyo3::types::PyDict;
 
 /// Sets the number of CPU threads that large operations use.
 #[pyfunction]
-fn set_num_threads(threads: usize) -> PyResult<()> {
-    if threads == 0 {
-        return Err(crate::py::error::value_error("set_num_threads: at least one thread expected, got 0"));
+fn set_num_threads(threads: i64) -> PyResult<()> {
+    match usize::try_from(threads) {
+        Ok(n) if n > 0 => {
+            threads::set_num_threads(n);
+            Ok(())
+        }
+        _ => Err(crate::py::error::value_error(format!(
+            "set_num_threads: at least one thread expected, got {threads}"
+        ))),
     }
-    threads::set_num_threads(threads);
-    Ok(())
 }
 
 /// The number of CPU threads that large operations use.

@@ -4,6 +4,7 @@ use crate::error::{Error, Kind};
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError,
+    PyZeroDivisionError,
 };
 use pyo3::prelude::*;
 use std::sync::Arc;
@@ -28,6 +29,7 @@ impl From<Error> for PyErr {
         match error.kind() {
             Kind::Shape => ShapeError::new_err(text),
             Kind::Value => PyValueError::new_err(text),
+            Kind::ZeroDivision => PyZeroDivisionError::new_err(text),
             Kind::Index => PyIndexError::new_err(text),
             Kind::Type => PyTypeError::new_err(text),
             Kind::Autodiff | Kind::Foreign => PyRuntimeError::new_err(text),

@@ -1,15 +1,17 @@
 //! Optimiser steps and gradient scaling for `wengert.optim` and `wengert.amp`: one call per parameter group.
 
 use crate::array::Array;
-use crate::optim::{self, Adam, Sgd};
+use crate::autodiff::node::Edge;
+use crate::buffer::Device;
+use crate::optim::{self, Adam, Rule, Sgd, Slot};
 use crate::py::args::run;
-use crate::py::error::value_error;
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{PyTensor, leaf, wrap};
 use crate::py::view::value;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-/// The values of a list of tensors, without their histories.
+/// Tensors without their histories.
 struct Values(Vec<Tensor>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Values {
@@ -21,120 +23,235 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Values {
     }
 }
 
+/// Arrays that lie on one device.
+struct Together<'a> {
+    device: Device,
+    arrays: Vec<&'a Array>,
+}
+
 impl Values {
-    fn arrays(&self) -> PyResult<Vec<&Array>> {
-        Ok(self.0.iter().map(|t| t.array("an optimiser step")).collect::<crate::error::Result<_>>()?)
+    /// The arrays by device, in the order of first mention; `None` where one is not a plain floating point
+    /// value.
+    fn by_device(&self) -> Option<Vec<Together<'_>>> {
+        let mut out: Vec<Together> = Vec::new();
+        for t in &self.0 {
+            let array = t.concrete().filter(|a| a.dtype().is_float())?;
+            match out.iter_mut().find(|group| group.device == array.device()) {
+                Some(group) => group.arrays.push(array),
+                None => out.push(Together { device: array.device(), arrays: vec![array] }),
+            }
+        }
+        Some(out)
     }
 }
 
-/// How many numbers a step touches.
-fn elements(arrays: &[&Array]) -> usize {
-    arrays.iter().map(|a| a.numel()).sum()
+/// How many numbers these arrays have.
+fn elements<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> usize {
+    arrays.into_iter().map(Array::numel).sum()
 }
 
-fn same_length(op: &str, n: usize, lengths: &[usize]) -> PyResult<()> {
-    match lengths.iter().find(|&&l| l != n) {
-        Some(l) => Err(value_error(format!("{op}: {n} parameters, but {l} gradients or states"))),
-        None => Ok(()),
+/// The gradient of a leaf, or of a result that retains it.
+fn gradient(t: &Tensor) -> Option<Tensor> {
+    let Edge { node, index } = t.edge()?;
+    match node.grad() {
+        Some(slot) => slot.clone(),
+        None => node.hooks()?.retained(index)?,
     }
 }
 
-/// One step of SGD on each parameter, in place. `buffers` is empty without momentum; `first` says which are
-/// unused yet.
+/// The parameters of a group that have gradients, and their entries in the optimiser's state.
+struct Group<'py> {
+    slots: Vec<Slot>,
+    entries: Vec<Bound<'py, PyDict>>,
+    /// State that is new: the number of its slot, its name, its value.
+    fresh: Vec<(usize, &'static str, Tensor)>,
+}
+
+impl<'py> Group<'py> {
+    /// Collects gradients and the state called `names`; what is missing of it starts with zeros. `step` says
+    /// which step it is, given the entry and whether any state was missing.
+    fn new(
+        params: &[Bound<'py, PyTensor>],
+        state: &Bound<'py, PyDict>,
+        names: &[&'static str],
+        step: impl Fn(&Bound<'py, PyDict>, bool) -> PyResult<i32>,
+    ) -> PyResult<Group<'py>> {
+        let mut out =
+            Group { slots: Vec::with_capacity(params.len()), entries: Vec::new(), fresh: Vec::new() };
+        for param in params {
+            let t = value(param)?;
+            let Some(grad) = gradient(&t) else { continue };
+            let array = |t: &Tensor| t.array("an optimiser step").cloned();
+            let mut slot = Slot { state: [array(&t)?].into_iter().collect(), grad: array(&grad)?, step: 1 };
+            // Without state there is no entry, as in PyTorch.
+            if !names.is_empty() {
+                let entry = match state.get_item(param)? {
+                    Some(entry) => entry.cast_into::<PyDict>()?,
+                    None => PyDict::new(param.py()),
+                };
+                let mut is_new = false;
+                for name in names {
+                    match entry.get_item(name)?.filter(|x| !x.is_none()) {
+                        Some(x) => slot.state.push(array(&value(x.cast::<PyTensor>()?)?)?),
+                        None => {
+                            let zeros = Tensor::zeros(t.shape(), t.dtype(), t.device())?;
+                            slot.state.push(array(&zeros)?);
+                            out.fresh.push((out.slots.len(), name, zeros));
+                            is_new = true;
+                        }
+                    }
+                }
+                slot.step = step(&entry, is_new)?;
+                if entry.is_empty() {
+                    state.set_item(param, &entry)?;
+                }
+                out.entries.push(entry);
+            }
+            out.slots.push(slot);
+        }
+        Ok(out)
+    }
+
+    /// Takes the step, and keeps the new state.
+    fn step(self, py: Python<'py>, rule: &Rule) -> PyResult<()> {
+        run(py, elements(self.slots.iter().map(Slot::param)), || optim::step(&self.slots, rule))?;
+        for (i, name, value) in self.fresh {
+            self.entries[i].set_item(name, wrap(py, value)?)?;
+        }
+        if let Rule::Adam(_) = rule {
+            for (entry, slot) in self.entries.iter().zip(&self.slots) {
+                entry.set_item("step", slot.step)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One step of SGD, in place, on each of `params` that has a gradient. `state` maps parameters to
+/// dictionaries with their `momentum_buffer`.
 #[pyfunction]
-#[pyo3(signature = (params, grads, buffers, first, lr, momentum, dampening, weight_decay, nesterov))]
+#[pyo3(signature = (params, state, lr, momentum, dampening, weight_decay, nesterov, maximize))]
 #[allow(clippy::too_many_arguments)]
-fn _optim_sgd(
-    py: Python<'_>,
-    params: Values,
-    grads: Values,
-    buffers: Values,
-    first: Vec<bool>,
+fn _optim_sgd<'py>(
+    params: Vec<Bound<'py, PyTensor>>,
+    state: &Bound<'py, PyDict>,
     lr: f64,
     momentum: f64,
     dampening: f64,
     weight_decay: f64,
     nesterov: bool,
+    maximize: bool,
 ) -> PyResult<()> {
-    let (p, g, m) = (params.arrays()?, grads.arrays()?, buffers.arrays()?);
-    let with_momentum = !m.is_empty();
-    same_length("SGD", p.len(), &[g.len()])?;
-    if with_momentum {
-        same_length("SGD", p.len(), &[m.len(), first.len()])?;
-    }
-    run(py, elements(&p), || {
-        for (i, param) in p.iter().enumerate() {
-            let buffer = m.get(i).copied();
-            let first = first.get(i).copied().unwrap_or(false);
-            let settings = Sgd { lr, momentum, dampening, weight_decay, nesterov, first };
-            optim::sgd(param, g[i], buffer, &settings)?;
-        }
-        Ok(())
-    })
+    let names: &[_] = if momentum != 0.0 { &["momentum_buffer"] } else { &[] };
+    let rule = Rule::Sgd(Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize });
+    let step = |_: &Bound<'py, PyDict>, is_new| Ok(if is_new { 1 } else { 2 });
+    Group::new(&params, state, names, step)?.step(state.py(), &rule)
 }
 
-/// One step of Adam, or AdamW if `decoupled`, on each parameter, in place. `steps` counts each from 1, this
-/// one included; `largest` is empty without AMSGrad.
+/// One step of Adam, or AdamW if `decoupled`, in place, on each of `params` that has a gradient. `state` maps
+/// parameters to dictionaries with their number of steps and moments.
 #[pyfunction]
-#[pyo3(signature = (params, grads, first, second, largest, steps, lr, beta1, beta2, eps, weight_decay, decoupled))]
+#[pyo3(signature = (params, state, lr, beta1, beta2, eps, weight_decay, amsgrad, decoupled, maximize))]
 #[allow(clippy::too_many_arguments)]
-fn _optim_adam(
-    py: Python<'_>,
-    params: Values,
-    grads: Values,
-    first: Values,
-    second: Values,
-    largest: Values,
-    steps: Vec<i32>,
+fn _optim_adam<'py>(
+    params: Vec<Bound<'py, PyTensor>>,
+    state: &Bound<'py, PyDict>,
     lr: f64,
     beta1: f64,
     beta2: f64,
     eps: f64,
     weight_decay: f64,
+    amsgrad: bool,
     decoupled: bool,
+    maximize: bool,
 ) -> PyResult<()> {
-    let (p, g) = (params.arrays()?, grads.arrays()?);
-    let (m, v, top) = (first.arrays()?, second.arrays()?, largest.arrays()?);
-    same_length("Adam", p.len(), &[g.len(), m.len(), v.len(), steps.len()])?;
-    if !top.is_empty() {
-        same_length("Adam", p.len(), &[top.len()])?;
-    }
-    run(py, elements(&p), || {
-        for (i, param) in p.iter().enumerate() {
-            let settings = Adam {
-                lr,
-                beta1,
-                beta2,
-                eps,
-                weight_decay,
-                decoupled,
-                bias_correction1: 1.0 - beta1.powi(steps[i]),
-                bias_correction2: 1.0 - beta2.powi(steps[i]),
-            };
-            optim::adam(param, g[i], m[i], v[i], top.get(i).copied(), &settings)?;
+    let names = &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"][..if amsgrad { 3 } else { 2 }];
+    let rule = Rule::Adam(Adam { lr, beta1, beta2, eps, weight_decay, decoupled, maximize });
+    let step = |entry: &Bound<'py, PyDict>, _| match entry.get_item("step")? {
+        // PyTorch's state dicts count in tensors.
+        Some(n) => Ok(n.call_method0("__int__")?.extract::<i32>()? + 1),
+        None => Ok(1),
+    };
+    Group::new(&params, state, names, step)?.step(state.py(), &rule)
+}
+
+/// The gradients of those parameters that have one.
+#[pyfunction]
+fn _gradients(py: Python<'_>, params: Values) -> PyResult<Vec<Py<PyTensor>>> {
+    params.0.iter().filter_map(gradient).map(|g| wrap(py, g)).collect()
+}
+
+/// Forgets the gradients of `params`, or puts zeros in their place.
+#[pyfunction]
+fn _clear_gradients(params: Values, set_to_none: bool) -> PyResult<()> {
+    for t in &params.0 {
+        let Some(edge) = leaf(t) else { continue };
+        let Some(mut slot) = edge.node.grad() else { continue };
+        let before = slot.take();
+        if let (false, Some(g)) = (set_to_none, &before) {
+            *slot = Some(Tensor::zeros(g.shape(), g.dtype(), g.device())?);
         }
-        Ok(())
-    })
+        drop(slot);
+        // Outside the lock: its memory may belong to a Python object with a destructor.
+        drop(before);
+    }
+    Ok(())
 }
 
 /// Multiplies all gradients by `factor`, in place, and says whether any element was infinite or NaN.
 #[pyfunction]
 fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<bool> {
-    let all = grads.arrays()?;
+    let Some(groups) = grads.by_device() else {
+        return Err(crate::py::error::type_error(
+            "GradScaler: gradients must be plain floating point tensors; unscale outside of vmap and jvp",
+        ));
+    };
     let mut found = false;
-    let mut rest = all.as_slice();
-    // One call per device: its gradients are checked together.
-    while let Some(device) = rest.first().map(|a| a.device()) {
-        let length = rest.iter().take_while(|a| a.device() == device).count();
-        found |= run(py, elements(&rest[..length]), || optim::unscale(&rest[..length], factor))?;
-        rest = &rest[length..];
+    for Together { arrays, .. } in groups {
+        found |= run(py, elements(arrays.iter().copied()), || optim::unscale(&arrays, factor))?;
     }
     Ok(found)
+}
+
+/// The sum of the squares of all elements of all tensors, as a 0-d tensor on the first one's device; None if
+/// there is no tensor, or one is no plain floating point value.
+#[pyfunction]
+fn _sum_squares(py: Python<'_>, tensors: Values) -> PyResult<Option<Py<PyTensor>>> {
+    let Some(groups) = tensors.by_device() else { return Ok(None) };
+    let mut sums: Vec<Array> = Vec::with_capacity(groups.len());
+    for Together { arrays, .. } in &groups {
+        sums.push(run(py, elements(arrays.iter().copied()), || optim::sum_squares(arrays))?);
+    }
+    let Some(first) = sums.first() else { return Ok(None) };
+    let mut total = Tensor::from(first.clone());
+    for other in &sums[1..] {
+        let other = Tensor::from(other.to_device(first.device())?).cast(first.dtype())?;
+        total = total.add(&other)?;
+    }
+    wrap(py, total).map(Some)
+}
+
+/// Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is no plain floating point
+/// value.
+#[pyfunction]
+fn _scale(py: Python<'_>, tensors: Values, factor: &Bound<'_, PyTensor>) -> PyResult<bool> {
+    let factor = value(factor)?;
+    let (Some(groups), Some(factor)) = (tensors.by_device(), factor.concrete()) else {
+        return Ok(false);
+    };
+    for Together { device, arrays } in groups {
+        run(py, elements(arrays.iter().copied()), || optim::scale(&arrays, &factor.to_device(device)?))?;
+    }
+    Ok(true)
 }
 
 /// Registers the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_optim_sgd, m)?)?;
     m.add_function(wrap_pyfunction!(_optim_adam, m)?)?;
-    m.add_function(wrap_pyfunction!(_amp_unscale, m)?)
+    m.add_function(wrap_pyfunction!(_gradients, m)?)?;
+    m.add_function(wrap_pyfunction!(_clear_gradients, m)?)?;
+    m.add_function(wrap_pyfunction!(_amp_unscale, m)?)?;
+    m.add_function(wrap_pyfunction!(_sum_squares, m)?)?;
+    m.add_function(wrap_pyfunction!(_scale, m)?)
 }

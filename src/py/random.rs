@@ -2,7 +2,7 @@
 
 use crate::buffer::Device;
 use crate::dtype::DType;
-use crate::py::args::{Arg, AsTensor, integers, run, shape, shape_from};
+use crate::py::args::{Arg, AsTensor, count, integers, run, shape, shape_from};
 use crate::py::create::{Any, made, place};
 use crate::py::dtype::{optional_device, optional_dtype};
 use crate::py::error::{type_error, value_error};
@@ -10,6 +10,7 @@ use crate::py::operators::binary_of;
 use crate::py::tensor::PyTensor;
 use crate::random;
 use crate::tensor::Tensor;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -63,8 +64,8 @@ fn randint(low: i64, high: &Bound<'_, PyAny>, size: Any, dtype: Any, device: Any
 /// The numbers `0..n` in random order.
 #[pyfunction]
 #[pyo3(signature = (n, *, device=None))]
-fn randperm(n: usize, device: Any) -> PyResult<PyTensor> {
-    made(Tensor::permutation(n, optional_device(device)?.unwrap_or_default())?, false)
+fn randperm(n: i64, device: Any) -> PyResult<PyTensor> {
+    made(Tensor::permutation(count("randperm: n", n)?, optional_device(device)?.unwrap_or_default())?, false)
 }
 
 /// Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors.
@@ -96,10 +97,26 @@ fn normal(
     made(binary_of(py, &scaled, &mean, crate::ops::binary::Binary::Add, false)?, false)
 }
 
-/// Starts the default random stream over with this seed; the same numbers follow on every device.
+/// Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device.
 #[pyfunction]
-fn manual_seed(seed: i64) {
-    random::manual_seed(seed as u64);
+fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
+    // Negative seeds count from 2^64 down, as in PyTorch.
+    let bits = seed.extract::<u64>().or_else(|_| seed.extract::<i64>().map(|s| s as u64));
+    match bits {
+        Ok(bits) => random::manual_seed(bits),
+        Err(e) if e.is_instance_of::<PyOverflowError>(seed.py()) => {
+            return Err(value_error(format!(
+                "manual_seed: a seed from -2^63 to 2^64 - 1 expected, got {seed}; take it modulo 2**64"
+            )));
+        }
+        Err(_) => {
+            return Err(type_error(format!(
+                "manual_seed: an integer expected, got {}",
+                seed.get_type().name()?
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Seed and position of the default random stream.

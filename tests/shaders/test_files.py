@@ -8,7 +8,7 @@ from host import SHADERS, pipeline
 
 FILES = sorted(SHADERS.glob("*.wgsl"))
 README = (SHADERS / "README.md").read_text()
-MARKER = re.compile(r"//@ (alias|const|load|store|fn|var|copy) \w+$")
+MARKER = re.compile(r"//@ (alias|const|load|store|fn|var|copy|tensors|pick|put) \w+$")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)

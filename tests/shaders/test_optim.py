@@ -1,37 +1,42 @@
-"""optim_sgd.wgsl and optim_adam.wgsl: several steps against the textbook in float64; the control words."""
+"""optim_sgd.wgsl and optim_adam.wgsl: several steps against the textbook in float64; norms and scaling."""
 
 import numpy as np
 import pytest
-from host import close, rng, run, types
+from host import BF16, close, load, rng, run
 from hypothesis import given
 from hypothesis import strategies as st
 
-GO = np.array([1.0, 0.0], np.float32)
-SPARE = np.zeros(1, np.float32)
+
+def groups(x):
+    return -(-x.size // 1024)
 
 
-def sgd(x, g, m, flags, rate, decay=0.0, momentum=0.0, dampening=0.0, control=GO):
-    params = [x.size, flags, rate, decay, momentum, dampening]
-    replace = {"load g": types(g=g.dtype)["load g"]}
-    return run("optim_sgd.wgsl", [g, control], [x, m], params, -(-x.size // 1024), replace, limit=2)
+def sgd(x, g, m, first, flags, rate, decay=0.0, momentum=0.0, dampening=0.0):
+    params = [flags, rate, decay, momentum, 1.0 - dampening, 0, 0, 0, 0, x.size, first, 0]
+    replace = {
+        "load g0": load("g0", g.dtype),
+        "const MOMENTUM": f"const MOMENTUM = {str(m.size > 1).lower()};",
+    }
+    return run("optim_sgd.wgsl", [g], [x, m], params, groups(x), replace, limit=2)
 
 
-def adam(x, g, state, flags, step, rate=0.01, decay=0.0, beta1=0.9, beta2=0.999, eps=1e-8, control=GO):
+def adam(x, g, state, step, flags=0, rate=0.01, decay=0.0, shrink=1.0, beta1=0.9, beta2=0.999, eps=1e-8):
     size, root = rate / (1 - beta1**step), (1 - beta2**step) ** -0.5
-    params = [x.size, flags, rate, decay, beta1, 1 - beta1, beta2, 1 - beta2, eps, size, root]
-    return run("optim_adam.wgsl", [g, control], [x, *state], params, -(-x.size // 1024), limit=2)
+    params = [flags, decay, shrink, beta1, 1 - beta1, beta2, 1 - beta2, eps, 0, x.size, size, root]
+    replace = {"const AMSGRAD": f"const AMSGRAD = {str(state[2].size > 1).lower()};"}
+    return run("optim_adam.wgsl", [g], [x, *state], params, groups(x), replace, limit=2)
 
 
 @given(st.integers(1, 3000), st.booleans(), st.booleans(), st.booleans())
 def test_sgd(count, with_momentum, nesterov, maximise):
     r = rng(count)
     x = r.standard_normal(count).astype(np.float32)
-    m = np.zeros(count if with_momentum else 1, np.float32)
+    m = np.zeros(max(count, 2) if with_momentum else 1, np.float32)
     exact, buffer = x.astype(np.float64), None
     for step in range(3):
         g = r.standard_normal(count).astype(np.float32)
-        flags = with_momentum + 2 * (step == 0) + 4 * nesterov + 8 * maximise
-        x, m = sgd(x, g, m, flags, 0.1, 0.01, 0.9, 0.0 if nesterov else 0.1)
+        flags = nesterov + 2 * maximise
+        x, m = sgd(x, g, m, step == 0, flags, 0.1, 0.01, 0.9, 0.0 if nesterov else 0.1)
         d = (-1.0 if maximise else 1.0) * g + 0.01 * exact
         if with_momentum:
             buffer = d if buffer is None else 0.9 * buffer + (1.0 if nesterov else 0.9) * d
@@ -42,7 +47,7 @@ def test_sgd(count, with_momentum, nesterov, maximise):
 
 @pytest.mark.parametrize("amsgrad", [False, True])
 @pytest.mark.parametrize("decoupled", [False, True])
-@pytest.mark.parametrize("count", [1, 300, 2500])
+@pytest.mark.parametrize("count", [2, 300, 2500])
 def test_adam(count, decoupled, amsgrad):
     r = rng(count)
     x = r.standard_normal(count).astype(np.float32)
@@ -54,7 +59,8 @@ def test_adam(count, decoupled, amsgrad):
     exact, m, v, top = x.astype(np.float64), 0.0, 0.0, 0.0
     for step in range(1, 5):
         g = (r.standard_normal(count) / step).astype(np.float32)
-        x, *state = adam(x, g, state, amsgrad + 2 * decoupled, step, decay=0.1)
+        decay = dict(shrink=1.0 - 0.01 * 0.1) if decoupled else dict(decay=0.1)
+        x, *state = adam(x, g, state, step, **decay)
         d = g + (0.0 if decoupled else 0.1) * exact
         exact = exact * (1 - (0.01 * 0.1 if decoupled else 0.0))
         m, v = 0.9 * m + 0.1 * d, 0.999 * v + 0.001 * d * d
@@ -64,12 +70,25 @@ def test_adam(count, decoupled, amsgrad):
     close(x, exact, scale=4)
 
 
-def test_control_scales_and_skips():
-    x, g = np.ones(5, np.float32), np.full(5, 8.0, np.float16)
-    moved, _ = sgd(x, g, SPARE, 0, 0.5, control=np.array([0.25, 0.0], np.float32))
-    np.testing.assert_array_equal(moved, np.zeros(5))
-    stop = np.array([0.25, 1.0], np.float32)
-    np.testing.assert_array_equal(sgd(x, g, SPARE, 0, 0.5, control=stop)[0], x)
-    state = [np.zeros(5, np.float32), np.zeros(5, np.float32), SPARE]
-    for got, before in zip(adam(x, x, state, 0, 1, control=stop), [x, *state], strict=True):
-        np.testing.assert_array_equal(got, before)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16])
+@pytest.mark.parametrize("count", [1, 1024, 2500])
+def test_squares(dtype, count):
+    g = rng(count).standard_normal(count).astype(dtype)
+    params = [1, groups(g), 0, 0, 0, count, 0, 0]
+    replace = {"load g0": load("g0", dtype)}
+    (sums,) = run("optim_squares.wgsl", [g], [np.full(4, 7, np.float32)], params, groups(g), replace, limit=2)
+    exact = [np.square(part.astype(np.float64)).sum() for part in np.split(g, range(1024, count, 1024))]
+    np.testing.assert_allclose(sums[1 : 1 + groups(g)], exact, rtol=1e-5)
+    assert sums[0] == 7
+    assert (sums[1 + groups(g) :] == 7).all()
+
+
+@pytest.mark.parametrize("bad", [None, np.inf, -np.inf, np.nan])
+def test_scale(bad):
+    x = rng(0).standard_normal(1500).astype(np.float32)
+    x[1400] = 1.0 if bad is None else bad
+    ins, outs = [np.array([0.25], np.float32)], [np.zeros(1, np.int32), x]
+    found, scaled = run("optim_scale.wgsl", ins, outs, [0, 1500, 0, 0], 2, limit=1)
+    assert found[0] == (bad is not None)
+    finite = np.isfinite(x)
+    np.testing.assert_array_equal(scaled[finite], x[finite] * 0.25)

@@ -164,4 +164,115 @@ VALUES: Situations = {
         IndexError,
         "one_hot: class 3 is out of range for 2 classes",
     ),
+    "negative_count": (
+        lambda: wg.eye(-1),
+        ValueError,
+        "eye: n cannot be negative, got -1",
+    ),
+    "negative_columns": (
+        lambda: wg.eye(2, -3),
+        ValueError,
+        "eye: m cannot be negative, got -3",
+    ),
+    "negative_permutation": (
+        lambda: wg.randperm(-1),
+        ValueError,
+        "randperm: n cannot be negative, got -1",
+    ),
+    "negative_steps": (
+        lambda: wg.linspace(0, 1, -1),
+        ValueError,
+        "linspace: steps cannot be negative, got -1",
+    ),
+    "no_threads": (
+        lambda: wg.set_num_threads(-1),
+        ValueError,
+        "set_num_threads: at least one thread expected, got -1",
+    ),
+    "large_seed": (
+        lambda: wg.manual_seed(2**64),
+        ValueError,
+        "manual_seed: a seed from -2^63 to 2^64 - 1 expected, got 18446744073709551616; take it modulo 2**64",
+    ),
+    "seed_type": (
+        lambda: wg.manual_seed("7"),
+        TypeError,
+        "manual_seed: an integer expected, got str",
+    ),
+    "integer_division_by_zero": (
+        lambda: i(1, 2) // i(1, 0),
+        ZeroDivisionError,
+        (
+            "floor_divide: int64 cannot be divided by zero; mask the divisor with where(), or convert "
+            "with .float() for inf and nan"
+        ),
+    ),
+    "integer_remainder_by_zero": (
+        lambda: i(1, 2).remainder(0),
+        ZeroDivisionError,
+        (
+            "remainder: int64 cannot be divided by zero; mask the divisor with where(), or convert "
+            "with .float() for inf and nan"
+        ),
+    ),
+    "einsum_of_text": (
+        lambda: wg.einsum("i,i", ones(2), "a"),
+        TypeError,
+        "einsum: tensors, arrays or numbers expected, got str",
+    ),
+    "einsum_without_equation": (
+        lambda: wg.einsum(ones(2), ones(2)),
+        TypeError,
+        "einsum: an equation such as 'ij,jk->ik' expected first, got Tensor",
+    ),
+    "meshgrid_of_text": (
+        lambda: wg.meshgrid("a", ones(2)),
+        TypeError,
+        "meshgrid: tensors, arrays or numbers expected, got str",
+    ),
+    "tensordot_of_none": (
+        lambda: wg.tensordot(None, ones(2), 1),
+        TypeError,
+        "tensordot: tensors, arrays or numbers expected, got NoneType",
+    ),
+    "vstack_of_number": (
+        lambda: wg.vstack(3),
+        TypeError,
+        "vstack: a sequence of tensors expected, got int",
+    ),
+    "vstack_of_text": (
+        lambda: wg.vstack([ones(2), "a"]),
+        TypeError,
+        "vstack: tensors, arrays or numbers expected, got str",
+    ),
+    "bernoulli_of_text": (
+        lambda: wg.bernoulli("a"),
+        TypeError,
+        "bernoulli: tensors, arrays or numbers expected, got str",
+    ),
+    "exp_of_text": (
+        lambda: wg.exp("a"),
+        TypeError,
+        "exp: tensors, arrays or numbers expected, got str",
+    ),
+    "softmax_of_list": (
+        lambda: F.softmax([1.0, 2.0], 0),
+        TypeError,
+        "softmax: input must be a tensor, got list; convert it with wengert.tensor()",
+    ),
+    "linear_weight": (
+        lambda: F.linear(ones(2), [[1.0, 2.0]]),
+        TypeError,
+        "linear: weight must be a tensor, got list; convert it with wengert.tensor()",
+    ),
+    "mse_of_number": (
+        lambda: F.mse_loss(ones(2), 0.5),
+        TypeError,
+        "mse_loss: target must be a tensor, got float; convert it with wengert.tensor()",
+    ),
+    "layer_norm_of_number": (
+        lambda: F.layer_norm(ones(2), (2,), 3.0),
+        TypeError,
+        "layer_norm: weight must be a tensor, got float; convert it with wengert.tensor()",
+    ),
 }

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import wengert as wg
+from wengert import _core
 from wengert._core import Tensor
 
 from .calling import call_with_hooks
 from .hookable import Hookable
 from .hooks import EVERYWHERE, Registry
-from .moving import clear_grad, destination, move
+from .moving import destination, move
 from .parameter import Parameter
 from .state import StateDict
 
@@ -276,8 +277,7 @@ class Module(Hookable, StateDict):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters; `set_to_none=False` writes zeros instead."""
-        for param in self.parameters():
-            clear_grad(param, set_to_none)
+        _core._clear_gradients(self.parameters(), set_to_none)
 
     # Moving.
 

@@ -1,17 +1,9 @@
-"""What `Module.to` and `zero_grad` do to one tensor."""
+"""What `Module.to` does to one tensor."""
 
 from typing import Any
 
 import wengert as wg
 from wengert._core import Tensor
-
-
-def clear_grad(param: Tensor, set_to_none: bool) -> None:
-    """Forgets the gradient of one parameter, or writes zeros into it."""
-    if set_to_none or param.grad is None:
-        param.grad = None
-    else:
-        param.grad = wg.zeros_like(param.grad)
 
 
 def destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:

@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-import wengert as wg
 from wengert import _core
-from wengert._core import Tensor
 
 from .optimizer import Optimizer
 
@@ -14,7 +12,7 @@ class Adam(Optimizer):
     """Adaptive moments (Kingma and Ba 2014); `amsgrad` after Reddi et al. 2018.
 
     `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`, then `p -= lr (m / c1) / (sqrt(v / c2) + eps)` with
-    `c = 1 - b^t`. Weight decay is added to the gradient. One fused pass per parameter.
+    `c = 1 - b^t`. Weight decay is added to the gradient. One fused pass over all parameters of a group.
 
     Raises:
         ValueError: for settings out of range.
@@ -49,32 +47,19 @@ class Adam(Optimizer):
             if not 0.0 <= beta < 1.0:
                 raise ValueError(f"{type(self).__name__}: betas[{i}] must lie in [0, 1), got {beta}")
 
-    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        names = ["exp_avg", "exp_avg_sq"] + (["max_exp_avg_sq"] if group["amsgrad"] else [])
-        moments: dict[str, list[Tensor]] = {name: [] for name in names}
-        steps: list[int] = []
-        for param in params:
-            state = self.state.setdefault(param, {})
-            state["step"] = int(state.get("step", 0)) + 1
-            steps.append(state["step"])
-            for name in names:
-                if name not in state:
-                    state[name] = wg.zeros_like(param.detach())
-                moments[name].append(state[name])
+    def _update(self, group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
         _core._optim_adam(
-            params,
-            grads,
-            moments["exp_avg"],
-            moments["exp_avg_sq"],
-            moments.get("max_exp_avg_sq", []),
-            steps,
+            group["params"],
+            self.state,
             float(group["lr"]),
             float(beta1),
             float(beta2),
             float(group["eps"]),
             float(group["weight_decay"]),
+            bool(group["amsgrad"]),
             self._decoupled,
+            bool(group["maximize"]),
         )
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import wengert as wg
+from wengert import _core
 from wengert._core import Tensor
 
 from ..nn.hooks import RemovableHandle
-from ..nn.moving import clear_grad
 
 __all__ = ["Optimizer"]
 
@@ -15,7 +15,7 @@ __all__ = ["Optimizer"]
 class Optimizer:
     """Base class of optimisers.
 
-    A subclass defines `_update(group, params, grads)`, which changes the parameters of one group in place.
+    A subclass defines `_update(group)`, which changes those parameters of one group that have a gradient, in place.
 
     Args:
         params: an iterable of tensors, of `(name, tensor)` pairs, or of dictionaries with the key "params"
@@ -89,7 +89,7 @@ class Optimizer:
                 f"{type(self).__name__}: weight_decay must not be negative, got {group['weight_decay']}"
             )
 
-    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
+    def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no _update")
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
@@ -106,14 +106,7 @@ class Optimizer:
             hook(self, (), {})
         with wg.no_grad():
             for group in self.param_groups:
-                params, grads = [], []
-                for param in group["params"]:
-                    grad = param.grad
-                    if grad is not None:
-                        params.append(param)
-                        grads.append(-grad if group.get("maximize") else grad)
-                if params:
-                    self._update(group, params, grads)
+                self._update(group)
         for hook in tuple(self._post_hooks.values()):
             hook(self, (), {})
         return loss
@@ -121,8 +114,7 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters; `set_to_none=False` writes zeros instead."""
         for group in self.param_groups:
-            for param in group["params"]:
-                clear_grad(param, set_to_none)
+            _core._clear_gradients(group["params"], set_to_none)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(optimizer, args, kwargs)` before each step."""

@@ -3,9 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-import wengert as wg
 from wengert import _core
-from wengert._core import Tensor
 
 from .optimizer import Optimizer
 
@@ -13,8 +11,8 @@ from .optimizer import Optimizer
 class SGD(Optimizer):
     """`v = momentum v + (1 - dampening) (g + weight_decay p)`, then `p -= lr v` (Sutskever et al. 2013).
 
-    The first `v` is the gradient itself. With `nesterov` the step is `g + momentum v`. One fused pass per
-    parameter.
+    The first `v` is the gradient itself. With `nesterov` the step is `g + momentum v`. One fused pass over
+    all parameters of a group.
 
     Raises:
         ValueError: for negative settings, or `nesterov` without momentum or with dampening.
@@ -53,25 +51,14 @@ class SGD(Optimizer):
         if group["nesterov"] and (group["momentum"] == 0.0 or group["dampening"] != 0.0):
             raise ValueError("SGD: nesterov needs a positive momentum and dampening=0")
 
-    def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor]) -> None:
-        buffers: list[Tensor] = []
-        first: list[bool] = []
-        if group["momentum"] != 0.0:
-            for param in params:
-                state = self.state.setdefault(param, {})
-                fresh = state.get("momentum_buffer") is None
-                if fresh:
-                    state["momentum_buffer"] = wg.zeros_like(param.detach())
-                first.append(fresh)
-                buffers.append(state["momentum_buffer"])
+    def _update(self, group: dict[str, Any]) -> None:
         _core._optim_sgd(
-            params,
-            grads,
-            buffers,
-            first,
+            group["params"],
+            self.state,
             float(group["lr"]),
             float(group["momentum"]),
             float(group["dampening"]),
             float(group["weight_decay"]),
             bool(group["nesterov"]),
+            bool(group["maximize"]),
         )

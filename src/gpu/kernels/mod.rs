@@ -9,6 +9,7 @@ mod fold;
 pub mod gather;
 mod int_expr;
 pub mod logic;
+mod many;
 pub mod map;
 pub mod matmul;
 pub mod norm;

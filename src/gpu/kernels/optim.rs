@@ -1,153 +1,208 @@
-//! Optimiser steps on the GPU, fused and in place; the twin of `src/cpu/optim.rs`.
+//! Optimiser steps and gradient scaling on the GPU, fused and in place; the twin of `src/cpu/optim.rs`.
 //!
-//! The kernels update float32. Parameters of 16 bits take the step in float32 and are rounded once.
+//! One dispatch moves all parameters of a group (`many.rs`). The kernels update float32: parameters of 16
+//! bits take the step in float32 and are rounded once.
 
-use super::copy::{cast, copy_into, index_of};
-use super::gather::cat;
-use super::map::pointwise_into;
+use super::copy::{cast, convert, copy_into, index_of};
+use super::many::{Entry, Family, Role, reads, writes};
 use super::params::Params;
-use super::reduce::sum_squares as squares;
+use super::reduce;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::template::Template;
-use crate::gpu::{constant, download, kernel, launch};
-use crate::optim::{Adam, Sgd};
-use crate::real::{Left, Pointwise, Real};
+use crate::gpu::{download, scalar};
+use crate::optim::{Adam, Rule, Sgd, Slot};
 use crate::shape::{Axes, Shape};
+use smallvec::SmallVec;
 
-/// A factor of one on the gradient, and nothing to skip.
-const GO: [f64; 2] = [1.0, 0.0];
-
-/// State that a kernel updates: contiguous float32 from the start of its buffer.
+/// Whether kernels can update `x` where it is: contiguous float32 from the start of its buffer.
 fn is_flat(x: &Array) -> bool {
     x.dtype() == DType::F32 && x.is_contiguous() && x.offset() == 0
 }
 
-/// A gradient as the kernels read it.
+/// A gradient as the kernels read it: contiguous, in a float dtype.
 fn flat_gradient(g: &Array) -> Result<Array> {
-    if g.is_contiguous() && g.offset() == 0 { Ok(g.clone()) } else { super::copy::convert(g, g.dtype()) }
+    let dtype = if g.dtype().is_float() { g.dtype() } else { DType::F32 };
+    if g.dtype() == dtype && g.is_contiguous() && g.offset() == 0 { Ok(g.clone()) } else { convert(g, dtype) }
 }
 
-/// Runs `step` on float32 copies of those `state` arrays that are not flat float32, and writes the copies
-/// back.
-fn on_flat<const N: usize>(state: [&Array; N], step: impl FnOnce([&Array; N]) -> Result<()>) -> Result<()> {
-    let mut flat = Vec::with_capacity(N);
-    for x in state {
-        flat.push(if is_flat(x) { x.clone() } else { super::copy::convert(x, DType::F32)? });
+/// One step of `rule` on parameters that share no memory, in place: one dispatch per dtype of gradients, or
+/// more where the GPU has too few bindings for all parameters.
+pub fn step(slots: &[&Slot], rule: &Rule) -> Result<()> {
+    step_by(slots, rule, usize::MAX)
+}
+
+/// `step` with at most `most` parameters per dispatch.
+pub(super) fn step_by(slots: &[&Slot], rule: &Rule, most: usize) -> Result<()> {
+    let flat: Vec<Slot> = slots.iter().map(|s| flat_slot(s)).collect::<Result<_>>()?;
+    let mut rest: SmallVec<[&Slot; 32]> = flat.iter().filter(|s| s.param().numel() > 0).collect();
+    while let Some(dtype) = rest.first().map(|s| s.grad.dtype()) {
+        let together: SmallVec<[&Slot; 32]> =
+            rest.iter().copied().filter(|s| s.grad.dtype() == dtype).collect();
+        rest.retain(|s| s.grad.dtype() != dtype);
+        match rule {
+            Rule::Sgd(s) => sgd(&together, dtype, s, most)?,
+            Rule::Adam(a) => adam(&together, dtype, a, most)?,
+        }
     }
-    step(std::array::from_fn(|i| &flat[i]))?;
-    for (x, moved) in state.iter().zip(&flat).filter(|(x, _)| !is_flat(x)) {
+    let pairs = slots.iter().zip(&flat).flat_map(|(slot, flat)| slot.state.iter().zip(&flat.state));
+    for (x, moved) in pairs.filter(|(x, _)| !is_flat(x)) {
         copy_into(x, &cast(moved, x.dtype())?)?;
     }
     Ok(())
 }
 
-/// One step of stochastic gradient descent on `param`, in place, with PyTorch's formulas.
-pub fn sgd(param: &Array, grad: &Array, momentum: Option<&Array>, s: &Sgd) -> Result<()> {
-    let index = index_of(param)?;
-    let g = flat_gradient(grad)?;
-    let control = constant(index, &GO, DType::F32)?;
-    let spare = Array::empty(Shape::new(&[1])?, DType::F32, param.device())?;
-    let kernel = kernel(index, "sgd", g.dtype() as u64, "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/optim_sgd.wgsl"), DType::F32);
-        text.load("g", g.dtype());
-        Ok(text.build())
-    })?;
-    let flags = usize::from(momentum.is_some()) | usize::from(s.first) << 1 | usize::from(s.nesterov) << 2;
-    let mut params = Params::default();
-    params
-        .word(param.numel())
-        .word(flags)
+/// The slot with copies in place of those arrays that kernels cannot take as they are.
+fn flat_slot(slot: &Slot) -> Result<Slot> {
+    let flat = |x: &Array| if is_flat(x) { Ok(x.clone()) } else { convert(x, DType::F32) };
+    Ok(Slot {
+        state: slot.state.iter().map(flat).collect::<Result<_>>()?,
+        grad: flat_gradient(&slot.grad)?,
+        step: slot.step,
+    })
+}
+
+/// The entry of a slot: its gradient, then its state.
+fn entry(slot: &Slot, words: [u32; 2]) -> Entry<'_> {
+    let buffers = [&slot.grad].into_iter().chain(&slot.state).map(Array::buffer).collect();
+    Entry { buffers, count: slot.param().numel(), words }
+}
+
+fn sgd(slots: &[&Slot], dtype: DType, s: &Sgd, most: usize) -> Result<()> {
+    const ROLES: [Role; 3] = [reads("g"), writes("x"), writes("momentum")];
+    let Some(first) = slots.first() else { return Ok(()) };
+    let bound = first.state.len() + 1;
+    let family = Family {
+        name: "sgd",
+        source: include_str!("../../../shaders/optim_sgd.wgsl"),
+        dtype,
+        without: (bound < ROLES.len()).then_some(("MOMENTUM", "momentum")),
+        before: &[],
+        roles: &ROLES[..bound],
+        after: &[],
+    };
+    let mut header = Params::default();
+    header.word(usize::from(s.nesterov) | usize::from(s.maximize) << 1);
+    header
         .float(s.lr)
         .float(s.weight_decay)
         .float(s.momentum)
-        .float(s.dampening);
-    on_flat([param, momentum.unwrap_or(&spare)], |[x, m]| {
-        let buffers = [g.buffer(), control.buffer(), x.buffer(), m.buffer()];
-        launch(index, &kernel, &buffers, params.words(), (param.numel() as u64).div_ceil(1024))
-    })
+        .float(1.0 - s.dampening)
+        .word(0)
+        .word(0)
+        .word(0);
+    let entries: Vec<Entry> = slots.iter().map(|slot| entry(slot, [u32::from(slot.step == 1), 0])).collect();
+    launch_all(&family, index_of(first.param())?, &entries, &header, most)
 }
 
-/// One step of Adam or AdamW on `param` and its moments, in place, with PyTorch's formulas. `largest` is
-/// AMSGrad's.
-pub fn adam(
-    param: &Array,
-    grad: &Array,
-    first: &Array,
-    second: &Array,
-    largest: Option<&Array>,
-    a: &Adam,
-) -> Result<()> {
-    let index = index_of(param)?;
-    let g = flat_gradient(grad)?;
-    let control = constant(index, &GO, DType::F32)?;
-    let spare = Array::empty(Shape::new(&[1])?, DType::F32, param.device())?;
-    let kernel = kernel(index, "adam", g.dtype() as u64, "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/optim_adam.wgsl"), DType::F32);
-        text.load("g", g.dtype());
-        Ok(text.build())
-    })?;
-    let flags = usize::from(largest.is_some()) | usize::from(a.decoupled) << 1;
-    let mut params = Params::default();
-    params.word(param.numel()).word(flags).float(a.lr).float(a.weight_decay);
-    params.float(a.beta1).float(1.0 - a.beta1).float(a.beta2).float(1.0 - a.beta2).float(a.eps);
-    params.float(a.lr / a.bias_correction1).float(a.bias_correction2.powf(-0.5));
-    on_flat([param, first, second, largest.unwrap_or(&spare)], |[x, m, v, top]| {
-        let buffers = [g.buffer(), control.buffer(), x.buffer(), m.buffer(), v.buffer(), top.buffer()];
-        launch(index, &kernel, &buffers, params.words(), (param.numel() as u64).div_ceil(1024))
-    })
+fn adam(slots: &[&Slot], dtype: DType, a: &Adam, most: usize) -> Result<()> {
+    const ROLES: [Role; 5] = [reads("g"), writes("x"), writes("first"), writes("second"), writes("largest")];
+    let Some(first) = slots.first() else { return Ok(()) };
+    let bound = first.state.len() + 1;
+    let family = Family {
+        name: "adam",
+        source: include_str!("../../../shaders/optim_adam.wgsl"),
+        dtype,
+        without: (bound < ROLES.len()).then_some(("AMSGRAD", "largest")),
+        before: &[],
+        roles: &ROLES[..bound],
+        after: &[],
+    };
+    let (shrink, decay) = a.decay();
+    let mut header = Params::default();
+    header.word(usize::from(a.maximize) << 1).float(decay).float(shrink);
+    header.float(a.beta1).float(1.0 - a.beta1).float(a.beta2).float(1.0 - a.beta2).float(a.eps);
+    let own = |slot: &Slot| {
+        let (size, root) = a.corrections(slot.step);
+        [(size as f32).to_bits(), (root as f32).to_bits()]
+    };
+    let entries: Vec<Entry> = slots.iter().map(|slot| entry(slot, own(slot))).collect();
+    launch_all(&family, index_of(first.param())?, &entries, &header, most)
 }
 
-#[derive(Clone, Copy)]
-struct Product;
+/// Runs a kernel over all entries, as many at once as the GPU can bind and `most` allows.
+fn launch_all(family: &Family, index: u8, entries: &[Entry], header: &Params, most: usize) -> Result<()> {
+    let at_once = family.most(index)?.min(most.max(1));
+    entries.chunks(at_once).try_for_each(|chunk| family.launch(index, chunk, header))
+}
 
-impl Pointwise<2> for Product {
-    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R
-    where
-        f64: Left<R>,
-    {
-        x * y
+/// The entries of arrays that have elements.
+fn entries(arrays: &[Array]) -> Vec<Entry<'_>> {
+    arrays
+        .iter()
+        .filter(|x| x.numel() > 0)
+        .map(|x| Entry { buffers: SmallVec::from_slice(&[x.buffer()]), count: x.numel(), words: [0; 2] })
+        .collect()
+}
+
+/// The sum of squares of all elements of all arrays, a 0-d float32 array on the GPU. One dispatch reads them
+/// all (or one per dtype, or per as many as the GPU can bind), and one adds up what it leaves.
+pub fn sum_squares(arrays: &[&Array]) -> Result<Array> {
+    let index = index_of(arrays[0])?;
+    let mut flat: Vec<Array> = arrays.iter().map(|g| flat_gradient(g)).collect::<Result<_>>()?;
+    flat.sort_by_key(|g| g.dtype() as u8);
+    let all = entries(&flat);
+    let groups: u64 = all.iter().map(Entry::groups).sum();
+    if groups == 0 {
+        return super::create::full(index, Shape::SCALAR, 0.0, DType::F32);
     }
-}
-
-/// `x *= factor`.
-pub fn scale_in_place(x: &Array, factor: f64) -> Result<()> {
-    // The factor is data, not text: each new one would compile a kernel.
-    let factor = crate::gpu::scalar(index_of(x)?, factor, x.dtype())?;
-    pointwise_into("product", 0u8, x, [x, &factor], Product)
-}
-
-/// The 0-d results of several reductions, read back together.
-fn read_all(results: &[Array]) -> Result<Array> {
-    let lines: Vec<Array> =
-        results.iter().map(|r| r.with_layout(Shape::new(&[1])?, &[1], r.offset())).collect::<Result<_>>()?;
-    download(&cat(&lines.iter().collect::<Vec<_>>(), 0)?)
-}
-
-/// The sum of squares of all elements of all arrays.
-pub fn sum_squares(x: &[&Array]) -> Result<f64> {
-    if x.is_empty() {
-        return Ok(0.0);
+    let sums = Array::empty(Shape::new(&[groups as usize])?, DType::F32, arrays[0].device())?;
+    let mut base = 0;
+    for same in flat.chunk_by(|a, b| a.dtype() == b.dtype()) {
+        let after = [("sums", sums.buffer())];
+        let family = Family {
+            name: "squares",
+            source: include_str!("../../../shaders/optim_squares.wgsl"),
+            dtype: same[0].dtype(),
+            without: None,
+            before: &[],
+            roles: &[reads("g")],
+            after: &after,
+        };
+        for chunk in entries(same).chunks(family.most(index)?) {
+            let groups: u64 = chunk.iter().map(Entry::groups).sum();
+            let mut header = Params::default();
+            header.word(base as usize).word(groups as usize).word(0).word(0);
+            family.launch(index, chunk, &header)?;
+            base += groups;
+        }
     }
-    let sums: Vec<Array> = x.iter().map(|a| squares(a)).collect::<Result<_>>()?;
-    Ok(read_all(&sums)?.slice::<f32>()?.iter().map(|&v| f64::from(v)).sum())
+    reduce::sum(&sums, Axes::first(1), false)
+}
+
+/// Multiplies arrays by the number `factor` on the GPU, in place; `found` becomes 1 where one was not finite.
+fn scale_by(arrays: &[&Array], factor: &Array, found: &Array) -> Result<()> {
+    let factor = if is_flat(factor) { factor.clone() } else { convert(factor, DType::F32)? };
+    let flat = |x: &Array| if is_flat(x) { Ok(x.clone()) } else { convert(x, DType::F32) };
+    let flat: Vec<Array> = arrays.iter().map(|x| flat(x)).collect::<Result<_>>()?;
+    let (before, after) = ([("factor", factor.buffer()), ("found", found.buffer())], []);
+    let family = Family {
+        name: "scale",
+        source: include_str!("../../../shaders/optim_scale.wgsl"),
+        dtype: DType::F32,
+        without: None,
+        before: &before,
+        roles: &[writes("x")],
+        after: &after,
+    };
+    launch_all(&family, index_of(found)?, &entries(&flat), &Params::default(), usize::MAX)?;
+    for (x, moved) in arrays.iter().zip(&flat).filter(|(x, _)| !is_flat(x)) {
+        copy_into(x, &cast(moved, x.dtype())?)?;
+    }
+    Ok(())
+}
+
+/// Multiplies every array by the number `factor`, in place. Nothing waits for the GPU.
+pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
+    let unread = Array::empty(Shape::new(&[1])?, DType::I32, factor.device())?;
+    scale_by(arrays, factor, &unread)
 }
 
 /// Multiplies every array by `factor`, in place; true if any element of any of them was infinite or NaN.
-pub fn unscale_check(grads: &[&Array], factor: f64) -> Result<bool> {
-    if grads.is_empty() {
-        return Ok(false);
-    }
-    let found: Vec<Array> = grads.iter().map(|g| any_not_finite(g)).collect::<Result<_>>()?;
-    for g in grads {
-        scale_in_place(g, factor)?;
-    }
-    Ok(read_all(&found)?.slice::<bool>()?.contains(&true))
-}
-
-/// Whether `x` holds an infinity or a NaN, as a 0-d bool on the GPU.
-fn any_not_finite(x: &Array) -> Result<Array> {
-    let marks = super::logic::is_not_finite(x)?;
-    super::reduce::max(&marks, Axes::first(marks.rank()), false)
+pub fn unscale_check(arrays: &[&Array], factor: f64) -> Result<bool> {
+    let index = index_of(arrays[0])?;
+    let found = super::create::full(index, Shape::new(&[1])?, 0.0, DType::I32)?;
+    // The factor is data, not text: each new one would compile a kernel.
+    scale_by(arrays, &scalar(index, factor, DType::F32)?, &found)?;
+    Ok(download(&found)?.slice::<i32>()? != [0])
 }

@@ -5,7 +5,7 @@ use crate::shape::{MAX_RANK, Shape};
 use smallvec::SmallVec;
 
 /// Parameter words in the order of a shader's `Params`.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Params(SmallVec<[u32; 64]>);
 
 impl Params {

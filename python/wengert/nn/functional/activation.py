@@ -7,24 +7,30 @@ valid.
 from typing import Any
 
 import wengert as wg
+from wengert._arguments import no_tensor, of_tensors
 from wengert._core import Tensor
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """`max(x, 0)`; its derivative at 0 is 0. Saves the output."""
+    if not isinstance(input, Tensor):
+        raise no_tensor("relu", "input", input)
     return input.relu()
 
 
+@of_tensors
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """`min(max(x, 0), 6)`."""
     return hardtanh(input, 0.0, 6.0)
 
 
+@of_tensors
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """`x` where positive, else `negative_slope * x`."""
     return wg.where(input > 0, input, input * negative_slope)
 
 
+@of_tensors
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Leaky ReLU with learned slopes: one, or one per channel (axis 1)."""
     if weight.numel() != 1:
@@ -38,12 +44,14 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return wg.where(input > 0, input, input * weight)
 
 
+@of_tensors
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, else `alpha (exp(x) - 1)` (Clevert et al. 2015)."""
     # The exponential only sees the negative part, so it cannot overflow where it is not used.
     return wg.where(input > 0, input, input.clamp(max=0.0).expm1() * alpha)
 
 
+@of_tensors
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, else `alpha (exp(x / alpha) - 1)` (Barron 2017)."""
     if alpha == 0:
@@ -51,6 +59,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     return wg.where(input > 0, input, (input.clamp(max=0.0) / alpha).expm1() * alpha)
 
 
+@of_tensors
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Scaled ELU with the fixed point of Klambauer et al. 2017."""
     alpha, scale = 1.6732632423543772, 1.0507009873554805
@@ -59,6 +68,8 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """`x Phi(x)` (Hendrycks and Gimpel 2016), exact or by the tanh formula. Saves the input."""
+    if not isinstance(input, Tensor):
+        raise no_tensor("gelu", "input", input)
     if approximate not in ("none", "tanh"):
         raise ValueError(f"gelu: approximate must be 'none' or 'tanh', got {approximate!r}")
     return input.gelu(approximate=approximate)
@@ -66,14 +77,18 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """`x sigmoid(x)` (Elfwing et al. 2017). Saves the input."""
+    if not isinstance(input, Tensor):
+        raise no_tensor("silu", "input", input)
     return input.silu()
 
 
+@of_tensors
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """`x tanh(softplus(x))` (Misra 2019)."""
     return input * softplus(input).tanh()
 
 
+@of_tensors
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
     size = input.shape[dim]
@@ -86,9 +101,12 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 def sigmoid(input: Tensor) -> Tensor:
     """`1 / (1 + exp(-x))`. Saves the output."""
+    if not isinstance(input, Tensor):
+        raise no_tensor("sigmoid", "input", input)
     return input.sigmoid()
 
 
+@of_tensors
 def logsigmoid(input: Tensor) -> Tensor:
     """`log(sigmoid(x))`, stable for any x."""
     # No threshold: the linear branch of softplus would lose exp(x) for very negative x.
@@ -97,9 +115,12 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 def tanh(input: Tensor) -> Tensor:
     """Hyperbolic tangent. Saves the output."""
+    if not isinstance(input, Tensor):
+        raise no_tensor("tanh", "input", input)
     return input.tanh()
 
 
+@of_tensors
 def tanhshrink(input: Tensor) -> Tensor:
     """`x - tanh(x)`."""
     return input - input.tanh()
@@ -107,14 +128,18 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """`log(1 + exp(beta x)) / beta`, and `x` itself where `beta x` exceeds `threshold`. Saves the input."""
+    if not isinstance(input, Tensor):
+        raise no_tensor("softplus", "input", input)
     return input.softplus(beta, threshold)
 
 
+@of_tensors
 def softsign(input: Tensor) -> Tensor:
     """`x / (1 + |x|)`."""
     return input / (input.abs() + 1.0)
 
 
+@of_tensors
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` clamped to [min_val, max_val]."""
     if not min_val <= max_val:
@@ -122,11 +147,13 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     return input.clamp(min_val, max_val)
 
 
+@of_tensors
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """`clamp(x / 6 + 1/2, 0, 1)`."""
     return (input / 6.0 + 0.5).clamp(0.0, 1.0)
 
 
+@of_tensors
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """`x hardsigmoid(x)` (Howard et al. 2019)."""
     return input * hardsigmoid(input)
@@ -134,9 +161,12 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """`exp(x) / sum exp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output."""
+    if not isinstance(input, Tensor):
+        raise no_tensor("softmax", "input", input)
     return _cast(input, dtype).softmax(-1 if dim is None else dim)
 
 
+@of_tensors
 def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """Softmax of `-x`."""
     return softmax(-input, dim, dtype)
@@ -144,6 +174,8 @@ def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 
 def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """`x - logsumexp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output."""
+    if not isinstance(input, Tensor):
+        raise no_tensor("log_softmax", "input", input)
     return _cast(input, dtype).log_softmax(-1 if dim is None else dim)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import wengert as wg
 from wengert import _core
+from wengert._arguments import no_tensor, of_tensors
 from wengert._core import Tensor
 
 
@@ -23,6 +24,10 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     Raises:
         ShapeError: if the last axis of `input` is not `in`.
     """
+    if not isinstance(input, Tensor):
+        raise no_tensor("linear", "input", input)
+    if not isinstance(weight, Tensor):
+        raise no_tensor("linear", "weight", weight)
     if weight.ndim != 2 or input.ndim == 0 or input.shape[-1] != weight.shape[1]:
         raise wg.ShapeError(
             f"linear: input of shape {tuple(input.shape)} with weight of shape {tuple(weight.shape)}; "
@@ -31,6 +36,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return _core._linear(input, weight, bias)
 
 
+@of_tensors
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x1' W_k x2 + b_k` for each output k; `(..., in1)`, `(..., in2)`, `(out, in1, in2)` give `(...,
     out)`.
@@ -47,6 +53,7 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return out if bias is None else out + bias
 
 
+@of_tensors
 def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
     """Rows of `weight` picked by integers.
 
@@ -84,6 +91,7 @@ def _check_classes(tensor: Tensor, num_classes: int) -> None:
         raise IndexError(f"one_hot: class {bad} is out of range for {num_classes} classes")
 
 
+@of_tensors
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     """int64 of shape `tensor.shape + (num_classes,)`: 1 at the class, else 0. -1 takes one more than the
     largest.
@@ -102,6 +110,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return (tensor.unsqueeze(-1) == classes).to(index_type)
 
 
+@of_tensors
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes each element with probability `p` and divides the others by `1 - p` (Srivastava et al. 2014).
 
@@ -114,6 +123,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return _core._dropout(input, p)
 
 
+@of_tensors
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -129,6 +139,7 @@ def layer_norm(
     return _core._layer_norm(input, normalized_shape, weight, bias, eps)
 
 
+@of_tensors
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -145,6 +156,7 @@ def rms_norm(
     return out if weight is None else out * weight
 
 
+@of_tensors
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -168,35 +180,29 @@ def group_norm(
     return out if bias is None else out + bias.reshape(per_channel)
 
 
-def _length(input: Tensor, p: float, dim: int) -> Tensor:
-    """The p-norm along `dim`, kept; its gradient at 0 is 0."""
-    total = (input * input if p == 2.0 else input.abs() ** p).sum(dim, keepdim=True)
-    # The root is taken of 1 where the sum is 0: no division by zero in the gradient.
-    zero = total == 0
-    root = wg.where(zero, wg.ones_like(total), total)
-    root = root.sqrt() if p == 2.0 else root ** (1.0 / p)
-    return wg.where(zero, wg.zeros_like(root), root)
-
-
+@of_tensors
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """`x / max(norm_p(x), eps)` along `dim`."""
-    return input / _length(input, p, dim).clamp(min=eps)
+    return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
 
 
+@of_tensors
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """`x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along `dim`."""
-    scale = _length(x1, 2.0, dim).clamp(min=eps) * _length(x2, 2.0, dim).clamp(min=eps)
+    length1, length2 = (x.norm(2.0, dim, keepdim=True).clamp(min=eps) for x in (x1, x2))
+    scale = length1 * length2
     return ((x1 * x2) / scale).sum(dim)
 
 
+@of_tensors
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
     """The p-norm of `x1 - x2 + eps` along the last axis."""
-    length = _length(x1 - x2 + eps, p, -1)
-    return length if keepdim else length.squeeze(-1)
+    return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
 
 
+@of_tensors
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Enlarges the last axes.
 
@@ -244,6 +250,7 @@ def _padded_index(size: int, before: int, after: int, mode: str) -> list[int]:
     return [size - 1 - abs(size - 1 - abs(i)) for i in positions]
 
 
+@of_tensors
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,

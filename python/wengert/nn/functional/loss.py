@@ -5,6 +5,7 @@ import warnings
 
 import wengert as wg
 from wengert import _core
+from wengert._arguments import of_tensors
 from wengert._core import Tensor
 
 from .layers import cosine_similarity, pairwise_distance
@@ -30,6 +31,7 @@ def _same_shapes(op: str, input: Tensor, target: Tensor) -> None:
         )
 
 
+@of_tensors
 def cross_entropy(
     input: Tensor,
     target: Tensor,
@@ -59,6 +61,7 @@ def cross_entropy(
     return _core._cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
+@of_tensors
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -70,6 +73,7 @@ def nll_loss(
     return _core._nll_loss(input, target, weight, ignore_index, reduction)
 
 
+@of_tensors
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -81,6 +85,7 @@ def binary_cross_entropy_with_logits(
     return _core._bce_with_logits(input, target, weight, pos_weight, reduction)
 
 
+@of_tensors
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -100,6 +105,7 @@ def _bounded_log(p: Tensor) -> Tensor:
     return wg.where(tiny, wg.full_like(p, -100.0), wg.where(tiny, wg.ones_like(p), p).log().clamp(min=-100.0))
 
 
+@of_tensors
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """`t (log t - x)` of log-probabilities x; "batchmean" divides the sum by the first axis, as the
     mathematics does.
@@ -115,18 +121,21 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     return _reduce(loss, reduction)
 
 
+@of_tensors
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`(x - t)^2`. Warns where the shapes only match by broadcasting."""
     _same_shapes("mse_loss", input, target)
     return _reduce((input - target).square(), reduction)
 
 
+@of_tensors
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`|x - t|`; its derivative at 0 is 0. Warns where the shapes only match by broadcasting."""
     _same_shapes("l1_loss", input, target)
     return _reduce((input - target).abs(), reduction)
 
 
+@of_tensors
 def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
     """`d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964)."""
     if delta <= 0:
@@ -138,6 +147,7 @@ def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: fl
     return _reduce(near * (distance - 0.5 * near), reduction)
 
 
+@of_tensors
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """The Huber loss divided by `beta`; the absolute error for `beta = 0`."""
     if beta < 0:
@@ -147,6 +157,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     return huber_loss(input, target, reduction, beta) / beta
 
 
+@of_tensors
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -167,6 +178,7 @@ def poisson_nll_loss(
     return _reduce(loss, reduction)
 
 
+@of_tensors
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -176,6 +188,7 @@ def gaussian_nll_loss(
     return _reduce(loss + 0.5 * math.log(2.0 * math.pi) if full else loss, reduction)
 
 
+@of_tensors
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -183,6 +196,7 @@ def hinge_embedding_loss(
     return _reduce(wg.where(target == 1, input, (margin - input).clamp(min=0.0)), reduction)
 
 
+@of_tensors
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -190,11 +204,13 @@ def margin_ranking_loss(
     return _reduce((margin - target * (input1 - input2)).clamp(min=0.0), reduction)
 
 
+@of_tensors
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`log(1 + exp(-t x))` for targets 1 and -1."""
     return _reduce((-target * input).softplus(1.0, 1e30), reduction)
 
 
+@of_tensors
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -213,6 +229,7 @@ def triplet_margin_loss(
     return _reduce((near - far + margin).clamp(min=0.0), reduction)
 
 
+@of_tensors
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:

@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterable
 
 import wengert as wg
+from wengert import _core
 from wengert._core import Tensor
 
 
 def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
-    params = [parameters] if isinstance(parameters, Tensor) else list(parameters)
-    return [param.grad for param in params if param.grad is not None]
+    return _core._gradients([parameters] if isinstance(parameters, Tensor) else parameters)
 
 
 def get_total_norm(
@@ -23,25 +23,27 @@ def get_total_norm(
     norm_type = float(norm_type)
     if norm_type <= 0.0:
         raise ValueError(f"norm_type must be positive or inf, got {norm_type}")
+    tensors = list(tensors)
     with wg.no_grad():
-        parts = [_power(tensor.detach(), norm_type) for tensor in tensors]
-        if not parts:
-            return wg.tensor(0.0)
-        # One float32 number per tensor; gradients on several devices meet on the first one's.
-        device = parts[0].device
-        together = wg.stack([part.to(device) for part in parts])
-        if norm_type == math.inf:
-            total = together.max()
-        elif norm_type == 2.0:
-            total = together.sum().sqrt()
-        else:
-            total = together.sum() ** (1.0 / norm_type)
+        # One pass over all tensors, where they are plain values.
+        squares = _core._sum_squares(tensors) if norm_type == 2.0 else None
+        total = _norm_of_norms(tensors, norm_type) if squares is None else squares.sqrt()
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
             f"the total norm of the gradients is {float(total)}; look for the loss or layer that overflowed, "
             "or pass error_if_nonfinite=False to clip anyway"
         )
     return total
+
+
+def _norm_of_norms(tensors: list[Tensor], p: float) -> Tensor:
+    parts = [_power(tensor.detach(), p) for tensor in tensors]
+    if not parts:
+        return wg.tensor(0.0)
+    # One float32 number per tensor; gradients on several devices meet on the first one's.
+    device = parts[0].device
+    together = wg.stack([part.to(device) for part in parts])
+    return together.max() if p == math.inf else together.sum() ** (1.0 / p)
 
 
 def _power(x: Tensor, p: float) -> Tensor:
@@ -73,8 +75,9 @@ def clip_grad_norm_(
     with wg.no_grad():
         # No host round trip: the factor is 1 where nothing is to be clipped.
         factor = (float(max_norm) / (total + 1e-6)).clamp(max=1.0)
-        for grad in grads:
-            grad.mul_(factor.to(grad.device).to(grad.dtype))
+        if not _core._scale(grads, factor):
+            for grad in grads:
+                grad.mul_(factor.to(grad.device).to(grad.dtype))
     return total
 
 

@@ -1,18 +1,17 @@
-//! Reductions, products, normalisation, indexing, random numbers and optimiser steps against plain loops in
+//! Reductions, products, normalisation, indexing and random numbers against plain loops in
 //! float64.
 
-use super::super::{copy, create, gather, matmul, norm, optim, random, reduce};
+use super::super::{copy, gather, matmul, norm, random, reduce};
 use super::{host, ramp, serial, values};
 use crate::array::Array;
 use crate::cpu;
 use crate::dtype::DType;
 use crate::error::{Kind, Result};
 use crate::gpu;
-use crate::optim::{Adam, Sgd};
 use crate::shape::{Axes, Shape};
 
 /// Numbers without a pattern, in -1..1.
-fn noise(n: usize, seed: u32) -> Vec<f32> {
+pub(super) fn noise(n: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_769) | 1;
     let mut next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -21,17 +20,17 @@ fn noise(n: usize, seed: u32) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
-fn on_gpu(values: &[f32], dims: &[usize], dtype: DType) -> Result<Array> {
+pub(super) fn on_gpu(values: &[f32], dims: &[usize], dtype: DType) -> Result<Array> {
     copy::cast(&gpu::upload(&host(values, dims)?, 0)?, dtype)
 }
 
 /// The elements as float32, whatever the dtype.
-fn floats(x: &Array) -> Result<Vec<f64>> {
+pub(super) fn floats(x: &Array) -> Result<Vec<f64>> {
     Ok(values::<f32>(&copy::cast(x, DType::F32)?)?.into_iter().map(f64::from).collect())
 }
 
 /// All elements agree to `relative` of the largest expected one.
-fn assert_close(got: &[f64], expected: &[f64], relative: f64, what: &str) {
+pub(super) fn assert_close(got: &[f64], expected: &[f64], relative: f64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     let scale = expected.iter().fold(1e-30, |m: f64, v| m.max(v.abs()));
     for (i, (a, b)) in got.iter().zip(expected).enumerate() {
@@ -363,47 +362,5 @@ fn both_devices_draw_the_same_stream() -> Result<()> {
         let a: Vec<f64> = a.slice::<f32>()?.iter().map(|&v| f64::from(v)).collect();
         assert_close(&floats(&random::normal(0, shape, DType::F32, seed, offset)?)?, &a, 1e-6, "normal");
     }
-    Ok(())
-}
-
-#[test]
-fn optimiser_steps() -> Result<()> {
-    let _serial = serial();
-    let start = noise(1500, 14);
-    let slope = noise(1500, 15);
-    let (x, g) = (on_gpu(&start, &[1500], DType::F32)?, on_gpu(&slope, &[1500], DType::F16)?);
-    let gs = floats(&g)?;
-    let zeros = || create::full(0, Shape::new(&[1500])?, 0.0, DType::F32);
-    let (m, v) = (zeros()?, zeros()?);
-    let a = Adam {
-        lr: 0.1,
-        beta1: 0.9,
-        beta2: 0.99,
-        eps: 1e-8,
-        weight_decay: 0.01,
-        decoupled: true,
-        bias_correction1: 1.0 - 0.9,
-        bias_correction2: 1.0 - 0.99,
-    };
-    optim::adam(&x, &g, &m, &v, None, &a)?;
-    let expected: Vec<f64> = start
-        .iter()
-        .zip(&gs)
-        .map(|(x, g)| f64::from(*x) * (1.0 - 0.001) - 0.1 * g / (g.abs() + 1e-8))
-        .collect();
-    assert_close(&floats(&x)?, &expected, 1e-5, "adam");
-    let h = on_gpu(&start, &[1500], DType::BF16)?;
-    let s = Sgd { lr: 0.5, momentum: 0.9, first: true, ..Default::default() };
-    let before = floats(&h)?;
-    let buffer = zeros()?;
-    optim::sgd(&h, &g, Some(&buffer), &s)?;
-    let expected: Vec<f64> = before.iter().zip(&gs).map(|(x, g)| x - 0.5 * g).collect();
-    assert_close(&floats(&h)?, &expected, 5e-3, "sgd");
-    assert_close(&floats(&buffer)?, &gs, 1e-6, "momentum");
-    let total: f64 = gs.iter().map(|g| g * g).sum();
-    assert!((optim::sum_squares(&[&g, &g])? - 2.0 * total).abs() < 1e-3 * total);
-    assert!(!optim::unscale_check(&[&g], 0.5)?);
-    assert_close(&floats(&g)?, &gs.iter().map(|v| v * 0.5).collect::<Vec<_>>(), 1e-3, "unscaled");
-    assert!(optim::unscale_check(&[&g, &create::full(0, Shape::SCALAR, f64::INFINITY, DType::F32)?], 1.0)?);
     Ok(())
 }

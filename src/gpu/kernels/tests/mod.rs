@@ -12,6 +12,7 @@ use half::{bf16, f16};
 use std::sync::{Mutex, MutexGuard};
 
 mod families;
+mod optim;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 

@@ -1,0 +1,44 @@
+// Multiply flat f32 buffers by one factor, in place, and note whether any of them held an infinity or a NaN.
+// One dispatch scales many tensors.
+//
+// bindings  0 factor (read, one f32), 1 found (read and write, one word), 2 x (read and write), 3 params
+// grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
+// workgroup 256 threads, each taking four elements 256 apart, all of one tensor; no workgroup memory
+//
+// The file handles one tensor; for n of them the host repeats what the markers name. tensors[k] holds the
+// first workgroup of tensor k and its count. found becomes 1 where a value was not finite, which the bits
+// tell.
+struct Params { tensors: array<vec4<u32>, TENSORS> }
+//@ tensors factor
+@group(0) @binding(0) var<storage, read> factor: array<u32>;
+//@ tensors found
+@group(0) @binding(1) var<storage, read_write> found: array<atomic<u32>>;
+//@ tensors x
+@group(0) @binding(2) var<storage, read_write> x0: array<u32>;
+//@ tensors params
+@group(0) @binding(3) var<uniform> p: Params;
+
+//@ const TENSORS
+const TENSORS: u32 = 1u;
+//@ pick x
+fn pick_x(k: u32, i: u32) -> u32 { return x0[i]; }
+//@ put x
+fn put_x(k: u32, i: u32, v: u32) { x0[i] = v; }
+
+@compute @workgroup_size(256)
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  var k = 0u;
+  while (k + 1u < TENSORS && p.tensors[k + 1u].x <= group) { k += 1u; }
+  let start = (group - p.tensors[k].x) * 1024u;
+  let end = min(start + 1024u, p.tensors[k].y);
+  for (var i = start + t; i < end; i += 256u) {
+    let bits = pick_x(k, i);
+    if ((bits & 0x7f800000u) == 0x7f800000u) { atomicStore(&found[0], 1u); }
+    put_x(k, i, bitcast<u32>(bitcast<f32>(bits) * bitcast<f32>(factor[0])));
+  }
+}

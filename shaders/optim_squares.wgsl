@@ -1,0 +1,51 @@
+// Sums of squares of flat buffers, one per 1024 elements: the first half of a norm over many tensors.
+//
+// bindings  0 g (read), 1 sums (write, f32), 2 params
+// grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
+// workgroup 256 threads, each taking four elements 256 apart, all of one tensor; 1 KiB of workgroup memory
+//
+// The file handles one tensor; for n of them the host repeats what the markers name. tensors[k] holds the
+// first workgroup of tensor k and its count. Workgroup i writes sums[base + i], in an order of additions that
+// the counts alone decide; those from `groups` on are overshoot.
+struct Params { base: u32, groups: u32, none0: u32, none1: u32, tensors: array<vec4<u32>, TENSORS> }
+//@ tensors g
+@group(0) @binding(0) var<storage, read> g0: array<u32>;
+//@ tensors sums
+@group(0) @binding(1) var<storage, read_write> sums: array<u32>;
+//@ tensors params
+@group(0) @binding(2) var<uniform> p: Params;
+
+//@ const TENSORS
+const TENSORS: u32 = 1u;
+//@ alias T
+alias T = f32;
+//@ load g0
+fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
+//@ pick g
+fn pick_g(k: u32, i: u32) -> T { return load_g0(i); }
+
+var<workgroup> part: array<f32, 256>;
+
+@compute @workgroup_size(256)
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  var k = 0u;
+  while (k + 1u < TENSORS && p.tensors[k + 1u].x <= group) { k += 1u; }
+  var sum = 0.0;
+  let start = (group - p.tensors[k].x) * 1024u;
+  let end = min(start + 1024u, p.tensors[k].y);
+  for (var i = start + t; i < end; i += 256u) {
+    let v = pick_g(k, i);
+    sum += v * v;
+  }
+  part[t] = sum;
+  for (var width = 128u; width > 0u; width >>= 1u) {
+    workgroupBarrier();
+    if (t < width) { part[t] += part[t + width]; }
+  }
+  if (t == 0u && group < p.groups) { sums[p.base + group] = bitcast<u32>(part[0]); }
+}

@@ -1,0 +1,117 @@
+//! Optimiser steps against plain loops in float64 and against the CPU; how many dispatches they take.
+
+use super::super::{create, optim};
+use super::families::{assert_close, floats, noise, on_gpu};
+use super::{host, serial};
+use crate::cpu;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu;
+use crate::optim::{Adam, Rule, Sgd, Slot};
+use crate::shape::Shape;
+use smallvec::smallvec;
+
+#[test]
+fn optimiser_steps() -> Result<()> {
+    let _serial = serial();
+    let start = noise(1500, 14);
+    let slope = noise(1500, 15);
+    let (x, g) = (on_gpu(&start, &[1500], DType::F32)?, on_gpu(&slope, &[1500], DType::F16)?);
+    let gs = floats(&g)?;
+    let zeros = || create::full(0, Shape::new(&[1500])?, 0.0, DType::F32);
+    let a = Adam {
+        lr: 0.1,
+        beta1: 0.9,
+        beta2: 0.99,
+        eps: 1e-8,
+        weight_decay: 0.01,
+        decoupled: true,
+        ..Default::default()
+    };
+    let slot = Slot { state: smallvec![x.clone(), zeros()?, zeros()?], grad: g.clone(), step: 1 };
+    optim::step(&[&slot], &Rule::Adam(a))?;
+    let expected: Vec<f64> = start
+        .iter()
+        .zip(&gs)
+        .map(|(x, g)| f64::from(*x) * (1.0 - 0.001) - 0.1 * g / (g.abs() + 1e-8))
+        .collect();
+    assert_close(&floats(&x)?, &expected, 1e-5, "adam");
+    let h = on_gpu(&start, &[1500], DType::BF16)?;
+    let s = Sgd { lr: 0.5, momentum: 0.9, ..Default::default() };
+    let before = floats(&h)?;
+    let buffer = zeros()?;
+    let slot = Slot { state: smallvec![h.clone(), buffer.clone()], grad: g.clone(), step: 1 };
+    optim::step(&[&slot], &Rule::Sgd(s))?;
+    let expected: Vec<f64> = before.iter().zip(&gs).map(|(x, g)| x - 0.5 * g).collect();
+    assert_close(&floats(&h)?, &expected, 5e-3, "sgd");
+    assert_close(&floats(&buffer)?, &gs, 1e-6, "momentum");
+    Ok(())
+}
+
+#[test]
+fn norms_and_factors() -> Result<()> {
+    let _serial = serial();
+    let values = noise(1500, 14);
+    let (x, g) = (on_gpu(&values, &[1500], DType::F32)?, on_gpu(&noise(1500, 15), &[1500], DType::F16)?);
+    let gs = floats(&g)?;
+    let squares = |x: &[f64]| x.iter().map(|v| v * v).sum::<f64>();
+    let exact = 2.0 * squares(&gs) + squares(&floats(&x)?);
+    let found = floats(&optim::sum_squares(&[&g, &x, &g])?)?[0];
+    assert!((found - exact).abs() < 1e-5 * exact, "{found} {exact}");
+    assert!(!optim::unscale_check(&[&g, &x], 0.5)?);
+    assert_close(&floats(&g)?, &gs.iter().map(|v| v * 0.5).collect::<Vec<_>>(), 1e-3, "unscaled");
+    optim::scale(&[&x], &create::full(0, Shape::SCALAR, 4.0, DType::F32)?)?;
+    assert_close(&floats(&x)?, &values.iter().map(|v| f64::from(v * 2.0)).collect::<Vec<_>>(), 0.0, "scaled");
+    let infinite = create::full(0, Shape::SCALAR, f64::INFINITY, DType::F32)?;
+    assert!(optim::unscale_check(&[&g, &infinite], 1.0)?);
+    Ok(())
+}
+
+/// Lengths on both sides of a workgroup's, and nothing at all.
+const LENGTHS: [usize; 6] = [5, 1024, 0, 3000, 1, 1025];
+
+/// A parameter of each length with `states` states, in its `k`th step; on the GPU or on the CPU.
+fn slots(states: usize, on_gpu: bool) -> Result<Vec<Slot>> {
+    let slot = |k: usize, n: usize| {
+        let at = |seed: usize| {
+            // State is not negative, as second moments are.
+            let values: Vec<f32> = noise(n, (seed * 100 + k) as u32).iter().map(|v| v.abs()).collect();
+            let x = host(&values, &[n])?;
+            if on_gpu { gpu::upload(&x, 0) } else { Ok(x) }
+        };
+        let state = (0..=states).map(at).collect::<Result<_>>()?;
+        Ok(Slot { state, grad: at(9)?, step: 1 + k as i32 })
+    };
+    LENGTHS.into_iter().enumerate().map(|(k, n)| slot(k, n)).collect()
+}
+
+#[test]
+fn many_parameters_take_one_dispatch() -> Result<()> {
+    let _serial = serial();
+    let adam = Adam { lr: 0.1, beta1: 0.9, beta2: 0.99, eps: 1e-3, weight_decay: 0.1, ..Default::default() };
+    let sgd = Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.1, ..Default::default() };
+    let rules = [
+        (0, Rule::Sgd(Sgd { momentum: 0.0, ..sgd })),
+        (1, Rule::Sgd(Sgd { nesterov: true, maximize: true, ..sgd })),
+        (2, Rule::Adam(Adam { maximize: true, ..adam })),
+        (3, Rule::Adam(Adam { decoupled: true, ..adam })),
+    ];
+    for (states, rule) in rules {
+        let expected = slots(states, false)?;
+        cpu::optim::step(&expected.iter().collect::<Vec<_>>(), &rule)?;
+        // Five parameters have elements.
+        for (most, dispatches) in [(usize::MAX, 1), (2, 3), (1, 5)] {
+            let found = slots(states, true)?;
+            let before = gpu::stats(0)?.dispatches;
+            optim::step_by(&found.iter().collect::<Vec<_>>(), &rule, most)?;
+            assert_eq!(gpu::stats(0)?.dispatches - before, dispatches, "{rule:?} by {most}");
+            for (found, expected) in found.iter().zip(&expected) {
+                for (x, y) in found.state.iter().zip(&expected.state) {
+                    let y: Vec<f64> = y.slice::<f32>()?.iter().map(|&v| f64::from(v)).collect();
+                    assert_close(&floats(x)?, &y, 1e-5, &format!("{rule:?} by {most}"));
+                }
+            }
+        }
+    }
+    Ok(())
+}
