@@ -45,7 +45,7 @@ class Function:
         >>> x = wg.tensor(0.0, requires_grad=True)
         >>> Sigmoid.apply(x).backward()
         >>> x.grad
-        tensor(0.2500)
+        tensor(0.25)
     """
 
     # Accepted for PyTorch's sake: without a `vmap` the rule is always generated.
