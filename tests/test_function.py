@@ -213,6 +213,110 @@ def test_closed_over_tensors_are_constants() -> None:
     assert not Times.apply(x.detach()).requires_grad
 
 
+class OfBatch:
+    """Calls a function that closes over one example of a batch."""
+
+    @staticmethod
+    def call(x, w):
+        class Times(Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.kept = [w.exp()]
+                return x * w
+
+            @staticmethod
+            def backward(ctx, g):
+                assert ctx.kept[0].shape == w.shape
+                return g * w
+
+        return Times.apply(x)
+
+
+def test_closures_over_one_example_of_a_batch() -> None:
+    x, w = leaf(1.0, 2.0, 3.0).detach(), leaf(5.0, 6.0, 7.0).detach()
+    f = OfBatch.call
+    assert wg.vmap(f)(x, w).tolist() == (x * w).tolist()
+    assert wg.vmap(f, in_dims=(None, 0))(x[0], w).tolist() == w.tolist()
+    assert wg.vmap(wg.grad(f))(x, w).tolist() == w.tolist()
+    assert wg.vmap(wg.grad(f), in_dims=(None, 0))(x[0], w).tolist() == w.tolist()
+    assert wg.grad(lambda x: wg.vmap(f, in_dims=(0, None))(x, w[0]).sum())(x).tolist() == [5.0] * 3
+
+
+def test_integer_arguments() -> None:
+    class Pick(Function):
+        @staticmethod
+        def forward(ctx, x, index):
+            ctx.save_for_backward(index)
+            ctx.length = len(x)
+            return x[index]
+
+        @staticmethod
+        def backward(ctx, g):
+            (index,) = ctx.saved_tensors
+            return wg.zeros(ctx.length, dtype=g.dtype).scatter_add(0, index, g), None
+
+    x, index = leaf(1.0, 2.0, 3.0).detach(), wg.tensor([1, 1, 2])
+    f = lambda x: Pick.apply(x, index)
+    assert wg.jvp(f, (x,), (x,))[1].tolist() == [2.0, 2.0, 3.0]
+    assert wg.grad(lambda x: f(x).sum())(x).tolist() == [0.0, 2.0, 1.0]
+    assert wg.equal(wg.jacfwd(f)(x), wg.jacrev(f)(x))
+
+
+def test_an_argument_twice_and_a_result_twice() -> None:
+    class Pair(Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y, x)
+            z = x * y
+            return z, z, x
+
+        @staticmethod
+        def backward(ctx, g, h, k):
+            x, y, again = ctx.saved_tensors
+            return (g + 10 * h) * y + k, (g + 10 * h) * again
+
+    x = leaf(3.0)
+    z, again, same = Pair.apply(x, x)
+    assert same is not x
+    (z + again + same).sum().backward()
+    assert x.grad.tolist() == [67.0]
+    assert wg.hessian(lambda x: Pair.apply(x, x)[0].sum())(x.detach()).tolist() == [[2.0]]
+
+
+def test_random_numbers_of_the_forward_are_drawn_once() -> None:
+    class Noisy(Function):
+        @staticmethod
+        def forward(ctx, x):
+            noise = wg.randn(*x.shape, dtype=x.dtype)
+            ctx.save_for_backward(x * noise, noise)
+            return (x * noise).square()
+
+        @staticmethod
+        def backward(ctx, g):
+            h, noise = ctx.saved_tensors
+            return 2 * g * h * noise
+
+    x = leaf(1.0, 2.0, 3.0)
+    y = Noisy.apply(x)
+    (g,) = wg.autograd.grad(y.sum(), x, create_graph=True)
+    (h,) = wg.autograd.grad(g.sum(), x)
+    assert_near(array(h), array(2 * y / x.square()), 1e-12, "noise")
+
+
+def test_anomalies_name_the_function() -> None:
+    class Pole(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g / 0
+
+    with pytest.raises(RuntimeError, match="anomaly in the backward of Pole"), wg.autograd.detect_anomaly():
+        Pole.apply(leaf(1.0)).sum().backward()
+
+
 def test_recording_inside_backward() -> None:
     class Region(Function):
         @staticmethod

@@ -57,6 +57,18 @@ def dirty_leaf() -> None:
     function(forward=forward).apply(leaf(3), leaf(3), 7)
 
 
+def forward_again() -> None:
+    def forward(ctx, x, y, n):
+        ctx.mark_dirty(x.mul_(2))
+        ctx.save_for_backward(y * 2)
+        return x
+
+    x = leaf(3)
+    out = function(lambda ctx, g: (g * ctx.saved_tensors[0], None, None), forward).apply(x * 1, x, 7)
+    (g,) = wg.autograd.grad(out.sum(), x, create_graph=True)
+    g.sum().backward()
+
+
 def closed_over_vmap() -> None:
     def outer(w, x):
         return function(forward=lambda ctx, x, y, n: x * w, backward=lambda ctx, g: (g, g, None)).apply(
@@ -117,6 +129,16 @@ SITUATIONS = {
         dirty_leaf, RuntimeError,
         "Mine: a leaf of shape (3,) that requires a gradient (or a view of one) cannot be marked as dirty while "
         "recording; call the function under no_grad(), or of a clone()",
+    ),
+    "a dict of tensors is returned": (
+        lambda: function(forward=lambda ctx, x, y, n: {"a": x}).apply(leaf(3), leaf(3), 7), TypeError,
+        "Mine.forward returned dict with tensors in it, whose gradients would be lost; return a tensor or a tuple of "
+        "tensors",
+    ),
+    "an in-place forward that would have to run again": (
+        forward_again, RuntimeError,
+        "Mine: its forward writes to its arguments and cannot run again, which a derivative that it does not define "
+        "needs; save inputs and outputs only, and define backward and jvp",
     ),
     "an instance is called": (
         lambda: function()()(leaf(3)), RuntimeError,

@@ -11,6 +11,7 @@ use crate::py::error::foreign;
 use crate::py::inplace::overwrite_part;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::{link, value, written};
+use crate::random;
 use crate::tensor::{Aval, Payload, Tensor, Tensors};
 use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError};
 use pyo3::prelude::*;
@@ -59,6 +60,8 @@ struct Settled {
     plan: Arc<Plan>,
     inputs: Vec<Aval>,
     outputs: Vec<Aval>,
+    /// Where the random numbers of the forward began, so that tracing draws the same.
+    random: random::State,
 }
 
 /// A name that lives for ever, as those of operations do; each is kept once.
@@ -125,10 +128,11 @@ fn differentiated(t: &Tensor) -> bool {
 }
 
 impl PyRule {
-    fn settle(&self, plan: Plan, x: &[Tensor], y: &[Tensor]) {
+    fn settle(&self, plan: Plan, x: &[Tensor], y: &[Tensor], random: random::State) {
         let avals = |x: &[Tensor]| x.iter().map(Tensor::aval).collect();
         let outputs = &y[..plan.visible.min(y.len())];
-        let _ = self.settled.set(Settled { inputs: avals(x), outputs: avals(outputs), plan: Arc::new(plan) });
+        let (inputs, outputs) = (avals(x), avals(outputs));
+        let _ = self.settled.set(Settled { plan: Arc::new(plan), inputs, outputs, random });
     }
 
     fn settled(&self) -> Result<&Settled> {
@@ -260,6 +264,7 @@ impl PyRule {
             let values: Vec<Tensor> = x.iter().map(|lane| lane.value.clone()).collect();
             let axes: Vec<Option<usize>> = x.iter().map(|lane| lane.axis).collect();
             let rule = self.rule.bind(py);
+            let random = random::state();
             let found = {
                 let below = at.parent().unwrap_or_else(interp::current);
                 let _guard = interp::enter(below);
@@ -276,7 +281,7 @@ impl PyRule {
             let ys: Vec<Tensor> = out.iter().map(|(y, axis)| batch::wrap(at, y.clone(), *axis)).collect();
             let found = rule.call_method1("describe", (list(py, &lanes)?, list(py, &ys)?))?;
             let (extra, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
-            self.settle(plan_of(&plan)?, &lanes, &ys);
+            self.settle(plan_of(&plan)?, &lanes, &ys, random);
             for y in tensors(&extra)? {
                 out.push(batch::unwrap(at, &transform::settle(&y, at))?);
             }
@@ -295,6 +300,7 @@ impl CustomRule for PyRule {
     }
 
     fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {
+        let random = random::state();
         let run = || {
             Python::attach(|py| {
                 let found = self.rule.bind(py).call_method1("run", (list(py, x)?, hidden))?;
@@ -305,11 +311,12 @@ impl CustomRule for PyRule {
         };
         let (outputs, plan) = if self.strict { run() } else { interp::no_grad(run) }?;
         let outputs = self.constants(outputs)?;
-        self.settle(plan, x, &outputs);
+        self.settle(plan, x, &outputs, random);
         Ok(outputs)
     }
 
     fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
+        let _random = random::replay(self.settled()?.random);
         Python::attach(|py| tensors(&self.rule.bind(py).call_method1("retrace", (list(py, x)?,))?))
             .map_err(foreign)
     }

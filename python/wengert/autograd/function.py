@@ -26,6 +26,9 @@ class Function:
     - `jvp(ctx, *tangents)`: from one tangent per argument (None for what is no tensor) to one per output.
     - `vmap(info, in_dims, *args)`: the outputs of a whole batch and where their batch axes are.
 
+    Where a derivative is asked for that no rule gives (forward mode without `jvp` and `backward`, higher derivatives of
+    what is neither input nor output and was saved), the forward runs again, on the same random numbers.
+
     Raises:
         RuntimeError: in backward, for gradients of the wrong number or shape.
         NotImplementedError: for a rule that is neither defined nor derivable.
@@ -111,4 +114,6 @@ class Function:
         for i, j in call.dirty:
             _core._take_over(tensors[i], outputs[j], cls.__name__)
             outputs[j] = tensors[i]
-        return call.assembled(outputs)
+        result = call.assembled(outputs)
+        call.forget()
+        return result

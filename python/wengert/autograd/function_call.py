@@ -10,6 +10,7 @@ from wengert._core import Tensor
 from wengert.autograd.context import FunctionCtx, VmapInfo
 from wengert.autograd.once import is_once
 from wengert.autograd.rules import Plan, Rule, Saving, aval, check_shape, zeros
+from wengert.tree import tree_leaves
 
 __all__ = ["FunctionCall", "backward_of", "is_missing", "missing"]
 
@@ -71,6 +72,11 @@ class FunctionCall(Rule):
         filled = [next(values) if placed else item for placed, item in items]
         return tuple(filled) if many else filled[0]
 
+    def forget(self) -> None:
+        """Lets go of what only the caller needs."""
+        many, items = self.template
+        self.template = (many, [(placed, None) for placed, _ in items])
+
     def forward(self, inputs: list[Tensor]) -> tuple[FunctionCtx, Any]:
         """Runs the user's forward: its context and its result."""
         args = self.filled(inputs)
@@ -86,6 +92,12 @@ class FunctionCall(Rule):
         many = isinstance(result, (tuple, list))
         items = list(result) if many else [result]
         placed = [isinstance(y, Tensor) for y in items]
+        for y, there in zip(items, placed):
+            if not there and any(isinstance(leaf, Tensor) for leaf in tree_leaves(y)):
+                raise TypeError(
+                    f"{self.name}.forward returned {type(y).__name__} with tensors in it, whose gradients would be "
+                    "lost; return a tensor or a tuple of tensors"
+                )
         self.template = (many, [(p, None if p else y) for p, y in zip(placed, items)])
         return [y for y in items if isinstance(y, Tensor)]
 
@@ -134,6 +146,11 @@ class FunctionCall(Rule):
 
     def retrace(self, inputs: list[Tensor]) -> list[Tensor]:
         """The forward once more, with a context of its own."""
+        if self.dirty:
+            raise RuntimeError(
+                f"{self.name}: its forward writes to its arguments and cannot run again, which a derivative that it "
+                "does not define needs; save inputs and outputs only, and define backward and jvp"
+            )
         ctx, result = self.forward(inputs)
         items = result if isinstance(result, (tuple, list)) else (result,)
         outputs = [y for y in items if isinstance(y, Tensor)]

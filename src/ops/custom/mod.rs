@@ -15,8 +15,9 @@ mod rule;
 pub use rule::{CustomRule, Plan, Source};
 
 use crate::array::Array;
+use crate::autodiff::debug::{self, Modes};
 use crate::autodiff::node::{Edge, Edges, Node, Saved, Slot, Vjp};
-use crate::autodiff::{saving, transform};
+use crate::autodiff::{anomaly, saving, transform};
 use crate::bind::bind_at;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -107,8 +108,8 @@ impl Custom {
     }
 
     /// Runs the operation one level down and checks that no value of this level or above came in by a closure.
-    fn below(&self, at: &Arc<Interp>, hidden: bool, primals: &[&Tensor]) -> Result<Tensors> {
-        let outputs = bind_at(at.below(), &self.with(self.rule.clone(), hidden), primals)?;
+    fn below(&self, at: &Arc<Interp>, op: &Op, primals: &[&Tensor]) -> Result<Tensors> {
+        let outputs = bind_at(at.below(), op, primals)?;
         match outputs.iter().any(|y| y.traced().is_some_and(|t| t.tag >= at.tag)) {
             true => Err(self.closure()),
             false => Ok(outputs),
@@ -147,15 +148,18 @@ impl Custom {
             edges.push(edge);
         }
         let recording = at.records();
-        let outputs = self.below(at, self.hidden || recording, &primals)?;
+        let op: Op = self.with(self.rule.clone(), self.hidden || recording);
+        let mark = anomaly::mark();
+        let outputs = self.below(at, &op, &primals)?;
         if !recording {
+            debug::not_recorded(&op, recording, inputs);
             return Ok(outputs);
         }
         let plan = self.rule.plan()?;
         if !outputs.iter().enumerate().any(|(i, y)| i < plan.visible && differentiable(&plan, i, y)) {
+            debug::not_recorded(&op, recording, inputs);
             return Ok(self.shown(&plan, outputs));
         }
-        let op: Op = self.with(self.rule.clone(), true);
         let mut saved = Saved::new();
         for &source in &plan.saved {
             let (slot, value) = located(&plan, source, &primals, &outputs).ok_or_else(|| self.absent())?;
@@ -172,6 +176,7 @@ impl Custom {
         }
         let avals = outputs.iter().map(Tensor::aval).collect();
         let node = Arc::new(Node::recorded(at.tag, op, edges, saved, avals));
+        debug::recorded(&node, mark);
         let wrap = |(i, primal): (usize, Tensor)| {
             if !differentiable(&plan, i, &primal) {
                 return primal;
@@ -204,7 +209,8 @@ impl Custom {
             tangents.push(tangent);
         }
         let _guard = interp::enter(at.below().clone());
-        let outputs = self.below(at, true, &primals)?;
+        let op: Op = self.with(self.rule.clone(), true);
+        let outputs = self.below(at, &op, &primals)?;
         let plan = self.rule.plan()?;
         let x: Vec<Tensor> = primals.iter().map(|&x| x.clone()).collect();
         let mut saved = Vec::new();
@@ -212,6 +218,7 @@ impl Custom {
             let (_, value) = located(&plan, source, &primals, &outputs).ok_or_else(|| self.absent())?;
             saved.push(value.clone());
         }
+        let quiet = debug::suspend(Modes::VALUES);
         let mut moved = self.rule.jvp(&x, &saved, &tangents)?;
         moved.resize(plan.visible, None);
         let hidden = outputs.len() - plan.visible;
@@ -220,6 +227,10 @@ impl Custom {
             moved.extend(transform::jvp(traced, &x, &tangents)?.1.into_iter().map(Some));
         } else {
             moved.resize(outputs.len(), None);
+        }
+        drop(quiet);
+        if debug::modes().has(Modes::ANOMALY) {
+            anomaly::pushed(&op, &primals, &tangents, &moved)?;
         }
         let wrap = |((i, y), t): ((usize, Tensor), Option<Tensor>)| {
             let t = if differentiable(&plan, i, &y) { t } else { None };
