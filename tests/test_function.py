@@ -272,7 +272,7 @@ def test_an_argument_twice_and_a_result_twice() -> None:
 
         @staticmethod
         def backward(ctx, g, h, k):
-            x, y, again = ctx.saved_tensors
+            _, y, again = ctx.saved_tensors
             return (g + 10 * h) * y + k, (g + 10 * h) * again
 
     x = leaf(3.0)
