@@ -1,6 +1,6 @@
 //! Forking: a child inherits every lock as it was at that moment, also those that other threads held.
 //!
-//! So the process-wide locks of the core (the block cache, the default generator) are taken before a fork and given back
+//! So the process-wide locks of the core (the block cache, the default generator, the lines of programs) are taken before a fork and given back
 //! after it, in the parent and in the child. A value that another thread is making for the first time would stay
 //! half made for ever in the child, so those are made before. The thread pool and GPUs look at the process id instead.
 
@@ -20,7 +20,7 @@ pub fn protect() {
 pub fn protect() {}
 
 #[cfg(unix)]
-type Held = (crate::buffer::CacheLock, crate::random::GeneratorLock);
+type Held = (crate::buffer::CacheLock, crate::random::GeneratorLock, crate::autodiff::place::SitesLock);
 
 #[cfg(unix)]
 thread_local! {
@@ -43,7 +43,8 @@ fn settle() {
 #[cfg(unix)]
 extern "C" fn before() {
     settle();
-    let held = (crate::buffer::lock_cache(), crate::random::lock_generator());
+    let sites = crate::autodiff::place::lock_sites();
+    let held = (crate::buffer::lock_cache(), crate::random::lock_generator(), sites);
     let _ = HELD.try_with(|slot| *slot.borrow_mut() = Some(held));
 }
 

@@ -290,6 +290,47 @@ def test_errors_of_the_tape_name_the_line() -> None:
     )
 
 
+class Failing(wg.autograd.Function):
+    """A function whose derivative is not finite, or raises."""
+
+    @staticmethod
+    def forward(ctx, x, raises):
+        ctx.raises = raises
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        if ctx.raises:
+            raise KeyError("mine")
+        return g / 0, None
+
+
+def test_functions_of_the_user() -> None:
+    x = leaf(1.0)
+    with detect_anomaly(), pytest.raises(AnomalyError) as caught:
+        Failing.apply(x, False).sum().backward()
+    assert whole(caught).startswith("anomaly in the backward of Failing at L: the gradient of input 0 is inf")
+    with wg.debug():
+        y = Failing.apply(x, True).sum()
+        with pytest.raises(KeyError) as raised:
+            y.backward()
+    assert [re.sub(HERE + r":\d+", "L", note) for note in raised.value.__notes__] == [
+        "in the backward of Failing recorded at L"
+    ]
+    with pytest.raises(KeyError) as bare:
+        Failing.apply(x, True).sum().backward()
+    assert not hasattr(bare.value, "__notes__")
+
+
+@pytest.mark.gpu
+def test_on_a_gpu() -> None:
+    x = wg.tensor([1.0, 0.0], device="gpu", requires_grad=True)
+    with detect_anomaly(), pytest.raises(AnomalyError, match=r"sqrt at .* is inf at index \(1,\)"):
+        x.sqrt().sum().backward()
+    with detect_anomaly(forward=True), pytest.raises(AnomalyError, match=r"log at .* made -inf"):
+        x.detach().log()
+
+
 def test_user_line_is_the_first_outside_the_package() -> None:
     model = wg.nn.Sequential(wg.nn.Linear(2, 2), wg.nn.Tanh())
     with wg.debug():

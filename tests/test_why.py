@@ -208,6 +208,49 @@ def test_not_finite() -> None:
     assert text(report.reasons[0]) == "sqrt at L made it from a finite cotangent"
 
 
+def test_many_uses_are_counted() -> None:
+    p = leaf(1.0)
+    total = p * 0.5
+    for k in range(1, 13):
+        total = total + p * k
+    report = wg.why(p, total)
+    assert len(report.uses) == 13
+    lines = str(report).splitlines()
+    assert lines[2].startswith("    mul: norm 12,")
+    assert lines[-1] == "    and 3 more uses, with less each"
+
+
+def test_before_the_backward_of_an_open_region() -> None:
+    p, q = leaf(1.0, -1.0), leaf(1.0)
+    with wg.debug() as region:
+        loss = p.relu().sum()
+        q.exp().detach()
+        report = wg.why(p, loss)
+        assert text(report.reasons[0]) == "relu at L passes nothing for 50% of the elements"
+        assert "left the tape by detach() at L" in text(wg.why(q, loss))
+        assert region.walks == []
+        loss.backward()
+    assert len(region.walks) == 1
+
+
+def test_inside_a_checkpoint() -> None:
+    p = leaf(1.0, -1.0)
+    with wg.debug():
+        wg.utils.checkpoint.checkpoint(lambda x: x.exp().relu() * 2, p, use_reentrant=False).sum().backward()
+    report = wg.why(p)
+    assert (report.status, [u.op for u in report.uses]) == ("complete", ["exp"])
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
+def test_on_every_device(device: str) -> None:
+    p = wg.tensor([[1.0, -1.0], [1.0, -1.0]], device=device, requires_grad=True)
+    with wg.debug():
+        p.relu().sum().backward()
+    report = wg.why(p)
+    assert (report.zeros, kinds(report)) == (0.5, ["dead"])
+    assert wg.trace_backward(p.exp().sum()).gradients["p"].shape == (2, 2)
+
+
 def test_share_of_each_use() -> None:
     p = leaf(3.0, 4.0)
     with wg.debug():

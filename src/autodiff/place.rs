@@ -4,10 +4,11 @@
 //! bytes in an entry, a table holds the names of files and functions.
 
 use crate::autodiff::node::lock;
+use crate::error::{Error, Kind};
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::num::NonZeroU64;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock};
 
 /// A line of the user's program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -18,17 +19,33 @@ type Site = (String, String);
 
 /// Every site that was ever seen, and where each stands in the list.
 #[derive(Default)]
-struct Sites {
+pub struct Sites {
     list: Vec<Site>,
     position: FxHashMap<Site, u32>,
 }
 
-static SITES: OnceLock<Mutex<Sites>> = OnceLock::new();
-static LOCATE: OnceLock<fn() -> Option<Place>> = OnceLock::new();
+static SITES: LazyLock<Mutex<Sites>> = LazyLock::new(Mutex::default);
+static HOST: OnceLock<Host> = OnceLock::new();
+
+/// What the host language does for the core.
+pub struct Host {
+    /// Tells the line that runs now.
+    pub locate: fn() -> Option<Place>,
+    /// Adds a note to an exception of its own that passes through the core.
+    pub annotate: fn(&Error, &str),
+}
+
+/// The table, locked for a fork.
+pub type SitesLock = MutexGuard<'static, Sites>;
+
+/// Locks the table of sites.
+pub fn lock_sites() -> SitesLock {
+    lock(&SITES)
+}
 
 /// The number of a site, the same for the same file and function.
 pub fn site(file: &str, function: &str) -> u32 {
-    let mut sites = lock(SITES.get_or_init(Mutex::default));
+    let mut sites = lock_sites();
     let site = (file.to_string(), function.to_string());
     if let Some(&known) = sites.position.get(&site) {
         return known;
@@ -48,7 +65,7 @@ impl Place {
     /// File, line and function.
     pub fn parts(self) -> (String, u32, String) {
         let packed = self.0.get() - 1;
-        let sites = lock(SITES.get_or_init(Mutex::default));
+        let sites = lock_sites();
         let (file, function) = sites.list.get((packed >> 32) as usize).cloned().unwrap_or_default();
         (file, packed as u32, function)
     }
@@ -61,15 +78,24 @@ impl fmt::Display for Place {
     }
 }
 
-/// Installs the function that tells where the host language is; the first one stays.
-pub fn install(locate: fn() -> Option<Place>) {
-    let _ = LOCATE.set(locate);
+/// Installs what the host language does; the first stays.
+pub fn install(host: Host) {
+    let _ = HOST.set(host);
+}
+
+/// The error with the entry that it happened in: before its message, or as a note on an exception of the host.
+#[cold]
+pub fn within(error: Error, what: &str, place: Option<Place>) -> Error {
+    if let (Kind::Foreign, Some(host), Some(_)) = (error.kind(), HOST.get(), place) {
+        (host.annotate)(&error, &format!("in the {what}{}", recorded(place)));
+    }
+    error.context(&format!("{what}{}", recorded(place)))
 }
 
 /// The line that runs now, if the host language knows.
 #[cold]
 pub fn now() -> Option<Place> {
-    LOCATE.get().and_then(|locate| locate())
+    HOST.get().and_then(|host| (host.locate)())
 }
 
 /// ` recorded at FILE:LINE` for a message; nothing where no line is known.

@@ -2,7 +2,7 @@
 
 use crate::autodiff::node::{Edges, Node, Saved, Slot, Vjp};
 use crate::autodiff::saving;
-use crate::autodiff::{anomaly, debug};
+use crate::autodiff::{anomaly, debug, place};
 use crate::bind::bind_at;
 use crate::error::Result;
 use crate::interp::{self, Interp};
@@ -75,5 +75,6 @@ pub fn attach(at: &Interp, outputs: Tensors, node: &Arc<Node>) -> Tensors {
 
 /// Runs the reverse rule of a recorded operation.
 pub fn pull_back(op: &Op, context: &Vjp, g: &[Option<Tensor>]) -> Result<crate::op::Grads> {
-    op.vjp(context, g).map_err(|e| e.context(&format!("backward of {}", op.name())))
+    op.vjp(context, g)
+        .map_err(|e| place::within(e, &format!("backward of {}", op.name()), context.node.place))
 }

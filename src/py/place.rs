@@ -1,6 +1,7 @@
 //! Where the Python program is: the innermost line outside this package.
 
-use crate::autodiff::place::{self, Place};
+use crate::autodiff::place::{self, Host, Place};
+use crate::error::Error;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -78,7 +79,16 @@ fn locate() -> Option<Place> {
     Python::try_attach(|py| search(py).ok().flatten()).flatten()
 }
 
+/// Adds a note to the Python exception that an error carries.
+fn annotate(error: &Error, note: &str) {
+    let Some(exception) = error.payload().and_then(|p| p.downcast_ref::<PyErr>()) else { return };
+    Python::try_attach(|py| {
+        // An exception that takes no notes stays as it is.
+        let _ = exception.value(py).call_method1("add_note", (note,));
+    });
+}
+
 /// Tells the core how to find the line.
 pub fn register() {
-    place::install(locate);
+    place::install(Host { locate, annotate });
 }

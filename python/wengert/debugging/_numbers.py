@@ -7,7 +7,9 @@ import numpy as np
 
 from wengert._core import Tensor
 
-__all__ = ["Passage", "array", "passage"]
+__all__ = ["Cotangent", "Passage", "array"]
+
+Numbers = np.ndarray[Any, Any]
 
 # The largest derivative of functions that saturate; one per cent of it and less counts as saturated.
 STEEPEST = {"sigmoid": 0.25, "tanh": 1.0, "log_sigmoid": 1.0, "erf": 2 / np.pi**0.5}
@@ -16,13 +18,13 @@ SATURATED = 0.01
 ALIKE = ("where", "softmax", "log_softmax")
 
 
-def array(t: Tensor) -> np.ndarray[Any, Any]:
+def array(t: Tensor) -> Numbers:
     """The elements in float64."""
     t = t.detach().cpu()
     return np.asarray((t.float() if t.dtype == "bfloat16" else t).numpy(), dtype=np.float64)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Passage:
     """A cotangent and the gradient that a rule made of it for one input."""
 
@@ -56,32 +58,38 @@ class Passage:
         return self.given_norm == 0.0
 
 
-def _norm(values: np.ndarray[Any, Any]) -> float:
+def _norm(values: Numbers) -> float:
+    # inf or NaN is the answer where numbers overflow or are none.
     with np.errstate(over="ignore", invalid="ignore"):
-        return float(np.sqrt(np.sum(values * values)))
+        return float(np.sqrt(np.sum(np.square(values))))
 
 
-def passage(op: str, kind: str, cotangents: tuple[Tensor | None, ...], gradient: Tensor) -> Passage:
-    """How `cotangents` came through to `gradient`, by the operation `op` of the class `kind`."""
-    given = [array(g) for g in cotangents if g is not None]
-    sent = array(gradient)
-    numbers: dict[str, Any] = {
-        "given": sum(g.size for g in given),
-        "given_zeros": sum(int((g == 0).sum()) for g in given),
-        "given_norm": float(np.sqrt(sum(_norm(g) ** 2 for g in given))),
-        "given_finite": all(bool(np.isfinite(g).all()) for g in given),
-        "sent": sent.size,
-        "sent_zeros": int((sent == 0).sum()),
-        "sent_norm": _norm(sent),
-        "sent_finite": bool(np.isfinite(sent).all()),
-    }
-    if len(given) == 1 and sent.size and (kind == "elementwise" or op in ALIKE):
-        # Inside vmap a cotangent can be one for the whole batch.
-        numbers |= _elements(op, np.broadcast_to(given[0], sent.shape), sent)
-    return Passage(**numbers)
+class Cotangent:
+    """What came to a rule, for all outputs together."""
+
+    def __init__(self, op: str, kind: str, cotangents: tuple[Tensor | None, ...]) -> None:
+        self.op = op
+        values = [array(g) for g in cotangents if g is not None]
+        self.only = values[0] if len(values) == 1 and (kind == "elementwise" or op in ALIKE) else None
+        self.size = sum(g.size for g in values)
+        self.zeros = sum(g.size - int(np.count_nonzero(g)) for g in values)
+        self.norm = float(np.hypot.reduce([_norm(g) for g in values])) if values else 0.0
+        self.finite = all(bool(np.isfinite(g).all()) for g in values)
+
+    def through(self, gradient: Tensor) -> Passage:
+        """How it came through to the gradient of one input."""
+        sent = array(gradient)
+        more: dict[str, Any] = {}
+        if self.only is not None and sent.size:
+            # Inside vmap a cotangent can be one for the whole batch.
+            more = _elements(self.op, np.broadcast_to(self.only, sent.shape), sent)
+        zeros = sent.size - int(np.count_nonzero(sent))
+        finite = bool(np.isfinite(sent).all())
+        given = (self.size, self.zeros, self.norm, self.finite)
+        return Passage(*given, sent.size, zeros, _norm(sent), finite, **more)
 
 
-def _elements(op: str, given: np.ndarray[Any, Any], sent: np.ndarray[Any, Any]) -> dict[str, Any]:
+def _elements(op: str, given: Numbers, sent: Numbers) -> dict[str, Any]:
     """What can be said element by element."""
     open_ = given != 0
     stopped = open_ & (sent == 0)

@@ -8,7 +8,7 @@ from wengert.autograd.anomaly import Place
 from wengert.debugging._numbers import Passage
 from wengert.debugging._session import Line, Pull, Value, Walk, debug
 
-__all__ = ["Reason", "missing", "not_finite", "partial", "zero"]
+__all__ = ["Reason", "consumers", "missing", "not_finite", "partial", "zero"]
 
 # Reasons of one kind in a report.
 MANY = 5
@@ -34,7 +34,7 @@ def _at(place: Place | None) -> str:
     return f" at {place}" if place else ""
 
 
-def _consumers(walk: Walk) -> dict[int, list[Pull]]:
+def consumers(walk: Walk) -> dict[int, list[Pull]]:
     """For each entry, the rules that sent a gradient to it."""
     found: dict[int, list[Pull]] = {}
     for pull in walk.pulls:
@@ -45,11 +45,11 @@ def _consumers(walk: Walk) -> dict[int, list[Pull]]:
 
 def _path(value: Value, walk: Walk) -> list[tuple[Pull, Passage]]:
     """Every passage from the loss to the tensor, nearest to the tensor first."""
-    consumers = _consumers(walk)
+    above = consumers(walk)
     found: dict[tuple[int, Value], tuple[Pull, Passage]] = {}
     wanted, seen = [value], {value[0]}
     for at in wanted:
-        for pull in consumers.get(at[0], []):
+        for pull in above.get(at[0], []):
             for v, passage in pull.passages:
                 if v == at or (at is not value and v[0] == at[0]):
                     found[(pull.entry, v)] = (pull, passage)
@@ -117,14 +117,14 @@ def partial(value: Value, walk: Walk) -> list[Reason]:
 
 def zero(value: Value, walk: Walk) -> list[Reason]:
     """Where the cotangent became zero."""
-    consumers = _consumers(walk)
+    above = consumers(walk)
     found: list[Reason] = []
     wanted, seen = [value], {value[0]}
     for at in wanted:
-        above = consumers.get(at[0], [])
-        if not above:
+        readers = above.get(at[0], [])
+        if not readers:
             found.append(Reason("seed", "the gradient that backward began with is zero there"))
-        for pull in above:
+        for pull in readers:
             for v, p in pull.passages:
                 if v[0] != at[0] or (at is value and v != at) or not p.is_zero:
                     continue

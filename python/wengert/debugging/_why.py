@@ -9,11 +9,13 @@ from wengert._core import Node, Tensor
 from wengert.autograd.anomaly import Place
 from wengert.autograd.graph import GradientEdge
 from wengert.debugging._numbers import array
-from wengert.debugging._reasons import Reason, missing, not_finite, partial, zero
+from wengert.debugging._reasons import Reason, consumers, missing, not_finite, partial, zero
 from wengert.debugging._session import Pull, Value, Walk, current, watch
 
 __all__ = ["Use", "Why", "why"]
 
+# Uses that a printed report lists.
+SHOWN = 10
 VIEWS = ("permute", "reshape", "expand", "contiguous", "cast")
 
 
@@ -63,7 +65,9 @@ class Why:
         ]
         if self.uses:
             lines.append("  it came from")
-            lines += [f"    {use}" for use in self.uses]
+            lines += [f"    {use}" for use in sorted(self.uses, key=lambda use: -use.norm)[:SHOWN]]
+        if len(self.uses) > SHOWN:
+            lines.append(f"    and {len(self.uses) - SHOWN} more uses, with less each")
         return "\n".join(lines)
 
 
@@ -143,15 +147,15 @@ def _walk(
     return region.walks[-1], gradient, nodes
 
 
-def _reader(pull: Pull, walk: Walk) -> tuple[str, Place | None]:
+def _reader(pull: Pull, above: dict[int, list[Pull]]) -> tuple[str, Place | None]:
     """The operation behind views that read the tensor: `matmul`, say, through the transpose of a weight."""
     through = []
     while pull.op in VIEWS:
-        above = [p for p in walk.pulls if any(v == (pull.entry, 0) for v, _ in p.passages)]
-        if len(above) != 1:
+        readers = above.get(pull.entry, [])
+        if len(readers) != 1:
             break
         through.append(pull.op)
-        pull = above[0]
+        pull = readers[0]
     return pull.op + (f" through {', '.join(through)}" if through else ""), pull.place
 
 
@@ -175,7 +179,8 @@ def _explain(subject: str, value: Value, walk: Walk, gradient: Tensor | None) ->
     found = [(p, through) for p in walk.pulls for v, through in p.passages if v == value]
     total = sum(through.sent_norm for _, through in found) or 1.0
     norm: float | None
-    uses = [Use(*_reader(p, walk), t.sent_norm, t.sent_norm / total) for p, t in found]
+    above = consumers(walk)
+    uses = [Use(*_reader(p, above), t.sent_norm, t.sent_norm / total) for p, t in found]
     if gradient is not None:
         values = array(gradient)
         finite = bool(np.isfinite(values).all())
