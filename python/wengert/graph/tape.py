@@ -139,15 +139,18 @@ def count_text(count: int, one: str, many: str | None = None) -> str:
 
 
 def _labelled(tree_: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """(dotted name, leaf) of nested dicts, lists and tuples."""
+    """(dotted name, leaf) of nested dicts, lists and tuples; other trees number their leaves."""
     if isinstance(tree_, Mapping):
         entries: Iterable[tuple[Any, Any]] = tree_.items()
     elif isinstance(tree_, (list, tuple)):
         pairs = all(isinstance(e, tuple) and len(e) == 2 and isinstance(e[0], str) for e in tree_)
         entries = tree_ if pairs and tree_ else enumerate(tree_)
     else:
-        yield path, tree_
-        return
+        leaves = tree.tree_leaves(tree_)
+        if len(leaves) == 1 and leaves[0] is tree_:
+            yield path, tree_
+            return
+        entries = enumerate(leaves)
     for key, value in entries:
         yield from _labelled(value, f"{path}.{key}" if path else str(key))
 
@@ -162,8 +165,6 @@ def named_tensors(params: Any) -> list[tuple[str, Tensor]]:
         params = list(params)
     found = []
     for name, value in _labelled(params):
-        if value is None:
-            continue
         if not isinstance(value, Tensor):
             raise TypeError(
                 f"draw: params holds {type(value).__name__} at {name or 'the top'!r}; give a module, its "
@@ -175,15 +176,11 @@ def named_tensors(params: Any) -> list[tuple[str, Tensor]]:
 
 def _roots(outputs: Any) -> tuple[list[tuple[str, Any, int]], list[str]]:
     """(name, tape entry, port) of each result that has a graph, and notices about the others."""
-    leaves = list(_labelled(outputs)) if isinstance(outputs, (Mapping, list, tuple)) else []
-    if not leaves:
-        leaves = [(str(i) if i else "", x) for i, x in enumerate(tree.tree_leaves(outputs))]
+    leaves = list(_labelled(outputs))
     if not leaves:
         raise ValueError("draw: there is nothing to draw, the outputs are an empty tree")
     roots, notices = [], []
     for name, x in leaves:
-        if x is None:
-            continue
         if not isinstance(x, Tensor):
             raise TypeError(
                 f"draw: a tensor or a tree of tensors expected, got {type(x).__name__}"
