@@ -3,6 +3,7 @@
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
 use crate::array::Array;
+use crate::autodiff::saving;
 use crate::buffer::{Buffer, Device};
 use crate::error::{Error, Result};
 use crate::ops::on_device;
@@ -121,6 +122,7 @@ impl Slot {
 /// One step on every parameter, in place: one kernel call for all that lie on one device.
 pub fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
     slots.iter().try_for_each(|s| s.check(rule))?;
+    slots.iter().flat_map(|s| &s.state).try_for_each(saving::before_write)?;
     let device = |s: &Slot| s.param().device();
     let mut rest: SmallVec<[&Slot; 32]> = slots.iter().collect();
     while let Some(&first) = rest.first() {
@@ -185,8 +187,9 @@ fn are_entangled(slots: &[&Slot]) -> bool {
 /// was infinite or NaN before.
 pub fn unscale(grads: &[&Array], factor: f64) -> Result<bool> {
     let Some(first) = grads.first() else { return Ok(false) };
+    grads.iter().copied().try_for_each(saving::before_write)?;
     let found = on_device!(first, optim::unscale_check(grads, factor))?;
-    written(grads.iter().copied(), "unscale_");
+    written(grads.iter().copied(), "unscale");
     Ok(found)
 }
 
@@ -201,7 +204,8 @@ pub fn sum_squares(arrays: &[&Array]) -> Result<Array> {
 
 /// Multiplies arrays on one device by a number that lies there too, in place.
 pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
+    arrays.iter().copied().try_for_each(saving::before_write)?;
     on_device!(factor, optim::scale(arrays, factor))?;
-    written(arrays.iter().copied(), "clip_grad_norm_");
+    written(arrays.iter().copied(), "clip_grad_norm");
     Ok(())
 }

@@ -139,6 +139,31 @@ def test_copies_on_write_inside_transforms() -> None:
     assert wg.hessian(f)(x).tolist() == [[2.0, 0.0], [0.0, 2.0]]
 
 
+def test_a_step_of_an_optimiser_is_a_write() -> None:
+    w = wg.tensor([1.0, 2.0], requires_grad=True)
+    optimizer = wg.optim.SGD([w], lr=0.5)
+
+    def losses() -> tuple[Tensor, Tensor]:
+        return (w * w).sum(), (w * w * w).sum()
+
+    first, second = losses()
+    first.backward()
+    optimizer.step()
+    with pytest.raises(RuntimeError, match="modified in place by a step of SGD "):
+        second.backward()
+    w.grad = None
+    with wg.no_grad():
+        w.copy_(wg.tensor([1.0, 2.0]))
+    with allow_mutation_on_saved_tensors():
+        first, second = losses()
+        first.backward()
+        optimizer.step()
+        w.grad = None
+        second.backward()
+    assert w.tolist() == [0.0, 0.0]
+    assert w.grad.tolist() == [3.0, 12.0]
+
+
 def test_a_write_outside_the_region_is_an_error() -> None:
     x = wg.ones(2, requires_grad=True)
     with allow_mutation_on_saved_tensors():

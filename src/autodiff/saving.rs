@@ -105,7 +105,7 @@ pub fn modified(op: &str, place: Option<Place>, slot: Slot, (then, now): (u32, u
     let by = match writer {
         None => String::new(),
         Some("setitem") => " by x[...] = value".into(),
-        Some(words) if words.contains(' ') => format!(" by {words}"),
+        Some(rule) if rule.starts_with(char::is_uppercase) => format!(" by a step of {rule}"),
         Some(name) => format!(" by {name}_"),
     };
     Error::autodiff(format!(
