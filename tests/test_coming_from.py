@@ -1,0 +1,142 @@
+"""The rows of docs/coming_from.md, by their numbers, against JAX and autograd."""
+
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import wengert as wg
+
+PAGE = (Path(__file__).parents[1] / "docs" / "coming_from.md").read_text(encoding="utf-8")
+ROWS = {int(number): line for line in PAGE.splitlines() for number in re.findall(r"^\| (\d+) \|", line)}
+HAS_JAX = sys.platform == "linux"  # elsewhere the test extra may have no wheel of it
+
+
+def test_rows_are_numbered() -> None:
+    assert list(ROWS) == list(range(1, len(ROWS) + 1))
+
+
+def test_cells_of_the_page_run() -> None:
+    namespace: dict[str, Any] = {}
+    cells = re.findall(r"^```\{code-cell\} python\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+    assert len(cells) == 4
+    for cell in cells:
+        exec(compile(cell, "coming_from.md", "exec"), namespace)
+
+
+# Each takes the module's own functions and returns plain numbers.
+POINT = [4.0, 0.0, -1.0]
+
+
+def jax_results() -> dict[int, Callable[[], Any]]:
+    """What JAX says to the rows about it."""
+    import jax
+    import jax.numpy as jnp
+
+    params = {"w": jnp.array([1.0, 2.0]), "b": (jnp.array(3.0),)}
+
+    def write() -> None:
+        jnp.zeros(3)[1] = 5.0
+
+    return {
+        18: lambda: jax.vmap(lambda a, b: a @ b, in_axes=(0, None))(jnp.ones((2, 3)), jnp.ones(3)).tolist(),
+        19: lambda: jax.tree.map(
+            lambda g: g.tolist(), jax.grad(lambda p: (p["w"] * p["b"][0]).sum())(params)
+        ),
+        20: write,
+        21: lambda: jnp.arange(3.0)[7].tolist(),
+        22: lambda: str(jnp.ones(2, dtype="float64").dtype),
+        24: lambda: jnp.array([1.0, 2.0, 3.0]).std().tolist(),
+        25: lambda: [jax.grad(jnp.abs)(0.0).tolist(), jax.grad(lambda x: jnp.clip(x, 0, 1))(0.0).tolist()],
+        27: lambda: jax.grad(lambda x: jnp.where(x > 0, jnp.sqrt(x), x).sum())(jnp.array(POINT)).tolist(),
+        28: lambda: jax.grad(lambda x: x * x)(3),
+    }
+
+
+def wengert_results() -> dict[int, Callable[[], Any]]:
+    """What wengert says to them."""
+    params = {"w": wg.tensor([1.0, 2.0]), "b": (wg.tensor(3.0),)}
+
+    def write() -> list[float]:
+        x = wg.zeros(3)
+        x[1] = 5.0
+        return x.tolist()
+
+    return {
+        18: lambda: wg.vmap(lambda a, b: a @ b, in_axes=(0, None))(wg.ones(2, 3), wg.ones(3)).tolist(),
+        19: lambda: wg.tree.tree_map(
+            lambda g: g.tolist(), wg.grad(lambda p: (p["w"] * p["b"][0]).sum())(params)
+        ),
+        20: write,
+        21: lambda: wg.arange(3.0)[7].tolist(),
+        22: lambda: wg.ones(2, dtype="float64").dtype.name,
+        24: lambda: wg.tensor([1.0, 2.0, 3.0]).std().tolist(),
+        25: lambda: [wg.grad(wg.abs)(0.0).tolist(), wg.grad(lambda x: x.clamp(0, 1))(0.0).tolist()],
+        27: lambda: wg.grad(lambda x: wg.where(x > 0, x.sqrt(), x).sum())(wg.tensor(POINT)).tolist(),
+        28: lambda: wg.grad(lambda x: x * x)(3),
+    }
+
+
+# Row: what wengert gives (an exception is expected as its class), and what JAX gives.
+EXPECTED: dict[int, tuple[Any, Any]] = {
+    18: ([3.0, 3.0], [3.0, 3.0]),
+    19: ({"w": [3.0, 3.0], "b": (3.0,)}, {"w": [3.0, 3.0], "b": (3.0,)}),
+    20: ([0.0, 5.0, 0.0], TypeError),
+    21: (IndexError, 2.0),
+    22: ("float64", "float32"),
+    24: (1.0, (2 / 3) ** 0.5),
+    25: ([0.0, 1.0], [1.0, 0.5]),
+    27: ([0.25, 1.0, 1.0], [0.25, np.nan, np.nan]),
+    28: (TypeError, TypeError),
+}
+
+
+def check(run: Callable[[], Any], expected: Any) -> None:
+    """Equal, or raising."""
+    if isinstance(expected, type):
+        with pytest.raises(expected):
+            run()
+    elif isinstance(expected, dict | str):
+        assert run() == expected
+    else:
+        np.testing.assert_allclose(run(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("row", EXPECTED)
+def test_a_row_about_jax(row: int) -> None:
+    assert row in ROWS
+    check(wengert_results()[row], EXPECTED[row][0])
+
+
+if HAS_JAX:
+
+    @pytest.mark.filterwarnings("ignore:Explicitly requested dtype")
+    @pytest.mark.parametrize("row", EXPECTED)
+    def test_what_a_row_says_of_jax(row: int) -> None:
+        check(jax_results()[row], EXPECTED[row][1])
+
+
+def test_rows_about_autograd() -> None:
+    import autograd
+    import autograd.numpy as anp
+
+    x, v = np.array([0.3, -1.2, 2.0]), np.array([1.0, 2.0, -1.0])
+
+    def energy(library: Any) -> Callable[[Any], Any]:
+        return lambda x: library.sum(library.sin(x) * library.exp(x))
+
+    theirs, ours = energy(anp), energy(wg)
+    pairs = [
+        (autograd.grad(theirs)(x), wg.grad(ours)(x)),  # 29, 30
+        (autograd.jacobian(lambda x: anp.sin(x) * x[0])(x), wg.jacobian(lambda x: x.sin() * x[0])(x)),
+        (autograd.hessian(theirs)(x), wg.hessian(ours)(x)),
+        (autograd.elementwise_grad(anp.tanh)(x), wg.vmap(wg.grad(wg.tanh))(wg.tensor(x))),  # 31
+        (autograd.hessian_vector_product(theirs)(x, v), wg.hvp(ours, (x,), (v,))),  # 33
+    ]
+    for their, our in pairs:
+        our = our[-1] if isinstance(our, tuple) else our
+        assert our.dtype == wg.float64  # 32
+        np.testing.assert_allclose(our.numpy(), their, rtol=1e-12)
