@@ -51,6 +51,7 @@ nb_merge_streams = True
 os.environ["MATPLOTLIBRC"] = str(HERE / "matplotlibrc")
 
 html_theme = "furo"
+html_math_renderer = "mathml"
 html_title = f"wengert {version}"
 html_show_copyright = False
 html_show_sphinx = False

@@ -82,8 +82,18 @@ def modules() -> Iterator[ModuleType]:
     listed = [f"wengert.{name}" for name in ORDER]
     found = [m.name for m in pkgutil.walk_packages(wg.__path__, "wengert.")]
     for name in [n for n in listed if n in found] + [n for n in found if n not in listed]:
-        if name not in LEFT_OUT and not any(part.startswith("_") for part in name.split(".")):
+        if name not in LEFT_OUT and is_public(name):
             yield importlib.import_module(name)
+
+
+def is_public(name: str) -> bool:
+    """Whether a module is meant to be imported from: no underscore, and its package does not leave it out."""
+    package, _, own = name.rpartition(".")
+    if own.startswith("_"):
+        return False
+    return package == "wengert" or (
+        is_public(package) and own in getattr(importlib.import_module(package), "__all__", [own])
+    )
 
 
 def intro(thing: Any) -> str:
