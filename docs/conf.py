@@ -20,9 +20,8 @@ version = release = wengert.__version__
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
-    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
-    "sphinx.ext.mathjax",
+    "mathml",
 ]
 exclude_patterns = ["_build", "_ext"]
 # Single backquotes in docstrings are code.

@@ -91,6 +91,8 @@ def is_public(name: str) -> bool:
     package, _, own = name.rpartition(".")
     if own.startswith("_"):
         return False
+    if name.removeprefix("wengert.") in ORDER:
+        return True
     return package == "wengert" or (
         is_public(package) and own in getattr(importlib.import_module(package), "__all__", [own])
     )
