@@ -459,9 +459,9 @@ ops! {
     /// Broadcast to a larger shape.
     Expand(ops::view::Expand): Linear, Any;
     /// `start + step * i` along every axis.
-    Slice(ops::view::Slice): Linear, Any;
+    Slice(ops::region::Slice): Linear, Any;
     /// The transpose of a slice: elements placed among a fill value.
-    Unslice(ops::view::Unslice): Linear, Any;
+    Unslice(ops::region::Unslice): Linear, Any;
     /// A strided part of the elements in row-major order.
     AsStrided(ops::strided::AsStrided): Linear, Any;
     /// The main diagonal of the last two axes.
@@ -471,9 +471,9 @@ ops! {
     /// A tensor with a strided part replaced by another.
     Put(ops::strided::Put): Linear, Any;
     /// Lower or upper triangle.
-    Triangle(ops::view::Triangle): Linear, Any;
+    Triangle(ops::region::Triangle): Linear, Any;
     /// Joined along an axis.
-    Cat(ops::view::Cat): Linear, Any;
+    Cat(ops::join::Cat): Linear, Any;
     /// Rows of an axis picked by an index tensor.
     Take(ops::index::Take): Linear, Any;
     /// The transpose of take.

@@ -127,7 +127,7 @@ fn reductions_products_and_views() -> Result<()> {
     compare("flip", 1e-5, std::slice::from_ref(&x), |x| x[0].flip(&[0, 2])?.narrow(2, 1, 3)?.square())?;
     compare("triangle", 1e-5, std::slice::from_ref(&w), |x| x[0].triangle(1, true))?;
     compare("cat", 1e-5, &[x.clone(), x.clone()], |x| {
-        wengert::ops::view::cat(&[x[0].clone(), x[1].square()?], 1)
+        wengert::ops::join::cat(&[x[0].clone(), x[1].square()?], 1)
     })
 }
 

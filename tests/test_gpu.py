@@ -280,3 +280,20 @@ def test_a_number_on_the_cpu_joins_the_gpu():
 def test_integers_over_zero_are_zero():
     x = wg.tensor([5, -5], dtype=wg.int32).to("gpu")
     assert ((x // 0).tolist(), (x % 0).tolist()) == ([0, 0], [0, 0])
+
+
+@pytest.mark.parametrize("dtype", [wg.float32, wg.float16, wg.int32, wg.bool])
+def test_a_pad_is_one_dispatch(dtype):
+    x = wg.tensor(np.arange(6).reshape(2, 3) % 2, dtype=dtype)
+    there = x.to("gpu")
+    before = wg.gpu.memory_stats()["dispatches"]
+    padded = wg.nn.functional.pad(there, (1, 2, 0, 1), value=1.0)
+    assert wg.gpu.memory_stats()["dispatches"] - before == 1
+    assert padded.tolist() == wg.nn.functional.pad(x, (1, 2, 0, 1), value=1.0).tolist()
+
+
+def test_pads_move_bits():
+    bits = np.array([0x7FC12345, 0x00000001, 0x80000000, 0xFF800000], np.uint32)
+    there = wg.from_numpy(bits.view(np.float32)).to("gpu")
+    padded = wg.nn.functional.pad(there.flip(0), (0, 1)).cpu().numpy()
+    np.testing.assert_array_equal(padded.view(np.uint32), [*bits[::-1], 0])

@@ -84,6 +84,10 @@ def test_one_memory_under_two_names_steps_twice():
     a.grad, b.grad = wg.ones(3, device="gpu"), wg.ones(3, device="gpu")
     optim.SGD([a, b], lr=1.0).step()
     assert a.tolist() == [-2.0] * 3
+    # A gradient may be the parameter itself.
+    a.grad = a.detach()
+    optim.SGD([a], lr=0.5).step()
+    assert a.tolist() == [-1.0] * 3
 
 
 def test_scaler_skips_overflowed_steps():

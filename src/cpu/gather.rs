@@ -35,6 +35,13 @@ fn around(shape: &Shape, axis: usize) -> (usize, usize) {
     (shape.part(0, axis).numel(), shape.part(axis + 1, shape.rank()).numel())
 }
 
+/// `x` placed in a tensor of `fill`: `out[start + step * i] = x[i]` on every axis.
+pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f64) -> Result<Array> {
+    let out = Array::full(*shape, fill, x.dtype())?;
+    copy_into(&out.slice_view(starts, steps, &x.shape())?, x)?;
+    Ok(out)
+}
+
 /// `out[.., i.., ..] = x[.., index[i..], ..]`: the index's axes take the place of `axis`.
 pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     let length = x.dim(axis);

@@ -84,7 +84,7 @@ impl Composite for Prod {
             factors = if n.is_multiple_of(2) {
                 pairs
             } else {
-                crate::ops::view::cat(&[pairs, factors.narrow(-1, n - 1, 1)?], -1)?
+                crate::ops::join::cat(&[pairs, factors.narrow(-1, n - 1, 1)?], -1)?
             };
             n = n.div_ceil(2);
         }

@@ -1,7 +1,7 @@
 //! Functions of several tensors that no method has: joining, choosing, padding.
 
 use crate::error::Error;
-use crate::ops::view;
+use crate::ops::join;
 use crate::py::args::{Arg, AsTensor, Tensors, either, run};
 use crate::py::error::type_error;
 use crate::py::tensor::PyTensor;
@@ -13,7 +13,7 @@ use pyo3::prelude::*;
 #[pyo3(signature = (tensors, dim=0, *, axis=None))]
 fn cat(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
-    run(py, elements, || view::cat(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
+    run(py, elements, || join::cat(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
 }
 
 /// Tensors of one shape joined along a new axis.
@@ -21,7 +21,7 @@ fn cat(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResul
 #[pyo3(signature = (tensors, dim=0, *, axis=None))]
 fn stack(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
-    run(py, elements, || view::stack(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
+    run(py, elements, || join::stack(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
 }
 
 /// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not

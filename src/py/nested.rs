@@ -115,7 +115,7 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     all.collect(obj, 0)?;
     if all.mixed {
         let parts = obj.try_iter()?.map(|x| element(&x?, depth + 1)).collect::<PyResult<Vec<_>>>()?;
-        return Ok(crate::ops::view::stack(&parts, 0)?);
+        return Ok(crate::ops::join::stack(&parts, 0)?);
     }
     let class = if all.floats.is_empty() { Class::Float } else { all.class };
     Ok(match class {

@@ -2,7 +2,7 @@
 //! joins.
 
 use crate::error::{Error, Result};
-use crate::ops::view;
+use crate::ops::join;
 use crate::py::args::shape;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -67,7 +67,7 @@ pub fn rolled(x: &Tensor, shifts: &[i64], axes: &[i64]) -> Result<Tensor> {
         let cut = length - shift.rem_euclid(length as i64) as usize;
         if cut < length {
             let (front, back) = (out.narrow(axis, 0, cut)?, out.narrow(axis, cut, length - cut)?);
-            out = view::cat(&[back, front], axis)?;
+            out = join::cat(&[back, front], axis)?;
         }
     }
     Ok(out)

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::binary::Binary;
-use crate::ops::view::Region;
+use crate::ops::region::Region;
 use crate::py::args::{Arg, Dims, either, run};
 use crate::py::dtype::optional_dtype;
 use crate::py::operators::binary_of;
@@ -39,8 +39,10 @@ impl PyTensor {
     }
 }
 
+/// Methods of one signature each: over axes; the same with a dtype to compute in; moments about the mean;
+/// extrema in their three meanings; the places of extrema.
 macro_rules! reductions {
-    ($($(#[$doc:meta])* $method:ident;)*) => {
+    (over axes: $($(#[$doc:meta])* $method:ident;)*) => {
         #[pymethods]
         impl PyTensor {
             $(
@@ -59,9 +61,95 @@ macro_rules! reductions {
             )*
         }
     };
+    (with dtype: $($(#[$doc:meta])* $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Dims,
+                    keepdim: bool,
+                    dtype: Option<&Bound<'_, PyAny>>,
+                    axis: Option<Dims>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<PyTensor> {
+                    let over = Over::new(dim, keepdim, axis, keepdims);
+                    self.cast_first(dtype)?.reduced(py, over, Tensor::$method)
+                }
+            )*
+        }
+    };
+    (about the mean: $($(#[$doc:meta])* $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (
+                    dim=Dims(None), *, correction=1.0, keepdim=false, unbiased=None, axis=None, keepdims=None
+                ))]
+                #[allow(clippy::too_many_arguments)]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Dims,
+                    correction: f64,
+                    keepdim: bool,
+                    unbiased: Option<bool>,
+                    axis: Option<Dims>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<PyTensor> {
+                    let over = Over::new(dim, keepdim, axis, keepdims);
+                    let correction = unbiased.map_or(correction, f64::from);
+                    let t = self.value()?;
+                    run(py, t.numel(), || t.$method(over.dims.get(), correction, over.keep)).map(PyTensor::from)
+                }
+            )*
+        }
+    };
+    (extrema: $($(#[$doc:meta])* $method:ident = $kinds:expr;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+                fn $method<'py>(
+                    &self,
+                    py: Python<'py>,
+                    dim: Option<&Bound<'py, PyAny>>,
+                    keepdim: bool,
+                    axis: Option<&Bound<'py, PyAny>>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<Bound<'py, PyAny>> {
+                    extremum(self, py, dim.or(axis), keepdims.unwrap_or(keepdim), $kinds)
+                }
+            )*
+        }
+    };
+    (places: $($(#[$doc:meta])* $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Option<i64>,
+                    keepdim: bool,
+                    axis: Option<i64>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<PyTensor> {
+                    self.apply(py, |x| x.$method(dim.or(axis), keepdims.unwrap_or(keepdim)))
+                }
+            )*
+        }
+    };
 }
 
-reductions! {
+reductions! { over axes:
     /// Maximum over `dim` (all axes by default); elements that tie share the gradient evenly.
     amax;
     /// Minimum over `dim` (all axes by default); elements that tie share the gradient evenly.
@@ -74,154 +162,40 @@ reductions! {
     all;
 }
 
-#[pymethods]
-impl PyTensor {
+reductions! { with dtype:
     /// Sum over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast.
-    #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
-    fn sum(
-        &self,
-        py: Python<'_>,
-        dim: Dims,
-        keepdim: bool,
-        dtype: Option<&Bound<'_, PyAny>>,
-        axis: Option<Dims>,
-        keepdims: Option<bool>,
-    ) -> PyResult<PyTensor> {
-        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::sum)
-    }
-
+    sum;
     /// Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero.
-    #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
-    fn prod(
-        &self,
-        py: Python<'_>,
-        dim: Dims,
-        keepdim: bool,
-        dtype: Option<&Bound<'_, PyAny>>,
-        axis: Option<Dims>,
-        keepdims: Option<bool>,
-    ) -> PyResult<PyTensor> {
-        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::prod)
-    }
-
+    prod;
     /// Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast.
-    #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
-    fn mean(
-        &self,
-        py: Python<'_>,
-        dim: Dims,
-        keepdim: bool,
-        dtype: Option<&Bound<'_, PyAny>>,
-        axis: Option<Dims>,
-        keepdims: Option<bool>,
-    ) -> PyResult<PyTensor> {
-        self.cast_first(dtype)?.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::mean)
-    }
+    mean;
+}
 
+reductions! { about the mean:
     /// Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`.
-    #[pyo3(signature = (dim=Dims(None), *, correction=1.0, keepdim=false, unbiased=None, axis=None, keepdims=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn var(
-        &self,
-        py: Python<'_>,
-        dim: Dims,
-        correction: f64,
-        keepdim: bool,
-        unbiased: Option<bool>,
-        axis: Option<Dims>,
-        keepdims: Option<bool>,
-    ) -> PyResult<PyTensor> {
-        let over = Over::new(dim, keepdim, axis, keepdims);
-        let correction = unbiased.map_or(correction, f64::from);
-        let t = self.value()?;
-        run(py, t.numel(), || t.var(over.dims.get(), correction, over.keep)).map(PyTensor::from)
-    }
-
+    var;
     /// Standard deviation: the square root of `var`.
-    #[pyo3(signature = (dim=Dims(None), *, correction=1.0, keepdim=false, unbiased=None, axis=None, keepdims=None))]
-    #[allow(clippy::too_many_arguments)]
-    fn std(
-        &self,
-        py: Python<'_>,
-        dim: Dims,
-        correction: f64,
-        keepdim: bool,
-        unbiased: Option<bool>,
-        axis: Option<Dims>,
-        keepdims: Option<bool>,
-    ) -> PyResult<PyTensor> {
-        let over = Over::new(dim, keepdim, axis, keepdims);
-        let correction = unbiased.map_or(correction, f64::from);
-        let t = self.value()?;
-        run(py, t.numel(), || t.std(over.dims.get(), correction, over.keep)).map(PyTensor::from)
-    }
+    std;
+}
 
+reductions! { extrema:
     /// The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first
     /// maximum; with a tensor, the larger of both, elementwise.
-    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
-    fn max<'py>(
-        &self,
-        py: Python<'py>,
-        dim: Option<&Bound<'py, PyAny>>,
-        keepdim: bool,
-        axis: Option<&Bound<'py, PyAny>>,
-        keepdims: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        extremum(
-            self,
-            py,
-            dim.or(axis),
-            keepdims.unwrap_or(keepdim),
-            (Tensor::amax, Tensor::max_along, Binary::Maximum),
-        )
-    }
-
+    max = (Tensor::amax, Tensor::max_along, Binary::Maximum);
     /// The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the
     /// first minimum; with a tensor, the smaller of both, elementwise.
-    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
-    fn min<'py>(
-        &self,
-        py: Python<'py>,
-        dim: Option<&Bound<'py, PyAny>>,
-        keepdim: bool,
-        axis: Option<&Bound<'py, PyAny>>,
-        keepdims: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        extremum(
-            self,
-            py,
-            dim.or(axis),
-            keepdims.unwrap_or(keepdim),
-            (Tensor::amin, Tensor::min_along, Binary::Minimum),
-        )
-    }
+    min = (Tensor::amin, Tensor::min_along, Binary::Minimum);
+}
 
+reductions! { places:
     /// Index of the first maximum along `dim`, or in the flattened tensor.
-    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
-    fn argmax(
-        &self,
-        py: Python<'_>,
-        dim: Option<i64>,
-        keepdim: bool,
-        axis: Option<i64>,
-        keepdims: Option<bool>,
-    ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.argmax(dim.or(axis), keepdims.unwrap_or(keepdim)))
-    }
-
+    argmax;
     /// Index of the first minimum along `dim`, or in the flattened tensor.
-    #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
-    fn argmin(
-        &self,
-        py: Python<'_>,
-        dim: Option<i64>,
-        keepdim: bool,
-        axis: Option<i64>,
-        keepdims: Option<bool>,
-    ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.argmin(dim.or(axis), keepdims.unwrap_or(keepdim)))
-    }
+    argmin;
+}
 
+#[pymethods]
+impl PyTensor {
     /// Cumulative sum along `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
     fn cumsum(&self, py: Python<'_>, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {

@@ -1,7 +1,7 @@
 //! Methods that change the shape, order or place of elements, and conversions of dtype and device.
 
 use crate::error::{Error, Result};
-use crate::ops::view::split;
+use crate::ops::join::split;
 use crate::py::args::{Dims, inferred_shape, integers, shape};
 use crate::py::error::{type_error, value_error};
 use crate::py::rearrange::{diagonal, diagonal_matrix, expanded, moved, pieces, rolled, tiled};

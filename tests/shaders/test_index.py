@@ -1,4 +1,4 @@
-"""gather, scatter, pad, cat and tri against NumPy."""
+"""gather, scatter, pad and tri against NumPy."""
 
 import numpy as np
 import pytest
@@ -166,30 +166,6 @@ def test_pad(dtype, shape, seed):
     replace = types(compute, ("out", dtype), x=dtype)
     (got,) = run(
         "pad.wgsl", [v.flat], [(want.shape, dtype)], params, words(want.size, dtype), replace, limit=2
-    )
-    np.testing.assert_array_equal(got, want)
-
-
-@given(shapes(1, 4, 6), st.integers(0, 10**6), st.sampled_from([np.float32, np.float16, np.bool_]))
-def test_cat(shape, seed, dtype):
-    axis = seed % len(shape)
-    other = tuple(n if a != axis else 1 + seed % 5 for a, n in enumerate(shape))
-    x, y = view(seed, shape, dtype), view(seed + 1, other, dtype)
-    want = np.concatenate([x.array, y.array], axis)
-    params = [
-        axes(want.shape),
-        axes(x.strides),
-        axes(y.strides),
-        want.ndim,
-        want.size,
-        x.offset,
-        y.offset,
-        axis,
-        shape[axis],
-    ]
-    replace = types(out=("out", dtype), x=dtype, y=dtype)
-    (got,) = run(
-        "cat.wgsl", [x.flat, y.flat], [(want.shape, dtype)], params, words(want.size, dtype), replace, limit=2
     )
     np.testing.assert_array_equal(got, want)
 

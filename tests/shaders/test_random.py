@@ -1,8 +1,8 @@
-"""random.wgsl against the published known answers of Philox4x32-10 and a NumPy twin; fill.wgsl."""
+"""random.wgsl against the published known answers of Philox4x32-10 and a NumPy twin."""
 
 import numpy as np
 import pytest
-from host import BF16, close, epw, run, types
+from host import BF16, close, run, types
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,25 +99,3 @@ def test_randint(count, low, span):
             np.int32
         ),
     )
-
-
-def fill(entry, count, start, step=0, end=0, dtype=np.float32, compute="f32"):
-    params = [count] + [int(v) if compute == "i32" else float(v) for v in (start, step, end)]
-    groups = -(-count // (1024 * epw(dtype)))
-    return run(
-        "fill.wgsl", [], [((count,), dtype)], params, groups, types(compute, ("out", dtype)), entry, limit=2
-    )[0]
-
-
-@pytest.mark.parametrize("count", [1, 2, 63, 1025, 4097])
-def test_fill(count):
-    np.testing.assert_array_equal(fill("constant", count, 2.5), np.full(count, 2.5, np.float32))
-    np.testing.assert_array_equal(fill("constant", count, 1, dtype=np.bool_), np.ones(count, np.bool_))
-    np.testing.assert_array_equal(fill("constant", count, 2.5, dtype=BF16), np.full(count, 2.5, BF16))
-    np.testing.assert_array_equal(fill("range", count, -7, 3, 0, np.int32, "i32"), np.arange(count) * 3 - 7)
-    close(fill("range", count, 0.5, 0.25), 0.5 + 0.25 * np.arange(count))
-    step = 3.0 / max(count - 1, 1)
-    points = fill("linspace", count, -1, step, 2)
-    if count > 1:
-        close(points, np.linspace(-1, 2, count))
-        np.testing.assert_array_equal(points[[0, -1]], [-1, 2])

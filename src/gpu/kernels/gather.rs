@@ -144,20 +144,22 @@ fn write_along(
 
 /// `x` placed in a tensor of `fill`: `out[start + step * i] = x[i]` on every axis. Steps may be negative, not
 /// zero.
-pub fn pad(x: &Array, shape: &Shape, start: &[i64], step: &[i64], fill: f64) -> Result<Array> {
+pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f64) -> Result<Array> {
     let index = index_of(x)?;
     let out = Array::empty(*shape, x.dtype(), x.device())?;
+    // Whole words are moved as bits, so that NaN payloads and subnormals survive.
+    let moved = if x.dtype() == DType::F32 { DType::I32 } else { x.dtype() };
     let kernel = kernel(index, "pad", x.dtype() as u64, "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/pad.wgsl"), x.dtype());
-        text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
+        let mut text = Template::new(include_str!("../../../shaders/pad.wgsl"), moved);
+        text.load("x", moved).store("out", moved).elements_per_word(moved);
         Ok(text.build())
     })?;
     let mut params = Params::default();
     params.eight(shape.iter().map(|d| d as i64)).eight(x.shape().iter().map(|d| d as i64));
     params
         .eight(x.strides().iter().map(|&s| s as i64))
-        .eight(start.iter().copied())
-        .eight(step.iter().copied());
+        .eight(starts.iter().map(|&s| s as i64))
+        .eight(steps.iter().map(|&s| s as i64));
     params.word(shape.rank()).word(out.numel()).word(x.offset());
     if x.dtype().is_float() {
         params.float(fill);
@@ -166,19 +168,5 @@ pub fn pad(x: &Array, shape: &Shape, start: &[i64], step: &[i64], fill: f64) -> 
     }
     let groups = out.numel().div_ceil(per_word(x.dtype()) as usize).div_ceil(256) as u64;
     launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
-    Ok(out)
-}
-
-/// Arrays of one dtype joined along `axis`.
-pub fn cat(x: &[&Array], axis: usize) -> Result<Array> {
-    let first = x.first().ok_or_else(|| Error::value("internal: nothing to join"))?;
-    let shape = first.shape().with(axis, x.iter().map(|a| a.dim(axis)).sum());
-    let out = Array::empty(shape, first.dtype(), first.device())?;
-    let mut start = [0; crate::shape::MAX_RANK];
-    for a in x {
-        let part = out.slice_view(&start[..out.rank()], &[1; crate::shape::MAX_RANK], &a.shape())?;
-        super::copy::copy_into(&part, &cast(a, first.dtype())?)?;
-        start[axis] += a.dim(axis);
-    }
     Ok(out)
 }
