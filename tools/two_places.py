@@ -11,6 +11,7 @@ does, if none ran, or if any file but those two and the stub changed. Dependenci
 
 import difflib
 import filecmp
+import fnmatch
 import json
 import os
 import re
