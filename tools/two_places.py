@@ -112,9 +112,8 @@ def changes(folder: Path) -> dict[str, tuple[int, int]]:
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         name = path.relative_to(folder).as_posix()
         original = ROOT / name
-        if path.suffix in (".so", ".pyd", ".pyc") or (
-            original.exists() and filecmp.cmp(path, original, False)
-        ):
+        is_ignored = any(fnmatch.fnmatch(part, pattern) for part in Path(name).parts for pattern in IGNORED)
+        if is_ignored or (original.exists() and filecmp.cmp(path, original, shallow=False)):
             continue
         before = original.read_text(encoding="utf-8").splitlines() if original.exists() else []
         lines = list(difflib.ndiff(before, path.read_text(encoding="utf-8").splitlines()))
