@@ -60,6 +60,12 @@ def example() -> dict[str, str]:
     return found
 
 
+def ignored(directory: str, names: list[str]) -> set[str]:
+    """What is not copied."""
+    is_target = {name for name in names if Path(directory, name).resolve() == TARGET}
+    return is_target | shutil.ignore_patterns(*IGNORED)(directory, names)
+
+
 def insert(folder: Path, language: str, code: str) -> None:
     """Puts a block where it belongs, indented as its neighbours are."""
     name, behind = PLACES[language]
@@ -127,7 +133,7 @@ def main() -> int:
     operation = re.search(r"^\w+ (\w+)\(x\) =", blocks["rust"], re.MULTILINE)[1]
     folder = TARGET / "two-places"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*IGNORED))
+    shutil.copytree(ROOT, folder, ignore=ignored)
     try:
         for language, code in blocks.items():
             insert(folder, language, code)
