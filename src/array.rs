@@ -24,6 +24,11 @@ pub struct Array {
 const _: () = assert!(std::mem::size_of::<Array>() <= 80);
 
 impl Array {
+    /// The same elements with a version of their own: writes through either are not noticed by the other.
+    pub fn alias(&self) -> Array {
+        Array { buf: self.buf.alias(), ..self.clone() }
+    }
+
     /// Uninitialised contiguous memory on `device`.
     pub fn empty(shape: Shape, dtype: DType, device: Device) -> Result<Array> {
         let bytes = checked_bytes(&shape, dtype)?;

@@ -58,7 +58,7 @@ pub fn bind_at(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     match at.kind {
         Kind::Tape { .. } => tape::process(at, op, inputs),
         Kind::Dual => dual::process(at, op, inputs),
-        Kind::Batch { size } => batch::process(at, size, op, inputs),
+        Kind::Batch { size, .. } => batch::process(at, size, op, inputs),
         Kind::Autocast(dtype) => autocast::process(at, dtype, op, inputs),
         Kind::Eval => eval::process(op, inputs),
     }

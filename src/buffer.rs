@@ -8,8 +8,8 @@
 
 use crate::error::{Error, Result};
 use std::alloc::Layout;
-use std::any::Any;
-use std::cell::RefCell;
+use std::any::{Any, TypeId};
+use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU16, AtomicU32, AtomicUsize, Ordering, fence};
@@ -46,11 +46,46 @@ struct Header {
     writer: AtomicU16,
     class: u8,
     device: Device,
+    /// Whether the memory was made in inference mode.
+    inference: bool,
+    /// The header of the memory that this is another name of; its own otherwise.
+    root: *const Header,
     /// The owner of memory that is not ours: a NumPy array, a GPU allocation. `None` for cached memory.
     owner: Option<Box<dyn Any + Send + Sync>>,
 }
 
 const HEADER: usize = std::mem::size_of::<Header>();
+const _: () = assert!(HEADER == ALIGN);
+
+/// The owner of a header that is another name of this memory.
+struct Alias(Buffer);
+
+thread_local! {
+    /// Whether memory that this thread makes belongs to inference mode.
+    static INFERENCE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Turns inference mode on or off for memory that this thread makes; returns how it was.
+pub fn set_inference(on: bool) -> bool {
+    INFERENCE.replace(on)
+}
+
+/// Runs `f`, which makes memory that outlives inference mode.
+pub fn outside_inference<T>(f: impl FnOnce() -> T) -> T {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            set_inference(self.0);
+        }
+    }
+    let _restore = Restore(set_inference(false));
+    f()
+}
+
+/// Whether memory that this thread makes belongs to inference mode.
+pub fn inference() -> bool {
+    INFERENCE.get()
+}
 
 /// Shared, reference-counted memory of one device.
 pub struct Buffer(NonNull<Header>);
@@ -80,6 +115,8 @@ impl Buffer {
                 writer: AtomicU16::new(0),
                 class,
                 device: Device::Cpu,
+                inference: INFERENCE.get(),
+                root: header.as_ptr(),
                 owner: None,
             });
         }
@@ -88,7 +125,18 @@ impl Buffer {
 
     /// Memory that `owner` keeps alive; `data` is null for memory that the host cannot address.
     pub fn foreign(data: *mut u8, bytes: usize, device: Device, owner: Box<dyn Any + Send + Sync>) -> Buffer {
-        let header = Header {
+        Buffer::owned(data, bytes, device, INFERENCE.get(), owner)
+    }
+
+    /// A header for memory that `owner` keeps alive.
+    fn owned(
+        data: *mut u8,
+        bytes: usize,
+        device: Device,
+        inference: bool,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Buffer {
+        let header = Box::leak(Box::new(Header {
             refs: AtomicUsize::new(1),
             data,
             bytes,
@@ -96,9 +144,23 @@ impl Buffer {
             writer: AtomicU16::new(0),
             class: 0,
             device,
+            inference,
+            root: std::ptr::null(),
             owner: Some(owner),
-        };
-        Buffer(NonNull::from(Box::leak(Box::new(header))))
+        }));
+        header.root = header;
+        Buffer(NonNull::from(header))
+    }
+
+    /// The same memory with a version of its own: writes through either are not noticed by the other.
+    pub fn alias(&self) -> Buffer {
+        let whole = self.owner::<Alias>().map_or(self, |alias| &alias.0).clone();
+        let root = whole.0.as_ptr();
+        let h = self.header();
+        let mut alias = Buffer::owned(h.data, h.bytes, h.device, h.inference, Box::new(Alias(whole)));
+        // SAFETY: the header is new, so this is its only user.
+        unsafe { alias.0.as_mut() }.root = root;
+        alias
     }
 
     #[inline(always)]
@@ -127,28 +189,39 @@ impl Buffer {
 
     /// The owner given to [`Buffer::foreign`], if it has type `T`.
     pub fn owner<T: 'static>(&self) -> Option<&T> {
-        self.header().owner.as_ref()?.downcast_ref()
+        let owner = self.header().owner.as_ref()?;
+        match owner.downcast_ref::<Alias>() {
+            Some(alias) if TypeId::of::<T>() != TypeId::of::<Alias>() => alias.0.owner(),
+            _ => owner.downcast_ref(),
+        }
+    }
+
+    /// Whether the memory was made in inference mode.
+    #[inline]
+    pub fn is_inference(&self) -> bool {
+        self.header().inference
     }
 
     /// Whether this handle is the only one.
     #[inline]
     pub fn is_unique(&self) -> bool {
-        self.header().refs.load(Ordering::Acquire) == 1
+        let h = self.header();
+        h.refs.load(Ordering::Acquire) == 1 && std::ptr::eq(h.root, h)
     }
 
-    /// Whether this is host memory that somebody else owns, such as a NumPy array's.
+    /// Whether this is host memory that somebody else owns, such as a NumPy array's, or another tensor.
     pub fn is_borrowed(&self) -> bool {
         self.header().owner.is_some() && self.device() == Device::Cpu
     }
 
     /// Whether both handles share one memory.
     pub fn same(&self, other: &Buffer) -> bool {
-        self.0 == other.0
+        self.header().root == other.header().root
     }
 
     /// A number that identifies the memory while it lives.
     pub fn id(&self) -> usize {
-        self.0.as_ptr() as usize
+        self.header().root as usize
     }
 
     /// How many in-place writes this memory has seen.

@@ -127,6 +127,12 @@ pub fn bytes(t: &Tensor) -> usize {
     bottom(t).map_or(0, |a| a.buffer().bytes())
 }
 
+/// Whether the buffer at the bottom of a tensor was made in inference mode.
+#[inline]
+pub fn is_inference(t: &Tensor) -> bool {
+    bottom(t).is_some_and(|a| a.buffer().is_inference())
+}
+
 /// The concrete array at the bottom of a tensor.
 pub fn bottom(t: &Tensor) -> Option<&crate::array::Array> {
     let mut at = t;
@@ -158,9 +164,23 @@ fn announce(memory: &crate::array::Array) -> Result<()> {
 /// Saves `value` for `op`, which the tape with this tag records.
 #[inline]
 pub fn save(tape: Tag, op: &Op, slot: Slot, value: &Tensor, saved: &mut Saved) -> Result<()> {
+    if is_inference(value) && !crate::buffer::inference() {
+        return Err(inference(op, value));
+    }
     let store = if PACKING.get() { packed(tape, op, slot, value)? } else { Store::Plain(value.clone()) };
     saved.push(Kept { slot, in_reserve: false, version: version(value), store });
     Ok(())
+}
+
+#[cold]
+fn inference(op: &Op, value: &Tensor) -> Error {
+    Error::autodiff(format!(
+        "{}: the {} tensor of shape {} was made in inference_mode() and cannot be saved for backward; use a clone() of it, \
+         or make it under no_grad() instead",
+        op.name(),
+        value.dtype(),
+        value.shape()
+    ))
 }
 
 #[cold]

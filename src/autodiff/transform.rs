@@ -4,7 +4,7 @@
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::node::{Edge, Node};
 use crate::error::{Error, Result};
-use crate::interp::{self, Interp, Kind, batch, dual};
+use crate::interp::{self, Interp, Kind, Randomness, batch, dual};
 use crate::tensor::{Payload, Tensor};
 use std::sync::Arc;
 
@@ -118,17 +118,19 @@ where
 }
 
 /// Runs `f` once for a whole batch. `in_axes` names the batch axis of each input (`None`: the same for all),
-/// `out_axes` where to put it in each output, given how many there are; a `None` there asserts independence.
+/// `randomness` says what random numbers mean inside. Each output comes with its batch axis, or `None` where it
+/// does not depend on the batch.
 pub fn vmap<F>(
     f: F,
     inputs: &[Tensor],
     in_axes: &[Option<usize>],
     size: usize,
+    randomness: Randomness,
 ) -> Result<Vec<(Tensor, Option<usize>)>>
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
 {
-    let (level, guard) = interp::push(Kind::Batch { size });
+    let (level, guard) = interp::push(Kind::Batch { size, randomness });
     let lanes: Vec<Tensor> =
         inputs.iter().zip(in_axes).map(|(x, axis)| batch::wrap(&level, x.clone(), *axis)).collect();
     let outputs = f(&lanes)?;

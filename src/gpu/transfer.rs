@@ -257,7 +257,7 @@ pub fn constant(index: u8, values: &[f64], dtype: DType) -> Result<Array> {
             *to = <T as crate::dtype::Element>::from_f64(value);
         }
     });
-    let out = upload(&host, index)?;
+    let out = crate::buffer::outside_inference(|| upload(&host, index))?;
     let old = {
         let mut constants = lock(&gpu.constants);
         let full = constants.len() >= CONSTANTS;

@@ -11,7 +11,9 @@ pub mod dual;
 pub mod eval;
 pub mod tape;
 
+use crate::buffer;
 use crate::dtype::DType;
+use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -35,9 +37,22 @@ pub enum Kind {
     Batch {
         /// Length of the batch axis.
         size: usize,
+        /// What random numbers mean inside.
+        randomness: Randomness,
     },
     /// Casts inputs to a lower or higher precision, by operation.
     Autocast(Option<DType>),
+}
+
+/// What drawing random numbers means inside a batch.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Randomness {
+    /// It is an error: nothing says whether the examples should share them.
+    Error,
+    /// All examples get the same numbers.
+    Same,
+    /// Each example gets numbers of its own.
+    Different,
 }
 
 /// One link of the chain.
@@ -69,6 +84,8 @@ thread_local! {
     static PLAIN: Cell<bool> = const { Cell::new(true) };
     /// Tapes with a tag below this one do not record.
     static NO_GRAD: Cell<Tag> = const { Cell::new(0) };
+    /// In inference mode, the threshold when it was entered, below which nothing turns recording on again.
+    static INFERENCE: Cell<Tag> = const { Cell::new(0) };
 }
 
 impl Interp {
@@ -113,6 +130,19 @@ impl Interp {
             }
         }
     }
+}
+
+/// The batches that this thread is in, innermost first, with what random numbers mean in each.
+pub fn batches() -> SmallVec<[(Arc<Interp>, usize, Randomness); 2]> {
+    let mut found = SmallVec::new();
+    let mut at = current();
+    while let Some(parent) = at.parent.clone() {
+        if let Kind::Batch { size, randomness } = at.kind {
+            found.push((at, size, randomness));
+        }
+        at = parent;
+    }
+    found
 }
 
 /// The innermost interpreter of this thread.
@@ -177,7 +207,33 @@ pub fn set_grad_threshold(threshold: Tag) -> Tag {
 /// Turns recording on or off for every tape that exists now; returns the threshold to restore.
 /// Transforms entered later record whatever this says.
 pub fn set_grad_enabled(enabled: bool) -> Tag {
-    set_grad_threshold(if enabled { 0 } else { TAGS.load(Ordering::Relaxed) })
+    set_grad_threshold(if enabled { INFERENCE.get() } else { TAGS.load(Ordering::Relaxed) })
+}
+
+/// What `set_inference` changed.
+#[derive(Clone, Copy)]
+pub struct InferenceState {
+    threshold: Tag,
+    floor: Tag,
+    on: bool,
+}
+
+/// Begins inference mode (no recording by any tape that exists now, and memory that no tape may keep), or
+/// leaves it for a region, which records; returns what to restore.
+pub fn set_inference(on: bool) -> InferenceState {
+    let floor = if on { TAGS.load(Ordering::Relaxed) } else { 0 };
+    InferenceState {
+        threshold: NO_GRAD.replace(floor),
+        floor: INFERENCE.replace(floor),
+        on: buffer::set_inference(on),
+    }
+}
+
+/// Restores what `set_inference` found.
+pub fn restore_inference(state: InferenceState) {
+    NO_GRAD.set(state.threshold);
+    INFERENCE.set(state.floor);
+    buffer::set_inference(state.on);
 }
 
 /// Whether the innermost ambient tape records.

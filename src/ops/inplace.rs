@@ -174,6 +174,13 @@ pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
     if (0..memory.rank()).any(|i| memory.stride(i) == 0 && memory.dim(i) > 1) {
         return Err(shared_elements(op, &memory.shape()));
     }
+    if memory.buffer().is_inference() && !crate::buffer::inference() {
+        return Err(Error::autodiff(format!(
+            "{op}_: the tensor of shape {} was made in inference_mode() and cannot be written in place outside of it; \
+             write to a clone() of it",
+            memory.shape()
+        )));
+    }
     Ok(())
 }
 

@@ -4,12 +4,14 @@ use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::interp::{self, Interp, Randomness, batch};
 use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
 use crate::ops::one;
 use crate::random::{self, State};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
 
 /// What is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -25,6 +27,17 @@ pub enum Distribution {
         /// One above the largest value.
         high: i64,
     },
+}
+
+impl Distribution {
+    /// The name of the function that draws from it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Distribution::Uniform => "rand",
+            Distribution::Normal => "randn",
+            Distribution::Integer { .. } => "randint",
+        }
+    }
 }
 
 /// A tensor of random numbers.
@@ -44,11 +57,7 @@ pub struct Random {
 
 impl Kernel for Random {
     fn name(&self) -> &'static str {
-        match self.distribution {
-            Distribution::Uniform => "rand",
-            Distribution::Normal => "randn",
-            Distribution::Integer { .. } => "randint",
-        }
+        self.distribution.name()
     }
     fn eval(&self, _x: &[&Array]) -> Result<Arrays> {
         let Random { distribution, shape, dtype, state: State { seed, offset }, device } = *self;
@@ -87,9 +96,45 @@ fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) 
         Distribution::Integer { low, high } => high.wrapping_sub(low) as u64 > 1 << 32,
         _ => dtype == DType::F64,
     };
+    let levels = own_numbers(distribution.name())?;
+    let shape = batched(&shape, &levels)?;
     let words = shape.numel() as u64 * if wide { 2 } else { 1 };
     let state = random::take(words.div_ceil(4));
-    crate::bind::bind1(Random { distribution, shape, dtype, device, state }, &[])
+    Ok(spread(crate::bind::bind1(Random { distribution, shape, dtype, device, state }, &[])?, &levels))
+}
+
+/// The batches whose examples get numbers of their own, innermost first; an error where that is not settled.
+fn own_numbers(op: &str) -> Result<Levels> {
+    let mut levels = Levels::new();
+    if interp::is_plain() {
+        return Ok(levels);
+    }
+    for (level, size, randomness) in interp::batches() {
+        match randomness {
+            Randomness::Same => {}
+            Randomness::Different => levels.push((level, size)),
+            Randomness::Error => {
+                return Err(Error::autodiff(format!(
+                    "{op}: random numbers are drawn inside vmap, which does not know whether its {size} examples should \
+                     share them; pass vmap(..., randomness='different') for numbers of their own, or 'same' for equal ones"
+                )));
+            }
+        }
+    }
+    Ok(levels)
+}
+
+/// Batches and their sizes, innermost first.
+type Levels = SmallVec<[(Arc<Interp>, usize); 2]>;
+
+/// The shape with one axis in front for each batch, outermost first.
+fn batched(shape: &Shape, levels: &Levels) -> Result<Shape> {
+    levels.iter().try_fold(*shape, |shape, (_, size)| shape.inserted(0, *size))
+}
+
+/// Numbers of such a shape as those of one example.
+fn spread(numbers: Tensor, levels: &Levels) -> Tensor {
+    levels.iter().rev().fold(numbers, |x, (level, _)| batch::wrap(level, x, Some(0)))
 }
 
 impl Tensor {
@@ -213,12 +258,24 @@ impl Tensor {
 
     /// The numbers `0..n` in random order, from the default generator: int64 on the CPU, int32 on GPUs.
     pub fn permutation(n: usize, device: Device) -> Result<Tensor> {
-        let state = random::take((n as u64 * 2).div_ceil(4));
-        let order = Tensor::Array(crate::cpu::random::permutation(n, state.seed, state.offset)?);
-        match device {
-            Device::Cpu => Ok(order),
-            device => order.cast(DType::I32)?.to_device(device),
+        let levels = own_numbers("randperm")?;
+        let shape = batched(&Shape::new(&[n])?, &levels)?;
+        let count: usize = levels.iter().map(|(_, size)| size).product();
+        let mut rows = Vec::with_capacity(count);
+        for _ in 0..count {
+            let state = random::take((n as u64 * 2).div_ceil(4));
+            rows.push(Tensor::Array(crate::cpu::random::permutation(n, state.seed, state.offset)?));
         }
+        let order = match &rows[..] {
+            [only] if levels.is_empty() => only.clone(),
+            [] => Tensor::zeros(shape, DType::I64, Device::Cpu)?,
+            rows => crate::ops::view::cat(rows, 0)?.reshape(&shape)?,
+        };
+        let order = match device {
+            Device::Cpu => order,
+            device => order.cast(DType::I32)?.to_device(device)?,
+        };
+        Ok(spread(order, &levels))
     }
 
     /// Zeros each element with probability `p` and scales the rest by `1 / (1 - p)`.

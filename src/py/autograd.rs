@@ -3,6 +3,7 @@
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::node::Edge;
+use crate::autodiff::saving;
 use crate::error::{Error, Result};
 use crate::interp;
 use crate::py::debug;
@@ -52,6 +53,11 @@ impl PyTensor {
             }
         }
         Ok(slf.clone())
+    }
+
+    /// Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write it.
+    fn is_inference(&self) -> bool {
+        saving::is_inference(&self.t)
     }
 
     /// Whether this tensor is no result of a recorded operation.
@@ -180,12 +186,16 @@ it before backward()";
         Ok(slf.py().detach(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
     }
 
-    /// The values of this tensor without its history, sharing memory; writing to them is not recorded.
+    /// The values of this tensor without its history, sharing memory but not the version: a write to them is
+    /// neither recorded nor noticed by a later backward. `detach()` shares the version as well.
     #[getter]
     fn data(&self) -> PyResult<PyTensor> {
         let t = self.value()?;
         debug::left(".data", &t);
-        Ok(t.detach().into())
+        Ok(match t.detach() {
+            Tensor::Array(array) => Tensor::from(array.alias()).into(),
+            traced => traced.into(),
+        })
     }
 
     #[setter]
@@ -268,6 +278,28 @@ pub fn _set_grad_enabled(enabled: bool) -> u64 {
 #[pyfunction]
 pub fn _restore_grad(state: u64) {
     interp::set_grad_threshold(state);
+}
+
+/// Begins inference mode, or leaves it for a region; returns the state to restore.
+#[pyfunction]
+pub fn _set_inference(on: bool) -> PyInferenceState {
+    PyInferenceState(interp::set_inference(on))
+}
+
+/// Restores a state that `_set_inference` returned.
+#[pyfunction]
+pub fn _restore_inference(state: &Bound<'_, PyInferenceState>) {
+    interp::restore_inference(state.get().0);
+}
+
+/// What `_set_inference` changed.
+#[pyclass(name = "InferenceState", module = "wengert._core", frozen)]
+pub struct PyInferenceState(interp::InferenceState);
+
+/// Whether inference mode is on.
+#[pyfunction]
+pub fn is_inference_mode_enabled() -> bool {
+    crate::buffer::inference()
 }
 
 /// Whether operations are recorded at the moment.

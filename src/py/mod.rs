@@ -78,5 +78,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(autograd::_set_grad_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_restore_grad, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::is_grad_enabled, m)?)?;
+    m.add_class::<autograd::PyInferenceState>()?;
+    m.add_function(wrap_pyfunction!(autograd::_set_inference, m)?)?;
+    m.add_function(wrap_pyfunction!(autograd::_restore_inference, m)?)?;
+    m.add_function(wrap_pyfunction!(autograd::is_inference_mode_enabled, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::checkpoint, m)?)
 }

@@ -2,6 +2,7 @@
 //! about itself; operators, methods, indexing and differentiation have files of their own beside it.
 
 use crate::autodiff::node::{Edge, Node};
+use crate::autodiff::saving;
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::Error;
@@ -95,6 +96,15 @@ pub fn require_grad(t: &Tensor) -> PyResult<Tensor> {
         return Err(Error::autodiff(format!(
             "only floating point tensors have gradients, got {}; convert with .float() first",
             t.dtype()
+        ))
+        .into());
+    }
+    if saving::is_inference(t) && !crate::buffer::inference() {
+        return Err(Error::autodiff(format!(
+            "the {} tensor of shape {} was made in inference_mode() and cannot require a gradient outside of it; call \
+             requires_grad_() on a clone() of it",
+            t.dtype(),
+            t.shape()
         ))
         .into());
     }

@@ -4,7 +4,7 @@
 use crate::autodiff::transform::{self, Pullback};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::interp;
+use crate::interp::{self, Randomness};
 use crate::py::dtype::dtype_of;
 use crate::py::error::{foreign, type_error};
 use crate::py::tensor::{PyTensor, wrap};
@@ -103,17 +103,24 @@ fn _jvp(
 }
 
 /// Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or
-/// as it is (and None) where it does not depend on the batch.
+/// as it is (and None) where it does not depend on the batch. `randomness` is "error", "same" or "different".
 #[pyfunction]
+#[pyo3(signature = (function, inputs, in_axes, size, randomness="same"))]
 fn _vmap(
     py: Python<'_>,
     function: &Bound<'_, PyAny>,
     inputs: &Bound<'_, PyAny>,
     in_axes: Vec<Option<usize>>,
     size: usize,
+    randomness: &str,
 ) -> PyResult<Vec<(Py<PyTensor>, Option<usize>)>> {
+    let randomness = match randomness {
+        "same" => Randomness::Same,
+        "different" => Randomness::Different,
+        _ => Randomness::Error,
+    };
     let inputs = tensors(inputs)?;
-    let out = transform::vmap(|x| call(function, x), &inputs, &in_axes, size)?;
+    let out = transform::vmap(|x| call(function, x), &inputs, &in_axes, size, randomness)?;
     out.into_iter().map(|(t, axis)| Ok((wrap(py, t)?, axis))).collect()
 }
 

@@ -19,6 +19,7 @@ from wengert.autograd.modes import (
     enable_grad,
     inference_mode,
     is_grad_enabled,
+    is_inference_mode_enabled,
     no_grad,
     set_grad_enabled,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
     "is_grad_enabled",
+    "is_inference_mode_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
@@ -153,7 +155,7 @@ def _batched(
                 f"shape (batch, *{tuple(outputs[i].shape)})"
             )
     found: list[Tensor | None] = [None] * len(inputs)
-    for i, g in zip(reached, vmap(pull)(rows)) if rows else ():
+    for i, g in zip(reached, vmap(pull, randomness="same")(rows)) if rows else ():
         found[i] = g
     return found
 

@@ -5,9 +5,23 @@ import inspect
 from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
-from wengert._core import _restore_grad, _set_grad_enabled, is_grad_enabled
+from wengert._core import (
+    _restore_grad,
+    _restore_inference,
+    _set_grad_enabled,
+    _set_inference,
+    is_grad_enabled,
+    is_inference_mode_enabled,
+)
 
-__all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "enable_grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -109,12 +123,27 @@ class enable_grad(_Recording):
 
 
 class inference_mode(Region):
-    """Turns recording off for inference; a context and a decorator. `inference_mode(False)` changes nothing."""
+    """Turns recording off for good, for inference; a context and a decorator.
+
+    Tensors made inside are inference tensors: outside, they can be computed with, but not written in place, nor be
+    saved for backward, nor require a gradient; a `clone()` of one can. Inside, `enable_grad` has no effect.
+    `inference_mode(False)` leaves the mode for a region, in which recording is on.
+
+    Example:
+        >>> with wg.inference_mode():
+        ...     x = wg.ones(2) * 2
+        >>> x.is_inference()
+        True
+        >>> wg.ones(2, requires_grad=True) * x
+        Traceback (most recent call last):
+        RuntimeError: mul: the float32 tensor of shape (2,) was made in inference_mode() and cannot be saved for backward; \
+use a clone() of it, or make it under no_grad() instead
+    """
 
     def __init__(self, mode: bool = True) -> None:
-        """Off where `mode` is true."""
+        """On where `mode` is true."""
         self.mode = mode
-        self._before: list[int | None] = []
+        self._before: list[Any] = []
 
     def __new__(cls, mode: Any = True) -> Any:
         """`@inference_mode` without brackets wraps a function."""
@@ -129,14 +158,12 @@ class inference_mode(Region):
 
     def __enter__(self) -> "inference_mode":
         """Begins the region."""
-        self._before.append(_set_grad_enabled(False) if self.mode else None)
+        self._before.append(_set_inference(bool(self.mode)))
         return self
 
     def __exit__(self, *exc: Any) -> None:
         """Ends the region."""
-        before = self._before.pop()
-        if before is not None:
-            _restore_grad(before)
+        _restore_inference(self._before.pop())
 
 
 class set_grad_enabled(Region):

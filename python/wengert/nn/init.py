@@ -41,7 +41,7 @@ _GAINS = {
 
 def _fill(tensor: Tensor, values: Tensor) -> Tensor:
     with wg.no_grad():
-        tensor.data.copy_(values.to(tensor.dtype))
+        tensor.copy_(values.to(tensor.dtype))
     return tensor
 
 
@@ -120,7 +120,7 @@ def trunc_normal_(
 def constant_(tensor: Tensor, val: float) -> Tensor:
     """The same value everywhere."""
     with wg.no_grad():
-        tensor.data.fill_(val)
+        tensor.fill_(val)
     return tensor
 
 

@@ -98,7 +98,7 @@ class StateDict:
                 if assign:
                     module.__dict__[name].data = value.detach()
                 else:
-                    module.__dict__[name].data.copy_(value.detach())
+                    module.__dict__[name].copy_(value.detach())
         for module, hook in after:
             if hook.call(module, keys) is not None:
                 raise RuntimeError(

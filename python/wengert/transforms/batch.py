@@ -46,13 +46,14 @@ def vmap(
         in_axes: where the batch axis is in each argument: an integer, None for an argument that all examples share, or
             a tree of these (`in_dims` is another name for it).
         out_axes: where it goes in the results (`out_dims` likewise).
-        randomness: `"same"` draws the same random numbers for all examples, `"different"` is drawn outside by passing
-            random tensors in; `"error"` behaves as `"same"`.
+        randomness: `"different"` draws random numbers of its own for each example, `"same"` the same for all, and
+            `"error"` raises where random numbers are drawn.
         axis_size: the batch size, where no argument has it.
         chunk_size: at most so many examples at once, to save memory.
 
     Raises:
         ValueError: batch sizes that differ, named with their arguments.
+        RuntimeError: random numbers drawn under `randomness="error"`.
 
     Example:
         >>> wg.vmap(lambda x, w: (x * w).sum(), in_axes=(0, None))(wg.ones(3, 2), wg.ones(2))
@@ -77,7 +78,11 @@ def vmap(
         )
         if chunk_size is not None and 0 < chunk_size < size:
             parts = []
+            state = _core.get_rng_state()
             for start in range(0, size, chunk_size):
+                if randomness == "same":
+                    # All chunks are one batch, which shares its numbers.
+                    _core.set_rng_state(state)
                 n = min(chunk_size, size - start)
                 cut = [x if a is None else x.narrow(a, start, n) for x, a in zip(leaves, axes)]
                 parts.append(wrapped_once(tree_unflatten(structure, cut), kwargs, axes, n))
@@ -87,7 +92,7 @@ def vmap(
     def wrapped_once(args: Any, kwargs: Any, axes: list[int | None], size: int) -> Any:
         leaves, structure = leaves_of(args, "vmap", "an argument")
         run = Flat(lambda flat: function(*tree_unflatten(structure, flat), **kwargs), False, "vmap")
-        return _place(_core._vmap(run, leaves, axes, size), run, size)
+        return _place(_core._vmap(run, leaves, axes, size, randomness), run, size)
 
     def _join(parts: list[Any]) -> Any:
         structure = tree_flatten(parts[0])[1]

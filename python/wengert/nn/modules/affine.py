@@ -144,7 +144,7 @@ class Embedding(Module):
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with wg.no_grad():
-                self.weight.data[self.padding_idx] = 0.0
+                self.weight[self.padding_idx] = 0.0
 
     def forward(self, input: Tensor) -> Tensor:
         """The rows."""

@@ -28,5 +28,5 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     with wg.no_grad():
         for param in targets:
             piece = vec.detach()[start : start + param.numel()]
-            param.data.copy_(piece.reshape(tuple(param.shape)))
+            param.copy_(piece.reshape(tuple(param.shape)))
             start += param.numel()
