@@ -8,7 +8,7 @@
 //! [`bind`]: crate::bind::bind
 
 use crate::array::Array;
-use crate::autodiff::node::{Edge, Node};
+use crate::autodiff::node::{Edge, Handle};
 use crate::buffer::Device;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -54,7 +54,7 @@ pub enum Payload {
         /// The value.
         primal: Tensor,
         /// The tape entry that made it.
-        node: Arc<Node>,
+        node: Handle,
         /// Which of the node's outputs it is.
         index: u32,
     },
@@ -161,7 +161,7 @@ impl Tensor {
     /// The tape entry that made this tensor, if it is recorded.
     pub fn edge(&self) -> Option<Edge> {
         match &self.traced()?.payload {
-            Payload::Taped { node, index, .. } => Some(Edge { node: node.clone(), index: *index }),
+            Payload::Taped { node, index, .. } => Some(Edge { node: node.entry().clone(), index: *index }),
             _ => None,
         }
     }

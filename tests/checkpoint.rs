@@ -31,7 +31,7 @@ where
 {
     let f = Arc::new(f);
     let (again, kept) = (f.clone(), x.clone());
-    checkpoint(|| f(x), Box::new(move || again(&kept).map(drop)))
+    checkpoint(|| f(x), Box::new(move || again(&kept).map(drop)), None)
 }
 
 #[test]

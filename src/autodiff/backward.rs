@@ -31,7 +31,8 @@ pub struct Options {
     pub accumulate: bool,
 }
 
-struct Entry(Arc<Node>);
+/// A tape entry, ordered by when it was recorded.
+pub(crate) struct Entry(pub(crate) Arc<Node>);
 
 impl PartialEq for Entry {
     fn eq(&self, other: &Entry) -> bool {
@@ -182,7 +183,8 @@ impl Walk<'_> {
         }
         self.before(node, &mut g)?;
         let Some(value) = g[0].take() else { return Ok(()) };
-        let Some(mut slot) = node.grad() else { return Ok(()) };
+        // Nobody can ask for the gradient of a leaf that is gone.
+        let Some(mut slot) = node.grad().filter(|_| node.has_handle()) else { return Ok(()) };
         let Some(hooks) = node.hooks() else {
             return accumulate::into_slot(&mut slot, value, self.options.create_graph);
         };
@@ -292,9 +294,6 @@ pub fn backward(
                 x.shape()
             ))
         })?;
-        if !edge.node.is_leaf() {
-            edge.node.hooks_mut().retain_grad(edge.index);
-        }
         targets.push(edge);
     }
     run(roots, Some(&targets), options)?;

@@ -10,6 +10,7 @@
 //! always, and as long as the region runs its tickets hold theirs, for a `backward()` that does not wait for
 //! the end.
 
+use crate::autodiff::held::{self, Holder, Part};
 use crate::autodiff::node::{Slot, lock};
 use crate::autodiff::saving::{self, Packed, Packer};
 use crate::error::{Error, Result};
@@ -35,6 +36,8 @@ struct Expected {
 /// One checkpointed region.
 struct Region {
     rerun: Rerun,
+    /// What `rerun` holds of the host language.
+    held: Option<held::Held>,
     chain: Arc<Interp>,
     grad_threshold: Tag,
     random: random::State,
@@ -47,6 +50,23 @@ struct Region {
 struct Ticket {
     region: Arc<Region>,
     index: usize,
+}
+
+impl Holder for Region {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        if let Some(held) = &self.held {
+            see(Part::Held(held));
+        }
+        if let Ok(values) = self.values.try_lock() {
+            values.iter().flatten().for_each(|value| see(Part::Tensor(value)));
+        }
+    }
+}
+
+impl Holder for Ticket {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        see(Part::Shared(self.region.clone()));
+    }
 }
 
 impl Packed for Ticket {
@@ -108,6 +128,12 @@ struct Collect {
 /// A saved value of the second run's own tape entries. Those of the differentiated tape die with the run;
 /// those of outer tapes live on in the collected values, and are walked by higher derivatives.
 struct Held(Tensor);
+
+impl Holder for Held {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        see(Part::Tensor(&self.0));
+    }
+}
 
 impl Packed for Held {
     fn unpack(&self) -> Result<Tensor> {
@@ -189,10 +215,16 @@ impl Region {
     }
 }
 
-/// Runs `forward` so that nothing it saves is kept; `rerun` must do the same again, on the same inputs.
-pub fn checkpoint<T>(forward: impl FnOnce() -> Result<T>, rerun: Rerun) -> Result<T> {
+/// Runs `forward` so that nothing it saves is kept; `rerun` must do the same again, on the same inputs. `held` is
+/// what it holds of the host language.
+pub fn checkpoint<T>(
+    forward: impl FnOnce() -> Result<T>,
+    rerun: Rerun,
+    held: Option<held::Held>,
+) -> Result<T> {
     let region = Arc::new(Region {
         rerun,
+        held,
         chain: interp::current(),
         grad_threshold: interp::grad_threshold(),
         random: random::state(),

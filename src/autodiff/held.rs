@@ -3,6 +3,7 @@
 //! The core cannot see into these objects, but the host's garbage collector must be able to find them, or a
 //! hook that closes over its own tensor would keep both alive for ever. `src/py/collect.rs` walks them.
 
+use crate::tensor::Tensor;
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,4 +36,20 @@ impl Drop for Held {
     fn drop(&mut self) {
         ALIVE.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// What something on the tape is made of.
+pub enum Part<'a> {
+    /// A reference to an object of the host language.
+    Held(&'a Held),
+    /// A value.
+    Tensor(&'a Tensor),
+    /// Something that others may hold as well.
+    Shared(Arc<dyn Holder>),
+}
+
+/// Something on the tape that may hold objects of the host language.
+pub trait Holder: Send + Sync {
+    /// Names its parts; nothing that the host's collector needs to know, by default.
+    fn parts(&self, _see: &mut dyn FnMut(Part<'_>)) {}
 }

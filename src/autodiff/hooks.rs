@@ -9,7 +9,7 @@ use crate::autodiff::held::Held;
 use crate::autodiff::node::lock;
 use crate::error::{Error, Result};
 use crate::tensor::{Aval, Tensor};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// A callback on one gradient; `Some` replaces it.
 pub type GradHook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
@@ -34,6 +34,24 @@ pub enum Hook {
     After(PostHook),
 }
 
+/// A place for a gradient that is kept.
+#[derive(Default)]
+pub struct Keep(Mutex<Option<Tensor>>);
+
+impl Keep {
+    /// The gradient.
+    pub fn get(&self) -> Option<Tensor> {
+        lock(&self.0).clone()
+    }
+
+    /// Replaces the gradient.
+    pub fn set(&self, grad: Option<Tensor>) {
+        // Dropped outside the lock: its memory may belong to a Python object with a destructor.
+        let before = std::mem::replace(&mut *lock(&self.0), grad);
+        drop(before);
+    }
+}
+
 /// One registration.
 struct Entry {
     id: u64,
@@ -46,7 +64,7 @@ struct Entry {
 pub struct Hooks {
     next: Mutex<u64>,
     entries: Mutex<Vec<Entry>>,
-    retained: Mutex<Vec<(u32, Option<Tensor>)>>,
+    retained: Mutex<Vec<(u32, Weak<Keep>)>>,
     notes: OnceLock<Held>,
 }
 
@@ -85,33 +103,30 @@ impl Hooks {
         lock(&self.entries).iter().filter_map(|e| pick(&e.hook)).collect()
     }
 
-    /// Keeps the gradient of output `index` when backward passes it.
-    pub fn retain_grad(&self, index: u32) {
+    /// Where the gradient of output `index` is kept when backward passes it. The place belongs to the caller: a
+    /// gradient of `create_graph` leads back to this entry, which must not keep it.
+    pub fn retain_grad(&self, index: u32) -> Arc<Keep> {
         let mut retained = lock(&self.retained);
-        if !retained.iter().any(|r| r.0 == index) {
-            retained.push((index, None));
+        retained.retain(|r| r.1.strong_count() > 0);
+        if let Some(keep) = retained.iter().find(|r| r.0 == index).and_then(|r| r.1.upgrade()) {
+            return keep;
         }
+        let keep = Arc::new(Keep::default());
+        retained.push((index, Arc::downgrade(&keep)));
+        keep
     }
 
-    /// The kept gradient of output `index`; the outer `None` means that it is not kept.
-    pub fn retained(&self, index: u32) -> Option<Option<Tensor>> {
-        lock(&self.retained).iter().find(|r| r.0 == index).map(|r| r.1.clone())
-    }
-
-    /// Replaces the kept gradient of output `index`.
-    pub fn set_retained(&self, index: u32, grad: Option<Tensor>) {
-        let mut retained = lock(&self.retained);
-        let slot = retained.iter_mut().find(|r| r.0 == index);
-        let before = slot.map(|slot| std::mem::replace(&mut slot.1, grad));
-        drop(retained);
-        drop(before);
+    /// Where the gradient of output `index` is kept, if anywhere.
+    pub fn retained(&self, index: u32) -> Option<Arc<Keep>> {
+        lock(&self.retained).iter().find(|r| r.0 == index).and_then(|r| r.1.upgrade())
     }
 
     /// Adds to the kept gradient of output `index`, if it is kept.
     pub fn add_retained(&self, index: u32, g: &Tensor, recorded: bool) -> Result<()> {
-        let Some(mut slot) = self.retained(index) else { return Ok(()) };
+        let Some(keep) = self.retained(index) else { return Ok(()) };
+        let mut slot = keep.get();
         accumulate::into_slot(&mut slot, g.clone(), recorded)?;
-        self.set_retained(index, slot);
+        keep.set(slot);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ pub mod debug;
 pub mod held;
 pub mod hooks;
 pub mod node;
+pub mod owned;
 pub mod place;
 pub mod running;
 pub mod saving;

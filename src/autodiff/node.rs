@@ -14,7 +14,7 @@ use crate::op::{Needs, Op};
 use crate::tensor::{Aval, Payload, Tensor, Traced};
 use smallvec::SmallVec;
 use std::cell::RefCell;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 /// Output `index` of `node`.
@@ -59,6 +59,8 @@ pub enum Origin {
     Leaf {
         /// The accumulated gradient.
         grad: Mutex<Option<Tensor>>,
+        /// How many values stand for this leaf; see [`Handle`].
+        handles: AtomicUsize,
     },
     /// A recorded operation. `None` once its saved values were freed.
     Op {
@@ -101,7 +103,7 @@ impl Node {
         Node {
             seq: SEQ.fetch_add(1, Ordering::Relaxed),
             tag,
-            origin: Origin::Leaf { grad: Mutex::new(None) },
+            origin: Origin::Leaf { grad: Mutex::new(None), handles: AtomicUsize::new(0) },
             edges: Edges::new(),
             outputs: smallvec::smallvec![aval],
             place: debug::place(),
@@ -112,7 +114,7 @@ impl Node {
     /// Makes `value` a leaf of the tape `tag`.
     pub fn leaf_tensor(tag: Tag, value: Tensor) -> Tensor {
         let aval = value.aval();
-        let node = Arc::new(Node::leaf(tag, aval));
+        let node = Handle::new(Arc::new(Node::leaf(tag, aval)));
         let payload = Payload::Taped { primal: value, node, index: 0 };
         Tensor::Traced(Arc::new(Traced { tag, aval, payload }))
     }
@@ -149,8 +151,16 @@ impl Node {
     /// The gradient slot of a leaf.
     pub fn grad(&self) -> Option<MutexGuard<'_, Option<Tensor>>> {
         match &self.origin {
-            Origin::Leaf { grad } => Some(lock(grad)),
+            Origin::Leaf { grad, .. } => Some(lock(grad)),
             Origin::Op { .. } => None,
+        }
+    }
+
+    /// Whether a value still stands for this entry, if it is a leaf.
+    pub fn has_handle(&self) -> bool {
+        match &self.origin {
+            Origin::Leaf { handles, .. } => handles.load(Ordering::Acquire) != 0,
+            Origin::Op { .. } => true,
         }
     }
 
@@ -223,8 +233,57 @@ impl Node {
         };
         let Some(Edge { node, index }) = edge else { return primal };
         let aval = primal.aval();
-        let tag = self.tag;
+        let (tag, node) = (self.tag, Handle::new(node));
         Tensor::Traced(Arc::new(Traced { tag, aval, payload: Payload::Taped { primal, node, index } }))
+    }
+}
+
+/// A tape entry, held by a value that it made.
+///
+/// The gradient of a leaf belongs to the values that stand for the leaf, not to the graph: a gradient that was
+/// computed with `create_graph` leads back to the leaf's entry, which would keep itself alive. So it goes with
+/// the last handle.
+pub struct Handle(Arc<Node>);
+
+impl Handle {
+    /// A handle to an entry.
+    #[inline]
+    pub fn new(node: Arc<Node>) -> Handle {
+        if let Origin::Leaf { handles, .. } = &node.origin {
+            handles.fetch_add(1, Ordering::Relaxed);
+        }
+        Handle(node)
+    }
+
+    /// The entry.
+    #[inline]
+    pub fn entry(&self) -> &Arc<Node> {
+        &self.0
+    }
+}
+
+impl Clone for Handle {
+    fn clone(&self) -> Handle {
+        Handle::new(self.0.clone())
+    }
+}
+
+impl std::ops::Deref for Handle {
+    type Target = Node;
+    fn deref(&self) -> &Node {
+        &self.0
+    }
+}
+
+impl Drop for Handle {
+    #[inline]
+    fn drop(&mut self) {
+        if let Origin::Leaf { grad, handles } = &self.0.origin
+            && handles.fetch_sub(1, Ordering::AcqRel) == 1
+        {
+            let grad = lock(grad).take();
+            drop(grad);
+        }
     }
 }
 

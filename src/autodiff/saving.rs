@@ -2,6 +2,7 @@
 //! `Packer` on the thread's stack (a checkpoint, a saved-tensor hook) may keep something else and give the
 //! value back on demand.
 
+use crate::autodiff::held::{Holder, Part};
 use crate::autodiff::node::{Saved, Slot};
 use crate::autodiff::place::{self, Place};
 use crate::error::{Error, Result};
@@ -26,7 +27,7 @@ pub trait Packer {
 }
 
 /// Stands for a saved value.
-pub trait Packed: Send + Sync {
+pub trait Packed: Holder {
     /// The value.
     fn unpack(&self) -> Result<Tensor>;
     /// Bytes of tensor memory that it holds.
@@ -69,6 +70,14 @@ impl Kept {
     /// Keeps it in reserve.
     pub fn reserve(&mut self) {
         self.in_reserve = true;
+    }
+
+    /// What it holds.
+    pub fn part(&self) -> Part<'_> {
+        match &self.store {
+            Store::Plain(t) => Part::Tensor(t),
+            Store::Packed(p) => Part::Shared(p.clone()),
+        }
     }
 
     /// Bytes of tensor memory that it holds.

@@ -9,12 +9,18 @@ use crate::tensor::{Payload, Tensor};
 use std::sync::Arc;
 
 /// The backward pass of a function at a point, ready to be run with any cotangents, any number of times.
+#[derive(Default)]
 pub struct Pullback {
     outputs: Vec<Option<Edge>>,
     inputs: Vec<Edge>,
 }
 
 impl Pullback {
+    /// The tape entries that it holds.
+    pub fn entries(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.outputs.iter().flatten().chain(&self.inputs).map(|edge| &edge.node)
+    }
+
     /// The cotangents of the inputs, one per input; zeros where an input has no influence. Runs under the
     /// interpreters that are current at the call, so it can be batched or differentiated itself.
     pub fn call(&self, cotangents: &[Option<Tensor>], retain: bool) -> Result<Vec<Tensor>> {
@@ -65,7 +71,7 @@ where
         let y = settle(y, &tape);
         match y.owned_by(tape.tag).map(|t| &t.payload) {
             Some(Payload::Taped { primal, node, index }) => {
-                edges.push(Some(Edge { node: node.clone(), index: *index }));
+                edges.push(Some(Edge { node: node.entry().clone(), index: *index }));
                 values.push(primal.clone());
             }
             _ => {

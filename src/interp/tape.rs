@@ -1,6 +1,6 @@
 //! Reverse mode: runs the operation one level down and writes a tape entry.
 
-use crate::autodiff::node::{Edges, Node, Saved, Slot, Vjp};
+use crate::autodiff::node::{Edges, Handle, Node, Saved, Slot, Vjp};
 use crate::autodiff::saving;
 use crate::autodiff::{anomaly, debug, place};
 use crate::bind::bind_at;
@@ -27,7 +27,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         match x.owned_by(at.tag).map(|t| &t.payload) {
             Some(Payload::Taped { primal, node, index }) => {
                 primals.push(primal);
-                edges.push(Some(crate::autodiff::node::Edge { node: node.clone(), index: *index }));
+                edges.push(Some(crate::autodiff::node::Edge { node: node.entry().clone(), index: *index }));
                 needs.add(i);
             }
             _ => {
@@ -67,7 +67,7 @@ pub fn attach(at: &Interp, outputs: Tensors, node: &Arc<Node>) -> Tensors {
             return primal;
         }
         let aval = primal.aval();
-        let payload = Payload::Taped { primal, node: node.clone(), index: i as u32 };
+        let payload = Payload::Taped { primal, node: Handle::new(node.clone()), index: i as u32 };
         Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload }))
     };
     outputs.into_iter().enumerate().map(wrap).collect()

@@ -3,6 +3,7 @@
 
 use crate::error::Result;
 use crate::ops::elementwise::Operand;
+use crate::py::aside::Aside;
 use crate::py::error::{type_error, value_error};
 use crate::py::tensor::PyTensor;
 use crate::py::view::value;
@@ -18,7 +19,7 @@ pub const LARGE: usize = 32 * 1024;
 /// Runs `f`, without the interpreter lock if it handles many elements.
 #[inline]
 pub fn run<T: Send>(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    let out = if elements > LARGE { py.detach(f) } else { f() };
+    let out = if elements > LARGE { py.aside(f) } else { f() };
     out.map_err(PyErr::from)
 }
 

@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::binary::Binary;
 use crate::py::args::{Arg, AsTensor};
+use crate::py::aside::Aside;
 use crate::py::convert;
 use crate::py::inplace::{self, beside};
 use crate::py::methods::clamp;
@@ -54,7 +55,7 @@ impl PyTensor {
             _ => convert::as_tensor(src)?,
         };
         in_place(slf, "copy", |py, x| {
-            Ok(py.detach(|| src.cast(x.dtype())?.to_device(x.device())?.expand(&x.shape()))?)
+            Ok(py.aside(|| src.cast(x.dtype())?.to_device(x.device())?.expand(&x.shape()))?)
         })
     }
 

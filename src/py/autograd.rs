@@ -2,12 +2,15 @@
 //! `src/py/hooks.rs`.
 
 use crate::autodiff::backward::{self, Options};
+use crate::autodiff::held::Held;
 use crate::autodiff::node::Edge;
 use crate::autodiff::saving;
 use crate::error::{Error, Result};
 use crate::interp;
 use crate::py::debug;
+use crate::py::aside::Aside;
 use crate::py::error::foreign;
+use crate::py::hooks::retain;
 use crate::py::node::PyNode;
 use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history};
 use crate::py::view::{cut, refresh, value};
@@ -15,6 +18,7 @@ use crate::tensor::Tensor;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::sync::Arc;
 
 #[pymethods]
 impl PyTensor {
@@ -89,7 +93,7 @@ impl PyTensor {
             return Ok(slot.clone().map(PyTensor::from));
         }
         match node.hooks().and_then(|h| h.retained(index)) {
-            Some(grad) => Ok(grad.map(PyTensor::from)),
+            Some(keep) => Ok(keep.get().map(PyTensor::from)),
             None => {
                 let py = slf.py();
                 let text = c"the .grad of a tensor that is the result of an operation is not kept; call retain_grad() on \
@@ -116,13 +120,12 @@ it before backward()";
                         // Outside the lock: its memory may belong to a Python object with a destructor.
                         drop(before);
                     }
+                    // A gradient that was assigned is one that is kept.
+                    None if grad.is_some() => retain(slf, &node, index)?.set(grad),
                     None => {
-                        // A gradient that was assigned is one that is kept.
-                        let hooks = node.hooks_mut();
-                        if grad.is_some() {
-                            hooks.retain_grad(index);
+                        if let Some(keep) = node.hooks().and_then(|h| h.retained(index)) {
+                            keep.set(None);
                         }
-                        hooks.set_retained(index, grad);
                     }
                 }
                 Ok(())
@@ -177,13 +180,14 @@ it before backward()";
         let t = value(slf)?;
         let gradient = gradient.map(value).transpose()?;
         let inputs = match inputs {
-            Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![value(one.cast::<PyTensor>()?)?]),
-            Some(many) => Some(many.extract::<crate::py::args::Tensors>()?.0),
+            Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![one.cast::<PyTensor>()?.clone()]),
+            Some(many) => Some(many.extract()?),
             None => None,
         };
+        let inputs = targets(inputs)?;
         let retain_graph = retain_graph.unwrap_or(create_graph);
         let options = Options { retain_graph, create_graph, ..Options::default() };
-        Ok(slf.py().detach(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
+        Ok(slf.py().aside(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
     }
 
     /// The values of this tensor without its history, sharing memory but not the version: a write to them is
@@ -224,6 +228,18 @@ fn check_grad(t: &Tensor, g: &Tensor) -> Result<()> {
     )))
 }
 
+/// The tensors that a backward accumulates into; results of operations keep their gradient.
+fn targets(inputs: Option<Vec<Bound<'_, PyTensor>>>) -> PyResult<Option<Vec<Tensor>>> {
+    let target = |x: &Bound<'_, PyTensor>| {
+        let t = refresh(x)?;
+        if let Some(Edge { node, index }) = t.edge().filter(|e| !e.node.is_leaf()) {
+            retain(x, &node, index)?;
+        }
+        Ok(t)
+    };
+    inputs.map(|inputs| inputs.iter().map(target).collect()).transpose()
+}
+
 /// Back-propagates from all of `tensors` in one walk.
 #[pyfunction]
 #[pyo3(signature = (tensors, grad_tensors, retain_graph, create_graph, inputs))]
@@ -238,12 +254,9 @@ pub fn _backward(
     let tensors: Vec<Tensor> = tensors.iter().map(value).collect::<PyResult<_>>()?;
     let seeds: Vec<Option<Tensor>> =
         grad_tensors.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
-    let inputs: Option<Vec<Tensor>> = match inputs {
-        Some(inputs) => Some(inputs.iter().map(value).collect::<PyResult<_>>()?),
-        None => None,
-    };
+    let inputs = targets(inputs)?;
     let options = Options { retain_graph, create_graph, ..Options::default() };
-    Ok(py.detach(|| backward::backward(&tensors, &seeds, options, inputs.as_deref()))?)
+    Ok(py.aside(|| backward::backward(&tensors, &seeds, options, inputs.as_deref()))?)
 }
 
 /// Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad`
@@ -264,7 +277,7 @@ pub fn _grad(
     let seeds: Vec<Option<Tensor>> =
         grad_outputs.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
     let options = Options { retain_graph, create_graph, ..Options::default() };
-    let found = py.detach(|| backward::grad(&outputs, &inputs, &seeds, options))?;
+    let found = py.aside(|| backward::grad(&outputs, &inputs, &seeds, options))?;
     Ok(found.into_iter().map(|g| g.map(PyTensor::from)).collect())
 }
 
@@ -316,15 +329,18 @@ pub fn checkpoint<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (f, a) = (function.clone().unbind(), args.clone().unbind());
-    let k = kwargs.map(|k| k.clone().unbind());
+    let call = (function, args, kwargs).into_pyobject(function.py())?.into_any().unbind();
+    let call = Arc::new(call);
+    let held = Held::new(call.clone());
     let rerun = move || {
-        Python::attach(|py| f.bind(py).call(a.bind(py).clone(), k.as_ref().map(|k| k.bind(py))).map(|_| ()))
-            .map_err(foreign)
+        Python::attach(|py| -> PyResult<()> {
+            let (f, args, kwargs): (Bound<'_, PyAny>, Bound<'_, PyTuple>, Option<Bound<'_, PyDict>>) =
+                call.bind(py).extract()?;
+            f.call(args, kwargs.as_ref()).map(|_| ())
+        })
+        .map_err(foreign)
     };
-    let out = crate::autodiff::checkpoint::checkpoint(
-        || function.call(args.clone(), kwargs).map_err(foreign),
-        Box::new(rerun),
-    );
+    let forward = || function.call(args.clone(), kwargs).map_err(foreign);
+    let out = crate::autodiff::checkpoint::checkpoint(forward, Box::new(rerun), Some(held));
     Ok(out?)
 }

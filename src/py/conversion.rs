@@ -3,6 +3,7 @@
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::py::debug;
+use crate::py::aside::Aside;
 use crate::py::dtype::{PyDevice, device_of, dtype_of, optional_device, optional_dtype};
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::value;
@@ -17,7 +18,7 @@ impl PyTensor {
         let t = value(slf)?;
         match t.concrete() {
             Some(a) if a.is_contiguous() => Ok(slf.clone().unbind()),
-            _ => wrap(slf.py(), slf.py().detach(|| t.contiguous())?),
+            _ => wrap(slf.py(), slf.py().aside(|| t.contiguous())?),
         }
     }
 
@@ -134,7 +135,7 @@ fn convert_to(
         return if copy { wrap(slf.py(), t.copied()?) } else { Ok(slf.clone().unbind()) };
     }
     // Conversion happens where both dtypes exist: wide numbers are narrowed before they go to a GPU.
-    let out = slf.py().detach(|| {
+    let out = slf.py().aside(|| {
         if device == Device::Cpu {
             t.to_device(device)?.cast(dtype)
         } else {

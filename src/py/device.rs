@@ -2,6 +2,7 @@
 
 use crate::buffer;
 use crate::cpu::threads;
+use crate::py::aside::Aside;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -62,7 +63,7 @@ fn _gpu_device_count(py: Python<'_>) -> usize {
 #[cfg(feature = "gpu")]
 #[pyfunction]
 fn _gpu_info(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
-    let info = py.detach(|| crate::gpu::info(index))?;
+    let info = py.aside(|| crate::gpu::info(index))?;
     let out = PyDict::new(py);
     out.set_item("adapter", info.adapter)?;
     out.set_item("backend", info.backend)?;
@@ -82,21 +83,21 @@ fn _gpu_info(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
 #[cfg(feature = "gpu")]
 #[pyfunction]
 fn _gpu_synchronize(py: Python<'_>, index: u8) -> PyResult<()> {
-    Ok(py.detach(|| crate::gpu::synchronize(index))?)
+    Ok(py.aside(|| crate::gpu::synchronize(index))?)
 }
 
 /// Gives GPU memory that is kept for reuse back to the system.
 #[cfg(feature = "gpu")]
 #[pyfunction]
 fn _gpu_empty_cache(py: Python<'_>, index: u8) -> PyResult<()> {
-    Ok(py.detach(|| crate::gpu::empty_cache(index))?)
+    Ok(py.aside(|| crate::gpu::empty_cache(index))?)
 }
 
 /// Memory and work of a GPU, in numbers.
 #[cfg(feature = "gpu")]
 #[pyfunction]
 fn _gpu_memory_stats(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
-    let s = py.detach(|| crate::gpu::stats(index))?;
+    let s = py.aside(|| crate::gpu::stats(index))?;
     let out = PyDict::new(py);
     out.set_item("live_bytes", s.live_bytes)?;
     out.set_item("peak_bytes", s.peak_bytes)?;

@@ -1,7 +1,7 @@
 //! Hooks of tensors and tape entries: Python callables that see, and may replace, gradients.
 
 use crate::autodiff::held::Held;
-use crate::autodiff::hooks::{Gradients, Hook};
+use crate::autodiff::hooks::{Gradients, Hook, Keep};
 use crate::autodiff::node::{Edge, Node};
 use crate::autodiff::running;
 use crate::error::{Error, Result};
@@ -109,7 +109,7 @@ impl PyTensor {
     fn retain_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
         let Edge { node, index } = edge_of(&refresh(slf)?, "retain_grad")?;
         if !node.is_leaf() {
-            node.hooks_mut().retain_grad(index);
+            retain(slf, &node, index)?;
         }
         Ok(())
     }
@@ -165,6 +165,14 @@ impl PyTensor {
     }
 }
 
+/// Where the gradient of this result is kept from now on: with the object.
+pub fn retain(obj: &Bound<'_, PyTensor>, node: &Arc<Node>, index: u32) -> PyResult<Arc<Keep>> {
+    let keep = node.hooks_mut().retain_grad(index);
+    let before = obj.try_borrow_mut()?.kept.replace(keep.clone());
+    drop(before);
+    Ok(keep)
+}
+
 #[pymethods]
 impl PyNode {
     /// Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the gradients
@@ -216,7 +224,7 @@ fn _backward_ids() -> Vec<u64> {
 /// Whether the backward that this thread is in can come by this tape entry.
 #[pyfunction]
 fn _backward_reaches(node: &Bound<'_, PyNode>) -> bool {
-    running::reaches(&node.get().0)
+    running::reaches(&node.borrow().0)
 }
 
 /// Calls `callback()` at the end of the backward that this thread is in, unless that fails.

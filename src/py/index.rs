@@ -12,6 +12,7 @@ use crate::ops::index::nonzero;
 use crate::ops::region::Region;
 use crate::ops::strided::Part;
 use crate::py::args::Arg;
+use crate::py::aside::Aside;
 use crate::py::convert;
 use crate::py::error::type_error;
 use crate::py::inplace::{self, beside};
@@ -277,7 +278,7 @@ impl PyTensor {
             crate::ops::inplace::check_writable("setitem", target)?;
         }
         if !plan.is_basic() {
-            let new = py.detach(|| assigned(&plan, &old, &value))?;
+            let new = py.aside(|| assigned(&plan, &old, &value))?;
             return inplace::overwrite(slf, "setitem", new);
         }
         if let (Tensor::Array(target), Tensor::Array(from)) = (&old, &value)

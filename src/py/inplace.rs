@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::ops::inplace::{self, check_leaf, unaliased, write, write_part};
 use crate::ops::strided::Part;
 use crate::py::args::AsTensor;
+use crate::py::aside::Aside;
 use crate::py::tensor::PyTensor;
 use crate::py::view::{link, refresh, value, written};
 use crate::tensor::Tensor;
@@ -38,7 +39,7 @@ pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult
         Some((root, part)) => overwrite_part(&root, name, &part, new),
         None => {
             let old = slf.borrow().t.clone();
-            let next = slf.py().detach(|| write(name, &old, new))?;
+            let next = slf.py().aside(|| write(name, &old, new))?;
             written(slf, next)
         }
     }
@@ -47,7 +48,7 @@ pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult
 /// Stores `new` in a part of `root`, which is no view.
 pub fn overwrite_part(root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: Tensor) -> PyResult<()> {
     let old = root.borrow().t.clone();
-    match root.py().detach(|| write_part(name, &old, part, new))? {
+    match root.py().aside(|| write_part(name, &old, part, new))? {
         Some(next) => written(root, next),
         None => Ok(()),
     }

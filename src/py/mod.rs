@@ -8,8 +8,10 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 mod args;
+mod aside;
 mod assign;
 mod autograd;
+mod collect;
 mod conversion;
 mod convert;
 mod create;

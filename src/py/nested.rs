@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::{DType, Element};
+use crate::py::aside::Aside;
 use crate::py::convert::element;
 use crate::py::error::value_error;
 use crate::tensor::Tensor;
@@ -178,7 +179,7 @@ where
 
 /// Nested lists of Python numbers.
 pub fn to_list<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
-    let host = crate::cpu::copy::contiguous(&py.detach(|| array.to_device(Device::Cpu))?)?;
+    let host = crate::cpu::copy::contiguous(&py.aside(|| array.to_device(Device::Cpu))?)?;
     match host.dtype() {
         DType::Bool => list_of::<bool, bool>(py, &host, 0, 0, &|v| v),
         DType::U8 => list_of::<u8, u8>(py, &host, 0, 0, &|v| v),

@@ -8,6 +8,7 @@ use crate::autodiff::place::Place;
 use crate::error::Error;
 use crate::interp::tape;
 use crate::op::Needs;
+use crate::py::aside::Aside;
 use crate::py::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::format::node_name;
 use crate::py::tensor::{PyTensor, wrap};
@@ -17,7 +18,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::sync::Arc;
 
 /// The entry of the tape that made a tensor; calling it applies its reverse rule.
-#[pyclass(name = "Node", module = "wengert", frozen)]
+#[pyclass(name = "Node", module = "wengert")]
 pub struct PyNode(pub Arc<Node>);
 
 /// What is known of a value at a tape entry: which one it is, its shape, dtype, device and bytes.
@@ -190,7 +191,7 @@ impl PyNode {
             .iter()
             .map(|g| g.as_ref().map(crate::py::view::value).transpose())
             .collect::<PyResult<_>>()?;
-        let grads = py.detach(|| apply(&self.0, &g))?;
+        let grads = py.aside(|| apply(&self.0, &g))?;
         let grads = grads.into_iter().map(|g| g.map(|g| wrap(py, g)).transpose());
         PyTuple::new(py, grads.collect::<PyResult<Vec<_>>>()?)
     }

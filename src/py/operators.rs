@@ -9,6 +9,7 @@ use crate::ops::compare::{Logic, Relation};
 use crate::ops::elementwise::{Operand, binary};
 use crate::ops::unary::{Unary, unary_table};
 use crate::py::args::{Arg, LARGE, run};
+use crate::py::aside::Aside;
 use crate::py::error::type_error;
 use crate::py::inplace;
 use crate::py::tensor::PyTensor;
@@ -39,7 +40,7 @@ fn operator(
             }?
         } else {
             let (a, b) = (a.into_owned(), b.into_owned());
-            py.detach(|| {
+            py.aside(|| {
                 if reflected {
                     binary(fun, (&b).into(), (&a).into())
                 } else {

@@ -1,7 +1,7 @@
 //! Saved-tensor hooks: a pair of Python functions that keep something else in place of what operations save.
 
 use crate::autodiff::cow::CopyOnWrite;
-use crate::autodiff::held::Held;
+use crate::autodiff::held::{Held, Holder, Part};
 use crate::autodiff::node::Slot;
 use crate::autodiff::saving::{self, Packed, Packer};
 use crate::error::{Error, Result};
@@ -19,13 +19,22 @@ use std::sync::Arc;
 /// The two functions.
 struct Hooks {
     pack: Py<PyAny>,
-    unpack: Arc<Py<PyAny>>,
+    unpack: Arc<Unpack>,
+}
+
+/// The function that all values of a region share.
+struct Unpack(Held);
+
+impl Holder for Unpack {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        see(Part::Held(&self.0));
+    }
 }
 
 /// What `pack` returned for one value.
 struct Kept {
     object: Held,
-    unpack: Arc<Py<PyAny>>,
+    unpack: Arc<Unpack>,
     /// What was packed.
     aval: Aval,
 }
@@ -53,8 +62,11 @@ impl Packer for Hooks {
 impl Kept {
     /// Calls the unpack function.
     fn call(&self, py: Python<'_>) -> PyResult<Tensor> {
-        let packed = self.object.object::<Py<PyAny>>();
-        let out = self.unpack.bind(py).call1((packed.map(|object| object.bind(py)),))?;
+        let python = |held: &Held| held.object::<Py<PyAny>>().map(|object| object.bind(py).clone());
+        let (Some(unpack), Some(packed)) = (python(&self.unpack.0), python(&self.object)) else {
+            return Err(PyRuntimeError::new_err("internal: a saved-tensor hook holds no Python object"));
+        };
+        let out = unpack.call1((packed,))?;
         let Ok(out) = out.cast::<PyTensor>() else {
             return Err(type_error(format!(
                 "saved_tensors_hooks: the unpack function returned {}, expected the tensor that was packed",
@@ -62,6 +74,13 @@ impl Kept {
             )));
         };
         value(out)
+    }
+}
+
+impl Holder for Kept {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        see(Part::Held(&self.object));
+        see(Part::Shared(self.unpack.clone()));
     }
 }
 
@@ -104,7 +123,8 @@ thread_local! {
 /// the region.
 #[pyfunction]
 fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
-    let guard = saving::with_packer(Arc::new(Hooks { pack, unpack: Arc::new(unpack) }));
+    let unpack = Arc::new(Unpack(Held::new(Arc::new(unpack))));
+    let guard = saving::with_packer(Arc::new(Hooks { pack, unpack }));
     REGIONS.with_borrow_mut(|r| {
         r.push(guard);
         r.len()

@@ -1,7 +1,8 @@
 //! `wengert.Tensor`: the Python object around the core's `Tensor`. This file holds what every tensor can say
 //! about itself; operators, methods, indexing and differentiation have files of their own beside it.
 
-use crate::autodiff::node::{Edge, Node};
+use crate::autodiff::hooks::Keep;
+use crate::autodiff::node::{Edge, Handle, Node};
 use crate::autodiff::saving;
 use crate::buffer::Device;
 use crate::dtype::DType;
@@ -9,6 +10,7 @@ use crate::error::Error;
 use crate::interp;
 use crate::py::args::AsTensor;
 use crate::py::debug;
+use crate::py::aside::Aside;
 use crate::py::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::error::value_error;
 use crate::py::view::{self, View};
@@ -37,12 +39,14 @@ pub struct PyTensor {
     pub view: Option<View>,
     /// Moved by every recorded in-place write, for the views of this tensor.
     pub epoch: u64,
+    /// The gradient that `retain_grad()` keeps; the tape knows of it as long as this object lives.
+    pub kept: Option<Arc<Keep>>,
 }
 
 impl From<Tensor> for PyTensor {
     #[inline(always)]
     fn from(t: Tensor) -> PyTensor {
-        PyTensor { t, view: None, epoch: 0 }
+        PyTensor { t, view: None, epoch: 0, kept: None }
     }
 }
 
@@ -125,7 +129,7 @@ pub fn with_history(like: &Tensor, value: Tensor) -> Tensor {
     match (like.traced(), like.edge()) {
         (Some(t), Some(Edge { node, index })) => {
             let aval = value.aval();
-            let payload = Payload::Taped { primal: value, node, index };
+            let payload = Payload::Taped { primal: value, node: Handle::new(node), index };
             Tensor::Traced(Arc::new(Traced { tag: t.tag, aval, payload }))
         }
         _ => value,
@@ -154,7 +158,7 @@ pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         )));
     }
     let array = t.array("item")?;
-    let value = py.detach(|| array.to_device(Device::Cpu))?;
+    let value = py.aside(|| array.to_device(Device::Cpu))?;
     let value = crate::cpu::copy::contiguous(&value)?;
     Ok(match t.dtype() {
         DType::Bool => PyBool::new(py, value.item()? != 0.0).to_owned().into_any(),
@@ -414,7 +418,7 @@ impl PyTensor {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let t = self.value()?;
-        Ok(py.detach(|| format::tensor(&t))?)
+        Ok(py.aside(|| format::tensor(&t))?)
     }
 
     fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {

@@ -5,6 +5,7 @@ use crate::autodiff::transform::{self, Pullback};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::interp::{self, Randomness};
+use crate::py::aside::Aside;
 use crate::py::dtype::dtype_of;
 use crate::py::error::{foreign, type_error};
 use crate::py::tensor::{PyTensor, wrap};
@@ -57,8 +58,8 @@ fn wrapped(py: Python<'_>, out: Vec<Tensor>) -> PyResult<List> {
 }
 
 /// The backward pass of a function at a point: call it with one cotangent (or None) per output.
-#[pyclass(name = "Pullback", module = "wengert._core", frozen)]
-pub struct PyPullback(Pullback);
+#[pyclass(name = "Pullback", module = "wengert._core")]
+pub struct PyPullback(pub Pullback);
 
 #[pymethods]
 impl PyPullback {
@@ -71,7 +72,7 @@ impl PyPullback {
         retain: bool,
     ) -> PyResult<Vec<Py<PyTensor>>> {
         let cotangents = optional_tensors(cotangents)?;
-        let out = py.detach(|| self.0.call(&cotangents, retain))?;
+        let out = py.aside(|| self.0.call(&cotangents, retain))?;
         wrapped(py, out)
     }
 }
