@@ -436,7 +436,7 @@ ops! {
     Transfer(ops::cast::Transfer): Linear, Any;
     /// A copy in row-major order.
     Contiguous(ops::cast::Contiguous): Linear, Any;
-    /// Several tensors as they are, as one entry of the tape.
+    /// Copies of several tensors, as one entry of the tape.
     Bundle(ops::bundle::Bundle): General, Any;
     /// Sum over axes.
     Sum(ops::reduce::Sum): Linear, F32;

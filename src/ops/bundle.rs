@@ -1,5 +1,5 @@
-//! Several tensors as they are, as one entry of the tape: a place where a hook sees all their gradients
-//! together. `nn.Module` puts one before and one after a layer that has backward hooks.
+//! Several tensors as one entry of the tape: a place where a hook sees all their gradients together.
+//! `nn.Module` puts one before and one after a layer that has backward hooks.
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
@@ -7,7 +7,8 @@ use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
 use crate::tensor::{Tensor, Tensors};
 
-/// The identity of several tensors. Nothing is copied.
+/// The identity of several tensors. They are copied: what is written into an output in place must not reach the
+/// input past the hook.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bundle;
 
@@ -16,7 +17,7 @@ impl Kernel for Bundle {
         "bundle"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        Ok(x.iter().map(|&x| x.clone()).collect())
+        x.iter().map(|x| x.copied()).collect()
     }
 }
 

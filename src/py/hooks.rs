@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::py::error::{foreign, type_error};
 use crate::py::node::PyNode;
 use crate::py::tensor::{PyTensor, leaf, wrap};
-use crate::py::view::{attach, refresh, value};
+use crate::py::view::{refresh, value};
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -30,6 +30,11 @@ impl HookHandle {
             node.hooks_mut().remove(self.id);
         }
     }
+    /// Whether the backward that this thread is in can come by the hook.
+    fn _is_reached(&self) -> bool {
+        self.node.upgrade().is_some_and(|node| running::reaches(&node))
+    }
+
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -201,30 +206,17 @@ impl PyNode {
     }
 }
 
-/// These tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients.
+/// Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients.
 #[pyfunction]
 fn _bundle(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
     let values: Vec<Tensor> = tensors.iter().map(value).collect::<PyResult<_>>()?;
-    let out = Tensor::bundle(&values)?;
-    let object = |((obj, t), out): ((&Bound<'_, PyTensor>, &Tensor), Tensor)| {
-        // Views, so that a write in place through one reaches the tensor that shares its memory.
-        let alone = |x: &Tensor| Ok(Tensor::bundle(std::slice::from_ref(x))?.into_vec());
-        let view = attach(obj, t, &[&out], alone)?.pop().flatten();
-        Ok(PyTensor { view, ..PyTensor::from(out) })
-    };
-    tensors.iter().zip(&values).zip(out).map(object).collect()
+    Ok(Tensor::bundle(&values)?.into_iter().map(PyTensor::from).collect())
 }
 
 /// One number for each backward that this thread is in, innermost last.
 #[pyfunction]
 fn _backward_ids() -> Vec<u64> {
     running::ids()
-}
-
-/// Whether the backward that this thread is in can come by this tape entry.
-#[pyfunction]
-fn _backward_reaches(node: &Bound<'_, PyNode>) -> bool {
-    running::reaches(&node.borrow().0)
 }
 
 /// Calls `callback()` at the end of the backward that this thread is in, unless that fails.
@@ -244,6 +236,5 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<HookHandle>()?;
     m.add_function(wrap_pyfunction!(_bundle, m)?)?;
     m.add_function(wrap_pyfunction!(_backward_ids, m)?)?;
-    m.add_function(wrap_pyfunction!(_backward_reaches, m)?)?;
     m.add_function(wrap_pyfunction!(_at_end_of_backward, m)?)
 }

@@ -181,7 +181,7 @@ pub fn apply_all(
 }
 
 /// The links of `outs`, made from `obj` of value `t` by `f`.
-pub fn attach(
+fn attach(
     obj: &Bound<'_, PyTensor>,
     t: &Tensor,
     outs: &[&Tensor],

@@ -201,10 +201,10 @@ class _Walks(threading.local):
 class _Arrivals:
     """The gradients that arrived in one backward, for a hook that is called once with all of them."""
 
-    def __init__(self, nodes: list[Node], hook: Callable[..., Any]) -> None:
+    def __init__(self, handles: list[Any], hook: Callable[..., Any]) -> None:
         self.hook: Callable[..., Any] | None = hook
-        self.gradients: list[Tensor | None] = [None] * len(nodes)
-        self.left = sum(map(_core._backward_reaches, nodes))
+        self.gradients: list[Tensor | None] = [None] * len(handles)
+        self.left = sum(handle._is_reached() for handle in handles)
         # A gradient that was expected may turn out to be zero, which is not sent.
         _core._at_end_of_backward(self.complete)
 
@@ -246,16 +246,18 @@ def register_multi_grad_hook(
     if mode not in ("all", "any"):
         raise ValueError(f"register_multi_grad_hook: mode must be 'all' or 'any', got {mode!r}")
     tensors = tuple(tensors)
-    nodes = [get_gradient_edge(t).node for t in tensors]
+    # Handles, for they do not keep the tape alive.
+    handles: list[Any] = []
     walks = _Walks()
 
     def all_of(place: int) -> Callable[[Tensor], None]:
-        return lambda gradient: walks.current(lambda: _Arrivals(nodes, fn)).take(place, gradient)
+        return lambda gradient: walks.current(lambda: _Arrivals(handles, fn)).take(place, gradient)
 
     def first(gradient: Tensor) -> None:
         pending = walks.current(lambda: [fn])
         if pending:
             pending.pop()(gradient)
 
-    hooks = [all_of(i) if mode == "all" else first for i in range(len(tensors))]
-    return _MultiHandle([t.register_hook(hook) for t, hook in zip(tensors, hooks)])
+    for i, t in enumerate(tensors):
+        handles.append(t.register_hook(all_of(i) if mode == "all" else first))
+    return _MultiHandle(handles)
