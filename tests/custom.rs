@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use wengert::autodiff::backward::{self, Options};
+use wengert::autodiff::held::Holder;
 use wengert::autodiff::node::Node;
 use wengert::autodiff::transform::{jvp, vjp, vmap};
 use wengert::error::{Error, Result};
@@ -18,6 +19,8 @@ struct Sigmoid {
     plan: OnceLock<Arc<Plan>>,
     forwards: AtomicUsize,
 }
+
+impl Holder for Sigmoid {}
 
 impl CustomRule for Sigmoid {
     fn name(&self) -> &'static str {

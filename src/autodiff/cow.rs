@@ -3,6 +3,7 @@
 
 use crate::array::Array;
 use crate::autodiff::debug;
+use crate::autodiff::held::{Holder, Part};
 use crate::autodiff::node::{Slot, lock};
 use crate::autodiff::place::Place;
 use crate::autodiff::saving::{self, Packed, Packer, modified};
@@ -58,6 +59,14 @@ impl Packer for CopyOnWrite {
             }
         }
         Ok(())
+    }
+}
+
+impl Holder for Cell {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        if let Ok(value) = self.value.try_lock() {
+            see(Part::Tensor(&value.0));
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 use crate::autodiff::backward::Entry;
 use crate::autodiff::held::{self, Held, Holder, Part};
 use crate::autodiff::node::{Node, Origin};
+use crate::op::Op;
 use crate::tensor::{Payload, Tensor};
 use rustc_hash::FxHashMap;
 use std::collections::{BinaryHeap, VecDeque};
@@ -109,7 +110,10 @@ impl Walk<'_> {
                     grad.iter().for_each(|g| self.tensor(g));
                 }
             }
-            Origin::Op { saved, .. } => {
+            Origin::Op { op, saved } => {
+                if let Op::Custom(custom) = op {
+                    self.part(Part::Shared(custom.rules()));
+                }
                 if let Ok(saved) = saved.try_lock() {
                     saved.iter().flatten().for_each(|kept| self.part(kept.part()));
                 }

@@ -123,10 +123,23 @@ where
     Ok((values, moved))
 }
 
+/// [`vmap_with`] whose random numbers are the same for all examples.
+pub fn vmap<F>(
+    f: F,
+    inputs: &[Tensor],
+    in_axes: &[Option<usize>],
+    size: usize,
+) -> Result<Vec<(Tensor, Option<usize>)>>
+where
+    F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+{
+    vmap_with(f, inputs, in_axes, size, Randomness::Same)
+}
+
 /// Runs `f` once for a whole batch. `in_axes` names the batch axis of each input (`None`: the same for all),
 /// `randomness` says what random numbers mean inside. Each output comes with its batch axis, or `None` where it
 /// does not depend on the batch.
-pub fn vmap<F>(
+pub fn vmap_with<F>(
     f: F,
     inputs: &[Tensor],
     in_axes: &[Option<usize>],

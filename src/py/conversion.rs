@@ -2,8 +2,8 @@
 
 use crate::buffer::Device;
 use crate::dtype::DType;
-use crate::py::debug;
 use crate::py::aside::Aside;
+use crate::py::debug;
 use crate::py::dtype::{PyDevice, device_of, dtype_of, optional_device, optional_dtype};
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::value;

@@ -1,6 +1,7 @@
 //! Custom operations whose rules are Python: what `autograd.Function`, `custom_vjp` and `custom_jvp` are made
 //! of. `python/wengert/autograd/function.py` and `python/wengert/custom.py` hold the Python side of it.
 
+use crate::autodiff::held::{Held, Holder, Part};
 use crate::autodiff::transform;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, batch};
@@ -45,7 +46,9 @@ impl Form {
 /// `python/wengert/autograd/rules.py`.
 struct PyRule {
     name: &'static str,
-    rule: Py<PyAny>,
+    rule: Arc<Py<PyAny>>,
+    /// The one reference that it holds to the rule.
+    held: Held,
     reverse: Form,
     forward: Form,
     /// Whether differentiated tensors that come in by a closure are an error rather than constants.
@@ -260,7 +263,7 @@ impl PyRule {
     /// The outputs by the user's batching rule, and where their batch axes are.
     fn batched(&self, at: &Interp, x: &[Lane], hidden: bool) -> PyResult<BatchedOutputs> {
         Python::attach(|py| {
-            let size = if let interp::Kind::Batch { size } = at.kind { size } else { 0 };
+            let size = if let interp::Kind::Batch { size, .. } = at.kind { size } else { 0 };
             let values: Vec<Tensor> = x.iter().map(|lane| lane.value.clone()).collect();
             let axes: Vec<Option<usize>> = x.iter().map(|lane| lane.axis).collect();
             let rule = self.rule.bind(py);
@@ -287,6 +290,12 @@ impl PyRule {
             }
             Ok(out)
         })
+    }
+}
+
+impl Holder for PyRule {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        see(Part::Held(&self.held));
     }
 }
 
@@ -354,9 +363,11 @@ fn _custom(
     batches: bool,
 ) -> PyResult<Vec<Py<PyTensor>>> {
     let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
+    let rule = Arc::new(rule.unbind());
     let rule = PyRule {
         name: interned(name),
-        rule: rule.unbind(),
+        held: Held::new(rule.clone()),
+        rule,
         reverse: Form::named(&forms.0)?,
         forward: Form::named(&forms.1)?,
         strict,

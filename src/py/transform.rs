@@ -121,7 +121,7 @@ fn _vmap(
         _ => Randomness::Error,
     };
     let inputs = tensors(inputs)?;
-    let out = transform::vmap(|x| call(function, x), &inputs, &in_axes, size, randomness)?;
+    let out = transform::vmap_with(|x| call(function, x), &inputs, &in_axes, size, randomness)?;
     out.into_iter().map(|(t, axis)| Ok((wrap(py, t)?, axis))).collect()
 }
 

@@ -5,6 +5,7 @@
 //! which the example's forward kept or closed over are still those of one example.
 
 use super::rule::{CustomRule, Plan, Source};
+use crate::autodiff::held::{Holder, Part};
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, batch};
 use crate::op::Grads;
@@ -33,7 +34,7 @@ impl Batched {
     }
 
     fn size(&self) -> usize {
-        if let Kind::Batch { size } = self.level.kind { size } else { 0 }
+        if let Kind::Batch { size, .. } = self.level.kind { size } else { 0 }
     }
 
     /// Runs `f` under the batching interpreter.
@@ -104,6 +105,12 @@ impl Batched {
             (g, false) if repeats => g.mul(self.size() as f64),
             (g, false) => Ok(g),
         }
+    }
+}
+
+impl Holder for Batched {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        see(Part::Shared(self.one.clone()));
     }
 }
 

@@ -16,7 +16,8 @@ pub use rule::{CustomRule, Plan, Source};
 
 use crate::array::Array;
 use crate::autodiff::debug::{self, Modes};
-use crate::autodiff::node::{Edge, Edges, Node, Saved, Slot, Vjp};
+use crate::autodiff::held::Holder;
+use crate::autodiff::node::{Edge, Edges, Handle, Node, Saved, Slot, Vjp};
 use crate::autodiff::{anomaly, saving, transform};
 use crate::bind::bind_at;
 use crate::dtype::DType;
@@ -83,6 +84,11 @@ pub fn process(at: &Arc<Interp>, custom: &Custom, inputs: &[&Tensor]) -> Result<
 }
 
 impl Custom {
+    /// The rules, for the host's garbage collector.
+    pub fn rules(&self) -> Arc<dyn Holder> {
+        self.rule.clone()
+    }
+
     /// The same call of another rule, or with other wishes.
     fn with(&self, rule: Arc<dyn CustomRule>, hidden: bool) -> Op {
         Custom { rule, hidden, autocast: self.autocast }.into()
@@ -140,7 +146,7 @@ impl Custom {
         for x in inputs {
             let (primal, edge) = match x.owned_by(at.tag).map(|t| &t.payload) {
                 Some(Payload::Taped { primal, node, index }) => {
-                    (primal, Some(Edge { node: node.clone(), index: *index }))
+                    (primal, Some(Edge { node: node.entry().clone(), index: *index }))
                 }
                 _ => (*x, None),
             };
@@ -182,7 +188,7 @@ impl Custom {
                 return primal;
             }
             let aval = primal.aval();
-            let payload = Payload::Taped { primal, node: node.clone(), index: i as u32 };
+            let payload = Payload::Taped { primal, node: Handle::new(node.clone()), index: i as u32 };
             Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload }))
         };
         Ok(self.shown(&plan, outputs).into_iter().enumerate().map(wrap).collect())

@@ -1,5 +1,6 @@
 //! What a custom operation is made of: the forward, its rules, and what the forward settles for them.
 
+use crate::autodiff::held::Holder;
 use crate::error::Result;
 use crate::interp::Interp;
 use crate::op::{BatchedOutputs, Grads, Lane};
@@ -31,7 +32,7 @@ pub struct Plan {
 }
 
 /// A function with rules of its own, for one call.
-pub trait CustomRule: Send + Sync {
+pub trait CustomRule: Holder {
     /// The public name.
     fn name(&self) -> &'static str;
     /// The outputs; with `hidden` also the hidden ones, after them. Settles the plan. Derivatives are not
