@@ -19,6 +19,10 @@ class Token:
     """Something to watch: it lives as long as the cycle that it is in."""
 
 
+def keep(*_: Any) -> None:
+    """What a hook that closes over its arguments does."""
+
+
 def leaf(n: int = 2) -> wg.Tensor:
     return wg.ones(n, requires_grad=True)
 
@@ -51,7 +55,7 @@ def hook_that_knows_the_loss(token: Token) -> Any:
 
 def post_accumulate_hook(token: Token) -> Any:
     x = leaf()
-    x.register_post_accumulate_grad_hook(lambda p: (x, token) and None)
+    x.register_post_accumulate_grad_hook(lambda p: keep(x, token))
     (x * 2).sum().backward()
     return x
 
@@ -59,8 +63,8 @@ def post_accumulate_hook(token: Token) -> Any:
 def node_hook(token: Token) -> Any:
     y = leaf() * 2
     node = y.grad_fn
-    node.register_hook(lambda gi, go: (node, token) and None)
-    node.register_prehook(lambda go: (node, token) and None)
+    node.register_hook(lambda gi, go: keep(node, token))
+    node.register_prehook(lambda go: keep(node, token))
     return node
 
 
@@ -72,7 +76,7 @@ def node_metadata(token: Token) -> Any:
 
 def multi_grad_hook(token: Token) -> Any:
     x = leaf()
-    graph.register_multi_grad_hook([x], lambda gs: (x, token) and None)
+    graph.register_multi_grad_hook([x], lambda gs: keep(x, token))
     return x
 
 
@@ -116,15 +120,15 @@ def checkpointed(token: Token) -> Any:
 def module_hook(token: Token) -> Any:
     net = nn.Linear(2, 2)
     net.token = token
-    net.register_forward_hook(lambda m, args, out: net and None)
-    net.register_full_backward_hook(lambda m, gi, go: net and None)
+    net.register_forward_hook(lambda m, args, out: keep(net))
+    net.register_full_backward_hook(lambda m, gi, go: keep(net))
     net.__dict__["last"] = net(leaf().reshape(1, 2))
     return net
 
 
 def parameter_hook(token: Token) -> Any:
     net = nn.Linear(2, 2)
-    net.weight.register_hook(lambda g: (net, token) and None)
+    net.weight.register_hook(lambda g: keep(net, token))
     return net
 
 
@@ -145,7 +149,7 @@ def pullback(token: Token) -> Any:
 
     def f(x: wg.Tensor) -> wg.Tensor:
         y = x * 2
-        y.register_hook(lambda g: box and None)
+        y.register_hook(lambda g: keep(box))
         return y.exp()
 
     box.append(wg.vjp(f, wg.ones(2))[1])
@@ -156,7 +160,7 @@ def batched_gradient(token: Token) -> Any:
     box: list[Any] = [token]
 
     def f(x: wg.Tensor) -> wg.Tensor:
-        x.register_hook(lambda g: box and None)
+        x.register_hook(lambda g: keep(box))
         box.append(x)
         return (x**2).sum()
 

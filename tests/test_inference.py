@@ -53,8 +53,15 @@ def test_an_inference_tensor_cannot_be_saved() -> None:
 
 def test_an_inference_tensor_cannot_be_written_outside() -> None:
     y = inferred()
-    for write in (lambda: y.add_(1), lambda: y.__setitem__(0, 5.0), lambda: y.zero_(), lambda: y[:1].fill_(3)):
-        with pytest.raises(RuntimeError, match=r"was made in inference_mode\(\) and cannot be written in place"):
+    for write in (
+        lambda: y.add_(1),
+        lambda: y.__setitem__(0, 5.0),
+        lambda: y.zero_(),
+        lambda: y[:1].fill_(3),
+    ):
+        with pytest.raises(
+            RuntimeError, match=r"was made in inference_mode\(\) and cannot be written in place"
+        ):
             write()
     with wg.no_grad(), pytest.raises(RuntimeError, match="cannot be written in place"):
         y.add_(1)

@@ -28,8 +28,13 @@ class HookHandle:
     """Removes a hook."""
     def __enter__(self, /) -> Any: ...
     def __exit__(self, /, *_args: Any) -> Any: ...
+    def _is_reached(self, /) -> Any:
+        """Whether the backward that this thread is in can come by the hook."""
     def remove(self, /) -> None:
         """Removes the hook; harmless if it was removed before."""
+
+class InferenceState:
+    """What `_set_inference` changed."""
 
 class Node:
     """The entry of the tape that made a tensor; calling it applies its reverse rule."""
@@ -260,7 +265,7 @@ class Tensor:
         """`cumsum`, in place."""
     @property
     def data(self) -> Tensor:
-        """The values of this tensor without its history, sharing memory; writing to them is not recorded."""
+        """The values of this tensor without its history, sharing memory but not the version: a write to them is neither recorded nor noticed by a later backward. `detach()` shares the version as well."""
     @data.setter
     def data(self, value: Tensor) -> None: ...
     def data_ptr(self, /) -> builtins.int:
@@ -392,6 +397,8 @@ class Tensor:
     @property
     def is_gpu(self) -> builtins.bool:
         """Whether the tensor is on a GPU."""
+    def is_inference(self, /) -> Tensor:
+        """Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write it."""
     @property
     def is_leaf(self) -> builtins.bool:
         """Whether this tensor is no result of a recorded operation."""
@@ -810,12 +817,10 @@ def _backward(tensors: Any, grad_tensors: Any, retain_graph: Any, create_graph: 
     """Back-propagates from all of `tensors` in one walk."""
 def _backward_ids() -> Any:
     """One number for each backward that this thread is in, innermost last."""
-def _backward_reaches(node: Any) -> Any:
-    """Whether the backward that this thread is in can come by this tape entry."""
 def _bce_with_logits(input: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
     """Binary cross-entropy of logits."""
 def _bundle(tensors: Any) -> Any:
-    """These tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients."""
+    """Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients."""
 def _clear_gradients(params: Any, set_to_none: Any) -> Any:
     """Forgets the gradients of `params`, or puts zeros in their place."""
 def _copy_on_write_enter() -> Any:
@@ -872,6 +877,8 @@ def _rebuild(*args: Any, **kwargs: Any) -> Any:
     """A tensor from what `state` stored."""
 def _restore_grad(state: Any) -> Any:
     """Restores a state that `_set_grad_enabled` returned."""
+def _restore_inference(state: Any) -> Any:
+    """Restores a state that `_set_inference` returned."""
 def _saved_hooks_active() -> Any:
     """Whether such a region is in force on this thread."""
 def _saved_hooks_enter(pack: Any, unpack: Any) -> Any:
@@ -882,14 +889,16 @@ def _scale(tensors: Any, factor: Any) -> Any:
     """Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is no plain floating point value."""
 def _set_grad_enabled(enabled: Any) -> Any:
     """Turns recording on or off; returns the state to restore."""
+def _set_inference(on: Any) -> Any:
+    """Begins inference mode, or leaves it for a region; returns the state to restore."""
 def _sum_squares(tensors: Any) -> Any:
     """The sum of the squares of all elements of all tensors, as a 0-d tensor on the first one's device; None if there is no tensor, or one is no plain floating point value."""
 def _take_over(tensor: Any, result: Any, name: Any) -> Any:
     """Makes `tensor` stand for `result`, which a custom function wrote into its memory."""
 def _vjp(function: Any, primals: Any) -> Any:
     """Runs a function of a list of tensors and records it: its outputs and its pullback."""
-def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any) -> Any:
-    """Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or as it is (and None) where it does not depend on the batch."""
+def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any, randomness: Any = 'same') -> Any:
+    """Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or as it is (and None) where it does not depend on the batch. `randomness` is "error", "same" or "different"."""
 def arange(start: builtins.float, end: builtins.float | None = None, step: builtins.float | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`start, start + step, ...` up to but without `end`. Integers give int64, floats float32."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:
@@ -922,6 +931,8 @@ def is_autocast_enabled() -> builtins.bool:
     """Whether an autocast region is in force on this thread."""
 def is_grad_enabled() -> builtins.bool:
     """Whether operations are recorded at the moment."""
+def is_inference_mode_enabled() -> Any:
+    """Whether inference mode is on."""
 def linspace(start: builtins.float, end: builtins.float, steps: Any = 100, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly spaced."""
 def manual_seed(seed: Any) -> None:

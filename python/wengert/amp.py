@@ -94,7 +94,8 @@ class GradScaler:
             )
         if id(optimizer) in self._found:
             raise RuntimeError(
-                "GradScaler: unscale_() a second time for this optimiser since the last update()"
+                "GradScaler: unscale_() a second time for this optimiser since the last update(); call it once per "
+                "iteration, before step"
             )
         grads = [g for group in optimizer.param_groups for g in _core._gradients(group["params"])]
         for grad in grads:

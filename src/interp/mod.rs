@@ -55,6 +55,17 @@ pub enum Randomness {
     Different,
 }
 
+impl Randomness {
+    /// The name that users give it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Randomness::Error => "error",
+            Randomness::Same => "same",
+            Randomness::Different => "different",
+        }
+    }
+}
+
 /// One link of the chain.
 pub struct Interp {
     /// What it does.

@@ -175,13 +175,18 @@ pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
         return Err(shared_elements(op, &memory.shape()));
     }
     if memory.buffer().is_inference() && !crate::buffer::inference() {
-        return Err(Error::autodiff(format!(
-            "{op}_: the tensor of shape {} was made in inference_mode() and cannot be written in place outside of it; \
-             write to a clone() of it",
-            memory.shape()
-        )));
+        return Err(of_inference(op, &memory.shape()));
     }
     Ok(())
+}
+
+#[cold]
+fn of_inference(op: &str, shape: &Shape) -> Error {
+    let name = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
+    Error::autodiff(format!(
+        "{name}: the tensor of shape {shape} was made in inference_mode() and cannot be written in place outside of it; \
+         write to a clone() of it"
+    ))
 }
 
 #[cold]

@@ -263,7 +263,10 @@ impl PyRule {
     /// The outputs by the user's batching rule, and where their batch axes are.
     fn batched(&self, at: &Interp, x: &[Lane], hidden: bool) -> PyResult<BatchedOutputs> {
         Python::attach(|py| {
-            let size = if let interp::Kind::Batch { size, .. } = at.kind { size } else { 0 };
+            let (size, randomness) = match at.kind {
+                interp::Kind::Batch { size, randomness } => (size, randomness.name()),
+                _ => (0, ""),
+            };
             let values: Vec<Tensor> = x.iter().map(|lane| lane.value.clone()).collect();
             let axes: Vec<Option<usize>> = x.iter().map(|lane| lane.axis).collect();
             let rule = self.rule.bind(py);
@@ -271,7 +274,7 @@ impl PyRule {
             let found = {
                 let below = at.parent().unwrap_or_else(interp::current);
                 let _guard = interp::enter(below);
-                rule.call_method1("batch", (list(py, &values)?, axes, size))?
+                rule.call_method1("batch", (list(py, &values)?, axes, size, randomness))?
             };
             let (outputs, axes): (Bound<'_, PyAny>, Vec<Option<usize>>) = found.extract()?;
             let mut out: BatchedOutputs = tensors(&outputs)?.into_iter().zip(axes).collect();

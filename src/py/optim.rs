@@ -55,7 +55,7 @@ fn gradient(t: &Tensor) -> Option<Tensor> {
     let Edge { node, index } = t.edge()?;
     match node.grad() {
         Some(slot) => slot.clone(),
-        None => node.hooks()?.retained(index)?,
+        None => node.hooks()?.retained(index)?.get(),
     }
 }
 

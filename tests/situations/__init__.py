@@ -7,12 +7,13 @@ from situations.autograd import AUTOGRAD
 from situations.indexing import INDEXING
 from situations.shapes import SHAPES
 from situations.table import Situations, leaf, ones
+from situations.tape import TAPE
 from situations.transforms import TRANSFORMS
 from situations.values import VALUES
 
 __all__ = ["SITUATIONS", "leaf", "ones"]
 
-TABLES = (AUTOGRAD, TRANSFORMS, SHAPES, INDEXING, VALUES)
+TABLES = (AUTOGRAD, TAPE, TRANSFORMS, SHAPES, INDEXING, VALUES)
 SITUATIONS: Situations = {name: situation for table in TABLES for name, situation in table.items()}
 
 assert len(SITUATIONS) == sum(map(len, TABLES)), "a name is used twice"

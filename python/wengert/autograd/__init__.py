@@ -99,7 +99,8 @@ def grad(
         )
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            "grad: materialize_grads=True gives zeros for unused ones, which allow_unused=False forbids, leave one out"
+            "grad: materialize_grads=True gives zeros for unused inputs, which allow_unused=False forbids; leave "
+            "allow_unused out"
         )
     walk = _batched if is_grads_batched else _core._grad
     found = walk(outputs, inputs, seeds, retain, create_graph)

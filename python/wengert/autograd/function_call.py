@@ -236,10 +236,10 @@ class FunctionCall(Rule):
         return list(moved)
 
     def batch(
-        self, values: list[Tensor], axes: list[int | None], size: int
+        self, values: list[Tensor], axes: list[int | None], size: int, randomness: str
     ) -> tuple[list[Tensor], list[int | None]]:
         """The user's vmap: outputs and their batch axes."""
-        info = VmapInfo(size, "error")
+        info = VmapInfo(size, randomness)
         in_dims: list[Any] = [None] * len(self.arguments)
         for i, axis in zip(self.positions, axes):
             in_dims[i] = axis

@@ -108,7 +108,10 @@ def vmap(
         for (y, axis), target in zip(out, wanted):
             if target is None:
                 if axis is not None:
-                    raise ValueError("vmap: out_axes is None for a result that differs between examples")
+                    raise ValueError(
+                        "vmap: out_axes is None for a result that differs between examples; name the place of its "
+                        "batch axis, as in out_axes=0"
+                    )
                 results.append(y)
                 continue
             if axis is None:
