@@ -139,7 +139,12 @@ def test_output_nr_and_next_functions() -> None:
 
 def test_a_result_without_kept_gradient_warns_once_per_place() -> None:
     y = leaf(1.0) * 2
-    text = "the .grad of a tensor that is the result of an operation is not kept; call retain_grad() on it before backward()"
+    text = " ".join(
+        [
+            "the .grad of a tensor that is the result of an operation is not kept;",
+            "call retain_grad() on it before backward()",
+        ]
+    )
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("default")
         for _ in range(3):
