@@ -45,7 +45,7 @@ fn _empty_cache() {
 #[pyfunction]
 fn _gpu_is_available(py: Python<'_>) -> bool {
     #[cfg(feature = "gpu")]
-    return py.detach(crate::gpu::is_available);
+    return py.aside(crate::gpu::is_available);
     #[cfg(not(feature = "gpu"))]
     return false;
 }
@@ -54,7 +54,7 @@ fn _gpu_is_available(py: Python<'_>) -> bool {
 #[pyfunction]
 fn _gpu_device_count(py: Python<'_>) -> usize {
     #[cfg(feature = "gpu")]
-    return py.detach(crate::gpu::count);
+    return py.aside(crate::gpu::count);
     #[cfg(not(feature = "gpu"))]
     return 0;
 }
