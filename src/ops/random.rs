@@ -269,7 +269,7 @@ impl Tensor {
         let order = match &rows[..] {
             [only] if levels.is_empty() => only.clone(),
             [] => Tensor::zeros(shape, DType::I64, Device::Cpu)?,
-            rows => crate::ops::view::cat(rows, 0)?.reshape(&shape)?,
+            rows => crate::ops::join::cat(rows, 0)?.reshape(&shape)?,
         };
         let order = match device {
             Device::Cpu => order,
