@@ -63,7 +63,7 @@ def kind(name: str) -> str:
         return "tensor"
     if name in CREATION:
         return "creation"
-    if getattr(value, "__module__", "").startswith("wengert.transforms"):
+    if getattr(value, "__module__", "").startswith(("wengert.transforms", "wengert.custom")):
         return "transforms"
     own = callable(value) and not inspect.isclass(value)
     return "operations" if own and (hasattr(wg.Tensor, name) or takes_tensors(value)) else "runtime"

@@ -12,7 +12,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.autograd.rules import Plan, Rule, Saving, aval, check_shape, zeros
+from wengert.autograd._rules import Plan, Rule, Saving, aval, check_shape, zeros
 from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
 
 __all__ = ["custom_jvp", "custom_vjp"]

@@ -43,7 +43,7 @@ impl Form {
 }
 
 /// One call of a custom function. `rule` is the Python object that knows what to run; see `Rule` in
-/// `python/wengert/autograd/rules.py`.
+/// `python/wengert/autograd/_rules.py`.
 struct PyRule {
     name: &'static str,
     rule: Arc<Py<PyAny>>,

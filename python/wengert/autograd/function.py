@@ -9,9 +9,9 @@ the functions do.
 from typing import Any
 
 from wengert import _core
-from wengert.autograd.context import FunctionCtx, VmapInfo
-from wengert.autograd.function_call import FunctionCall, backward_of, is_missing, missing
-from wengert.autograd.once import is_once, once_differentiable
+from wengert.autograd._context import FunctionCtx, VmapInfo
+from wengert.autograd._function_call import FunctionCall, backward_of, is_missing, missing
+from wengert.autograd._once import is_once, once_differentiable
 
 __all__ = ["Function", "FunctionCtx", "VmapInfo", "once_differentiable"]
 

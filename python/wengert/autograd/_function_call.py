@@ -7,9 +7,9 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.autograd.context import FunctionCtx, VmapInfo
-from wengert.autograd.once import is_once
-from wengert.autograd.rules import Plan, Rule, Saving, aval, check_shape, zeros
+from wengert.autograd._context import FunctionCtx, VmapInfo
+from wengert.autograd._once import is_once
+from wengert.autograd._rules import Plan, Rule, Saving, aval, check_shape, zeros
 from wengert.tree import tree_leaves
 
 __all__ = ["FunctionCall", "backward_of", "is_missing", "missing"]
@@ -45,8 +45,7 @@ class FunctionCall(Rule):
         self.positions = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
         # The tensors' places stay empty: what the tape keeps is decided by the forward.
         self.arguments = [None if isinstance(x, Tensor) else x for x in args]
-        recorded = [isinstance(x, Tensor) and _core._is_recorded(x) for x in args]
-        self.needs = tuple(recorded)
+        self.needs = tuple([isinstance(x, Tensor) and _core._is_recorded(x) for x in args])
         self.ctx: FunctionCtx | None = None
         self.dirty: list[tuple[int, int]] = []
         self.template: Any = None
@@ -104,12 +103,12 @@ class FunctionCall(Rule):
     def collect(self, ctx: FunctionCtx, inputs: list[Tensor], outputs: list[Tensor]) -> Saving:
         """What the context wants to be saved."""
         saving = Saving(inputs, outputs)
-        place = lambda t: None if t is None else saving.add(t)
-        self.for_backward = [place(t) for t in ctx._for_backward]
-        later = ctx._for_backward if ctx._for_forward is None else ctx._for_forward
-        self.for_forward = [place(t) for t in later]
-        named = {k: v for k, v in vars(ctx).items() if isinstance(v, Tensor)}
-        self.attributes = {k: saving.add(v) for k, v in named.items()}
+        self.for_backward = self.for_forward = [saving.add(t) for t in ctx._for_backward]
+        if ctx._for_forward is not None:
+            self.for_forward = [saving.add(t) for t in ctx._for_forward]
+        if named := vars(ctx):
+            tensors = {k: saving.add(v) for k, v in named.items() if isinstance(v, Tensor)}
+            self.attributes = {k: i for k, i in tensors.items() if i is not None}
         return saving
 
     def settle(
@@ -120,22 +119,28 @@ class FunctionCall(Rule):
         for name in self.attributes:
             delattr(ctx, name)
         self.ctx = ctx
+        if ctx._dirty:
+            self.find_dirty({id(t) for t in ctx._dirty}, inputs, outputs)
         constant = {id(t) for t in ctx._constant}
-        dirty = {id(t) for t in ctx._dirty}
-        self.dirty = [
-            (i, j) for j, y in enumerate(outputs) for i, x in enumerate(inputs) if y is x and id(y) in dirty
-        ]
+        self.inputs, self.outputs = [aval(x) for x in inputs], [aval(y) for y in outputs]
+        plan = (len(outputs), saving.sources, [id(y) in constant for y in outputs], self.traceable(saving))
+        ctx._for_backward, ctx._for_forward, ctx._constant, ctx._dirty = (), None, (), ()
+        return saving.hidden, plan
+
+    def find_dirty(self, dirty: set[int], inputs: list[Tensor], outputs: list[Tensor]) -> None:
+        """Which input each dirty output is."""
+        places = {id(x): i for i, x in enumerate(inputs)}
+        self.dirty = [(places[id(y)], j) for j, y in enumerate(outputs) if id(y) in dirty and id(y) in places]
         if len(self.dirty) < len(dirty):
             raise RuntimeError(
                 f"{self.name}: mark_dirty names a tensor that the forward does not return; it takes inputs that are "
                 "outputs too"
             )
-        ctx._for_backward, ctx._for_forward, ctx._constant, ctx._dirty = (), None, (), ()
-        self.inputs, self.outputs = [aval(x) for x in inputs], [aval(y) for y in outputs]
-        once = is_once(backward_of(self.cls))
-        traceable = not once and any(t.dtype.is_floating_point for t in saving.hidden)
-        plan = (len(outputs), saving.sources, [id(y) in constant for y in outputs], traceable)
-        return saving.hidden, plan
+
+    def traceable(self, saving: Saving) -> bool:
+        """Whether hidden outputs have derivatives."""
+        floats = any(t.dtype.is_floating_point for t in saving.hidden)
+        return floats and not is_once(backward_of(self.cls))
 
     def run(self, inputs: list[Tensor], hidden: bool) -> tuple[list[Tensor], Plan]:
         """The forward."""

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert._core import Tensor
-from wengert.autograd.context import FunctionCtx
-from wengert.autograd.rules import Plan, Rule
+from wengert.autograd._context import FunctionCtx
+from wengert.autograd._rules import Plan, Rule
 
 __all__ = ["is_once", "once_differentiable"]
 

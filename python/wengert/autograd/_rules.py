@@ -27,12 +27,15 @@ class Saving:
     def __init__(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> None:
         """Values are told apart by the identity of their objects, which must live as long as this."""
         self._known = {id(y): (1, i) for i, y in enumerate(outputs)}
-        self._known.update((id(x), (0, i)) for i, x in enumerate(inputs))
+        for i, x in enumerate(inputs):
+            self._known[id(x)] = (0, i)
         self.hidden: list[Tensor] = []
         self.sources: list[tuple[int, int]] = []
 
-    def add(self, value: Tensor) -> int:
-        """Where the value will stand in the list of saved ones."""
+    def add(self, value: Tensor | None) -> int | None:
+        """Where the value will stand in the list of saved ones; None for None."""
+        if value is None:
+            return None
         source = self._known.get(id(value))
         if source is None:
             source = (2, len(self.hidden))
