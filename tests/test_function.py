@@ -242,6 +242,29 @@ def test_closures_over_one_example_of_a_batch() -> None:
     assert wg.grad(lambda x: wg.vmap(f, in_dims=(0, None))(x, w[0]).sum())(x).tolist() == [5.0] * 3
 
 
+class Bias(Function):
+    """x + b, whose backward leaves the sum over the broadcast axis to the tape."""
+
+    @staticmethod
+    def forward(ctx, x, b):
+        return x + b
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, g * 2
+
+
+def test_gradients_are_summed_over_broadcast_axes_in_every_mode() -> None:
+    x, b = leaf(*range(6)).detach().reshape(2, 3), leaf(1.0, 2.0, 3.0).detach()
+    assert wg.grad(lambda b: Bias.apply(x, b).sum())(b).tolist() == [4.0] * 3
+    assert wg.jvp(lambda b: Bias.apply(x, b), (b,), (b,))[1].tolist() == [[2.0, 4.0, 6.0]] * 2
+    assert wg.equal(wg.jacfwd(Bias.apply, argnums=1)(x, b), wg.jacrev(Bias.apply, argnums=1)(x, b))
+    assert (
+        wg.vmap(wg.grad(lambda x, b: Bias.apply(x, b).sum(), argnums=1))(x, wg.stack([b, b])).tolist()
+        == [[2.0] * 3] * 2
+    )
+
+
 def test_integer_arguments() -> None:
     class Pick(Function):
         @staticmethod

@@ -67,7 +67,8 @@ struct Settled {
     random: random::State,
 }
 
-/// A name that lives for ever, as those of operations do; each is kept once.
+/// A name that lives for ever, as those of operations do; each is kept once. The lock is taken under the interpreter's
+/// own, so no fork finds it taken.
 fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = crate::autodiff::node::lock(&NAMES);
@@ -112,10 +113,6 @@ fn plan_of(found: &Bound<'_, PyAny>) -> PyResult<Plan> {
         _ => Source::Hidden(i),
     };
     Ok(Plan { visible, saved: saved.into_iter().map(source).collect(), constant, traceable })
-}
-
-fn zeros(avals: &[&Aval]) -> Result<Vec<Tensor>> {
-    avals.iter().map(|a| Tensor::zeros(a.shape, a.dtype, a.device)).collect()
 }
 
 /// Whether a tape or forward mode, at any level, owns the value.
@@ -172,66 +169,22 @@ impl PyRule {
         .map_err(foreign)
     }
 
-    /// The JVP as the transpose of the VJP, which is linear in the cotangents (J. Townsend, "A new trick for
-    /// calculating Jacobian vector products", 2017).
+    /// The JVP as the transpose of the VJP.
     fn transposed_vjp(&self, saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let settled = self.settled()?;
+        let Settled { plan, outputs, .. } = self.settled()?;
         let needs: Vec<bool> = t.iter().map(Option::is_some).collect();
-        let moves = |i: usize, y: &Aval| y.dtype.is_float() && settled.plan.constant.get(i) != Some(&true);
-        let (places, avals): (Vec<usize>, Vec<&Aval>) =
-            settled.outputs.iter().enumerate().filter(|(i, y)| moves(*i, y)).unzip();
-        let zeros = zeros(&avals)?;
-        let mut pushed = Vec::new();
-        let rule = |leaves: &[Tensor]| {
-            let mut g = vec![None; settled.plan.visible];
-            for (&i, leaf) in places.iter().zip(leaves) {
-                g[i] = Some(leaf.clone());
-            }
-            let mut out = Vec::new();
-            for (x, t) in self.own_vjp(saved, &g, &needs)?.into_iter().zip(t) {
-                if let (Some(x), Some(t)) = (x, t) {
-                    out.push(x);
-                    pushed.push(Some(t.clone()));
-                }
-            }
-            Ok(out)
+        let moves = |(i, y): (usize, &Aval)| {
+            (y.dtype.is_float() && plan.constant.get(i) != Some(&true)).then_some(*y)
         };
-        let (_, pullback) = transform::vjp(rule, &zeros)?;
-        let mut moved: Grads = (0..settled.plan.visible).map(|_| None).collect();
-        for (i, t) in places.into_iter().zip(pullback.call(&pushed, false)?) {
-            moved[i] = Some(t);
-        }
-        Ok(moved)
+        let domain: Vec<Option<Aval>> = outputs.iter().enumerate().map(moves).collect();
+        custom::transpose(|g| self.own_vjp(saved, g, &needs), &domain, t)
     }
 
-    /// The VJP as the transpose of the JVP, which is linear in the tangents.
+    /// The VJP as the transpose of the JVP.
     fn transposed_jvp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
-        let settled = self.settled()?;
-        let inputs = settled.inputs.iter().enumerate();
-        let (wanted, avals): (Vec<usize>, Vec<&Aval>) =
-            inputs.filter(|(i, _)| needs.get(*i) == Some(&true)).unzip();
-        let zeros = zeros(&avals)?;
-        let mut pulled = Vec::new();
-        let rule = |leaves: &[Tensor]| {
-            let mut t = vec![None; needs.len()];
-            for (&i, leaf) in wanted.iter().zip(leaves) {
-                t[i] = Some(leaf.clone());
-            }
-            let mut out = Vec::new();
-            for (y, g) in self.own_jvp(saved, saved, &t)?.into_iter().zip(g) {
-                if let (Some(y), Some(g)) = (y, g) {
-                    out.push(y);
-                    pulled.push(Some(g.clone()));
-                }
-            }
-            Ok(out)
-        };
-        let (_, pullback) = transform::vjp(rule, &zeros)?;
-        let mut out: Grads = needs.iter().map(|_| None).collect();
-        for (i, g) in wanted.into_iter().zip(pullback.call(&pulled, false)?) {
-            out[i] = Some(g);
-        }
-        Ok(out)
+        let inputs = &self.settled()?.inputs;
+        let domain: Vec<Option<Aval>> = inputs.iter().zip(needs).map(|(x, &n)| n.then_some(*x)).collect();
+        custom::transpose(|t| self.own_jvp(saved, saved, t), &domain, g)
     }
 
     /// The JVP by pushing the tangents through the forward.

@@ -11,8 +11,10 @@
 
 mod batch;
 mod rule;
+mod transpose;
 
 pub use rule::{CustomRule, Plan, Source};
+pub use transpose::transpose;
 
 use crate::array::Array;
 use crate::autodiff::debug::{self, Modes};
@@ -225,7 +227,8 @@ impl Custom {
             saved.push(value.clone());
         }
         let quiet = debug::suspend(Modes::VALUES);
-        let mut moved = self.rule.jvp(&x, &saved, &tangents)?;
+        let context = |e: Error| e.context(&format!("jvp of {}", self.rule.name()));
+        let mut moved = self.rule.jvp(&x, &saved, &tangents).map_err(context)?;
         moved.resize(plan.visible, None);
         let hidden = outputs.len() - plan.visible;
         if self.hidden && plan.traceable && hidden > 0 {

@@ -1,0 +1,41 @@
+//! One derivative rule from the other: both are linear, and each is the transpose of the other.
+
+use crate::autodiff::{accumulate, transform};
+use crate::error::Result;
+use crate::op::Grads;
+use crate::tensor::{Aval, Tensor};
+
+/// The transpose of the linear `map`, applied to `seeds`, one per result of the map: the VJP of the map at zero
+/// (J. Townsend, "A new trick for calculating Jacobian vector products", 2017). `domain` tells which arguments
+/// of the map move, and what is known of them.
+pub fn transpose(
+    map: impl FnOnce(&[Option<Tensor>]) -> Result<Grads>,
+    domain: &[Option<Aval>],
+    seeds: &[Option<Tensor>],
+) -> Result<Grads> {
+    let moving = || domain.iter().enumerate().filter_map(|(i, aval)| aval.map(|aval| (i, aval)));
+    let zeros =
+        moving().map(|(_, a)| Tensor::zeros(a.shape, a.dtype, a.device)).collect::<Result<Vec<_>>>()?;
+    let mut weights = Vec::new();
+    let run = |leaves: &[Tensor]| {
+        let mut arguments = vec![None; domain.len()];
+        for ((i, _), leaf) in moving().zip(leaves) {
+            arguments[i] = Some(leaf.clone());
+        }
+        let mut out = Vec::new();
+        for (y, seed) in map(&arguments)?.into_iter().zip(seeds) {
+            if let (Some(y), Some(seed)) = (y, seed) {
+                // A rule may leave sums over broadcast axes to the tape.
+                out.push(accumulate::fit(y, &seed.aval())?);
+                weights.push(Some(seed.clone()));
+            }
+        }
+        Ok(out)
+    };
+    let (_, pullback) = transform::vjp(run, &zeros)?;
+    let mut out: Grads = domain.iter().map(|_| None).collect();
+    for ((i, _), g) in moving().zip(pullback.call(&weights, false)?) {
+        out[i] = Some(g);
+    }
+    Ok(out)
+}
