@@ -109,3 +109,21 @@ def test_jacobians_run_the_function_once() -> None:
 def test_unknown_names_are_refused() -> None:
     with pytest.raises(ValueError, match="randomness must be 'error', 'same' or 'different', got 'none'"):
         wg.vmap(lambda x: x, randomness="none")
+
+
+@pytest.mark.parametrize("randomness", ["error", "same", "different"])
+def test_a_function_with_a_batching_rule_is_told(randomness: str) -> None:
+    told: list[str] = []
+
+    class Twice(wg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            told.append(info.randomness)
+            return x * 2, in_dims[0]
+
+    assert wg.vmap(Twice.apply, randomness=randomness)(wg.ones(3, 2)).tolist() == [[2.0, 2.0]] * 3
+    assert told == [randomness]

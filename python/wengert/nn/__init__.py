@@ -5,6 +5,15 @@ Reading order: `parameter.py`, `module.py`, `state.py`, `hooks.py`, `functional/
 
 from . import functional, init, utils
 from .functional_call import functional_call, stack_module_state
+from .hooks import (
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+)
 from .module import Module
 from .modules.activation import (
     CELU,
