@@ -63,6 +63,8 @@ fn gradient(t: &Tensor) -> Option<Tensor> {
 struct Group<'py> {
     slots: Vec<Slot>,
     entries: Vec<Bound<'py, PyDict>>,
+    /// Parameters whose entry is new, with its number.
+    added: Vec<(Bound<'py, PyTensor>, usize)>,
     /// State that is new: the number of its slot, its name, its value.
     fresh: Vec<(usize, &'static str, Tensor)>,
 }
@@ -76,8 +78,8 @@ impl<'py> Group<'py> {
         names: &[&'static str],
         step: impl Fn(&Bound<'py, PyDict>, bool) -> PyResult<i32>,
     ) -> PyResult<Group<'py>> {
-        let mut out =
-            Group { slots: Vec::with_capacity(params.len()), entries: Vec::new(), fresh: Vec::new() };
+        let slots = Vec::with_capacity(params.len());
+        let mut out = Group { slots, entries: Vec::new(), added: Vec::new(), fresh: Vec::new() };
         for param in params {
             let t = value(param)?;
             let Some(grad) = gradient(&t) else { continue };
@@ -87,7 +89,10 @@ impl<'py> Group<'py> {
             if !names.is_empty() {
                 let entry = match state.get_item(param)? {
                     Some(entry) => entry.cast_into::<PyDict>()?,
-                    None => PyDict::new(param.py()),
+                    None => {
+                        out.added.push((param.clone(), out.entries.len()));
+                        PyDict::new(param.py())
+                    }
                 };
                 let mut is_new = false;
                 for name in names {
@@ -102,9 +107,6 @@ impl<'py> Group<'py> {
                     }
                 }
                 slot.step = step(&entry, is_new)?;
-                if entry.is_empty() {
-                    state.set_item(param, &entry)?;
-                }
                 out.entries.push(entry);
             }
             out.slots.push(slot);
@@ -112,16 +114,20 @@ impl<'py> Group<'py> {
         Ok(out)
     }
 
-    /// Takes the step, and keeps the new state.
-    fn step(self, py: Python<'py>, rule: &Rule) -> PyResult<()> {
+    /// Takes the step, and keeps the new state in `state`.
+    fn step(self, state: &Bound<'py, PyDict>, rule: &Rule) -> PyResult<()> {
+        let py = state.py();
         run(py, elements(self.slots.iter().map(Slot::param)), || optim::step(&self.slots, rule))?;
-        for (i, name, value) in self.fresh {
-            self.entries[i].set_item(name, wrap(py, value)?)?;
-        }
         if let Rule::Adam(_) = rule {
             for (entry, slot) in self.entries.iter().zip(&self.slots) {
                 entry.set_item("step", slot.step)?;
             }
+        }
+        for (i, name, value) in self.fresh {
+            self.entries[i].set_item(name, wrap(py, value)?)?;
+        }
+        for (param, i) in self.added {
+            state.set_item(param, &self.entries[i])?;
         }
         Ok(())
     }
@@ -145,7 +151,7 @@ fn _optim_sgd<'py>(
     let names: &[_] = if momentum != 0.0 { &["momentum_buffer"] } else { &[] };
     let rule = Rule::Sgd(Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize });
     let step = |_: &Bound<'py, PyDict>, is_new| Ok(if is_new { 1 } else { 2 });
-    Group::new(&params, state, names, step)?.step(state.py(), &rule)
+    Group::new(&params, state, names, step)?.step(state, &rule)
 }
 
 /// One step of Adam, or AdamW if `decoupled`, in place, on each of `params` that has a gradient. `state` maps
@@ -172,7 +178,7 @@ fn _optim_adam<'py>(
         Some(n) => Ok(n.call_method0("__int__")?.extract::<i32>()? + 1),
         None => Ok(1),
     };
-    Group::new(&params, state, names, step)?.step(state.py(), &rule)
+    Group::new(&params, state, names, step)?.step(state, &rule)
 }
 
 /// The gradients of those parameters that have one.
