@@ -119,7 +119,8 @@ class detect_anomaly(Region):
 
     Better means: finite is better than infinite, infinite better than NaN; an infinity that is only handed on, as the
     `-inf` of an attention mask, is no anomaly. It holds in this thread, inside `grad`, `jvp` and `vmap` too. Each value
-    is read back and looked at, so it costs several times the time: switch it on to find a fault, and off again.
+    is read back and looked at, so it costs several times the time: switch it on to find a fault, and off again. A
+    `GradScaler` counts on gradients that overflow now and then; they raise here.
 
     Args:
         check_nan: look at values; without, only lines are kept.
