@@ -168,7 +168,60 @@ def batched_gradient(token: Token) -> Any:
     return f
 
 
+def context_of_a_function(token: Token) -> Any:
+    contexts: list[Any] = [token]
+
+    class Twice(wg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            contexts.append(ctx)
+            ctx.contexts = contexts
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    y = Twice.apply(leaf())
+    contexts[1].output = y
+    return y
+
+
+def context_inside_a_transform(token: Token) -> Any:
+    contexts: list[Any] = [token]
+
+    class Twice(wg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            contexts.append(ctx)
+            ctx.contexts = contexts
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2 * ctx.saved_tensors[0]
+
+    contexts.append(wg.vjp(Twice.apply, wg.ones(2))[1])
+    return contexts[-1]
+
+
+def rules_that_close_over_the_result(token: Token) -> Any:
+    box: list[Any] = [token]
+
+    @wg.custom_vjp
+    def f(x):
+        return x * 2
+
+    f.defvjp(lambda x: (f(x), box), lambda kept, g: (g * 2,))
+    box.append(f(leaf()))
+    return box[1]
+
+
 CYCLES: list[Callable[[Token], Any]] = [
+    context_of_a_function,
+    context_inside_a_transform,
+    rules_that_close_over_the_result,
     hook_on_a_leaf,
     hook_on_a_leaf_after_backward,
     hook_on_a_result,
