@@ -72,7 +72,7 @@ def check_reference(app: Any, env: Any) -> None:
     known = {name for name, *_ in env.get_domain("py").get_objects()}
     for page in reference.pages():
         for name in page.names:
-            if name not in known:
+            if name not in known and not reference.shadows(name):
                 from sphinx.util.logging import getLogger
 
                 getLogger("reference").warning("%s is missing in the API reference", name)

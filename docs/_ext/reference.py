@@ -153,12 +153,18 @@ def resolve(full: str) -> Any:
     raise LookupError(full)
 
 
+def shadows(full: str) -> bool:
+    """Whether a name is also one of Python's types, so that annotations would link to it by mistake."""
+    return full.rpartition(".")[2] in ("bool", "float", "int")
+
+
 def entry(full: str, first: dict[int, str]) -> str:
     """The directive that documents one name, or points to where the same object is documented."""
     value = resolve(full)
     if not callable(value):
         constant = repr(value) if isinstance(value, float) else f"The dtype `{value!r}`."
-        return f".. py:data:: {full}\n\n   {constant}\n"
+        hidden = "   :no-index:\n" if shadows(full) else ""
+        return f".. py:data:: {full}\n{hidden}\n   {constant}\n"
     known = first.setdefault(id(value), full)
     if known != full:
         return f".. py:{'class' if inspect.isclass(value) else 'function'}:: {full}\n\n   The same as `{known}`.\n"

@@ -7,6 +7,21 @@ from typing import Any
 
 import wengert as wg
 
+# The stub's short names of types.
+ALIASES = {
+    "Dims": "int | Sequence[int] | None",
+    "Operand": "Tensor | ndarray | float",
+    "DTypeLike": "dtype | str",
+    "DeviceLike": "device | str",
+    "dtype": "dtype",
+    "device": "device",
+}
+
+
+def spelled(found: re.Match[str]) -> str:
+    """A short name written out; others stay."""
+    return ALIASES.get(found[1], found[0])
+
 
 def read_stub() -> dict[str, tuple[str, str]]:
     """Per full name in the stub: parameters and result, as written there."""
@@ -23,7 +38,7 @@ def read_stub() -> dict[str, tuple[str, str]]:
 
 def written(function: ast.FunctionDef) -> tuple[str, str]:
     """Parameters and result of one function."""
-    plain = lambda text: re.sub(r"\bbuiltins\.|\b_(?=dtype\b|device\b)", "", text)
+    plain = lambda text: re.sub(r"\b_(\w+)\b", spelled, text.replace("builtins.", ""))
     drop = {"self", "cls"}
     arguments = function.args
     for group in (arguments.posonlyargs, arguments.args):
@@ -41,13 +56,18 @@ def signature(full: str) -> tuple[str, str] | None:
     of_tensor = full.startswith("wengert.Tensor.")
     if full.count(".") == 1 and name in STUB:
         return STUB[name]
-    method = STUB.get(f"Tensor.{name}") or STUB.get(f"Tensor.{name.removesuffix('_')}")
+    method = STUB.get(f"Tensor.{name}")
+    if method is None or "**kwargs" in method[0]:
+        # The in-place form of an operation takes what the operation takes.
+        method = STUB.get(f"Tensor.{name.removesuffix('_')}", method)
     if method is None or full.count(".") > 2 or not (of_tensor or full.count(".") == 1):
         return None
     if of_tensor:
         return method
     inner = method[0][1:-1].removeprefix("/, ")
-    return ("(input: _Operand, /" + (f", {inner}" if inner and inner != "/" else "") + ")"), method[1]
+    return (
+        "(input: Tensor | ndarray | float, /" + (f", {inner}" if inner and inner != "/" else "") + ")"
+    ), method[1]
 
 
 def process(
