@@ -1,6 +1,6 @@
 //! In-place writes: real writes through strides, which bump the version of the buffer.
 //!
-//! A write never changes a tape entry and computes nothing itself: [`write`] stores a value that was computed
+//! A write never changes a tape entry and computes nothing itself: [`write()`] stores a value that was computed
 //! out of place and returns what the written tensor has become, which the caller puts in its place. What the
 //! operation saves of the old value should be a copy where it is recorded ([`unaliased`]), so that a chain of
 //! in-place operations has the right gradient; anybody else who saved the old value is told by the version.
