@@ -89,7 +89,7 @@ bench-peers: $(VENV)/.peers ## the same work in NumPy, JAX, autograd, micrograd 
 
 docs: $(DOCS_VENV)/.docs ## the documentation site in docs/_build: pages executed, Python and Rust reference
 	@echo "==> sphinx, every page executed"
-	@$(DOCS_BIN)/python -m sphinx -W --keep-going -q -j 2 -b html docs docs/_build/html
+	@$(DOCS_BIN)/python -m sphinx -E -W --keep-going -q -j 2 -b html docs docs/_build/html
 	@echo "==> cargo doc"
 	@RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --no-deps
 	@rm -rf docs/_build/html/rust
