@@ -104,7 +104,7 @@ impl Buffer {
             Some(header) => header,
             None => fresh(class, bytes)?,
         };
-        LIVE.fetch_add(bytes as i64, Ordering::Relaxed);
+        count(bytes as i64);
         // SAFETY: `header` points to an allocation of this class that nobody else uses.
         unsafe {
             header.as_ptr().write(Header {
@@ -340,6 +340,8 @@ fn free(class: u8, header: NonNull<Header>) {
 }
 
 static LIVE: AtomicI64 = AtomicI64::new(0);
+/// The most that [`LIVE`] has been.
+static PEAK: AtomicI64 = AtomicI64::new(0);
 static CACHED: AtomicI64 = AtomicI64::new(0);
 /// The cache holds at most this many bytes of large blocks.
 static LIMIT: AtomicI64 = AtomicI64::new(1 << 30);
@@ -347,6 +349,25 @@ static LIMIT: AtomicI64 = AtomicI64::new(1 << 30);
 /// Bytes of host memory held by live tensors.
 pub fn live_bytes() -> i64 {
     LIVE.load(Ordering::Relaxed)
+}
+
+/// The most bytes of host memory that live tensors have held at once, since the start or [`reset_peak`].
+pub fn peak_bytes() -> i64 {
+    PEAK.load(Ordering::Relaxed).max(live_bytes())
+}
+
+/// Begins the search for the peak anew.
+pub fn reset_peak() {
+    PEAK.store(live_bytes(), Ordering::Relaxed);
+}
+
+/// Counts new memory.
+#[inline]
+fn count(bytes: i64) {
+    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    if live > PEAK.load(Ordering::Relaxed) {
+        PEAK.fetch_max(live, Ordering::Relaxed);
+    }
 }
 
 /// Bytes of host memory kept for reuse.

@@ -20,6 +20,7 @@ pub mod fork;
 #[cfg(feature = "gpu")]
 pub mod gpu;
 pub mod interp;
+pub mod interrupt;
 pub mod math;
 pub mod op;
 pub mod ops;

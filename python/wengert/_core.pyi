@@ -864,7 +864,7 @@ def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
 def _linear(x: Any, weight: Any, bias: Any) -> Any:
     """`x W' + b`."""
 def _memory_stats() -> Any:
-    """Bytes of host memory that tensors hold, and bytes kept for reuse."""
+    """Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, and entries of the tape."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
 def _optim_adam(params: Any, state: Any, lr: Any, beta1: Any, beta2: Any, eps: Any, weight_decay: Any, amsgrad: Any, decoupled: Any, maximize: Any) -> Any:
@@ -875,6 +875,8 @@ def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:
     """The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right, top, ...)."""
 def _rebuild(*args: Any, **kwargs: Any) -> Any:
     """A tensor from what `state` stored."""
+def _reset_peak() -> Any:
+    """Begins the search for the peak anew."""
 def _restore_grad(state: Any) -> Any:
     """Restores a state that `_set_grad_enabled` returned."""
 def _restore_inference(state: Any) -> Any:

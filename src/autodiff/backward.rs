@@ -11,6 +11,7 @@ use crate::autodiff::place;
 use crate::autodiff::running::{self, Nodes};
 use crate::error::{Error, Result};
 use crate::interp::{self, tape};
+use crate::interrupt::Patience;
 use crate::op::{Grads, Needs, Op};
 use crate::tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -54,9 +55,10 @@ impl Ord for Entry {
 /// Gradients of the outputs of one entry.
 type Slots = SmallVec<[Option<Tensor>; 1]>;
 
-struct Walk<'a> {
+struct Walk {
     options: Options,
-    targets: &'a [Edge],
+    /// Where the gradient of each target is: its entry, its output, its place in the answer.
+    targets: FxHashMap<*const Node, SmallVec<[(u32, usize); 1]>>,
     /// With targets: the entries from which a target can be reached.
     relevant: Option<Nodes>,
     gradients: FxHashMap<*const Node, Slots>,
@@ -64,6 +66,7 @@ struct Walk<'a> {
     found: Vec<Option<Tensor>>,
     /// What the debugging tools do meanwhile.
     tools: Option<debug::Backward>,
+    patience: Patience,
 }
 
 /// Sends `roots`' gradients back through the tape. With `targets`, only what leads to them is visited, and
@@ -80,14 +83,19 @@ pub fn run(
     let _mode = outermost.then(|| interp::recording(options.create_graph));
     let relevant = targets.map(|t| Rc::new(relevant(&roots, t)));
     let _running = running::enter(roots.iter().map(|(e, _)| e.node.clone()).collect(), relevant.clone());
+    let mut places: FxHashMap<*const Node, SmallVec<[(u32, usize); 1]>> = FxHashMap::default();
+    for (place, target) in targets.unwrap_or(&[]).iter().enumerate() {
+        places.entry(Arc::as_ptr(&target.node)).or_default().push((target.index, place));
+    }
     let mut walk = Walk {
         options,
-        targets: targets.unwrap_or(&[]),
+        targets: places,
         relevant,
         gradients: FxHashMap::default(),
         heap: BinaryHeap::new(),
         found: vec![None; targets.map_or(0, <[Edge]>::len)],
         tools: debug::Backward::begin(&roots, options)?,
+        patience: Patience::default(),
     };
     for (edge, g) in roots {
         walk.send(&edge, g)?;
@@ -99,7 +107,7 @@ pub fn run(
     Ok(walk.found)
 }
 
-impl Walk<'_> {
+impl Walk {
     /// Adds `g` to the gradient that waits at `edge`.
     fn send(&mut self, edge: &Edge, g: Tensor) -> Result<()> {
         let key = Arc::as_ptr(&edge.node);
@@ -107,6 +115,7 @@ impl Walk<'_> {
             return Ok(());
         }
         let g = accumulate::fit(g, edge.aval())?;
+        self.patience.spend(g.numel())?;
         let heap = &mut self.heap;
         let slots = self.gradients.entry(key).or_insert_with(|| {
             heap.push(Entry(edge.node.clone()));
@@ -132,10 +141,8 @@ impl Walk<'_> {
                 }
             }
         }
-        for (target, found) in self.targets.iter().zip(&mut self.found) {
-            if Arc::ptr_eq(&target.node, node) {
-                *found = g[target.index as usize].clone();
-            }
+        for &(index, place) in self.targets.get(&Arc::as_ptr(node)).into_iter().flatten() {
+            self.found[place] = g[index as usize].clone();
         }
         match &node.origin {
             crate::autodiff::node::Origin::Leaf { .. } => self.accumulate(node, g),

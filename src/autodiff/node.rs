@@ -5,6 +5,7 @@
 //! needs no recursion.
 
 use crate::autodiff::debug;
+use crate::autodiff::grave::{self, Remains};
 use crate::autodiff::hooks::Hooks;
 use crate::autodiff::place::{self, Place};
 use crate::autodiff::saving::Kept;
@@ -13,7 +14,6 @@ use crate::interp::Tag;
 use crate::op::{Needs, Op};
 use crate::tensor::{Aval, Payload, Tensor, Traced};
 use smallvec::SmallVec;
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -89,6 +89,13 @@ pub struct Node {
 }
 
 static SEQ: AtomicU64 = AtomicU64::new(0);
+static FREED: AtomicU64 = AtomicU64::new(0);
+
+/// How many tape entries exist at the moment.
+pub fn live_nodes() -> u64 {
+    let freed = FREED.load(Ordering::Relaxed);
+    SEQ.load(Ordering::Relaxed).saturating_sub(freed)
+}
 
 impl Node {
     /// An entry for a recorded operation.
@@ -302,36 +309,30 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-thread_local! {
-    /// Edges of dead entries that wait to be dropped: frees a graph of any depth without recursion.
-    static GRAVE: RefCell<Option<Vec<Edges>>> = const { RefCell::new(None) };
-}
-
 impl Drop for Node {
     fn drop(&mut self) {
-        let edges = std::mem::take(&mut self.edges);
-        // Saved outputs of transforms may hold tensors of the same tape; they go the same way as edges.
-        if edges.iter().flatten().all(|e| Arc::strong_count(&e.node) > 1) {
-            return;
+        FREED.fetch_add(1, Ordering::Relaxed);
+        for edge in std::mem::take(&mut self.edges).into_iter().flatten() {
+            grave::bury_edge(edge);
         }
-        let outermost = GRAVE.try_with(|grave| {
-            let mut grave = grave.borrow_mut();
-            match grave.as_mut() {
-                Some(waiting) => {
-                    waiting.push(edges);
-                    false
-                }
-                None => {
-                    *grave = Some(vec![edges]);
-                    true
+        match &mut self.origin {
+            Origin::Op { saved, .. } => {
+                let saved = saved.get_mut().unwrap_or_else(|e| e.into_inner());
+                if saved.as_ref().is_some_and(|s| !s.iter().all(Kept::is_plain))
+                    && let Some(saved) = saved.take()
+                {
+                    grave::bury(Remains::Saved(Box::new(saved)));
                 }
             }
-        });
-        if outermost.unwrap_or(false) {
-            while let Some(next) = GRAVE.with(|g| g.borrow_mut().as_mut().and_then(Vec::pop)) {
-                drop(next);
+            Origin::Leaf { grad } => {
+                let grad = grad.get_mut().unwrap_or_else(|e| e.into_inner()).take();
+                if let Some(Tensor::Traced(grad)) = grad {
+                    grave::bury(Remains::Gradient(grad));
+                }
             }
-            GRAVE.with(|g| *g.borrow_mut() = None);
+        }
+        if let Some(hooks) = self.hooks.take() {
+            grave::bury(Remains::Hooks(hooks));
         }
     }
 }

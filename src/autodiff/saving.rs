@@ -50,6 +50,11 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// Whether it is a concrete array, which holds nothing else.
+    pub fn is_plain(&self) -> bool {
+        matches!(self.store, Store::Plain(Tensor::Array(_)))
+    }
+
     /// A second handle to the same value.
     pub fn share(&self) -> Kept {
         let store = match &self.store {

@@ -37,8 +37,8 @@ pub fn process(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
                     Payload::Batched { .. } => "vmap",
                 };
                 return Err(Error::autodiff(format!(
-                    "{}: an operand of shape {} was made inside a {transform} that has ended; \
-                     return it from the transformed function instead of keeping it elsewhere",
+                    "{}: an operand of shape {} was made inside a {transform} that has ended or \
+                     runs on another thread; return it from the transformed function instead of keeping it elsewhere",
                     op.name(),
                     t.aval.shape
                 )));

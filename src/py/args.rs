@@ -5,13 +5,13 @@ use crate::error::Result;
 use crate::ops::elementwise::Operand;
 use crate::py::aside::Aside;
 use crate::py::error::{type_error, value_error};
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::value;
 use crate::py::{convert, numpy};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyIterator, PyList, PyTuple};
 
 /// Work on more elements than this releases the interpreter lock.
 pub const LARGE: usize = 32 * 1024;
@@ -37,7 +37,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Dims {
         if let Ok(axis) = obj.extract::<i64>() {
             return Ok(Dims(Some(vec![axis])));
         }
-        obj.extract::<Vec<i64>>()
+        listed::<i64>(&obj)
             .map(|axes| Dims(Some(axes)))
             .map_err(|_| type_error("an axis is an integer, a sequence of integers, or None for all of them"))
     }
@@ -55,6 +55,34 @@ impl Dims {
             Some(other) => other,
             None => self,
         }
+    }
+}
+
+/// Numbers per axis, in a sequence. Its word about its own length is not trusted with memory.
+pub fn listed<'py, T>(obj: &Bound<'py, PyAny>) -> PyResult<Vec<T>>
+where
+    T: for<'a> FromPyObject<'a, 'py>,
+{
+    let length = obj.len()?;
+    if length > MOST_LISTED {
+        return Err(value_error(format!(
+            "a sequence with a number per axis expected, got one of length {length}"
+        )));
+    }
+    obj.extract()
+}
+
+/// The longest sequence of numbers per axis that makes sense, and then some.
+const MOST_LISTED: usize = 1024;
+
+/// Integers per axis, as an argument.
+pub struct Listed(pub Vec<i64>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Listed {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Listed> {
+        listed(&obj).map(Listed)
     }
 }
 
@@ -96,7 +124,7 @@ pub fn shape_from(obj: &Bound<'_, PyAny>) -> PyResult<Shape> {
     if let Ok(n) = obj.extract::<i64>() {
         return shape(&[n]);
     }
-    shape(&obj.extract::<Vec<i64>>()?)
+    shape(&listed::<i64>(obj)?)
 }
 
 /// The shape of `numel` elements in which one length of -1 is worked out.
@@ -214,6 +242,23 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AsTensor {
     }
 }
 
+/// The members of a list of tensors, which may be the rows of a tensor, unless one element repeats to make
+/// billions of them.
+pub fn members<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
+    if let Ok(t) = obj.cast::<PyTensor>() {
+        let shape = t.look().t.shape();
+        if shape.rank() > 0 && shape.at(0) > MOST_ROWS {
+            return Err(value_error(format!(
+                "a list of tensors expected, got one tensor of shape {shape}, whose rows are too many for a list"
+            )));
+        }
+    }
+    obj.try_iter()
+}
+
+/// The most rows of a tensor that are taken for a list of tensors.
+const MOST_ROWS: usize = 1 << 24;
+
 /// A list of tensors.
 pub struct Tensors(pub Vec<Tensor>);
 
@@ -221,6 +266,6 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensors {
     type Error = PyErr;
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Tensors> {
-        obj.try_iter()?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<_>>().map(Tensors)
+        members(&obj)?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<_>>().map(Tensors)
     }
 }

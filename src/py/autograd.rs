@@ -12,7 +12,7 @@ use crate::py::debug;
 use crate::py::error::foreign;
 use crate::py::hooks::retain;
 use crate::py::node::PyNode;
-use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history};
+use crate::py::tensor::{Look, PyTensor, leaf, replace, require_grad, with_history};
 use crate::py::view::{cut, refresh, value};
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyUserWarning;
@@ -149,7 +149,7 @@ it before backward()";
     /// Cuts this tensor off its history, in place. Raises RuntimeError for a view, whose base would keep it.
     fn detach_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let t = refresh(slf)?;
-        if slf.borrow().view.is_some() && t.edge().is_some() {
+        if slf.look().view.is_some() && t.edge().is_some() {
             return Err(Error::autodiff(format!(
                 "detach_: the tensor of shape {} is a view of another tensor and shares its history; use detach() instead, \
                  or cut off the base",

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::py::aside::Aside;
 use crate::py::debug;
 use crate::py::dtype::{PyDevice, device_of, dtype_of, optional_device, optional_dtype};
-use crate::py::tensor::{PyTensor, wrap};
+use crate::py::tensor::{Look, PyTensor, wrap};
 use crate::py::view::value;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -49,7 +49,7 @@ impl PyTensor {
         let (mut dtype, mut device) = (optional_dtype(dtype)?, optional_device(device)?);
         for arg in args {
             if let Ok(other) = arg.cast::<PyTensor>() {
-                let other = other.borrow();
+                let other = other.look();
                 (dtype, device) = (Some(other.t.dtype()), Some(other.t.device()));
             } else if arg.is_instance_of::<PyDevice>() || is_device_name(&arg) {
                 device = Some(device_of(&arg)?);
@@ -76,13 +76,13 @@ impl PyTensor {
     fn type_<'py>(slf: &Bound<'py, Self>, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         match dtype {
             Some(d) => Ok(convert_to(slf, Some(dtype_of(d)?), None, false)?.into_bound(slf.py()).into_any()),
-            None => Ok(PyString::new(slf.py(), &format!("wengert.{}", slf.borrow().t.dtype())).into_any()),
+            None => Ok(PyString::new(slf.py(), &format!("wengert.{}", slf.look().t.dtype())).into_any()),
         }
     }
 
     /// This tensor converted to the dtype of `other`.
     fn type_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyResult<Py<PyTensor>> {
-        let dtype = other.borrow().t.dtype();
+        let dtype = other.look().t.dtype();
         convert_to(slf, Some(dtype), None, false)
     }
 }

@@ -10,7 +10,7 @@ use crate::ops::custom::{self, CustomRule, Plan, Source};
 use crate::ops::inplace::over_memory;
 use crate::py::error::foreign;
 use crate::py::inplace::overwrite_part;
-use crate::py::tensor::{PyTensor, wrap};
+use crate::py::tensor::{Look, PyTensor, wrap};
 use crate::py::view::{link, value, written};
 use crate::random;
 use crate::tensor::{Aval, Payload, Tensor, Tensors};
@@ -354,11 +354,11 @@ fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: 
     let new = value(result)?;
     let whole = link(tensor);
     let root = whole.as_ref().map_or(tensor, |(root, _)| root);
-    if root.borrow().t.edge().is_some_and(|e| e.node.is_leaf()) && interp::is_grad_enabled() {
+    if root.look().t.edge().is_some_and(|e| e.node.is_leaf()) && interp::is_grad_enabled() {
         return Err(Error::autodiff(format!(
             "{name}: a leaf of shape {} that requires a gradient (or a view of one) cannot be marked as dirty while \
              recording; call the function under no_grad(), or of a clone()",
-            root.borrow().t.shape()
+            root.look().t.shape()
         ))
         .into());
     }

@@ -26,13 +26,21 @@ fn get_num_threads() -> usize {
     threads::num_threads()
 }
 
-/// Bytes of host memory that tensors hold, and bytes kept for reuse.
+/// Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, and entries of the tape.
 #[pyfunction]
 fn _memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let stats = PyDict::new(py);
     stats.set_item("live_bytes", buffer::live_bytes())?;
+    stats.set_item("peak_bytes", buffer::peak_bytes())?;
     stats.set_item("cached_bytes", buffer::cached_bytes())?;
+    stats.set_item("live_nodes", crate::autodiff::node::live_nodes())?;
     Ok(stats)
+}
+
+/// Begins the search for the peak anew.
+#[pyfunction]
+fn _reset_peak() {
+    buffer::reset_peak();
 }
 
 /// Gives host memory that is kept for reuse back to the system.
@@ -47,7 +55,7 @@ fn _gpu_is_available(py: Python<'_>) -> bool {
     #[cfg(feature = "gpu")]
     return py.aside(crate::gpu::is_available);
     #[cfg(not(feature = "gpu"))]
-    return false;
+    return py.aside(|| false);
 }
 
 /// How many GPUs there are.
@@ -56,7 +64,7 @@ fn _gpu_device_count(py: Python<'_>) -> usize {
     #[cfg(feature = "gpu")]
     return py.aside(crate::gpu::count);
     #[cfg(not(feature = "gpu"))]
-    return 0;
+    return py.aside(|| 0);
 }
 
 /// What a GPU is and can do.
@@ -115,6 +123,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(_memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(_reset_peak, m)?)?;
     m.add_function(wrap_pyfunction!(_empty_cache, m)?)?;
     m.add_function(wrap_pyfunction!(_gpu_is_available, m)?)?;
     m.add_function(wrap_pyfunction!(_gpu_device_count, m)?)?;

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::ops::join;
-use crate::py::args::{Arg, AsTensor, Tensors, either, run};
+use crate::py::args::{Arg, AsTensor, Listed, Tensors, either, run};
 use crate::py::error::type_error;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
@@ -56,7 +56,8 @@ fn where_<'py>(
 /// top, ...).
 #[pyfunction]
 #[pyo3(signature = (input, pad, value=0.0))]
-fn _pad(py: Python<'_>, input: AsTensor, pad: Vec<i64>, value: f64) -> PyResult<PyTensor> {
+fn _pad(py: Python<'_>, input: AsTensor, pad: Listed, value: f64) -> PyResult<PyTensor> {
+    let pad = pad.0;
     let rank = input.0.rank();
     if !pad.len().is_multiple_of(2) || pad.len() / 2 > rank {
         return Err(Error::value(format!(

@@ -16,7 +16,7 @@ use crate::py::aside::Aside;
 use crate::py::convert;
 use crate::py::error::type_error;
 use crate::py::inplace::{self, beside};
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::{self, link, refresh, value};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -87,7 +87,7 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
 #[cold]
 fn not_an_index(obj: &Bound<'_, PyAny>) -> PyErr {
     let shown = match obj.cast::<PyTensor>() {
-        Ok(t) => format!("a {} tensor; convert it with .long()", t.borrow().t.dtype()),
+        Ok(t) => format!("a {} tensor; convert it with .long()", t.look().t.dtype()),
         Err(_) => obj.get_type().name().map_or_else(|_| String::new(), |n| n.to_string()),
     };
     PyIndexError::new_err(format!(
@@ -251,7 +251,7 @@ fn plan(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Plan> {
 impl PyTensor {
     fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
         if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
-            if slf.borrow().t.rank() == 0 {
+            if slf.look().t.rank() == 0 {
                 return Err(PyIndexError::new_err("a tensor without axes cannot be indexed; use item()"));
             }
             let i = key.extract()?;
@@ -288,7 +288,7 @@ impl PyTensor {
         }
         let value = fitted(&value, &plan.shape)?;
         let (root, from) = link(slf).unwrap_or_else(|| (slf.clone(), Part::whole(&old.shape())));
-        let whole = root.borrow().t.numel();
+        let whole = root.look().t.numel();
         let part = view::trace(whole, &from, |x| Ok(vec![plan.basic(x)?]))?.pop().flatten();
         let part = part.ok_or_else(|| Error::shape("internal: a basic key is no view"))?;
         inplace::overwrite_part(&root, "setitem", &part, value)

@@ -7,7 +7,7 @@ use crate::ops::inplace::{self, check_leaf, unaliased, write, write_part};
 use crate::ops::strided::Part;
 use crate::py::args::AsTensor;
 use crate::py::aside::Aside;
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::{link, refresh, value, written};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -28,8 +28,8 @@ pub fn update(
 /// Raises if `slf` is a leaf that must not be written now, or a view of one.
 pub fn check_root(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
     match link(slf) {
-        Some((root, _)) => inplace::check_root(name, &root.borrow().t),
-        None => check_leaf(name, &slf.borrow().t),
+        Some((root, _)) => inplace::check_root(name, &root.look().t),
+        None => check_leaf(name, &slf.look().t),
     }
 }
 
@@ -38,7 +38,7 @@ pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult
     match link(slf) {
         Some((root, part)) => overwrite_part(&root, name, &part, new),
         None => {
-            let old = slf.borrow().t.clone();
+            let old = slf.look().t.clone();
             let next = slf.py().aside(|| write(name, &old, new))?;
             written(slf, next)
         }
@@ -47,7 +47,7 @@ pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult
 
 /// Stores `new` in a part of `root`, which is no view.
 pub fn overwrite_part(root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: Tensor) -> PyResult<()> {
-    let old = root.borrow().t.clone();
+    let old = root.look().t.clone();
     match root.py().aside(|| write_part(name, &old, part, new))? {
         Some(next) => written(root, next),
         None => Ok(()),

@@ -6,7 +6,7 @@
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::py::numpy;
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{Look, PyTensor};
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -100,7 +100,7 @@ impl PyTensor {
     // SAFETY: the interpreter passes a view to be filled in.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let array = {
-            let this = slf.borrow();
+            let this = slf.look();
             numpy::exportable(&*this.value()?, "numpy")
                 .map_err(|e| PyBufferError::new_err(e.to_string()))?
                 .clone()

@@ -26,6 +26,7 @@ mod functions;
 mod hooks;
 mod index;
 mod inplace;
+mod interrupt;
 mod memory;
 mod methods;
 mod nested;
@@ -50,9 +51,10 @@ mod view;
 use pyo3::prelude::*;
 
 /// The Rust core of wengert; use it through the package `wengert`.
-#[pymodule]
+#[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::fork::protect();
+    interrupt::register();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     m.add_class::<tensor::PyTensor>()?;
     error::register(m)?;

@@ -11,7 +11,7 @@ use crate::op::Needs;
 use crate::py::aside::Aside;
 use crate::py::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::format::node_name;
-use crate::py::tensor::{PyTensor, wrap};
+use crate::py::tensor::{Look, PyTensor, wrap};
 use crate::tensor::{Aval, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -254,7 +254,7 @@ fn apply(node: &Arc<Node>, g: &[Option<Tensor>]) -> crate::error::Result<Vec<Opt
 /// The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph.
 #[pyfunction]
 pub fn _gradient_edge(tensor: &Bound<'_, PyTensor>) -> Option<(PyNode, u32)> {
-    let edge = tensor.borrow().t.edge()?;
+    let edge = tensor.look().t.edge()?;
     Some((PyNode(edge.node), edge.index))
 }
 

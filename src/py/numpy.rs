@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::buffer::{Buffer, Device};
 use crate::dtype::DType;
+use crate::py::args::listed;
 use crate::py::convert::unsupported;
 use crate::py::dlpack;
 use crate::py::dtype::numpy_dtype;
@@ -38,13 +39,13 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         // An interface that hands out a buffer object instead of an address: NumPy reads it.
         return share(&py.import("numpy")?.call_method1("array", (obj,))?);
     };
-    let shape: Vec<usize> = part("shape")?.extract()?;
+    let shape: Vec<usize> = listed(&part("shape")?)?;
     let shape = Shape::new(&shape)?;
     let (address, read_only): (usize, bool) = data.extract()?;
     let size = dtype.size() as isize;
     let strides: Vec<isize> = match interface.get_item(pyo3::intern!(py, "strides"))?.filter(|s| !s.is_none())
     {
-        Some(strides) => strides.extract()?,
+        Some(strides) => listed(&strides)?,
         None => shape.strides()[..shape.rank()].iter().map(|s| s * size).collect(),
     };
     let aligned = address % dtype.size() == 0 && strides.iter().all(|s| s % size == 0);

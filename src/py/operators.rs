@@ -12,7 +12,7 @@ use crate::py::args::{Arg, LARGE, run};
 use crate::py::aside::Aside;
 use crate::py::error::type_error;
 use crate::py::inplace;
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::value;
 use crate::tensor::Tensor;
 use pyo3::basic::CompareOp;
@@ -29,7 +29,7 @@ fn operator(
 ) -> PyResult<Py<PyAny>> {
     let py = x.py();
     if let Ok(y) = y.cast::<PyTensor>() {
-        let (a, b) = (x.borrow(), y.borrow());
+        let (a, b) = (x.look(), y.look());
         let (a, b) = (a.value()?, b.value()?);
         let elements = a.numel().max(b.numel());
         let out = if elements <= LARGE {

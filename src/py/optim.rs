@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::autodiff::node::Edge;
 use crate::buffer::Device;
 use crate::optim::{self, Adam, Rule, Sgd, Slot};
-use crate::py::args::run;
+use crate::py::args::{members, run};
 use crate::py::tensor::{PyTensor, leaf, wrap};
 use crate::py::view::value;
 use crate::tensor::Tensor;
@@ -18,7 +18,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Values {
     type Error = PyErr;
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Values> {
-        let tensors = obj.try_iter()?.map(|x| value(x?.cast::<PyTensor>()?));
+        let tensors = members(&obj)?.map(|x| value(x?.cast::<PyTensor>()?));
         tensors.collect::<PyResult<_>>().map(Values)
     }
 }

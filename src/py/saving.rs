@@ -7,7 +7,7 @@ use crate::autodiff::saving::{self, Packed, Packer};
 use crate::error::{Error, Result};
 use crate::op::Op;
 use crate::py::error::{foreign, type_error};
-use crate::py::tensor::{PyTensor, wrap};
+use crate::py::tensor::{Look, PyTensor, wrap};
 use crate::py::view::value;
 use crate::tensor::{Aval, Tensor};
 use pyo3::exceptions::PyRuntimeError;
@@ -105,13 +105,13 @@ impl Packed for Kept {
 /// Bytes of the tensor that `pack` returned, or of those in the tuple or list.
 fn bytes(object: &Bound<'_, PyAny>) -> usize {
     if let Ok(t) = object.cast::<PyTensor>() {
-        return saving::bytes(&t.borrow().t);
+        return saving::bytes(&t.look().t);
     }
     if !object.is_instance_of::<PyTuple>() && !object.is_instance_of::<PyList>() {
         return 0;
     }
     let tensors = object.try_iter().into_iter().flatten().flatten();
-    tensors.filter_map(|x| x.cast::<PyTensor>().ok().map(|t| saving::bytes(&t.borrow().t))).sum()
+    tensors.filter_map(|x| x.cast::<PyTensor>().ok().map(|t| saving::bytes(&t.look().t))).sum()
 }
 
 thread_local! {

@@ -2,10 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::ops::join::split;
-use crate::py::args::{Dims, inferred_shape, integers, shape};
+use crate::py::args::{Dims, Listed, inferred_shape, integers, shape};
 use crate::py::error::{type_error, value_error};
 use crate::py::rearrange::{diagonal, diagonal_matrix, expanded, moved, pieces, rolled, tiled};
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::{apply as view_of, apply_all, value};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -22,7 +22,7 @@ fn views_of<'py>(
 
 /// The shape of a tensor object.
 fn shape_of(slf: &Bound<'_, PyTensor>) -> Shape {
-    slf.borrow().t.shape()
+    slf.look().t.shape()
 }
 
 /// The axes exchanged by a transposition, under any of their names.
@@ -180,10 +180,10 @@ impl PyTensor {
     }
 
     /// Axis `dim` split into axes of these lengths; one may be -1.
-    fn unflatten(slf: &Bound<'_, Self>, dim: i64, sizes: Vec<i64>) -> PyResult<PyTensor> {
+    fn unflatten(slf: &Bound<'_, Self>, dim: i64, sizes: Listed) -> PyResult<PyTensor> {
         let own = shape_of(slf);
         let i = own.axis(dim, "unflatten")?;
-        let parts = inferred_shape(&sizes, own.at(i))?;
+        let parts = inferred_shape(&sizes.0, own.at(i))?;
         let mut dims = own.to_vec();
         dims.splice(i..=i, parts.iter());
         let wanted = Shape::new(&dims)?;

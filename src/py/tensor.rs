@@ -13,7 +13,7 @@ use crate::py::aside::Aside;
 use crate::py::debug;
 use crate::py::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::error::value_error;
-use crate::py::view::{self, View};
+use crate::py::view::View;
 use crate::py::{format, nested, numpy};
 use crate::tensor::{Payload, Tensor, Traced};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -48,6 +48,32 @@ impl From<Tensor> for PyTensor {
     fn from(t: Tensor) -> PyTensor {
         PyTensor { t, view: None, epoch: 0, kept: None }
     }
+}
+
+/// Looking at the tensor behind a Python object.
+pub trait Look<'py> {
+    /// What the object holds. Without a global interpreter lock another thread may be exchanging it at this very
+    /// moment, which takes a few instructions: this waits for them.
+    fn look(&self) -> PyRef<'py, PyTensor>;
+}
+
+impl<'py> Look<'py> for Bound<'py, PyTensor> {
+    #[inline(always)]
+    fn look(&self) -> PyRef<'py, PyTensor> {
+        self.try_borrow().unwrap_or_else(|_| wait(self))
+    }
+}
+
+#[cold]
+fn wait<'py>(obj: &Bound<'py, PyTensor>) -> PyRef<'py, PyTensor> {
+    const ATTEMPTS: usize = 100_000;
+    for _ in 0..ATTEMPTS {
+        obj.py().aside(std::thread::yield_now);
+        if let Ok(this) = obj.try_borrow() {
+            return this;
+        }
+    }
+    obj.borrow()
 }
 
 /// A new object of class `Tensor`.
@@ -363,12 +389,13 @@ impl PyTensor {
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let shape = slf.borrow().t.shape();
+        let shape = slf.look().t.shape();
         if shape.rank() == 0 {
             return Err(PyTypeError::new_err("a tensor without axes cannot be iterated over; use item()"));
         }
-        let rows = |x: &Tensor| (0..shape.at(0) as i64).map(|i| x.select_index(0, i)).collect();
-        Ok(PyTuple::new(slf.py(), view::apply_all(slf, rows)?)?.try_iter()?.into_any())
+        // Rows are made as they are asked for: there may be billions, of one element repeated.
+        // SAFETY: the tensor is an object with `__getitem__`, and the caller is attached.
+        unsafe { Bound::from_owned_ptr_or_err(slf.py(), pyo3::ffi::PySeqIter_New(slf.as_ptr())) }
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {

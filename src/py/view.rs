@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::interp;
 use crate::ops::inplace::over_memory;
 use crate::ops::strided::Part;
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{Look, PyTensor};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use std::borrow::Cow;
@@ -82,12 +82,12 @@ impl PyTensor {
 /// The value of an object with its history as of now.
 #[inline]
 pub fn value(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
-    Ok(obj.borrow().value()?.into_owned())
+    Ok(obj.look().value()?.into_owned())
 }
 
 /// The value of a view whose root was written since, and the root's epoch; `None` if nothing happened.
 fn renewed(py: Python<'_>, t: &Tensor, view: &View) -> PyResult<Option<(Tensor, u64)>> {
-    let root = view.root.bind(py).borrow();
+    let root = view.root.bind(py).look();
     if root.epoch == view.epoch || root.epoch.abs_diff(view.epoch) >= ERA {
         return Ok(None);
     }
@@ -104,7 +104,7 @@ fn renewed(py: Python<'_>, t: &Tensor, view: &View) -> PyResult<Option<(Tensor, 
 /// Renews a view, so that hooks and gradients can be attached to it; returns its value.
 pub fn refresh(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
     let fresh = {
-        let this = obj.borrow();
+        let this = obj.look();
         match &this.view {
             None => return Ok(this.t.clone()),
             Some(view) => match renewed(obj.py(), &this.t, view)? {
@@ -129,10 +129,10 @@ pub fn refresh(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
 
 /// The root of a view and which part of it the view is; `None` for a tensor that is no view.
 pub fn link<'py>(obj: &Bound<'py, PyTensor>) -> Option<(Bound<'py, PyTensor>, Part)> {
-    let this = obj.borrow();
+    let this = obj.look();
     let view = this.view.as_ref()?;
     let root = view.root.bind(obj.py());
-    if root.borrow().epoch.abs_diff(view.epoch) >= ERA {
+    if root.look().epoch.abs_diff(view.epoch) >= ERA {
         return None;
     }
     Some((root.clone(), view.part(&this.t)?))
@@ -140,7 +140,7 @@ pub fn link<'py>(obj: &Bound<'py, PyTensor>) -> Option<(Bound<'py, PyTensor>, Pa
 
 /// Whether a write into `obj` may concern a graph: it or its root is more than memory.
 pub fn is_recorded(obj: &Bound<'_, PyTensor>) -> bool {
-    let traced = |obj: &Bound<'_, PyTensor>| obj.borrow().t.traced().is_some();
+    let traced = |obj: &Bound<'_, PyTensor>| obj.look().t.traced().is_some();
     traced(obj) || link(obj).is_some_and(|(root, _)| traced(&root))
 }
 
@@ -187,14 +187,14 @@ fn attach(
     outs: &[&Tensor],
     f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
 ) -> PyResult<Vec<Option<View>>> {
-    let this = obj.borrow();
+    let this = obj.look();
     let (root, base, from) = match &this.view {
         Some(view) => (view.root.clone_ref(obj.py()), view.base, view.part.as_deref().copied()),
         None => (obj.clone().unbind(), t.concrete().map_or(0, Array::offset), None),
     };
     drop(this);
     let (epoch, whole, dense) = {
-        let root = root.bind(obj.py()).borrow();
+        let root = root.bind(obj.py()).look();
         let dense = root.t.concrete().is_some_and(Array::is_contiguous);
         (root.epoch, root.t.numel(), dense)
     };

@@ -20,8 +20,8 @@ TRANSFORMS: Situations = {
         escaped,
         RuntimeError,
         (
-            "add: an operand of shape (2,) was made inside a jvp that has ended; return it from the "
-            "transformed function instead of keeping it elsewhere"
+            "add: an operand of shape (2,) was made inside a jvp that has ended or runs on another thread; "
+            "return it from the transformed function instead of keeping it elsewhere"
         ),
     ),
     "grad_of_vector": (
