@@ -324,7 +324,7 @@ impl Drop for Node {
                     grave::bury(Remains::Saved(Box::new(saved)));
                 }
             }
-            Origin::Leaf { grad } => {
+            Origin::Leaf { grad, .. } => {
                 let grad = grad.get_mut().unwrap_or_else(|e| e.into_inner()).take();
                 if let Some(Tensor::Traced(grad)) = grad {
                     grave::bury(Remains::Gradient(grad));
