@@ -143,6 +143,49 @@ def test_nothing_leaks() -> None:
         gc.enable()
 
 
+class Token:
+    """Something to watch: it lives as long as the cycle that it is in."""
+
+
+def context_that_knows_its_output(token: Token) -> None:
+    box: list[object] = [token]
+
+    class Keeps(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.box = box
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    box.append(Keeps.apply(leaf(1.0)))
+
+
+def rule_that_knows_its_output(token: Token, view=lambda f: f) -> None:
+    f = wg.custom_vjp(lambda x: x * 1)
+    f.defvjp(lambda x: (x * 1, None), lambda _, g: (y, token) and (g,))
+    y = view(f)(leaf(1.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        context_that_knows_its_output,
+        rule_that_knows_its_output,
+        lambda token: rule_that_knows_its_output(token, wg.vmap),
+    ],
+)
+def test_cycles_that_users_make_are_collected(make) -> None:
+    token = Token()
+    alive = weakref.ref(token)
+    make(token)
+    del token
+    gc.collect()
+    assert alive() is None
+
+
 def test_backward_gives_saved_values_back_at_once() -> None:
     x = wg.ones(10_000, requires_grad=True)
     y = OldStyle.apply(x).sum()
