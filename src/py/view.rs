@@ -163,6 +163,19 @@ pub fn cut(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
 
 /// The result of a chain of views, as an object that knows what it is a view of.
 pub fn apply(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) -> PyResult<PyTensor> {
+    let this = obj.borrow();
+    if this.view.is_none()
+        && let Some(array) = this.t.concrete()
+        && array.is_contiguous()
+    {
+        // The common case: memory in row-major order that is no view itself.
+        let out = f(&this.t)?;
+        let link =
+            || View { root: obj.clone().unbind(), epoch: this.epoch, base: array.offset(), part: None };
+        let view = share(&out, &this.t).then(link);
+        return Ok(PyTensor { view, ..PyTensor::from(out) });
+    }
+    drop(this);
     let t = value(obj)?;
     let out = f(&t)?;
     let view = attach(obj, &t, &[&out], |x| Ok(vec![f(x)?]))?.pop().flatten();
