@@ -121,7 +121,7 @@ class Program:
         # Views taken without recording learn of later writes to what they view; the model does not follow that.
         if x.value.ndim == 0 or (x.slope is not None and not self.recording):
             return
-        key: Any = [0, slice(None, None, 2), slice(None, None, -1), slice(1, None), (..., 0)][kind % 5]
+        key: Any = [(0, ...), slice(None, None, 2), slice(None, None, -1), slice(1, None), (..., 0)][kind % 5]
         if kind % 6 == 5:
             axes = tuple(reversed(range(x.value.ndim)))
             t, value, order = x.t.permute(*axes), x.value.transpose(axes), (*axes, x.value.ndim)
