@@ -257,7 +257,7 @@ pub fn members<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>>
 }
 
 /// The most rows of a tensor that are taken for a list of tensors.
-const MOST_ROWS: usize = 1 << 24;
+pub const MOST_ROWS: usize = 1 << 24;
 
 /// A list of tensors.
 pub struct Tensors(pub Vec<Tensor>);

@@ -3,7 +3,7 @@
 
 use crate::error::Result;
 use crate::ops::loss::{self, CrossEntropyOptions, Reduction};
-use crate::py::args::run;
+use crate::py::args::{listed, run};
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -46,11 +46,12 @@ fn _linear(
 fn _layer_norm(
     py: Python<'_>,
     x: PyRef<'_, PyTensor>,
-    shape: Vec<usize>,
+    shape: &Bound<'_, PyAny>,
     weight: Given<'_>,
     bias: Given<'_>,
     eps: f64,
 ) -> PyResult<PyTensor> {
+    let shape: Vec<usize> = listed(shape)?;
     let (x, weight, bias) = (x.value()?.into_owned(), inner(&weight)?, inner(&bias)?);
     fused(py, &x, || x.layer_norm(&shape, weight.as_ref(), bias.as_ref(), eps))
 }

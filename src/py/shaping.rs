@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::ops::join::split;
-use crate::py::args::{Dims, Listed, inferred_shape, integers, shape};
+use crate::py::args::{Dims, Listed, MOST_ROWS, inferred_shape, integers, shape};
 use crate::py::error::{type_error, value_error};
 use crate::py::rearrange::{diagonal, diagonal_matrix, expanded, moved, pieces, rolled, tiled};
 use crate::py::tensor::{Look, PyTensor};
@@ -264,7 +264,13 @@ impl PyTensor {
     fn unbind<'py>(slf: &Bound<'py, Self>, dim: i64, axis: Option<i64>) -> PyResult<Bound<'py, PyTuple>> {
         let axis = axis.unwrap_or(dim);
         let own = shape_of(slf);
-        let length = own.at(own.axis(axis, "unbind")?) as i64;
+        let length = own.at(own.axis(axis, "unbind")?);
+        if length > MOST_ROWS {
+            return Err(value_error(format!(
+                "unbind: {length} tensors are too many for a tuple, of which {MOST_ROWS} is the most; narrow() the axis first"
+            )));
+        }
+        let length = length as i64;
         views_of(slf, |x| (0..length).map(|i| x.select_index(axis, i)).collect())
     }
 

@@ -5,6 +5,7 @@ use crate::autodiff::transform::{self, Pullback};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::interp::{self, Randomness};
+use crate::py::args::members;
 use crate::py::aside::Aside;
 use crate::py::dtype::dtype_of;
 use crate::py::error::{foreign, type_error};
@@ -29,7 +30,7 @@ fn call(function: &Bound<'_, PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
 
 /// The tensors of a list.
 fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
-    list.try_iter()?
+    members(list)?
         .map(|x| {
             let x = x?;
             match x.cast::<PyTensor>() {
@@ -42,7 +43,7 @@ fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
 
 /// The tensors of a list in which None stands for zero.
 fn optional_tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
-    list.try_iter()?
+    members(list)?
         .map(|x| {
             let x = x?;
             if x.is_none() { Ok(None) } else { Ok(Some(value(x.cast::<PyTensor>()?)?)) }
