@@ -15,7 +15,7 @@ CALLS = 400 if os.environ.get("HYPOTHESIS_PROFILE") == "search" else 6
 def test_senseless_arguments_raise_ordinary_exceptions() -> None:
     script = Path(__file__).with_name("invalid_calls.py")
     command = [sys.executable, str(script), "0", str(CALLS)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     *surprises, last = done.stdout.splitlines()
     assert surprises == []

@@ -16,7 +16,8 @@ def alone(code: str, tmp_path: Path) -> list[str]:
     """Runs `code` as a script, which must end well without a word on stderr; returns the lines it printed."""
     script = tmp_path / "script.py"
     script.write_text("import os, sys, threading\nimport wengert as wg\n" + code)
-    done = subprocess.run([sys.executable, "-W", "ignore", str(script)], capture_output=True, text=True)
+    command = [sys.executable, "-W", "ignore", str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, (done.returncode, done.stdout, done.stderr[-2000:])
     assert done.stderr == ""
     return done.stdout.splitlines()
