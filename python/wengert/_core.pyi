@@ -568,7 +568,7 @@ class Tensor:
     def reciprocal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`reciprocal`, in place."""
     def register_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
-        """Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient. Returns a handle whose `remove()` takes the hook off again."""
+        """Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient. Returns a handle whose `remove()` takes the hook off again. Inside `vmap` the hook sees the gradient as its tensor is seen there, one example at a time."""
     def register_post_accumulate_grad_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
         """Calls `hook(tensor)` after a gradient was accumulated into this leaf."""
     def relu(self, /) -> Tensor:

@@ -4,12 +4,15 @@ use crate::autodiff::held::Held;
 use crate::autodiff::hooks::{Gradients, Hook, Keep};
 use crate::autodiff::node::{Edge, Node};
 use crate::autodiff::running;
+use crate::autodiff::transform::vmap_with;
 use crate::error::{Error, Result};
+use crate::interp::Randomness;
+use crate::py::args::Tensors;
 use crate::py::error::{foreign, type_error};
 use crate::py::node::PyNode;
 use crate::py::tensor::{PyTensor, leaf, wrap};
 use crate::py::view::{refresh, value};
-use crate::tensor::Tensor;
+use crate::tensor::{Payload, Tensor};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -127,13 +130,19 @@ impl PyTensor {
     }
 
     /// Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient.
-    /// Returns a handle whose `remove()` takes the hook off again.
+    /// Returns a handle whose `remove()` takes the hook off again. Inside `vmap` the hook sees the gradient as its
+    /// tensor is seen there, one example at a time.
     fn register_hook(slf: &Bound<'_, Self>, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
-        let Edge { node, index } = edge_of(&refresh(slf)?, "register_hook")?;
+        let t = refresh(slf)?;
+        let (Edge { node, index }, lanes) = match behind(&t) {
+            Some(found) => found,
+            None => (edge_of(&t, "register_hook")?, Vec::new()),
+        };
         register_on(&node, "register_hook", hook, |f| {
-            let call = move |g: &Tensor| {
+            let one = move |g: &Tensor| {
                 Python::attach(|py| returned(&f.bind(py).call1((wrap(py, g.clone())?,))?)).map_err(foreign)
             };
+            let call = move |g: &Tensor| in_lanes(g, &lanes, &one);
             Hook::Grad(index, Arc::new(call))
         })
     }
@@ -168,6 +177,45 @@ impl PyTensor {
             Hook::Accumulated(Arc::new(call))
         })
     }
+}
+
+/// An axis of a batch and its length.
+type Axis = (usize, usize);
+
+/// The entry of the nearest tape that recorded a tensor, under the `vmap` and `jvp` around it, and the batch axes
+/// of its values, outermost first.
+fn behind(t: &Tensor) -> Option<(Edge, Vec<Axis>)> {
+    let (mut at, mut lanes) = (t, Vec::new());
+    loop {
+        match &at.traced()?.payload {
+            Payload::Taped { .. } => {
+                lanes.reverse();
+                return at.edge().map(|edge| (edge, lanes));
+            }
+            Payload::Dual { primal, .. } => at = primal,
+            Payload::Batched { value, axis } => {
+                lanes.push((*axis, value.shape().at(*axis)));
+                at = value;
+            }
+        }
+    }
+}
+
+/// `f` of a gradient as it is seen inside these batches.
+fn in_lanes(
+    g: &Tensor,
+    lanes: &[Axis],
+    f: &dyn Fn(&Tensor) -> Result<Option<Tensor>>,
+) -> Result<Option<Tensor>> {
+    let Some((&(axis, size), inner)) = lanes.split_first() else { return f(g) };
+    let one = |x: &[Tensor]| Ok(in_lanes(&x[0], inner, f)?.into_iter().collect());
+    let mut out = vmap_with(one, std::slice::from_ref(g), &[Some(axis)], size, Randomness::Error)?;
+    out.pop()
+        .map(|(new, at)| match at {
+            Some(at) => new.move_axis(at, axis),
+            None => new.unsqueeze(axis as i64)?.expand(&new.shape().inserted(axis, size)?),
+        })
+        .transpose()
 }
 
 /// Where the gradient of this result is kept from now on: with the object.
@@ -208,9 +256,8 @@ impl PyNode {
 
 /// Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients.
 #[pyfunction]
-fn _bundle(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<Vec<PyTensor>> {
-    let values: Vec<Tensor> = tensors.iter().map(value).collect::<PyResult<_>>()?;
-    Ok(Tensor::bundle(&values)?.into_iter().map(PyTensor::from).collect())
+fn _bundle(tensors: Tensors) -> PyResult<Vec<PyTensor>> {
+    Ok(Tensor::bundle(&tensors.0)?.into_iter().map(PyTensor::from).collect())
 }
 
 /// One number for each backward that this thread is in, innermost last.

@@ -112,7 +112,7 @@ fn _vmap(
     py: Python<'_>,
     function: &Bound<'_, PyAny>,
     inputs: &Bound<'_, PyAny>,
-    in_axes: Vec<Option<usize>>,
+    in_axes: &Bound<'_, PyAny>,
     size: usize,
     randomness: &str,
 ) -> PyResult<Vec<(Py<PyTensor>, Option<usize>)>> {
@@ -122,6 +122,7 @@ fn _vmap(
         _ => Randomness::Error,
     };
     let inputs = tensors(inputs)?;
+    let in_axes: Vec<Option<usize>> = members(in_axes)?.map(|a| a?.extract()).collect::<PyResult<_>>()?;
     let out = transform::vmap_with(|x| call(function, x), &inputs, &in_axes, size, randomness)?;
     out.into_iter().map(|(t, axis)| Ok((wrap(py, t)?, axis))).collect()
 }

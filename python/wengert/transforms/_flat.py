@@ -105,5 +105,25 @@ class Flat:
         return tree_unflatten(self.aux_structure, full)
 
 
+def of_arguments(
+    function: Function,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    argnums: Argnums,
+    has_aux: bool,
+    name: str,
+) -> tuple[Flat, list[Tensor], TreeDef]:
+    """`function` of the leaves of the arguments to differentiate, these leaves, and their structure."""
+    positions, chosen = select(args, argnums, name)
+    many = not isinstance(argnums, int)
+    leaves, structure = leaves_of(chosen, name, "an argument")
+    check_float(leaves, name)
+
+    def call(flat: list[Tensor]) -> Any:
+        return function(*replaced(args, positions, tree_unflatten(structure, flat), many), **kwargs)
+
+    return Flat(call, has_aux, name), leaves, structure
+
+
 def name_of(function: Function) -> str:
     return getattr(function, "__name__", type(function).__name__)

@@ -6,7 +6,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Argnums, Flat, Function, check_float, leaves_of, replaced, select
+from wengert.transforms._flat import Argnums, Function, of_arguments
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import value_and_grad
 from wengert.tree import tree_unflatten
@@ -56,15 +56,7 @@ def jacrev(
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        positions, chosen = select(args, argnums, "jacrev")
-        many = not isinstance(argnums, int)
-        leaves, structure = leaves_of(chosen, "jacrev", "an argument")
-        check_float(leaves, "jacrev")
-
-        def call(flat: list[Tensor]) -> Any:
-            return function(*replaced(args, positions, tree_unflatten(structure, flat), many), **kwargs)
-
-        run = Flat(call, has_aux, "jacrev")
+        run, leaves, structure = of_arguments(function, args, kwargs, argnums, has_aux, "jacrev")
         full, pullback = _core._vjp(run, leaves)
         out = full[: run.count]
         assert run.out is not None
@@ -108,15 +100,7 @@ def jacfwd(
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        positions, chosen = select(args, argnums, "jacfwd")
-        many = not isinstance(argnums, int)
-        leaves, structure = leaves_of(chosen, "jacfwd", "an argument")
-        check_float(leaves, "jacfwd")
-
-        def call(flat: list[Tensor]) -> Any:
-            return function(*replaced(args, positions, tree_unflatten(structure, flat), many), **kwargs)
-
-        run = Flat(call, has_aux, "jacfwd")
+        run, leaves, structure = of_arguments(function, args, kwargs, argnums, has_aux, "jacfwd")
         aux: list[Any] = []
 
         def push(tangents: list[Tensor]) -> list[Tensor]:

@@ -5,16 +5,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import (
-    Argnums,
-    Flat,
-    Function,
-    check_float,
-    leaves_of,
-    name_of,
-    replaced,
-    select,
-)
+from wengert.transforms._flat import Argnums, Flat, Function, check_float, leaves_of, name_of, of_arguments
 from wengert.tree import TreeDef, tree_unflatten
 
 
@@ -40,15 +31,7 @@ def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        positions, chosen = select(args, argnums, "grad")
-        many = not isinstance(argnums, int)
-        leaves, structure = leaves_of(chosen, "grad", "an argument")
-        check_float(leaves, "grad")
-
-        def call(flat: list[Tensor]) -> Any:
-            return function(*replaced(args, positions, tree_unflatten(structure, flat), many), **kwargs)
-
-        run = Flat(call, has_aux, "grad")
+        run, leaves, structure = of_arguments(function, args, kwargs, argnums, has_aux, "grad")
         full, pullback = _core._vjp(run, leaves)
         out = full[: run.count]
         _check_scalar(out, function)
