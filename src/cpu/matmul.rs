@@ -7,6 +7,7 @@
 
 use super::block::{Block, Gemm};
 use super::copy::{cast, contiguous};
+pub use super::epilogue::{Activation, Epilogue};
 use super::layout::{Nest, common_dtype, wrong_dtype};
 use super::threads::{Shared, parallel_for};
 use crate::array::Array;
@@ -25,13 +26,28 @@ const DEPTH: usize = 4096;
 
 /// The matrix product over the last two axes. Both operands have one dtype and the same rank, at least 2.
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
+    matmul_with(a, b, &Epilogue::default())
+}
+
+/// `act(alpha A B + bias)`: the product with what follows it, see [`Epilogue`], which is for floats.
+pub fn matmul_with(a: &Array, b: &Array, epilogue: &Epilogue) -> Result<Array> {
+    let dtype = common_dtype(&[a, b])?;
+    if dtype.compute() == dtype {
+        let mut out = product(a, b)?;
+        epilogue.apply(&mut out)?;
+        return Ok(out);
+    }
+    let mut out = product(&widened(a)?, &widened(b)?)?;
+    epilogue.apply(&mut out)?;
+    cast(&out, dtype)
+}
+
+/// The matrix product of two operands whose dtype is computed in as it is.
+fn product(a: &Array, b: &Array) -> Result<Array> {
     let dtype = common_dtype(&[a, b])?;
     let rank = a.rank();
     if rank < 2 || b.rank() != rank || a.dim(rank - 1) != b.dim(rank - 2) {
         return Err(Error::shape(format!("internal: matmul got shapes {} and {}", a.shape(), b.shape())));
-    }
-    if dtype.compute() != dtype {
-        return cast(&matmul(&widened(a)?, &widened(b)?)?, dtype);
     }
     let batch = a.shape().part(0, rank - 2).broadcast(&b.shape().part(0, rank - 2)).ok_or_else(|| {
         Error::shape(format!("internal: matmul cannot broadcast batches of {} and {}", a.shape(), b.shape()))
@@ -246,6 +262,19 @@ fn int_product<I: Integer + Element>(p: &Product) {
 mod tests {
     use super::super::testing::{layouts, same_for_any_threads, sample, values};
     use super::*;
+    use crate::real::{Left, Pointwise, Real};
+
+    #[derive(Clone, Copy)]
+    struct Relu;
+
+    impl Pointwise<1> for Relu {
+        fn apply<R: Real>(&self, [x]: [R; 1]) -> R
+        where
+            f64: Left<R>,
+        {
+            R::select(x.le(R::lit(0.0)), R::lit(0.0), x)
+        }
+    }
 
     fn check(a: &Array, b: &Array, tolerance: f64) -> Result<()> {
         let got = same_for_any_threads(|| matmul(a, b))?;
@@ -280,6 +309,27 @@ mod tests {
                     for b in layouts(&[k, n], dtype)?.into_iter().take(4) {
                         check(&a, &b, tolerance)?;
                     }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn an_epilogue_is_what_follows_the_product() -> Result<()> {
+        for dtype in [DType::F32, DType::F64, DType::BF16] {
+            let (a, b) = (sample(&[2, 3, 5], dtype)?, sample(&[1, 5, 4], dtype)?);
+            let plain = values(&matmul(&a, &b)?);
+            for (bias, row) in [(sample(&[4], dtype)?, false), (sample(&[3, 1], dtype)?, true)] {
+                let epilogue = Epilogue { alpha: 0.5, bias: Some(&bias), act: Some(&Relu) };
+                let got = same_for_any_threads(|| matmul_with(&a, &b, &epilogue))?;
+                let bias = values(&bias);
+                for (i, (got, plain)) in values(&got).iter().zip(&plain).enumerate() {
+                    let want = (0.5 * plain + bias[if row { i / 4 % 3 } else { i % 4 }]).max(0.0);
+                    assert!(
+                        (got - want).abs() <= if dtype == DType::BF16 { 0.05 } else { 1e-6 },
+                        "{got} {want}"
+                    );
                 }
             }
         }

@@ -9,6 +9,7 @@ pub mod copy;
 pub mod create;
 mod cross_entropy;
 mod drive;
+pub mod epilogue;
 mod fold;
 pub mod gather;
 mod half_float;
