@@ -140,6 +140,7 @@ def backward(f: Fn) -> Fn:
 
 # Per transform: what it makes of a function at some points.
 ROWS = wg.stack([X, X * 2])
+CUBES = wg.stack([ROWS, ROWS * 3, -ROWS])
 TRANSFORMS: dict[str, Callable[[Fn], Any]] = {
     "backward": lambda f: backward(f)(X),
     "grad": lambda f: wg.grad(f)(X),
@@ -153,6 +154,17 @@ TRANSFORMS: dict[str, Callable[[Fn], Any]] = {
     "jacrev(grad)": lambda f: wg.jacrev(wg.grad(f))(X),
     "hessian": lambda f: wg.hessian(f)(X),
     "vmap(jvp(grad))": lambda f: wg.vmap(lambda x: wg.jvp(wg.grad(f), (x,), (x,))[1])(ROWS),
+    "grad(vmap)": lambda f: wg.grad(lambda x: wg.vmap(f)(x).sum())(ROWS),
+    "grad(vmap(vmap))": lambda f: wg.grad(lambda x: wg.vmap(wg.vmap(f, in_dims=1), in_dims=2)(x).sum())(
+        CUBES
+    ),
+    "vmap(grad(vmap))": lambda f: wg.vmap(wg.grad(lambda x: wg.vmap(f)(x).sum()))(CUBES),
+    "jacrev(vmap)": lambda f: wg.jacrev(wg.vmap(f))(ROWS),
+    "grad(jvp)": lambda f: wg.grad(lambda x: wg.jvp(f, (x,), (X,))[0])(X),
+    "grad(vmap(jvp))": lambda f: wg.grad(lambda x: wg.vmap(lambda r: wg.jvp(f, (r,), (X,))[0])(x).sum())(
+        ROWS
+    ),
+    "vmap.backward": lambda f: backward(lambda x: wg.vmap(f)(x).sum())(ROWS),
     "checkpoint": lambda f: wg.grad(lambda x: wg.utils.checkpoint.checkpoint(f, x, use_reentrant=False))(X),
 }
 

@@ -362,12 +362,12 @@ class Tensor:
         """This tensor on a GPU."""
     @property
     def grad(self) -> Tensor | None:
-        """The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first backward."""
+        """The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first backward. Of a tensor inside `vmap` under an outer tape: those of all examples, stacked along axis 0."""
     @grad.setter
     def grad(self, value: Tensor | None) -> None: ...
     @property
     def grad_fn(self) -> Node | None:
-        """The entry of the tape that made this tensor; None for leaves."""
+        """The entry of the tape that made this tensor; None for leaves. Inside `vmap` under an outer tape it is an entry of that tape, which works on all examples at once: its values, and the gradients that its hooks see, have the batch axis."""
     def greater(self, /, other: _Operand) -> Tensor:
         """`self > other`, elementwise, as bools."""
     def greater_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -583,7 +583,7 @@ class Tensor:
         """The tensor laid side by side, `dims[i]` times along axis `i`."""
     @property
     def requires_grad(self) -> builtins.bool:
-        """Whether gradients are recorded for this tensor."""
+        """Whether gradients are recorded for this tensor, here or by a tape around the `vmap` or `jvp` it is in."""
     @requires_grad.setter
     def requires_grad(self, value: builtins.bool) -> None: ...
     def requires_grad_(self, /, requires_grad: builtins.bool = True) -> Tensor:
@@ -593,7 +593,7 @@ class Tensor:
     def reshape_as(self, /, other: _Operand) -> Tensor:
         """This tensor with the shape of `other`."""
     def retain_grad(self, /) -> None:
-        """Keeps the gradient of this result when backward passes it, to be read as `.grad`; gradients of several backwards add up, as in leaves."""
+        """Keeps the gradient of this result when backward passes it, to be read as `.grad`; gradients of several backwards add up, as in leaves. Inside `vmap` it keeps those of all examples, stacked along axis 0."""
     @property
     def retains_grad(self) -> builtins.bool:
         """Whether `retain_grad()` was called on this result."""
@@ -742,6 +742,14 @@ class _Diary:
         """Gives the thread back the diary that it had before."""
     def lines(self, /) -> Any:
         """The lines so far, and how many older ones were dropped."""
+
+class _Lanes:
+    """The batches that some tensors are in, for hooks that see gradients of all of them."""
+    def __new__(cls, tensors: Sequence[Tensor]) -> Self: ...
+    def __add__(self, value: Any, /) -> Any: ...
+    def __radd__(self, value: Any, /) -> Any: ...
+    def call(self, /, f: Any, gradients: Any) -> Any:
+        """`f(gradients)`, with the gradients of the tensors (or None) as they are seen inside the batches; what it returns, as it is seen outside."""
 
 class device:
     """Where a tensor lies: `wengert.device("cpu")`, `wengert.device("gpu:0")`. It equals its name."""
@@ -901,6 +909,8 @@ def _vjp(function: Any, primals: Any) -> Any:
     """Runs a function of a list of tensors and records it: its outputs and its pullback."""
 def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any, randomness: Any = 'same') -> Any:
     """Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or as it is (and None) where it does not depend on the batch. `randomness` is "error", "same" or "different"."""
+def _watch(tensor: Any, hook: Any) -> Any:
+    """Calls `hook(gradient)` when backward reaches this tensor, with the gradient of all examples at once where the tensor is inside `vmap`."""
 def arange(start: builtins.float, end: builtins.float | None = None, step: builtins.float | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`start, start + step, ...` up to but without `end`. Integers give int64, floats float32."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:

@@ -6,6 +6,7 @@
 
 use crate::autodiff::accumulate;
 use crate::autodiff::debug;
+use crate::autodiff::lanes::edge_behind;
 use crate::autodiff::node::{Edge, Node, Vjp};
 use crate::autodiff::place;
 use crate::autodiff::running::{self, Nodes};
@@ -360,6 +361,14 @@ fn seed(y: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
 
 #[cold]
 fn no_graph(y: &Tensor) -> Error {
+    if edge_behind(y).is_some() {
+        return Error::autodiff(format!(
+            "backward: the {} tensor of shape {} is recorded by a tape around the vmap or jvp it is in, where all examples \
+             are differentiated at once; return it, and go backward from what vmap or jvp returns",
+            y.dtype(),
+            y.shape()
+        ));
+    }
     let left = debug::last_left().map_or_else(String::new, |l| {
         format!("; recorded values last left the tape by {}{}", l.what, place::at(l.place))
     });

@@ -10,6 +10,7 @@ pub mod debug;
 pub mod grave;
 pub mod held;
 pub mod hooks;
+pub mod lanes;
 pub mod node;
 pub mod owned;
 pub mod place;

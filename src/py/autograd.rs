@@ -3,6 +3,7 @@
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::held::Held;
+use crate::autodiff::lanes::{behind, edge_behind, stacked};
 use crate::autodiff::node::Edge;
 use crate::autodiff::saving;
 use crate::error::{Error, Result};
@@ -22,10 +23,10 @@ use std::sync::Arc;
 
 #[pymethods]
 impl PyTensor {
-    /// Whether gradients are recorded for this tensor.
+    /// Whether gradients are recorded for this tensor, here or by a tape around the `vmap` or `jvp` it is in.
     #[getter]
     fn requires_grad(&self) -> PyResult<bool> {
-        Ok(self.value()?.edge().is_some())
+        Ok(edge_behind(&*self.value()?).is_some())
     }
 
     #[setter]
@@ -45,8 +46,16 @@ impl PyTensor {
                 cut(slf)?;
             }
             replace(slf, next)?;
-        } else if t.edge().is_some() {
-            if leaf(&t).is_none() {
+        } else if let Some(edge) = edge_behind(&t) {
+            if t.edge().is_none() {
+                return Err(Error::autodiff(format!(
+                    "requires_grad_(False): the tensor of shape {} is recorded by a tape around the vmap or jvp it is in; \
+                     call detach() to compute with it without a gradient",
+                    t.shape()
+                ))
+                .into());
+            }
+            if !edge.node.is_leaf() {
                 return Err(Error::autodiff(
                     "requires_grad can be turned off for leaves only; call detach() to cut off the result of an operation",
                 )
@@ -67,33 +76,36 @@ impl PyTensor {
     /// Whether this tensor is no result of a recorded operation.
     #[getter]
     fn is_leaf(&self) -> PyResult<bool> {
-        Ok(self.value()?.edge().is_none_or(|e| e.node.is_leaf()))
+        Ok(edge_behind(&*self.value()?).is_none_or(|e| e.node.is_leaf()))
     }
 
-    /// The entry of the tape that made this tensor; None for leaves.
+    /// The entry of the tape that made this tensor; None for leaves. Inside `vmap` under an outer tape it is an entry
+    /// of that tape, which works on all examples at once: its values, and the gradients that its hooks see, have the
+    /// batch axis.
     #[getter]
     fn grad_fn(slf: &Bound<'_, Self>) -> PyResult<Option<PyNode>> {
-        Ok(refresh(slf)?.edge().filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node)))
+        Ok(edge_behind(&refresh(slf)?).filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node)))
     }
 
     /// Which output of `grad_fn` this tensor is; 0 for leaves.
     #[getter]
     fn output_nr(&self) -> PyResult<u32> {
-        Ok(self.value()?.edge().map_or(0, |e| e.index))
+        Ok(edge_behind(&*self.value()?).map_or(0, |e| e.index))
     }
 
     /// The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first
-    /// backward.
+    /// backward. Of a tensor inside `vmap` under an outer tape: those of all examples, stacked along axis 0.
     #[getter]
     fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<PyTensor>> {
-        let Some(Edge { node, index }) = refresh(slf)?.edge() else {
+        let Some((Edge { node, index }, lanes)) = behind(&refresh(slf)?) else {
             return Ok(None);
         };
+        let seen = |g: Option<Tensor>| Ok(g.map(|g| stacked(g, &lanes)).transpose()?.map(PyTensor::from));
         if let Some(slot) = node.grad() {
-            return Ok(slot.clone().map(PyTensor::from));
+            return seen(slot.clone());
         }
         match node.hooks().and_then(|h| h.retained(index)) {
-            Some(keep) => Ok(keep.get().map(PyTensor::from)),
+            Some(keep) => seen(keep.get()),
             None => {
                 let py = slf.py();
                 let text = c"the .grad of a tensor that is the result of an operation is not kept; call retain_grad() on \

@@ -2,17 +2,16 @@
 
 use crate::autodiff::held::Held;
 use crate::autodiff::hooks::{Gradients, Hook, Keep};
+use crate::autodiff::lanes::{Lanes, behind, edge_behind, within};
 use crate::autodiff::node::{Edge, Node};
 use crate::autodiff::running;
-use crate::autodiff::transform::vmap_with;
 use crate::error::{Error, Result};
-use crate::interp::Randomness;
 use crate::py::args::Tensors;
 use crate::py::error::{foreign, type_error};
 use crate::py::node::PyNode;
 use crate::py::tensor::{PyTensor, leaf, wrap};
 use crate::py::view::{refresh, value};
-use crate::tensor::{Payload, Tensor};
+use crate::tensor::Tensor;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -80,7 +79,7 @@ fn returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
 }
 
 /// The tensors that a hook of a tape entry returned: one, or a sequence of tensors and None.
-fn all_returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<Tensor>>>> {
+pub fn all_returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<Tensor>>>> {
     if out.is_none() || out.is_instance_of::<PyTensor>() {
         return Ok(returned(out)?.map(|t| vec![Some(t)]));
     }
@@ -94,14 +93,14 @@ fn all_returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<Tensor>>>>
 }
 
 /// Gradients as a Python tuple.
-fn tuple<'py>(py: Python<'py>, g: &Gradients) -> PyResult<Bound<'py, PyTuple>> {
+pub fn tuple<'py>(py: Python<'py>, g: &Gradients) -> PyResult<Bound<'py, PyTuple>> {
     let items = g.iter().map(|g| g.as_ref().map(|g| wrap(py, g.clone())).transpose());
     PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// The edge behind a tensor, which must require a gradient.
-fn edge_of(t: &Tensor, what: &str) -> Result<Edge> {
-    t.edge().ok_or_else(|| {
+/// The edge behind a tensor, which must require a gradient, and the batches that the tensor is in.
+fn edge_of(t: &Tensor, what: &str) -> Result<(Edge, Lanes)> {
+    behind(t).ok_or_else(|| {
         Error::autodiff(format!(
             "{what}: the {} tensor of shape {} does not require a gradient; call requires_grad_() before using it",
             t.dtype(),
@@ -113,9 +112,9 @@ fn edge_of(t: &Tensor, what: &str) -> Result<Edge> {
 #[pymethods]
 impl PyTensor {
     /// Keeps the gradient of this result when backward passes it, to be read as `.grad`; gradients of several
-    /// backwards add up, as in leaves.
+    /// backwards add up, as in leaves. Inside `vmap` it keeps those of all examples, stacked along axis 0.
     fn retain_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
-        let Edge { node, index } = edge_of(&refresh(slf)?, "retain_grad")?;
+        let (Edge { node, index }, _) = edge_of(&refresh(slf)?, "retain_grad")?;
         if !node.is_leaf() {
             retain(slf, &node, index)?;
         }
@@ -125,7 +124,7 @@ impl PyTensor {
     /// Whether `retain_grad()` was called on this result.
     #[getter]
     fn retains_grad(slf: &Bound<'_, Self>) -> PyResult<bool> {
-        let edge = refresh(slf)?.edge();
+        let edge = edge_behind(&refresh(slf)?);
         Ok(edge.is_some_and(|e| e.node.hooks().is_some_and(|h| h.retained(e.index).is_some())))
     }
 
@@ -133,16 +132,18 @@ impl PyTensor {
     /// Returns a handle whose `remove()` takes the hook off again. Inside `vmap` the hook sees the gradient as its
     /// tensor is seen there, one example at a time.
     fn register_hook(slf: &Bound<'_, Self>, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
-        let t = refresh(slf)?;
-        let (Edge { node, index }, lanes) = match behind(&t) {
-            Some(found) => found,
-            None => (edge_of(&t, "register_hook")?, Vec::new()),
-        };
+        let (Edge { node, index }, lanes) = edge_of(&refresh(slf)?, "register_hook")?;
         register_on(&node, "register_hook", hook, |f| {
-            let one = move |g: &Tensor| {
-                Python::attach(|py| returned(&f.bind(py).call1((wrap(py, g.clone())?,))?)).map_err(foreign)
+            let one = move |g: &Gradients| {
+                let g = g[0].clone();
+                Python::attach(|py| returned(&f.bind(py).call1((g.map(|g| wrap(py, g)).transpose()?,))?))
+                    .map(|new| new.map(|new| vec![Some(new)]))
+                    .map_err(foreign)
             };
-            let call = move |g: &Tensor| in_lanes(g, &lanes, &one);
+            let call = move |g: &Tensor| {
+                let new = within(&[Some(g.clone())], &[&lanes], &one)?;
+                Ok(new.and_then(|new| new.into_iter().next().flatten()))
+            };
             Hook::Grad(index, Arc::new(call))
         })
     }
@@ -177,45 +178,6 @@ impl PyTensor {
             Hook::Accumulated(Arc::new(call))
         })
     }
-}
-
-/// An axis of a batch and its length.
-type Axis = (usize, usize);
-
-/// The entry of the nearest tape that recorded a tensor, under the `vmap` and `jvp` around it, and the batch axes
-/// of its values, outermost first.
-fn behind(t: &Tensor) -> Option<(Edge, Vec<Axis>)> {
-    let (mut at, mut lanes) = (t, Vec::new());
-    loop {
-        match &at.traced()?.payload {
-            Payload::Taped { .. } => {
-                lanes.reverse();
-                return at.edge().map(|edge| (edge, lanes));
-            }
-            Payload::Dual { primal, .. } => at = primal,
-            Payload::Batched { value, axis } => {
-                lanes.push((*axis, value.shape().at(*axis)));
-                at = value;
-            }
-        }
-    }
-}
-
-/// `f` of a gradient as it is seen inside these batches.
-fn in_lanes(
-    g: &Tensor,
-    lanes: &[Axis],
-    f: &dyn Fn(&Tensor) -> Result<Option<Tensor>>,
-) -> Result<Option<Tensor>> {
-    let Some((&(axis, size), inner)) = lanes.split_first() else { return f(g) };
-    let one = |x: &[Tensor]| Ok(in_lanes(&x[0], inner, f)?.into_iter().collect());
-    let mut out = vmap_with(one, std::slice::from_ref(g), &[Some(axis)], size, Randomness::Error)?;
-    out.pop()
-        .map(|(new, at)| match at {
-            Some(at) => new.move_axis(at, axis),
-            None => new.unsqueeze(axis as i64)?.expand(&new.shape().inserted(axis, size)?),
-        })
-        .transpose()
 }
 
 /// Where the gradient of this result is kept from now on: with the object.
@@ -260,6 +222,19 @@ fn _bundle(tensors: Tensors) -> PyResult<Vec<PyTensor>> {
     Ok(Tensor::bundle(&tensors.0)?.into_iter().map(PyTensor::from).collect())
 }
 
+/// Calls `hook(gradient)` when backward reaches this tensor, with the gradient of all examples at once where the
+/// tensor is inside `vmap`.
+#[pyfunction]
+fn _watch(tensor: &Bound<'_, PyTensor>, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
+    let (Edge { node, index }, _) = edge_of(&refresh(tensor)?, "register_multi_grad_hook")?;
+    register_on(&node, "register_multi_grad_hook", hook, |f| {
+        let call = move |g: &Tensor| {
+            Python::attach(|py| returned(&f.bind(py).call1((wrap(py, g.clone())?,))?)).map_err(foreign)
+        };
+        Hook::Grad(index, Arc::new(call))
+    })
+}
+
 /// One number for each backward that this thread is in, innermost last.
 #[pyfunction]
 fn _backward_ids() -> Vec<u64> {
@@ -282,6 +257,7 @@ fn _at_end_of_backward(callback: Py<PyAny>) -> PyResult<()> {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<HookHandle>()?;
     m.add_function(wrap_pyfunction!(_bundle, m)?)?;
+    m.add_function(wrap_pyfunction!(_watch, m)?)?;
     m.add_function(wrap_pyfunction!(_backward_ids, m)?)?;
     m.add_function(wrap_pyfunction!(_at_end_of_backward, m)?)
 }

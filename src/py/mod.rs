@@ -27,6 +27,7 @@ mod hooks;
 mod index;
 mod inplace;
 mod interrupt;
+mod lanes;
 mod memory;
 mod methods;
 mod nested;
@@ -60,6 +61,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     error::register(m)?;
     node::register(m)?;
     hooks::register(m)?;
+    lanes::register(m)?;
     place::register();
     debug::register(m)?;
     dtype::register(m)?;

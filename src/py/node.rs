@@ -3,6 +3,7 @@
 
 use crate::autodiff::accumulate;
 use crate::autodiff::held::Held;
+use crate::autodiff::lanes::edge_behind;
 use crate::autodiff::node::{Edge, Node, Slot, Vjp};
 use crate::autodiff::place::Place;
 use crate::error::Error;
@@ -254,7 +255,7 @@ fn apply(node: &Arc<Node>, g: &[Option<Tensor>]) -> crate::error::Result<Vec<Opt
 /// The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph.
 #[pyfunction]
 pub fn _gradient_edge(tensor: &Bound<'_, PyTensor>) -> Option<(PyNode, u32)> {
-    let edge = tensor.look().t.edge()?;
+    let edge = edge_behind(&tensor.look().t)?;
     Some((PyNode(edge.node), edge.index))
 }
 

@@ -202,7 +202,7 @@ TAPE: Situations = {
         lambda: graph.register_multi_grad_hook([ones(2)], print),
         RuntimeError,
         (
-            "register_hook: the float32 tensor of shape (2,) does not require a gradient; call "
+            "register_multi_grad_hook: the float32 tensor of shape (2,) does not require a gradient; call "
             "requires_grad_() before using it"
         ),
     ),

@@ -201,8 +201,9 @@ class _Walks(threading.local):
 class _Arrivals:
     """The gradients that arrived in one backward, for a hook that is called once with all of them."""
 
-    def __init__(self, handles: list[Any], hook: Callable[..., Any]) -> None:
+    def __init__(self, handles: list[Any], hook: Callable[..., Any], lanes: Any) -> None:
         self.hook: Callable[..., Any] | None = hook
+        self.lanes = lanes
         self.gradients: list[Tensor | None] = [None] * len(handles)
         self.left = sum(handle._is_reached() for handle in handles)
         # A gradient that was expected may turn out to be zero, which is not sent.
@@ -219,8 +220,13 @@ class _Arrivals:
         """Calls the hook, the first time."""
         hook, self.hook = self.hook, None
         gradients, self.gradients = self.gradients, []
-        if hook is not None:
-            hook(gradients)
+        if hook is None:
+            return
+
+        def call(seen: tuple[Any, ...]) -> None:
+            hook(list(seen))
+
+        self.lanes.call(call, gradients)
 
 
 def register_multi_grad_hook(
@@ -249,9 +255,10 @@ def register_multi_grad_hook(
     # Handles, for they do not keep the tape alive.
     handles: list[Any] = []
     walks = _Walks()
+    lanes = _core._Lanes(list(tensors))
 
     def all_of(place: int) -> Callable[[Tensor], None]:
-        return lambda gradient: walks.current(lambda: _Arrivals(handles, fn)).take(place, gradient)
+        return lambda gradient: walks.current(lambda: _Arrivals(handles, fn, lanes)).take(place, gradient)
 
     def first(gradient: Tensor) -> None:
         pending = walks.current(lambda: [fn])
@@ -259,5 +266,6 @@ def register_multi_grad_hook(
             pending.pop()(gradient)
 
     for i, t in enumerate(tensors):
-        handles.append(t.register_hook(all_of(i) if mode == "all" else first))
+        # Gradients that arrive one by one are put together before the hook looks at them.
+        handles.append(_core._watch(t, all_of(i)) if mode == "all" else t.register_hook(first))
     return _MultiHandle(handles)

@@ -198,8 +198,8 @@ def _roots(outputs: Any) -> tuple[list[tuple[str, Any, int]], list[str]]:
         raise RuntimeError(
             "draw: there is no graph behind "
             + ("the tensor" if len(leaves) == 1 else f"any of the {len(leaves)} tensors")
-            + "; none of its inputs required a gradient, or it was computed under no_grad(), or detach() cut it off, "
-            "or this is inside vmap: set requires_grad=True on an input before computing it, and draw outside of vmap"
+            + "; none of its inputs required a gradient, or it was computed under no_grad(), or detach() cut it off: "
+            "set requires_grad=True on an input before computing it"
         )
     return roots, notices
 

@@ -93,15 +93,19 @@ class _Backward:
         self.registry = registry
         self.inputs: list[int] | None = None
         self.input_count = 0
-        self.grad_output: tuple[Any, ...] | None = None
+        # Which `vmap` the values are in, and the gradient of the outputs as the tape has it.
+        self.input_lanes = self.output_lanes = _core._Lanes([])
+        self.grad_output: tuple[Any, ...] = ()
+        self.outputs: list[int] = []
+        self.output_count = 0
 
     def take_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments, of which tensors went through an entry whose hook sees their gradients."""
         self.input_count = len(args)
-        args, self.inputs, node = _through_entry(args)
-        if node is None:
-            self.inputs = None
-        else:
+        args, places, node = _through_entry(args)
+        if node is not None:
+            self.inputs = places
+            self.input_lanes = _core._Lanes([args[i] for i in places])
             node.register_hook(self.after)
         return args
 
@@ -117,13 +121,19 @@ class _Backward:
             return out
         passed, places, node = _through_entry(_as_tuple(out))
         if node is not None:
-            count = len(passed)
-            node.register_prehook(lambda gradients: self.before(_spread(gradients, places, count), places))
+            self.outputs, self.output_count = places, len(passed)
+            self.output_lanes = _core._Lanes([passed[i] for i in places])
+            node.register_prehook(self.before)
         return passed if many else passed[0]
 
-    def before(self, grad_output: tuple[Any, ...], places: list[int]) -> tuple[Any, ...] | None:
-        """Runs the hooks before the backward of the module."""
-        given = grad_output
+    def before(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Runs the hooks before the backward of the module, inside the `vmap` that its outputs are in."""
+        changed = self.output_lanes.call(self._before, gradients)
+        self.grad_output = gradients if changed is None else changed
+        return changed
+
+    def _before(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        given = grad_output = _spread(gradients, self.outputs, self.output_count)
         for _, hook in hooks_of(self.registry, "backward_pre"):
             changed = hook.call(self.module, grad_output)
             if changed is None:
@@ -135,10 +145,9 @@ class _Backward:
                     f"{len(grad_output)}, one (or None) per output"
                 )
             grad_output = changed
-        self.grad_output = grad_output
         if self.inputs is None:
             self._without_inputs(grad_output)
-        return None if grad_output is given else tuple(grad_output[i] for i in places)
+        return None if grad_output is given else tuple(grad_output[i] for i in self.outputs)
 
     def _without_inputs(self, grad_output: tuple[Any, ...]) -> None:
         """Runs the hooks of a module none of whose inputs has a gradient."""
@@ -151,12 +160,18 @@ class _Backward:
                     "requires one; return None"
                 )
 
-    def after(self, grad_inputs: tuple[Any, ...], grad_outputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """Runs the hooks after the backward of the module."""
+    def after(self, grad_inputs: tuple[Any, ...], _: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """Runs the hooks after the backward of the module, inside the `vmap` that its values are in."""
+        outputs, self.grad_output = self.grad_output, ()
+        lanes = self.input_lanes + self.output_lanes if outputs else self.input_lanes
+        return lanes.call(self._after, grad_inputs + outputs)
+
+    def _after(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
         places = self.inputs or []
-        given = grad_input = _spread(grad_inputs, places, self.input_count)
+        given = grad_input = _spread(gradients, places, self.input_count)
+        grad_output = _spread(gradients[len(places) :], self.outputs, self.output_count)
         for _, hook in hooks_of(self.registry, "backward"):
-            changed = hook.call(self.module, grad_input, self.grad_output)
+            changed = hook.call(self.module, grad_input, grad_output)
             if changed is None:
                 continue
             changed = _as_tuple(changed)
@@ -166,7 +181,6 @@ class _Backward:
                     f"{len(grad_input)}, one (or None) per argument"
                 )
             grad_input = changed
-        self.grad_output = None
         return None if grad_input is given else tuple(grad_input[i] for i in places)
 
 

@@ -1,0 +1,99 @@
+//! Tensors inside `vmap` and `jvp` under an outer tape: the tape's entry behind them, and gradients as hooks there
+//! see them, one example at a time.
+
+use crate::autodiff::hooks::Gradients;
+use crate::autodiff::node::Edge;
+use crate::autodiff::transform::vmap_with;
+use crate::error::{Error, Result};
+use crate::interp::{Randomness, Tag};
+use crate::tensor::{Payload, Tensor};
+use smallvec::SmallVec;
+
+/// A batch that a tensor is in: which `vmap`, which axis of the tensor just outside of it, and how long.
+#[derive(Clone, Copy)]
+pub struct Lane {
+    tag: Tag,
+    axis: usize,
+    size: usize,
+}
+
+/// The batches between a tensor and its tape, outermost first.
+pub type Lanes = SmallVec<[Lane; 1]>;
+
+/// Gradients in place of others, or None to leave those as they are.
+pub type Returned = Option<Vec<Option<Tensor>>>;
+
+/// The entry of the nearest tape that recorded a tensor, under the `vmap` and `jvp` around it, and the batches it is
+/// in there.
+pub fn behind(t: &Tensor) -> Option<(Edge, Lanes)> {
+    let (mut at, mut lanes) = (t, Lanes::new());
+    loop {
+        let traced = at.traced()?;
+        match &traced.payload {
+            Payload::Taped { .. } => {
+                lanes.reverse();
+                return at.edge().map(|edge| (edge, lanes));
+            }
+            Payload::Dual { primal, .. } => at = primal,
+            Payload::Batched { value, axis } => {
+                lanes.push(Lane { tag: traced.tag, axis: *axis, size: value.shape().at(*axis) });
+                at = value;
+            }
+        }
+    }
+}
+
+/// The edge behind a tensor, as [`behind`] finds it.
+pub fn edge_behind(t: &Tensor) -> Option<Edge> {
+    behind(t).map(|(edge, _)| edge)
+}
+
+/// A gradient as the tape has it, with the axes of all batches moved to the front, outermost first.
+pub fn stacked(g: Tensor, lanes: &Lanes) -> Result<Tensor> {
+    // The axis of an inner batch is counted without the batches around it.
+    lanes.iter().enumerate().try_fold(g, |g, (i, lane)| g.move_axis(lane.axis + i, i))
+}
+
+/// What `f` makes of gradients as they are seen inside the batches that each of them is in.
+pub fn within(
+    g: &Gradients,
+    lanes: &[&[Lane]],
+    f: &dyn Fn(&Gradients) -> Result<Returned>,
+) -> Result<Returned> {
+    let Some(outer) = lanes.iter().filter_map(|l| l.first()).min_by_key(|l| l.tag).copied() else {
+        return f(g);
+    };
+    let axis = |i: usize| Some(lanes.get(i)?.first().filter(|l| l.tag == outer.tag)?.axis);
+    let inner: Vec<&[Lane]> =
+        lanes.iter().enumerate().map(|(i, l)| if axis(i).is_some() { &l[1..] } else { l }).collect();
+    let (present, axes): (Vec<Tensor>, Vec<Option<usize>>) =
+        g.iter().enumerate().filter_map(|(i, g)| g.clone().map(|g| (g, axis(i)))).unzip();
+    let mut returned: Option<Vec<bool>> = None;
+    let one = |x: &[Tensor]| {
+        let mut x = x.iter().cloned();
+        let seen: Vec<Option<Tensor>> = g.iter().map(|g| g.as_ref().and_then(|_| x.next())).collect();
+        let out = within(&seen, &inner, f)?;
+        returned = out.as_ref().map(|out| out.iter().map(Option::is_some).collect());
+        Ok(out.into_iter().flatten().flatten().collect())
+    };
+    let mut out = vmap_with(one, &present, &axes, outer.size, Randomness::Error)?.into_iter();
+    let Some(returned) = returned else { return Ok(None) };
+    let back = |(i, there): (usize, bool)| match if there { out.next() } else { None } {
+        Some((new, at)) => put_back(new, at, axis(i), outer.size).map(Some),
+        None => Ok(None),
+    };
+    returned.into_iter().enumerate().map(back).collect::<Result<_>>().map(Some)
+}
+
+/// A gradient from inside a batch, with its axis `at` there, as one with the batch at `axis`.
+fn put_back(new: Tensor, at: Option<usize>, axis: Option<usize>, size: usize) -> Result<Tensor> {
+    match (at, axis) {
+        (Some(at), Some(axis)) => new.move_axis(at, axis),
+        (None, Some(axis)) => new.unsqueeze(axis as i64)?.expand(&new.shape().inserted(axis, size)?),
+        (None, None) => Ok(new),
+        (Some(_), None) => Err(Error::autodiff(
+            "a hook inside vmap returned gradients that differ between the examples for a tensor that they share; return \
+             one that does not depend on the example, or None to leave the gradient as it is",
+        )),
+    }
+}

@@ -1,0 +1,52 @@
+//! The batches that tensors inside `vmap` under an outer tape are in, for hooks that Python puts together.
+
+use crate::autodiff::hooks::Gradients;
+use crate::autodiff::lanes::{Lane, Lanes, behind, within};
+use crate::py::error::foreign;
+use crate::py::hooks::{all_returned, tuple};
+use crate::py::tensor::PyTensor;
+use crate::py::view::value;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// The batches that some tensors are in, for hooks that see gradients of all of them.
+#[pyclass(name = "_Lanes", module = "wengert._core", frozen)]
+pub struct PyLanes(Vec<Lanes>);
+
+#[pymethods]
+impl PyLanes {
+    /// Those of these tensors.
+    #[new]
+    fn new(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<PyLanes> {
+        let lanes =
+            tensors.iter().map(|t| Ok(behind(&value(t)?).map_or_else(Lanes::new, |(_, lanes)| lanes)));
+        lanes.collect::<PyResult<_>>().map(PyLanes)
+    }
+
+    /// Those of the tensors of both.
+    fn __add__(&self, other: &PyLanes) -> PyLanes {
+        PyLanes(self.0.iter().chain(&other.0).cloned().collect())
+    }
+
+    /// `f(gradients)`, with the gradients of the tensors (or None) as they are seen inside the batches; what it
+    /// returns, as it is seen outside.
+    fn call<'py>(
+        &self,
+        f: &Bound<'py, PyAny>,
+        gradients: Vec<Option<Bound<'py, PyTensor>>>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let g = gradients.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<Vec<_>>>()?;
+        let lanes: Vec<&[Lane]> = self.0.iter().map(|lanes| &lanes[..]).collect();
+        let py = f.py();
+        let f = f.clone().unbind();
+        let one = |g: &Gradients| {
+            Python::attach(|py| all_returned(&f.bind(py).call1((tuple(py, g)?,))?)).map_err(foreign)
+        };
+        within(&g, &lanes, &one)?.map(|out| tuple(py, &out)).transpose()
+    }
+}
+
+/// Registers the class of this file.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyLanes>()
+}
