@@ -48,8 +48,12 @@ impl Array {
     /// are contiguous: the common case of an elementwise operation, without computing shapes and strides.
     #[inline]
     pub fn matching(&self, others: &[&Array], dtype: DType) -> Option<Result<Array>> {
-        let alike = |a: &&Array| a.dims == self.dims && a.rank == self.rank && a.strides == self.strides;
-        if !others.iter().all(alike) || !self.is_contiguous() {
+        for other in others {
+            if !other.same_layout(self) {
+                return None;
+            }
+        }
+        if !self.is_contiguous() {
             return None;
         }
         let (dims, strides, rank) = (self.dims, self.strides, self.rank);
@@ -107,8 +111,20 @@ impl Array {
         Ok(out)
     }
 
+    /// Whether both have the same shape, without copying it.
+    #[inline(always)]
+    pub fn same_shape(&self, other: &Array) -> bool {
+        self.dims == other.dims && self.rank == other.rank
+    }
+
+    /// Whether both have the same shape and strides.
+    #[inline(always)]
+    pub fn same_layout(&self, other: &Array) -> bool {
+        self.same_shape(other) && self.strides == other.strides
+    }
+
     /// The shape.
-    #[inline]
+    #[inline(always)]
     pub fn shape(&self) -> Shape {
         Shape::from_raw(&self.dims, self.rank)
     }
@@ -167,6 +183,7 @@ impl Array {
     }
 
     /// Whether the elements lie in row-major order without gaps.
+    #[inline]
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1i64;
         for i in (0..self.rank()).rev() {
@@ -182,9 +199,16 @@ impl Array {
         true
     }
 
+    /// Whether nobody else can see this view's memory.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.buf.is_unique() && !self.buf.is_borrowed()
+    }
+
     /// Whether this view is contiguous and nobody else can see its memory: it may be overwritten.
+    #[inline]
     pub fn is_exclusive(&self) -> bool {
-        self.buf.is_unique() && !self.buf.is_borrowed() && self.is_contiguous()
+        self.is_alone() && self.is_contiguous()
     }
 
     /// Address of the first element.

@@ -6,37 +6,55 @@
 //! kernels. Read next: `src/interp/mod.rs`.
 
 use crate::array::Array;
+use crate::autodiff::debug::{self, Modes};
 use crate::error::Result;
 use crate::interp::{self, Interp, Kind, autocast, batch, dual, eval, tape};
-use crate::op::Op;
+use crate::op::{Kernel, Op, no_output};
 use crate::ops::custom;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+/// The inputs as arrays where only kernels can be meant: nothing but ambient tapes is in force, no interpreter
+/// owns any input, and nobody looks at values.
+#[inline]
+fn plain<'a>(inputs: &[&'a Tensor]) -> Option<SmallVec<[&'a Array; 4]>> {
+    if !interp::is_plain() || debug::modes().has(Modes::ANOMALY) {
+        return None;
+    }
+    let mut arrays = SmallVec::new();
+    for x in inputs {
+        match x {
+            Tensor::Array(a) => arrays.push(a),
+            Tensor::Traced(_) => return None,
+        }
+    }
+    Some(arrays)
+}
+
 /// Runs `op` on `inputs` under the current chain of interpreters.
 #[inline]
 pub fn bind(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
     let op = op.into();
-    if interp::is_plain() {
-        // Nothing but ambient tapes: plain arrays go straight to their kernel.
-        let mut arrays: SmallVec<[&Array; 4]> = SmallVec::new();
-        for x in inputs {
-            match x {
-                Tensor::Array(a) => arrays.push(a),
-                Tensor::Traced(_) => return bind_at(&interp::current(), &op, inputs),
-            }
-        }
-        return eval::run(&op, &arrays);
+    match plain(inputs) {
+        Some(arrays) => eval::run(&op, &arrays),
+        None => bind_current(&op, inputs),
     }
-    bind_at(&interp::current(), &op, inputs)
 }
 
-/// [`bind`] for an operation with one output.
+/// [`bind`] for an operation with one output. On plain arrays its kernel runs right here: the operation
+/// becomes an [`Op`], and the output a list, only where an interpreter wants to see them.
 #[inline]
-pub fn bind1(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensor> {
-    let mut out = bind(op, inputs)?;
-    out.pop().ok_or_else(|| crate::error::Error::value("internal: an operation returned no output"))
+pub fn bind1<O: Kernel + Into<Op>>(op: O, inputs: &[&Tensor]) -> Result<Tensor> {
+    match plain(inputs) {
+        Some(arrays) => eval::run_one(&op, &arrays),
+        None => bind_current(&op.into(), inputs)?.pop().ok_or_else(no_output),
+    }
+}
+
+/// Runs `op` as the innermost interpreter of this thread understands it.
+fn bind_current(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
+    interp::with_current(|at| bind_at(at, op, inputs))
 }
 
 /// Runs `op` as the interpreter `at` understands it.
@@ -45,7 +63,7 @@ pub fn bind_at(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     loop {
         let concerned = match at.kind {
             Kind::Eval | Kind::Autocast(_) => true,
-            _ => inputs.iter().any(|x| x.owned_by(at.tag).is_some()),
+            _ => inputs.iter().any(|x| x.belongs_to(at.tag)),
         };
         if concerned {
             break;

@@ -116,6 +116,17 @@ pub trait Kernel {
     fn name(&self) -> &'static str;
     /// Runs on the device of the inputs.
     fn eval(&self, x: &[&Array]) -> Result<Arrays>;
+    /// [`Kernel::eval`] of an operation with one output.
+    #[inline]
+    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
+        self.eval(x)?.pop().ok_or_else(no_output)
+    }
+}
+
+/// The error for an operation with one output that gave none.
+#[cold]
+pub fn no_output() -> Error {
+    Error::value("internal: an operation returned no output")
 }
 
 /// The values that a pointwise partial may read; only those it declared are there.
@@ -134,15 +145,28 @@ pub trait Elementwise: Kernel + Clone + Into<Op> {
     fn partial(&self, wrt: usize, g: &Tensor, reads: &Reads) -> Result<Option<Tensor>>;
 
     /// What the tape keeps.
+    #[inline]
     fn saves(&self, needs: Needs, inputs: usize) -> Saves {
-        (0..inputs).filter(|&i| needs.has(i)).fold(Saves::NONE, |s, i| s.and(self.reads(i)))
+        let mut saves = Saves::NONE;
+        for i in 0..inputs {
+            saves = saves.and(self.reads(i).when(needs.has(i)));
+        }
+        saves
     }
     /// Reverse rule.
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
-        let inputs: SmallVec<[Option<&Tensor>; 4]> = (0..c.inputs()).map(|i| c.saved_input(i)).collect();
+        // Loops rather than iterators here: this runs once per entry of the tape, and they are inlined.
+        let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::new();
+        for i in 0..c.inputs() {
+            inputs.push(c.saved_input(i));
+        }
         let reads = Reads { inputs: &inputs, output: c.saved_output(0) };
-        (0..c.inputs()).map(|i| if c.needs(i) { self.partial(i, g, &reads) } else { Ok(None) }).collect()
+        let mut grads = Grads::new();
+        for i in 0..c.inputs() {
+            grads.push(if c.needs(i) { self.partial(i, g, &reads)? } else { None });
+        }
+        Ok(grads)
     }
     /// Forward rule.
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
@@ -190,9 +214,11 @@ pub trait Linear: Kernel + Clone + Into<Op> {
     /// Reverse rule.
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
-        (0..c.inputs())
-            .map(|i| if c.needs(i) { self.transpose(i, g, c).map(Some) } else { Ok(None) })
-            .collect()
+        let mut grads = Grads::new();
+        for i in 0..c.inputs() {
+            grads.push(if c.needs(i) { Some(self.transpose(i, g, c)?) } else { None });
+        }
+        Ok(grads)
     }
     /// Forward rule.
     fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
@@ -375,6 +401,7 @@ macro_rules! ops {
                 match self { $(Op::$name(op) => op.name(),)* }
             }
             /// The class.
+            #[inline]
             pub fn class(&self) -> Class {
                 match self { $(Op::$name(_) => Class::$class,)* }
             }
@@ -415,6 +442,15 @@ macro_rules! ops {
             /// Every kind of operation with its class and precision, in the order of the list.
             pub const ALL: &[(&str, Class, Precision)] =
                 &[$((stringify!($name), Class::$class, Precision::$precision),)*];
+        }
+
+        impl Kernel for Op {
+            fn name(&self) -> &'static str {
+                Op::name(self)
+            }
+            fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+                Op::eval(self, x)
+            }
         }
     };
 }

@@ -37,12 +37,14 @@ impl Shape {
         Ok(shape)
     }
 
+    /// The shape of these lengths, zero beyond the rank: a plain copy, for it is made with every operation.
+    #[inline(always)]
     pub(crate) fn from_raw(dims: &[u32; MAX_RANK], rank: u8) -> Shape {
-        let mut shape = Shape { dims: [0; MAX_RANK], rank };
-        shape.dims[..rank as usize].copy_from_slice(&dims[..rank as usize]);
-        shape
+        debug_assert!(dims[rank as usize..].iter().all(|&d| d == 0), "lengths beyond rank {rank}: {dims:?}");
+        Shape { dims: *dims, rank }
     }
 
+    #[inline(always)]
     pub(crate) fn raw(&self) -> &[u32; MAX_RANK] {
         &self.dims
     }

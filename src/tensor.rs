@@ -95,6 +95,7 @@ impl From<Array> for Tensor {
 
 impl Tensor {
     /// Shape, dtype and device.
+    #[inline]
     pub fn aval(&self) -> Aval {
         match self {
             Tensor::Array(a) => Aval { shape: a.shape(), dtype: a.dtype(), device: a.device() },
@@ -111,6 +112,25 @@ impl Tensor {
         }
     }
 
+    /// Whether this is its shape, without copying one.
+    #[inline]
+    pub fn has_shape(&self, shape: &Shape) -> bool {
+        match self {
+            Tensor::Array(a) => a.shape() == *shape,
+            Tensor::Traced(t) => t.aval.shape == *shape,
+        }
+    }
+
+    /// Whether both have the same shape.
+    #[inline]
+    pub fn same_shape(&self, other: &Tensor) -> bool {
+        match (self, other) {
+            (Tensor::Array(a), Tensor::Array(b)) => a.same_shape(b),
+            (x, Tensor::Traced(t)) => x.has_shape(&t.aval.shape),
+            (Tensor::Traced(t), x) => x.has_shape(&t.aval.shape),
+        }
+    }
+
     /// Number of axes.
     #[inline]
     pub fn rank(&self) -> usize {
@@ -121,8 +141,12 @@ impl Tensor {
     }
 
     /// Number of elements.
+    #[inline]
     pub fn numel(&self) -> usize {
-        self.shape().numel()
+        match self {
+            Tensor::Array(a) => a.numel(),
+            Tensor::Traced(t) => t.aval.shape.numel(),
+        }
     }
 
     /// The element type.
@@ -156,6 +180,12 @@ impl Tensor {
     #[inline]
     pub fn owned_by(&self, tag: Tag) -> Option<&Arc<Traced>> {
         self.traced().filter(|t| t.tag == tag)
+    }
+
+    /// Whether the interpreter `tag` owns this tensor.
+    #[inline]
+    pub fn belongs_to(&self, tag: Tag) -> bool {
+        matches!(self, Tensor::Traced(t) if t.tag == tag)
     }
 
     /// The tape entry that made this tensor, if it is recorded.

@@ -15,7 +15,7 @@ pub fn add(total: Tensor, g: &Tensor, recorded: bool) -> Result<Tensor> {
                 && sum.device() == Device::Cpu
                 && sum.is_exclusive()
                 && sum.dtype() == g.dtype()
-                && sum.shape() == g.shape() =>
+                && sum.same_shape(g) =>
         {
             add_in_place(&sum, g)?;
             Ok(sum.into())
@@ -25,8 +25,9 @@ pub fn add(total: Tensor, g: &Tensor, recorded: bool) -> Result<Tensor> {
 }
 
 /// Sums `g` over broadcast axes and converts it so that it has exactly this shape and dtype.
+#[inline]
 pub fn fit(g: Tensor, aval: &crate::tensor::Aval) -> Result<Tensor> {
-    let g = if g.shape() == aval.shape { g } else { g.sum_to(&aval.shape)? };
+    let g = if g.has_shape(&aval.shape) { g } else { g.sum_to(&aval.shape)? };
     if g.dtype() == aval.dtype { Ok(g) } else { g.cast(aval.dtype) }
 }
 

@@ -1,4 +1,5 @@
-//! The backward walk: a max-heap over sequence numbers, no recursion, gradients summed as they meet.
+//! The backward walk: from the youngest entry to the oldest (`queue.rs`), no recursion, gradients summed as they
+//! meet.
 //!
 //! The rules run under whatever chain of interpreters is current, so a backward inside `vmap` is batched and
 //! one inside `grad` is recorded by the outer tape. With `create_graph` the saved values are put back on
@@ -7,8 +8,9 @@
 use crate::autodiff::accumulate;
 use crate::autodiff::debug;
 use crate::autodiff::lanes::edge_behind;
-use crate::autodiff::node::{Edge, Node, Vjp};
+use crate::autodiff::node::{Edge, Node, Origin, Vjp};
 use crate::autodiff::place;
+use crate::autodiff::queue::{Queue, Slots};
 use crate::autodiff::running::{self, Nodes};
 use crate::error::{Error, Result};
 use crate::interp::{self, tape};
@@ -17,8 +19,6 @@ use crate::op::{Grads, Needs, Op};
 use crate::tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
-use std::cmp::Ordering;
-use std::collections::BinaryHeap;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -33,28 +33,13 @@ pub struct Options {
     pub accumulate: bool,
 }
 
-/// A tape entry, ordered by when it was recorded.
-pub(crate) struct Entry(pub(crate) Arc<Node>);
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.0.seq == other.0.seq
-    }
+/// What has reached a leaf that more gradients may reach.
+struct Sum {
+    node: Arc<Node>,
+    total: Option<Tensor>,
+    /// How many edges have had their turn, with or without a gradient.
+    edges: usize,
 }
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        self.0.seq.cmp(&other.0.seq)
-    }
-}
-
-/// Gradients of the outputs of one entry.
-type Slots = SmallVec<[Option<Tensor>; 1]>;
 
 struct Walk {
     options: Options,
@@ -62,8 +47,9 @@ struct Walk {
     targets: FxHashMap<*const Node, SmallVec<[(u32, usize); 1]>>,
     /// With targets: the entries from which a target can be reached.
     relevant: Option<Nodes>,
-    gradients: FxHashMap<*const Node, Slots>,
-    heap: BinaryHeap<Entry>,
+    queue: Queue,
+    /// The leaves that are not complete yet.
+    leaves: FxHashMap<*const Node, Sum>,
     found: Vec<Option<Tensor>>,
     /// What the debugging tools do meanwhile.
     tools: Option<debug::Backward>,
@@ -92,47 +78,85 @@ pub fn run(
         options,
         targets: places,
         relevant,
-        gradients: FxHashMap::default(),
-        heap: BinaryHeap::new(),
+        queue: Queue::default(),
+        leaves: FxHashMap::default(),
         found: vec![None; targets.map_or(0, <[Edge]>::len)],
         tools: debug::Backward::begin(&roots, options)?,
         patience: Patience::default(),
     };
     for (edge, g) in roots {
-        walk.send(&edge, g)?;
+        walk.send(&edge, Some(g))?;
     }
-    while let Some(Entry(node)) = walk.heap.pop() {
-        walk.visit(&node)?;
+    while let Some((node, g)) = walk.queue.pop() {
+        walk.visit(&node, g)?;
     }
+    walk.finish()?;
     running::finish()?;
     Ok(walk.found)
 }
 
 impl Walk {
-    /// Adds `g` to the gradient that waits at `edge`.
-    fn send(&mut self, edge: &Edge, g: Tensor) -> Result<()> {
-        let key = Arc::as_ptr(&edge.node);
-        if self.relevant.as_ref().is_some_and(|r| !r.contains(&key)) {
+    /// Hands on what the rule of an entry gave for one of its inputs.
+    #[inline]
+    fn send(&mut self, edge: &Edge, g: Option<Tensor>) -> Result<()> {
+        if self.relevant.as_ref().is_some_and(|r| !r.contains(&Arc::as_ptr(&edge.node))) {
             return Ok(());
         }
-        let g = accumulate::fit(g, edge.aval())?;
-        self.patience.spend(g.numel())?;
-        let heap = &mut self.heap;
-        let slots = self.gradients.entry(key).or_insert_with(|| {
-            heap.push(Entry(edge.node.clone()));
-            smallvec![None; edge.node.outputs.len()]
-        });
-        let slot = &mut slots[edge.index as usize];
-        *slot = Some(match slot.take() {
-            Some(total) => accumulate::add(total, &g, self.options.create_graph)?,
-            None => g,
-        });
+        let g = match g {
+            Some(g) => {
+                self.patience.spend(g.numel())?;
+                Some(accumulate::fit(g, edge.aval())?)
+            }
+            None => None,
+        };
+        if edge.node.is_leaf() {
+            return self.reach(edge, g);
+        }
+        let Some(g) = g else { return Ok(()) };
+        let slot = &mut self.queue.slots(&edge.node)[edge.index as usize];
+        add_to(slot, g, self.options.create_graph)
+    }
+
+    /// Adds a gradient to that of a leaf. The leaf is visited as soon as all edges to it have had their turn, so
+    /// that its gradient frees what it was computed from; a leaf to which other graphs lead as well, or whose gradient
+    /// is still somebody else's memory, is visited at the end.
+    fn reach(&mut self, edge: &Edge, g: Option<Tensor>) -> Result<()> {
+        let (node, key) = (&edge.node, Arc::as_ptr(&edge.node));
+        if node.edges_to(0) == 1 && settled(node, g.as_ref()) {
+            return if g.is_some() { self.visit(node, smallvec![g]) } else { Ok(()) };
+        }
+        let start = || Sum { node: node.clone(), total: None, edges: 0 };
+        let sum = self.leaves.entry(key).or_insert_with(start);
+        sum.edges += 1;
+        if let Some(g) = g {
+            add_to(&mut sum.total, g, self.options.create_graph)?;
+        }
+        // One reference is that of the sum itself.
+        if sum.edges >= node.edges_to(1) && settled(node, sum.total.as_ref()) {
+            let sum = self.leaves.remove(&key);
+            return self.complete(sum);
+        }
         Ok(())
     }
 
+    /// Visits the leaves that are left, the youngest first.
+    fn finish(&mut self) -> Result<()> {
+        let mut left: Vec<Sum> = std::mem::take(&mut self.leaves).into_values().collect();
+        left.sort_unstable_by_key(|sum| std::cmp::Reverse(sum.node.seq));
+        left.into_iter().try_for_each(|sum| self.complete(Some(sum)))
+    }
+
+    /// Visits a leaf that nothing more can reach.
+    fn complete(&mut self, sum: Option<Sum>) -> Result<()> {
+        match sum {
+            Some(Sum { node, total: Some(total), .. }) => self.visit(&node, smallvec![Some(total)]),
+            _ => Ok(()),
+        }
+    }
+
     /// Runs hooks, captures targets, accumulates into leaves or applies the reverse rule.
-    fn visit(&mut self, node: &Arc<Node>) -> Result<()> {
-        let Some(mut g) = self.gradients.remove(&Arc::as_ptr(node)) else { return Ok(()) };
+    #[inline]
+    fn visit(&mut self, node: &Arc<Node>, mut g: Slots) -> Result<()> {
         if let Some(hooks) = node.hooks() {
             for (i, slot) in g.iter_mut().enumerate() {
                 if let Some(value) = slot.take() {
@@ -142,12 +166,14 @@ impl Walk {
                 }
             }
         }
-        for &(index, place) in self.targets.get(&Arc::as_ptr(node)).into_iter().flatten() {
-            self.found[place] = g[index as usize].clone();
+        if !self.targets.is_empty() {
+            for &(index, place) in self.targets.get(&Arc::as_ptr(node)).into_iter().flatten() {
+                self.found[place] = g[index as usize].clone();
+            }
         }
         match &node.origin {
-            crate::autodiff::node::Origin::Leaf { .. } => self.accumulate(node, g),
-            crate::autodiff::node::Origin::Op { op, .. } => self.pull_back(node, op, g),
+            Origin::Leaf { .. } => self.accumulate(node, g),
+            Origin::Op { op, .. } => self.pull_back(node, op, g),
         }
     }
 
@@ -210,9 +236,7 @@ impl Walk {
     fn pull_back(&mut self, node: &Arc<Node>, op: &Op, mut g: Slots) -> Result<()> {
         let mut needs = Needs::default();
         for (i, edge) in node.edges.iter().enumerate() {
-            let wanted = |e: &crate::autodiff::node::Edge| {
-                self.relevant.as_ref().is_none_or(|r| r.contains(&Arc::as_ptr(&e.node)))
-            };
+            let wanted = |e: &Edge| self.relevant.as_ref().is_none_or(|r| r.contains(&Arc::as_ptr(&e.node)));
             if edge.as_ref().is_some_and(wanted) {
                 needs.add(i);
             }
@@ -232,12 +256,34 @@ impl Walk {
         if node.hooks().is_some() {
             grads = self.after(node, grads, &g)?;
         }
-        for (edge, g) in node.edges.iter().zip(grads) {
-            if let (Some(edge), Some(g)) = (edge, g) {
+        // Where a rule passes its cotangent through, this leaves the next entry as its only owner.
+        drop(g);
+        let mut grads = grads.into_iter();
+        for edge in &node.edges {
+            let g = grads.next().flatten();
+            if let Some(edge) = edge {
                 self.send(edge, g)?;
             }
         }
         Ok(())
+    }
+}
+
+/// Adds `g` to the gradient that waits in `slot`.
+#[inline]
+fn add_to(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result<()> {
+    *slot = Some(match slot.take() {
+        Some(total) => accumulate::add(total, &g, recorded)?,
+        None => g,
+    });
+    Ok(())
+}
+
+/// Whether the gradient of a leaf can go to its slot without a copy that waiting could save.
+fn settled(leaf: &Node, g: Option<&Tensor>) -> bool {
+    match g {
+        Some(Tensor::Array(a)) => a.is_alone() || leaf.grad().is_some_and(|slot| slot.is_some()),
+        _ => true,
     }
 }
 

@@ -14,6 +14,7 @@ pub mod lanes;
 pub mod node;
 pub mod owned;
 pub mod place;
+pub mod queue;
 pub mod running;
 pub mod saving;
 pub mod transform;

@@ -50,8 +50,8 @@ pub enum Slot {
     Output(u16),
 }
 
-/// The values an entry keeps for its reverse rule.
-pub type Saved = SmallVec<[Kept; 1]>;
+/// The values an entry keeps for its reverse rule; a product keeps two.
+pub type Saved = SmallVec<[Kept; 2]>;
 
 /// What a tape entry stands for.
 pub enum Origin {
@@ -163,6 +163,21 @@ impl Node {
         }
     }
 
+    /// How many edges of the tape lead to this leaf, at most: references to it that no value holds. `known` is
+    /// how many more of them the caller knows to be no edges.
+    #[inline]
+    pub fn edges_to(self: &Arc<Self>, known: usize) -> usize {
+        match &self.origin {
+            Origin::Leaf { handles, .. } => {
+                let before = handles.load(Ordering::Acquire);
+                let edges = Arc::strong_count(self).saturating_sub(before + known);
+                // Where another thread makes or drops values of the leaf right now, the count means nothing.
+                if handles.load(Ordering::Acquire) == before { edges } else { usize::MAX }
+            }
+            Origin::Op { .. } => usize::MAX,
+        }
+    }
+
     /// Whether a value still stands for this entry, if it is a leaf.
     pub fn has_handle(&self) -> bool {
         match &self.origin {
@@ -216,17 +231,24 @@ impl Node {
     ) -> Result<SmallVec<[(Slot, Tensor); 2]>> {
         let Origin::Op { op, saved } = &self.origin else { return Ok(SmallVec::new()) };
         let mut guard = lock(saved);
-        let kept = match (retain, guard.as_ref()) {
+        let kept: Saved = match (retain, guard.as_ref()) {
             (_, None) => return Err(freed(op.name(), self.place)),
             (true, Some(kept)) => kept.iter().map(Kept::share).collect(),
+            (false, Some(kept)) if kept.is_empty() => {
+                *guard = None;
+                return Ok(SmallVec::new());
+            }
             (false, Some(_)) => guard.take().unwrap_or_default(),
         };
         drop(guard);
         let mut out = SmallVec::new();
         let reserve = matches!(op, Op::Custom(custom) if custom.wants_reserve(g));
-        for value in kept.into_iter().filter(|value| reserve || !value.in_reserve) {
+        for value in kept {
+            if value.in_reserve && !reserve {
+                continue;
+            }
             let slot = value.slot;
-            let tensor = value.restore(op.name(), self.place)?;
+            let tensor = value.restore(op, self.place)?;
             out.push((slot, if attached { self.attach(slot, tensor) } else { tensor }));
         }
         Ok(out)
@@ -305,6 +327,7 @@ fn freed(op: &str, place: Option<Place>) -> Error {
 }
 
 /// Locks a mutex that no panic can have left half-changed.
+#[inline]
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())
 }
@@ -312,8 +335,10 @@ pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Drop for Node {
     fn drop(&mut self) {
         FREED.fetch_add(1, Ordering::Relaxed);
-        for edge in std::mem::take(&mut self.edges).into_iter().flatten() {
-            grave::bury_edge(edge);
+        for edge in &mut self.edges {
+            if let Some(edge) = edge.take() {
+                grave::bury_edge(edge);
+            }
         }
         match &mut self.origin {
             Origin::Op { saved, .. } => {
@@ -360,16 +385,24 @@ impl Vjp<'_> {
         self.needs.has(i)
     }
 
+    #[inline]
     fn find(&self, slot: Slot) -> Option<&Tensor> {
-        self.saved.iter().find(|(s, _)| *s == slot).map(|(_, t)| t)
+        for (s, t) in self.saved {
+            if *s == slot {
+                return Some(t);
+            }
+        }
+        None
     }
 
     /// Saved input `i`, if it was kept.
+    #[inline]
     pub fn saved_input(&self, i: usize) -> Option<&Tensor> {
         self.find(Slot::Input(i as u16))
     }
 
     /// Saved output `i`, if it was kept.
+    #[inline]
     pub fn saved_output(&self, i: usize) -> Option<&Tensor> {
         self.find(Slot::Output(i as u16))
     }

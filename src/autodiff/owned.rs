@@ -5,9 +5,9 @@
 //! object. Entries come up in reverse order of recording, so all who use one were met before it. What the
 //! walk misses is kept, never freed too early.
 
-use crate::autodiff::backward::Entry;
 use crate::autodiff::held::{self, Held, Holder, Part};
 use crate::autodiff::node::{Node, Origin};
+use crate::autodiff::queue::Entry;
 use crate::op::Op;
 use crate::tensor::{Payload, Tensor};
 use rustc_hash::FxHashMap;

@@ -94,13 +94,14 @@ impl Kept {
     }
 
     /// The value; an error if it was written to since it was saved by `op`.
-    pub fn restore(self, op: &str, place: Option<Place>) -> Result<Tensor> {
+    #[inline]
+    pub fn restore(self, op: &Op, place: Option<Place>) -> Result<Tensor> {
         match self.store {
             Store::Packed(p) => p.unpack(),
             Store::Plain(t) => {
                 let now = version(&t);
                 if now != self.version {
-                    return Err(modified(op, place, self.slot, (self.version, now), &t));
+                    return Err(modified(op.name(), place, self.slot, (self.version, now), &t));
                 }
                 Ok(t)
             }
@@ -132,6 +133,7 @@ pub fn modified(op: &str, place: Option<Place>, slot: Slot, (then, now): (u32, u
 }
 
 /// The version of the buffer at the bottom of a tensor.
+#[inline]
 pub fn version(t: &Tensor) -> u32 {
     bottom(t).map_or(0, |a| a.buffer().version())
 }
@@ -148,6 +150,7 @@ pub fn is_inference(t: &Tensor) -> bool {
 }
 
 /// The concrete array at the bottom of a tensor.
+#[inline]
 pub fn bottom(t: &Tensor) -> Option<&crate::array::Array> {
     let mut at = t;
     loop {

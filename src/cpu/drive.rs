@@ -17,6 +17,8 @@ pub type Kernel = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
 
 /// Elements of a tile; an operand's tile of eight-byte elements is 4 KiB.
 const TILE: usize = 512;
+/// The most operands of a loop that does without a plan.
+const SMALL_OPERANDS: usize = 3;
 /// Rows at least this long are processed one by one, so that their operands need no gathering.
 const LONG_ROW: usize = 128;
 
@@ -68,6 +70,39 @@ impl Job<'_> {
         unsafe { (self.kernel)(self.rule, pointers.as_ptr(), start(self.out), n) }
     }
 
+    /// Runs a loop that is no longer than a tile over operands that lie like the output or are single elements,
+    /// which are repeated on the stack; says whether it did. It is for the numbers in `x * 2 + 1`, where a plan would
+    /// cost more than the loop.
+    pub fn run_small(&self) -> bool {
+        let n = self.out.numel();
+        let halves = is_half(self.out.dtype()) || self.x.iter().any(|a| is_half(a.dtype()));
+        if n > TILE || self.x.len() > SMALL_OPERANDS || (self.halves_as_f32 && halves) {
+            return false;
+        }
+        let mut tiles = [const { Tile::new() }; SMALL_OPERANDS];
+        let mut pointers = [std::ptr::null::<u8>(); SMALL_OPERANDS];
+        for (k, a) in self.x.iter().enumerate() {
+            if a.same_layout(self.out) {
+                pointers[k] = start(a);
+                continue;
+            }
+            let tile = tiles[k].ptr();
+            // SAFETY: the operand holds one element, and a tile has room for `n <= TILE` of any size.
+            unsafe {
+                match a.dtype().size() {
+                    1 => repeat::<u8>(start(a), tile, n),
+                    2 => repeat::<u16>(start(a), tile, n),
+                    4 => repeat::<u32>(start(a), tile, n),
+                    _ => repeat::<u64>(start(a), tile, n),
+                }
+            }
+            pointers[k] = tile;
+        }
+        // SAFETY: every pointer holds `n` elements of the kernel's types; the output overlaps none of them.
+        unsafe { (self.kernel)(self.rule, pointers.as_ptr(), start(self.out), n) };
+        true
+    }
+
     /// Runs the loop into an output that nothing else refers to.
     pub fn run(&self) -> Result<()> {
         if !self.x.iter().any(|a| crosses(a, self.out)) {
@@ -108,6 +143,14 @@ impl Job<'_> {
 #[inline(always)]
 fn start(a: &Array) -> *mut u8 {
     a.buffer().ptr().wrapping_add(a.offset() * a.dtype().size())
+}
+
+/// # Safety
+/// `from` holds an element of `T`'s size, `to` has room for `n` of them.
+#[inline(always)]
+unsafe fn repeat<T: Copy>(from: *const u8, to: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(to.cast::<T>(), n).fill(*from.cast()) }
 }
 
 /// Whether `a` is large, as large as `out`, and runs across it: its last axis is not its innermost in

@@ -8,9 +8,10 @@ use super::drive::{Job, Kernel};
 use super::isa::{Body, Lane, PlainBody, Single, run, run_plain};
 use super::lane::F64;
 use super::layout::{broadcast, common_dtype, wrong_dtype};
+use super::threads::GRAIN;
 use crate::array::Array;
 use crate::buffer::Device;
-use crate::dtype::DType;
+use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::real::{Integer, Left, Pointwise, PointwiseInt, Predicate};
 
@@ -26,6 +27,46 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Re
 pub fn pointwise_into<const N: usize, P: Pointwise<N>>(out: &Array, x: [&Array; N], rule: P) -> Result<()> {
     let kernel = float_kernel::<N, P>(common_dtype(&x)?)?;
     into_existing(out, &x, kernel, (&raw const rule).cast(), true)
+}
+
+/// `total += g` where both are dense, of one shape and type, and small enough for one thread; says whether they
+/// were. It is how gradients are summed, so it is worth a loop without a plan.
+pub fn add_small(total: &Array, g: &Array) -> Result<bool> {
+    let n = total.numel();
+    let fits = n < 2 * GRAIN && total.same_shape(g) && total.is_contiguous() && g.is_contiguous();
+    if !fits || total.dtype() != g.dtype() || total.device() != Device::Cpu || total.buffer().same(g.buffer())
+    {
+        return Ok(false);
+    }
+    match total.dtype() {
+        // SAFETY: both hold `n` elements of this type in order, and they are different memory.
+        DType::F32 => run_plain(AddTo(unsafe { sum_of::<f32>(total, g, n) })),
+        // SAFETY: as above.
+        DType::F64 => run_plain(AddTo(unsafe { sum_of::<f64>(total, g, n) })),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// A sum and what is added to it.
+struct AddTo<'a, T>((&'a mut [T], &'a [T]));
+
+impl<T: Copy + std::ops::Add<Output = T>> PlainBody for AddTo<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (total, g) = self.0;
+        for (total, &g) in total.iter_mut().zip(g) {
+            *total = *total + g;
+        }
+    }
+}
+
+/// # Safety
+/// Both are dense arrays of `n` elements of `T` that share no memory.
+unsafe fn sum_of<'a, T: Element>(total: &'a Array, g: &'a Array, n: usize) -> (&'a mut [T], &'a [T]) {
+    // SAFETY: the caller's promise.
+    unsafe { (std::slice::from_raw_parts_mut(total.ptr(), n), std::slice::from_raw_parts(g.ptr(), n)) }
 }
 
 /// `rule` of integer operands, element by element, wrapping.
@@ -70,9 +111,24 @@ pub(super) fn into_fresh(
         Job { kernel, rule, x, out: &out, halves_as_f32 }.run_dense();
         return Ok(out);
     }
+    if let Some(whole) = beside_single(x)
+        && let Some(out) = whole.matching(&[], dtype)
+    {
+        let out = out?;
+        let job = Job { kernel, rule, x, out: &out, halves_as_f32 };
+        return if job.run_small() { Ok(out) } else { job.run().map(|()| out) };
+    }
     let out = Array::empty(broadcast(x)?, dtype, Device::Cpu)?;
     Job { kernel, rule, x, out: &out, halves_as_f32 }.run()?;
     Ok(out)
+}
+
+/// The operand whose layout the result has, if all others have it too or are single elements of no more axes: a
+/// tensor and a number.
+fn beside_single<'a>(x: &[&'a Array]) -> Option<&'a Array> {
+    let whole = x.iter().copied().max_by_key(|a| (a.rank(), a.numel()))?;
+    let single = |a: &Array| a.numel() == 1 && a.rank() <= whole.rank();
+    x.iter().all(|a| single(a) || a.same_layout(whole)).then_some(whole)
 }
 
 /// Runs a kernel into an array that exists, whatever its layout.

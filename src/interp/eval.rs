@@ -5,23 +5,46 @@ use crate::autodiff::anomaly;
 use crate::autodiff::debug::{self, Modes};
 use crate::buffer::Device;
 use crate::error::{Error, Result};
-use crate::op::Op;
+use crate::op::{Kernel, Op};
 use crate::tensor::{Payload, Tensor, Tensors};
 use smallvec::SmallVec;
 
 /// Runs `op` on concrete arrays.
 #[inline]
 pub fn run(op: &Op, x: &[&Array]) -> Result<Tensors> {
-    if let [first, rest @ ..] = x
-        && let Some(other) = rest.iter().find(|a| a.device() != first.device())
-    {
-        return Err(devices(op, first.device(), other.device()));
-    }
-    let outputs = op.eval(x)?;
+    check_devices(op, x)?;
+    let mut outputs = op.eval(x)?;
     if debug::modes().has(Modes::ANOMALY) {
         anomaly::ran(op, x, &outputs)?;
     }
-    Ok(outputs.into_iter().map(Tensor::Array).collect())
+    let mut tensors = Tensors::new();
+    if outputs.len() == 1 {
+        // Nearly always; moving one value needs no iterator.
+        tensors.extend(outputs.pop().map(Tensor::Array));
+    } else {
+        tensors.extend(outputs.into_iter().map(Tensor::Array));
+    }
+    Ok(tensors)
+}
+
+/// [`run`] for an operation with one output, while nobody looks at values.
+#[inline]
+pub fn run_one(op: &impl Kernel, x: &[&Array]) -> Result<Tensor> {
+    check_devices(op, x)?;
+    op.eval_one(x).map(Tensor::Array)
+}
+
+/// Raises unless all operands are on one device.
+#[inline]
+fn check_devices(op: &impl Kernel, x: &[&Array]) -> Result<()> {
+    if let [first, rest @ ..] = x {
+        for a in rest {
+            if a.device() != first.device() {
+                return Err(devices(op.name(), first.device(), a.device()));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Runs `op` on tensors that must all be concrete by now.
@@ -49,9 +72,6 @@ pub fn process(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
 }
 
 #[cold]
-fn devices(op: &Op, a: Device, b: Device) -> Error {
-    Error::value(format!(
-        "{}: operands are on different devices, {a} and {b}; move one with .to('{a}')",
-        op.name()
-    ))
+fn devices(name: &str, a: Device, b: Device) -> Error {
+    Error::value(format!("{name}: operands are on different devices, {a} and {b}; move one with .to('{a}')"))
 }

@@ -90,11 +90,28 @@ pub fn settle() {
     LazyLock::force(&ROOT);
 }
 
+/// What every operation asks about its thread. Kept together and without a destructor: in a shared library
+/// each thread-local is found by a call.
+struct Here {
+    /// Whether the chain is nothing but ambient tapes over `Eval`.
+    plain: Cell<bool>,
+    /// Whether the innermost interpreter is the outermost tape, so that nobody need ask `CURRENT`.
+    outermost: Cell<bool>,
+    /// Tapes with a tag below this one do not record.
+    no_grad: Cell<Tag>,
+}
+
+impl Here {
+    /// Takes note of a new innermost interpreter.
+    fn note(&self, interp: &Interp) {
+        self.plain.set(interp.plain);
+        self.outermost.set(std::ptr::eq(interp, &**ROOT));
+    }
+}
+
 thread_local! {
     static CURRENT: RefCell<Arc<Interp>> = RefCell::new(ROOT.clone());
-    static PLAIN: Cell<bool> = const { Cell::new(true) };
-    /// Tapes with a tag below this one do not record.
-    static NO_GRAD: Cell<Tag> = const { Cell::new(0) };
+    static HERE: Here = const { Here { plain: Cell::new(true), outermost: Cell::new(true), no_grad: Cell::new(0) } };
     /// In inference mode, the threshold when it was entered, below which nothing turns recording on again.
     static INFERENCE: Cell<Tag> = const { Cell::new(0) };
 }
@@ -125,7 +142,7 @@ impl Interp {
 
     /// Whether this tape records at the moment, given `no_grad`.
     pub fn records(&self) -> bool {
-        self.tag >= NO_GRAD.get()
+        self.tag >= grad_threshold()
     }
 
     /// Whether an interpreter with this tag is this one or below it.
@@ -158,13 +175,22 @@ pub fn batches() -> SmallVec<[(Arc<Interp>, usize, Randomness); 2]> {
 
 /// The innermost interpreter of this thread.
 pub fn current() -> Arc<Interp> {
-    CURRENT.with_borrow(Arc::clone)
+    if HERE.with(|here| here.outermost.get()) { ROOT.clone() } else { CURRENT.with_borrow(Arc::clone) }
+}
+
+/// Does `f` with the innermost interpreter of this thread.
+#[inline]
+pub fn with_current<T>(f: impl FnOnce(&Arc<Interp>) -> T) -> T {
+    if HERE.with(|here| here.outermost.get()) {
+        return f(&ROOT);
+    }
+    f(&current())
 }
 
 /// Whether the chain is nothing but ambient tapes over `Eval`.
 #[inline(always)]
 pub fn is_plain() -> bool {
-    PLAIN.get()
+    HERE.with(|here| here.plain.get())
 }
 
 /// The innermost ambient tape: the one that `requires_grad` makes leaves for.
@@ -183,7 +209,7 @@ pub struct Guard(Option<Arc<Interp>>);
 impl Drop for Guard {
     fn drop(&mut self) {
         if let Some(previous) = self.0.take() {
-            PLAIN.set(previous.plain);
+            HERE.with(|here| here.note(&previous));
             // A region that was never left is dropped with its thread, when the slot may be gone already.
             let _ = CURRENT.try_with(|current| current.replace(previous));
         }
@@ -193,7 +219,7 @@ impl Drop for Guard {
 /// Makes `interp` the current interpreter until the guard is dropped.
 #[must_use]
 pub fn enter(interp: Arc<Interp>) -> Guard {
-    PLAIN.set(interp.plain);
+    HERE.with(|here| here.note(&interp));
     Guard(Some(CURRENT.replace(interp)))
 }
 
@@ -206,13 +232,14 @@ pub fn push(kind: Kind) -> (Arc<Interp>, Guard) {
 }
 
 /// The recording threshold: tapes older than this tag do not record. For saving and restoring.
+#[inline]
 pub fn grad_threshold() -> Tag {
-    NO_GRAD.get()
+    HERE.with(|here| here.no_grad.get())
 }
 
 /// Sets the recording threshold, returning the one before.
 pub fn set_grad_threshold(threshold: Tag) -> Tag {
-    NO_GRAD.replace(threshold)
+    HERE.with(|here| here.no_grad.replace(threshold))
 }
 
 /// Turns recording on or off for every tape that exists now; returns the threshold to restore.
@@ -234,7 +261,7 @@ pub struct InferenceState {
 pub fn set_inference(on: bool) -> InferenceState {
     let floor = if on { TAGS.load(Ordering::Relaxed) } else { 0 };
     InferenceState {
-        threshold: NO_GRAD.replace(floor),
+        threshold: set_grad_threshold(floor),
         floor: INFERENCE.replace(floor),
         on: buffer::set_inference(on),
     }
@@ -242,14 +269,14 @@ pub fn set_inference(on: bool) -> InferenceState {
 
 /// Restores what `set_inference` found.
 pub fn restore_inference(state: InferenceState) {
-    NO_GRAD.set(state.threshold);
+    set_grad_threshold(state.threshold);
     INFERENCE.set(state.floor);
     buffer::set_inference(state.on);
 }
 
 /// Whether the innermost ambient tape records.
 pub fn is_grad_enabled() -> bool {
-    NO_GRAD.get() == 0 || ambient().records()
+    grad_threshold() == 0 || ambient().records()
 }
 
 /// Restores the recording threshold when dropped.

@@ -1,12 +1,12 @@
 //! Reverse mode: runs the operation one level down and writes a tape entry.
 
-use crate::autodiff::node::{Edges, Handle, Node, Saved, Slot, Vjp};
+use crate::autodiff::node::{Edge, Edges, Handle, Node, Saved, Slot, Vjp};
 use crate::autodiff::saving;
 use crate::autodiff::{anomaly, debug, place};
 use crate::bind::bind_at;
 use crate::error::Result;
 use crate::interp::{self, Interp};
-use crate::op::{Class, Needs, Op};
+use crate::op::{Class, Needs, Op, Saves};
 use crate::tensor::{Payload, Tensor, Tensors, Traced};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -23,18 +23,21 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     let mut primals: SmallVec<[&Tensor; 4]> = SmallVec::new();
     let mut edges = Edges::new();
     let mut needs = Needs::default();
-    for (i, x) in inputs.iter().enumerate() {
-        match x.owned_by(at.tag).map(|t| &t.payload) {
-            Some(Payload::Taped { primal, node, index }) => {
-                primals.push(primal);
-                edges.push(Some(crate::autodiff::node::Edge { node: node.entry().clone(), index: *index }));
-                needs.add(i);
-            }
-            _ => {
-                primals.push(x);
-                edges.push(None);
-            }
+    for (i, &x) in inputs.iter().enumerate() {
+        match x {
+            Tensor::Traced(t) if t.tag == at.tag => match &t.payload {
+                Payload::Taped { primal, node, index } => {
+                    primals.push(primal);
+                    edges.push(recording.then(|| Edge { node: node.entry().clone(), index: *index }));
+                    needs.add(i);
+                    continue;
+                }
+                Payload::Dual { .. } | Payload::Batched { .. } => {}
+            },
+            _ => {}
         }
+        primals.push(x);
+        edges.push(None);
     }
     let mark = anomaly::mark();
     let outputs = bind_at(at.below(), op, &primals)?;
@@ -42,9 +45,25 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         debug::not_recorded(op, recording, inputs);
         return Ok(outputs);
     }
+    let saved = save(at, op, needs, &primals, &outputs)?;
+    let mut avals = SmallVec::new();
+    for y in &outputs {
+        avals.push(y.aval());
+    }
+    let node = Arc::new(Node::recorded(at.tag, op.clone(), edges, saved, avals));
+    debug::recorded(&node, mark);
+    Ok(attach(at, outputs, node))
+}
+
+/// What the reverse rule of `op` will read.
+#[inline]
+fn save(at: &Interp, op: &Op, needs: Needs, inputs: &[&Tensor], outputs: &Tensors) -> Result<Saved> {
     let saves = op.saves(needs, inputs.len());
     let mut saved = Saved::new();
-    for (i, x) in primals.iter().enumerate() {
+    if saves == Saves::NONE {
+        return Ok(saved);
+    }
+    for (i, x) in inputs.iter().enumerate() {
         if saves.has_input(i) {
             saving::save(at.tag, op, Slot::Input(i as u16), x, &mut saved)?;
         }
@@ -54,23 +73,29 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
             saving::save(at.tag, op, Slot::Output(i as u16), y, &mut saved)?;
         }
     }
-    let avals = outputs.iter().map(Tensor::aval).collect();
-    let node = Arc::new(Node::recorded(at.tag, op.clone(), edges, saved, avals));
-    debug::recorded(&node, mark);
-    Ok(attach(at, outputs, &node))
+    Ok(saved)
 }
 
 /// Makes `outputs` the outputs of `node`; those without derivatives stay as they are.
-pub fn attach(at: &Interp, outputs: Tensors, node: &Arc<Node>) -> Tensors {
-    let wrap = |(i, primal): (usize, Tensor)| {
-        if !primal.dtype().is_float() {
-            return primal;
-        }
-        let aval = primal.aval();
-        let payload = Payload::Taped { primal, node: Handle::new(node.clone()), index: i as u32 };
-        Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload }))
-    };
-    outputs.into_iter().enumerate().map(wrap).collect()
+pub fn attach(at: &Interp, mut outputs: Tensors, node: Arc<Node>) -> Tensors {
+    if outputs.len() == 1
+        && let Some(only) = outputs.pop()
+    {
+        outputs.push(output(at, only, node, 0));
+        return outputs;
+    }
+    outputs.into_iter().enumerate().map(|(i, y)| output(at, y, node.clone(), i as u32)).collect()
+}
+
+/// Makes `primal` output `index` of `node`, if it can have derivatives.
+#[inline]
+fn output(at: &Interp, primal: Tensor, node: Arc<Node>, index: u32) -> Tensor {
+    if !primal.dtype().is_float() {
+        return primal;
+    }
+    let aval = primal.aval();
+    let payload = Payload::Taped { primal, node: Handle::new(node), index };
+    Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload }))
 }
 
 /// Runs the reverse rule of a recorded operation.

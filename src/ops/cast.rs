@@ -11,7 +11,7 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 
 /// A unary linear operation whose batch axis stays where it is.
-fn in_place_axis(op: impl Into<Op>, x: &[Lane]) -> Result<BatchedOutputs> {
+fn in_place_axis(op: impl Kernel + Into<Op>, x: &[Lane]) -> Result<BatchedOutputs> {
     Ok(smallvec![(crate::bind::bind1(op, &[&x[0].value])?, x[0].axis)])
 }
 

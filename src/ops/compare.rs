@@ -87,7 +87,7 @@ impl Discrete for Logical {
     }
 }
 
-fn aligned(op: impl Into<crate::op::Op>, x: &[Lane]) -> Result<BatchedOutputs> {
+fn aligned(op: impl Kernel + Into<crate::op::Op>, x: &[Lane]) -> Result<BatchedOutputs> {
     let values = align(x)?;
     let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
     Ok(smallvec![(crate::bind::bind1(op, &refs)?, Some(0))])

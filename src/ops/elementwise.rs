@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use crate::buffer::Device;
+use crate::cpu::lane::F64;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Composite, Elementwise, Kernel, Lane, Own, Reads, Saves};
 use crate::ops::integer::eval_int;
@@ -15,8 +16,8 @@ pub use crate::ops::operand::{Operand, binary};
 
 struct Run<'a> {
     x: &'a [&'a Array],
-    #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
-    name: &'static str,
+    /// The row, for its name: looked up where it is needed, which is not on the CPU.
+    fun: Fun,
     /// Distinguishes the derivative and attributes of equal names in the cache of GPU pipelines.
     #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
     key: (u8, Params),
@@ -26,18 +27,28 @@ impl Visit for Run<'_> {
     type Out = Result<Array>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<Array> {
         let x: [&Array; N] = self.x.try_into().map_err(|_| {
-            Error::value(format!("internal: {} takes {N} operands, got {}", self.name, self.x.len()))
+            Error::value(format!("internal: {} takes {N} operands, got {}", self.fun.name(), self.x.len()))
         })?;
         match x.first().map_or(Device::Cpu, |x| x.device()) {
             Device::Cpu => crate::cpu::map::pointwise(x, rule),
             #[cfg(feature = "gpu")]
             Device::Gpu(_) => {
                 let key = std::hash::BuildHasher::hash_one(&rustc_hash::FxBuildHasher, self.key);
-                crate::gpu::kernels::map::pointwise(self.name, key, x, rule)
+                crate::gpu::kernels::map::pointwise(self.fun.name(), key, x, rule)
             }
             #[cfg(not(feature = "gpu"))]
             Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
         }
+    }
+}
+
+/// The constant factor of a derivative that reads the cotangent alone: what it makes of 1.
+struct Factor;
+
+impl Visit for Factor {
+    type Out = Result<f64>;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<f64> {
+        Ok(rule.apply([F64(1.0); N]).0)
     }
 }
 
@@ -65,20 +76,35 @@ impl Kernel for Map {
     }
     #[inline]
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(self.eval_one(x))
+    }
+    #[inline]
+    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
         if !x[0].dtype().is_float() {
-            return one!(eval_int(self, x));
+            return eval_int(self, x);
         }
-        one!(self.fun.value(self.p.get(), Run { x, name: self.fun.name(), key: (0, self.p) }))
+        self.fun.value(self.p.get(), Run { x, fun: self.fun, key: (0, self.p) })
     }
 }
 
 impl Elementwise for Map {
+    #[inline]
     fn reads(&self, wrt: usize) -> Saves {
-        self.fun.reads(wrt).unwrap_or_default().iter().fold(Saves::NONE, |s, a| s.and(a.saves()))
+        self.fun.saves(wrt)
     }
     fn partial(&self, wrt: usize, g: &Tensor, reads: &Reads) -> Result<Option<Tensor>> {
         let Some(args) = self.fun.reads(wrt) else { return Ok(None) };
-        let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![g];
+        if args.is_empty() {
+            let factor = self.fun.partial(wrt, self.p.get(), Factor).transpose()?;
+            return match factor {
+                None => Ok(None),
+                Some(1.0) => Ok(Some(g.clone())),
+                Some(-1.0) => g.neg().map(Some),
+                Some(factor) => g.mul(factor).map(Some),
+            };
+        }
+        let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::new();
+        inputs.push(g);
         for arg in args {
             let value = match arg {
                 Arg::X => reads.inputs[0],
@@ -87,10 +113,6 @@ impl Elementwise for Map {
             };
             inputs
                 .push(value.ok_or_else(|| Error::value("internal: a derivative reads what was not saved"))?);
-        }
-        if args.is_empty() {
-            // The derivative is a constant: `g` itself or `-g`.
-            return self.fun.partial(wrt, self.p.get(), Read(&inputs)).transpose();
         }
         let op = MapVjp { fun: self.fun, wrt: wrt as u8, p: self.p };
         crate::bind::bind1(op, &inputs).map(Some)
@@ -125,7 +147,11 @@ impl Kernel for MapVjp {
         self.fun.name()
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(self.visit(Run { x, name: self.fun.name(), key: (self.wrt + 1, self.p) }))
+        one!(self.eval_one(x))
+    }
+    #[inline]
+    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
+        self.visit(Run { x, fun: self.fun, key: (self.wrt + 1, self.p) })
     }
 }
 
@@ -162,6 +188,9 @@ pub fn align(x: &[Lane]) -> Result<SmallVec<[Tensor; 4]>> {
 
 /// `total += g`, for the accumulation of gradients: floats of the same shape and dtype on the CPU.
 pub fn add_in_place(total: &Array, g: &Array) -> Result<()> {
+    if crate::cpu::map::add_small(total, g)? {
+        return Ok(());
+    }
     let p = [0.0; 2];
     crate::cpu::map::pointwise_into(total, [total, g], pointwise_rule!(p; [x, y] => x + y))
 }

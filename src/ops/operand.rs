@@ -159,8 +159,13 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
 /// Raises unless the shapes broadcast.
 #[inline]
 pub fn check_broadcast(op: &str, x: &Tensor, y: &Tensor) -> Result<()> {
+    if x.same_shape(y) { Ok(()) } else { check_different(op, x, y) }
+}
+
+/// [`check_broadcast`] where the shapes differ.
+fn check_different(op: &str, x: &Tensor, y: &Tensor) -> Result<()> {
     let (a, b) = (x.shape(), y.shape());
-    if a == b || a.broadcast(&b).is_some() {
+    if a.broadcast(&b).is_some() {
         return Ok(());
     }
     Err(Error::shape(format!(

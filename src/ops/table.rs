@@ -22,7 +22,7 @@ pub enum Arg {
 
 impl Arg {
     /// What the tape keeps for it.
-    pub fn saves(self) -> Saves {
+    pub const fn saves(self) -> Saves {
         match self {
             Arg::X => Saves::input(0),
             Arg::Y => Saves::input(1),
@@ -102,6 +102,16 @@ macro_rules! define_table {
                 match self { $($kind::$name => &[$(&[$($crate::ops::table::arg!($arg)),*]),*],)* }
             }
 
+            /// What the partial for input `wrt` reads, as the tape counts it.
+            #[inline]
+            pub fn saves(self, wrt: usize) -> $crate::op::Saves {
+                use $crate::op::Saves;
+                const SAVES: &[&[Saves]] = &[$(
+                    &[$(Saves::NONE $(.and($crate::ops::table::arg!($arg).saves()))*),*],
+                )*];
+                SAVES[self as usize].get(wrt).copied().unwrap_or_default()
+            }
+
             /// Does `v` with the function.
             pub fn value<V: $crate::ops::table::Visit>(self, $p: [f64; 2], v: V) -> V::Out {
                 match self {
@@ -160,7 +170,17 @@ impl Fun {
             Fun::Binary(f) => f.reads().get(wrt).copied(),
         }
     }
+    /// What the derivative for input `wrt` reads, as the tape counts it.
+    #[inline]
+    pub fn saves(self, wrt: usize) -> Saves {
+        match self {
+            Fun::Unary(f) => f.saves(wrt),
+            Fun::Parametric(f) => f.saves(wrt),
+            Fun::Binary(f) => f.saves(wrt),
+        }
+    }
     /// Does `v` with the row's value.
+    #[inline]
     pub fn value<V: Visit>(self, p: [f64; 2], v: V) -> V::Out {
         match self {
             Fun::Unary(f) => f.value(p, v),

@@ -1,0 +1,150 @@
+//! The entries that wait for their turn in a backward walk, with the gradients that have reached them.
+//!
+//! Entries are visited from the youngest to the oldest, so all who feed one were visited before it. In most graphs
+//! few entries wait at once: they stand in a short sorted list, where finding one is a comparison or two. What
+//! does not fit is older than all of them and waits in a heap, found by a hash.
+
+use crate::autodiff::node::Node;
+use crate::tensor::Tensor;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+/// Gradients of the outputs of one entry.
+pub type Slots = SmallVec<[Option<Tensor>; 1]>;
+
+/// How many entries the short list holds.
+const RECENT: usize = 8;
+
+/// A tape entry, ordered by when it was recorded.
+pub(crate) struct Entry(pub(crate) Arc<Node>);
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Entry) -> bool {
+        self.0.seq == other.0.seq
+    }
+}
+impl Eq for Entry {}
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Entry {
+    fn cmp(&self, other: &Entry) -> Ordering {
+        self.0.seq.cmp(&other.0.seq)
+    }
+}
+
+/// An entry and its gradients.
+struct Waiting {
+    seq: u64,
+    node: Arc<Node>,
+    slots: Slots,
+}
+
+/// The entries that wait. Those in `recent` are younger than all in `older`.
+#[derive(Default)]
+pub struct Queue {
+    /// The youngest, in order of recording.
+    recent: Vec<Waiting>,
+    /// The order of the others,
+    order: BinaryHeap<Entry>,
+    /// and their gradients by sequence number.
+    older: FxHashMap<u64, Slots>,
+}
+
+impl Queue {
+    /// The gradients that wait at `node`; it begins to wait if it did not yet.
+    #[inline]
+    pub fn slots(&mut self, node: &Arc<Node>) -> &mut Slots {
+        let seq = node.seq;
+        let mut place = self.recent.len();
+        while place > 0 && self.recent[place - 1].seq > seq {
+            place -= 1;
+        }
+        if place > 0 && self.recent[place - 1].seq == seq {
+            return &mut self.recent[place - 1].slots;
+        }
+        let oldest = place == 0 && self.order.peek().is_some_and(|entry| entry.0.seq >= seq);
+        if oldest || (place == 0 && self.recent.len() == RECENT) {
+            return self.set_aside(node);
+        }
+        if self.recent.len() == RECENT {
+            let first = self.recent.remove(0);
+            self.order.push(Entry(first.node));
+            self.older.insert(first.seq, first.slots);
+            place -= 1;
+        }
+        self.recent.insert(place, Waiting { seq, node: node.clone(), slots: empty(node) });
+        &mut self.recent[place].slots
+    }
+
+    /// The gradients of an entry that waits among the older ones.
+    #[cold]
+    fn set_aside(&mut self, node: &Arc<Node>) -> &mut Slots {
+        let order = &mut self.order;
+        self.older.entry(node.seq).or_insert_with(|| {
+            order.push(Entry(node.clone()));
+            empty(node)
+        })
+    }
+
+    /// Takes the youngest entry out.
+    #[inline]
+    pub fn pop(&mut self) -> Option<(Arc<Node>, Slots)> {
+        if let Some(Waiting { node, slots, .. }) = self.recent.pop() {
+            return Some((node, slots));
+        }
+        let Entry(node) = self.order.pop()?;
+        let slots = self.older.remove(&node.seq).unwrap_or_default();
+        Some((node, slots))
+    }
+}
+
+/// Room for the gradients of an entry.
+#[inline]
+fn empty(node: &Node) -> Slots {
+    let mut slots = Slots::new();
+    for _ in 0..node.outputs.len() {
+        slots.push(None);
+    }
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dtype::DType;
+    use crate::error::Result;
+
+    /// Entries come out from the youngest to the oldest, each once, however they were put in.
+    #[test]
+    fn the_order_is_that_of_recording() -> Result<()> {
+        let value = Tensor::scalar(1.0, DType::F32, crate::buffer::Device::Cpu)?;
+        let nodes: Vec<Arc<Node>> = (0..64).map(|_| Arc::new(Node::leaf(1, value.aval()))).collect();
+        for step in [1, 5, 11, 27, 63] {
+            let mut queue = Queue::default();
+            let mut waiting = std::collections::BTreeSet::new();
+            for i in 0..256 {
+                let node = &nodes[i * step % 64];
+                // As in a walk, nothing younger than what was taken out is put in again.
+                if waiting.last().is_none_or(|&last| node.seq <= last) || i < 20 {
+                    queue.slots(node)[0] = Some(value.clone());
+                    waiting.insert(node.seq);
+                }
+                if i % 3 == 2 {
+                    assert_eq!(queue.pop().map(|(node, _)| node.seq), waiting.pop_last());
+                }
+            }
+            while let Some((node, slots)) = queue.pop() {
+                assert!(slots[0].is_some());
+                assert_eq!(Some(node.seq), waiting.pop_last());
+            }
+            assert!(waiting.is_empty());
+        }
+        Ok(())
+    }
+}
