@@ -70,7 +70,7 @@ impl PyTensor {
 
     /// Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write it.
     fn is_inference(&self) -> bool {
-        saving::is_inference(&self.t)
+        saving::is_inference(&self.look().t)
     }
 
     /// Whether this tensor is no result of a recorded operation.

@@ -31,21 +31,22 @@ fn show(visit: &PyVisit<'_>, begin: impl FnOnce(&mut Walk)) -> Result<(), PyTrav
 #[pymethods]
 impl PyTensor {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if let Some(view) = &self.view {
+        // Whoever is exchanging the tensor holds it.
+        let Some(this) = self.try_look() else { return Ok(()) };
+        if let Some(view) = &this.view {
             visit.call(view.root())?;
         }
-        if self.t.traced().is_none() {
+        if this.t.traced().is_none() {
             return Ok(());
         }
-        show(&visit, |walk| walk.tensor(&self.t))
+        show(&visit, |walk| walk.tensor(&this.t))
     }
 
-    fn __clear__(&mut self) {
-        let view = self.view.take();
-        let kept = self.kept.take();
-        let bare = self.t.detach();
-        let old = std::mem::replace(&mut self.t, bare);
-        drop((view, kept, old));
+    fn __clear__(&self) {
+        let bare = self.look().t.detach();
+        let old =
+            self.change(|this| (this.view.take(), this.kept.take(), std::mem::replace(&mut this.t, bare)));
+        drop(old);
     }
 }
 

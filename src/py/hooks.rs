@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::py::args::Tensors;
 use crate::py::error::{foreign, type_error};
 use crate::py::node::PyNode;
-use crate::py::tensor::{PyTensor, leaf, wrap};
+use crate::py::tensor::{PyTensor, in_use, leaf, wrap};
 use crate::py::view::{refresh, value};
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyRuntimeError;
@@ -183,7 +183,7 @@ impl PyTensor {
 /// Where the gradient of this result is kept from now on: with the object.
 pub fn retain(obj: &Bound<'_, PyTensor>, node: &Arc<Node>, index: u32) -> PyResult<Arc<Keep>> {
     let keep = node.hooks_mut().retain_grad(index);
-    let before = obj.try_borrow_mut()?.kept.replace(keep.clone());
+    let before = obj.get().change(|this| this.kept.replace(keep.clone())).ok_or_else(in_use)?;
     drop(before);
     Ok(keep)
 }

@@ -6,7 +6,7 @@
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::py::numpy;
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::PyTensor;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -99,12 +99,9 @@ impl Memory {
 impl PyTensor {
     // SAFETY: the interpreter passes a view to be filled in.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let array = {
-            let this = slf.look();
-            numpy::exportable(&*this.value()?, "numpy")
-                .map_err(|e| PyBufferError::new_err(e.to_string()))?
-                .clone()
-        };
+        let array = numpy::exportable(&*slf.get().value()?, "numpy")
+            .map_err(|e| PyBufferError::new_err(e.to_string()))?
+            .clone();
         if array.dtype() == DType::BF16 {
             return Err(PyBufferError::new_err(
                 "the buffer protocol has no bfloat16; convert with .float() first",

@@ -41,31 +41,31 @@ impl PyTensor {
 
     /// Product of two matrices.
     fn mm(&self, py: Python<'_>, mat2: AsTensor) -> PyResult<PyTensor> {
-        ranks("mm", &[(&self.t, 2), (&mat2.0, 2)])?;
+        ranks("mm", &[(&self.look().t, 2), (&mat2.0, 2)])?;
         product(py, &*self.value()?, &mat2.0)
     }
 
     /// Products of two batches of matrices.
     fn bmm(&self, py: Python<'_>, mat2: AsTensor) -> PyResult<PyTensor> {
-        ranks("bmm", &[(&self.t, 3), (&mat2.0, 3)])?;
+        ranks("bmm", &[(&self.look().t, 3), (&mat2.0, 3)])?;
         product(py, &*self.value()?, &mat2.0)
     }
 
     /// Product of a matrix and a vector.
     fn mv(&self, py: Python<'_>, vec: AsTensor) -> PyResult<PyTensor> {
-        ranks("mv", &[(&self.t, 2), (&vec.0, 1)])?;
+        ranks("mv", &[(&self.look().t, 2), (&vec.0, 1)])?;
         product(py, &*self.value()?, &vec.0)
     }
 
     /// Inner product of two vectors.
     fn dot(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
-        ranks("dot", &[(&self.t, 1), (&other.0, 1)])?;
+        ranks("dot", &[(&self.look().t, 1), (&other.0, 1)])?;
         product(py, &*self.value()?, &other.0)
     }
 
     /// Outer product of two vectors: `out[i, j] = x[i] * y[j]`.
     fn outer(&self, py: Python<'_>, vec2: AsTensor) -> PyResult<PyTensor> {
-        ranks("outer", &[(&self.t, 1), (&vec2.0, 1)])?;
+        ranks("outer", &[(&self.look().t, 1), (&vec2.0, 1)])?;
         let y = vec2.0;
         self.apply(py, |x| x.unsqueeze(1)?.mul(&y))
     }
@@ -136,7 +136,7 @@ impl PyTensor {
 
     /// The elements where `mask` holds, in one axis. Their number depends on the data.
     fn masked_select(&self, mask: AsTensor) -> PyResult<PyTensor> {
-        let wide = self.t.shape().broadcast(&mask.0.shape()).unwrap_or(self.t.shape());
+        let wide = self.look().t.shape().broadcast(&mask.0.shape()).unwrap_or(self.look().t.shape());
         let found = nonzero(&mask.0.expand(&wide)?)?;
         let indices = (0..found.shape().at(1) as i64)
             .map(|k| found.select_index(1, k).map(Some))
@@ -247,7 +247,7 @@ impl PyTensor {
         dtype: Option<&Bound<'_, PyAny>>,
         axis: Option<i64>,
     ) -> PyResult<PyTensor> {
-        let dtype = crate::py::dtype::optional_dtype(dtype)?.unwrap_or(self.t.dtype());
+        let dtype = crate::py::dtype::optional_dtype(dtype)?.unwrap_or(self.look().t.dtype());
         self.apply(py, |x| x.cast(dtype)?.softmax(either(dim, axis, -1)))
     }
 
@@ -261,7 +261,7 @@ impl PyTensor {
         dtype: Option<&Bound<'_, PyAny>>,
         axis: Option<i64>,
     ) -> PyResult<PyTensor> {
-        let dtype = crate::py::dtype::optional_dtype(dtype)?.unwrap_or(self.t.dtype());
+        let dtype = crate::py::dtype::optional_dtype(dtype)?.unwrap_or(self.look().t.dtype());
         self.apply(py, |x| x.cast(dtype)?.log_softmax(either(dim, axis, -1)))
     }
 
@@ -329,7 +329,7 @@ impl PyTensor {
 
     /// Whether shapes and all elements are the same.
     fn equal(&self, py: Python<'_>, other: AsTensor) -> PyResult<bool> {
-        if self.t.shape() != other.0.shape() {
+        if self.look().t.shape() != other.0.shape() {
             return Ok(false);
         }
         item(py, &self.value()?.eq(&other.0)?.all(None, false)?)?.is_truthy()

@@ -34,6 +34,7 @@ mod nested;
 mod nn;
 mod node;
 mod numpy;
+mod object;
 mod operators;
 mod ops;
 mod optim;
@@ -57,7 +58,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::fork::protect();
     interrupt::register();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    m.add_class::<tensor::PyTensor>()?;
+    object::register(m)?;
     error::register(m)?;
     node::register(m)?;
     hooks::register(m)?;

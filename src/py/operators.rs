@@ -12,7 +12,7 @@ use crate::py::args::{Arg, LARGE, run};
 use crate::py::aside::Aside;
 use crate::py::error::type_error;
 use crate::py::inplace;
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::PyTensor;
 use crate::py::view::value;
 use crate::tensor::Tensor;
 use pyo3::basic::CompareOp;
@@ -29,8 +29,7 @@ fn operator(
 ) -> PyResult<Py<PyAny>> {
     let py = x.py();
     if let Ok(y) = y.cast::<PyTensor>() {
-        let (a, b) = (x.look(), y.look());
-        let (a, b) = (a.value()?, b.value()?);
+        let (a, b) = (x.get().value()?, y.get().value()?);
         let elements = a.numel().max(b.numel());
         let out = if elements <= LARGE {
             if reflected {
@@ -200,7 +199,7 @@ impl PyTensor {
         self.apply(py, |x| x.abs())
     }
     fn __invert__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        check_truth(self.t.dtype())?;
+        check_truth(self.look().t.dtype())?;
         self.apply(py, |x| x.logical_not())
     }
     fn __and__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {

@@ -63,12 +63,12 @@ impl PyTensor {
 
     /// This tensor with the shape of `other`; as `reshape`.
     fn view_as(slf: &Bound<'_, Self>, other: &PyTensor) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.reshape(&other.t.shape()))
+        view_of(slf, |x| x.reshape(&other.look().t.shape()))
     }
 
     /// This tensor with the shape of `other`.
     fn reshape_as(slf: &Bound<'_, Self>, other: &PyTensor) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.reshape(&other.t.shape()))
+        view_of(slf, |x| x.reshape(&other.look().t.shape()))
     }
 
     /// Axes in the order given.
@@ -159,7 +159,7 @@ impl PyTensor {
 
     /// Broadcast to the shape of `other`.
     fn expand_as(slf: &Bound<'_, Self>, other: &PyTensor) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.expand(&other.t.shape()))
+        view_of(slf, |x| x.expand(&other.look().t.shape()))
     }
 
     /// Broadcast to `shape` without a copy.
@@ -217,7 +217,7 @@ impl PyTensor {
         let shifts = shifts.0.unwrap_or_default();
         let Some(dims) = dims.0 else {
             let flat = rolled(&self.value()?.flatten(0, -1)?, &shifts, &[0])?;
-            return Ok(flat.reshape(&self.t.shape())?.into());
+            return Ok(flat.reshape(&self.look().t.shape())?.into());
         };
         Ok(rolled(&*self.value()?, &shifts, &dims)?.into())
     }
@@ -278,11 +278,11 @@ impl PyTensor {
     #[pyo3(signature = (*dims))]
     fn repeat(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let counts = integers(dims)?;
-        if counts.len() < self.t.rank() {
+        if counts.len() < self.look().t.rank() {
             return Err(value_error(format!(
                 "repeat: {} counts given for {} axes; give one for each",
                 counts.len(),
-                self.t.rank()
+                self.look().t.rank()
             )));
         }
         Ok(tiled(&*self.value()?, &counts)?.into())
@@ -292,7 +292,7 @@ impl PyTensor {
     #[pyo3(signature = (*dims))]
     fn tile(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let mut counts = integers(dims)?;
-        while counts.len() < self.t.rank() {
+        while counts.len() < self.look().t.rank() {
             counts.insert(0, 1);
         }
         Ok(tiled(&*self.value()?, &counts)?.into())

@@ -1,7 +1,6 @@
 //! `wengert.Tensor`: the Python object around the core's `Tensor`. This file holds what every tensor can say
 //! about itself; operators, methods, indexing and differentiation have files of their own beside it.
 
-use crate::autodiff::hooks::Keep;
 use crate::autodiff::node::{Edge, Handle, Node};
 use crate::autodiff::saving;
 use crate::buffer::Device;
@@ -13,68 +12,13 @@ use crate::py::aside::Aside;
 use crate::py::debug;
 use crate::py::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::error::value_error;
-use crate::py::view::View;
+pub use crate::py::object::{Look, PyTensor};
 use crate::py::{format, nested, numpy};
 use crate::tensor::{Payload, Tensor, Traced};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
 use std::sync::Arc;
-
-/// A tensor: numbers of one dtype in a grid of up to eight axes, on the CPU or a GPU, with their derivatives.
-///
-/// Made by `wengert.tensor`, `wengert.zeros` and their kin rather than by this class, whose constructor
-/// shares the memory of what it is given.
-///
-/// Example:
-///     >>> x = wg.tensor([1.0, 2.0], requires_grad=True)
-///     >>> (x * x).sum().backward()
-///     >>> x.grad
-///     tensor([2., 4.])
-#[pyclass(name = "Tensor", module = "wengert", subclass, weakref)]
-pub struct PyTensor {
-    /// The value as it was when this object was made or last written; `value()` is the value of now.
-    pub t: Tensor,
-    /// What it is a view of.
-    pub view: Option<View>,
-    /// Moved by every recorded in-place write, for the views of this tensor.
-    pub epoch: u64,
-    /// The gradient that `retain_grad()` keeps; the tape knows of it as long as this object lives.
-    pub kept: Option<Arc<Keep>>,
-}
-
-impl From<Tensor> for PyTensor {
-    #[inline(always)]
-    fn from(t: Tensor) -> PyTensor {
-        PyTensor { t, view: None, epoch: 0, kept: None }
-    }
-}
-
-/// Looking at the tensor behind a Python object.
-pub trait Look<'py> {
-    /// What the object holds. Without a global interpreter lock another thread may be exchanging it at this very
-    /// moment, which takes a few instructions: this waits for them.
-    fn look(&self) -> PyRef<'py, PyTensor>;
-}
-
-impl<'py> Look<'py> for Bound<'py, PyTensor> {
-    #[inline(always)]
-    fn look(&self) -> PyRef<'py, PyTensor> {
-        self.try_borrow().unwrap_or_else(|_| wait(self))
-    }
-}
-
-#[cold]
-fn wait<'py>(obj: &Bound<'py, PyTensor>) -> PyRef<'py, PyTensor> {
-    const ATTEMPTS: usize = 100_000;
-    for _ in 0..ATTEMPTS {
-        obj.py().aside(std::thread::yield_now);
-        if let Ok(this) = obj.try_borrow() {
-            return this;
-        }
-    }
-    obj.borrow()
-}
 
 /// A new object of class `Tensor`.
 #[inline]
@@ -85,19 +29,21 @@ pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyTensor>> {
 /// Exchanges the tensor behind a Python object. The old one dies last: its owner may be a Python object that
 /// looks at this one.
 pub fn replace(slf: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
-    if slf.try_borrow().is_ok_and(|this| same(&this.t, &next)) {
+    if slf.get().try_look().is_some_and(|this| same(&this.t, &next)) {
         return Ok(());
     }
-    let Ok(mut this) = slf.try_borrow_mut() else {
-        return Err(PyRuntimeError::new_err(
-            "this tensor is exchanged while another thread computes with it; give each thread its own tensor object, \
-             as from detach(), or hold a lock",
-        ));
-    };
-    let old = std::mem::replace(&mut this.t, next);
-    drop(this);
+    let old = slf.get().change(|this| std::mem::replace(&mut this.t, next)).ok_or_else(in_use)?;
     drop(old);
     Ok(())
+}
+
+/// The error for a tensor that cannot be exchanged now.
+#[cold]
+pub fn in_use() -> PyErr {
+    PyRuntimeError::new_err(
+        "this tensor is exchanged while another thread computes with it; give each thread its own tensor object, \
+         as from detach(), or hold a lock",
+    )
 }
 
 /// Whether both are one view of one memory with one history.
@@ -215,16 +161,16 @@ impl PyTensor {
     /// The lengths of the axes, as a tuple.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        shape_tuple(py, &self.t)
+        shape_tuple(py, &self.look().t)
     }
 
     /// The shape, or the length of axis `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
     fn size<'py>(&self, py: Python<'py>, dim: Option<i64>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         Ok(match dim.or(axis) {
-            None => shape_tuple(py, &self.t)?.into_any(),
+            None => shape_tuple(py, &self.look().t)?.into_any(),
             Some(d) => {
-                let shape = self.t.shape();
+                let shape = self.look().t.shape();
                 PyInt::new(py, shape.at(shape.axis(d, "size")?)).into_any()
             }
         })
@@ -233,62 +179,62 @@ impl PyTensor {
     /// Number of axes.
     #[getter]
     fn ndim(&self) -> usize {
-        self.t.rank()
+        self.look().t.rank()
     }
 
     /// Number of axes.
     fn dim(&self) -> usize {
-        self.t.rank()
+        self.look().t.rank()
     }
 
     /// Number of elements.
     fn numel(&self) -> usize {
-        self.t.numel()
+        self.look().t.numel()
     }
 
     /// Number of elements.
     fn nelement(&self) -> usize {
-        self.t.numel()
+        self.look().t.numel()
     }
 
     /// The element type: `wengert.float32` and so on.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
-        dtype_object(py, self.t.dtype())
+        dtype_object(py, self.look().t.dtype())
     }
 
     /// Where the tensor lies.
     #[getter]
     fn device(&self) -> PyDevice {
-        PyDevice { device: self.t.device() }
+        PyDevice { device: self.look().t.device() }
     }
 
     /// Whether the tensor is on a GPU.
     #[getter]
     fn is_gpu(&self) -> bool {
-        self.t.device() != Device::Cpu
+        self.look().t.device() != Device::Cpu
     }
 
     /// Bytes per element.
     #[getter]
     fn itemsize(&self) -> usize {
-        self.t.dtype().size()
+        self.look().t.dtype().size()
     }
 
     /// Bytes per element.
     fn element_size(&self) -> usize {
-        self.t.dtype().size()
+        self.look().t.dtype().size()
     }
 
     /// Bytes of all elements.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.t.numel() * self.t.dtype().size()
+        self.look().t.numel() * self.look().t.dtype().size()
     }
 
     /// Whether the dtype is a floating point type, the only kind that has derivatives.
     fn is_floating_point(&self) -> bool {
-        self.t.dtype().is_float()
+        self.look().t.dtype().is_float()
     }
 
     /// The strides in elements, or that of one axis.
@@ -298,7 +244,7 @@ impl PyTensor {
         let array = t.array("stride")?;
         Ok(match dim {
             None => PyTuple::new(py, array.strides())?.into_any(),
-            Some(d) => PyInt::new(py, array.stride(self.t.shape().axis(d, "stride")?)).into_any(),
+            Some(d) => PyInt::new(py, array.stride(self.look().t.shape().axis(d, "stride")?)).into_any(),
         })
     }
 
@@ -323,7 +269,7 @@ impl PyTensor {
     /// How many in-place writes the memory has seen.
     #[getter]
     fn _version(&self) -> u32 {
-        crate::autodiff::saving::version(&self.t)
+        crate::autodiff::saving::version(&self.look().t)
     }
 
     /// The one element as a Python number. Raises ValueError for any other number of elements.
@@ -382,10 +328,10 @@ impl PyTensor {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        if self.t.rank() == 0 {
+        if self.look().t.rank() == 0 {
             return Err(PyTypeError::new_err("len() of a tensor without axes; use item() or numel()"));
         }
-        Ok(self.t.shape().at(0))
+        Ok(self.look().t.shape().at(0))
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -399,10 +345,10 @@ impl PyTensor {
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        if self.t.numel() != 1 {
+        if self.look().t.numel() != 1 {
             return Err(PyRuntimeError::new_err(format!(
                 "the truth value of a tensor of shape {} is ambiguous; use any() or all()",
-                self.t.shape()
+                self.look().t.shape()
             )));
         }
         let t = self.value()?;
@@ -424,11 +370,11 @@ impl PyTensor {
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.t.dtype().is_float() || self.t.numel() != 1 {
+        if self.look().t.dtype().is_float() || self.look().t.numel() != 1 {
             return Err(PyTypeError::new_err(format!(
                 "only an integer tensor with one element is an index, got {} of shape {}",
-                self.t.dtype(),
-                self.t.shape()
+                self.look().t.dtype(),
+                self.look().t.shape()
             )));
         }
         py.get_type::<PyInt>().call1((item(py, &*self.value()?)?,))

@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::interp;
 use crate::ops::inplace::over_memory;
 use crate::ops::strided::Part;
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::object::{Glance, Look, PyTensor, State, Value};
+use crate::py::tensor::in_use;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
-use std::borrow::Cow;
 
 /// The epochs of a root whose memory was exchanged differ by at least this much; its views are on their own.
 const ERA: u64 = 1 << 32;
@@ -68,21 +68,25 @@ pub fn trace(
 impl PyTensor {
     /// The value with its history as of now; that of a view may have been written through its root.
     #[inline]
-    pub fn value(&self) -> PyResult<Cow<'_, Tensor>> {
-        match &self.view {
-            None => Ok(Cow::Borrowed(&self.t)),
-            Some(view) => Python::attach(|py| match renewed(py, &self.t, view)? {
-                None => Ok(Cow::Borrowed(&self.t)),
-                Some((t, _)) => Ok(Cow::Owned(t)),
-            }),
-        }
+    pub fn value(&self) -> PyResult<Value<'_>> {
+        let this = self.look();
+        if this.view.is_none() { Ok(Value::Held(this)) } else { value_of_view(this) }
+    }
+}
+
+/// The value of a view.
+fn value_of_view(this: Glance<'_>) -> PyResult<Value<'_>> {
+    let Some(view) = &this.view else { return Ok(Value::Held(this)) };
+    match Python::attach(|py| renewed(py, &this.t, view))? {
+        None => Ok(Value::Held(this)),
+        Some((t, _)) => Ok(Value::Renewed(t)),
     }
 }
 
 /// The value of an object with its history as of now.
 #[inline]
 pub fn value(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
-    Ok(obj.look().value()?.into_owned())
+    Ok(obj.get().value()?.into_owned())
 }
 
 /// The value of a view whose root was written since, and the root's epoch; `None` if nothing happened.
@@ -114,15 +118,17 @@ pub fn refresh(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
         }
     };
     let (t, epoch, part) = fresh;
-    let mut this = obj.try_borrow_mut()?;
-    if let Some(view) = &mut this.view {
-        view.epoch = epoch;
-        if t.concrete().is_none() {
-            view.part = part.map(Box::new);
+    let part = part.filter(|_| t.concrete().is_none()).map(Box::new);
+    let exchange = |this: &mut State| {
+        if let Some(view) = &mut this.view {
+            view.epoch = epoch;
+            if part.is_some() {
+                view.part = part;
+            }
         }
-    }
-    let old = std::mem::replace(&mut this.t, t.clone());
-    drop(this);
+        std::mem::replace(&mut this.t, t.clone())
+    };
+    let old = obj.get().change(exchange).ok_or_else(in_use)?;
     drop(old);
     Ok(t)
 }
@@ -147,23 +153,23 @@ pub fn is_recorded(obj: &Bound<'_, PyTensor>) -> bool {
 /// Makes `next` the value of a root after a recorded write; its views renew themselves when they are used.
 pub fn written(root: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     crate::py::tensor::replace(root, next)?;
-    root.try_borrow_mut()?.epoch += 1;
-    Ok(())
+    root.get().change(|this| this.epoch += 1).ok_or_else(in_use)
 }
 
 /// Notes that the memory of `obj` was exchanged: it is no view any more, and its views are on their own.
 pub fn cut(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
-    let mut this = obj.try_borrow_mut()?;
-    this.epoch += ERA;
-    let old = this.view.take();
-    drop(this);
+    let leave = |this: &mut State| {
+        this.epoch += ERA;
+        this.view.take()
+    };
+    let old = obj.get().change(leave).ok_or_else(in_use)?;
     drop(old);
     Ok(())
 }
 
 /// The result of a chain of views, as an object that knows what it is a view of.
 pub fn apply(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) -> PyResult<PyTensor> {
-    let this = obj.borrow();
+    let this = obj.look();
     if this.view.is_none()
         && let Some(array) = this.t.concrete()
         && array.is_contiguous()
@@ -173,13 +179,13 @@ pub fn apply(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) -
         let link =
             || View { root: obj.clone().unbind(), epoch: this.epoch, base: array.offset(), part: None };
         let view = share(&out, &this.t).then(link);
-        return Ok(PyTensor { view, ..PyTensor::from(out) });
+        return Ok(PyTensor::viewing(out, view));
     }
     drop(this);
     let t = value(obj)?;
     let out = f(&t)?;
     let view = attach(obj, &t, &[&out], |x| Ok(vec![f(x)?]))?.pop().flatten();
-    Ok(PyTensor { view, ..PyTensor::from(out) })
+    Ok(PyTensor::viewing(out, view))
 }
 
 /// [`apply`] for several results.
@@ -190,7 +196,7 @@ pub fn apply_all(
     let t = value(obj)?;
     let out = f(&t)?;
     let views = attach(obj, &t, &out.iter().collect::<Vec<_>>(), f)?;
-    Ok(out.into_iter().zip(views).map(|(t, view)| PyTensor { view, ..PyTensor::from(t) }).collect())
+    Ok(out.into_iter().zip(views).map(|(t, view)| PyTensor::viewing(t, view)).collect())
 }
 
 /// The links of `outs`, made from `obj` of value `t` by `f`.
