@@ -218,3 +218,76 @@ def test_views_hold_their_buffer_and_let_go() -> None:
     assert array(v).tolist() == [0.0] * 10
     del v
     assert live() <= before
+
+
+LAYERS, WIDTH = 10, 128
+WEIGHT_BYTES = 4 * WIDTH * WIDTH
+
+
+def deep_loss(weights: list[wg.Tensor]) -> wg.Tensor:
+    """A network whose weights are much larger than its activations."""
+    x = wg.ones(2, WIDTH)
+    for w in weights:
+        x = (x @ w).tanh()
+    return x.sum()
+
+
+def deep_weights() -> list[wg.Tensor]:
+    """Its weights."""
+    return [wg.full((WIDTH, WIDTH), 0.01 * (i + 1), requires_grad=True) for i in range(LAYERS)]
+
+
+def peak_of_backward(weights: list[wg.Tensor]) -> int:
+    """Bytes that a backward needs at once beyond what was there before it."""
+    loss = deep_loss(weights)
+    before = live()
+    wg.memory.reset_peak()
+    loss.backward()
+    return wg.memory.peak_bytes() - before
+
+
+def test_gradients_that_a_hook_takes_away_are_never_alive_at_once() -> None:
+    weights = deep_weights()
+    taken: list[int] = []
+    for i, w in enumerate(weights):
+
+        def take(w: wg.Tensor, i: int = i) -> None:
+            taken.append(i)
+            w.grad = None
+
+        w.register_post_accumulate_grad_hook(take)
+    assert peak_of_backward(weights) < 2 * WEIGHT_BYTES
+    assert taken == list(reversed(range(LAYERS)))
+
+
+def test_gradients_are_added_to_old_ones_as_they_come() -> None:
+    weights = deep_weights()
+    deep_loss(weights).backward()
+    once = [array(w.grad) for w in weights]
+    assert peak_of_backward(weights) < 2 * WEIGHT_BYTES
+    for w, g in zip(weights, once, strict=True):
+        np.testing.assert_array_equal(array(w.grad), 2 * g)
+
+
+def test_a_weight_of_several_layers_is_accumulated_once_after_the_last() -> None:
+    w = wg.full((WIDTH, WIDTH), 0.01, requires_grad=True)
+    seen: list[np.ndarray] = []
+    sums: list[np.ndarray] = []
+    w.register_hook(lambda g: seen.append(array(g)))
+    w.register_post_accumulate_grad_hook(lambda w: sums.append(array(w.grad)))
+    deep_loss([w] * LAYERS).backward()
+    assert len(seen) == len(sums) == 1
+    np.testing.assert_array_equal(seen[0], sums[0])
+    (expected,) = wg.autograd.grad(deep_loss([w] * LAYERS), [w])
+    np.testing.assert_array_equal(array(expected), sums[0])
+
+
+def test_a_leaf_of_two_graphs_is_complete_in_each() -> None:
+    w = wg.tensor([2.0], requires_grad=True)
+    seen: list[float] = []
+    w.register_hook(lambda g: seen.append(g.item()))
+    first, second = w * 3 + w * w, w * 5
+    first.backward()
+    second.backward()
+    assert seen == [7.0, 5.0]
+    assert w.grad.item() == 12.0

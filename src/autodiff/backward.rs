@@ -222,14 +222,16 @@ impl Walk {
         let Some(hooks) = node.hooks() else {
             return accumulate::into_slot(&mut slot, value, self.options.create_graph);
         };
-        accumulate::into_slot(&mut slot, value.clone(), self.options.create_graph)?;
+        // A second reference to the gradient would make the slot copy it.
+        let seen = hooks.has_after().then(|| value.clone());
+        accumulate::into_slot(&mut slot, value, self.options.create_graph)?;
         let total = slot.clone();
         // Hooks run outside the lock: they may look at the slot.
         drop(slot);
         if let Some(total) = total {
             hooks.accumulated(&total)?;
         }
-        hooks.after(&mut [], &[Some(value)])
+        if seen.is_some() { hooks.after(&mut [], &[seen]) } else { Ok(()) }
     }
 
     /// Applies the reverse rule of an entry, with the hooks around it, and sends the results on.

@@ -157,6 +157,11 @@ impl Hooks {
         Ok(())
     }
 
+    /// Whether there are callbacks after the entry.
+    pub fn has_after(&self) -> bool {
+        lock(&self.entries).iter().any(|e| matches!(e.hook, Hook::After(_)))
+    }
+
     /// Runs the callbacks after the entry, which had the gradients `outputs` and gave `inputs`.
     pub fn after(&self, inputs: &mut Gradients, outputs: &Gradients) -> Result<()> {
         for hook in self.picked(|h| match h {
