@@ -11,7 +11,7 @@ use super::layout::{broadcast, common_dtype, wrong_dtype};
 use super::threads::GRAIN;
 use crate::array::Array;
 use crate::buffer::Device;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::real::{Integer, Left, Pointwise, PointwiseInt, Predicate};
 
@@ -39,34 +39,32 @@ pub fn add_small(total: &Array, g: &Array) -> Result<bool> {
         return Ok(false);
     }
     match total.dtype() {
-        // SAFETY: both hold `n` elements of this type in order, and they are different memory.
-        DType::F32 => run_plain(AddTo(unsafe { sum_of::<f32>(total, g, n) })),
-        // SAFETY: as above.
-        DType::F64 => run_plain(AddTo(unsafe { sum_of::<f64>(total, g, n) })),
+        DType::F32 => run_plain(AddTo::<f32> { total: total.ptr(), g: g.ptr(), n }),
+        DType::F64 => run_plain(AddTo::<f64> { total: total.ptr(), g: g.ptr(), n }),
         _ => return Ok(false),
     }
     Ok(true)
 }
 
-/// A sum and what is added to it.
-struct AddTo<'a, T>((&'a mut [T], &'a [T]));
+/// A sum and what is added to it: `n` elements each, in different memory.
+struct AddTo<T> {
+    total: *mut T,
+    g: *const T,
+    n: usize,
+}
 
-impl<T: Copy + std::ops::Add<Output = T>> PlainBody for AddTo<'_, T> {
+impl<T: Copy + std::ops::Add<Output = T>> PlainBody for AddTo<T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let (total, g) = self.0;
+        // SAFETY: `add_small` found both dense, of this type and length, and in different memory.
+        let (total, g) = unsafe {
+            (std::slice::from_raw_parts_mut(self.total, self.n), std::slice::from_raw_parts(self.g, self.n))
+        };
         for (total, &g) in total.iter_mut().zip(g) {
             *total = *total + g;
         }
     }
-}
-
-/// # Safety
-/// Both are dense arrays of `n` elements of `T` that share no memory.
-unsafe fn sum_of<'a, T: Element>(total: &'a Array, g: &'a Array, n: usize) -> (&'a mut [T], &'a [T]) {
-    // SAFETY: the caller's promise.
-    unsafe { (std::slice::from_raw_parts_mut(total.ptr(), n), std::slice::from_raw_parts(g.ptr(), n)) }
 }
 
 /// `rule` of integer operands, element by element, wrapping.
