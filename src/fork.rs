@@ -27,16 +27,11 @@ thread_local! {
     static HELD: std::cell::RefCell<Option<Held>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Makes the values that are made once and that others wait for: the instruction set, the outermost interpreter and
-/// the cache sizes that the `gemm` crate reads at its first product (that alone takes milliseconds).
+/// Makes the values that are made once and that others wait for: the instruction set and the outermost interpreter.
 #[cfg(unix)]
 fn settle() {
-    use crate::{array::Array, cpu, dtype::DType, interp, shape::Shape};
-    cpu::isa::isa();
-    interp::settle();
-    // Smaller products do not go through the crate.
-    let square = Shape::new(&[16, 16]).and_then(|shape| Array::full(shape, 1.0, DType::F32));
-    let _ = square.and_then(|x| cpu::matmul::matmul(&x, &x));
+    crate::cpu::isa::isa();
+    crate::interp::settle();
 }
 
 /// Takes the locks on the thread that forks.

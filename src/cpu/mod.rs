@@ -4,7 +4,6 @@
 //! Reading order: `isa.rs` (which instructions a loop is compiled for), `threads.rs` (how it is split),
 //! `drive.rs` (how strided operands reach it), then the families.
 pub mod axis;
-mod block;
 pub mod copy;
 pub mod create;
 mod cross_entropy;
@@ -24,6 +23,7 @@ pub mod map;
 pub mod matmul;
 pub mod norm;
 pub mod optim;
+mod product;
 pub mod random;
 pub mod reduce;
 mod rows;

@@ -1,0 +1,393 @@
+//! Products from tiles: what is packed, in which order tiles are computed, how they are split among threads.
+//!
+//! The loops are those of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, 2008): a block of
+//! the left operand stays in the second cache while a strip of the right one, in the first, meets all its rows.
+
+use super::mac::Mac;
+use super::pack::Strip;
+use super::scratch::{self, Use};
+use super::tile::Tile;
+use super::{Operand, Piece, Product, Target};
+use crate::cpu::threads::{Shared, parallel_for};
+use std::ops::Range;
+
+/// Multiplications that are worth a piece of a parallel loop.
+const WORK: usize = 1 << 20;
+/// Elements that are worth a piece of a parallel loop that packs.
+const COPY: usize = 1 << 15;
+/// Bytes of the right operand that are packed at a time: they stay in the third cache.
+const RIGHT: usize = 8 << 20;
+/// Bytes of a right operand from which on packing pays although its columns lie side by side.
+const SCATTERED: usize = 1 << 19;
+/// Bytes of a row of the left operand from which on packing pays.
+const DEEP: usize = 3 << 10;
+/// Rows of a block: its packed copy takes a fifth of the second cache.
+const ROWS: usize = 96;
+/// Bytes of the depth of a block, per lane.
+const DEPTH: usize = 2048;
+/// Pieces that a product is cut into, if it is large enough.
+const PIECES: usize = 8;
+
+/// A product that is computed in tiles.
+pub struct Blocks<'a, M: Mac> {
+    p: Product<'a, M::Stored, M::Out>,
+    /// Whether left and right were exchanged, so that the result comes out transposed.
+    swapped: bool,
+    pack_left: bool,
+    pack_right: bool,
+    /// Columns of a strip.
+    width: usize,
+    /// Packed steps of the whole depth, and of a block.
+    steps: usize,
+    depth: usize,
+    /// Rows of a block.
+    rows: usize,
+}
+
+// SAFETY: as for `Product`.
+unsafe impl<M: Mac> Sync for Blocks<'_, M> {}
+
+/// A rectangle of the result.
+struct Block {
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl<'a, M: Mac> Blocks<'a, M> {
+    /// Decides how to compute a product; only shape and strides count.
+    pub fn new(given: Product<'a, M::Stored, M::Out>) -> Self {
+        let swapped = exchanging_pays::<M>(&given);
+        let mut p = given;
+        if swapped {
+            (p.m, p.n, p.left, p.right) = (given.n, given.m, given.right, given.left);
+        }
+        let bytes = size_of::<M::In>();
+        let steps = p.k.div_ceil(M::STEP);
+        let large = steps * p.n * bytes >= SCATTERED;
+        let beside = p.right.free == 1 || p.n == 1;
+        let pack_right = M::STEP > 1 || !beside || (large && p.m > 2 * M::ROWS);
+        let pack_left = M::STEP > 1 || (p.k * bytes >= DEEP && p.n > 4 * M::LANES && p.m > M::ROWS);
+        let few = M::TILES.iter().take_while(|tiles| tiles[3].is_some()).count();
+        let wide = !pack_right && p.m <= few;
+        // A few rows against a large matrix: short blocks of the depth read its rows as they lie in memory.
+        let thin = !pack_right && large;
+        Blocks {
+            p,
+            swapped,
+            pack_left,
+            pack_right,
+            width: if wide { 4 } else { 2 } * M::LANES,
+            steps,
+            depth: if thin { 32 } else { DEPTH / bytes },
+            rows: ROWS / M::ROWS * M::ROWS,
+        }
+    }
+
+    /// Computes the product.
+    ///
+    /// # Safety
+    /// As for [`super::Number::multiply`], and the processor has the instructions of `M`.
+    pub unsafe fn run(&self) {
+        let fits = RIGHT / (self.steps * size_of::<M::In>()) / self.width * self.width;
+        let limit = if self.unfinished() { 1024 } else { usize::MAX };
+        let columns = if self.pack_right { fits.max(8 * self.width).min(limit) } else { limit };
+        for j in (0..self.p.n).step_by(columns.min(self.p.n)) {
+            let columns = j..self.p.n.min(j.saturating_add(columns));
+            if !self.pack_right {
+                self.compute(&columns, None);
+                continue;
+            }
+            let strips = columns.len().div_ceil(self.width);
+            scratch::with(Use::Right, strips * self.width * self.steps, |to| {
+                let to = Shared::new(to);
+                parallel_for(strips, COPY.div_ceil(self.width * self.steps), |range| {
+                    // SAFETY: the scratch memory has room, and every strip has its own.
+                    range.for_each(|strip| unsafe { self.pack_strip(&columns, strip, to.get()) });
+                });
+                self.compute(&columns, Some(to));
+            });
+        }
+    }
+
+    /// Whether results of a part of the depth cannot wait where they are going.
+    fn unfinished(&self) -> bool {
+        self.depth < self.steps && (self.swapped || matches!(self.p.target, Target::Sink(_)))
+    }
+
+    /// Packs one strip of the right operand, the whole depth of it.
+    ///
+    /// # Safety
+    /// `to` has room.
+    unsafe fn pack_strip(&self, columns: &Range<usize>, strip: usize, to: *mut M::In) {
+        let j = columns.start + strip * self.width;
+        // SAFETY: the columns exist; the caller's promise.
+        unsafe {
+            M::PACK(&Strip {
+                from: self.p.right.at(j, 0),
+                lane: self.p.right.free,
+                step: self.p.right.depth,
+                lanes: self.width.min(columns.end - j),
+                k: self.p.k,
+                to: to.add(strip * self.width * self.steps),
+                width: self.width,
+            });
+        }
+    }
+
+    /// Computes some columns, whose packed copy is given or not needed.
+    fn compute(&self, columns: &Range<usize>, right: Option<Shared<M::In>>) {
+        let p = &self.p;
+        let down = p.m.div_ceil(self.rows);
+        let strips = columns.len().div_ceil(self.width);
+        // Few rows: the columns are cut too.
+        let small = WORK.div_ceil(self.rows.min(p.m) * self.width * p.k);
+        let across = PIECES.div_ceil(down).min(strips / small).max(1);
+        let part = strips.div_ceil(across);
+        let across = strips.div_ceil(part);
+        let work = self.rows.min(p.m) * (part * self.width).min(columns.len()) * p.k;
+        parallel_for(down * across, WORK.div_ceil(work), |range| {
+            for piece in range {
+                let (i, j) = (piece / across * self.rows, columns.start + piece % across * part * self.width);
+                let block = Block {
+                    rows: i..p.m.min(i + self.rows),
+                    columns: j..columns.end.min(j + part * self.width),
+                };
+                let right = right.map(|r| r.get().wrapping_add((j - columns.start) * self.steps));
+                // SAFETY: the caller's promise; blocks are disjoint.
+                unsafe { self.block(&block, right) };
+            }
+        });
+    }
+
+    /// Computes one block of the result.
+    ///
+    /// # Safety
+    /// As [`Blocks::run`]; `right` is the packed copy of the block's columns, if they are packed.
+    unsafe fn block(&self, block: &Block, right: Option<*mut M::In>) {
+        let strips = block.rows.len().div_ceil(M::ROWS);
+        let body = |left: *mut M::In| {
+            if !self.unfinished() {
+                // SAFETY: the caller's promise.
+                return unsafe { self.depths(block, left, right, None) };
+            }
+            let room = block.rows.len() * block.columns.len();
+            scratch::with(Use::Result, room, |to| unsafe { self.depths(block, left, right, Some(to)) });
+        };
+        if !self.pack_left {
+            return body(std::ptr::null_mut());
+        }
+        let room = strips * M::ROWS * self.depth.min(self.steps) + M::LANES;
+        scratch::with(Use::Left, room, body);
+    }
+
+    /// The loop over the depth of a block; results wait in `wait` if that is given.
+    ///
+    /// # Safety
+    /// As [`Blocks::block`]; `left` has room for the packed left operand.
+    unsafe fn depths(
+        &self,
+        block: &Block,
+        left: *mut M::In,
+        right: Option<*mut M::In>,
+        wait: Option<*mut M::Out>,
+    ) {
+        for from in (0..self.steps).step_by(self.depth) {
+            let steps = from..self.steps.min(from + self.depth);
+            if self.pack_left {
+                // SAFETY: the caller's promise.
+                unsafe { self.pack_block(block, &steps, left) };
+            }
+            for strip in 0..block.columns.len().div_ceil(self.width) {
+                let right = match right {
+                    Some(right) => {
+                        let at = right.wrapping_add((strip * self.steps + from) * self.width);
+                        (at.cast_const(), self.width as isize)
+                    }
+                    None => {
+                        let at = self.p.right.at(block.columns.start + strip * self.width, from);
+                        (at.cast(), self.p.right.depth)
+                    }
+                };
+                // SAFETY: the caller's promise.
+                unsafe { self.strip(block, &steps, strip, left, right, wait) };
+            }
+        }
+    }
+
+    /// The rows of strip `s` of a block: strips are about equally high, since low ones are slow.
+    fn rows_of(&self, block: &Block, s: usize) -> Range<usize> {
+        let (rows, strips) = (block.rows.len(), block.rows.len().div_ceil(M::ROWS));
+        block.rows.start + s * rows / strips..block.rows.start + (s + 1) * rows / strips
+    }
+
+    /// Packs the left operand of a block.
+    ///
+    /// # Safety
+    /// `to` has room.
+    unsafe fn pack_block(&self, block: &Block, steps: &Range<usize>, to: *mut M::In) {
+        let first = steps.start * M::STEP;
+        for s in 0..block.rows.len().div_ceil(M::ROWS) {
+            let rows = self.rows_of(block, s);
+            // SAFETY: the rows exist; the caller's promise.
+            unsafe {
+                M::PACK(&Strip {
+                    from: self.p.left.at(rows.start, first),
+                    lane: self.p.left.free,
+                    step: self.p.left.depth,
+                    lanes: rows.len(),
+                    k: (steps.len() * M::STEP).min(self.p.k - first),
+                    to: to.add(s * M::ROWS * steps.len()),
+                    width: M::ROWS,
+                });
+            }
+        }
+    }
+
+    /// One strip of columns of a block: all its rows, a part of the depth.
+    ///
+    /// # Safety
+    /// As [`Blocks::depths`]; `right` is the strip's right operand and the way from one of its steps to the next.
+    unsafe fn strip(
+        &self,
+        block: &Block,
+        steps: &Range<usize>,
+        strip: usize,
+        left: *mut M::In,
+        right: (*const M::In, isize),
+        wait: Option<*mut M::Out>,
+    ) {
+        let j = block.columns.start + strip * self.width;
+        let columns = self.width.min(block.columns.end - j);
+        let done = steps.end == self.steps;
+        let piece =
+            |at, stride| Piece { at, stride, i: block.rows.start, j, rows: block.rows.len(), columns };
+        // SAFETY: the caller's promise.
+        unsafe {
+            match (self.p.target, wait) {
+                (_, Some(wait)) => {
+                    let piece = piece(wait.add(strip * self.width), block.columns.len() as isize);
+                    self.tiles(block, steps, left, right, &piece, steps.start > 0);
+                    if done {
+                        self.deliver(piece);
+                    }
+                }
+                (Target::Memory(out, stride, sink), None) if !self.swapped => {
+                    let at = out.offset(block.rows.start as isize * stride + j as isize);
+                    let piece = piece(at, stride);
+                    self.tiles(block, steps, left, right, &piece, self.p.add || steps.start > 0);
+                    if let (true, Some(sink)) = (done, sink) {
+                        sink.take(piece);
+                    }
+                }
+                _ => scratch::with(Use::Result, block.rows.len() * self.width, |at| {
+                    let piece = piece(at, self.width as isize);
+                    self.tiles(block, steps, left, right, &piece, false);
+                    self.deliver(piece);
+                }),
+            }
+        }
+    }
+
+    /// The tiles of a strip.
+    ///
+    /// # Safety
+    /// As [`Blocks::strip`]; the piece has room for the results.
+    unsafe fn tiles(
+        &self,
+        block: &Block,
+        steps: &Range<usize>,
+        left: *mut M::In,
+        (b, b_step): (*const M::In, isize),
+        piece: &Piece<M::Out>,
+        add: bool,
+    ) {
+        let vectors = piece.columns.div_ceil(M::LANES);
+        for s in 0..block.rows.len().div_ceil(M::ROWS) {
+            let rows = self.rows_of(block, s);
+            let (a, a_row, a_step) = if self.pack_left {
+                (left.wrapping_add(s * M::ROWS * steps.len()).cast_const(), 1, M::ROWS as isize)
+            } else {
+                (self.p.left.at(rows.start, steps.start).cast(), self.p.left.free, self.p.left.depth)
+            };
+            let out = piece.at.wrapping_offset((rows.start - piece.i) as isize * piece.stride);
+            let columns = piece.columns;
+            let tile = Tile {
+                k: steps.len(),
+                a,
+                a_row,
+                a_step,
+                b,
+                b_step,
+                out,
+                out_row: piece.stride,
+                columns,
+                add,
+            };
+            if let Some(compute) = M::TILES[rows.len() - 1][vectors - 1] {
+                // SAFETY: the caller's promise.
+                unsafe { compute(&tile) };
+            }
+        }
+    }
+
+    /// Takes a finished piece from where it waited to where it goes.
+    ///
+    /// # Safety
+    /// Nobody else computes this piece.
+    unsafe fn deliver(&self, piece: Piece<M::Out>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match self.p.target {
+                Target::Sink(sink) if !self.swapped => sink.take(piece),
+                Target::Sink(sink) => {
+                    scratch::with(Use::Turned, piece.rows * piece.columns, |at| {
+                        let turned = turned(&piece, at, piece.rows as isize);
+                        copy_turned::<M>(&piece, &turned, false);
+                        sink.take(turned);
+                    });
+                }
+                Target::Memory(out, stride, sink) => {
+                    let turned =
+                        turned(&piece, out.offset(piece.j as isize * stride + piece.i as isize), stride);
+                    copy_turned::<M>(&piece, &turned, self.p.add);
+                    if let Some(sink) = sink {
+                        sink.take(turned);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The place of a transposed piece.
+fn turned<O>(piece: &Piece<O>, at: *mut O, stride: isize) -> Piece<O> {
+    Piece { at, stride, i: piece.j, j: piece.i, rows: piece.columns, columns: piece.rows }
+}
+
+/// Transposes a piece.
+///
+/// # Safety
+/// Both pieces exist.
+unsafe fn copy_turned<M: Mac>(from: &Piece<M::Out>, to: &Piece<M::Out>, add: bool) {
+    for i in 0..to.rows {
+        for j in 0..to.columns {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let at = to.at.offset(i as isize * to.stride + j as isize);
+                let x = *from.at.offset(j as isize * from.stride + i as isize);
+                *at = if add { M::add(*at, x) } else { x };
+            }
+        }
+    }
+}
+
+/// Whether to compute the transposed product of the transposed operands, whose result is transposed once more.
+fn exchanging_pays<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
+    let Operand { free, depth, .. } = p.right;
+    if free == 1 || p.n == 1 {
+        // A narrow result, where the rows of the left operand lie side by side: vectors along them are full.
+        return p.n <= M::LANES / 4 && p.left.free == 1 && p.m > 4 * p.n;
+    }
+    // The right operand would have to be packed; the smaller left one serves as well.
+    depth == 1 && 4 * p.m <= p.n && p.m >= M::LANES / 2 + 4
+}

@@ -1,0 +1,105 @@
+//! Packing: a copy of a strip of an operand in the order in which tiles read it, step by step of the depth.
+//!
+//! It pays where tiles would otherwise jump through memory: rows that lie a power of two apart compete for the same
+//! few places of a cache, and a right operand whose columns do not lie side by side cannot be loaded as vectors.
+
+use super::mac::Mac;
+
+/// A strip of an operand, and the place of its copy.
+pub struct Strip<M: Mac> {
+    /// The first element.
+    pub from: *const M::Stored,
+    /// Elements from one lane (a row of the left operand, a column of the right one) to the next.
+    pub lane: isize,
+    /// Elements from one step of the depth to the next.
+    pub step: isize,
+    /// Lanes, at least 1.
+    pub lanes: usize,
+    /// Steps of the depth, in stored elements.
+    pub k: usize,
+    /// The copy: lane `i` of packed step `l` goes to `l * width + i`. Up to [`Mac::LANES`] elements behind it are
+    /// overwritten, unless `width` is a multiple of that; what lies between lanes and width is undefined.
+    pub to: *mut M::In,
+    /// Elements per step of the copy.
+    pub width: usize,
+}
+
+/// Packs a strip.
+pub type PackFn<M> = unsafe fn(&Strip<M>);
+
+/// Packs a strip.
+///
+/// # Safety
+/// See [`Mac`] and [`Strip`].
+#[inline(always)]
+pub unsafe fn pack<M: Mac>(s: &Strip<M>) {
+    let steps = s.k / M::STEP;
+    // SAFETY: the caller's promise.
+    unsafe {
+        if s.step == 1 {
+            turned(s, steps);
+        } else if s.lane == 1 {
+            straight(s, steps);
+        } else {
+            for l in 0..steps {
+                for i in 0..s.lanes {
+                    *s.to.add(l * s.width + i) = M::one(at(s, i, l * M::STEP), s.step, false);
+                }
+            }
+        }
+        if !s.k.is_multiple_of(M::STEP) {
+            for i in 0..s.lanes {
+                *s.to.add(steps * s.width + i) = M::one(at(s, i, s.k - 1), s.step, true);
+            }
+        }
+    }
+}
+
+/// The place of lane `i` at step `l`.
+#[inline(always)]
+fn at<M: Mac>(s: &Strip<M>, i: usize, l: usize) -> *const M::Stored {
+    s.from.wrapping_offset(i as isize * s.lane + l as isize * s.step)
+}
+
+/// Lanes that run along the depth in memory: transposed square by square.
+///
+/// # Safety
+/// As [`pack`].
+#[inline(always)]
+unsafe fn turned<M: Mac>(s: &Strip<M>, steps: usize) {
+    let stride = s.lane * size_of::<M::Stored>() as isize;
+    for l in (0..steps).step_by(M::LANES) {
+        // From the last lanes to the first: what a store writes behind its lanes is written again.
+        for i in (0..s.lanes).step_by(M::LANES).rev() {
+            let (lanes, deep) = ((s.lanes - i).min(M::LANES), (steps - l).min(M::LANES));
+            // SAFETY: the caller's promise.
+            unsafe {
+                M::turn(
+                    at(s, i, l * M::STEP).cast(),
+                    stride,
+                    lanes,
+                    deep,
+                    s.to.add(l * s.width + i),
+                    s.width,
+                );
+            }
+        }
+    }
+}
+
+/// Lanes that lie side by side.
+///
+/// # Safety
+/// As [`pack`].
+#[inline(always)]
+unsafe fn straight<M: Mac>(s: &Strip<M>, steps: usize) {
+    for l in 0..steps {
+        for i in (0..s.lanes).step_by(M::LANES) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let x = M::beside(at(s, i, l * M::STEP), s.step, (s.lanes - i).min(M::LANES));
+                M::store(s.to.add(l * s.width + i), x);
+            }
+        }
+    }
+}

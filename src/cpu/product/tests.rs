@@ -1,0 +1,183 @@
+//! Every instruction set of this processor against the definition, over shapes and layouts.
+
+use super::plain::Plain;
+use super::*;
+use crate::cpu::threads::set_num_threads;
+use std::fmt::Debug;
+use std::sync::Mutex;
+
+/// Numbers that an instruction set multiplies; small integers, so that every sum is exact.
+trait Sample<S, O> {
+    fn stored(value: i64) -> S;
+    fn sum(value: i64) -> O;
+}
+
+macro_rules! sample {
+    ($($t:ty)*) => {
+        $(impl Sample<$t, $t> for () {
+            fn stored(value: i64) -> $t {
+                value as $t
+            }
+            fn sum(value: i64) -> $t {
+                value as $t
+            }
+        })*
+    };
+}
+sample!(f32 f64 i32 i64);
+
+impl Sample<u16, f32> for () {
+    fn stored(value: i64) -> u16 {
+        half::bf16::from_f32(value as f32).to_bits()
+    }
+    fn sum(value: i64) -> f32 {
+        value as f32
+    }
+}
+
+/// Collects pieces, each of which must come once.
+struct Collect<O>(Mutex<Vec<Option<O>>>, usize);
+
+impl<O: Copy + Send> Sink<O> for Collect<O> {
+    unsafe fn take(&self, piece: Piece<O>) {
+        let mut out = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        for i in 0..piece.rows {
+            for j in 0..piece.columns {
+                // SAFETY: the piece exists.
+                let x = unsafe { *piece.at.offset(i as isize * piece.stride + j as isize) };
+                assert!(out[(piece.i + i) * self.1 + piece.j + j].replace(x).is_none(), "a piece came twice");
+            }
+        }
+    }
+}
+
+fn number(i: usize) -> i64 {
+    ((i * 2_654_435_761 + 12_345) >> 7) as i64 % 9 - 4
+}
+
+/// A matrix in one of five layouts: its memory, where it begins, and its two strides.
+fn layout(rows: usize, columns: usize, kind: usize) -> (usize, usize, isize, isize) {
+    let (r, c) = (rows as isize, columns as isize);
+    match kind {
+        0 => (rows * columns, 0, c, 1),
+        1 => (rows * columns, 0, 1, r),
+        2 => (rows * (columns + 3), 2, c + 3, 1),
+        3 => (3 * rows * columns, 0, 3 * c, 3),
+        _ => (rows * columns, rows * columns - 1, -c, -1),
+    }
+}
+
+fn check<M: Mac>(m: usize, k: usize, n: usize, (x, y): (usize, usize))
+where
+    (): Sample<M::Stored, M::Out>,
+    M::Out: PartialEq + Debug + Send,
+{
+    let ((size_a, a0, ar, ac), (size_b, b0, br, bc)) = (layout(m, k, x), layout(k, n, y));
+    let memory = |size: usize, seed: usize| (0..size + 2).map(move |i| number(i + seed));
+    let (a, b): (Vec<i64>, Vec<i64>) = (memory(size_a, 0).collect(), memory(size_b, 7).collect());
+    let want = |i: usize, j: usize| -> i64 {
+        let a = |l: usize| a[(a0 as isize + i as isize * ar + l as isize * ac) as usize];
+        let b = |l: usize| b[(b0 as isize + l as isize * br + j as isize * bc) as usize];
+        (0..k).map(|l| a(l) * b(l)).sum()
+    };
+    let wanted: Vec<i64> = (0..m * n).map(|at| want(at / n, at % n)).collect();
+    let stored = |v: &[i64]| -> Vec<M::Stored> { v.iter().map(|&v| <()>::stored(v)).collect() };
+    let (sa, sb) = (stored(&a), stored(&b));
+    for add in [false, true] {
+        let stride = n + 1;
+        let mut out: Vec<M::Out> = vec![<()>::sum(5); m * stride];
+        let p = Product::<M::Stored, M::Out> {
+            m,
+            n,
+            k,
+            left: Operand { data: sa[a0..].as_ptr(), free: ar, depth: ac },
+            right: Operand { data: sb[b0..].as_ptr(), free: bc, depth: br },
+            target: Target::Memory(out.as_mut_ptr(), stride as isize, None),
+            add,
+        };
+        // SAFETY: the vectors have these sizes.
+        unsafe { run::<M>(&p) };
+        for (at, got) in out.iter().enumerate() {
+            let (i, j) = (at / stride, at % stride);
+            let want = if j == n { 5 } else { wanted[i * n + j] + if add { 5 } else { 0 } };
+            assert_eq!(*got, <()>::sum(want), "{m} {k} {n}, layouts {x} {y}, at {i}, {j}, add {add}");
+        }
+        if !add {
+            let sink = Collect(Mutex::new(vec![None; m * n]), n);
+            // SAFETY: as above.
+            unsafe { run::<M>(&Product { target: Target::Sink(&sink), ..p }) };
+            let got = sink.0.into_inner().unwrap_or_default();
+            let want: Vec<_> = wanted.iter().map(|&v| Some(<()>::sum(v))).collect();
+            assert!(got == want, "{m} {k} {n}, layouts {x} {y}, through a sink");
+        }
+    }
+}
+
+/// Shapes around the borders of vectors, tiles, strips and blocks, and layouts for each.
+fn check_all<M: Mac>()
+where
+    (): Sample<M::Stored, M::Out>,
+    M::Out: PartialEq + Debug + Send,
+{
+    for threads in [1, 3] {
+        set_num_threads(threads);
+        for x in 0..5 {
+            for y in 0..5 {
+                for (m, k, n) in [
+                    (1, 1, 1),
+                    (2, 3, 4),
+                    (7, 5, 16),
+                    (13, 17, 33),
+                    (1, 70, 50),
+                    (50, 70, 1),
+                    (3, 66, 21),
+                    (21, 67, 4),
+                    (1, 300, 1),
+                    (30, 19, 2),
+                    (14, 40, 70),
+                    (5, 33, 63),
+                    (6, 8, 47),
+                ] {
+                    check::<M>(m, k, n, (x, y));
+                }
+            }
+        }
+        for (x, y) in [(0, 0), (0, 1), (1, 0), (1, 1), (3, 4)] {
+            for (m, k, n) in [(100, 1100, 130), (2, 700, 600), (16, 600, 200), (150, 65, 40), (3, 40, 900)] {
+                check::<M>(m, k, n, (x, y));
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_rust_multiplies() {
+    check_all::<Plain<f32, 4>>();
+    check_all::<Plain<f64, 2>>();
+    check_all::<Plain<i32, 4>>();
+    check_all::<Plain<i64, 2>>();
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn avx2_multiplies() {
+    if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+        check_all::<x86::F32x8>();
+        check_all::<x86::F64x4>();
+        check_all::<x86::I32x8>();
+    }
+}
+
+#[test]
+#[cfg(target_arch = "x86_64")]
+fn avx512_multiplies() {
+    if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+        check_all::<x86::F32x16>();
+        check_all::<x86::F64x8>();
+        check_all::<x86::I32x16>();
+        check_all::<x86::I64x8>();
+    }
+    if is_x86_feature_detected!("avx512bf16") {
+        check_all::<x86::Bf16x32>();
+    }
+}

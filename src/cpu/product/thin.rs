@@ -1,0 +1,134 @@
+//! Products with a few rows or a few columns, whose long operand runs along the depth in memory: matrix times vector,
+//! vector times transposed matrix, inner products. They are bound by memory, so nothing is packed.
+
+use super::inner::Inner;
+use super::mac::Mac;
+use super::scratch::{self, Use};
+use super::{Operand, Piece, Product, Sink, Target};
+use crate::cpu::threads::parallel_for;
+
+/// The most rows (or columns) of a thin product.
+const ROWS: usize = 4;
+/// Columns that are computed together.
+const GROUP: usize = 4;
+/// Elements of the long operand that are worth a piece of a parallel loop.
+const WORK: usize = 1 << 17;
+
+/// A thin product: `rows` are few, and both operands run along the depth.
+pub struct Thin<'a, S, O> {
+    p: Product<'a, S, O>,
+    /// Whether rows are the columns of `p`, and the other way round.
+    swapped: bool,
+    short: Operand<S>,
+    long: Operand<S>,
+    rows: usize,
+    columns: usize,
+}
+
+// SAFETY: as for `Product`.
+unsafe impl<S, O> Sync for Thin<'_, S, O> {}
+
+impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
+    /// `p` as a thin product, if it is one.
+    pub fn of<M: Mac<Stored = S, Out = O>>(p: &Product<'a, S, O>) -> Option<Self> {
+        let straight = p.m <= ROWS && p.right.depth == 1;
+        let swapped = !straight && p.n <= ROWS && p.left.depth == 1;
+        if !(straight || swapped) || p.k < 2 * M::LANES * M::STEP || !p.k.is_multiple_of(M::STEP) {
+            return None;
+        }
+        let (short, long, rows, columns) =
+            if swapped { (p.right, p.left, p.n, p.m) } else { (p.left, p.right, p.m, p.n) };
+        Some(Thin { p: *p, swapped, short, long, rows, columns })
+    }
+
+    /// Computes it.
+    ///
+    /// # Safety
+    /// As for [`super::Number::multiply`].
+    pub unsafe fn run<M: Mac<Stored = S, Out = O>>(mut self) {
+        let steps = self.p.k / M::STEP;
+        let body = |this: &Self| {
+            parallel_for(this.columns.div_ceil(GROUP), WORK.div_ceil(GROUP * this.p.k), |range| {
+                let columns = range.start * GROUP..(range.end * GROUP).min(this.columns);
+                // SAFETY: the caller's promise; ranges are disjoint.
+                unsafe { this.part::<M>(columns.start, columns.len()) }
+            });
+        };
+        if self.short.depth == 1 {
+            return body(&self);
+        }
+        scratch::with::<M::In>(Use::Left, self.rows * steps, |to| {
+            for i in 0..self.rows {
+                for l in 0..steps {
+                    // SAFETY: the element exists, and the scratch memory has room for it.
+                    unsafe {
+                        *to.add(i * steps + l) =
+                            M::one(self.short.at(i, l * M::STEP), self.short.depth, false);
+                    }
+                }
+            }
+            self.short = Operand { data: to.cast(), free: self.p.k as isize, depth: 1 };
+            body(&self);
+        });
+    }
+
+    /// Computes the columns from `first` on.
+    ///
+    /// # Safety
+    /// As [`Thin::run`], and nobody else computes them.
+    unsafe fn part<M: Mac<Stored = S, Out = O>>(&self, first: usize, columns: usize) {
+        let (i, j) = if self.swapped { (first, 0) } else { (0, first) };
+        let (rows, wide) = if self.swapped { (columns, self.rows) } else { (self.rows, columns) };
+        match self.p.target {
+            Target::Memory(out, stride, sink) => {
+                let at = out.wrapping_offset(i as isize * stride + j as isize);
+                let piece = Piece { at, stride, i, j, rows, columns: wide };
+                // SAFETY: the caller's promise.
+                unsafe { self.piece::<M>(first, columns, piece, sink) }
+            }
+            Target::Sink(sink) => scratch::with(Use::Result, rows * wide, |at| {
+                let piece = Piece { at, stride: wide as isize, i, j, rows, columns: wide };
+                // SAFETY: the caller's promise; the scratch memory is this thread's.
+                unsafe { self.piece::<M>(first, columns, piece, Some(sink)) }
+            }),
+        }
+    }
+
+    /// Computes the columns from `first` on into a piece, and hands it over.
+    ///
+    /// # Safety
+    /// As [`Thin::part`].
+    unsafe fn piece<M: Mac<Stored = S, Out = O>>(
+        &self,
+        first: usize,
+        columns: usize,
+        piece: Piece<O>,
+        sink: Option<&dyn Sink<O>>,
+    ) {
+        let size = size_of::<S>() as isize;
+        let (out_row, out_column) = if self.swapped { (1, piece.stride) } else { (piece.stride, 1) };
+        let add = self.p.add && matches!(self.p.target, Target::Memory(..));
+        let mut at = 0;
+        while at < columns {
+            let four = at + GROUP <= columns;
+            let inner = Inner::<M> {
+                k: self.p.k / M::STEP,
+                a: self.short.data.cast(),
+                a_row: self.short.free * size,
+                b: self.long.at(first + at, 0).cast(),
+                b_column: self.long.free * size,
+                out: piece.at.wrapping_offset(at as isize * out_column),
+                out_row,
+                out_column,
+                add,
+            };
+            // SAFETY: the caller's promise.
+            unsafe { M::INNER[self.rows - 1][four as usize](&inner) };
+            at += if four { GROUP } else { 1 };
+        }
+        if let Some(sink) = sink {
+            // SAFETY: the piece is this thread's.
+            unsafe { sink.take(piece) };
+        }
+    }
+}

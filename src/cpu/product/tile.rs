@@ -1,0 +1,116 @@
+//! The innermost loop of a product: a tile of the result whose sums stay in registers.
+//!
+//! One step of the depth loads `V` vectors of the right operand and, for each of `R` rows, one element of the left one
+//! into all lanes: `R + V` loads for `R V` multiply-adds, which keeps both multipliers of a core busy.
+
+use super::mac::Mac;
+
+/// Operands and place of a tile.
+pub struct Tile<M: Mac> {
+    /// Depth, in packed elements.
+    pub k: usize,
+    /// The first element of the left operand.
+    pub a: *const M::In,
+    /// Elements from one of its rows to the next.
+    pub a_row: isize,
+    /// Elements from one step of the depth to the next.
+    pub a_step: isize,
+    /// The first element of the right operand, whose columns lie side by side.
+    pub b: *const M::In,
+    /// Elements from one step of the depth to the next.
+    pub b_step: isize,
+    /// The first element of the result, whose columns lie side by side.
+    pub out: *mut M::Out,
+    /// Elements from one of its rows to the next.
+    pub out_row: isize,
+    /// Columns: at least one in the last vector of a row.
+    pub columns: usize,
+    /// Whether the tile is added to what is there.
+    pub add: bool,
+}
+
+/// Computes a tile; the pointers of the [`Tile`] must be good for its size.
+pub type TileFn<M> = unsafe fn(&Tile<M>);
+
+/// A tile of `R` rows and `V` vectors per row.
+///
+/// # Safety
+/// See [`Mac`] and [`Tile`]: operands and result exist in this size, and nobody else writes the result.
+#[inline(always)]
+pub unsafe fn tile<M: Mac, const R: usize, const V: usize>(t: &Tile<M>) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if M::MASKS || t.columns < V * M::LANES {
+            sums::<M, R, V, true>(t);
+        } else {
+            sums::<M, R, V, false>(t);
+        }
+    }
+}
+
+/// [`tile`], whose last vectors are incomplete if `PART`.
+///
+/// # Safety
+/// As [`tile`].
+#[inline(always)]
+unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Tile<M>) {
+    let tail = (V - 1) * M::LANES;
+    let last = t.columns - tail;
+    // A pointer for every third row: the two rows behind it are reached by indexed addresses, so that twelve rows
+    // take six registers.
+    let mut a = [t.a; 4];
+    for i in 1..4 {
+        a[i] = a[i - 1].wrapping_offset(3 * t.a_row);
+    }
+    let mut b = t.b;
+    // SAFETY: the caller's promise; pointers beyond the operands are computed, but not read.
+    unsafe {
+        let mut sums = [[M::zero(); V]; R];
+        for i in 0..R {
+            fetch(t.out.offset(i as isize * t.out_row));
+        }
+        for _ in 0..t.k {
+            let end = if PART { M::load_first(b.add(tail), last) } else { M::load(b.add(tail)) };
+            let mut y = [end; V];
+            for (v, y) in y[..V - 1].iter_mut().enumerate() {
+                *y = M::load(b.add(v * M::LANES));
+            }
+            for (i, sums) in sums.iter_mut().enumerate() {
+                let x = M::splat(a[i / 3].offset((i % 3) as isize * t.a_row));
+                for v in 0..V {
+                    sums[v] = M::mac(sums[v], x, y[v]);
+                }
+            }
+            for a in &mut a[..R.div_ceil(3)] {
+                *a = a.wrapping_offset(t.a_step);
+            }
+            b = b.wrapping_offset(t.b_step);
+        }
+        for (i, sums) in sums.iter().enumerate() {
+            let row = t.out.offset(i as isize * t.out_row);
+            for (v, &sum) in sums[..V - 1].iter().enumerate() {
+                let to = row.add(v * M::LANES);
+                M::put(to, if t.add { M::plus(M::get(to), sum) } else { sum });
+            }
+            let (to, sum) = (row.add(tail), sums[V - 1]);
+            if PART {
+                M::put_first(to, if t.add { M::plus(M::get_first(to, last), sum) } else { sum }, last);
+            } else {
+                M::put(to, if t.add { M::plus(M::get(to), sum) } else { sum });
+            }
+        }
+    }
+}
+
+/// Asks for the cache line of `at`, which is needed when the tile is done.
+#[inline(always)]
+fn fetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing; every x86-64 has it.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
