@@ -29,7 +29,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu build wheel lint format stubs bench bench-peers docs clean
+.PHONY: help demo test test-rust test-python test-gpu build wheel lint format stubs bench bench-peers bench-matmul docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -86,6 +86,9 @@ bench: ## the Rust benchmarks
 
 bench-peers: $(VENV)/.peers ## the same work in NumPy, JAX, autograd, micrograd (and torch, if installed)
 	@$(BIN)/python benches/peers/run.py
+
+bench-matmul: $(VENV)/.peers ## matrix products over sizes, layouts and dtypes beside torch, NumPy and JAX
+	@$(BIN)/python benches/peers/matmul.py
 
 docs: $(DOCS_VENV)/.docs ## the documentation site in docs/_build: pages executed, Python and Rust reference
 	@echo "==> sphinx, every page executed"
