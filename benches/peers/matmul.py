@@ -138,7 +138,7 @@ def jaxlike(case: Case, a: Any, b: Any) -> Work:
 
     function = product
     if case.backward:
-        g = jnp.ones((case.left[0], case.right[1]))
+        g = jnp.ones((case.left[0], case.right[1]), dtype=case.dtype)
         function = lambda x, y: (lambda out, pull: (out, pull(g)))(*jax.vjp(product, x, y))
     run = jax.jit(function)
     return lambda: jax.block_until_ready(run(x, y))

@@ -258,7 +258,10 @@ impl Mac for Bf16x32 {
     #[inline(always)]
     unsafe fn mac(sum: __m512, x: __m512i, y: __m512i) -> __m512 {
         // SAFETY: only the names of the two types differ.
-        unsafe { _mm512_dpbf16_ps(sum, std::mem::transmute(x), std::mem::transmute(y)) }
+        unsafe {
+            let pairs = |x| std::mem::transmute::<__m512i, __m512bh>(x);
+            _mm512_dpbf16_ps(sum, pairs(x), pairs(y))
+        }
     }
     #[inline(always)]
     unsafe fn one(from: *const u16, step: isize, single: bool) -> u32 {
