@@ -7,12 +7,14 @@
 //! Read next: `src/array.rs`, the strided view of a buffer.
 
 mod cache;
+mod counts;
 
 pub(crate) use cache::{CacheLock, lock_cache};
-pub use cache::{cached_bytes, empty_cache, live_bytes, peak_bytes, reset_peak, set_cache_limit};
+pub use cache::{cached_bytes, empty_cache, set_cache_limit};
+pub use counts::{live_bytes, peak_bytes, reset_peak};
 
 use crate::error::Result;
-use cache::{CACHE, LIVE, class_of, count, fresh};
+use cache::{CACHE, class_of, fresh};
 use std::any::{Any, TypeId};
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -104,11 +106,10 @@ impl Buffer {
     /// Uninitialised host memory of at least `bytes` bytes.
     pub fn alloc(bytes: usize) -> Result<Buffer> {
         let class = class_of(bytes);
-        let header = match CACHE.with_small(class) {
+        let header = match CACHE.take(class, bytes) {
             Some(header) => header,
-            None => fresh(class, bytes)?,
+            None => fresh(class, bytes).inspect_err(|_| CACHE.missed(bytes))?,
         };
-        count(bytes as i64);
         // SAFETY: `header` points to an allocation of this class that nobody else uses.
         unsafe {
             header.as_ptr().write(Header {
@@ -283,9 +284,7 @@ fn release(header: NonNull<Header>) {
         drop(unsafe { Box::from_raw(header.as_ptr()) });
         return;
     }
-    LIVE.fetch_sub(h.bytes as i64, Ordering::Relaxed);
-    let class = h.class;
-    CACHE.put(class, header);
+    CACHE.put(h.class, h.bytes, header);
 }
 
 #[cfg(test)]

@@ -53,6 +53,9 @@ pub enum Slot {
 /// The values an entry keeps for its reverse rule; a product keeps two.
 pub type Saved = SmallVec<[Kept; 2]>;
 
+/// Saved values as tensors again.
+pub type Restored = SmallVec<[(Slot, Tensor); 2]>;
+
 /// What a tape entry stands for.
 pub enum Origin {
     /// A tensor that requires a gradient; the gradient accumulates here.
@@ -99,10 +102,12 @@ pub fn live_nodes() -> u64 {
 
 impl Node {
     /// An entry for a recorded operation.
-    pub fn recorded(tag: Tag, op: Op, edges: Edges, saved: Saved, outputs: SmallVec<[Aval; 1]>) -> Node {
-        let origin = Origin::Op { op, saved: Mutex::new(Some(saved)) };
+    #[inline]
+    pub fn recorded(tag: Tag, op: Op, edges: Edges, saved: Saved, outputs: SmallVec<[Aval; 1]>) -> Arc<Node> {
         let seq = SEQ.fetch_add(1, Ordering::Relaxed);
-        Node { seq, tag, origin, edges, outputs, place: debug::place(), hooks: OnceLock::new() }
+        let place = debug::place();
+        let origin = Origin::Op { op, saved: Mutex::new(Some(saved)) };
+        Arc::new(Node { seq, tag, origin, edges, outputs, place, hooks: OnceLock::new() })
     }
 
     /// An entry for a tensor that requires a gradient.
@@ -223,25 +228,25 @@ impl Node {
     /// The saved values as tensors; `attached` puts them back on the tape so that the rule itself is
     /// recorded. Unless `retain`, the entry gives them up. What is kept in reserve is left out unless the
     /// cotangents `g` ask for it.
-    pub fn unpack(
-        self: &Arc<Self>,
-        retain: bool,
-        attached: bool,
-        g: &[Option<Tensor>],
-    ) -> Result<SmallVec<[(Slot, Tensor); 2]>> {
-        let Origin::Op { op, saved } = &self.origin else { return Ok(SmallVec::new()) };
+    pub fn unpack(self: &Arc<Self>, retain: bool, attached: bool, g: &[Option<Tensor>]) -> Result<Restored> {
+        let mut out = Restored::new();
+        let Origin::Op { op, saved } = &self.origin else { return Ok(out) };
         let mut guard = lock(saved);
-        let kept: Saved = match (retain, guard.as_ref()) {
-            (_, None) => return Err(freed(op.name(), self.place)),
-            (true, Some(kept)) => kept.iter().map(Kept::share).collect(),
-            (false, Some(kept)) if kept.is_empty() => {
-                *guard = None;
-                return Ok(SmallVec::new());
-            }
-            (false, Some(_)) => guard.take().unwrap_or_default(),
+        let Some(values) = guard.as_mut() else { return Err(freed(op.name(), self.place)) };
+        if !retain && !attached && values.iter().all(|value| value.is_plain() && !value.in_reserve) {
+            // Nearly always: arrays, which change hands under the lock because no code but ours runs.
+            let restored = values.drain(..).try_for_each(|value| {
+                out.push((value.slot, value.restore(op, self.place)?));
+                Ok(())
+            });
+            *guard = None;
+            return restored.map(|()| out);
+        }
+        let kept: Saved = match retain {
+            true => values.iter().map(Kept::share).collect(),
+            false => guard.take().unwrap_or_default(),
         };
         drop(guard);
-        let mut out = SmallVec::new();
         let reserve = matches!(op, Op::Custom(custom) if custom.wants_reserve(g));
         for value in kept {
             if value.in_reserve && !reserve {

@@ -51,6 +51,7 @@ pub struct Kept {
 
 impl Kept {
     /// Whether it is a concrete array, which holds nothing else.
+    #[inline]
     pub fn is_plain(&self) -> bool {
         matches!(self.store, Store::Plain(Tensor::Array(_)))
     }

@@ -1,13 +1,14 @@
 //! The size-class cache of CPU memory: free lists of blocks, per thread for small ones and shared for large ones.
 //! A block is a header and the data behind it.
 
+use super::counts::{Counts, CountsLock, add_without_thread, live_bytes, lock, lock_counts, small_cached};
 use super::{ALIGN, HEADER, Header};
 use crate::error::{Error, Result};
 use std::alloc::Layout;
 use std::cell::RefCell;
 use std::ptr::NonNull;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// Classes: 1..=8 units of 64 bytes, then four steps per doubling.
 const CLASSES: usize = 8 + 4 * 44;
@@ -57,47 +58,19 @@ pub(super) fn fresh(class: u8, bytes: usize) -> Result<NonNull<Header>> {
 
 fn free(class: u8, header: NonNull<Header>) {
     if let Some(layout) = layout(class) {
-        CACHED.fetch_sub(layout.size() as i64, Ordering::Relaxed);
         // SAFETY: the block was allocated by `fresh` with the layout of its class.
         unsafe { std::alloc::dealloc(header.as_ptr().cast(), layout) }
     }
 }
 
-/// Bytes of live tensors.
-pub(super) static LIVE: AtomicI64 = AtomicI64::new(0);
-/// The most that [`LIVE`] has been.
-static PEAK: AtomicI64 = AtomicI64::new(0);
+/// Bytes of large blocks that are kept.
 static CACHED: AtomicI64 = AtomicI64::new(0);
 /// The cache holds at most this many bytes of large blocks.
 static LIMIT: AtomicI64 = AtomicI64::new(1 << 30);
 
-/// Bytes of host memory held by live tensors.
-pub fn live_bytes() -> i64 {
-    LIVE.load(Ordering::Relaxed)
-}
-
-/// The most bytes of host memory that live tensors have held at once, since the start or [`reset_peak`].
-pub fn peak_bytes() -> i64 {
-    PEAK.load(Ordering::Relaxed).max(live_bytes())
-}
-
-/// Begins the search for the peak anew.
-pub fn reset_peak() {
-    PEAK.store(live_bytes(), Ordering::Relaxed);
-}
-
-/// Counts new memory.
-#[inline]
-pub(super) fn count(bytes: i64) {
-    let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
-    if live > PEAK.load(Ordering::Relaxed) {
-        PEAK.fetch_max(live, Ordering::Relaxed);
-    }
-}
-
 /// Bytes of host memory kept for reuse.
 pub fn cached_bytes() -> i64 {
-    CACHED.load(Ordering::Relaxed)
+    CACHED.load(Ordering::Relaxed) + small_cached()
 }
 
 /// Sets the most bytes of large blocks that are kept for reuse.
@@ -123,32 +96,49 @@ impl Blocks {
         &mut self.0[class as usize]
     }
 
-    fn clear(&mut self) {
+    /// Frees all blocks; how many bytes they had.
+    fn clear(&mut self) -> i64 {
+        let mut freed = 0;
         for (class, list) in self.0.iter_mut().enumerate() {
             for header in list.drain(..) {
+                freed += block_bytes(class as u8);
                 free(class as u8, header);
             }
         }
+        freed
     }
 }
 
-impl Drop for Blocks {
+/// Bytes of a block of this class with its header.
+#[inline]
+fn block_bytes(class: u8) -> i64 {
+    (class_bytes(class) + HEADER) as i64
+}
+
+/// What a thread has of its own.
+struct Local {
+    blocks: RefCell<Blocks>,
+    counts: Arc<Counts>,
+}
+
+impl Drop for Local {
     fn drop(&mut self) {
-        self.clear();
+        self.blocks.get_mut().clear();
+        self.counts.retire();
     }
 }
 
 thread_local! {
-    static SMALL_BLOCKS: RefCell<Blocks> = const { RefCell::new(Blocks::new()) };
+    static LOCAL: Local = Local { blocks: RefCell::new(Blocks::new()), counts: Counts::register() };
 }
 static LARGE_BLOCKS: Mutex<Blocks> = Mutex::new(Blocks::new());
 
-/// The cache of large blocks, locked.
-pub(crate) struct CacheLock(#[allow(dead_code)] std::sync::MutexGuard<'static, Blocks>);
+/// The cache of large blocks and the counts of memory, locked.
+pub(crate) struct CacheLock(#[allow(dead_code)] (MutexGuard<'static, Blocks>, CountsLock));
 
-/// Locks the cache of large blocks.
+/// Locks the cache of large blocks and the counts of memory.
 pub(crate) fn lock_cache() -> CacheLock {
-    CacheLock(LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()))
+    CacheLock((lock(&LARGE_BLOCKS), lock_counts()))
 }
 
 /// The two free lists.
@@ -158,49 +148,89 @@ pub(super) static CACHE: Cache = Cache;
 pub(super) struct Cache;
 
 impl Cache {
+    /// A block of this class that is kept, if there is one, for a tensor of so many bytes, which are counted.
     #[inline]
-    pub(super) fn with_small(&self, class: u8) -> Option<NonNull<Header>> {
-        let header = if (class as usize) < SMALL {
-            SMALL_BLOCKS.try_with(|b| b.borrow_mut().class(class).pop()).ok().flatten()
-        } else {
-            LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()).class(class).pop()
-        }?;
-        CACHED.fetch_sub((class_bytes(class) + HEADER) as i64, Ordering::Relaxed);
-        Some(header)
+    pub(super) fn take(&self, class: u8, bytes: usize) -> Option<NonNull<Header>> {
+        let small = LOCAL.try_with(|local| {
+            local.counts.add_live(bytes as i64);
+            if class as usize >= SMALL {
+                return None;
+            }
+            let header = local.blocks.borrow_mut().class(class).pop()?;
+            local.counts.add_cached(-block_bytes(class));
+            Some(header)
+        });
+        match small {
+            Ok(None) if class as usize >= SMALL => take_large(class),
+            Ok(header) => header,
+            Err(_) => {
+                add_without_thread(bytes as i64);
+                None
+            }
+        }
     }
 
+    /// The block that `take` could not give could not be made either.
+    #[cold]
+    pub(super) fn missed(&self, bytes: usize) {
+        if LOCAL.try_with(|local| local.counts.add_live(-(bytes as i64))).is_err() {
+            add_without_thread(-(bytes as i64));
+        }
+    }
+
+    /// Keeps or frees a block of a tensor of so many bytes.
     #[inline]
-    pub(super) fn put(&self, class: u8, header: NonNull<Header>) {
-        let size = (class_bytes(class) + HEADER) as i64;
-        let total = CACHED.fetch_add(size, Ordering::Relaxed) + size;
-        let kept = if (class as usize) < SMALL {
-            SMALL_BLOCKS
-                .try_with(|b| {
-                    let mut blocks = b.borrow_mut();
-                    let list = blocks.class(class);
-                    let keep = list.len() < SMALL_KEPT;
-                    if keep {
-                        list.push(header);
-                    }
-                    keep
-                })
-                .unwrap_or(false)
-        } else if total <= LIMIT.load(Ordering::Relaxed) {
-            LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()).class(class).push(header);
-            true
-        } else {
-            false
-        };
-        if !kept {
-            free(class, header);
+    pub(super) fn put(&self, class: u8, bytes: usize, header: NonNull<Header>) {
+        let kept = LOCAL.try_with(|local| {
+            local.counts.add_live(-(bytes as i64));
+            if class as usize >= SMALL {
+                return keep_large(class, header);
+            }
+            let mut blocks = local.blocks.borrow_mut();
+            let list = blocks.class(class);
+            let keep = list.len() < SMALL_KEPT;
+            if keep {
+                list.push(header);
+                local.counts.add_cached(block_bytes(class));
+            }
+            keep
+        });
+        match kept {
+            Ok(true) => {}
+            Ok(false) => free(class, header),
+            Err(_) => {
+                add_without_thread(-(bytes as i64));
+                free(class, header);
+            }
         }
     }
 }
 
+fn take_large(class: u8) -> Option<NonNull<Header>> {
+    let header = lock(&LARGE_BLOCKS).class(class).pop()?;
+    CACHED.fetch_sub(block_bytes(class), Ordering::Relaxed);
+    Some(header)
+}
+
+/// Keeps a large block, unless that would be too much.
+fn keep_large(class: u8, header: NonNull<Header>) -> bool {
+    let size = block_bytes(class);
+    if CACHED.fetch_add(size, Ordering::Relaxed) + size > LIMIT.load(Ordering::Relaxed) {
+        CACHED.fetch_sub(size, Ordering::Relaxed);
+        return false;
+    }
+    lock(&LARGE_BLOCKS).class(class).push(header);
+    true
+}
+
 /// Returns all cached memory of this thread, and all large blocks, to the system.
 pub fn empty_cache() {
-    let _ = SMALL_BLOCKS.try_with(|b| b.borrow_mut().clear());
-    LARGE_BLOCKS.lock().unwrap_or_else(|e| e.into_inner()).clear();
+    let _ = LOCAL.try_with(|local| {
+        let freed = local.blocks.borrow_mut().clear();
+        local.counts.add_cached(-freed);
+    });
+    let freed = lock(&LARGE_BLOCKS).clear();
+    CACHED.fetch_sub(freed, Ordering::Relaxed);
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     for y in &outputs {
         avals.push(y.aval());
     }
-    let node = Arc::new(Node::recorded(at.tag, op.clone(), edges, saved, avals));
+    let node = Node::recorded(at.tag, op.clone(), edges, saved, avals);
     debug::recorded(&node, mark);
     Ok(attach(at, outputs, node))
 }

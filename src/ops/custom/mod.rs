@@ -183,7 +183,7 @@ impl Custom {
             }
         }
         let avals = outputs.iter().map(Tensor::aval).collect();
-        let node = Arc::new(Node::recorded(at.tag, op, edges, saved, avals));
+        let node = Node::recorded(at.tag, op, edges, saved, avals);
         debug::recorded(&node, mark);
         let wrap = |(i, primal): (usize, Tensor)| {
             if !differentiable(&plan, i, &primal) {
