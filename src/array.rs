@@ -278,6 +278,26 @@ impl Array {
         Ok(out)
     }
 
+    /// Two axes exchanged.
+    pub fn transposed(&self, i: usize, j: usize) -> Result<Array> {
+        let mut out = self.clone();
+        out.dims.swap(i, j);
+        out.strides.swap(i, j);
+        Ok(out)
+    }
+
+    /// With a new axis of length 1 before axis `i`.
+    pub fn with_axis(&self, i: usize) -> Result<Array> {
+        // Raises where there are as many axes as there can be.
+        let shape = self.shape().inserted(i, 1)?;
+        let mut out = self.clone();
+        out.dims = *shape.raw();
+        out.strides.copy_within(i..MAX_RANK - 1, i + 1);
+        out.strides[i] = 0;
+        out.rank += 1;
+        Ok(out)
+    }
+
     /// Broadcast to `shape` with stride 0 on new and stretched axes. The shapes must be compatible.
     pub fn expand(&self, shape: &Shape) -> Result<Array> {
         if self.shape() == *shape {

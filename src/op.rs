@@ -283,6 +283,8 @@ pub trait General: Kernel + Clone + Into<Op> {
 pub struct Own {
     /// An own reverse rule.
     pub vjp: bool,
+    /// An own forward rule.
+    pub jvp: bool,
     /// An own batching rule.
     pub batch: bool,
 }
@@ -304,7 +306,7 @@ pub trait Composite: Kernel + Clone + Into<Op> {
     fn vjp(&self, _c: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
         Err(missing(self.name(), "reverse"))
     }
-    /// Forward rule: never own.
+    /// Own forward rule.
     fn jvp(&self, _x: &[&Tensor], _y: &[Tensor], _t: &[Option<Tensor>]) -> Result<Grads> {
         Err(missing(self.name(), "forward"))
     }
@@ -380,7 +382,7 @@ macro_rules! own {
         Composite::own($op)
     };
     ($class:ident, $op:ident) => {
-        Own { vjp: true, batch: true }
+        Own { vjp: true, jvp: true, batch: true }
     };
 }
 
@@ -460,6 +462,8 @@ ops! {
     Map(ops::elementwise::Map): Elementwise, Any;
     /// `g * d out / d x_i` of a row, in one pass.
     MapVjp(ops::elementwise::MapVjp): Composite, Any;
+    /// How a `MapVjp` changes with the values that it reads, in one pass.
+    MapVjpJvp(ops::elementwise::MapVjpJvp): Composite, Any;
     /// Comparison, to bool.
     Compare(ops::compare::Compare): Discrete, Any;
     /// Logical and, or, xor, not.
@@ -476,6 +480,10 @@ ops! {
     Bundle(ops::bundle::Bundle): General, Any;
     /// Sum over axes.
     Sum(ops::reduce::Sum): Linear, F32;
+    /// Arithmetic mean over axes.
+    Mean(ops::mean::Mean): Linear, F32;
+    /// The transpose of a sum or a mean: a reduced tensor over the axes that it lost.
+    Spread(ops::mean::Spread): Linear, Any;
     /// Product over axes.
     Prod(ops::reduce::Prod): Composite, F32;
     /// Maximum or minimum over axes.
@@ -488,6 +496,10 @@ ops! {
     CumSum(ops::reduce::CumSum): Linear, F32;
     /// Matrix product.
     Matmul(ops::matmul::Matmul): Bilinear, Low;
+    /// `act(x W' + b)`: a layer.
+    Affine(ops::linear::Affine): Composite, Low;
+    /// The gradients of a layer's input, weight and bias.
+    AffineVjp(ops::linear::AffineVjp): Composite, Low;
     /// Same elements, other shape.
     Reshape(ops::view::Reshape): Linear, Any;
     /// Axes in another order.

@@ -89,9 +89,10 @@ impl Shape {
 
     /// This shape with a new axis of `length` before axis `i`.
     pub fn inserted(&self, i: usize, length: usize) -> Result<Shape> {
-        let mut dims = self.to_vec();
-        dims.insert(i, length);
-        Shape::new(&dims)
+        let mut dims = [0; MAX_RANK + 1];
+        self.iter().enumerate().for_each(|(k, d)| dims[k + (k >= i) as usize] = d);
+        dims[i] = length;
+        Shape::new(&dims[..self.rank() + 1])
     }
 
     /// This shape without axis `i`.

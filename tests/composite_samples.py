@@ -161,7 +161,8 @@ def einsum_case(s: Source) -> Case:
 
 def linear_case(s: Source) -> Case:
     n, k = s.integer(1, 4), s.integer(1, 4)
-    return Case((Arg((*s.shape(0, 2), k)), Arg((n, k)), *[Arg((n,))] * s.integer(0, 1)))
+    operands = Arg((*s.shape(0, 2), k)), Arg((n, k)), *[Arg((n,))] * s.integer(0, 1)
+    return Case(operands, {"activation": s.choice([None, "tanh", "sigmoid", "gelu", "silu"])})
 
 
 def attention_case(s: Source) -> Case:
@@ -178,8 +179,16 @@ def attention(q: Array, k: Array, v: Array, is_causal: bool) -> Array:
     return special.softmax(score, -1) @ v
 
 
-def linear(x: Array, w: Array, *b: Array) -> Array:
-    return x @ w.T + (b[0] if b else 0)
+def linear(x: Array, w: Array, *b: Array, activation: str | None) -> Array:
+    y = x @ w.T + (b[0] if b else 0)
+    functions: dict[str | None, Callable[[Array], Array]] = {
+        None: lambda y: y,
+        "tanh": np.tanh,
+        "sigmoid": special.expit,
+        "gelu": lambda y: y * special.ndtr(y),
+        "silu": lambda y: y * special.expit(y),
+    }
+    return functions[activation](y)
 
 
 def einsum(*x: Any, equation: str) -> Any:
@@ -187,7 +196,7 @@ def einsum(*x: Any, equation: str) -> Any:
 
 
 add("einsum", einsum, einsum, einsum_case, empty=False)
-add("linear", F.linear, linear, linear_case, empty=False)
+add("linear", F.linear, linear, linear_case, rows=("Affine", "AffineVjp"), scale=8, empty=False)
 add("attention", F.scaled_dot_product_attention, attention, attention_case, empty=False, scale=32)
 add(
     "outer",

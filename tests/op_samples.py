@@ -37,7 +37,7 @@ add = SAMPLES.record
 
 def unary(name: str, reference: Callable[..., Any], domain: Domain = ANY, **more: Any) -> None:
     """A function of one variable."""
-    settings = {"rows": (name, "Map", "MapVjp"), "special": SPECIAL, **more}
+    settings = {"rows": (name, "Map", "MapVjp", "MapVjpJvp"), "special": SPECIAL, **more}
     add(name, lambda x: getattr(x, name)(), reference, lambda s: Case((Arg(s.shape(), domain),)), **settings)
 
 
@@ -132,7 +132,7 @@ def binary(
         a, b = s.broadcast(2)
         return Case((Arg(a, left), Arg(b, right)))
 
-    settings = {"rows": (name, "Map", "MapVjp"), "special": SPECIAL, **more}
+    settings = {"rows": (name, "Map", "MapVjp", "MapVjpJvp"), "special": SPECIAL, **more}
     add(name, lambda x, y: getattr(x, name)(y), reference, case, **settings)
 
 
@@ -277,8 +277,8 @@ def reduction(
     add(name, fn or call, expected, case, **{"scale": 8, **more})
 
 
-reduction("sum", np.sum, rows=("Sum", "Expand"), integers=True)
-reduction("mean", np.mean, rows=("Sum",), least=1)
+reduction("sum", np.sum, rows=("Sum", "Spread"), integers=True)
+reduction("mean", np.mean, rows=("Mean", "Spread"), least=1)
 reduction("prod", np.prod, NONZERO, rows=("Prod",))
 reduction("amax", np.max, Grid(distinct=True), rows=("Extremum",), least=1)
 reduction("amin", np.min, Grid(distinct=True), rows=("Extremum",), least=1)

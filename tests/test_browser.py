@@ -121,7 +121,7 @@ def test_search_finds_names_operations_and_shapes(page, shots):
     page.key("Escape", 27)
     assert text(page, "#found") == ""
     page.key("/", 191)
-    page.type("matmul (16, 8)")
+    page.type("linear 16 × 8")
     assert text(page, "#found") == "1 of 2"
     page.key("Enter", 13)
     assert text(page, "#found") == "2 of 2"
@@ -160,12 +160,12 @@ def test_a_click_tells_everything_about_a_box(page, shots):
     page.click(*middle(page, "#fit"))
     page.click(*middle(page, box_of(page, "tanh")))
     said = text(page, "#details")
-    for part in ("tanh", "TanhBackward", "16 × 8 float32", "Gradient", "output 0", "512 B", "add"):
+    for part in ("tanh", "TanhBackward", "16 × 8 float32", "Gradient", "output 0", "512 B", "linear"):
         assert part in said
     page.screenshot(shots / "details.png")
     # A neighbour's button goes there.
     page.click(*middle(page, "#details .go"))
-    assert text(page, "#details h2") == "add"
+    assert text(page, "#details h2") == "linear"
     page.key("Escape", 27)
     assert page.run("document.getElementById('details').hidden")
 

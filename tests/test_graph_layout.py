@@ -149,10 +149,10 @@ def test_repeated_layers_fold():
     (box,) = [box for box in folded.boxes if box.kind == "fold"]
     # The first layer differs (its input is a constant), the second is drawn, eighteen are folded.
     assert box.title == "the same 18 more times"
-    assert box.note == "4 operations each, 36 leaves in all"
+    assert box.note == "2 operations each, 36 leaves in all"
     assert folded.operations == graph.operations
     assert sum(b.saved_bytes for b in folded.boxes) == sum(b.saved_bytes for b in graph.boxes)
-    assert folded.notices == ["repetitions are folded: 72 operations in 1 box"]
+    assert folded.notices == ["repetitions are folded: 36 operations in 1 box"]
     assert all(link.source < link.target for link in folded.links)
 
 

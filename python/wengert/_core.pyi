@@ -859,26 +859,34 @@ def _gpu_synchronize(index: Any) -> Any:
     """Waits until a GPU has done all that was queued."""
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: Any, create_graph: Any) -> Any:
     """Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad` changes."""
+def _grad_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, scalar: Any) -> Any:
+    """Value and gradient of a scalar function with respect to the tensor that is argument `at`; None if it is no floating point tensor. `scalar` makes a tensor of any other result, or raises."""
 def _gradient_edge(tensor: Any) -> Any:
     """The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph."""
 def _gradients(params: Any) -> Any:
     """The gradients of those parameters that have one."""
 def _is_recorded(tensor: Any) -> Any:
     """Whether a gradient of this tensor is recorded at the moment, at any level."""
+def _jacfwd_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any, unflatten: Any) -> Any:
+    """The Jacobian of a function with respect to the tensor that is argument `at`, column by column; None if that is no floating point tensor."""
+def _jacrev_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any, unflatten: Any) -> Any:
+    """The Jacobian of a function with one tensor as result with respect to the tensor that is argument `at`, row by row. None if that is no floating point tensor; `one` makes a tensor of any other result, or raises."""
 def _jvp(function: Any, primals: Any, tangents: Any) -> Any:
     """Runs a function of a list of tensors and pushes tangents (None is zero) through it: outputs and their tangents."""
+def _jvp_of_tensors(function: Any, primals: Any, tangents: Any, flatten: Any, unflatten: Any) -> Any:
+    """Value of a function of tensors and its derivative along other tensors; None unless all arguments are tensors that fit together."""
 def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
     """Layer normalisation over the trailing axes of lengths `shape`."""
-def _linear(x: Any, weight: Any, bias: Any) -> Any:
-    """`x W' + b`."""
+def _linear(input: Any, weight: Any, bias: Any = None, activation: Any = None) -> Any:
+    """`act(x W' + b)`; the activation is the name of a row of the table of unary functions."""
 def _memory_stats() -> Any:
     """Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, and entries of the tape."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
-def _optim_adam(params: Any, state: Any, lr: Any, beta1: Any, beta2: Any, eps: Any, weight_decay: Any, amsgrad: Any, decoupled: Any, maximize: Any) -> Any:
-    """One step of Adam, or AdamW if `decoupled`, in place, on each of `params` that has a gradient. `state` maps parameters to dictionaries with their number of steps and moments."""
-def _optim_sgd(params: Any, state: Any, lr: Any, momentum: Any, dampening: Any, weight_decay: Any, nesterov: Any, maximize: Any) -> Any:
-    """One step of SGD, in place, on each of `params` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`."""
+def _optim_adam(group: Any, state: Any, decoupled: Any) -> Any:
+    """One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their number of steps and moments."""
+def _optim_sgd(group: Any, state: Any) -> Any:
+    """One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`."""
 def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:
     """The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right, top, ...)."""
 def _rebuild(*args: Any, **kwargs: Any) -> Any:
@@ -909,6 +917,8 @@ def _vjp(function: Any, primals: Any) -> Any:
     """Runs a function of a list of tensors and records it: its outputs and its pullback."""
 def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any, randomness: Any = 'same') -> Any:
     """Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or as it is (and None) where it does not depend on the batch. `randomness` is "error", "same" or "different"."""
+def _vmap_of_tensors(function: Any, args: Any, kwargs: Any, in_axes: Any, randomness: Any, flatten: Any, unflatten: Any) -> Any:
+    """Runs a function of tensors for a batch, with the batch axes of its results in front; None unless all arguments are tensors, and their axes integers that fit together."""
 def _watch(tensor: Any, hook: Any) -> Any:
     """Calls `hook(gradient)` when backward reaches this tensor, with the gradient of all examples at once where the tensor is inside `vmap`."""
 def arange(start: builtins.float, end: builtins.float | None = None, step: builtins.float | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:

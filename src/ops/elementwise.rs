@@ -4,11 +4,14 @@ use crate::array::Array;
 use crate::buffer::Device;
 use crate::cpu::lane::F64;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Composite, Elementwise, Kernel, Lane, Own, Reads, Saves};
+use crate::op::{Arrays, BatchedOutputs, Composite, Elementwise, Grads, Kernel, Lane, Own, Reads, Saves};
+use crate::ops::binary::Binary;
 use crate::ops::integer::eval_int;
 use crate::ops::table::{Arg, Fun, Params, Visit, pointwise_rule};
+use crate::ops::unary::{Parametric, Unary};
 use crate::ops::{one, sym};
 use crate::real::Pointwise;
+use crate::shape::Shape;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::{SmallVec, smallvec};
 
@@ -160,13 +163,145 @@ impl Composite for MapVjp {
         one!(self.visit(Read(x)))
     }
     fn own(&self) -> Own {
+        Own { jvp: true, batch: true, ..Own::default() }
+    }
+    /// Linear in the cotangent, so that the same operation pushes the cotangent's tangent.
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let mut total = None;
+        if let Some(t) = &t[0] {
+            let mut inputs: SmallVec<[&Tensor; 4]> = x.iter().copied().collect();
+            inputs[0] = t;
+            total = Some(crate::bind::bind1(*self, &inputs)?);
+        }
+        if t[1..].iter().any(Option::is_some) {
+            let moves = t[1..].iter().enumerate().fold(0, |set, (i, t)| set | (t.is_some() as u8) << i);
+            let inputs: SmallVec<[&Tensor; 8]> =
+                x.iter().copied().chain(t[1..].iter().filter_map(Option::as_ref)).collect();
+            let moved = crate::bind::bind1(MapVjpJvp { of: *self, moves }, &inputs)?;
+            total = Some(match total {
+                Some(total) => total.add(&moved)?,
+                None => moved,
+            });
+        }
+        Ok(smallvec![total])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        if self.fun.has_costly_slope() && x[0].axis.is_some() && x[1..].iter().all(|lane| lane.axis.is_none())
+        {
+            // Many cotangents at one point: the slope there is found once.
+            let one = x[0].value.scalar_like(1.0)?;
+            let at: SmallVec<[&Tensor; 4]> =
+                std::iter::once(&one).chain(x[1..].iter().map(|lane| &lane.value)).collect();
+            let slope = crate::bind::bind1(*self, &at)?;
+            let times = Map { fun: Fun::Binary(Binary::Mul), p: Params::default() };
+            return aligned(times, &[x[0].clone(), Lane { value: slope, axis: None }]);
+        }
+        aligned(*self, x)
+    }
+}
+
+impl Fun {
+    /// Whether a derivative is the cotangent times a slope that takes an exponential or the like to find.
+    fn has_costly_slope(self) -> bool {
+        match self {
+            Fun::Unary(f) => matches!(
+                f,
+                Unary::Sin | Unary::Cos | Unary::Erf | Unary::Gelu | Unary::GeluTanh | Unary::Silu
+            ),
+            Fun::Parametric(f) => f == Parametric::Softplus,
+            Fun::Binary(_) => false,
+        }
+    }
+}
+
+/// How `of` changes with the values that it reads, in one pass. Inputs: those of `of`, then a tangent for each value
+/// read that moves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MapVjpJvp {
+    /// The derivative.
+    pub of: MapVjp,
+    /// Which of the values read move: bit `i` for the `i`th.
+    pub moves: u8,
+}
+
+impl MapVjpJvp {
+    fn visit<V: Visit<Out = Result<T>>, T>(&self, v: V) -> Result<T> {
+        let MapVjp { fun, wrt, p } = self.of;
+        fun.jet(wrt as usize, p.get(), v).unwrap_or_else(|| {
+            Err(Error::value(format!("internal: the derivative of {} reads nothing", fun.name())))
+        })
+    }
+
+    /// How many values the derivative reads.
+    fn reads(&self) -> usize {
+        self.of.fun.reads(self.of.wrt as usize).map_or(0, <[Arg]>::len)
+    }
+
+    /// The operands of the rule: the inputs, with `zero` for tangents that are not there.
+    fn operands<'a, T>(&self, x: &[&'a T], zero: &'a T) -> SmallVec<[&'a T; 8]> {
+        let reads = self.reads();
+        let mut tangents = x[1 + reads..].iter().copied();
+        let mut out: SmallVec<[&'a T; 8]> = x[..1 + reads].iter().copied().collect();
+        out.extend((0..reads).map(|i| {
+            let next = if self.moves >> i & 1 == 1 { tangents.next() } else { None };
+            next.unwrap_or(zero)
+        }));
+        out
+    }
+}
+
+impl Kernel for MapVjpJvp {
+    fn name(&self) -> &'static str {
+        self.of.name()
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        // The elementwise kernels of GPUs take four operands.
+        if x[0].device() != Device::Cpu && self.reads() > 1 {
+            let x: SmallVec<[Tensor; 8]> = x.iter().map(|&x| x.clone().into()).collect();
+            let out = self.decompose(&x.iter().collect::<SmallVec<[&Tensor; 8]>>())?;
+            return out.iter().map(|y| y.array(self.name()).cloned()).collect();
+        }
+        let (fun, key) = (self.of.fun, (self.of.wrt + 129, self.of.p));
+        if x.len() == 1 + 2 * self.reads() {
+            return one!(self.visit(Run { x, fun, key }));
+        }
+        let zero = Array::full(Shape::SCALAR, 0.0, x[0].dtype())?;
+        one!(self.visit(Run { x: &self.operands(x, &zero), fun, key }))
+    }
+}
+
+impl Composite for MapVjpJvp {
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let zero = x[0].scalar_like(0.0)?;
+        one!(self.visit(Read(&self.operands(x, &zero))))
+    }
+    fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
     fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
-        let aligned = align(x)?;
-        let refs: SmallVec<[&Tensor; 4]> = aligned.iter().collect();
-        Ok(smallvec![(crate::bind::bind1(*self, &refs)?, Some(0))])
+        if let [at @ .., t] = x
+            && self.of.fun.has_costly_slope()
+            && self.moves.count_ones() == 1
+            && t.axis.is_some()
+            && at.iter().all(|lane| lane.axis.is_none())
+        {
+            // Many tangents at one point: as above. A tangent of 0 stays 0 where the slope is not finite, for which
+            // the derivative of the exponential is the product.
+            let one = t.value.scalar_like(1.0)?;
+            let inputs: SmallVec<[&Tensor; 8]> = at.iter().map(|lane| &lane.value).chain([&one]).collect();
+            let slope = crate::bind::bind1(*self, &inputs)?;
+            let times = MapVjp { fun: Fun::Unary(Unary::Exp), wrt: 0, p: Params::default() };
+            return aligned(times, &[t.clone(), Lane { value: slope, axis: None }]);
+        }
+        aligned(*self, x)
     }
+}
+
+/// Runs an elementwise operation on operands whose batch axes stand in front.
+fn aligned<O: Kernel + Into<crate::op::Op>>(op: O, x: &[Lane]) -> Result<BatchedOutputs> {
+    let aligned = align(x)?;
+    let refs: SmallVec<[&Tensor; 8]> = aligned.iter().collect();
+    Ok(smallvec![(crate::bind::bind1(op, &refs)?, Some(0))])
 }
 
 /// Operands of a batched elementwise operation with the batch axis in front of equally many others.

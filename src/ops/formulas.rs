@@ -1,8 +1,20 @@
 //! Pieces of formulas that several rows of the tables share.
 
+use crate::real::Real;
 use crate::rule;
 
-rule! {
+/// `rule!` without literals on the left of an operator: for rules that jets are made of.
+macro_rules! plain_rule {
+    ($(#[$meta:meta])* pub fn $name:ident($($arg:ident),*) $body:expr) => {
+        $(#[$meta])*
+        #[inline(always)]
+        pub fn $name<R: Real>($($arg: R),*) -> R {
+            $body
+        }
+    };
+}
+
+plain_rule! {
     /// -1, 0 or 1; NaN stays NaN.
     pub fn sign(x) {
         let one = R::select(x.gt(R::lit(0.0)), R::lit(1.0), R::select(x.lt(R::lit(0.0)), R::lit(-1.0), R::lit(0.0)));
@@ -27,17 +39,17 @@ rule! {
         0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * (0.7978845608028654 * (1.0 + 0.134145 * (x * x)))
     }
 }
-rule! {
+plain_rule! {
     /// The derivative `d` that the cotangent `g` is multiplied with; 0 where `g` is 0 and `d` infinite or
     /// NaN. Replacing the factor instead of the product keeps the product's own derivative wherever `d` is
     /// finite.
     pub fn tame(g, d) R::select(g.eq(R::lit(0.0)) & !(d.abs().le(R::lit(3e38))), R::lit(0.0), d)
 }
-rule! {
+plain_rule! {
     /// `x`, as what the cotangent `g` is divided by; 1 where both are 0.
     pub fn divisor(g, x) R::select(g.eq(R::lit(0.0)) & x.eq(R::lit(0.0)), R::lit(1.0), x)
 }
-rule! {
+plain_rule! {
     /// `value` where `condition` is not 0, else 0.
     pub fn where_nonzero(condition, value) R::select(condition.eq(R::lit(0.0)), R::lit(0.0), value)
 }

@@ -78,7 +78,7 @@ impl Composite for CrossEntropy {
         Ok(smallvec![loss.reshape(&rows)?, lse.reshape(&rows)?])
     }
     fn own(&self) -> Own {
-        Own { vjp: true, batch: true }
+        Own { vjp: true, batch: true, ..Own::default() }
     }
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0).and(Saves::input(1)).and(Saves::STATISTICS)

@@ -138,7 +138,7 @@ impl Composite for LayerNorm {
         Ok(smallvec![y.cast(x[0].dtype())?, mean.reshape(&leading)?, rstd.reshape(&leading)?])
     }
     fn own(&self) -> Own {
-        Own { vjp: true, batch: true }
+        Own { vjp: true, batch: true, ..Own::default() }
     }
     fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
         Saves::input(0).and(Saves::input(1).when(inputs > 1)).and(Saves::STATISTICS)

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::op::{
     Arrays, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own, Saves,
 };
+use crate::ops::mean::Spread;
 use crate::ops::{on_device, one};
 use crate::shape::{Axes, Shape, normalize_axis};
 use crate::tensor::{Tensor, Tensors};
@@ -43,8 +44,7 @@ impl Linear for Sum {
 
 /// A reduced tensor broadcast back over the axes it lost.
 fn spread(g: &Tensor, axes: Axes, keepdim: bool, shape: &Shape) -> Result<Tensor> {
-    let kept = if keepdim { g.clone() } else { g.reshape(&shape.reduced(axes, true))? };
-    kept.expand(shape)
+    crate::bind::bind1(Spread { axes, keepdim, shape: *shape, mean: false }, &[g])
 }
 
 /// Product over axes.
@@ -262,8 +262,10 @@ impl Tensor {
             .ok_or_else(|| Error::shape(format!("sum_to: shape {own} cannot be summed to {shape}")))?;
         let axes: Axes =
             (0..own.rank()).filter(|&i| i < lead || (shape.at(i - lead) == 1 && own.at(i) != 1)).collect();
-        let summed = crate::bind::bind1(Sum { axes, keepdim: true }, &[self])?;
-        summed.reshape(shape)
+        if axes == Axes::first(lead) {
+            return crate::bind::bind1(Sum { axes, keepdim: false }, &[self]);
+        }
+        crate::bind::bind1(Sum { axes, keepdim: true }, &[self])?.reshape(shape)
     }
 
     /// Product over `axes` (all when `None`).
@@ -272,15 +274,7 @@ impl Tensor {
         crate::bind::bind1(Prod { axes, keepdim }, &[&self.widened()?])
     }
 
-    /// Arithmetic mean over `axes` (all when `None`); NaN where there is nothing to average. Integers raise.
-    pub fn mean(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        self.check_float("mean")?;
-        let set = self.shape().axes(axes, "mean")?;
-        let count: usize = set.iter().map(|i| self.shape().at(i)).product();
-        self.sum(axes, keepdim)?.div(count as f64)
-    }
-
-    fn check_float(&self, op: &str) -> Result<()> {
+    pub(super) fn check_float(&self, op: &str) -> Result<()> {
         if self.dtype().is_float() {
             return Ok(());
         }

@@ -73,6 +73,42 @@ macro_rules! pointwise_rule {
 }
 pub(crate) use pointwise_rule;
 
+/// Does `v` with the derivative of a partial along the values that it reads: its operands are the cotangent, those
+/// values, and their tangents. `None` for a partial that reads nothing.
+macro_rules! visit_jet {
+    ($v:ident, $p:ident; [$g:ident] => $body:expr) => {
+        None
+    };
+    ($v:ident, $p:ident; [$g:ident, $($x:ident),+] => $body:expr) => {{
+        const READS: usize = [$(stringify!($x)),+].len();
+        #[derive(Clone, Copy)]
+        struct Rule([f64; 2]);
+        impl $crate::real::Pointwise<{ 1 + 2 * READS }> for Rule {
+            #[inline(always)]
+            fn apply<Q: $crate::real::Real>(&self, x: [Q; 1 + 2 * READS]) -> Q
+            where
+                f64: $crate::real::Left<Q>,
+            {
+                #[inline(always)]
+                fn body<R: $crate::real::Real>($p: [f64; 2], $g: R, [$($x),+]: [R; READS]) -> R
+                where
+                    f64: $crate::real::Left<R>,
+                {
+                    $body
+                }
+                let mut next = 0;
+                $(
+                    next += 1;
+                    let $x = $crate::ops::jet::Jet::moving(x[next], x[next + READS]);
+                )+
+                body::<$crate::ops::jet::Jet<Q>>(self.0, $crate::ops::jet::Jet::fixed(x[0]), [$($x),+]).tangent()
+            }
+        }
+        Some($v.visit(Rule($p)))
+    }};
+}
+pub(crate) use visit_jet;
+
 /// Makes the enum of a table, its names and documentation, and the way from a row to its rules.
 macro_rules! define_table {
     ($kind:ident, $n:literal, $p:ident; $(
@@ -137,6 +173,24 @@ macro_rules! define_table {
                     })*
                 }
             }
+
+            /// Does `v` with the derivative of the partial for input `wrt` along the values that the partial reads;
+            /// `None` where it reads nothing.
+            #[allow(unused_variables, unused_mut, unused_assignments)]
+            pub fn jet<V: $crate::ops::table::Visit>(self, wrt: usize, $p: [f64; 2], v: V) -> Option<V::Out> {
+                match self {
+                    $($kind::$name => {
+                        let mut position = 0;
+                        $(
+                            if position == wrt {
+                                return $crate::ops::table::visit_jet!(v, $p; [$g $(, $arg)*] => $partial);
+                            }
+                            position += 1;
+                        )*
+                        None
+                    })*
+                }
+            }
         }
     };
 }
@@ -194,6 +248,14 @@ impl Fun {
             Fun::Unary(f) => f.partial(wrt, p, v),
             Fun::Parametric(f) => f.partial(wrt, p, v),
             Fun::Binary(f) => f.partial(wrt, p, v),
+        }
+    }
+    /// Does `v` with the derivative of that derivative along the values it reads; `None` where it reads nothing.
+    pub fn jet<V: Visit>(self, wrt: usize, p: [f64; 2], v: V) -> Option<V::Out> {
+        match self {
+            Fun::Unary(f) => f.jet(wrt, p, v),
+            Fun::Parametric(f) => f.jet(wrt, p, v),
+            Fun::Binary(f) => f.jet(wrt, p, v),
         }
     }
 }

@@ -18,6 +18,7 @@ mod create;
 mod custom;
 mod debug;
 mod device;
+mod direct;
 mod dlpack;
 mod dtype;
 mod error;
@@ -70,6 +71,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     random::register(m)?;
     functions::register(m)?;
     transform::register(m)?;
+    direct::register(m)?;
     saving::register(m)?;
     custom::register(m)?;
     device::register(m)?;

@@ -3,7 +3,11 @@
 
 use crate::error::Result;
 use crate::ops::loss::{self, CrossEntropyOptions, Reduction};
-use crate::py::args::{listed, run};
+use crate::ops::unary::Unary;
+use crate::py::args::{LARGE, listed, run};
+use crate::py::aside::Aside;
+use crate::py::error::{type_error, value_error};
+use crate::py::object::Value;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -20,25 +24,48 @@ fn fused(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Result<Tensor> + Send) 
     run(py, x.numel(), f).map(PyTensor::from)
 }
 
-/// `x W' + b`.
+/// The tensor that is the argument `name` of `linear`.
+fn operand<'a>(x: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Value<'a>> {
+    match x.cast::<PyTensor>() {
+        Ok(t) => t.get().value(),
+        Err(_) => Err(type_error(format!(
+            "linear: {name} must be a tensor, got {}; convert it with wengert.tensor()",
+            x.get_type().name()?
+        ))),
+    }
+}
+
+/// The row of the table of unary functions that has this name.
+fn activation_of(name: &str) -> PyResult<Unary> {
+    let row = if name == "gelu" { "gelu_exact" } else { name };
+    Unary::ALL.iter().copied().find(|fun| fun.name() == row).ok_or_else(|| {
+        value_error(format!(
+            "linear: activation is the name of an elementwise function such as 'relu', 'tanh' or 'gelu', got '{name}'"
+        ))
+    })
+}
+
+/// `act(x W' + b)`; the activation is the name of a row of the table of unary functions.
 #[pyfunction]
+#[pyo3(signature = (input, weight, bias=None, activation=None))]
 fn _linear(
     py: Python<'_>,
-    x: PyRef<'_, PyTensor>,
-    weight: PyRef<'_, PyTensor>,
-    bias: Given<'_>,
+    input: &Bound<'_, PyAny>,
+    weight: &Bound<'_, PyAny>,
+    bias: Option<&Bound<'_, PyAny>>,
+    activation: Option<&str>,
 ) -> PyResult<PyTensor> {
-    let (x, weight, bias) = (x.value()?.into_owned(), weight.value()?.into_owned(), inner(&bias)?);
+    let act = activation.map(activation_of).transpose()?;
+    let (x, weight) = (operand(input, "input")?, operand(weight, "weight")?);
+    let bias = bias.map(|b| operand(b, "bias")).transpose()?;
+    let bias = bias.as_deref();
     // The work is the product's, so its size decides.
-    run(py, x.numel().saturating_mul(weight.shape().at(0)), || {
-        let out = x.matmul(&weight.transpose(0, 1)?)?;
-        match &bias {
-            // Under autocast the product decides the dtype of the whole map, as it does in PyTorch.
-            Some(bias) => out.add(&bias.cast(out.dtype())?),
-            None => Ok(out),
-        }
-    })
-    .map(PyTensor::from)
+    let work = x.numel().saturating_mul(if weight.rank() > 0 { weight.shape().at(0) } else { 1 });
+    if work <= LARGE {
+        return Ok(x.linear(&weight, bias, act)?.into());
+    }
+    let (x, weight, bias) = (x.into_owned(), weight.into_owned(), bias.cloned());
+    Ok(py.aside(|| x.linear(&weight, bias.as_ref(), act))?.into())
 }
 
 /// Layer normalisation over the trailing axes of lengths `shape`.

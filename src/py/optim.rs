@@ -8,8 +8,10 @@ use crate::py::args::{members, run};
 use crate::py::tensor::{PyTensor, leaf, wrap};
 use crate::py::view::value;
 use crate::tensor::Tensor;
+use pyo3::exceptions::PyKeyError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyInt, PyString};
 
 /// Tensors without their histories.
 struct Values(Vec<Tensor>);
@@ -73,14 +75,17 @@ impl<'py> Group<'py> {
     /// Collects gradients and the state called `names`; what is missing of it starts with zeros. `step` says
     /// which step it is, given the entry and whether any state was missing.
     fn new(
-        params: &[Bound<'py, PyTensor>],
+        group: &Bound<'py, PyDict>,
         state: &Bound<'py, PyDict>,
         names: &[&'static str],
         step: impl Fn(&Bound<'py, PyDict>, bool) -> PyResult<i32>,
     ) -> PyResult<Group<'py>> {
-        let slots = Vec::with_capacity(params.len());
+        let params = setting(group, intern!(group.py(), "params"))?;
+        let slots = Vec::with_capacity(params.len()?);
         let mut out = Group { slots, entries: Vec::new(), added: Vec::new(), fresh: Vec::new() };
-        for param in params {
+        for param in params.try_iter()? {
+            let param = param?;
+            let param = param.cast::<PyTensor>()?;
             let t = value(param)?;
             let Some(grad) = gradient(&t) else { continue };
             let array = |t: &Tensor| t.array("an optimiser step").cloned();
@@ -133,52 +138,49 @@ impl<'py> Group<'py> {
     }
 }
 
-/// One step of SGD, in place, on each of `params` that has a gradient. `state` maps parameters to
+/// The setting of a group, which has all of them.
+fn setting<'py>(group: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+    group
+        .get_item(name)?
+        .ok_or_else(|| PyKeyError::new_err(format!("a parameter group has no setting {name}")))
+}
+
+/// Reads the settings of a group: `settings!(group; number lr, flag nesterov)`.
+macro_rules! settings {
+    ($group:ident; $($kind:ident $name:ident),*) => {
+        $(let $name = settings!(@$kind setting($group, intern!($group.py(), stringify!($name)))?);)*
+    };
+    (@number $value:expr) => { $value.extract::<f64>()? };
+    (@flag $value:expr) => { $value.is_truthy()? };
+}
+
+/// One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to
 /// dictionaries with their `momentum_buffer`.
 #[pyfunction]
-#[pyo3(signature = (params, state, lr, momentum, dampening, weight_decay, nesterov, maximize))]
-#[allow(clippy::too_many_arguments)]
-fn _optim_sgd<'py>(
-    params: Vec<Bound<'py, PyTensor>>,
-    state: &Bound<'py, PyDict>,
-    lr: f64,
-    momentum: f64,
-    dampening: f64,
-    weight_decay: f64,
-    nesterov: bool,
-    maximize: bool,
-) -> PyResult<()> {
+fn _optim_sgd<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>) -> PyResult<()> {
+    settings!(group; number lr, number momentum, number dampening, number weight_decay, flag nesterov, flag maximize);
     let names: &[_] = if momentum != 0.0 { &["momentum_buffer"] } else { &[] };
     let rule = Rule::Sgd(Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize });
     let step = |_: &Bound<'py, PyDict>, is_new| Ok(if is_new { 1 } else { 2 });
-    Group::new(&params, state, names, step)?.step(state, &rule)
+    Group::new(group, state, names, step)?.step(state, &rule)
 }
 
-/// One step of Adam, or AdamW if `decoupled`, in place, on each of `params` that has a gradient. `state` maps
+/// One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps
 /// parameters to dictionaries with their number of steps and moments.
 #[pyfunction]
-#[pyo3(signature = (params, state, lr, beta1, beta2, eps, weight_decay, amsgrad, decoupled, maximize))]
-#[allow(clippy::too_many_arguments)]
-fn _optim_adam<'py>(
-    params: Vec<Bound<'py, PyTensor>>,
-    state: &Bound<'py, PyDict>,
-    lr: f64,
-    beta1: f64,
-    beta2: f64,
-    eps: f64,
-    weight_decay: f64,
-    amsgrad: bool,
-    decoupled: bool,
-    maximize: bool,
-) -> PyResult<()> {
+fn _optim_adam<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>, decoupled: bool) -> PyResult<()> {
+    settings!(group; number lr, number eps, number weight_decay, flag amsgrad, flag maximize);
+    let betas = setting(group, intern!(group.py(), "betas"))?;
+    let (beta1, beta2) = (betas.get_item(0)?.extract()?, betas.get_item(1)?.extract()?);
     let names = &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"][..if amsgrad { 3 } else { 2 }];
     let rule = Rule::Adam(Adam { lr, beta1, beta2, eps, weight_decay, decoupled, maximize });
-    let step = |entry: &Bound<'py, PyDict>, _| match entry.get_item("step")? {
+    let step = |entry: &Bound<'py, PyDict>, _| match entry.get_item(intern!(entry.py(), "step"))? {
         // PyTorch's state dicts count in tensors.
-        Some(n) => Ok(n.call_method0("__int__")?.extract::<i32>()? + 1),
+        Some(n) if !n.is_exact_instance_of::<PyInt>() => Ok(n.call_method0("__int__")?.extract::<i32>()? + 1),
+        Some(n) => Ok(n.extract::<i32>()? + 1),
         None => Ok(1),
     };
-    Group::new(&params, state, names, step)?.step(state, &rule)
+    Group::new(group, state, names, step)?.step(state, &rule)
 }
 
 /// The gradients of those parameters that have one.
@@ -189,9 +191,10 @@ fn _gradients(py: Python<'_>, params: Values) -> PyResult<Vec<Py<PyTensor>>> {
 
 /// Forgets the gradients of `params`, or puts zeros in their place.
 #[pyfunction]
-fn _clear_gradients(params: Values, set_to_none: bool) -> PyResult<()> {
-    for t in &params.0 {
-        let Some(edge) = leaf(t) else { continue };
+fn _clear_gradients(params: &Bound<'_, PyAny>, set_to_none: bool) -> PyResult<()> {
+    for param in members(params)? {
+        let t = value(param?.cast::<PyTensor>()?)?;
+        let Some(edge) = leaf(&t) else { continue };
         let Some(mut slot) = edge.node.grad() else { continue };
         let before = slot.take();
         if let (false, Some(g)) = (set_to_none, &before) {

@@ -50,8 +50,10 @@ def product_flops(*roots: wg.Tensor, apart_from: tuple[wg.Tensor, ...] = ()) -> 
     forward = {entry.sequence_nr for entry in entries(*apart_from)}
     total = 0
     for entry in entries(*roots):
-        if entry.op != "matmul" or entry.sequence_nr in forward:
+        if entry.op not in ("matmul", "linear") or entry.sequence_nr in forward:
             continue
-        inner = next(value.shape[-1 - i] for i, value in enumerate(entry.inputs) if value is not None)
+        # The elements of an operand by those of its axis that the result has, whether it is transposed or not.
+        i, operand = next((i, value) for i, value in enumerate(entry.inputs) if value is not None)
+        inner = prod(operand.shape[-2:]) // entry.outputs[0].shape[-2 + i]
         total += 2 * prod(entry.outputs[0].shape) * inner
     return total

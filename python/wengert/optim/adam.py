@@ -19,6 +19,7 @@ class Adam(Optimizer):
     """
 
     _decoupled = False
+    _records_nothing = True
 
     def __init__(
         self,
@@ -48,19 +49,7 @@ class Adam(Optimizer):
                 raise ValueError(f"{type(self).__name__}: betas[{i}] must lie in [0, 1), got {beta}")
 
     def _update(self, group: dict[str, Any]) -> None:
-        beta1, beta2 = group["betas"]
-        _core._optim_adam(
-            group["params"],
-            self.state,
-            float(group["lr"]),
-            float(beta1),
-            float(beta2),
-            float(group["eps"]),
-            float(group["weight_decay"]),
-            bool(group["amsgrad"]),
-            self._decoupled,
-            bool(group["maximize"]),
-        )
+        _core._optim_adam(group, self.state, self._decoupled)
 
 
 class AdamW(Adam):

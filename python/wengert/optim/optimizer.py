@@ -26,6 +26,8 @@ class Optimizer:
     param_groups: list[dict[str, Any]]
     state: dict[Tensor, dict[str, Any]]
     defaults: dict[str, Any]
+    # Whether `_update` is nothing but calls of fused kernels, which no tape sees.
+    _records_nothing = False
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         """Makes the parameter groups."""
@@ -102,13 +104,19 @@ class Optimizer:
         if closure is not None:
             with wg.enable_grad():
                 loss = closure()
-        for hook in tuple(self._pre_hooks.values()):
-            hook(self, (), {})
-        with wg.no_grad():
+        if self._pre_hooks:
+            for hook in tuple(self._pre_hooks.values()):
+                hook(self, (), {})
+        if self._records_nothing:
             for group in self.param_groups:
                 self._update(group)
-        for hook in tuple(self._post_hooks.values()):
-            hook(self, (), {})
+        else:
+            with wg.no_grad():
+                for group in self.param_groups:
+                    self._update(group)
+        if self._post_hooks:
+            for hook in tuple(self._post_hooks.values()):
+                hook(self, (), {})
         return loss
 
     def zero_grad(self, set_to_none: bool = True) -> None:

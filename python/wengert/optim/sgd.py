@@ -18,6 +18,8 @@ class SGD(Optimizer):
         ValueError: for negative settings, or `nesterov` without momentum or with dampening.
     """
 
+    _records_nothing = True
+
     def __init__(
         self,
         params: Iterable[Any],
@@ -52,13 +54,4 @@ class SGD(Optimizer):
             raise ValueError("SGD: nesterov needs a positive momentum and dampening=0")
 
     def _update(self, group: dict[str, Any]) -> None:
-        _core._optim_sgd(
-            group["params"],
-            self.state,
-            float(group["lr"]),
-            float(group["momentum"]),
-            float(group["dampening"]),
-            float(group["weight_decay"]),
-            bool(group["nesterov"]),
-            bool(group["maximize"]),
-        )
+        _core._optim_sgd(group, self.state)

@@ -29,6 +29,11 @@ def leaves_of(tree: Any, name: str, what: str) -> tuple[list[Tensor], TreeDef]:
     ], structure
 
 
+def flatten_result(name: str) -> Callable[[Any], tuple[list[Tensor], TreeDef]]:
+    """What takes the results of functions apart for the transform `name`."""
+    return lambda result: leaves_of(result, name, "the function's result")
+
+
 def check_float(leaves: list[Tensor], name: str) -> None:
     for x in leaves:
         if not x.dtype.is_floating_point:

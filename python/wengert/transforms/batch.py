@@ -5,8 +5,10 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Flat, Function, leaves_of
+from wengert.transforms._flat import Flat, Function, flatten_result, leaves_of
 from wengert.tree import flatten_prefix, tree_flatten, tree_unflatten
+
+_flatten = flatten_result("vmap")
 
 
 def _axis(axis: int, ndim: int, what: str) -> int:
@@ -65,9 +67,16 @@ def vmap(
         raise ValueError(f"vmap: randomness must be 'error', 'same' or 'different', got {randomness!r}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    is_plain = type(out_axes) is int and out_axes == 0 and axis_size is None and chunk_size is None
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if is_plain:
+            found = _core._vmap_of_tensors(
+                function, args, kwargs, in_axes, randomness, _flatten, tree_unflatten
+            )
+            if found is not None:
+                return found
         leaves, structure = leaves_of(args, "vmap", "an argument")
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")

@@ -4,8 +4,10 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Flat, Function, check_float, leaves_of
+from wengert.transforms._flat import Flat, Function, check_float, flatten_result, leaves_of
 from wengert.tree import tree_unflatten
+
+_flatten = flatten_result("jvp")
 
 
 def _push(
@@ -36,6 +38,10 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp: primals and tangents are tuples with one entry per argument of the function")
+    if not has_aux:
+        found = _core._jvp_of_tensors(function, tuple(primals), tuple(tangents), _flatten, tree_unflatten)
+        if found is not None:
+            return found
     out, pushed, run = _push(function, tuple(primals), tuple(tangents), has_aux, "jvp")
     assert run.out is not None
     value, moved = (tree_unflatten(run.out, leaves[: run.count]) for leaves in (out, pushed))

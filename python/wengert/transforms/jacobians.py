@@ -6,10 +6,12 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Argnums, Function, of_arguments
+from wengert.transforms._flat import Argnums, Function, flatten_result, of_arguments
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import value_and_grad
 from wengert.tree import tree_unflatten
+
+_flatten_rev, _flatten_fwd = flatten_result("jacrev"), flatten_result("jacfwd")
 
 
 def _basis(leaves: list[Tensor]) -> list[Tensor]:
@@ -54,8 +56,14 @@ def jacrev(
                 [0., 4.]])
     """
 
+    is_plain = type(argnums) is int and not has_aux and chunk_size is None
+
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if is_plain:
+            found = _core._jacrev_of_tensor(function, args, kwargs, argnums, _flatten_rev, tree_unflatten)
+            if found is not None:
+                return found
         run, leaves, structure = of_arguments(function, args, kwargs, argnums, has_aux, "jacrev")
         full, pullback = _core._vjp(run, leaves)
         out = full[: run.count]
@@ -98,8 +106,14 @@ def jacfwd(
                 [0., 1.]])
     """
 
+    is_plain = type(argnums) is int and not has_aux and chunk_size is None
+
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if is_plain:
+            found = _core._jacfwd_of_tensor(function, args, kwargs, argnums, _flatten_fwd, tree_unflatten)
+            if found is not None:
+                return found
         run, leaves, structure = of_arguments(function, args, kwargs, argnums, has_aux, "jacfwd")
         aux: list[Any] = []
 
@@ -151,10 +165,12 @@ def hvp(function: Function, primals: Any, tangents: Any) -> Any:
     """
     if not isinstance(primals, (tuple, list)):
         primals, tangents = (primals,), (tangents,)
-    argnums = tuple(range(len(primals)))
-    both = value_and_grad(function, argnums)
+    if len(primals) == 1:
+        (value, _), (_, product) = jvp(value_and_grad(function), tuple(primals), tuple(tangents))
+        return value, product
+    both = value_and_grad(function, tuple(range(len(primals))))
     (value, _), (_, product) = jvp(both, tuple(primals), tuple(tangents))
-    return value, product[0] if len(primals) == 1 else product
+    return value, product
 
 
 jacobian = jacrev

@@ -29,8 +29,14 @@ def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
         (tensor(5.), tensor([2., 4.]))
     """
 
+    is_plain = type(argnums) is int and not has_aux
+
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if is_plain:
+            found = _core._grad_of_tensor(function, args, kwargs, argnums, _scalar)
+            if found is not None:
+                return found
         run, leaves, structure = of_arguments(function, args, kwargs, argnums, has_aux, "grad")
         full, pullback = _core._vjp(run, leaves)
         out = full[: run.count]
@@ -57,6 +63,13 @@ def _check_scalar(out: list[Tensor], function: Function) -> None:
         raise TypeError(f"grad: {name_of(function)} returned {out[0].dtype!r}, which has no derivative")
 
 
+def _scalar(result: Any, function: Function) -> Tensor:
+    """The scalar that a function returned; raises for anything else."""
+    out, _ = leaves_of(result, "grad", "the function's result")
+    _check_scalar(out, function)
+    return out[0]
+
+
 def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """A function that returns the gradient of a scalar function, with the arguments of `value_and_grad`.
 
@@ -67,9 +80,14 @@ def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Fun
         tensor(12.)
     """
     both = value_and_grad(function, argnums, has_aux)
+    is_plain = type(argnums) is int and not has_aux
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if is_plain:
+            found = _core._grad_of_tensor(function, args, kwargs, argnums, _scalar)
+            if found is not None:
+                return found[1]
         value, gradient = both(*args, **kwargs)
         return (gradient, value[1]) if has_aux else gradient
 

@@ -6,34 +6,29 @@ from collections.abc import Sequence
 
 import wengert as wg
 from wengert import _core
-from wengert._arguments import no_tensor, of_tensors
+from wengert._arguments import of_tensors
 from wengert._core import Tensor
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`x W' + b`.
+def linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None
+) -> Tensor:
+    """`x W' + b`, and an activation of it, as one operation.
 
     Args:
         input: `(..., in)`.
         weight: `(out, in)`.
         bias: `(out,)` or None.
+        activation: the name of an elementwise function, such as "relu", "tanh", "sigmoid", "gelu" or "silu".
 
     Returns:
-        `(..., out)`.
+        `(..., out)`. Saves the input and the weight, for each other's gradient, and what the derivative of the
+        activation reads.
 
     Raises:
         ShapeError: if the last axis of `input` is not `in`.
     """
-    if not isinstance(input, Tensor):
-        raise no_tensor("linear", "input", input)
-    if not isinstance(weight, Tensor):
-        raise no_tensor("linear", "weight", weight)
-    if weight.ndim != 2 or input.ndim == 0 or input.shape[-1] != weight.shape[1]:
-        raise wg.ShapeError(
-            f"linear: input of shape {tuple(input.shape)} with weight of shape {tuple(weight.shape)}; "
-            "expected (..., in) and (out, in)"
-        )
-    return _core._linear(input, weight, bias)
+    return _core._linear(input, weight, bias, activation)
 
 
 @of_tensors

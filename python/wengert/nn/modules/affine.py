@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import wengert as wg
-from wengert._core import Tensor
+from wengert._core import Tensor, _linear
 
 from .. import functional as F
 from .. import init
@@ -53,7 +53,7 @@ class Linear(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The affine map."""
-        return F.linear(input, self.weight, self.bias)
+        return _linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
         """Sizes."""
