@@ -4,9 +4,8 @@
 
 use super::copy::{cast, contiguous};
 use super::fold::{Fold, Max, Min};
-use super::isa::{PlainBody, run_plain};
+use super::isa::{PlainBody, run_widest};
 use super::layout::wrong_dtype;
-use super::sweep::fold_block;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
@@ -78,9 +77,9 @@ fn positions<T: Element, F: Fold<T>>(
             let out = unsafe { to.part(i * after, after) };
             let x = &x[i * length * after..(i + 1) * length * after];
             if after == 1 {
-                out[0] = run_plain(FirstExtreme::<T, F>(x, PhantomData)) as i64;
+                out[0] = run_widest(FirstExtreme::<T, F>(x, PhantomData)) as i64;
             } else if length > 0 {
-                run_plain(ColumnExtremes::<T, F>(x, out, PhantomData));
+                run_widest(ColumnExtremes::<T, F>(x, out, PhantomData));
             }
         }
     });
@@ -113,7 +112,7 @@ fn first_extreme<T: Element, F: Fold<T>>(x: &[T]) -> usize {
     let Some(&first) = x.first() else { return 0 };
     let (mut best, mut block) = (first, 0);
     for (k, part) in x.chunks(BLOCK).enumerate() {
-        let here = fold_block::<T, F>(part);
+        let here = F::block(part);
         if displaces::<T, F>(best, here) {
             (best, block) = (here, k);
         }

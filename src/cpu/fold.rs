@@ -1,17 +1,25 @@
 //! What a reduction does with two numbers: sum, product, largest, smallest.
 //!
-//! A fold works at two widths. Blocks of at most [`super::sweep::BLOCK`] elements fold in the element's own
-//! type, in vector lanes; blocks combine in a wider one, so the error of a sum does not grow with its
-//! length.
+//! A fold works at two widths. Blocks of at most [`Fold::BLOCK`] elements fold in the element's own type, in
+//! vector lanes; blocks combine in a wider one, so the error of a sum does not grow with its length.
+
+use super::registers;
 
 /// A way to combine many `T` into one.
 pub trait Fold<T: Copy>: Send + Sync + 'static {
     /// The type in which blocks are combined.
     type Wide: Copy + Send + Sync;
+    /// Elements that fold in their own type before they are combined in a wider one.
+    const BLOCK: usize = 1024;
     /// The result of no elements.
     const START: T;
     /// Combines two elements of a block.
     fn join(a: T, b: T) -> T;
+    /// Folds at most [`Fold::BLOCK`] elements, in an order that follows from their number.
+    #[inline(always)]
+    fn block(x: &[T]) -> T {
+        x.iter().fold(Self::START, |a, &b| Self::join(a, b))
+    }
     /// A block's result, ready to be combined.
     fn widen(a: T) -> Self::Wide;
     /// Combines two blocks.
@@ -31,14 +39,19 @@ pub struct Min;
 
 /// A fold whose blocks are combined as its elements are.
 macro_rules! plain {
-    ($fold:ty, $t:ty, $start:expr, |$a:ident, $b:ident| $join:expr) => {
+    ($fold:ty, $t:ty, $start:expr, |$a:ident, $b:ident| $join:expr $(, $block:path)?) => {
         impl Fold<$t> for $fold {
             type Wide = $t;
+            const BLOCK: usize = usize::MAX;
             const START: $t = $start;
             #[inline(always)]
             fn join($a: $t, $b: $t) -> $t {
                 $join
             }
+            $(#[inline(always)]
+            fn block(x: &[$t]) -> $t {
+                $block(x)
+            })?
             #[inline(always)]
             fn widen(a: $t) -> $t {
                 a
@@ -67,24 +80,28 @@ macro_rules! integers {
 #[allow(clippy::eq_op)] // `b != b` is the NaN test that vectorises
 mod floats {
     use super::*;
-    plain!(Max, f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a });
-    plain!(Min, f32, f32::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a });
-    plain!(Max, f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a });
-    plain!(Min, f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a });
+    plain!(Max, f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f32);
+    plain!(Min, f32, f32::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f32);
+    plain!(Max, f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f64);
+    plain!(Min, f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f64);
 }
 
 integers!(u8 i32 i64);
-plain!(Prod, f64, 1.0, |a, b| a * b);
+plain!(Prod, f64, 1.0, |a, b| a * b, registers::prod_f64);
 
 /// `f32` blocks combine in `f64`.
 macro_rules! single {
-    ($fold:ty, $start:expr, $op:tt) => {
+    ($fold:ty, $start:expr, $op:tt, $block:path) => {
         impl Fold<f32> for $fold {
             type Wide = f64;
             const START: f32 = $start;
             #[inline(always)]
             fn join(a: f32, b: f32) -> f32 {
                 a $op b
+            }
+            #[inline(always)]
+            fn block(x: &[f32]) -> f32 {
+                $block(x)
             }
             #[inline(always)]
             fn widen(a: f32) -> f64 {
@@ -102,8 +119,8 @@ macro_rules! single {
     };
 }
 
-single!(Sum, 0.0, +);
-single!(Prod, 1.0, *);
+single!(Sum, 0.0, +, registers::sum_f32);
+single!(Prod, 1.0, *, registers::prod_f32);
 
 /// `f64` blocks combine with the rounding errors of their additions kept in a second number (Knuth's two-
 /// sum).
@@ -113,6 +130,10 @@ impl Fold<f64> for Sum {
     #[inline(always)]
     fn join(a: f64, b: f64) -> f64 {
         a + b
+    }
+    #[inline(always)]
+    fn block(x: &[f64]) -> f64 {
+        registers::sum_f64(x)
     }
     #[inline(always)]
     fn widen(a: f64) -> (f64, f64) {

@@ -159,6 +159,28 @@ pub fn run_plain<B: PlainBody>(body: B) -> B::Output {
     }
 }
 
+/// Runs `body` compiled for AVX-512 too: for loops that fewer, longer registers make faster, not memory alone.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn run_widest<B: PlainBody>(body: B) -> B::Output {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+    fn avx512<B: PlainBody>(body: B) -> B::Output {
+        body.run()
+    }
+    match isa() {
+        // SAFETY: `isa` found these features on this processor.
+        Isa::Avx512 => unsafe { avx512(body) },
+        _ => run_plain(body),
+    }
+}
+
+/// Runs `body` compiled for this target.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub fn run_widest<B: PlainBody>(body: B) -> B::Output {
+    body.run()
+}
+
 /// Runs `body` compiled for this target.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]

@@ -107,8 +107,16 @@ impl Nest {
         (0..self.rank).all(|i| self.strides[k][i] == 0)
     }
 
-    /// Visits the row-major elements `start..start + count` run by run along the innermost axis:
-    /// `f(positions of the operands `which`, elements already visited, run length)`.
+    /// The row-major elements `start..start + count`, run by run along the innermost axis, with the positions
+    /// of the operands `which`.
+    #[inline(always)]
+    pub fn walk<const M: usize>(&self, which: [usize; M], start: usize, count: usize) -> Walk<'_, M> {
+        let at = self.coordinates(start);
+        Walk { nest: self, which, at, position: which.map(|k| self.position(k, &at)), left: count }
+    }
+
+    /// Visits what [`Nest::walk`] walks over: `f(positions, elements already visited, run length)`. For loops
+    /// that need no instructions beyond the baseline: the closure is compiled for that.
     #[inline(always)]
     pub fn runs<const M: usize>(
         &self,
@@ -117,28 +125,54 @@ impl Nest {
         count: usize,
         mut f: impl FnMut(&[isize; M], usize, usize),
     ) {
-        let mut at = self.coordinates(start);
-        let last = self.rank - 1;
-        let mut position = which.map(|k| self.position(k, &at));
-        let step = |position: &mut [isize; M], axis: usize, by: isize| {
-            (0..M).for_each(|m| position[m] += by * self.strides[which[m]][axis]);
-        };
-        let mut done = 0;
-        while done < count {
-            let run = (self.dims[last] - at[last]).min(count - done);
-            f(&position, done, run);
-            done += run;
-            step(&mut position, last, -(at[last] as isize));
-            at[last] = 0;
-            for i in (0..last).rev() {
-                at[i] += 1;
-                step(&mut position, i, 1);
-                if at[i] < self.dims[i] || i == 0 {
+        let mut walk = self.walk(which, start, count);
+        while let Some((position, run)) = walk.step() {
+            f(&position, count - walk.left - run, run);
+        }
+    }
+}
+
+/// A walk over the elements of a nest, run by run along its innermost axis.
+pub struct Walk<'a, const M: usize> {
+    nest: &'a Nest,
+    which: [usize; M],
+    at: [usize; MAX_RANK],
+    position: [isize; M],
+    left: usize,
+}
+
+impl<const M: usize> Walk<'_, M> {
+    /// Positions of the operands at the start of the next run, and its length.
+    #[inline(always)]
+    pub fn step(&mut self) -> Option<([isize; M], usize)> {
+        if self.left == 0 {
+            return None;
+        }
+        let (last, before) = (self.nest.rank - 1, self.position);
+        let run = (self.nest.dims[last] - self.at[last]).min(self.left);
+        self.left -= run;
+        if self.left > 0 {
+            self.advance(last, -(self.at[last] as isize));
+            self.at[last] = 0;
+            for axis in (0..last).rev() {
+                self.at[axis] += 1;
+                self.advance(axis, 1);
+                if self.at[axis] < self.nest.dims[axis] || axis == 0 {
                     break;
                 }
-                step(&mut position, i, -(at[i] as isize));
-                at[i] = 0;
+                self.advance(axis, -(self.at[axis] as isize));
+                self.at[axis] = 0;
             }
+        }
+        Some((before, run))
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, axis: usize, by: isize) {
+        let mut m = 0;
+        while m < M {
+            self.position[m] += by * self.nest.strides[self.which[m]][axis];
+            m += 1;
         }
     }
 }

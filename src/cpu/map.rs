@@ -181,16 +181,46 @@ unsafe fn span<'a, const N: usize, P, T, U>(
 ) -> Span<'a, N, P, T, U> {
     // SAFETY: the caller's promise.
     unsafe {
-        let x = std::array::from_fn(|k| (*x.add(k)).cast());
+        let x = each(&[x.cast::<[*const T; N]>()], 0)[0];
         Span { rule: &*rule.cast(), x, out: std::slice::from_raw_parts_mut(out.cast(), n) }
     }
+}
+
+/// Element `i` of every operand. A loop and not `from_fn`: a closure that the compiler leaves outside of its
+/// surroundings is compiled without their instructions, and the loop around it for none at all.
+///
+/// # Safety
+/// Every operand has that element.
+#[inline(always)]
+unsafe fn each<const N: usize, T: Copy>(x: &[*const T; N], i: usize) -> [T; N] {
+    // SAFETY: the caller's promise.
+    let mut all = [unsafe { *x[0].add(i) }; N];
+    let mut k = 1;
+    while k < N {
+        // SAFETY: as above.
+        all[k] = unsafe { *x[k].add(i) };
+        k += 1;
+    }
+    all
+}
+
+/// The same as lanes.
+#[inline(always)]
+fn lanes<const N: usize, L: Lane>(x: [L::Float; N]) -> [L; N] {
+    let mut all = [L::default(); N];
+    let mut k = 0;
+    while k < N {
+        all[k] = L::new(x[k]);
+        k += 1;
+    }
+    all
 }
 
 macro_rules! float_loop {
     ($lane:ty, $span:ident, |$x:ident| $body:expr) => {
         for i in 0..$span.out.len() {
             // SAFETY: every operand has as many elements as the output.
-            let $x: [$lane; N] = std::array::from_fn(|k| <$lane>::new(unsafe { *$span.x[k].add(i) }));
+            let $x = lanes::<N, $lane>(unsafe { each(&$span.x, i) });
             $span.out[i] = $body;
         }
     };
@@ -244,7 +274,7 @@ impl<const N: usize, P: PointwiseInt<N>, I: Integer> PlainBody for IntSpan<'_, N
         let span = self.0;
         for i in 0..span.out.len() {
             // SAFETY: every operand has as many elements as the output.
-            span.out[i] = span.rule.apply(std::array::from_fn(|k| unsafe { *span.x[k].add(i) }));
+            span.out[i] = span.rule.apply(unsafe { each(&span.x, i) });
         }
     }
 }

@@ -26,6 +26,7 @@ pub mod optim;
 mod product;
 pub mod random;
 pub mod reduce;
+mod registers;
 mod rows;
 pub mod sort;
 mod sweep;

@@ -5,7 +5,7 @@
 
 use super::fold::Fold;
 use super::half_float::widen;
-use super::isa::{PlainBody, run_plain};
+use super::isa::{PlainBody, run_widest};
 use super::layout::Nest;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
@@ -15,12 +15,16 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Elements that fold in their own type before they are combined in a wider one.
-pub const BLOCK: usize = 1024;
-/// Vector lanes of a block.
-const LANES: usize = 64;
-/// Columns that fold at a time.
-const COLUMNS: usize = 256;
+/// Elements that are converted at a time.
+pub const BLOCK: usize = 4096;
+/// Columns that fold at a time: whole rows of most matrices, because memory is read best in order.
+const COLUMNS: usize = 1024;
+/// So few columns that their sums should take little room.
+const NARROW: usize = 64;
+/// Rows up to this length fold side by side.
+const SHORT: usize = 24;
+/// So many of them.
+const TOGETHER: usize = 8;
 /// Rows of columns that fold in their own type.
 const DEPTH: usize = 64;
 /// Elements of a piece.
@@ -137,7 +141,7 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
     let tasks = plan.kept_count * plan.tiles * plan.pieces;
     let work = plan.length * plan.columns.min(COLUMNS);
     parallel_for(tasks, GRAIN.div_ceil(work), |range| {
-        run_plain(Part::<S, T, F> {
+        run_widest(Part::<S, T, F> {
             plan,
             x: x.get(),
             out: out.get(),
@@ -189,26 +193,32 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
             let piece = plan.piece(p);
             let (first, mut t) = (rest / plan.tiles, rest % plan.tiles);
             let count = (end - task + t).div_ceil(plan.tiles);
-            plan.kept.runs([0, 1], first, count, |&[from, to], done, run| {
+            let (mut walk, mut row) = (plan.kept.walk([0, 1], first, count), p * plan.kept_count + first);
+            let last = plan.kept.rank - 1;
+            // No closures here: the compiler would leave their loops outside of the function that may use
+            // this processor's instructions.
+            while let Some(([from, to], run)) = walk.step() {
+                if !plan.by_column {
+                    self.rows(self.x.wrapping_offset(from), to, row, run, &piece, &mut tile);
+                    (row, task) = (row + run, task + run);
+                    continue;
+                }
                 for i in 0..run {
-                    let last = plan.kept.rank - 1;
                     let at = |k: usize| i as isize * plan.kept.strides[k][last];
-                    let row = p * plan.kept_count + first + done + i;
                     let (from, to) = (self.x.wrapping_offset(from + at(0)), to + at(1));
-                    if !plan.by_column {
-                        let value = self.row(from, &piece, &mut tile);
-                        self.store(row, to, 0, value);
-                        task += 1;
-                        continue;
-                    }
                     while t < plan.tiles && task < end {
-                        self.column_tile(from, to, row, t, &piece, &mut tile);
+                        if plan.columns <= NARROW {
+                            self.column_tile::<NARROW>(from, to, row, t, &piece, &mut tile);
+                        } else {
+                            self.column_tile::<COLUMNS>(from, to, row, t, &piece, &mut tile);
+                        }
                         t += 1;
                         task += 1;
                     }
                     t = 0;
+                    row += 1;
                 }
-            });
+            }
         }
     }
 }
@@ -226,26 +236,67 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         }
     }
 
+    /// Folds `run` outputs that follow one another, each the fold of its contiguous runs.
+    #[inline(always)]
+    fn rows(
+        &self,
+        from: *const S,
+        to: isize,
+        first: usize,
+        run: usize,
+        piece: &Range<usize>,
+        tile: &mut Tile<T>,
+    ) {
+        let plan = self.plan;
+        let [step, out_step] = [0, 1].map(|k| plan.kept.strides[k][plan.kept.rank - 1]);
+        let n = plan.gone_count;
+        let mut i = 0;
+        if plan.pieces == 1 && plan.gone.rank == 1 && n <= SHORT && n > 0 {
+            let packed = step == n as isize;
+            while run - i >= TOGETHER && (packed || !S::CONVERTS) {
+                // As many rows as fit into the tile, or all where nothing is converted.
+                let rows = if S::CONVERTS { (BLOCK / n).min(run - i) / TOGETHER * TOGETHER } else { TOGETHER };
+                // SAFETY: these rows lie inside the input, and there are outputs for them.
+                unsafe {
+                    let from = from.offset(i as isize * step);
+                    let x = if S::CONVERTS { S::block(from, rows * n, tile).as_ptr() } else { from.cast() };
+                    for j in (0..rows).step_by(TOGETHER) {
+                        let to = self.out.offset(to + (i + j) as isize * out_step);
+                        short_rows::<T, F>(x.offset(j as isize * step), step, n, to, out_step);
+                    }
+                }
+                i += rows;
+            }
+        }
+        for i in i..run {
+            let value = self.row(from.wrapping_offset(i as isize * step), piece, tile);
+            self.store(first + i, to + i as isize * out_step, 0, value);
+        }
+    }
+
     /// Folds the contiguous runs of one output.
     #[inline(always)]
     fn row(&self, from: *const S, piece: &Range<usize>, tile: &mut Tile<T>) -> F::Wide {
         let mut total = F::widen(F::START);
-        self.plan.gone.runs([0], piece.start, piece.len(), |&[position], _, run| {
+        let mut walk = self.plan.gone.walk([0], piece.start, piece.len());
+        while let Some(([position], run)) = walk.step() {
             let mut i = 0;
             while i < run {
                 let n = BLOCK.min(run - i);
                 // SAFETY: the run lies inside the input.
                 let block = unsafe { S::block(from.offset(position).add(i), n, tile) };
-                total = F::merge(total, F::widen(fold_block::<T, F>(block)));
+                for part in block.chunks(F::BLOCK) {
+                    total = F::merge(total, F::widen(F::block(part)));
+                }
                 i += n;
             }
-        });
+        }
         total
     }
 
-    /// Folds the rows of one tile of columns.
+    /// Folds the rows of one tile of at most `C` columns.
     #[inline(always)]
-    fn column_tile(
+    fn column_tile<const C: usize>(
         &self,
         from: *const S,
         to: isize,
@@ -257,40 +308,67 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         let plan = self.plan;
         let (start, mut depth) = (t * COLUMNS, 0);
         let n = COLUMNS.min(plan.columns - start);
-        let mut sums = [F::START; COLUMNS];
-        let mut totals = [F::widen(F::START); COLUMNS];
+        let mut sums = [F::START; C];
+        let mut totals = [F::widen(F::START); C];
         let (sums, totals) = (&mut sums[..n], &mut totals[..n]);
         let step = plan.gone.strides[0][plan.gone.rank - 1];
-        plan.gone.runs([0], piece.start, piece.len(), |&[position], _, run| {
+        // Rows that are converted together: those that lie end to end.
+        let packed = if step == n as isize { (BLOCK / n).min(DEPTH) } else { 1 };
+        let mut walk = plan.gone.walk([0], piece.start, piece.len());
+        while let Some(([position], run)) = walk.step() {
             let mut i = 0;
             while i < run {
-                let four = !S::CONVERTS && run - i >= 4;
+                let count = (run - i).min(if S::CONVERTS { packed } else { DEPTH });
                 // SAFETY: the rows lie inside the input.
                 unsafe {
-                    let line = |i: usize| from.offset(position + i as isize * step).add(start);
-                    if four {
-                        let [a, b, c, d] = [0, 1, 2, 3].map(|j| line(i + j).cast::<T>());
-                        for (j, s) in sums.iter_mut().enumerate() {
-                            let pairs = F::join(F::join(*a.add(j), *b.add(j)), F::join(*c.add(j), *d.add(j)));
-                            *s = F::join(*s, pairs);
-                        }
+                    let line = from.offset(position + i as isize * step).add(start);
+                    if S::CONVERTS {
+                        let block = S::block(line, count * n, tile);
+                        fold_lines::<T, F>(block.as_ptr(), n as isize, count, sums);
                     } else {
-                        let line = S::block(line(i), n, tile);
-                        sums.iter_mut().zip(line).for_each(|(s, &v)| *s = F::join(*s, v));
+                        fold_lines::<T, F>(line.cast(), step, count, sums);
                     }
                 }
-                let taken = if four { 4 } else { 1 };
-                i += taken;
-                depth += taken;
+                i += count;
+                depth += count;
                 if depth >= DEPTH {
                     depth = 0;
                     flush::<T, F>(sums, totals);
                 }
             }
-        });
+        }
         flush::<T, F>(sums, totals);
         for (c, &total) in totals.iter().enumerate() {
             self.store(row, to, start + c, total);
+        }
+    }
+}
+
+/// Adds `count` rows, `step` apart, to sums of columns: four rows at a time, so that the sums are read and
+/// written less often.
+///
+/// # Safety
+/// The rows exist and are as long as `sums`.
+#[inline(always)]
+unsafe fn fold_lines<T: Copy, F: Fold<T>>(x: *const T, step: isize, count: usize, sums: &mut [T]) {
+    let mut i = 0;
+    while i < count {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let a = x.offset(i as isize * step);
+            if count - i >= 4 {
+                let (b, c, d) = (a.offset(step), a.offset(2 * step), a.offset(3 * step));
+                for (j, s) in sums.iter_mut().enumerate() {
+                    let pairs = F::join(F::join(*a.add(j), *b.add(j)), F::join(*c.add(j), *d.add(j)));
+                    *s = F::join(*s, pairs);
+                }
+                i += 4;
+            } else {
+                for (j, s) in sums.iter_mut().enumerate() {
+                    *s = F::join(*s, *a.add(j));
+                }
+                i += 1;
+            }
         }
     }
 }
@@ -303,33 +381,22 @@ fn flush<T: Copy, F: Fold<T>>(sums: &mut [T], totals: &mut [F::Wide]) {
     }
 }
 
-/// Folds a block: lane by lane, then the lanes as a tree.
+/// Folds [`TOGETHER`] short rows of `n` elements, `step` apart, each in its order: side by side, because the
+/// steps of one wait for one another.
+///
+/// # Safety
+/// The rows exist, and outputs `out_step` apart for them.
 #[inline(always)]
-pub fn fold_block<T: Copy, F: Fold<T>>(block: &[T]) -> T {
-    if block.len() < LANES / 2 {
-        return block.iter().fold(F::START, |a, &b| F::join(a, b));
-    }
-    let mut lanes = [F::START; LANES];
-    let mut rest = [F::START; LANES];
-    let chunks = block.chunks_exact(LANES);
-    // Lanes of their own for the rest: the others are only indexed by constants and stay in registers.
-    for (lane, &value) in rest.iter_mut().zip(chunks.remainder()) {
-        *lane = value;
-    }
-    for chunk in chunks {
-        for i in 0..LANES {
-            lanes[i] = F::join(lanes[i], chunk[i]);
+unsafe fn short_rows<T: Copy, F: Fold<T>>(x: *const T, step: isize, n: usize, to: *mut T, out_step: isize) {
+    let mut all = [F::START; TOGETHER];
+    for k in 0..n {
+        for (r, one) in all.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            *one = F::join(*one, unsafe { *x.offset(r as isize * step + k as isize) });
         }
     }
-    for i in 0..LANES {
-        lanes[i] = F::join(lanes[i], rest[i]);
+    for (r, one) in all.into_iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { *to.offset(r as isize * out_step) = F::finish(F::widen(one)) };
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] = F::join(lanes[i], lanes[i + width]);
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
