@@ -1,16 +1,13 @@
-//! Copies between layouts and casts between dtypes.
+//! Copies between layouts.
 //!
-//! Read next: `create.rs`, which makes arrays from nothing.
+//! Read next: `cast.rs` for conversions between dtypes, `create.rs`, which makes arrays from nothing.
 
+pub use super::cast::cast;
 pub use super::create::{arange, eye, fill, linspace, tri};
-use super::drive::Kernel;
-use super::isa::{PlainBody, run_plain};
 use super::layout::{Nest, overlaps, wrong_dtype};
-use super::map::into_fresh;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
-use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 
 /// The same elements in row-major order; the array itself if it is so already.
@@ -149,90 +146,11 @@ unsafe fn transpose_panel<T: Copy>(
     }
 }
 
-/// The elements converted to `dtype`, in row-major order: floats truncate toward zero to integers, and
-/// become `true` where they are not 0. The array itself, made contiguous, if it has that dtype.
-pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
-    if x.dtype() == dtype {
-        return contiguous(x);
-    }
-    // The driver widens and narrows halves; a wider source is first rounded to odd, so as not to round
-    // twice.
-    let twice =
-        dtype.compute() != dtype && !matches!(x.dtype().compute(), DType::F32 | DType::Bool | DType::U8);
-    let kernel: Kernel = match (x.dtype(), dtype.compute()) {
-        (DType::I32, DType::F32) if twice => odd_kernel::<i32>,
-        (DType::I64, DType::F32) if twice => odd_kernel::<i64>,
-        (DType::F64, DType::F32) if twice => odd_kernel::<f64>,
-        (DType::Bool, to) => cast_kernel_to::<bool>(to),
-        (DType::U8, to) => cast_kernel_to::<u8>(to),
-        (DType::I32, to) => cast_kernel_to::<i32>(to),
-        (DType::I64, to) => cast_kernel_to::<i64>(to),
-        (DType::F64, to) => cast_kernel_to::<f64>(to),
-        (DType::F16 | DType::BF16 | DType::F32, to) => cast_kernel_to::<f32>(to),
-    };
-    into_fresh(&[x], dtype, kernel, std::ptr::null(), true)
-}
-
-fn cast_kernel_to<A: Element>(to: DType) -> Kernel {
-    match to {
-        DType::Bool => cast_kernel::<A, bool>,
-        DType::U8 => cast_kernel::<A, u8>,
-        DType::I32 => cast_kernel::<A, i32>,
-        DType::I64 => cast_kernel::<A, i64>,
-        DType::F16 | DType::BF16 | DType::F32 => cast_kernel::<A, f32>,
-        DType::F64 => cast_kernel::<A, f64>,
-    }
-}
-
-struct Cast<'a, A, B>(&'a [A], &'a mut [B]);
-
-impl<A: Element, B: Element> PlainBody for Cast<'_, A, B> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        for (y, &x) in self.1.iter_mut().zip(self.0) {
-            *y = if A::DTYPE.is_float() { B::from_f64(x.to_f64()) } else { B::from_i64(x.to_i64()) };
-        }
-    }
-}
-
-unsafe fn cast_kernel<A: Element, B: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
-    // SAFETY: `Job` calls a kernel with the operands it was made for.
-    run_plain(unsafe {
-        Cast(
-            std::slice::from_raw_parts((*x).cast::<A>(), n),
-            std::slice::from_raw_parts_mut(out.cast::<B>(), n),
-        )
-    });
-}
-
-/// `value` as an `f32` whose last bit is set if the value lies between two: rounding that again, to a
-/// shorter type, gives what rounding once would have.
-#[inline(always)]
-fn round_to_odd(value: f64) -> f32 {
-    let near = value as f32;
-    let back = near as f64;
-    let below = near.to_bits() - (back.abs() > value.abs()) as u32;
-    f32::from_bits(below | (back != value && !value.is_nan()) as u32)
-}
-
-unsafe fn odd_kernel<A: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
-    // SAFETY: `Job` calls a kernel with the operands it was made for.
-    let (x, out) = unsafe {
-        (
-            std::slice::from_raw_parts((*x).cast::<A>(), n),
-            std::slice::from_raw_parts_mut(out.cast::<f32>(), n),
-        )
-    };
-    for (y, &x) in out.iter_mut().zip(x) {
-        *y = round_to_odd(x.to_f64());
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{layouts, rounded, same_for_any_threads, sample, shape, values};
+    use super::super::testing::{layouts, same_for_any_threads, sample, values};
     use super::*;
+    use crate::dtype::DType;
 
     #[test]
     fn copies_of_every_layout() -> Result<()> {
@@ -262,40 +180,6 @@ mod tests {
         let expected = values(&x.permute(&[1, 0])?);
         copy_into(&x, &x.permute(&[1, 0])?)?;
         assert_eq!(values(&x), expected);
-        Ok(())
-    }
-
-    #[test]
-    fn casts_between_all_pairs() -> Result<()> {
-        for from in DType::ALL {
-            for to in DType::ALL {
-                for x in layouts(&[3, 171], from)? {
-                    if from.is_float() && to == DType::U8 {
-                        continue; // negative floats have no value there
-                    }
-                    let expected: Vec<f64> = values(&x).iter().map(|&v| rounded(v, to)).collect();
-                    assert_eq!(values(&cast(&x, to)?), expected, "{from} to {to}");
-                }
-            }
-        }
-        Ok(())
-    }
-
-    #[test]
-    fn casts_to_halves_round_once() -> Result<()> {
-        // Just above the midpoint of two halves, but on it once rounded to f32.
-        for (dtype, unit) in [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))] {
-            for sign in [1.0, -1.0] {
-                let x = Array::full(shape(&[3]), sign * (1.0 + unit + 1e-12), DType::F64)?;
-                assert_eq!(values(&cast(&x, dtype)?), [sign * (1.0 + 2.0 * unit); 3]);
-                let x = Array::full(shape(&[1]), sign * (1.0 + unit), DType::F64)?;
-                assert_eq!(values(&cast(&x, dtype)?), [sign]);
-            }
-        }
-        let x = Array::from_slice(&[f64::INFINITY, f64::NAN, 1e300, 0.0, 1e-300], shape(&[5]))?;
-        let got = values(&cast(&x, DType::F16)?);
-        assert!(got[0] == f64::INFINITY && got[1].is_nan() && got[2] == f64::INFINITY);
-        assert_eq!(got[3..], [0.0, 0.0]);
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 
 use super::half_float::{narrow, widen};
 use super::layout::{MAX_OPERANDS, Nest, overlaps};
+use super::stream;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::dtype::DType;
@@ -15,8 +16,8 @@ use std::mem::MaybeUninit;
 /// A loop over `n` elements: `(rule, operands, output, n)`. The output overlaps no operand.
 pub type Kernel = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
 
-/// Elements of a tile; an operand's tile of eight-byte elements is 4 KiB.
-const TILE: usize = 512;
+/// Elements of a tile; an operand's tile of eight-byte elements is 8 KiB.
+const TILE: usize = 1024;
 /// The most operands of a loop that does without a plan.
 const SMALL_OPERANDS: usize = 3;
 /// Rows at least this long are processed one by one, so that their operands need no gathering.
@@ -176,8 +177,16 @@ enum Feed {
     Flat,
     /// One element: a tile is filled with it once.
     Single,
+    /// A short row again and again: a tile is filled with repetitions once.
+    Repeated,
     /// Anything else.
     Strided,
+}
+
+/// Whether operand `k` is its innermost row again and again.
+fn repeats(nest: &Nest, k: usize) -> bool {
+    let last = nest.rank - 1;
+    nest.strides[k][last] == 1 && nest.strides[k][..last].iter().all(|&stride| stride == 0)
 }
 
 #[derive(Clone, Copy)]
@@ -204,6 +213,8 @@ struct Plan {
     by_row: bool,
     /// The most elements of a segment.
     segment: usize,
+    /// Whether the output is written past the cache.
+    streamed: bool,
 }
 
 impl Plan {
@@ -222,6 +233,7 @@ impl Plan {
             let feed = match () {
                 _ if nest.is_flat(k) => Feed::Flat,
                 _ if nest.is_single(k) => Feed::Single,
+                _ if nest.inner() < LONG_ROW && repeats(&nest, k) => Feed::Repeated,
                 _ => Feed::Strided,
             };
             let (base, size) = (Shared::new(start(a)), a.dtype().size());
@@ -231,6 +243,12 @@ impl Plan {
         let out_half = wide(job.out.dtype());
         let direct =
             out_half.is_none() && used.iter().all(|s| s.feed == Feed::Flat && s.half.is_none() && !s.aliased);
+        let repeated = used.iter().any(|s| s.feed == Feed::Repeated);
+        let bytes = |s: &Source, a: &Array| if s.feed == Feed::Flat { a.numel() * s.size } else { 0 };
+        let read: usize = used.iter().zip(job.x).map(|(s, a)| bytes(s, a)).sum();
+        // What is written to memory that was just read has its lines in the cache already.
+        let streamed =
+            !aliased.contains(&true) && stream::pays(read + job.out.numel() * job.out.dtype().size());
         Plan {
             kernel: job.kernel,
             rule: Shared::new(job.rule.cast_mut()),
@@ -241,7 +259,12 @@ impl Plan {
             sources,
             count: job.x.len(),
             by_row: nest.inner() >= LONG_ROW && used.iter().any(|s| s.feed == Feed::Strided),
-            segment: if direct { usize::MAX } else { TILE },
+            segment: match () {
+                _ if repeated => TILE - LONG_ROW,
+                _ if direct && !streamed => usize::MAX,
+                _ => TILE,
+            },
+            streamed,
         }
     }
 
@@ -253,6 +276,15 @@ impl Plan {
         for k in (0..self.count).filter(|&k| self.sources[k].feed == Feed::Single) {
             pointers[k] = self.gather(k, 0, TILE.min(to - from), true, &mut tiles[k]);
         }
+        for k in (0..self.count).filter(|&k| self.sources[k].feed == Feed::Repeated) {
+            self.gather(
+                k,
+                0,
+                TILE.min(self.nest.dims[..self.nest.rank].iter().product()),
+                false,
+                &mut tiles[k],
+            );
+        }
         let mut at = from;
         while at < to {
             let mut n = self.segment.min(to - at);
@@ -262,19 +294,38 @@ impl Plan {
             for k in (0..self.count).filter(|&k| self.sources[k].feed != Feed::Single) {
                 pointers[k] = self.feed(k, at, n, &mut tiles[k]);
             }
-            let out = self.out.get().wrapping_add(at * self.out_size);
-            match self.out_half {
-                // SAFETY: every pointer holds `n` elements of the kernel's types; the output overlaps none
-                // of them.
-                None => unsafe { (self.kernel)(self.rule.get(), pointers.as_ptr(), out, n) },
-                // SAFETY: as above; the result has room for `TILE` elements of type `f32`.
-                Some(half) => unsafe {
-                    (self.kernel)(self.rule.get(), pointers.as_ptr(), result.ptr(), n);
-                    let wide = std::slice::from_raw_parts(result.ptr().cast::<f32>(), n);
-                    narrow(half, wide, std::slice::from_raw_parts_mut(out.cast::<u16>(), n));
-                },
-            }
+            // SAFETY: every pointer holds `n` elements of the kernel's types; the output has as many from
+            // `at` on and overlaps none of them.
+            unsafe {
+                self.segment(&pointers, self.out.get().wrapping_add(at * self.out_size), n, &mut result)
+            };
             at += n;
+        }
+        if self.streamed {
+            stream::fence();
+        }
+    }
+
+    /// Runs the kernel over one segment.
+    ///
+    /// # Safety
+    /// Every pointer holds `n` elements of the kernel's types; `out` has room for them and overlaps none.
+    unsafe fn segment(&self, x: &[*const u8; MAX_OPERANDS], out: *mut u8, n: usize, tile: &mut Tile) {
+        // SAFETY: the caller's promise; a tile has room for `n <= TILE` elements, and for halves in its
+        // upper half while their `f32` are in the lower one.
+        unsafe {
+            let to = if self.streamed || self.out_half.is_some() { tile.ptr() } else { out };
+            (self.kernel)(self.rule.get(), x.as_ptr(), to, n);
+            if let Some(half) = self.out_half {
+                let wide = std::slice::from_raw_parts(to.cast::<f32>(), n);
+                let halves = if self.streamed { tile.upper() } else { out };
+                narrow(half, wide, std::slice::from_raw_parts_mut(halves.cast::<u16>(), n));
+                if self.streamed {
+                    stream::stream(out, halves, n * 2);
+                }
+            } else if self.streamed {
+                stream::stream(out, to, n * self.out_size);
+            }
         }
     }
 
@@ -283,6 +334,10 @@ impl Plan {
         let s = &self.sources[k];
         let offset = match s.feed {
             Feed::Flat => at as isize,
+            Feed::Repeated => {
+                let size = if s.half.is_some() { 4 } else { s.size };
+                return tile.ptr().wrapping_add(at % self.nest.inner() * size);
+            }
             _ if self.by_row && self.nest.strides[k][self.nest.rank - 1] == 1 => {
                 self.nest.position(k, &self.nest.coordinates(at))
             }

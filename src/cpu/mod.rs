@@ -4,6 +4,7 @@
 //! Reading order: `isa.rs` (which instructions a loop is compiled for), `threads.rs` (how it is split),
 //! `drive.rs` (how strided operands reach it), then the families.
 pub mod axis;
+mod cast;
 pub mod copy;
 pub mod create;
 mod cross_entropy;
@@ -29,6 +30,7 @@ pub mod reduce;
 mod registers;
 mod rows;
 pub mod sort;
+mod stream;
 mod sweep;
 #[cfg(test)]
 mod testing;

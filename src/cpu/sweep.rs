@@ -255,7 +255,8 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
             let packed = step == n as isize;
             while run - i >= TOGETHER && (packed || !S::CONVERTS) {
                 // As many rows as fit into the tile, or all where nothing is converted.
-                let rows = if S::CONVERTS { (BLOCK / n).min(run - i) / TOGETHER * TOGETHER } else { TOGETHER };
+                let rows =
+                    if S::CONVERTS { (BLOCK / n).min(run - i) / TOGETHER * TOGETHER } else { TOGETHER };
                 // SAFETY: these rows lie inside the input, and there are outputs for them.
                 unsafe {
                     let from = from.offset(i as isize * step);

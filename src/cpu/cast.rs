@@ -1,0 +1,185 @@
+//! Conversions between dtypes.
+
+use super::copy::contiguous;
+use super::drive::Kernel;
+use super::isa::{PlainBody, run_widest};
+use super::map::into_fresh;
+use crate::array::Array;
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+
+/// The elements converted to `dtype`, in row-major order: floats truncate toward zero to integers, and
+/// become `true` where they are not 0. The array itself, made contiguous, if it has that dtype.
+pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
+    if x.dtype() == dtype {
+        return contiguous(x);
+    }
+    // The driver widens and narrows halves; a wider source is first rounded to odd, so as not to round
+    // twice.
+    let twice =
+        dtype.compute() != dtype && !matches!(x.dtype().compute(), DType::F32 | DType::Bool | DType::U8);
+    let kernel: Kernel = match (x.dtype(), dtype.compute()) {
+        (DType::I32, DType::F32) if twice => odd_kernel::<i32>,
+        (DType::I64, DType::F32) if twice => odd_kernel::<i64>,
+        (DType::F64, DType::F32) if twice => odd_kernel::<f64>,
+        (DType::Bool, to) => cast_kernel_to::<bool>(to),
+        (DType::U8, to) => cast_kernel_to::<u8>(to),
+        (DType::I32, to) => cast_kernel_to::<i32>(to),
+        (DType::I64, to) => cast_kernel_to::<i64>(to),
+        (DType::F64, to) => cast_kernel_to::<f64>(to),
+        (DType::F16 | DType::BF16 | DType::F32, to) => cast_kernel_to::<f32>(to),
+    };
+    into_fresh(&[x], dtype, kernel, std::ptr::null(), true)
+}
+
+fn cast_kernel_to<A: Element>(to: DType) -> Kernel {
+    match to {
+        DType::Bool => cast_kernel::<A, bool>,
+        DType::U8 => cast_kernel::<A, u8>,
+        DType::I32 => cast_kernel::<A, i32>,
+        DType::I64 => cast_kernel::<A, i64>,
+        DType::F16 | DType::BF16 | DType::F32 => cast_kernel::<A, f32>,
+        DType::F64 => cast_kernel::<A, f64>,
+    }
+}
+
+struct Cast<'a, A, B>(&'a [A], &'a mut [B]);
+
+impl<A: Element, B: Element> PlainBody for Cast<'_, A, B> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (y, &x) in self.1.iter_mut().zip(self.0) {
+            *y = match (A::DTYPE.is_float(), B::DTYPE) {
+                (false, _) => B::from_i64(x.to_i64()),
+                (true, DType::I32) => B::from_i64(truncated_i32(x.to_f64()).into()),
+                (true, DType::I64 | DType::U8) => B::from_i64(truncated_i64(x.to_f64())),
+                (true, _) => B::from_f64(x.to_f64()),
+            };
+        }
+    }
+}
+
+/// `value as i32`, which the compiler only vectorises where the limits are spelled out.
+#[inline(always)]
+fn truncated_i32(value: f64) -> i32 {
+    let value = if value == value { value } else { 0.0 };
+    let low = if value > -2147483648.0 { value } else { -2147483648.0 };
+    let inside = if low < 2147483647.0 { low } else { 2147483647.0 };
+    // SAFETY: it is not NaN and lies between the limits.
+    unsafe { inside.to_int_unchecked() }
+}
+
+/// `value as i64`, likewise.
+#[inline(always)]
+fn truncated_i64(value: f64) -> i64 {
+    /// 2^63, the first number that is too large, and the last before it.
+    const EDGE: f64 = 9223372036854775808.0;
+    const LAST: f64 = 9223372036854774784.0;
+    let value = if value == value { value } else { 0.0 };
+    let low = if value > -EDGE { value } else { -EDGE };
+    let inside = if low < LAST { low } else { LAST };
+    // SAFETY: it is not NaN and lies between the limits.
+    let truncated = unsafe { inside.to_int_unchecked() };
+    if value >= EDGE { i64::MAX } else { truncated }
+}
+
+unsafe fn cast_kernel<A: Element, B: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the operands it was made for.
+    run_widest(unsafe {
+        Cast(
+            std::slice::from_raw_parts((*x).cast::<A>(), n),
+            std::slice::from_raw_parts_mut(out.cast::<B>(), n),
+        )
+    });
+}
+
+/// `value` as an `f32` whose last bit is set if the value lies between two: rounding that again, to a
+/// shorter type, gives what rounding once would have.
+#[inline(always)]
+fn round_to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let back = near as f64;
+    let below = near.to_bits() - (back.abs() > value.abs()) as u32;
+    f32::from_bits(below | ((back != value) & !value.is_nan()) as u32)
+}
+
+struct Odd<'a, A>(&'a [A], &'a mut [f32]);
+
+impl<A: Element> PlainBody for Odd<'_, A> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (y, &x) in self.1.iter_mut().zip(self.0) {
+            *y = round_to_odd(x.to_f64());
+        }
+    }
+}
+
+unsafe fn odd_kernel<A: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the operands it was made for.
+    run_widest(unsafe {
+        Odd(
+            std::slice::from_raw_parts((*x).cast::<A>(), n),
+            std::slice::from_raw_parts_mut(out.cast::<f32>(), n),
+        )
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{layouts, rounded, shape, values};
+    use super::*;
+
+    #[test]
+    fn casts_between_all_pairs() -> Result<()> {
+        for from in DType::ALL {
+            for to in DType::ALL {
+                for x in layouts(&[3, 171], from)? {
+                    if from.is_float() && to == DType::U8 {
+                        continue; // negative floats have no value there
+                    }
+                    let expected: Vec<f64> = values(&x).iter().map(|&v| rounded(v, to)).collect();
+                    assert_eq!(values(&cast(&x, to)?), expected, "{from} to {to}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn casts_to_halves_round_once() -> Result<()> {
+        // Just above the midpoint of two halves, but on it once rounded to f32.
+        for (dtype, unit) in [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))] {
+            for sign in [1.0, -1.0] {
+                let x = Array::full(shape(&[3]), sign * (1.0 + unit + 1e-12), DType::F64)?;
+                assert_eq!(values(&cast(&x, dtype)?), [sign * (1.0 + 2.0 * unit); 3]);
+                let x = Array::full(shape(&[1]), sign * (1.0 + unit), DType::F64)?;
+                assert_eq!(values(&cast(&x, dtype)?), [sign]);
+            }
+        }
+        let x = Array::from_slice(&[f64::INFINITY, f64::NAN, 1e300, 0.0, 1e-300], shape(&[5]))?;
+        let got = values(&cast(&x, DType::F16)?);
+        assert!(got[0] == f64::INFINITY && got[1].is_nan() && got[2] == f64::INFINITY);
+        assert_eq!(got[3..], [0.0, 0.0]);
+        Ok(())
+    }
+
+    #[test]
+    fn numbers_beyond_the_range_of_integers_stop_at_its_ends() -> Result<()> {
+        let wild = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, -1e300, 2147483647.5, -2147483648.9];
+        let more = [9.3e18, -9.3e18, 9223372036854774784.0, 0.9, -0.9, 2147483648.0];
+        let all: Vec<f64> = wild.into_iter().chain(more).cycle().take(200).collect();
+        let x = Array::from_slice(&all, shape(&[200]))?;
+        let single = cast(&x, DType::F32)?;
+        let (i32s, i64s) = (cast(&x, DType::I32)?, cast(&x, DType::I64)?);
+        for (i, &v) in all.iter().enumerate() {
+            assert_eq!((i32s.slice::<i32>()?[i], i64s.slice::<i64>()?[i]), (v as i32, v as i64), "{v}");
+        }
+        let (i32s, i64s) = (cast(&single, DType::I32)?, cast(&single, DType::I64)?);
+        for (i, &v) in single.slice::<f32>()?.iter().enumerate() {
+            assert_eq!((i32s.slice::<i32>()?[i], i64s.slice::<i64>()?[i]), (v as i32, v as i64), "{v}");
+        }
+        Ok(())
+    }
+}
