@@ -1,17 +1,15 @@
-//! Loops along one axis: the position of the extreme, and cumulative sums and products.
+//! The position of the extreme along one axis.
 //!
-//! The array is seen as `[before, length, after]`, contiguous.
+//! The array is seen as `[before, length, after]`, contiguous. Read next: `scan.rs`, cumulative sums.
 
 use super::copy::{cast, contiguous};
 use super::fold::{Fold, Max, Min};
 use super::isa::{PlainBody, run_widest};
-use super::layout::wrong_dtype;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::real::Integer;
 use crate::shape::Shape;
 use std::marker::PhantomData;
 
@@ -72,43 +70,77 @@ fn positions<T: Element, F: Fold<T>>(
 ) {
     let to = Shared::new(out.as_mut_ptr());
     parallel_for(before, GRAIN.div_ceil((length * after).max(1)), |range| {
-        for i in range {
-            // SAFETY: every `i` has its own part of the output.
-            let out = unsafe { to.part(i * after, after) };
-            let x = &x[i * length * after..(i + 1) * length * after];
-            if after == 1 {
-                out[0] = run_widest(FirstExtreme::<T, F>(x, PhantomData)) as i64;
-            } else if length > 0 {
-                run_widest(ColumnExtremes::<T, F>(x, out, PhantomData));
-            }
-        }
+        // SAFETY: every position before the axis has its own part of the output.
+        let out = unsafe { to.part(range.start * after, range.len() * after) };
+        let x = &x[range.start * length * after..range.end * length * after];
+        run_widest(Extremes::<T, F> { x, length, after, out, fold: PhantomData });
     });
 }
 
-struct FirstExtreme<'a, T, F>(&'a [T], PhantomData<F>);
-
-impl<T: Element, F: Fold<T>> PlainBody for FirstExtreme<'_, T, F> {
-    type Output = usize;
-    #[inline(always)]
-    fn run(self) -> usize {
-        first_extreme::<T, F>(self.0)
-    }
+/// The extremes of some positions before the axis.
+struct Extremes<'a, T, F> {
+    x: &'a [T],
+    length: usize,
+    after: usize,
+    out: &'a mut [i64],
+    fold: PhantomData<F>,
 }
 
-struct ColumnExtremes<'a, T, F>(&'a [T], &'a mut [i64], PhantomData<F>);
-
-impl<T: Element, F: Fold<T>> PlainBody for ColumnExtremes<'_, T, F> {
+impl<T: Element, F: Fold<T>> PlainBody for Extremes<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        column_extremes::<T, F>(self.0, self.1);
+        let Extremes { x, length, after, out, .. } = self;
+        if length == 0 {
+            out.fill(0);
+        } else if after > 1 {
+            for (x, out) in x.chunks_exact(length * after).zip(out.chunks_exact_mut(after)) {
+                column_extremes::<T, F>(x, out);
+            }
+        } else {
+            let together = if length <= SHORT { out.len() / TOGETHER * TOGETHER } else { 0 };
+            let (x_short, x_rest) = x.split_at(together * length);
+            let (out_short, out_rest) = out.split_at_mut(together);
+            for (x, out) in x_short.chunks_exact(TOGETHER * length).zip(out_short.as_chunks_mut().0) {
+                short_extremes::<T, F>(x, length, out);
+            }
+            for (x, out) in x_rest.chunks_exact(length).zip(out_rest) {
+                *out = first_extreme::<T, F>(x) as i64;
+            }
+        }
+    }
+}
+
+/// Rows up to this length are searched side by side.
+const SHORT: usize = 24;
+/// So many of them.
+const TOGETHER: usize = 8;
+
+/// The extremes of [`TOGETHER`] short rows.
+#[inline(always)]
+fn short_extremes<T: Element, F: Fold<T>>(x: &[T], length: usize, out: &mut [i64; TOGETHER]) {
+    let mut best = [x[0]; TOGETHER];
+    let mut at = [0u32; TOGETHER];
+    for r in 0..TOGETHER {
+        best[r] = x[r * length];
+    }
+    for k in 1..length {
+        for r in 0..TOGETHER {
+            let value = x[r * length + k];
+            let moved = displaces::<T, F>(best[r], value);
+            best[r] = if moved { value } else { best[r] };
+            at[r] = if moved { k as u32 } else { at[r] };
+        }
+    }
+    for r in 0..TOGETHER {
+        out[r] = at[r] as i64;
     }
 }
 
 /// Finds the value block by block, then its place in the first block that has it.
 #[inline(always)]
 fn first_extreme<T: Element, F: Fold<T>>(x: &[T]) -> usize {
-    const BLOCK: usize = 512;
+    const BLOCK: usize = 1024;
     let Some(&first) = x.first() else { return 0 };
     let (mut best, mut block) = (first, 0);
     for (k, part) in x.chunks(BLOCK).enumerate() {
@@ -117,9 +149,26 @@ fn first_extreme<T: Element, F: Fold<T>>(x: &[T]) -> usize {
             (best, block) = (here, k);
         }
     }
-    #[allow(clippy::eq_op)]
-    let found = x[block * BLOCK..].iter().position(|&v| if best == best { v == best } else { v != v });
-    block * BLOCK + found.unwrap_or(0)
+    block * BLOCK + place(&x[block * BLOCK..], best)
+}
+
+/// Where `best` stands first: a few vectors at a time, then one by one.
+#[inline(always)]
+#[allow(clippy::eq_op)]
+fn place<T: Element>(x: &[T], best: T) -> usize {
+    const FEW: usize = 64;
+    let nan = best != best;
+    for (k, part) in x.chunks(FEW).enumerate() {
+        let mut here = false;
+        for &v in part {
+            here |= (v == best) | (nan & (v != v));
+        }
+        if here {
+            let found = part.iter().position(|&v| (v == best) | (nan & (v != v)));
+            return k * FEW + found.unwrap_or(0);
+        }
+    }
+    0
 }
 
 /// Tiles of columns, so that the best values and their positions stay in the first cache level.
@@ -144,71 +193,9 @@ fn column_extremes<T: Element, F: Fold<T>>(x: &[T], out: &mut [i64]) {
     }
 }
 
-/// Cumulative sum along `axis`, in the dtype of `x`; floats accumulate in `f64`.
-pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
-    let x = contiguous(x)?;
-    match x.dtype() {
-        DType::Bool => Err(wrong_dtype("cumulative sum", x.dtype())),
-        DType::U8 => scan::<u8, u8>(&x, axis, 0, Integer::add, |v| v, |a| a),
-        DType::I32 => scan::<i32, i32>(&x, axis, 0, Integer::add, |v| v, |a| a),
-        DType::I64 => scan::<i64, i64>(&x, axis, 0, Integer::add, |v| v, |a| a),
-        _ => scan_floats(&x, axis, 0.0, |a, b| a + b),
-    }
-}
-
-/// Cumulative product along `axis`, in the dtype of `x`; floats accumulate in `f64`.
-pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
-    let x = contiguous(x)?;
-    match x.dtype() {
-        DType::Bool => Err(wrong_dtype("cumulative product", x.dtype())),
-        DType::U8 => scan::<u8, u8>(&x, axis, 1, Integer::mul, |v| v, |a| a),
-        DType::I32 => scan::<i32, i32>(&x, axis, 1, Integer::mul, |v| v, |a| a),
-        DType::I64 => scan::<i64, i64>(&x, axis, 1, Integer::mul, |v| v, |a| a),
-        _ => scan_floats(&x, axis, 1.0, |a, b| a * b),
-    }
-}
-
-fn scan_floats(
-    x: &Array,
-    axis: usize,
-    start: f64,
-    join: impl Fn(f64, f64) -> f64 + Sync + Copy,
-) -> Result<Array> {
-    crate::dispatch!(x.dtype(), T => scan::<T, f64>(x, axis, start, join, |v| v.to_f64(), T::from_f64))
-}
-
-fn scan<T: Element, A: Copy + Send + Sync>(
-    x: &Array,
-    axis: usize,
-    start: A,
-    join: impl Fn(A, A) -> A + Sync,
-    widen: impl Fn(T) -> A + Sync,
-    narrow: impl Fn(A) -> T + Sync,
-) -> Result<Array> {
-    let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
-    let (before, length, after) = around(&x.shape(), axis);
-    let (x, to) = (x.slice::<T>()?, Shared::new(out.slice_mut::<T>()?.as_mut_ptr()));
-    parallel_for(before, GRAIN.div_ceil((length * after).max(1)), |range| {
-        let mut totals = vec![start; after];
-        for i in range {
-            totals.fill(start);
-            // SAFETY: every `i` has its own part of the output.
-            let out = unsafe { to.part(i * length * after, length * after) };
-            let x = &x[i * length * after..(i + 1) * length * after];
-            for (y, x) in out.chunks_exact_mut(after.max(1)).zip(x.chunks_exact(after.max(1))) {
-                for ((total, y), &x) in totals.iter_mut().zip(y).zip(x) {
-                    *total = join(*total, widen(x));
-                    *y = narrow(*total);
-                }
-            }
-        }
-    });
-    Ok(out)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{layouts, same_for_any_threads, sample, shape, values};
+    use super::super::testing::{layouts, shape, values};
     use super::*;
 
     #[test]
@@ -238,32 +225,6 @@ mod tests {
         assert_eq!(argmax(&x, 0, false)?.item()?, 1500.0);
         let x = x.expand(&shape(&[2000, 2]))?;
         assert_eq!(values(&argmin(&x, 0, false)?), [1500.0; 2]);
-        Ok(())
-    }
-
-    #[test]
-    fn cumulative_sums_and_products() -> Result<()> {
-        for dtype in [DType::F32, DType::I64, DType::F16, DType::U8] {
-            for x in layouts(&[2, 3, 4], dtype)? {
-                for axis in 0..3 {
-                    let (_, length, after) = around(&x.shape(), axis);
-                    let (v, s, p) = (values(&x), values(&cumsum(&x, axis)?), values(&cumprod(&x, axis)?));
-                    for i in 0..v.len() {
-                        let first = i / after % length == 0;
-                        let tolerance = if dtype == DType::F16 { 0.02 } else { 1e-5 };
-                        let (sum, product) =
-                            (if first { 0.0 } else { s[i - after] }, if first { 1.0 } else { p[i - after] });
-                        assert!(
-                            (s[i] - sum - v[i]).abs() < tolerance
-                                && (p[i] - product * v[i]).abs() < tolerance
-                        );
-                    }
-                }
-            }
-        }
-        let x = sample(&[50, 4000], DType::F32)?;
-        same_for_any_threads(|| cumsum(&x, 1))?;
-        assert_eq!(cumsum(&sample(&[3, 0], DType::F32)?, 1)?.numel(), 0);
         Ok(())
     }
 }

@@ -4,7 +4,9 @@
 
 pub use super::cast::cast;
 pub use super::create::{arange, eye, fill, linspace, tri};
+use super::isa::{PlainBody, run_widest};
 use super::layout::{Nest, overlaps, wrong_dtype};
+use super::stream;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
@@ -41,7 +43,11 @@ pub fn copy_into(to: &Array, from: &Array) -> Result<()> {
 
 /// `to = from` for arrays that do not overlap.
 fn transfer(to: &Array, from: &Array) {
-    let nest = Nest::in_memory_order(&to.shape(), &[to, from]);
+    let mut nest = Nest::in_memory_order(&to.shape(), &[to, from]);
+    // A short inner axis, such as the channels of a picture, is better walked across.
+    if nest.rank > 1 && nest.inner() < 8 && nest.dims[nest.rank - 2] >= 4 * nest.inner() {
+        nest.swap_inner();
+    }
     match to.dtype().size() {
         1 => transfer_as::<u8>(&nest, to, from),
         2 => transfer_as::<u16>(&nest, to, from),
@@ -52,6 +58,8 @@ fn transfer(to: &Array, from: &Array) {
 
 fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
     let start = |a: &Array| Shared::new(a.buffer().ptr().cast::<T>().wrapping_add(a.offset()));
+    // Beyond the cache, whole runs are written past it.
+    let streamed = stream::pays((to.numel() + from.numel()) * size_of::<T>());
     let (to, from, n) = (start(to), start(from), to.numel());
     let last = nest.rank - 1;
     let (to_stride, from_stride) = (nest.strides[0][last], nest.strides[1][last]);
@@ -65,14 +73,54 @@ fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
             unsafe {
                 let (to, from) = (to.get().offset(t), from.get().cast_const().offset(f));
                 match (to_stride, from_stride) {
+                    (1, 1) if streamed && run * size_of::<T>() >= 4096 => {
+                        stream::stream(to.cast(), from.cast(), run * size_of::<T>());
+                    }
                     (1, 1) => std::ptr::copy_nonoverlapping(from, to, run),
                     (1, 0) => std::slice::from_raw_parts_mut(to, run).fill(*from),
-                    _ => (0..run as isize)
-                        .for_each(|i| *to.offset(i * to_stride) = *from.offset(i * from_stride)),
+                    _ => run_widest(Strided { to, to_stride, from, from_stride, run }),
                 }
             }
         });
+        if streamed {
+            stream::fence();
+        }
     });
+}
+
+/// `to[i * to_stride] = from[i * from_stride]` for `i < run`. The pointers are good for that.
+struct Strided<T> {
+    to: *mut T,
+    to_stride: isize,
+    from: *const T,
+    from_stride: isize,
+    run: usize,
+}
+
+impl<T: Copy> PlainBody for Strided<T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        macro_rules! copy {
+            ($to:expr, $from:expr) => {
+                for i in 0..self.run as isize {
+                    // SAFETY: the pointers are good for it.
+                    unsafe { *self.to.offset(i * $to) = *self.from.offset(i * $from) };
+                }
+            };
+        }
+        // Strides that the compiler knows become shuffles of whole registers.
+        match (self.to_stride, self.from_stride) {
+            (1, 2) => copy!(1, 2),
+            (1, 3) => copy!(1, 3),
+            (1, 4) => copy!(1, 4),
+            (1, -1) => copy!(1, -1),
+            (2, 1) => copy!(2, 1),
+            (3, 1) => copy!(3, 1),
+            (4, 1) => copy!(4, 1),
+            (a, b) => copy!(a, b),
+        }
+    }
 }
 
 /// Side of the blocks that are transposed in registers.

@@ -68,6 +68,13 @@ impl Nest {
         self.rank += 1;
     }
 
+    /// Exchanges the two innermost axes, of which there are: for loops whose order is free.
+    pub fn swap_inner(&mut self) {
+        let last = self.rank - 1;
+        self.dims.swap(last - 1, last);
+        self.strides.iter_mut().for_each(|strides| strides.swap(last - 1, last));
+    }
+
     /// Length of the innermost axis.
     #[inline]
     pub fn inner(&self) -> usize {

@@ -29,6 +29,7 @@ pub mod random;
 pub mod reduce;
 mod registers;
 mod rows;
+mod scan;
 pub mod sort;
 mod stream;
 mod sweep;

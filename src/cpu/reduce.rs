@@ -3,10 +3,11 @@
 //! The input is read in the order of its memory, whatever order its axes have; `sweep.rs` holds the loops.
 //! Read next: `fold.rs`, and `axis.rs` for what runs along one axis.
 
-pub use super::axis::{argmax, argmin, cumprod, cumsum};
+pub use super::axis::{argmax, argmin};
 use super::copy::{cast, duplicate};
 use super::fold::{Fold, Max, Min, Prod, Sum};
 use super::layout::{Nest, wrong_dtype};
+pub use super::scan::{cumprod, cumsum};
 use super::sweep::{Plan, Stored, fold_all};
 use crate::array::Array;
 use crate::buffer::Device;

@@ -172,7 +172,6 @@ macro_rules! bounds {
         })
     };
 }
-use bounds;
 
 extremes! {
     max_f32 min_f32: f32, i32, u32;
@@ -209,7 +208,7 @@ mod tests {
 
     #[test]
     fn sums_of_every_length() {
-        for n in 0..300 {
+        for n in 0..300usize {
             let x: Vec<f32> = (0..n).map(|i| i as f32).collect();
             assert_eq!(sum_f32(&x), (n * n.saturating_sub(1) / 2) as f32);
             let ones = vec![2f64; n];
