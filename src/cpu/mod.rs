@@ -33,6 +33,7 @@ mod scan;
 pub mod sort;
 mod stream;
 mod sweep;
+mod team;
 #[cfg(test)]
 mod testing;
 pub mod threads;

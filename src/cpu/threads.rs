@@ -1,10 +1,11 @@
-//! The library's own threads: a lazily built pool, and a loop over a range that is split among it.
+//! The library's own threads: lazily built, and a loop over a range that is split among them.
 //!
 //! A kernel's result never depends on the split: every piece writes its own output, and a reduction
-//! combines pieces whose borders come from the shape alone. A forked child finds its parent's pool dead, so
-//! pools are keyed by process; they sit in a list without locks, because a lock held by another thread
-//! during a fork would never open again in the child.
+//! combines pieces whose borders come from the shape alone. A forked child finds its parent's threads dead, so
+//! teams are keyed by process; they sit in a list without locks, because a lock held by another thread
+//! during a fork would never open again in the child. Read next: `team.rs`, how threads wait for work.
 
+use super::team::Team;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -15,15 +16,8 @@ pub const GRAIN: usize = 32 * 1024;
 /// Pieces per thread: more than one, so that a thread that is held up does not hold up the others.
 const PIECES: usize = 4;
 
-/// One pool, kept for the life of the process that built it.
-struct Pool {
-    process: u32,
-    threads: usize,
-    workers: rayon::ThreadPool,
-    next: *mut Pool,
-}
-
-static POOLS: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+/// The teams of this process and those that a forked child inherited, newest first.
+static TEAMS: AtomicPtr<Team> = AtomicPtr::new(std::ptr::null_mut());
 /// The number of threads asked for; 0 until it is first needed.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
@@ -51,31 +45,29 @@ pub fn set_num_threads(threads: usize) {
     THREADS.store(threads.clamp(1, 1024), Ordering::Relaxed);
 }
 
-/// The pool of this process for `threads` threads (the caller is one of them), or `None` where none can be
+/// The team of this process for `threads` threads (the caller is one of them), or `None` where none can be
 /// built.
-fn pool(threads: usize) -> Option<&'static rayon::ThreadPool> {
+fn team(threads: usize) -> Option<&'static Team> {
     let process = std::process::id();
-    let mut head = POOLS.load(Ordering::Acquire);
+    let mut head = TEAMS.load(Ordering::Acquire);
     let mut at = head;
     while !at.is_null() {
-        // SAFETY: pools in the list are leaked and never change.
-        let pool = unsafe { &*at };
-        if pool.process == process && pool.threads == threads {
-            return Some(&pool.workers);
+        // SAFETY: teams in the list are leaked and never freed.
+        let team = unsafe { &*at };
+        if team.process == process && team.threads == threads {
+            return Some(team);
         }
-        at = pool.next;
+        at = team.next.load(Ordering::Relaxed);
     }
-    let workers = rayon::ThreadPoolBuilder::new()
-        .num_threads(threads - 1)
-        .thread_name(|i| format!("wengert-{i}"))
-        .build()
-        .ok()?;
-    let made = Box::leak(Box::new(Pool { process, threads, workers, next: head }));
-    while let Err(now) = POOLS.compare_exchange(head, made, Ordering::AcqRel, Ordering::Acquire) {
-        head = now;
-        made.next = head;
+    let made = Team::build(process, threads)?;
+    loop {
+        made.next.store(head, Ordering::Relaxed);
+        let new = std::ptr::from_ref(made).cast_mut();
+        match TEAMS.compare_exchange(head, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return Some(made),
+            Err(now) => head = now,
+        }
     }
-    Some(&made.workers)
 }
 
 /// Restores the flag of a nested loop even if a piece panics.
@@ -107,21 +99,15 @@ pub fn parallel_for(items: usize, grain: usize, body: impl Fn(Range<usize>) + Sy
         return body(0..items);
     }
     let threads = num_threads();
-    match if threads > 1 { pool(threads) } else { None } {
-        Some(workers) => split(workers, threads.min(items.div_ceil(grain)), items, grain, &body),
+    match if threads > 1 { team(threads) } else { None } {
+        Some(team) => split(team, threads.min(items.div_ceil(grain)), items, grain, &body),
         None => body(0..items),
     }
 }
 
 /// The parallel part of [`parallel_for`]: `threads` threads, the caller among them, take pieces from a
 /// counter.
-fn split(
-    workers: &rayon::ThreadPool,
-    threads: usize,
-    items: usize,
-    grain: usize,
-    body: &(dyn Fn(Range<usize>) + Sync),
-) {
+fn split(team: &Team, threads: usize, items: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     let piece = items.div_ceil(threads * PIECES).div_ceil(grain) * grain;
     let next = AtomicUsize::new(0);
     let work = || {
@@ -134,12 +120,9 @@ fn split(
             body(start..items.min(start + piece));
         }
     };
-    workers.in_place_scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|_| work());
-        }
-        work();
-    });
+    if !team.run(threads - 1, &work) {
+        body(0..items);
+    }
 }
 
 /// A pointer that a parallel loop may carry to its pieces, which write disjoint parts of what it points to.
@@ -213,7 +196,7 @@ mod tests {
 
     #[test]
     #[cfg(unix)]
-    fn a_forked_child_builds_its_own_pool() {
+    fn a_forked_child_builds_its_own_team() {
         let total = || {
             let sum = AtomicUsize::new(0);
             set_num_threads(3);

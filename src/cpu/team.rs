@@ -1,0 +1,199 @@
+//! A team of threads that help one caller at a time.
+//!
+//! Loops over tensors come in quick succession, so a helper that has finished looks for the next loop for a
+//! while before it sleeps: waking a sleeper costs more than a small loop. A helper that wakes too late finds
+//! the loop closed and leaves it alone, so the caller never waits for somebody who has not begun, which on a
+//! busy machine may take milliseconds.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
+use std::sync::{Mutex, OnceLock};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
+
+/// How long a helper looks for the next loop before it sleeps.
+const PATIENCE: Duration = Duration::from_micros(50);
+
+/// Whether helpers may still join the loop. Below it in `state` is the number of those who have, above it
+/// the number of the loop.
+const OPEN: u64 = 1 << 31;
+const JOINED: u64 = OPEN - 1;
+
+/// What one loop is about; it lies on the caller's stack.
+struct Job<'a> {
+    work: &'a (dyn Fn() + Sync),
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+/// A helper as its caller sees it.
+struct Helper {
+    asleep: AtomicBool,
+    thread: OnceLock<Thread>,
+}
+
+/// The helpers of one process; never freed.
+pub struct Team {
+    /// The process that built the team: its threads do not exist in a forked child.
+    pub process: u32,
+    /// How many threads, the caller among them.
+    pub threads: usize,
+    /// The next team in the list of all.
+    pub next: AtomicPtr<Team>,
+    busy: AtomicBool,
+    state: AtomicU64,
+    job: AtomicPtr<Job<'static>>,
+    helpers: Vec<Helper>,
+}
+
+impl Team {
+    /// A team of `threads` threads, the caller among them; `None` where they cannot be had.
+    pub fn build(process: u32, threads: usize) -> Option<&'static Team> {
+        let helper = |_| Helper { asleep: AtomicBool::new(false), thread: OnceLock::new() };
+        let team: &'static Team = Box::leak(Box::new(Team {
+            process,
+            threads,
+            next: AtomicPtr::default(),
+            busy: AtomicBool::new(false),
+            state: AtomicU64::new(0),
+            job: AtomicPtr::default(),
+            helpers: (1..threads).map(helper).collect(),
+        }));
+        for (i, helper) in team.helpers.iter().enumerate() {
+            let builder = std::thread::Builder::new().name(format!("wengert-{i}"));
+            let handle = builder.spawn(move || team.help(helper)).ok()?;
+            let _ = helper.thread.set(handle.thread().clone());
+        }
+        Some(team)
+    }
+
+    /// Calls `work` here and on up to `helpers` other threads, and returns when all that began are done;
+    /// `false`, without a call, if the team is busy with another loop.
+    pub fn run(&self, helpers: usize, work: &(dyn Fn() + Sync)) -> bool {
+        if self.busy.swap(true, Ordering::Acquire) {
+            return false;
+        }
+        let job = Job { work, panic: Mutex::new(None) };
+        self.job.store((&raw const job).cast_mut().cast(), Ordering::Relaxed);
+        let number = (self.state.load(Ordering::Relaxed) >> 32).wrapping_add(1) << 32;
+        self.state.store(number | OPEN, Ordering::Release);
+        // Either a helper that falls asleep sees the loop, or it is seen asleep here.
+        fence(Ordering::SeqCst);
+        for helper in self.helpers.iter().take(helpers) {
+            if helper.asleep.load(Ordering::Relaxed) && helper.asleep.swap(false, Ordering::Relaxed) {
+                helper.thread.get().inspect(|thread| thread.unpark());
+            }
+        }
+        let closing = Closing(self);
+        work();
+        drop(closing);
+        if let Some(panic) = job.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
+            resume_unwind(panic);
+        }
+        true
+    }
+
+    /// The life of a helper.
+    fn help(&self, me: &Helper) {
+        let mut last = 0;
+        loop {
+            let open = self.wait(me, last);
+            last = open >> 32;
+            if self.state.compare_exchange(open, open + 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+                // Somebody else joined, which changes the state, or the loop is closed: look again.
+                last = last.wrapping_sub(1);
+                continue;
+            }
+            // SAFETY: the job lives until everybody who joined has left.
+            let job = unsafe { &*self.job.load(Ordering::Relaxed) };
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
+                *job.panic.lock().unwrap_or_else(|e| e.into_inner()) = Some(panic);
+            }
+            self.state.fetch_sub(1, Ordering::Release);
+        }
+    }
+
+    /// Waits for a loop other than number `last` that is open; returns the state.
+    fn wait(&self, me: &Helper, last: u64) -> u64 {
+        let fresh = || Some(self.state.load(Ordering::Acquire)).filter(|&s| s & OPEN != 0 && s >> 32 != last);
+        let mut since = None;
+        loop {
+            for _ in 0..64 {
+                if let Some(state) = fresh() {
+                    return state;
+                }
+                std::hint::spin_loop();
+            }
+            if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
+                continue;
+            }
+            me.asleep.store(true, Ordering::Relaxed);
+            fence(Ordering::SeqCst);
+            while me.asleep.load(Ordering::Relaxed) && fresh().is_none() {
+                std::thread::park();
+            }
+            me.asleep.store(false, Ordering::Relaxed);
+            since = None;
+        }
+    }
+}
+
+/// Closes the loop and waits for the helpers that joined, also if the caller's part panics.
+struct Closing<'a>(&'a Team);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        let state = &self.0.state;
+        state.fetch_and(!OPEN, Ordering::AcqRel);
+        let mut turns = 0;
+        while state.load(Ordering::Acquire) & JOINED != 0 {
+            turns += 1;
+            if turns < 4096 { std::hint::spin_loop() } else { std::thread::yield_now() }
+        }
+        self.0.busy.store(false, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn helpers_come_and_go() {
+        let team = Team::build(0, 4);
+        assert!(team.is_some());
+        let Some(team) = team else { return };
+        for round in 0..3000 {
+            let (pieces, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let ran = team.run(3, &|| {
+                while pieces.fetch_add(1, Ordering::Relaxed) < 10 {
+                    done.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            assert!(ran && done.into_inner() == 10);
+            if round % 1000 == 0 {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+
+    #[test]
+    fn a_busy_team_says_so_and_a_panic_arrives() {
+        let Some(team) = Team::build(0, 2) else { return };
+        assert!(team.run(1, &|| assert!(!team.run(1, &|| {}))));
+        let here = std::thread::current().id();
+        let alarm = AtomicBool::new(false);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            team.run(1, &|| match std::thread::current().id() == here {
+                true => while !alarm.load(Ordering::Acquire) {},
+                false => {
+                    alarm.store(true, Ordering::Release);
+                    resume_unwind(Box::new("from a helper"));
+                }
+            })
+        }));
+        assert_eq!(result.err().and_then(|e| e.downcast_ref::<&str>().copied()), Some("from a helper"));
+        assert!(team.run(1, &|| {}), "the team works on");
+    }
+}
