@@ -29,7 +29,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu build wheel lint format stubs bench bench-peers bench-matmul docs clean
+.PHONY: help demo test test-rust test-python test-gpu build wheel lint format stubs bench bench-peers bench-loops bench-matmul docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ bench-peers: $(VENV)/.peers ## the same work in NumPy, JAX, autograd, micrograd 
 
 bench-matmul: $(VENV)/.peers ## matrix products over sizes, layouts and dtypes beside torch, NumPy and JAX
 	@$(BIN)/python benches/peers/matmul.py
+
+bench-loops: $(VENV)/.peers ## loops over memory beside torch and NumPy: kernels, dtypes, layouts, one and two threads
+	@for n in 1 2; do $(BIN)/python benches/peers/loops.py --threads $$n --output benches/results/loops-$$n.md; done
 
 docs: $(DOCS_VENV)/.docs ## the documentation site in docs/_build: pages executed, Python and Rust reference
 	@echo "==> sphinx, every page executed"

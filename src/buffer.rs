@@ -10,7 +10,7 @@ mod cache;
 mod counts;
 
 pub(crate) use cache::{CacheLock, lock_cache};
-pub use cache::{cached_bytes, empty_cache, set_cache_limit};
+pub use cache::{cached_bytes, empty_cache, fresh_allocations, reused_allocations, set_cache_limit};
 pub use counts::{live_bytes, peak_bytes, reset_peak};
 
 use crate::error::Result;

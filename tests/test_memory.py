@@ -2,11 +2,13 @@
 
 import gc
 import os
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import wengert as wg
 from support import array
+from wengert import nn
 from wengert.utils.checkpoint import checkpoint
 
 
@@ -291,3 +293,77 @@ def test_a_leaf_of_two_graphs_is_complete_in_each() -> None:
     second.backward()
     assert seen == [7.0, 5.0]
     assert w.grad.item() == 12.0
+
+
+def mlp_step() -> Callable[[], None]:
+    """One step of training a small network."""
+    wg.manual_seed(0)
+    model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.GELU(), nn.Linear(256, 10))
+    optimizer = wg.optim.Adam(model.parameters(), lr=1e-3)
+    x, y = wg.randn(512, 64), wg.zeros(512, dtype=wg.int64)
+
+    def one() -> None:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return one
+
+
+def attention_step() -> Callable[[], None]:
+    """One step of training a block of attention over 2 x 128 tokens."""
+    wg.manual_seed(0)
+    names, d = ("qkv", "proj", "up", "down"), 128
+    sizes = ((d, 3 * d), (d, d), (d, 4 * d), (4 * d, d))
+    w = {k: (0.05 * wg.randn(*size)).requires_grad_() for k, size in zip(names, sizes, strict=True)}
+    optimizer = wg.optim.AdamW(list(w.values()), lr=1e-3)
+    x, f = wg.randn(2, 128, d), nn.functional
+
+    def one() -> None:
+        optimizer.zero_grad()
+        q, k, v = (
+            (f.layer_norm(x, (d,)) @ w["qkv"]).reshape(2, 128, 3, 4, d // 4).permute(2, 0, 3, 1, 4).unbind(0)
+        )
+        seen = f.scaled_dot_product_attention(q, k, v, is_causal=True)
+        h = x + seen.permute(0, 2, 1, 3).reshape(2, 128, d) @ w["proj"]
+        (h + f.gelu(f.layer_norm(h, (d,)) @ w["up"]) @ w["down"]).square().mean().backward()
+        optimizer.step()
+
+    return one
+
+
+@pytest.mark.parametrize("make", [mlp_step, attention_step])
+def test_steady_training_asks_the_system_for_nothing(make: Callable[[], Callable[[], None]]) -> None:
+    resource = pytest.importorskip("resource", reason="page faults are counted on Unix only")
+    faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    step = make()
+    for _ in range(30):
+        step()
+    gc.collect()
+    fresh, before = wg.memory.stats()["fresh_allocations"], faults()
+    for _ in range(100):
+        step()
+    assert wg.memory.stats()["fresh_allocations"] == fresh
+    # One step writes thousands of pages; what remains is the interpreter's own.
+    assert faults() - before <= 100
+
+
+def test_where_memory_comes_from() -> None:
+    wg.memory.empty_cache()
+    stats = wg.memory.stats()
+    wg.zeros(3 << 20)
+    more = wg.memory.stats()
+    assert more["fresh_allocations"] > stats["fresh_allocations"]
+    assert more["cached_bytes"] >= 12 << 20
+    wg.zeros(3 << 20)
+    again = wg.memory.stats()
+    assert again["fresh_allocations"] == more["fresh_allocations"]
+    assert again["reused_allocations"] > more["reused_allocations"]
+    try:
+        wg.memory.set_cache_limit(0)
+        wg.zeros(3 << 20)
+        assert wg.memory.stats()["cached_bytes"] < 12 << 20
+    finally:
+        wg.memory.set_cache_limit(1 << 30)
+    with pytest.raises(ValueError, match="a number of bytes was expected, got -1; 0 keeps nothing"):
+        wg.memory.set_cache_limit(-1)

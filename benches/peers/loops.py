@@ -81,8 +81,16 @@ def elementwise() -> Iterator[Row]:
         yield row("relu", dtype, [(n,)], relu, lambda m, x: np.maximum(x, np.float32(0)))
         yield row("abs", dtype, [(n,)], lambda m, x: abs(x), lambda m, x: abs(x))
         yield row("clip", dtype, [(n,)], lambda m, x: m.clamp(x, -1.0, 1.0), lambda m, x: np.clip(x, -1, 1))
-        yield row("maximum", dtype, [(n,), (n,)], lambda m, x, y: m.maximum(x, y), lambda m, x, y: np.maximum(x, y))
-        yield row("add in place", dtype, [(n,), (n,)], lambda m, x, y: x.mul_(0.5), lambda m, x, y: np.multiply(x, 0.5, x))
+        yield row(
+            "maximum", dtype, [(n,), (n,)], lambda m, x, y: m.maximum(x, y), lambda m, x, y: np.maximum(x, y)
+        )
+        yield row(
+            "add in place",
+            dtype,
+            [(n,), (n,)],
+            lambda m, x, y: x.mul_(0.5),
+            lambda m, x, y: np.multiply(x, 0.5, x),
+        )
     for dtype in ("float32", "int64", "uint8", "float64"):
         n = 4 * MILLION
         yield row("less", dtype, [(n,), (n,)], lambda m, x, y: x < y, lambda m, x, y: x < y)
@@ -92,7 +100,9 @@ def elementwise() -> Iterator[Row]:
         yield row("greater, where a scalar", dtype, [(n,)], lambda m, x: m.where(x > 0, x, x[0]), None)
     yield row("and", "bool", [(4 * MILLION,)] * 2, lambda m, x, y: x & y, lambda m, x, y: x & y)
     yield row("not", "bool", [(4 * MILLION,)], lambda m, x: ~x, lambda m, x: ~x)
-    yield row("masked_fill", "float32", [(2048, 2048), (2048, 2048)], lambda m, x, y: x.masked_fill(y > 0, 0.0))
+    yield row(
+        "masked_fill", "float32", [(2048, 2048), (2048, 2048)], lambda m, x, y: x.masked_fill(y > 0, 0.0)
+    )
 
 
 def layouts() -> Iterator[Row]:
@@ -104,7 +114,9 @@ def layouts() -> Iterator[Row]:
         yield row("add a column", dtype, [big, (side, 1)], add, add)
         yield row("add a narrow row", dtype, [(400_000, 10), (10,)], add, add)
         yield row("add a transpose", dtype, [big, big], lambda m, x, y: x + y.T, lambda m, x, y: x + y.T)
-        yield row("add of transposes", dtype, [big, big], lambda m, x, y: x.T + y.T, lambda m, x, y: x.T + y.T)
+        yield row(
+            "add of transposes", dtype, [big, big], lambda m, x, y: x.T + y.T, lambda m, x, y: x.T + y.T
+        )
         both = lambda m, x, y: x[:, ::2] + y[:, ::2]
         yield row("add every other", dtype, [big, big], both, both)
         left = lambda m, x, y: x[:, :1000] + y[:, 1000:2000]
@@ -124,11 +136,25 @@ def layouts() -> Iterator[Row]:
         keys = lambda m, x: x.permute(0, 2, 3, 1).contiguous()
         yield row("copy keys", dtype, [(8, 256, 16, 64)], keys, lambda m, x: x.transpose(0, 2, 3, 1).copy())
         pixels = lambda m, x: x.permute(0, 3, 1, 2).contiguous()
-        yield row("channels first", dtype, [(16, 224, 224, 3)], pixels, lambda m, x: x.transpose(0, 3, 1, 2).copy())
-        yield row("copy every other", dtype, [big], lambda m, x: x[:, ::2].contiguous(), lambda m, x: x[:, ::2].copy())
+        yield row(
+            "channels first", dtype, [(16, 224, 224, 3)], pixels, lambda m, x: x.transpose(0, 3, 1, 2).copy()
+        )
+        yield row(
+            "copy every other",
+            dtype,
+            [big],
+            lambda m, x: x[:, ::2].contiguous(),
+            lambda m, x: x[:, ::2].copy(),
+        )
         yield row("copy reversed", dtype, [big], lambda m, x: m.flip(x, (1,)), lambda m, x: x[:, ::-1].copy())
         yield row("copy a row 1000 times", dtype, [(side,)], lambda m, x: x.expand(1000, side).contiguous())
-        yield row("concatenate", dtype, [big, big], lambda m, x, y: m.cat([x, y], 1), lambda m, x, y: np.concatenate([x, y], 1))
+        yield row(
+            "concatenate",
+            dtype,
+            [big, big],
+            lambda m, x, y: m.cat([x, y], 1),
+            lambda m, x, y: np.concatenate([x, y], 1),
+        )
     for dtype in ("uint8", "float32", "float64", "bfloat16"):
         made = getattr(np, dtype, None)
         fill = None if made is None else (lambda m, x, made=made: np.full(4 * MILLION, 3, made))
@@ -150,7 +176,13 @@ def casts() -> Iterator[Row]:
 
 def reductions() -> Iterator[Row]:
     """Everything, rows, columns, the middle axis, narrow rows."""
-    shapes = [((4 * MILLION,), 0), ((4096, 1024), 1), ((4096, 1024), 0), ((64, 256, 256), 1), ((400_000, 10), 1)]
+    shapes = [
+        ((4 * MILLION,), 0),
+        ((4096, 1024), 1),
+        ((4096, 1024), 0),
+        ((64, 256, 256), 1),
+        ((400_000, 10), 1),
+    ]
     shapes += [((400_000, 10), 0), ((10, 400_000), 1), ((64, 64, 1024), 2), ((65_536,), 0), ((256, 64), 1)]
     for shape, axis in shapes:
         for dtype in ("float32", "float64", "bfloat16", "int64"):
@@ -166,7 +198,13 @@ def reductions() -> Iterator[Row]:
     yield row("any over 1,", "bool", [(4096, 1024)], lambda m, x: m.any(x, 1), lambda m, x: x.any(1))
     yield row("all over 0,", "bool", [(4096, 1024)], lambda m, x: m.all(x, 0), lambda m, x: x.all(0))
     yield row("count", "bool", [(4 * MILLION,)], lambda m, x: x.sum(), lambda m, x: x.sum())
-    yield row("sum of a transpose over 1,", "float32", [(2048, 2048)], lambda m, x: x.T.sum(1), lambda m, x: x.T.sum(1))
+    yield row(
+        "sum of a transpose over 1,",
+        "float32",
+        [(2048, 2048)],
+        lambda m, x: x.T.sum(1),
+        lambda m, x: x.T.sum(1),
+    )
     for dtype in ("float32", "float64", "int64"):
         for shape, axis in [((4 * MILLION,), 0), ((4096, 1024), 1), ((4096, 1024), 0), ((64, 256, 256), 1)]:
             loop = lambda m, x, axis=axis: m.cumsum(x, axis)
@@ -216,8 +254,15 @@ def rows() -> Iterator[Row]:
     yield row("mul, backward", "float32", [(n,), (n,)], there_and_back(lambda m, x, y: x * y))
     yield row("div, backward", "float32", [(n,), (n,)], there_and_back(lambda m, x, y: x / y))
     yield row("sum, backward", "float32", [(n,)], there_and_back(lambda m, x: x.sum()))
-    yield row("add a row, backward", "float32", [(4096, 1024), (1024,)], there_and_back(lambda m, x, y: x + y))
-    yield row("mse, backward", "float32", [(n,), (n,)], there_and_back(lambda m, x, y: m.nn.functional.mse_loss(x, y)))
+    yield row(
+        "add a row, backward", "float32", [(4096, 1024), (1024,)], there_and_back(lambda m, x, y: x + y)
+    )
+    yield row(
+        "mse, backward",
+        "float32",
+        [(n,), (n,)],
+        there_and_back(lambda m, x, y: m.nn.functional.mse_loss(x, y)),
+    )
 
 
 FAMILIES = (elementwise, layouts, casts, reductions, rows)
@@ -273,7 +318,10 @@ def main() -> int:
         if options.only.lower() in entry.name.lower():
             cells = line(entry.name, *fastest(entry, options.seconds))
             lines.append(" | ".join(cells).join(("| ", " |")))
-            print(f"{cells[0]:<52} {cells[1]:>9}  torch {cells[2]:<18} numpy {cells[3]:<18} {cells[4]}", flush=True)
+            print(
+                f"{cells[0]:<52} {cells[1]:>9}  torch {cells[2]:<18} numpy {cells[3]:<18} {cells[4]}",
+                flush=True,
+            )
     if options.output is not None:
         note = f"\n{threads} core(s); the fastest call within {options.seconds} s; in parentheses wengert's time over the peer's.\n"
         options.output.write_text("\n".join(lines) + "\n" + note, encoding="utf-8")

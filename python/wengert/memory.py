@@ -9,12 +9,17 @@ __all__ = [
     "live_nodes",
     "peak_bytes",
     "reset_peak",
+    "set_cache_limit",
     "stats",
 ]
 
 
 def stats() -> dict[str, int]:
-    """All numbers of this module in one dictionary."""
+    """All numbers of this module in one dictionary, and where memory came from.
+
+    `fresh_allocations` counts blocks that the system gave, `reused_allocations` those that had been kept for reuse
+    (small ones of the calling thread, large ones of all). In a steady loop of training only the second grows.
+    """
     return _core._memory_stats()
 
 
@@ -46,3 +51,10 @@ def cached_bytes() -> int:
 def empty_cache() -> None:
     """Gives memory that is kept for reuse back to the system."""
     _core._empty_cache()
+
+
+def set_cache_limit(bytes: int) -> None:
+    """Keeps at most so many bytes of large blocks for reuse, 1 GiB unless told otherwise; gives back what there is."""
+    if bytes < 0:
+        raise ValueError(f"set_cache_limit: a number of bytes was expected, got {bytes}; 0 keeps nothing")
+    _core._set_cache_limit(bytes)

@@ -19,6 +19,8 @@ pub(super) struct Counts {
     high: AtomicI64,
     /// Bytes of small blocks that the thread keeps for reuse.
     cached: AtomicI64,
+    /// Small blocks that the thread has used again.
+    reused: AtomicI64,
 }
 
 /// What all threads have handed over.
@@ -26,10 +28,12 @@ struct Total {
     live: i64,
     /// The most that tensors have held at once.
     peak: i64,
+    /// Small blocks that threads which have ended used again.
+    reused: i64,
     threads: Vec<Arc<Counts>>,
 }
 
-static TOTAL: Mutex<Total> = Mutex::new(Total { live: 0, peak: 0, threads: Vec::new() });
+static TOTAL: Mutex<Total> = Mutex::new(Total { live: 0, peak: 0, reused: 0, threads: Vec::new() });
 
 /// Locks what no panic can have left half-changed.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -86,6 +90,13 @@ impl Counts {
         self.cached.store(self.cached.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 
+    /// Counts a small block that is used again.
+    #[inline]
+    pub(super) fn add_reused(&self, bytes: i64) {
+        self.reused.store(self.reused.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+        self.add_cached(-bytes);
+    }
+
     #[cold]
     fn hand_over(&self, total: &mut Total) {
         total.peak = total.peak();
@@ -97,6 +108,7 @@ impl Counts {
     pub(super) fn retire(self: &Arc<Self>) {
         let mut total = lock(&TOTAL);
         self.hand_over(&mut total);
+        total.reused += self.reused.load(Ordering::Relaxed);
         total.threads.retain(|counts| !Arc::ptr_eq(counts, self));
     }
 }
@@ -112,6 +124,12 @@ pub(super) fn add_without_thread(bytes: i64) {
 /// Bytes of small blocks that all threads keep for reuse.
 pub(super) fn small_cached() -> i64 {
     lock(&TOTAL).threads.iter().map(|counts| counts.cached.load(Ordering::Relaxed)).sum()
+}
+
+/// How many small blocks all threads have used again, since the start.
+pub(super) fn small_reused() -> i64 {
+    let total = lock(&TOTAL);
+    total.reused + total.threads.iter().map(|counts| counts.reused.load(Ordering::Relaxed)).sum::<i64>()
 }
 
 /// Bytes of host memory held by live tensors.
@@ -140,7 +158,7 @@ mod tests {
     #[test]
     fn the_peak_is_that_of_the_sum() {
         let counts = Arc::<Counts>::default();
-        let mut total = Total { live: 100, peak: 100, threads: vec![counts.clone()] };
+        let mut total = Total { live: 100, peak: 100, reused: 0, threads: vec![counts.clone()] };
         counts.add_live(50);
         counts.add_live(-30);
         assert_eq!((total.live(), total.peak()), (120, 150));

@@ -26,13 +26,16 @@ fn get_num_threads() -> usize {
     threads::num_threads()
 }
 
-/// Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, and entries of the tape.
+/// Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, where allocations came from,
+/// and entries of the tape.
 #[pyfunction]
 fn _memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let stats = PyDict::new(py);
     stats.set_item("live_bytes", buffer::live_bytes())?;
     stats.set_item("peak_bytes", buffer::peak_bytes())?;
     stats.set_item("cached_bytes", buffer::cached_bytes())?;
+    stats.set_item("fresh_allocations", buffer::fresh_allocations())?;
+    stats.set_item("reused_allocations", buffer::reused_allocations())?;
     stats.set_item("live_nodes", crate::autodiff::node::live_nodes())?;
     Ok(stats)
 }
@@ -47,6 +50,12 @@ fn _reset_peak() {
 #[pyfunction]
 fn _empty_cache() {
     buffer::empty_cache();
+}
+
+/// Sets the most bytes of large blocks that are kept for reuse.
+#[pyfunction]
+fn _set_cache_limit(bytes: usize) {
+    buffer::set_cache_limit(bytes);
 }
 
 /// Whether a GPU is there; never raises.
@@ -123,6 +132,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(_memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_cache_limit, m)?)?;
     m.add_function(wrap_pyfunction!(_reset_peak, m)?)?;
     m.add_function(wrap_pyfunction!(_empty_cache, m)?)?;
     m.add_function(wrap_pyfunction!(_gpu_is_available, m)?)?;
