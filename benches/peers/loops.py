@@ -323,7 +323,7 @@ def main() -> int:
                 flush=True,
             )
     if options.output is not None:
-        note = f"\n{threads} core(s); the fastest call within {options.seconds} s; in parentheses wengert's time over the peer's.\n"
+        note = f"\n{threads} core(s); the fastest call within {options.seconds} s, in parentheses ours over theirs.\n"
         options.output.write_text("\n".join(lines) + "\n" + note, encoding="utf-8")
     return 0
 
