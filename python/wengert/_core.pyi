@@ -905,6 +905,8 @@ def _saved_hooks_exit(depth: Any) -> Any:
     """Leaves the region of this depth."""
 def _scale(tensors: Any, factor: Any) -> Any:
     """Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is no plain floating point value."""
+def _set_cache_limit(bytes: Any) -> Any:
+    """Sets the most bytes of large blocks that are kept for reuse."""
 def _set_grad_enabled(enabled: Any) -> Any:
     """Turns recording on or off; returns the state to restore."""
 def _set_inference(on: Any) -> Any:

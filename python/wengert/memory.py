@@ -17,8 +17,8 @@ __all__ = [
 def stats() -> dict[str, int]:
     """All numbers of this module in one dictionary, and where memory came from.
 
-    `fresh_allocations` counts blocks that the system gave, `reused_allocations` those that had been kept for reuse
-    (small ones of the calling thread, large ones of all). In a steady loop of training only the second grows.
+    `fresh_allocations` counts blocks that the system gave, `reused_allocations` those that had been kept for reuse.
+    In a steady loop of training only the second grows.
     """
     return _core._memory_stats()
 

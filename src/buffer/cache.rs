@@ -1,7 +1,9 @@
 //! The size-class cache of CPU memory: free lists of blocks, per thread for small ones and shared for large ones.
 //! A block is a header and the data behind it.
 
-use super::counts::{Counts, CountsLock, add_without_thread, live_bytes, lock, lock_counts, small_cached, small_reused};
+use super::counts::{
+    Counts, CountsLock, add_without_thread, live_bytes, lock, lock_counts, small_cached, small_reused,
+};
 use super::{ALIGN, HEADER, Header};
 use crate::error::{Error, Result};
 use std::alloc::Layout;
