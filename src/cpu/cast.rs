@@ -62,6 +62,7 @@ impl<A: Element, B: Element> PlainBody for Cast<'_, A, B> {
 
 /// `value as i32`, which the compiler only vectorises where the limits are spelled out.
 #[inline(always)]
+#[allow(clippy::eq_op)] // `value == value` is the NaN test that vectorises
 fn truncated_i32(value: f64) -> i32 {
     let value = if value == value { value } else { 0.0 };
     let low = if value > -2147483648.0 { value } else { -2147483648.0 };
@@ -72,6 +73,7 @@ fn truncated_i32(value: f64) -> i32 {
 
 /// `value as i64`, likewise.
 #[inline(always)]
+#[allow(clippy::eq_op)] // `value == value` is the NaN test that vectorises
 fn truncated_i64(value: f64) -> i64 {
     /// 2^63, the first number that is too large, and the last before it.
     const EDGE: f64 = 9223372036854775808.0;

@@ -109,12 +109,13 @@ impl<T: Copy> PlainBody for Strided<T> {
                 }
             };
         }
+        const BACKWARDS: isize = -1;
         // Strides that the compiler knows become shuffles of whole registers.
         match (self.to_stride, self.from_stride) {
             (1, 2) => copy!(1, 2),
             (1, 3) => copy!(1, 3),
             (1, 4) => copy!(1, 4),
-            (1, -1) => copy!(1, -1),
+            (1, BACKWARDS) => copy!(1, BACKWARDS),
             (2, 1) => copy!(2, 1),
             (3, 1) => copy!(3, 1),
             (4, 1) => copy!(4, 1),

@@ -4,6 +4,8 @@
 //! `f32` (eight `f64`) lanes each, or pairs of half as long ones, which give the same bits. The extremes need
 //! no such thing: seen as integers, floats of one sign are in order, and integers the compiler vectorises.
 
+#![allow(clippy::assign_op_pattern)] // the operator is a parameter of the macro
+
 use super::isa::{Isa, isa};
 
 macro_rules! folds {
