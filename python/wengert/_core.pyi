@@ -880,7 +880,7 @@ def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
 def _linear(input: Any, weight: Any, bias: Any = None, activation: Any = None) -> Any:
     """`act(x W' + b)`; the activation is the name of a row of the table of unary functions."""
 def _memory_stats() -> Any:
-    """Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, and entries of the tape."""
+    """Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, where allocations came from, and entries of the tape."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
 def _optim_adam(group: Any, state: Any, decoupled: Any) -> Any:
