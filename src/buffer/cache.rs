@@ -283,7 +283,7 @@ mod tests {
         let (bytes, before) = (9 << 20, (fresh_allocations(), reused_allocations()));
         let class = class_of(bytes);
         let Ok(block) = fresh(class, bytes) else { return };
-        assert!(fresh_allocations() > before.0 && block.as_ptr() as usize % HUGE_PAGE == 0);
+        assert!(fresh_allocations() > before.0 && (block.as_ptr() as usize).is_multiple_of(HUGE_PAGE));
         assert!(keep_large(class, block));
         let again = take_large(class);
         assert!(again.is_some() && reused_allocations() > before.1);

@@ -186,7 +186,11 @@ mod tests {
         let alarm = AtomicBool::new(false);
         let result = catch_unwind(AssertUnwindSafe(|| {
             team.run(1, &|| match std::thread::current().id() == here {
-                true => while !alarm.load(Ordering::Acquire) {},
+                true => {
+                    while !alarm.load(Ordering::Acquire) {
+                        std::hint::spin_loop()
+                    }
+                }
                 false => {
                     alarm.store(true, Ordering::Release);
                     resume_unwind(Box::new("from a helper"));
