@@ -3,6 +3,7 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::buffer::Device;
 use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
@@ -182,11 +183,28 @@ fn row_weights(index: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
     }
 }
 
+/// How many rows count, where the targets can be looked at without waiting for a device.
+fn counted(index: &Tensor, ignore: i64) -> Option<usize> {
+    let targets = index.concrete().filter(|a| a.device() == Device::Cpu)?;
+    match targets.dtype() {
+        DType::I64 => Some(targets.slice::<i64>().ok()?.iter().filter(|&&t| t != ignore).count()),
+        DType::I32 => Some(targets.slice::<i32>().ok()?.iter().filter(|&&t| i64::from(t) != ignore).count()),
+        _ => None,
+    }
+}
+
 fn reduce_rows(loss: &Tensor, index: &Tensor, shape: &Shape, options: CrossEntropyOptions) -> Result<Tensor> {
     match options.reduction {
         Reduction::None => loss.reshape(shape),
         Reduction::Sum => loss.sum(None, false),
         Reduction::Mean => {
+            if let (None, Some(counted)) = (options.weight, counted(index, options.ignore)) {
+                return if counted == loss.numel() {
+                    loss.mean(None, false)
+                } else {
+                    loss.sum(None, false)?.div(counted as f64)
+                };
+            }
             let weights = row_weights(index, options)?.cast(loss.dtype())?;
             loss.sum(None, false)?.div(&weights.sum(None, false)?)
         }
