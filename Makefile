@@ -29,7 +29,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu build wheel lint format stubs bench bench-peers bench-loops bench-matmul docs clean
+.PHONY: help demo test test-rust test-python test-gpu build wheel lint format stubs bench budgets bench-peers bench-loops bench-matmul docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +83,9 @@ stubs: build ## regenerate python/wengert/_core.pyi from the built module
 bench: ## the Rust benchmarks
 	@echo "==> cargo bench"
 	@cargo bench --locked
+
+budgets: $(VENV)/.test ## instructions per operation of the release wheel against benches/budgets.toml (needs valgrind)
+	@$(BIN)/python tools/budgets.py
 
 bench-peers: $(VENV)/.peers ## the same work in NumPy, JAX, autograd, micrograd (and torch, if installed)
 	@$(BIN)/python benches/peers/run.py

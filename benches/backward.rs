@@ -21,6 +21,16 @@ fn chain(x: &Tensor, n: usize) -> Result<()> {
     y.sum(None, false)?.backward(None, Options::default(), None)
 }
 
+/// `n` operations on three numbers, as in a recurrence.
+fn numbers(start: &Tensor, n: usize) -> Result<()> {
+    let (w, b) = (leaf(&[0.9])?, leaf(&[0.1])?);
+    let mut y = start.sum(None, false)?;
+    for _ in 0..n / 2 {
+        y = y.mul(&w)?.add(&b)?;
+    }
+    y.backward(None, Options::default(), None)
+}
+
 /// A tensor used `n` times.
 fn fan(x: &Tensor, n: usize) -> Result<()> {
     let mut y = x.clone();
@@ -38,6 +48,7 @@ fn all(c: &mut Criterion) {
     let mut group = c.benchmark_group("forward and backward, f32[4]");
     group.throughput(Throughput::Elements(1000));
     group.bench_function("chain of 1000 operations", |b| b.iter(|| black_box(chain(&x, 1000))));
+    group.bench_function("recurrence of 1000 operations", |b| b.iter(|| black_box(numbers(&x, 1000))));
     group.bench_function("1000 uses of one tensor", |b| b.iter(|| black_box(fan(&x, 1000))));
     group.finish();
 }

@@ -2,29 +2,39 @@
 //! recording.
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use smallvec::smallvec;
 use std::hint::black_box;
+use std::sync::Arc;
 use wengert::array::Array;
-use wengert::autodiff::node::Node;
+use wengert::autodiff::node::{Edges, Node, Saved};
 use wengert::buffer::Buffer;
 use wengert::dtype::DType;
 use wengert::error::Result;
 use wengert::interp;
+use wengert::op::Op;
 use wengert::ops::binary::Binary;
 use wengert::ops::elementwise::Map;
 use wengert::ops::table::{Fun, Params};
 use wengert::shape::Shape;
 use wengert::tensor::Tensor;
 
+/// An entry of the tape that keeps nothing and leads nowhere.
+fn entry(x: &Tensor, op: &Op) -> Arc<Node> {
+    Node::recorded(1, op.clone(), Edges::new(), Saved::new(), smallvec![x.aval()])
+}
+
 fn layers(c: &mut Criterion) -> Result<()> {
     let shape = Shape::new(&[4])?;
     let array = Array::full(shape, 1.0, DType::F32)?;
     let x = Tensor::Array(array.clone());
     let leaf = Node::leaf_tensor(interp::ambient().tag, x.clone());
-    let op = wengert::op::Op::from(Map { fun: Fun::Binary(Binary::Add), p: Params::default() });
+    let op = Op::from(Map { fun: Fun::Binary(Binary::Add), p: Params::default() });
     let mut group = c.benchmark_group("f32[4]");
     group.bench_function("allocate and free", |b| b.iter(|| black_box(Buffer::alloc(16))));
     group.bench_function("clone a tensor", |b| b.iter(|| black_box(x.clone())));
     group.bench_function("kernel of add", |b| b.iter(|| black_box(op.eval(&[&array, &array]))));
+    group.bench_function("mul by a number", |b| b.iter(|| black_box(x.mul(2.0))));
+    group.bench_function("make an entry of the tape", |b| b.iter(|| black_box(entry(&x, &op))));
     group.bench_function("add", |b| b.iter(|| black_box(x.add(&x))));
     group.bench_function("add, recorded", |b| b.iter(|| black_box(leaf.add(&x))));
     group.bench_function("mul, recorded, both saved", |b| b.iter(|| black_box(leaf.mul(&leaf))));
