@@ -102,7 +102,7 @@ pub fn live_nodes() -> u64 {
 
 impl Node {
     /// An entry for a recorded operation.
-    #[inline]
+    #[inline(always)]
     pub fn recorded(tag: Tag, op: Op, edges: Edges, saved: Saved, outputs: SmallVec<[Aval; 1]>) -> Arc<Node> {
         let seq = SEQ.fetch_add(1, Ordering::Relaxed);
         let place = debug::place();

@@ -129,6 +129,7 @@ impl Blocks {
         Blocks(Vec::new())
     }
 
+    #[inline]
     fn class(&mut self, class: u8) -> &mut Vec<NonNull<Header>> {
         if self.0.is_empty() {
             self.0.resize_with(CLASSES, Vec::new);

@@ -45,7 +45,8 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         debug::not_recorded(op, recording, inputs);
         return Ok(outputs);
     }
-    let saved = save(at, op, needs, &primals, &outputs)?;
+    let mut saved = Saved::new();
+    save(at, op, needs, &primals, &outputs, &mut saved)?;
     let mut avals = SmallVec::new();
     for y in &outputs {
         avals.push(y.aval());
@@ -55,25 +56,31 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     Ok(attach(at, outputs, node))
 }
 
-/// What the reverse rule of `op` will read.
+/// Keeps what the reverse rule of `op` will read, in `saved`, which is too large to be returned.
 #[inline]
-fn save(at: &Interp, op: &Op, needs: Needs, inputs: &[&Tensor], outputs: &Tensors) -> Result<Saved> {
+fn save(
+    at: &Interp,
+    op: &Op,
+    needs: Needs,
+    inputs: &[&Tensor],
+    outputs: &Tensors,
+    saved: &mut Saved,
+) -> Result<()> {
     let saves = op.saves(needs, inputs.len());
-    let mut saved = Saved::new();
     if saves == Saves::NONE {
-        return Ok(saved);
+        return Ok(());
     }
     for (i, x) in inputs.iter().enumerate() {
         if saves.has_input(i) {
-            saving::save(at.tag, op, Slot::Input(i as u16), x, &mut saved)?;
+            saving::save(at.tag, op, Slot::Input(i as u16), x, saved)?;
         }
     }
     for (i, y) in outputs.iter().enumerate() {
         if saves.has_output(i) {
-            saving::save(at.tag, op, Slot::Output(i as u16), y, &mut saved)?;
+            saving::save(at.tag, op, Slot::Output(i as u16), y, saved)?;
         }
     }
-    Ok(saved)
+    Ok(())
 }
 
 /// Makes `outputs` the outputs of `node`; those without derivatives stay as they are.
