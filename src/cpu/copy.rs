@@ -159,7 +159,7 @@ fn transpose<T: Copy>(nest: &Nest, k: usize, to: Shared<T>, from: Shared<T>) {
 ///
 /// # Safety
 /// All these places exist and do not overlap.
-unsafe fn transpose_panel<T: Copy>(
+pub(super) unsafe fn transpose_panel<T: Copy>(
     to: *mut T,
     to_stride: isize,
     from: *const T,

@@ -3,6 +3,7 @@
 //! Every function takes arrays with any strides and returns a fresh contiguous array.
 //! Reading order: `isa.rs` (which instructions a loop is compiled for), `threads.rs` (how it is split),
 //! `drive.rs` (how strided operands reach it), then the families.
+pub mod attention;
 pub mod axis;
 mod cast;
 pub mod copy;

@@ -1,0 +1,374 @@
+//! The passes that go back: gradients of queries, keys and values, of first and second order.
+//!
+//! A task owns the gradients of the keys and values of one element of their batch. It walks the blocks of all the
+//! queries that see them, so that nothing is added to by two threads; where there are too few such elements to
+//! share among threads, the blocks are split and the parts added in order.
+
+use super::super::threads::{Shared, parallel_for};
+use super::forward::{load_log_sum, moved_scores};
+use super::operand::{Operand, Scratch, laid_out_as};
+use super::product::{Number, Product};
+use super::tile::{self, Backward, Known, Second};
+use super::{Block, KEYS, LANE, MovedOperands, Problem, QUERIES, Tile, WORK, Wanted, coordinates};
+use crate::array::Array;
+use crate::error::Result;
+use crate::shape::{MAX_RANK, Shape};
+
+/// Tasks to aim at, by splitting the queries, where the batch has fewer elements.
+const TASKS: usize = 8;
+
+/// What a pass backward reads.
+pub struct Pass<'a, T> {
+    /// Sizes and operands.
+    pub p: &'a Problem<'a, T>,
+    /// The result.
+    pub out: Operand<T>,
+    /// The logarithms of sums of exponentials.
+    pub log_sum: Operand<T>,
+    /// The cotangent of the result.
+    pub g: Operand<T>,
+    /// What the second derivative needs.
+    pub second: Option<SecondOrder<T>>,
+}
+
+/// What the second derivative needs.
+pub struct SecondOrder<T> {
+    /// The tangents.
+    pub t: MovedOperands<T>,
+    /// The tangent of the result.
+    pub out: Operand<T>,
+    /// The mean of the tangents of the scores.
+    pub mean: Operand<T>,
+}
+
+/// The gradient of keys or values while it is being added up: in its own rows, or in rows apart where those are not
+/// whole vectors or several tasks contribute.
+struct Sink<T> {
+    out: Operand<T>,
+    apart: Option<Scratch<T>>,
+    start: Shared<T>,
+    splits: usize,
+    keys: usize,
+    columns: usize,
+    pitch: usize,
+    row: isize,
+}
+
+impl<T: Number> Sink<T> {
+    fn new(out: &Array, items: usize, splits: usize) -> Sink<T> {
+        let rank = out.rank();
+        let (keys, columns) = (out.dim(rank - 2), out.dim(rank - 1));
+        let pitch = columns.next_multiple_of(LANE);
+        let direct = splits == 1 && columns == pitch && out.stride(rank - 1) == 1;
+        let mut apart = (!direct).then(|| Scratch::new(items * splits * keys * pitch));
+        let start = apart.as_mut().map_or(Shared::new(out.ptr::<T>()), Scratch::shared);
+        let row = if direct { out.stride(rank - 2) } else { pitch as isize };
+        Sink { out: Operand::new(out), apart, start, splits, keys, columns, pitch, row }
+    }
+
+    /// The first row of one task.
+    fn rows(&self, item: usize, split: usize, at: &[usize; MAX_RANK]) -> *mut T {
+        match &self.apart {
+            None => self.out.at(at).data.get(),
+            Some(_) => {
+                self.start.get().wrapping_add((item * self.splits + split) * self.keys * self.pitch)
+            }
+        }
+    }
+
+    /// Zeroes the rows of a task; rows apart are zero from the start.
+    ///
+    /// # Safety
+    /// They are the caller's.
+    unsafe fn clear(&self, to: *mut T) {
+        if self.apart.is_none() {
+            for j in 0..self.keys {
+                for c in 0..self.columns {
+                    // SAFETY: the row exists.
+                    unsafe { *to.offset(j as isize * self.row).add(c) = T::default() };
+                }
+            }
+        }
+    }
+
+    /// Adds rows apart up, in order, and puts them where they belong.
+    fn finish(&self, batch: &Shape) {
+        if self.apart.is_none() {
+            return;
+        }
+        let work = self.keys * self.pitch * self.splits;
+        parallel_for(batch.numel(), super::super::threads::GRAIN.div_ceil(work.max(1)), |range| {
+            for item in range {
+                let at = coordinates(batch, item);
+                let to = self.out.at(&at);
+                let total = self.rows(item, 0, &at);
+                // SAFETY: all parts of this element exist, and nobody else reads or writes them.
+                unsafe {
+                    for split in 1..self.splits {
+                        let part = self.rows(item, split, &at);
+                        for i in 0..self.keys * self.pitch {
+                            *total.add(i) = T::from_f64(1.0).multiply_add::<false>(*part.add(i), *total.add(i));
+                        }
+                    }
+                    for j in 0..self.keys {
+                        for c in 0..self.columns {
+                            let place = j as isize * to.row + c as isize * to.column;
+                            *to.data.get().offset(place) = *total.add(j * self.pitch + c);
+                        }
+                    }
+                }
+            }
+        });
+    }
+
+    /// Adds `tile rows` for the keys of a tile: `tile` is keys by queries, `rows` queries by [`Sink::pitch`].
+    ///
+    /// # Safety
+    /// All three exist, and nobody else writes the sink's rows.
+    unsafe fn add(&self, tile: &Tile, to: *mut T, weights: *const T, rows: *const T) {
+        let p = Product {
+            m: tile.keys,
+            n: self.pitch,
+            k: tile.queries,
+            a: weights,
+            a_strides: (tile.width as isize, 1),
+            b: rows,
+            b_stride: self.pitch,
+            c: to.wrapping_offset(tile.key as isize * self.row),
+            c_stride: self.row as usize,
+            add: true,
+        };
+        // SAFETY: the caller's promise.
+        unsafe { T::product(&p) }
+    }
+}
+
+/// Memory for one block of queries: them and their cotangents, turned and not, tiles, sums and numbers per query.
+pub struct Room<T> {
+    q: [Scratch<T>; 2],
+    g: [Scratch<T>; 2],
+    tq: [Scratch<T>; 2],
+    /// The scores; afterwards what is multiplied with cotangents (first order) or queries (second order).
+    pub scores: Scratch<T>,
+    /// The cotangents of the scores (first order) or of their tangents (second order).
+    pub adjoint: Scratch<T>,
+    moved: Scratch<T>,
+    cross: Scratch<T>,
+    keep: Scratch<T>,
+    dq: Scratch<T>,
+    columns: Scratch<T>,
+}
+
+impl<T: Number> Room<T> {
+    /// Room for any block of the problem of `pass`.
+    pub fn new(pass: &Pass<T>) -> Room<T> {
+        let p = pass.p;
+        let tile = QUERIES * KEYS.min(p.keys);
+        let second = |n| if pass.second.is_some() { n } else { 0 };
+        let (depth, width) = (p.depth.next_multiple_of(LANE), p.width.next_multiple_of(LANE));
+        let block = |n: usize| Scratch::new(QUERIES * n);
+        Room {
+            q: [block(depth), block(depth)],
+            g: [block(width), block(width)],
+            tq: [block(second(depth)), block(second(depth))],
+            scores: Scratch::new(tile),
+            adjoint: Scratch::new(tile),
+            moved: Scratch::new(second(tile)),
+            cross: Scratch::new(second(tile)),
+            keep: Scratch::new(if p.settings.dropout.is_some() { tile } else { 0 }),
+            dq: block(depth),
+            columns: block(4),
+        }
+    }
+
+    /// Logarithms of sums, means of cotangents, means of tangents, means of second derivatives.
+    fn columns(&mut self) -> [Shared<T>; 4] {
+        let start = self.columns.ptr();
+        [0, 1, 2, 3].map(|i| Shared::new(start.wrapping_add(i * QUERIES)))
+    }
+}
+
+impl<T: Number> Pass<'_, T> {
+    /// Brings a block of queries and all that belongs to it into `room`.
+    ///
+    /// # Safety
+    /// The operands cover their problem.
+    pub unsafe fn enter(&self, block: &Block, room: &mut Room<T>) {
+        let (p, Block { at, query, queries, width }) = (self.p, *block);
+        let (depth, values) = (p.depth.next_multiple_of(LANE), p.width.next_multiple_of(LANE));
+        let [log_sum, delta, mean, middle] = room.columns();
+        let (q, g) = (p.q.at(&at).from_row(query), self.g.at(&at).from_row(query));
+        let scale = p.settings.scale;
+        // SAFETY: the room was made for this problem.
+        unsafe {
+            q.turn_into(room.q[0].ptr(), queries, width, p.depth, scale);
+            q.copy_into(room.q[1].ptr(), queries, width, p.depth, depth, scale);
+            g.turn_into(room.g[0].ptr(), queries, width, p.width, 1.0);
+            g.copy_into(room.g[1].ptr(), queries, width, p.width, values, 1.0);
+            load_log_sum(block, self.log_sum.at(&at), log_sum.get());
+            let turned = room.g[0].ptr();
+            self.dot(block, &self.out, turned, delta);
+            if let Some(second) = &self.second {
+                self.dot(block, &second.out, turned, middle);
+                let from = second.mean.at(&at).from_row(query);
+                for i in 0..width {
+                    let r = if i < queries { from.get(i, 0) } else { T::default() };
+                    *mean.get().add(i) = r;
+                    let less = T::from_f64(-r.to_f64());
+                    let m = middle.get().add(i);
+                    *m = less.multiply_add::<false>(*delta.get().add(i), *m);
+                }
+                if let Some(tq) = &second.t.q {
+                    let tq = tq.at(&at).from_row(query);
+                    tq.turn_into(room.tq[0].ptr(), queries, width, p.depth, scale);
+                    tq.copy_into(room.tq[1].ptr(), queries, width, p.depth, depth, scale);
+                }
+            }
+        }
+    }
+
+    /// `to[i] = y[i] . g[i]` for the queries of a block, from turned cotangents; 0 beyond them.
+    ///
+    /// # Safety
+    /// As [`Pass::enter`].
+    unsafe fn dot(&self, block: &Block, y: &Operand<T>, turned: *const T, to: Shared<T>) {
+        let y = y.at(&block.at).from_row(block.query);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let to = to.part(0, block.width);
+            to.fill(T::default());
+            for (i, sum) in to.iter_mut().enumerate().take(block.queries) {
+                for c in 0..self.p.width {
+                    *sum = y.get(i, c).multiply_add::<false>(*turned.add(c * block.width + i), *sum);
+                }
+            }
+        }
+    }
+
+    /// Makes the tiles of derivatives for a tile of the block in `room`.
+    ///
+    /// # Safety
+    /// As [`Pass::enter`], after it.
+    pub unsafe fn derive(&self, block: &Block, tile: &Tile, room: &mut Room<T>) {
+        let (p, width) = (self.p, tile.width);
+        let [log_sum, delta, mean, middle] = room.columns();
+        let (q, g) = (room.q[0].ptr(), room.g[0].ptr());
+        let (scores, adjoint, moved) = (room.scores.ptr(), room.adjoint.ptr(), room.moved.ptr());
+        // SAFETY: the room was made for this problem.
+        unsafe {
+            p.scores(block, tile, q, scores);
+            p.against(tile, p.v.at(&block.at), p.width, g, adjoint, false);
+            let keep = p.kept(block, tile, room.keep.ptr());
+            let known = Known { scores: Shared::new(scores), keys: tile.keys, width, log_sum, keep };
+            let adjoint = Shared::new(adjoint);
+            let Some(SecondOrder { t, .. }) = &self.second else {
+                return tile::run(&Backward { known, adjoint, delta }, width);
+            };
+            moved_scores(p, block, tile, t, (q, room.tq[0].ptr()), moved);
+            let cross = t.v.as_ref().map(|tv| {
+                let cross = room.cross.ptr();
+                p.against(tile, tv.at(&block.at), p.width, g, cross, false);
+                Shared::new(cross)
+            });
+            let tangent = Shared::new(moved);
+            tile::run(&Second { known, adjoint, tangent, cross, delta, mean, middle }, width);
+        }
+    }
+
+    /// One block of queries: adds to the gradients of keys and values, writes those of its queries.
+    ///
+    /// # Safety
+    /// As [`Pass::enter`]; nobody else writes the rows of the results.
+    unsafe fn block(
+        &self,
+        block: &Block,
+        room: &mut Room<T>,
+        dq: Option<&Operand<T>>,
+        dk: Option<(&Sink<T>, *mut T)>,
+        dv: Option<(&Sink<T>, *mut T)>,
+    ) {
+        let p = self.p;
+        // SAFETY: the caller's promise.
+        unsafe {
+            self.enter(block, room);
+            let sums = room.dq.ptr();
+            (0..p.depth * block.width).for_each(|i| *sums.add(i) = T::default());
+            for tile in p.tiles(block) {
+                self.derive(block, &tile, room);
+                let (scores, adjoint) = (room.scores.ptr(), room.adjoint.ptr());
+                let (q, tq, g) = (room.q[1].ptr(), room.tq[1].ptr(), room.g[1].ptr());
+                let moved = self.second.as_ref().map(|second| (&second.t, room.moved.ptr()));
+                if let Some((sink, to)) = &dv {
+                    sink.add(&tile, *to, moved.map_or(scores, |(_, moved)| moved), g);
+                }
+                let direct = if moved.is_some() { scores } else { adjoint };
+                if let Some((sink, to)) = &dk {
+                    sink.add(&tile, *to, direct, q);
+                    if moved.is_some_and(|(t, _)| t.q.is_some()) {
+                        sink.add(&tile, *to, adjoint, tq);
+                    }
+                }
+                if dq.is_some() {
+                    p.gather(&tile, p.k.at(&block.at), p.depth, direct, sums);
+                    if let Some(tk) = moved.and_then(|(t, _)| t.k.as_ref()) {
+                        p.gather(&tile, tk.at(&block.at), p.depth, adjoint, sums);
+                    }
+                }
+            }
+            if let Some(dq) = dq {
+                for i in 0..p.depth * block.width {
+                    let scale = T::from_f64(p.settings.scale);
+                    *sums.add(i) = scale.multiply_add::<false>(*sums.add(i), T::default());
+                }
+                let to = dq.at(&block.at).from_row(block.query);
+                to.turn_back(sums, block.queries, block.width, p.depth);
+            }
+        }
+    }
+}
+
+/// The wanted gradients of queries, keys and values, in the layouts of `like`.
+pub fn gradients<T: Number>(pass: &Pass<T>, like: [&Array; 3], wanted: Wanted) -> Result<[Option<Array>; 3]> {
+    if !(wanted.q || wanted.k || wanted.v) {
+        return Ok([None, None, None]);
+    }
+    let p = pass.p;
+    let made = |wanted: bool, like: &Array| wanted.then(|| laid_out_as(like.shape(), like)).transpose();
+    let (dq, dk, dv) = (made(wanted.q, like[0])?, made(wanted.k, like[1])?, made(wanted.v, like[2])?);
+    let owners = like[1].shape().part(0, like[1].rank() - 2);
+    // The axes along which elements of the batch share keys and values.
+    let mut sharing = p.batch;
+    for i in 0..owners.rank() {
+        if owners.at(i) != 1 {
+            sharing = sharing.with(i, 1);
+        }
+    }
+    let blocks = sharing.numel() * p.blocks();
+    let splits = TASKS.div_ceil(owners.numel().max(1)).min(blocks).max(1);
+    let sink = |out: &Option<Array>| out.as_ref().map(|out| Sink::<T>::new(out, owners.numel(), splits));
+    let (to_q, to_k, to_v) = (dq.as_ref().map(Operand::new), sink(&dk), sink(&dv));
+    let work = 3 * p.work() * blocks.div_ceil(splits);
+    parallel_for(owners.numel() * splits, WORK.div_ceil(work.max(1)), |range| {
+        let mut room = Room::new(pass);
+        for task in range {
+            let (item, split) = (task / splits, task % splits);
+            let owner = coordinates(&owners, item);
+            let rows = |sink: &Option<Sink<T>>| sink.as_ref().map(|s| s.rows(item, split, &owner));
+            let (k_rows, v_rows) = (rows(&to_k), rows(&to_v));
+            let (k_sink, v_sink) = (to_k.as_ref().zip(k_rows), to_v.as_ref().zip(v_rows));
+            for (sink, rows) in [k_sink, v_sink].into_iter().flatten() {
+                // SAFETY: the rows belong to this task.
+                unsafe { sink.clear(rows) };
+            }
+            for number in split * blocks / splits..(split + 1) * blocks / splits {
+                let mut at = coordinates(&sharing, number / p.blocks());
+                at.iter_mut().zip(&owner).for_each(|(at, &own)| *at += own);
+                let block = p.block(at, number % p.blocks());
+                // SAFETY: every block belongs to one task, and so do the rows of keys and values.
+                unsafe { pass.block(&block, &mut room, to_q.as_ref(), k_sink, v_sink) };
+            }
+        }
+    });
+    [&to_k, &to_v].into_iter().flatten().for_each(|sink| sink.finish(&owners));
+    Ok([dq, dk, dv])
+}

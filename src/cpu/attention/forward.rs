@@ -1,0 +1,228 @@
+//! The passes that go along the queries: the result, and its tangent.
+
+use super::super::threads::{Shared, parallel_for};
+use super::operand::{Operand, Scratch, View, laid_out_as};
+use super::product::Number;
+use super::tile::{self, Finish, Forward, Online, Scale};
+use super::{Block, KEYS, MovedOperands, Problem, QUERIES, WORK, coordinates, mask};
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::error::Result;
+
+/// The logarithms of sums of block `block`, infinity for those of queries that see nothing or do not exist: the
+/// exponential of a score minus infinity is a weight of 0.
+///
+/// # Safety
+/// `to` has room for the block's width; the operand covers the block.
+pub unsafe fn load_log_sum<T: Number>(block: &Block, from: View<T>, to: *mut T) {
+    for i in 0..block.width {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let value = if i < block.queries { from.get(block.query + i, 0) } else { T::from_f64(f64::INFINITY) };
+            *to.add(i) = if value == T::from_f64(f64::NEG_INFINITY) { T::from_f64(f64::INFINITY) } else { value };
+        }
+    }
+}
+
+/// Memory for one block of queries.
+struct Room<T> {
+    /// Queries, turned.
+    q: Scratch<T>,
+    /// Their tangents, turned.
+    tq: Scratch<T>,
+    /// A tile.
+    scores: Scratch<T>,
+    /// The tangents of its scores.
+    moved: Scratch<T>,
+    /// Dropout's factors.
+    keep: Scratch<T>,
+    /// The result, turned.
+    out: Scratch<T>,
+    /// Three numbers per query.
+    columns: Scratch<T>,
+}
+
+impl<T: Number> Room<T> {
+    fn new(p: &Problem<T>, tangents: bool) -> Room<T> {
+        let tile = QUERIES * KEYS.min(p.keys);
+        let if_moved = |n| if tangents { n } else { 0 };
+        Room {
+            q: Scratch::new(QUERIES * p.depth),
+            tq: Scratch::new(if_moved(QUERIES * p.depth)),
+            scores: Scratch::new(tile),
+            moved: Scratch::new(if_moved(tile)),
+            keep: Scratch::new(if p.settings.dropout.is_some() { tile } else { 0 }),
+            out: Scratch::new(QUERIES * p.width),
+            columns: Scratch::new(3 * QUERIES),
+        }
+    }
+
+    /// The three numbers per query.
+    fn columns(&mut self) -> [Shared<T>; 3] {
+        let start = self.columns.ptr();
+        [0, 1, 2].map(|i| Shared::new(start.wrapping_add(i * QUERIES)))
+    }
+
+    /// Zeroes the result of a block.
+    fn clear(&mut self, rows: usize, width: usize) {
+        let out = self.out.ptr();
+        // SAFETY: the scratch has room for that many rows of that width.
+        (0..rows * width).for_each(|i| unsafe { *out.add(i) = T::default() });
+    }
+}
+
+/// The result and the logarithm of the sum of exponentials.
+pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
+    let rank = p.like.rank();
+    let y = laid_out_as(p.like.shape().with(rank - 1, p.width), p.like)?;
+    let log_sum = Array::empty(p.like.shape().with(rank - 1, 1), T::DTYPE, Device::Cpu)?;
+    let (to, log_to) = (Operand::<T>::new(&y), Operand::<T>::new(&log_sum));
+    let blocks = p.blocks();
+    parallel_for(p.items * blocks, WORK.div_ceil(p.work().max(1)), |range| {
+        let mut room = Room::new(p, false);
+        for task in range {
+            let block = p.block(coordinates(&p.batch, task / blocks), task % blocks);
+            // SAFETY: the operands cover their problem, and blocks write disjoint rows.
+            unsafe { forward_block(p, &block, &mut room, to.at(&block.at), log_to.at(&block.at)) };
+        }
+    });
+    Ok((y, log_sum))
+}
+
+/// One block of [`forward`].
+///
+/// # Safety
+/// The results cover the block and only the caller writes them there.
+unsafe fn forward_block<T: Number>(p: &Problem<T>, block: &Block, room: &mut Room<T>, to: View<T>, log_to: View<T>) {
+    let (width, scale) = (block.width, p.settings.scale);
+    let [top, sum, factor] = room.columns();
+    room.clear(p.width, width);
+    let (turned, scores, out) = (room.q.ptr(), room.scores.ptr(), room.out.ptr());
+    // SAFETY: the room was made for this problem.
+    unsafe {
+        p.q.at(&block.at).from_row(block.query).turn_into(turned, block.queries, width, p.depth, scale);
+        top.part(0, width).fill(T::from_f64(f64::NEG_INFINITY));
+        sum.part(0, width).fill(T::default());
+        for tile in p.tiles(block) {
+            p.scores(block, &tile, turned, scores);
+            let online = Online { tile: Shared::new(scores), keys: tile.keys, width, top, sum, factor };
+            tile::run(&online, width);
+            if tile.key > 0 {
+                tile::run(&Scale { tile: Shared::new(out), rows: p.width, width, factor }, width);
+            }
+            if let Some(keep) = p.kept(block, &tile, room.keep.ptr()) {
+                for i in 0..tile.keys * width {
+                    *scores.add(i) = (*scores.add(i)).multiply_add::<false>(*keep.get().add(i), T::default());
+                }
+            }
+            p.gather(&tile, p.v.at(&block.at), p.width, scores, out);
+        }
+        tile::run(&Finish { top, sum }, width);
+        tile::run(&Scale { tile: Shared::new(out), rows: p.width, width, factor: sum }, width);
+        to.from_row(block.query).turn_back(out, block.queries, width, p.width);
+        log_to.from_row(block.query).turn_back(top.get(), block.queries, width, 1);
+    }
+}
+
+/// The tangent of the result, and the mean of the tangents of the scores.
+pub fn tangent<T: Number>(
+    p: &Problem<T>,
+    y: &Operand<T>,
+    log_sum: &Operand<T>,
+    t: &MovedOperands<T>,
+) -> Result<(Array, Array)> {
+    let rank = p.like.rank();
+    let moved = laid_out_as(p.like.shape().with(rank - 1, p.width), p.like)?;
+    let mean = Array::empty(p.like.shape().with(rank - 1, 1), T::DTYPE, Device::Cpu)?;
+    let (to, mean_to) = (Operand::<T>::new(&moved), Operand::<T>::new(&mean));
+    let blocks = p.blocks();
+    parallel_for(p.items * blocks, WORK.div_ceil(2 * p.work().max(1)), |range| {
+        let mut room = Room::new(p, true);
+        for task in range {
+            let block = p.block(coordinates(&p.batch, task / blocks), task % blocks);
+            let known = (y.at(&block.at), log_sum.at(&block.at));
+            // SAFETY: the operands cover their problem, and blocks write disjoint rows.
+            unsafe { tangent_block(p, &block, &mut room, known, t, (to.at(&block.at), mean_to.at(&block.at))) };
+        }
+    });
+    Ok((moved, mean))
+}
+
+/// The tangents of the scores of a tile: `scale (TQ K' + Q TK') + tmask`, from turned and scaled queries and tangents.
+///
+/// # Safety
+/// The turned operands belong to the block and `to` has room for the tile.
+pub unsafe fn moved_scores<T: Number>(
+    p: &Problem<T>,
+    block: &Block,
+    tile: &super::Tile,
+    t: &MovedOperands<T>,
+    (turned, turned_tangent): (*const T, *const T),
+    to: *mut T,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match &t.k {
+            Some(tk) => p.against(tile, tk.at(&block.at), p.depth, turned, to, false),
+            None => (0..tile.keys * tile.width).for_each(|i| *to.add(i) = T::default()),
+        }
+        if t.q.is_some() {
+            p.against(tile, p.k.at(&block.at), p.depth, turned_tangent, to, true);
+        }
+        if let Some(tmask) = &t.mask {
+            mask::add_tile(tile, tmask.at(&block.at), to);
+        }
+    }
+}
+
+/// One block of [`tangent`].
+///
+/// # Safety
+/// The results cover the block and only the caller writes them there.
+unsafe fn tangent_block<T: Number>(
+    p: &Problem<T>,
+    block: &Block,
+    room: &mut Room<T>,
+    (y, log_sum): (View<T>, View<T>),
+    t: &MovedOperands<T>,
+    (to, mean_to): (View<T>, View<T>),
+) {
+    let (width, scale) = (block.width, p.settings.scale);
+    let [log_sums, mean, _] = room.columns();
+    room.clear(p.width, width);
+    let (turned, turned_tangent) = (room.q.ptr(), room.tq.ptr());
+    let (scores, moved, out) = (room.scores.ptr(), room.moved.ptr(), room.out.ptr());
+    // SAFETY: the room was made for this problem.
+    unsafe {
+        p.q.at(&block.at).from_row(block.query).turn_into(turned, block.queries, width, p.depth, scale);
+        if let Some(tq) = &t.q {
+            let tq = tq.at(&block.at).from_row(block.query);
+            tq.turn_into(turned_tangent, block.queries, width, p.depth, scale);
+        }
+        load_log_sum(block, log_sum, log_sums.get());
+        mean.part(0, width).fill(T::default());
+        for tile in p.tiles(block) {
+            p.scores(block, &tile, turned, scores);
+            moved_scores(p, block, &tile, t, (turned, turned_tangent), moved);
+            let keep = p.kept(block, &tile, room.keep.ptr());
+            let known =
+                tile::Known { scores: Shared::new(scores), keys: tile.keys, width, log_sum: log_sums, keep };
+            tile::run(&Forward { known, tangent: Shared::new(moved), mean }, width);
+            p.gather(&tile, p.v.at(&block.at), p.width, moved, out);
+            if let Some(tv) = &t.v {
+                p.gather(&tile, tv.at(&block.at), p.width, scores, out);
+            }
+        }
+        // The normaliser moves too: minus the mean tangent of the scores times the result.
+        let y = y.from_row(block.query);
+        for j in 0..p.width {
+            for i in 0..block.queries {
+                let minus = T::from_f64(0.0 - mean.get().add(i).read().to_f64());
+                let place = out.add(j * width + i);
+                *place = minus.multiply_add::<false>(y.get(i, j), *place);
+            }
+        }
+        to.from_row(block.query).turn_back(out, block.queries, width, p.width);
+        mean_to.from_row(block.query).turn_back(mean.get(), block.queries, width, 1);
+    }
+}

@@ -1,0 +1,53 @@
+//! The gradient of an added mask: the cotangents of the scores, summed over everything that shares the mask.
+//!
+//! It is a pass of its own: a task owns rows of the mask and walks the elements of the batch that share them, in
+//! order, where `backward.rs` owns keys and values.
+
+use super::super::threads::{Shared, parallel_for};
+use super::backward::{Pass, Room};
+use super::operand::Operand;
+use super::product::Number;
+use super::{WORK, coordinates, mask};
+use crate::array::Array;
+use crate::error::Result;
+
+/// The gradient, in the shape of `like`.
+pub fn gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
+    let p = pass.p;
+    let out = Array::full(like.shape(), 0.0, T::DTYPE)?;
+    let rank = like.rank();
+    let owners = like.shape().part(0, rank - 2);
+    let mut sharing = p.batch;
+    for i in 0..owners.rank() {
+        if owners.at(i) != 1 {
+            sharing = sharing.with(i, 1);
+        }
+    }
+    // A mask with one row for all queries is one task; otherwise a block of queries owns its rows.
+    let one_row = like.dim(rank - 2) == 1;
+    let (tasks, walked) = if one_row { (1, p.blocks()) } else { (p.blocks(), 1) };
+    let to = Operand::<T>::new(&out);
+    let work = p.work() * sharing.numel() * walked;
+    parallel_for(owners.numel() * tasks, WORK.div_ceil(work.max(1)), |range| {
+        let mut room = Room::new(pass);
+        for task in range {
+            let owner = coordinates(&owners, task / tasks);
+            for number in 0..sharing.numel() * walked {
+                let mut at = coordinates(&sharing, number / walked);
+                at.iter_mut().zip(&owner).for_each(|(at, &own)| *at += own);
+                let block = p.block(at, task % tasks + number % walked);
+                // SAFETY: the operands cover their problem; the rows of the mask belong to this task.
+                unsafe {
+                    pass.enter(&block, &mut room);
+                    for tile in p.tiles(&block) {
+                        pass.derive(&block, &tile, &mut room);
+                        let from =
+                            if pass.second.is_some() { room.scores.ptr() } else { room.adjoint.ptr() };
+                        mask::add_turned(&tile, Shared::new(from), to.at(&block.at));
+                    }
+                }
+            }
+        }
+    });
+    Ok(out)
+}

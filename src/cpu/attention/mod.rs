@@ -1,0 +1,395 @@
+//! Attention, `softmax(scale Q K' + mask) V`, and its derivatives up to the second, without ever holding more
+//! than a tile of the matrix of scores.
+//!
+//! A tile has [`KEYS`] keys in its rows and up to [`QUERIES`] queries in its columns (lanes). So the softmax runs
+//! down the columns, and all products have the form that `product.rs` computes without packing: the queries
+//! are turned once per block, keys and values are read where they lie. The forward pass is the online
+//! softmax; the others make the weights again from the saved logarithm of the sum of exponentials (Dao et al. 2022).
+//!
+//! Work is cut by shapes alone, so the bits do not depend on the number of threads. Reading order: `product.rs`,
+//! `operand.rs`, `tile.rs` (the formulas), `mask.rs`, `forward.rs`, `backward.rs`, `mask_gradient.rs`.
+
+mod backward;
+mod forward;
+mod mask;
+mod mask_gradient;
+mod operand;
+mod product;
+mod tile;
+
+pub use mask::Dropout;
+
+use super::copy::cast;
+use super::norm::with_float;
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::shape::{MAX_RANK, Shape};
+use mask::Mask;
+use operand::{Operand, View};
+use product::{Number, Product};
+
+/// Lanes that are handled together: widths of tiles are multiples of it.
+const LANE: usize = 16;
+/// The most queries of a tile: its columns.
+const QUERIES: usize = 64;
+/// The most keys of a tile: its rows.
+const KEYS: usize = 128;
+/// Multiplications that are worth a piece of a parallel loop.
+const WORK: usize = 1 << 20;
+
+/// How scores become weights.
+#[derive(Clone, Copy)]
+pub struct Settings {
+    /// The factor of the scores.
+    pub scale: f64,
+    /// Whether query `i` sees only the keys up to `i`.
+    pub causal: bool,
+    /// Dropout of the weights.
+    pub dropout: Option<Dropout>,
+}
+
+/// The operands: queries `[..., L, E]` with the whole batch, keys `[..., S, E]` and values `[..., S, V]` with one
+/// batch shape, whose axes of length 1 are shared by the queries, and a mask that broadcasts to `[..., L, S]`.
+#[derive(Clone, Copy)]
+pub struct Inputs<'a> {
+    /// Queries.
+    pub q: &'a Array,
+    /// Keys.
+    pub k: &'a Array,
+    /// Values.
+    pub v: &'a Array,
+    /// The mask: bool, or added to the scores.
+    pub mask: Option<&'a Array>,
+    /// How scores become weights.
+    pub settings: &'a Settings,
+}
+
+/// What the forward pass returned.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// The result.
+    pub out: &'a Array,
+    /// The logarithm of the sum of exponentials, `[..., L, 1]`.
+    pub log_sum: &'a Array,
+}
+
+/// Which operands have tangents, and those.
+#[derive(Clone, Copy, Default)]
+pub struct Tangents<'a> {
+    /// Of the queries.
+    pub q: Option<&'a Array>,
+    /// Of the keys.
+    pub k: Option<&'a Array>,
+    /// Of the values.
+    pub v: Option<&'a Array>,
+    /// Of an added mask.
+    pub mask: Option<&'a Array>,
+}
+
+/// What a second derivative needs beside the operands.
+#[derive(Clone, Copy)]
+pub struct Moved<'a> {
+    /// The tangents.
+    pub tangents: Tangents<'a>,
+    /// The tangent of the result.
+    pub out: &'a Array,
+    /// The mean of the tangents of the scores, `[..., L, 1]`.
+    pub mean: &'a Array,
+}
+
+/// Which gradients are wanted.
+#[derive(Clone, Copy)]
+pub struct Wanted {
+    /// Of the queries.
+    pub q: bool,
+    /// Of the keys.
+    pub k: bool,
+    /// Of the values.
+    pub v: bool,
+    /// Of an added mask.
+    pub mask: bool,
+}
+
+/// The result `[..., L, V]` and the logarithm of the sum of exponentials `[..., L, 1]`, which has the type that is
+/// computed in. A query that sees no key gets 0 and minus infinity.
+pub fn forward(x: &Inputs) -> Result<(Array, Array)> {
+    let wide = Wide::new(x)?;
+    let (y, log_sum) = with_float!(wide.q.dtype(), T => forward::forward(&wide.problem::<T>())?);
+    Ok((rounded(&y, x.q.dtype())?, log_sum))
+}
+
+/// The tangent of the result, and the mean of the tangents of the scores.
+pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
+    let wide = Wide::new(x)?;
+    let dtype = wide.q.dtype();
+    let (out, log_sum) = (widened(known.out, dtype)?, widened(known.log_sum, dtype)?);
+    let t = WideTangents::new(t, dtype)?;
+    let (y, mean) = with_float!(dtype, T => {
+        forward::tangent(&wide.problem::<T>(), &Operand::new(&out), &Operand::new(&log_sum), &t.operands())?
+    });
+    Ok((rounded(&y, x.q.dtype())?, mean))
+}
+
+/// The wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With `moved` they
+/// are the gradients of `<g, tangent of the result>` instead: the second derivative.
+pub fn vjp(
+    x: &Inputs,
+    known: &Known,
+    g: &Array,
+    moved: Option<&Moved>,
+    wanted: Wanted,
+) -> Result<[Option<Array>; 4]> {
+    let wide = Wide::new(x)?;
+    let dtype = wide.q.dtype();
+    let (out, log_sum, g) = (widened(known.out, dtype)?, widened(known.log_sum, dtype)?, widened(g, dtype)?);
+    let moved = moved
+        .map(|m| Ok((WideTangents::new(&m.tangents, dtype)?, widened(m.out, dtype)?, widened(m.mean, dtype)?)))
+        .transpose()?;
+    let grads = with_float!(dtype, T => {
+        let problem = wide.problem::<T>();
+        let pass = backward::Pass {
+            p: &problem,
+            out: Operand::<T>::new(&out),
+            log_sum: Operand::new(&log_sum),
+            g: Operand::new(&g),
+            second: moved.as_ref().map(|(t, out, mean)| backward::SecondOrder {
+                t: t.operands(),
+                out: Operand::new(out),
+                mean: Operand::new(mean),
+            }),
+        };
+        let [dq, dk, dv] = backward::gradients(&pass, [&wide.q, &wide.k, &wide.v], wanted)?;
+        let dmask = match (&wide.mask, wanted.mask) {
+            (Some(mask), true) => Some(mask_gradient::gradient(&pass, mask)?),
+            _ => None,
+        };
+        [dq, dk, dv, dmask]
+    });
+    let mut rounded_grads = [None, None, None, None];
+    let dtypes = [x.q.dtype(), x.k.dtype(), x.v.dtype(), x.mask.map_or(dtype, Array::dtype)];
+    for ((to, from), dtype) in rounded_grads.iter_mut().zip(grads).zip(dtypes) {
+        *to = from.map(|from| rounded(&from, dtype)).transpose()?;
+    }
+    Ok(rounded_grads)
+}
+
+/// `x` in `dtype`, in the layout it has if it need not be converted.
+fn widened(x: &Array, dtype: DType) -> Result<Array> {
+    if x.dtype() == dtype { Ok(x.clone()) } else { cast(x, dtype) }
+}
+
+/// The inverse of [`widened`].
+fn rounded(x: &Array, dtype: DType) -> Result<Array> {
+    widened(x, dtype)
+}
+
+/// The operands in the type that is computed in.
+struct Wide<'a> {
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Option<Array>,
+    settings: &'a Settings,
+}
+
+impl<'a> Wide<'a> {
+    fn new(x: &Inputs<'a>) -> Result<Wide<'a>> {
+        let dtype = x.q.dtype().compute();
+        let mask = x
+            .mask
+            .map(|mask| if mask.dtype() == DType::Bool { Ok(mask.clone()) } else { widened(mask, dtype) });
+        Ok(Wide {
+            q: widened(x.q, dtype)?,
+            k: widened(x.k, dtype)?,
+            v: widened(x.v, dtype)?,
+            mask: mask.transpose()?,
+            settings: x.settings,
+        })
+    }
+
+    fn problem<T: Number>(&self) -> Problem<'_, T> {
+        let (q, k, v) = (&self.q, &self.k, &self.v);
+        let rank = q.rank();
+        let batch = q.shape().part(0, rank - 2);
+        Problem {
+            like: q,
+            batch,
+            items: batch.numel(),
+            queries: q.dim(rank - 2),
+            keys: k.dim(rank - 2),
+            depth: q.dim(rank - 1),
+            width: v.dim(rank - 1),
+            q: Operand::new(q),
+            k: Operand::new(k),
+            v: Operand::new(v),
+            mask: match &self.mask {
+                None => Mask::None,
+                Some(mask) if mask.dtype() == DType::Bool => Mask::Bool(Operand::new(mask)),
+                Some(mask) => Mask::Add(Operand::new(mask)),
+            },
+            settings: self.settings,
+        }
+    }
+}
+
+/// Tangents in the type that is computed in.
+struct WideTangents([Option<Array>; 4]);
+
+impl WideTangents {
+    fn new(t: &Tangents, dtype: DType) -> Result<WideTangents> {
+        let wide = |t: Option<&Array>| t.map(|t| widened(t, dtype)).transpose();
+        Ok(WideTangents([wide(t.q)?, wide(t.k)?, wide(t.v)?, wide(t.mask)?]))
+    }
+
+    fn operands<T: Number>(&self) -> MovedOperands<T> {
+        let [q, k, v, mask] = self.0.each_ref().map(|t| t.as_ref().map(Operand::new));
+        MovedOperands { q, k, v, mask }
+    }
+}
+
+/// The tangents as operands.
+struct MovedOperands<T> {
+    q: Option<Operand<T>>,
+    k: Option<Operand<T>>,
+    v: Option<Operand<T>>,
+    mask: Option<Operand<T>>,
+}
+
+/// Sizes and operands of one attention.
+struct Problem<'a, T> {
+    /// The queries as an array, whose layout the results follow.
+    like: &'a Array,
+    /// The batch axes.
+    batch: Shape,
+    /// Their product.
+    items: usize,
+    /// `L`.
+    queries: usize,
+    /// `S`.
+    keys: usize,
+    /// `E`.
+    depth: usize,
+    /// `V`.
+    width: usize,
+    q: Operand<T>,
+    k: Operand<T>,
+    v: Operand<T>,
+    mask: Mask<T>,
+    settings: &'a Settings,
+}
+
+/// One element of the batch, and a block of its queries.
+#[derive(Clone, Copy)]
+struct Block {
+    /// Coordinates in the batch.
+    at: [usize; MAX_RANK],
+    /// The first query.
+    query: usize,
+    /// How many.
+    queries: usize,
+    /// That rounded up to vectors.
+    width: usize,
+}
+
+/// A tile: a block of queries, its columns, against some keys, its rows.
+#[derive(Clone, Copy)]
+struct Tile {
+    query: usize,
+    queries: usize,
+    width: usize,
+    key: usize,
+    keys: usize,
+}
+
+/// The coordinates of an element of `batch`.
+fn coordinates(batch: &Shape, mut item: usize) -> [usize; MAX_RANK] {
+    let mut at = [0; MAX_RANK];
+    for i in (0..batch.rank()).rev() {
+        at[i] = item % batch.at(i);
+        item /= batch.at(i);
+    }
+    at
+}
+
+impl<T: Number> Problem<'_, T> {
+    /// Blocks of queries.
+    fn blocks(&self) -> usize {
+        self.queries.div_ceil(QUERIES)
+    }
+
+    /// Block number `block` of an element of the batch.
+    fn block(&self, at: [usize; MAX_RANK], block: usize) -> Block {
+        let query = block * QUERIES;
+        let queries = QUERIES.min(self.queries - query);
+        Block { at, query, queries, width: queries.next_multiple_of(LANE) }
+    }
+
+    /// The tiles of a block: those with a score that counts, where causality decides.
+    fn tiles(&self, block: &Block) -> impl Iterator<Item = Tile> + use<T> {
+        let Block { query, queries, width, .. } = *block;
+        let seen = if self.settings.causal { self.keys.min(query + queries) } else { self.keys };
+        (0..seen).step_by(KEYS).map(move |key| Tile { query, queries, width, key, keys: KEYS.min(seen - key) })
+    }
+
+    /// Multiplications of one product of a whole block.
+    fn work(&self) -> usize {
+        QUERIES.min(self.queries) * self.keys * (self.depth + self.width).max(1)
+    }
+
+    /// The scores of a tile, masked, from the turned and scaled queries of its block.
+    ///
+    /// # Safety
+    /// `turned` has the tile's width and `depth` rows; `scores` has room for the tile.
+    unsafe fn scores(&self, block: &Block, tile: &Tile, turned: *const T, scores: *mut T) {
+        // SAFETY: the caller's promise; operands cover their problem.
+        unsafe {
+            self.against(tile, self.k.at(&block.at), self.depth, turned, scores, false);
+            match &self.mask {
+                Mask::None => {}
+                Mask::Bool(take) => mask::bool_tile(tile, take.at(&block.at), scores),
+                Mask::Add(add) => mask::add_tile(tile, add.at(&block.at), scores),
+            }
+            if self.settings.causal && tile.key + tile.keys > tile.query {
+                mask::causal_tile(tile, scores);
+            }
+        }
+    }
+
+    /// `to (+)= X turned`: rows of keys or values `X` against turned queries or cotangents, `depth` deep.
+    ///
+    /// # Safety
+    /// As [`Problem::scores`].
+    unsafe fn against(&self, tile: &Tile, x: View<T>, depth: usize, turned: *const T, to: *mut T, add: bool) {
+        let x = x.from_row(tile.key);
+        let (a, a_strides) = (x.data.get().cast_const(), x.strides());
+        let (m, n, w) = (tile.keys, tile.width, tile.width);
+        let p = Product { m, n, k: depth, a, a_strides, b: turned, b_stride: w, c: to, c_stride: w, add };
+        // SAFETY: the caller's promise.
+        unsafe { T::product(&p) }
+    }
+
+    /// `to += X' tile`: columns of keys or values `X` against a tile, for turned sums `rows` high.
+    ///
+    /// # Safety
+    /// `from` is a tile, `to` has the tile's width and `rows` rows.
+    unsafe fn gather(&self, tile: &Tile, x: View<T>, rows: usize, from: *const T, to: *mut T) {
+        let x = x.from_row(tile.key);
+        let (a, a_strides) = (x.data.get().cast_const(), x.turned());
+        let (n, k, w) = (tile.width, tile.keys, tile.width);
+        let p = Product { m: rows, n, k, a, a_strides, b: from, b_stride: w, c: to, c_stride: w, add: true };
+        // SAFETY: the caller's promise.
+        unsafe { T::product(&p) }
+    }
+
+    /// The factors of dropout of a tile, written to `to`; `None` without dropout.
+    ///
+    /// # Safety
+    /// `to` has room for the tile if there is dropout.
+    unsafe fn kept(&self, block: &Block, tile: &Tile, to: *mut T) -> Option<super::threads::Shared<T>> {
+        let dropout = self.settings.dropout.as_ref()?;
+        // SAFETY: the caller's promise.
+        unsafe { mask::dropout_tile(dropout, (self.queries, self.keys), (&self.batch, &block.at), tile, to) };
+        Some(super::threads::Shared::new(to))
+    }
+}

@@ -1,0 +1,201 @@
+//! What tiles are cut from and put together in: strided operands, aligned scratch memory, turned blocks.
+
+use super::super::copy::transpose_panel;
+use super::super::threads::Shared;
+use super::LANE;
+use super::product::Number;
+use crate::array::Array;
+use crate::dtype::Element;
+use crate::error::Result;
+use crate::shape::{MAX_RANK, Shape};
+
+/// A batch of matrices: the last two axes are rows and columns; leading axes of length 1 are stretched.
+#[derive(Clone, Copy)]
+pub struct Operand<T> {
+    start: Shared<T>,
+    batch: [isize; MAX_RANK],
+    row: isize,
+    column: isize,
+}
+
+/// One matrix of a batch, or its part from some row on.
+#[derive(Clone, Copy)]
+pub struct View<T> {
+    /// The first element.
+    pub data: Shared<T>,
+    /// Elements from one row to the next.
+    pub row: isize,
+    /// Elements from one column to the next.
+    pub column: isize,
+}
+
+impl<T: Element> Operand<T> {
+    /// The operand in `x`, which has at least two axes.
+    pub fn new(x: &Array) -> Operand<T> {
+        let rank = x.rank();
+        // An axis of length 1 is stretched over the others' length: its stride counts for nothing.
+        let stride = |i: usize| if x.dim(i) == 1 { 0 } else { x.stride(i) };
+        let mut batch = [0; MAX_RANK];
+        batch[..rank - 2].iter_mut().enumerate().for_each(|(i, s)| *s = stride(i));
+        Operand { start: Shared::new(x.ptr::<T>()), batch, row: stride(rank - 2), column: stride(rank - 1) }
+    }
+
+    /// The matrix at these coordinates of the batch.
+    pub fn at(&self, coordinates: &[usize; MAX_RANK]) -> View<T> {
+        let offset: isize = coordinates.iter().zip(&self.batch).map(|(&c, &s)| c as isize * s).sum();
+        View {
+            data: Shared::new(self.start.get().wrapping_offset(offset)),
+            row: self.row,
+            column: self.column,
+        }
+    }
+}
+
+impl<T: Copy> View<T> {
+    /// The matrix from row `i` on.
+    pub fn from_row(self, i: usize) -> View<T> {
+        View { data: Shared::new(self.data.get().wrapping_offset(i as isize * self.row)), ..self }
+    }
+
+    /// The strides of rows and columns.
+    pub fn strides(self) -> (isize, isize) {
+        (self.row, self.column)
+    }
+
+    /// The strides of the transpose.
+    pub fn turned(self) -> (isize, isize) {
+        (self.column, self.row)
+    }
+
+    /// The element in row `i` and column `j`.
+    ///
+    /// # Safety
+    /// It exists.
+    #[inline(always)]
+    pub unsafe fn get(self, i: usize, j: usize) -> T {
+        // SAFETY: the caller's promise.
+        unsafe { *self.data.get().offset(i as isize * self.row + j as isize * self.column) }
+    }
+}
+
+impl<T: Number> View<T> {
+    /// `to[column * width + row] = scale * self[row, column]` for the first `rows` rows, and 0 for the other
+    /// `width - rows`: the rows become vector lanes.
+    ///
+    /// # Safety
+    /// The matrix has that many rows and columns, `to` has room for `columns * width` elements.
+    pub unsafe fn turn_into(self, to: *mut T, rows: usize, width: usize, columns: usize, scale: f64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.column == 1 {
+                transpose_panel(to, width as isize, self.data.get().cast_const(), self.row, columns, rows);
+            } else {
+                for j in 0..columns {
+                    (0..rows).for_each(|i| *to.add(j * width + i) = self.get(i, j));
+                }
+            }
+            for j in 0..columns {
+                (rows..width).for_each(|i| *to.add(j * width + i) = T::default());
+            }
+            scaled(to, columns * width, scale);
+        }
+    }
+
+    /// `to[row * pitch + column] = scale * self[row, column]` for the first `rows` rows, and 0 beyond them and
+    /// beyond the last column.
+    ///
+    /// # Safety
+    /// The matrix has that many rows and columns, `to` has room for `width * pitch` elements.
+    pub unsafe fn copy_into(self, to: *mut T, rows: usize, width: usize, columns: usize, pitch: usize, scale: f64) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            for i in 0..rows {
+                let line = to.add(i * pitch);
+                if self.column == 1 {
+                    let from = self.data.get().offset(i as isize * self.row);
+                    std::ptr::copy_nonoverlapping(from.cast_const(), line, columns);
+                } else {
+                    (0..columns).for_each(|j| *line.add(j) = self.get(i, j));
+                }
+                (columns..pitch).for_each(|j| *line.add(j) = T::default());
+            }
+            (rows * pitch..width * pitch).for_each(|at| *to.add(at) = T::default());
+            scaled(to, rows * pitch, scale);
+        }
+    }
+
+    /// `self[row, column] = from[column * width + row]` for `rows` rows: the way back from vector lanes.
+    ///
+    /// # Safety
+    /// The matrix has that many rows and columns, and only the caller writes them.
+    pub unsafe fn turn_back(self, from: *const T, rows: usize, width: usize, columns: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.column == 1 {
+                return transpose_panel(self.data.get(), self.row, from, width as isize, rows, columns);
+            }
+            for i in 0..rows {
+                for j in 0..columns {
+                    *self.data.get().offset(i as isize * self.row + j as isize * self.column) =
+                        *from.add(j * width + i);
+                }
+            }
+        }
+    }
+}
+
+/// `to *= scale` for `n` elements.
+///
+/// # Safety
+/// They exist and are the caller's.
+unsafe fn scaled<T: Number>(to: *mut T, n: usize, scale: f64) {
+    if scale != 1.0 {
+        let (scale, zero) = (T::from_f64(scale), T::default());
+        for i in 0..n {
+            // SAFETY: the caller's promise.
+            unsafe { *to.add(i) = scale.multiply_add::<false>(*to.add(i), zero) };
+        }
+    }
+}
+
+/// One vector of a scratch buffer.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+struct Line<T>([T; LANE]);
+
+/// Zeroed scratch memory, aligned to cache lines.
+pub struct Scratch<T>(Vec<Line<T>>);
+
+impl<T: Number> Scratch<T> {
+    /// Room for `n` elements.
+    pub fn new(n: usize) -> Scratch<T> {
+        Scratch(vec![Line([T::default(); LANE]); n.div_ceil(LANE)])
+    }
+
+    /// The first element.
+    pub fn ptr(&mut self) -> *mut T {
+        self.0.as_mut_ptr().cast()
+    }
+
+    /// The first element, for a loop whose pieces use parts of their own.
+    pub fn shared(&mut self) -> Shared<T> {
+        Shared::new(self.ptr())
+    }
+}
+
+/// Uninitialised memory of `shape` with the axes in the order in which `like`, of the same rank, has them in
+/// memory, so that what was a view of heads beside each other stays one.
+pub fn laid_out_as(shape: Shape, like: &Array) -> Result<Array> {
+    let rank = shape.rank();
+    let mut order: Vec<usize> = (0..rank).collect();
+    order.sort_by_key(|&i| std::cmp::Reverse(like.stride(i)));
+    let stretched = (0..rank).any(|i| like.dim(i) > 1 && like.stride(i) <= 0);
+    if stretched || order.last() != Some(&(rank - 1)) {
+        order = (0..rank).collect();
+    }
+    let dims: Vec<usize> = order.iter().map(|&i| shape.at(i)).collect();
+    let memory = Array::empty(Shape::new(&dims)?, like.dtype(), like.device())?;
+    let mut back = vec![0u8; rank];
+    order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at as u8);
+    memory.permute(&back)
+}

@@ -1,0 +1,195 @@
+//! Small matrix products without packing, for tiles that are in the first cache level already.
+//!
+//! The left operand is read one number at a time and spread over a vector, so it may have any strides: a
+//! transposed matrix costs nothing. The rows of the right operand and of the result are vectors. A block of the
+//! result stays in registers over the whole depth, and each of its numbers is summed in the order of the
+//! depth, so its bits do not depend on how the result was cut.
+
+use super::super::isa::{Isa, isa};
+use super::super::rows::RowFloat;
+use super::LANE;
+
+/// `c (+)= a b`: `a` is `m x k` with any strides; `b` is `k x n` and `c` is `m x n`, with contiguous rows.
+#[derive(Clone, Copy)]
+pub struct Product<T> {
+    /// Rows of `a` and `c`.
+    pub m: usize,
+    /// Columns of `b` and `c`: a multiple of [`LANE`].
+    pub n: usize,
+    /// The depth.
+    pub k: usize,
+    /// The left operand.
+    pub a: *const T,
+    /// Its row and column strides.
+    pub a_strides: (isize, isize),
+    /// The right operand.
+    pub b: *const T,
+    /// Elements between its rows.
+    pub b_stride: usize,
+    /// The result.
+    pub c: *mut T,
+    /// Elements between its rows.
+    pub c_stride: usize,
+    /// Whether the product is added to the result.
+    pub add: bool,
+}
+
+/// A float that tiles are made of.
+pub trait Number: RowFloat + Default {
+    /// `a * b + c`, rounded once if `FUSED`.
+    fn multiply_add<const FUSED: bool>(self, b: Self, c: Self) -> Self;
+    /// Computes a product.
+    ///
+    /// # Safety
+    /// The operands exist in these sizes, and nobody else writes the result.
+    unsafe fn product(p: &Product<Self>);
+}
+
+impl<T: Number> Product<T> {
+    /// The rows from `i` on against the columns `j..j + N`, in blocks of `M` rows; returns the first row left.
+    ///
+    /// # Safety
+    /// As [`Number::product`].
+    #[inline(always)]
+    unsafe fn blocks<const M: usize, const N: usize, const FUSED: bool>(&self, mut i: usize, j: usize) -> usize {
+        while i + M <= self.m {
+            // SAFETY: the block lies inside the result.
+            unsafe { self.block::<M, N, FUSED>(i, j) };
+            i += M;
+        }
+        i
+    }
+
+    /// The `M x N` block of the result at row `i` and column `j`.
+    ///
+    /// # Safety
+    /// As [`Number::product`].
+    #[inline(always)]
+    unsafe fn block<const M: usize, const N: usize, const FUSED: bool>(&self, i: usize, j: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let c = self.c.add(i * self.c_stride + j);
+            let mut sums = [[T::default(); N]; M];
+            if self.add {
+                for (r, line) in sums.iter_mut().enumerate() {
+                    *line = c.add(r * self.c_stride).cast::<[T; N]>().read();
+                }
+            }
+            let a = self.a.offset(i as isize * self.a_strides.0);
+            for l in 0..self.k {
+                let right = self.b.add(l * self.b_stride + j).cast::<[T; N]>().read();
+                for (r, line) in sums.iter_mut().enumerate() {
+                    let left = *a.offset(r as isize * self.a_strides.0 + l as isize * self.a_strides.1);
+                    for (sum, &right) in line.iter_mut().zip(&right) {
+                        *sum = left.multiply_add::<FUSED>(right, *sum);
+                    }
+                }
+            }
+            for (r, line) in sums.iter().enumerate() {
+                c.add(r * self.c_stride).cast::<[T; N]>().write(*line);
+            }
+        }
+    }
+
+    /// All blocks, `M x N` at first and smaller ones where the result ends.
+    ///
+    /// # Safety
+    /// As [`Number::product`].
+    #[inline(always)]
+    unsafe fn cut<const M: usize, const N: usize, const FUSED: bool>(&self) {
+        let mut j = 0;
+        // SAFETY: the caller's promise; `LANE` divides the number of columns.
+        unsafe {
+            while j + N <= self.n {
+                let i = self.blocks::<M, N, FUSED>(0, j);
+                let i = self.blocks::<2, N, FUSED>(i, j);
+                self.blocks::<1, N, FUSED>(i, j);
+                j += N;
+            }
+            while j < self.n {
+                let i = self.blocks::<M, LANE, FUSED>(0, j);
+                self.blocks::<1, LANE, FUSED>(i, j);
+                j += LANE;
+            }
+        }
+    }
+}
+
+/// One function per instruction set: the block that fits into its registers.
+macro_rules! number {
+    ($float:ty, $wide:literal) => {
+        impl Number for $float {
+            #[inline(always)]
+            fn multiply_add<const FUSED: bool>(self, b: $float, c: $float) -> $float {
+                if FUSED { self.mul_add(b, c) } else { self * b + c }
+            }
+
+            unsafe fn product(p: &Product<$float>) {
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+                unsafe fn avx512(p: &Product<$float>) {
+                    // SAFETY: the caller's promise.
+                    unsafe { p.cut::<8, $wide, true>() }
+                }
+                #[cfg(target_arch = "x86_64")]
+                #[target_feature(enable = "avx2,fma,f16c")]
+                unsafe fn avx2(p: &Product<$float>) {
+                    // SAFETY: the caller's promise.
+                    unsafe { p.cut::<4, LANE, true>() }
+                }
+                // SAFETY: the caller's promise; `isa` found the features on this processor.
+                unsafe {
+                    match isa() {
+                        #[cfg(target_arch = "x86_64")]
+                        Isa::Avx512 => avx512(p),
+                        #[cfg(target_arch = "x86_64")]
+                        Isa::Avx2 => avx2(p),
+                        _ => p.cut::<4, LANE, { cfg!(target_arch = "aarch64") }>(),
+                    }
+                }
+            }
+        }
+    };
+}
+
+number!(f32, 32);
+number!(f64, 16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The product by definition, in `f64`.
+    fn check<T: Number>(m: usize, n: usize, k: usize, transposed: bool, add: bool, tolerance: f64) {
+        let value = |i: usize| ((i * 7919 + 13) % 257) as f64 / 128.0 - 1.0;
+        let make = |count: usize, from: usize| -> Vec<T> { (0..count).map(|i| T::from_f64(value(i + from))).collect() };
+        let (a, b, start) = (make(m * k, 0), make(k * n, 1000), make(m * n, 5000));
+        let mut c = start.clone();
+        let a_strides = if transposed { (1, m as isize) } else { (k as isize, 1) };
+        let p = Product { m, n, k, a: a.as_ptr(), a_strides, b: b.as_ptr(), b_stride: n, c: c.as_mut_ptr(), c_stride: n, add };
+        // SAFETY: the three vectors have these sizes.
+        unsafe { T::product(&p) };
+        for i in 0..m {
+            for j in 0..n {
+                let left = |l: usize| a[(i as isize * a_strides.0 + l as isize * a_strides.1) as usize].to_f64();
+                let sum: f64 = (0..k).map(|l| left(l) * b[l * n + j].to_f64()).sum();
+                let want = sum + if add { start[i * n + j].to_f64() } else { 0.0 };
+                assert!((c[i * n + j].to_f64() - want).abs() <= tolerance * (k as f64 + 1.0), "{m} {n} {k} at {i} {j}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_remainder_of_rows_and_columns() {
+        for m in [1, 2, 3, 7, 8, 13, 16] {
+            for n in [16, 32, 48, 64] {
+                for k in [0, 1, 5, 33] {
+                    for (transposed, add) in [(false, false), (true, true)] {
+                        check::<f32>(m, n, k, transposed, add, 1e-6);
+                        check::<f64>(m, n, k, transposed, add, 1e-14);
+                    }
+                }
+            }
+        }
+    }
+}
