@@ -538,6 +538,12 @@ ops! {
     LayerNorm(ops::norm::LayerNorm): Composite, F32;
     /// The VJP of layer normalisation.
     LayerNormVjp(ops::norm::LayerNormVjp): Composite, F32;
+    /// Scaled dot product attention.
+    Attention(ops::attention::Attention): Composite, Low;
+    /// The gradients of attention, of first or second order.
+    AttentionVjp(ops::attention::AttentionVjp): Composite, Any;
+    /// The tangent of attention.
+    AttentionJvp(ops::attention::AttentionJvp): Composite, Any;
     /// Cross-entropy of logits and class indices, per row.
     CrossEntropy(ops::loss::CrossEntropy): Composite, F32;
     /// Softmax minus target, times the row's cotangent.

@@ -103,6 +103,37 @@ fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) 
     Ok(spread(crate::bind::bind1(Random { distribution, shape, dtype, device, state }, &[])?, &levels))
 }
 
+/// Uniform float32 numbers on `[0, 1)` of this shape, from `state` on: what [`reserve`] set aside.
+pub fn uniform_at(op: &str, shape: Shape, state: State, device: Device) -> Result<Tensor> {
+    let levels = own_numbers(op)?;
+    let shape = batched(&shape, &levels)?;
+    let random = Random { distribution: Distribution::Uniform, shape, dtype: DType::F32, device, state };
+    Ok(spread(crate::bind::bind1(random, &[])?, &levels))
+}
+
+/// Sets `count` float32 numbers aside, for each example where batches want numbers of their own. Returns where they
+/// start, and which of the enclosing batches share numbers: bit 0 for the innermost.
+pub fn reserve(op: &str, count: u64) -> Result<(State, u16)> {
+    let levels = own_numbers(op)?;
+    let words = levels.iter().fold(count, |n, (_, size)| n.saturating_mul(*size as u64));
+    let same = |(_, _, randomness): &(_, _, Randomness)| *randomness == Randomness::Same;
+    let batches = if interp::is_plain() { Default::default() } else { interp::batches() };
+    let shared = batches.iter().map(same).rev().fold(0, |bits, same| bits << 1 | u16::from(same));
+    Ok((random::take(words.div_ceil(4)), shared))
+}
+
+/// `x` as a value of every enclosing batch, also of those that it does not depend on: what is random is computed for
+/// each example.
+pub fn in_every_batch(x: &Tensor) -> Result<Tensor> {
+    if interp::is_plain() {
+        return Ok(x.clone());
+    }
+    let levels: Levels = interp::batches().into_iter().map(|(level, size, _)| (level, size)).collect();
+    let ones = Shape::new(&vec![1; x.rank()])?;
+    let zero = Tensor::zeros(batched(&ones, &levels)?, x.dtype(), x.device())?;
+    x.add(&spread(zero, &levels))
+}
+
 /// The batches whose examples get numbers of their own, innermost first; an error where that is not settled.
 fn own_numbers(op: &str) -> Result<Levels> {
     let mut levels = Levels::new();

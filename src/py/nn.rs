@@ -1,7 +1,8 @@
-//! Fused functions behind `wengert.nn.functional`: affine map, layer normalisation, dropout and the
-//! classification losses. The Python functions of the same names document and check them.
+//! Fused functions behind `wengert.nn.functional`: affine map, layer normalisation, attention,
+//! dropout and the classification losses. The Python functions of the same names document and check them.
 
 use crate::error::Result;
+use crate::ops::attention::AttentionOptions;
 use crate::ops::loss::{self, CrossEntropyOptions, Reduction};
 use crate::ops::unary::Unary;
 use crate::py::args::{LARGE, listed, run};
@@ -83,6 +84,28 @@ fn _layer_norm(
     fused(py, &x, || x.layer_norm(&shape, weight.as_ref(), bias.as_ref(), eps))
 }
 
+/// `softmax(scale Q K' + mask) V`.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+fn _attention(
+    py: Python<'_>,
+    query: PyRef<'_, PyTensor>,
+    key: PyRef<'_, PyTensor>,
+    value: PyRef<'_, PyTensor>,
+    mask: Given<'_>,
+    dropout: f64,
+    causal: bool,
+    scale: Option<f64>,
+    grouped: bool,
+) -> PyResult<PyTensor> {
+    let (q, k, v) = (query.value()?.into_owned(), key.value()?.into_owned(), value.value()?.into_owned());
+    let mask = inner(&mask)?;
+    let options = AttentionOptions { mask: mask.as_ref(), dropout, causal, scale, grouped };
+    // Every query meets every key, so their product decides.
+    let keys = k.shape().iter().rev().nth(1).unwrap_or(1);
+    run(py, q.numel().saturating_mul(keys), || q.attention(&k, &v, options)).map(PyTensor::from)
+}
+
 /// Zeroes each element with probability `p` and scales the others.
 #[pyfunction]
 fn _dropout(py: Python<'_>, x: PyRef<'_, PyTensor>, p: f64) -> PyResult<PyTensor> {
@@ -149,6 +172,7 @@ fn _bce_with_logits(
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_linear, m)?)?;
     m.add_function(wrap_pyfunction!(_layer_norm, m)?)?;
+    m.add_function(wrap_pyfunction!(_attention, m)?)?;
     m.add_function(wrap_pyfunction!(_dropout, m)?)?;
     m.add_function(wrap_pyfunction!(_cross_entropy, m)?)?;
     m.add_function(wrap_pyfunction!(_nll_loss, m)?)?;

@@ -1,0 +1,87 @@
+//! `J(t)`: the tangent of attention's result.
+
+use super::{AttentionVjp, Given, NAME, Reader, Settings, Which, batched, compose, composed, every};
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::buffer::Device;
+use crate::cpu::attention as kernels;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::tensor::{Tensor, Tensors};
+use smallvec::smallvec;
+
+/// The tangent of [`Attention`](super::Attention). Inputs: queries, keys, values, result, logarithm of the sum of exponentials, the mask
+/// if there is one, and the tangents that `moves` says. Outputs: the tangent of the result and, for the benefit of
+/// derivatives alone, the mean of the tangents of the scores `[..., L, 1]`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AttentionJvp {
+    /// How scores become weights.
+    pub settings: Settings,
+    /// The operands that have tangents.
+    pub moves: Which,
+}
+
+impl AttentionJvp {
+    fn read<'a, X>(&self, x: &[&'a X]) -> Given<'a, X> {
+        let mut reader = Reader(x);
+        let given = reader.operands(&self.settings, true);
+        Given { t: self.moves.spread(std::iter::from_fn(|| reader.next())), ..given }
+    }
+}
+
+impl Kernel for AttentionJvp {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        if x[0].device() != Device::Cpu {
+            return composed(self, x);
+        }
+        let (settings, given) = (self.settings.kernel(), self.read(x));
+        let (y, mean) = kernels::jvp(&given.inputs(&settings)?, &given.known()?, &given.tangents())?;
+        Ok(smallvec![y, mean])
+    }
+}
+
+impl Composite for AttentionJvp {
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        compose::tangent(&self.read(x), &self.settings)
+    }
+    fn own(&self) -> Own {
+        Own { vjp: true, jvp: false, batch: true }
+    }
+    fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
+        every(inputs).and(Saves::OUTPUTS)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let settings = self.settings;
+        let inputs = (0..c.inputs()).map(|i| c.input(i)).collect::<Result<Vec<_>>>()?;
+        let mut grads: Grads = smallvec![None; inputs.len()];
+        let first = 5 + usize::from(settings.masked);
+        // The result is linear in the tangents.
+        let places: Vec<(usize, usize)> =
+            self.moves.iter().enumerate().map(|(at, i)| (first + at, i)).filter(|&(at, _)| c.needs(at)).collect();
+        let wanted = Which::of(|i| places.iter().any(|place| place.1 == i));
+        if wanted != Which::default() {
+            let mut x = vec![g];
+            x.extend(&inputs[..first]);
+            let out = crate::bind::bind(AttentionVjp { settings, wanted, second: None }, &x)?;
+            places.iter().zip(out).for_each(|(&(at, _), y)| grads[at] = Some(y));
+        }
+        // The mask stands behind the two outputs.
+        let place = |i: usize| if i == 3 { 5 } else { i };
+        let wanted = Which::of(|i| (i < 3 || settings.masked) && c.needs(place(i)));
+        if wanted != Which::default() {
+            let mut x = vec![g];
+            x.extend(&inputs);
+            x.extend([c.output(0)?, c.output(1)?]);
+            let out = crate::bind::bind(AttentionVjp { settings, wanted, second: Some(self.moves) }, &x)?;
+            wanted.iter().zip(out).for_each(|(i, y)| grads[place(i)] = Some(y));
+        }
+        Ok(grads)
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        batched(AttentionJvp { settings: self.settings.batched(), ..*self }, x, size)
+    }
+}
