@@ -168,15 +168,25 @@ def linear_case(s: Source) -> Case:
 def attention_case(s: Source) -> Case:
     batch, n, m, d, e = s.shape(0, 2), *(s.integer(1, 4) for _ in range(4))
     causal = s.flag()
-    m = n if causal else m
-    return Case((Arg((*batch, n, d)), Arg((*batch, m, d)), Arg((*batch, m, e))), {"is_causal": causal})
+    q, k, v = (*batch, n, d), (*batch, m, d), (*batch, m, e)
+    if not causal and s.flag():
+        shape = s.integer(0, 1), s.integer(0, 1)
+        mask = (*batch[1:], n if shape[0] else 1, m if shape[1] else 1)
+        return Case((Arg(q), Arg(k), Arg(v), Arg(mask)), {})
+    groups = s.integer(1, 2) if batch else 1
+    q = (*batch[:-1], groups * batch[-1], n, d) if batch else q
+    return Case((Arg(q), Arg(k), Arg(v)), {"is_causal": causal, "enable_gqa": groups > 1})
 
 
-def attention(q: Array, k: Array, v: Array, is_causal: bool) -> Array:
+def attention(
+    q: Array, k: Array, v: Array, mask: Array | None = None, is_causal: bool = False, enable_gqa: bool = False
+) -> Array:
+    if enable_gqa:
+        k, v = (x.repeat(q.shape[-3] // x.shape[-3], -3) for x in (k, v))
     score = q @ k.swapaxes(-1, -2) / math.sqrt(q.shape[-1])
     if is_causal:
         score = np.where(np.tri(*score.shape[-2:], dtype=bool), score, -np.inf)
-    return special.softmax(score, -1) @ v
+    return special.softmax(score if mask is None else score + mask, -1) @ v
 
 
 def linear(x: Array, w: Array, *b: Array, activation: str | None) -> Array:
@@ -197,7 +207,15 @@ def einsum(*x: Any, equation: str) -> Any:
 
 add("einsum", einsum, einsum, einsum_case, empty=False)
 add("linear", F.linear, linear, linear_case, rows=("Affine", "AffineVjp"), scale=8, empty=False)
-add("attention", F.scaled_dot_product_attention, attention, attention_case, empty=False, scale=32)
+add(
+    "attention",
+    F.scaled_dot_product_attention,
+    attention,
+    attention_case,
+    rows=("Attention", "AttentionVjp", "AttentionJvp"),
+    empty=False,
+    scale=32,
+)
 add(
     "outer",
     lambda x, y: x.outer(y),

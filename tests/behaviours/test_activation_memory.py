@@ -79,6 +79,18 @@ def test_the_attention_matrix_grows_with_the_square_and_tiles_do_not() -> None:
     assert tiled(512) == pytest.approx(2 * tiled(256), rel=0.01)
 
 
+@pytest.mark.parametrize("dtype", [wg.float32, wg.float16])
+@pytest.mark.parametrize("shape", [(1, 2, 64, 64, 4), (2, 3, 96, 160, 5), (1, 1, 256, 32, 2)])
+def test_attention_in_one_operation_keeps_one_number_per_query(
+    shape: tuple[int, int, int, int, int], dtype: wg.dtype
+) -> None:
+    # Instead of the probabilities and the scaled queries; its result is the input of the output layer.
+    depth, batch, sequence, width, heads = shape
+    values = (16 * batch * sequence * width) * dtype.itemsize
+    statistics = (4 * batch * sequence + batch * heads * sequence) * 4
+    assert activations(*shape, dtype, fused=True) == depth * (values + statistics)
+
+
 def test_tiles_and_checkpoints_do_not_change_the_gradients() -> None:
     x = wg.randn(2, 32, 16)
 
@@ -91,7 +103,7 @@ def test_tiles_and_checkpoints_do_not_change_the_gradients() -> None:
         return [p.grad for p in tower.parameters()]
 
     expected = gradients()
-    for options in (dict(tile=8), dict(checkpointed=True), dict(checkpoint_attention=True)):
+    for options in (dict(tile=8), dict(fused=True), dict(checkpointed=True), dict(checkpoint_attention=True)):
         for a, b in zip(gradients(**options), expected):
             assert wg.allclose(a, b, rtol=1e-4, atol=1e-7)
 

@@ -1,4 +1,8 @@
-"""A pre-norm transformer block without dropout, with attention in one piece or in tiles of queries."""
+"""A pre-norm transformer block without dropout, with attention spelled out, in one piece or in tiles of queries, or as
+one operation.
+"""
+
+import math
 
 import wengert as wg
 from wengert import nn
@@ -6,24 +10,37 @@ from wengert.nn import functional as F
 from wengert.utils.checkpoint import checkpoint
 
 
+def spelled_out(q: wg.Tensor, k: wg.Tensor, v: wg.Tensor) -> wg.Tensor:
+    """Attention by other operations, which keep the matrix of its probabilities."""
+    return ((q * (1 / math.sqrt(q.shape[-1]))) @ k.transpose(-2, -1)).softmax(-1) @ v
+
+
 class Block(nn.Module):
     """Attention and a network of four times the width, each behind a layer norm and beside the identity."""
 
     def __init__(
-        self, width: int, heads: int, tile: int | None = None, checkpoint_attention: bool = False
+        self,
+        width: int,
+        heads: int,
+        tile: int | None = None,
+        checkpoint_attention: bool = False,
+        fused: bool = False,
     ) -> None:
-        """`tile` queries at a time, all of them if None."""
+        """`tile` queries at a time, all of them if None; `fused` takes the library's attention."""
         super().__init__()
         self.heads, self.tile, self.checkpoint_attention = heads, tile, checkpoint_attention
+        self.fused = fused
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def attention(self, q: wg.Tensor, k: wg.Tensor, v: wg.Tensor) -> wg.Tensor:
         """Softmax attention of `(batch, heads, sequence, width / heads)`."""
-        if self.tile is None:
+        if self.fused:
             return F.scaled_dot_product_attention(q, k, v)
-        tiles = [checkpoint(F.scaled_dot_product_attention, part, k, v) for part in q.split(self.tile, dim=2)]
+        if self.tile is None:
+            return spelled_out(q, k, v)
+        tiles = [checkpoint(spelled_out, part, k, v) for part in q.split(self.tile, dim=2)]
         return wg.cat(tiles, dim=2)
 
     def forward(self, x: wg.Tensor) -> wg.Tensor:

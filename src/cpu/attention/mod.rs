@@ -19,14 +19,13 @@ mod tile;
 
 pub use mask::Dropout;
 
-use super::copy::cast;
 use super::norm::with_float;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::{MAX_RANK, Shape};
 use mask::Mask;
-use operand::{Operand, View};
+use operand::{Operand, View, converted};
 use product::{Number, Product};
 
 /// Lanes that are handled together: widths of tiles are multiples of it.
@@ -116,19 +115,19 @@ pub struct Wanted {
 pub fn forward(x: &Inputs) -> Result<(Array, Array)> {
     let wide = Wide::new(x)?;
     let (y, log_sum) = with_float!(wide.q.dtype(), T => forward::forward(&wide.problem::<T>())?);
-    Ok((rounded(&y, x.q.dtype())?, log_sum))
+    Ok((converted(&y, x.q.dtype())?, log_sum))
 }
 
 /// The tangent of the result, and the mean of the tangents of the scores.
 pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
     let wide = Wide::new(x)?;
     let dtype = wide.q.dtype();
-    let (out, log_sum) = (widened(known.out, dtype)?, widened(known.log_sum, dtype)?);
+    let (out, log_sum) = (converted(known.out, dtype)?, converted(known.log_sum, dtype)?);
     let t = WideTangents::new(t, dtype)?;
     let (y, mean) = with_float!(dtype, T => {
         forward::tangent(&wide.problem::<T>(), &Operand::new(&out), &Operand::new(&log_sum), &t.operands())?
     });
-    Ok((rounded(&y, x.q.dtype())?, mean))
+    Ok((converted(&y, x.q.dtype())?, mean))
 }
 
 /// The wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With `moved` they
@@ -142,9 +141,9 @@ pub fn vjp(
 ) -> Result<[Option<Array>; 4]> {
     let wide = Wide::new(x)?;
     let dtype = wide.q.dtype();
-    let (out, log_sum, g) = (widened(known.out, dtype)?, widened(known.log_sum, dtype)?, widened(g, dtype)?);
+    let (out, log_sum, g) = (converted(known.out, dtype)?, converted(known.log_sum, dtype)?, converted(g, dtype)?);
     let moved = moved
-        .map(|m| Ok((WideTangents::new(&m.tangents, dtype)?, widened(m.out, dtype)?, widened(m.mean, dtype)?)))
+        .map(|m| Ok((WideTangents::new(&m.tangents, dtype)?, converted(m.out, dtype)?, converted(m.mean, dtype)?)))
         .transpose()?;
     let grads = with_float!(dtype, T => {
         let problem = wide.problem::<T>();
@@ -166,22 +165,12 @@ pub fn vjp(
         };
         [dq, dk, dv, dmask]
     });
-    let mut rounded_grads = [None, None, None, None];
+    let mut rounded = [None, None, None, None];
     let dtypes = [x.q.dtype(), x.k.dtype(), x.v.dtype(), x.mask.map_or(dtype, Array::dtype)];
-    for ((to, from), dtype) in rounded_grads.iter_mut().zip(grads).zip(dtypes) {
-        *to = from.map(|from| rounded(&from, dtype)).transpose()?;
+    for ((to, from), dtype) in rounded.iter_mut().zip(grads).zip(dtypes) {
+        *to = from.map(|from| converted(&from, dtype)).transpose()?;
     }
-    Ok(rounded_grads)
-}
-
-/// `x` in `dtype`, in the layout it has if it need not be converted.
-fn widened(x: &Array, dtype: DType) -> Result<Array> {
-    if x.dtype() == dtype { Ok(x.clone()) } else { cast(x, dtype) }
-}
-
-/// The inverse of [`widened`].
-fn rounded(x: &Array, dtype: DType) -> Result<Array> {
-    widened(x, dtype)
+    Ok(rounded)
 }
 
 /// The operands in the type that is computed in.
@@ -198,11 +187,11 @@ impl<'a> Wide<'a> {
         let dtype = x.q.dtype().compute();
         let mask = x
             .mask
-            .map(|mask| if mask.dtype() == DType::Bool { Ok(mask.clone()) } else { widened(mask, dtype) });
+            .map(|mask| if mask.dtype() == DType::Bool { Ok(mask.clone()) } else { converted(mask, dtype) });
         Ok(Wide {
-            q: widened(x.q, dtype)?,
-            k: widened(x.k, dtype)?,
-            v: widened(x.v, dtype)?,
+            q: converted(x.q, dtype)?,
+            k: converted(x.k, dtype)?,
+            v: converted(x.v, dtype)?,
             mask: mask.transpose()?,
             settings: x.settings,
         })
@@ -238,7 +227,7 @@ struct WideTangents([Option<Array>; 4]);
 
 impl WideTangents {
     fn new(t: &Tangents, dtype: DType) -> Result<WideTangents> {
-        let wide = |t: Option<&Array>| t.map(|t| widened(t, dtype)).transpose();
+        let wide = |t: Option<&Array>| t.map(|t| converted(t, dtype)).transpose();
         Ok(WideTangents([wide(t.q)?, wide(t.k)?, wide(t.v)?, wide(t.mask)?]))
     }
 

@@ -1,11 +1,11 @@
 //! What tiles are cut from and put together in: strided operands, aligned scratch memory, turned blocks.
 
-use super::super::copy::transpose_panel;
+use super::super::copy::{cast, transpose_panel};
 use super::super::threads::Shared;
 use super::LANE;
 use super::product::Number;
 use crate::array::Array;
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::shape::{MAX_RANK, Shape};
 
@@ -183,19 +183,42 @@ impl<T: Number> Scratch<T> {
     }
 }
 
+/// The axes of `x` in the order in which they lie in memory, outermost first; their own order where the last axis is
+/// not innermost or an axis is stretched.
+fn memory_order(x: &Array) -> Vec<u8> {
+    let rank = x.rank();
+    // An axis of length 1 may have any stride: it stays before the axis that follows it.
+    let mut strides = x.strides();
+    for i in (0..rank.saturating_sub(1)).rev().filter(|&i| x.dim(i) == 1) {
+        strides[i] = strides[i + 1];
+    }
+    let own: Vec<u8> = (0..rank as u8).collect();
+    let mut order = own.clone();
+    order.sort_by_key(|&i| std::cmp::Reverse(strides[i as usize]));
+    let stretched = (0..rank).any(|i| x.dim(i) > 1 && strides[i] <= 0);
+    if stretched || order.last() != own.last() { own } else { order }
+}
+
+/// Where each axis went in `order`.
+fn inverse(order: &[u8]) -> Vec<u8> {
+    let mut back = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(at, &axis)| back[axis as usize] = at as u8);
+    back
+}
+
 /// Uninitialised memory of `shape` with the axes in the order in which `like`, of the same rank, has them in
 /// memory, so that what was a view of heads beside each other stays one.
 pub fn laid_out_as(shape: Shape, like: &Array) -> Result<Array> {
-    let rank = shape.rank();
-    let mut order: Vec<usize> = (0..rank).collect();
-    order.sort_by_key(|&i| std::cmp::Reverse(like.stride(i)));
-    let stretched = (0..rank).any(|i| like.dim(i) > 1 && like.stride(i) <= 0);
-    if stretched || order.last() != Some(&(rank - 1)) {
-        order = (0..rank).collect();
+    let order = memory_order(like);
+    let dims: Vec<usize> = order.iter().map(|&i| shape.at(i as usize)).collect();
+    Array::empty(Shape::new(&dims)?, like.dtype(), like.device())?.permute(&inverse(&order))
+}
+
+/// `x` in `dtype` and in the layout it has.
+pub fn converted(x: &Array, dtype: DType) -> Result<Array> {
+    if x.dtype() == dtype {
+        return Ok(x.clone());
     }
-    let dims: Vec<usize> = order.iter().map(|&i| shape.at(i)).collect();
-    let memory = Array::empty(Shape::new(&dims)?, like.dtype(), like.device())?;
-    let mut back = vec![0u8; rank];
-    order.iter().enumerate().for_each(|(at, &axis)| back[axis] = at as u8);
-    memory.permute(&back)
+    let order = memory_order(x);
+    cast(&x.permute(&order)?, dtype)?.permute(&inverse(&order))
 }
