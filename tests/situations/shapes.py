@@ -139,15 +139,17 @@ SHAPES: Situations = {
         wg.ShapeError,
         (
             "scaled_dot_product_attention: the batch axes of query (4, 3, 8), key (2, 5, 8) and value (2, 5, 8) do not "
-            "broadcast; with enable_gqa=True the heads of the query (axis -3) may be a multiple of those of key and value"
+            "broadcast; with enable_gqa=True the heads of the query (axis -3) may be a multiple of those of key and "
+            "value"
         ),
     ),
     "attention_groups": (
         lambda: attend(ones(5, 3, 8), ones(2, 5, 8), ones(2, 5, 8), enable_gqa=True),
         wg.ShapeError,
         (
-            "scaled_dot_product_attention: enable_gqa=True with query (5, 3, 8), key (2, 5, 8), value (2, 5, 8); expected "
-            "an axis of heads (axis -3) everywhere, as many heads of key as of value, and a multiple of them of query"
+            "scaled_dot_product_attention: enable_gqa=True with query (5, 3, 8), key (2, 5, 8), value (2, 5, 8); "
+            "expected an axis of heads (axis -3) everywhere, as many heads of key as of value, and a multiple of them "
+            "of query"
         ),
     ),
     "attention_mask": (

@@ -70,9 +70,7 @@ impl<T: Number> Sink<T> {
     fn rows(&self, item: usize, split: usize, at: &[usize; MAX_RANK]) -> *mut T {
         match &self.apart {
             None => self.out.at(at).data.get(),
-            Some(_) => {
-                self.start.get().wrapping_add((item * self.splits + split) * self.keys * self.pitch)
-            }
+            Some(_) => self.start.get().wrapping_add((item * self.splits + split) * self.keys * self.pitch),
         }
     }
 
@@ -107,7 +105,8 @@ impl<T: Number> Sink<T> {
                     for split in 1..self.splits {
                         let part = self.rows(item, split, &at);
                         for i in 0..self.keys * self.pitch {
-                            *total.add(i) = T::from_f64(1.0).multiply_add::<false>(*part.add(i), *total.add(i));
+                            *total.add(i) =
+                                T::from_f64(1.0).multiply_add::<false>(*part.add(i), *total.add(i));
                         }
                     }
                     for j in 0..self.keys {

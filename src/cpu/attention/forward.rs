@@ -18,8 +18,10 @@ pub unsafe fn load_log_sum<T: Number>(block: &Block, from: View<T>, to: *mut T) 
     for i in 0..block.width {
         // SAFETY: the caller's promise.
         unsafe {
-            let value = if i < block.queries { from.get(block.query + i, 0) } else { T::from_f64(f64::INFINITY) };
-            *to.add(i) = if value == T::from_f64(f64::NEG_INFINITY) { T::from_f64(f64::INFINITY) } else { value };
+            let value =
+                if i < block.queries { from.get(block.query + i, 0) } else { T::from_f64(f64::INFINITY) };
+            *to.add(i) =
+                if value == T::from_f64(f64::NEG_INFINITY) { T::from_f64(f64::INFINITY) } else { value };
         }
     }
 }
@@ -93,7 +95,13 @@ pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
 ///
 /// # Safety
 /// The results cover the block and only the caller writes them there.
-unsafe fn forward_block<T: Number>(p: &Problem<T>, block: &Block, room: &mut Room<T>, to: View<T>, log_to: View<T>) {
+unsafe fn forward_block<T: Number>(
+    p: &Problem<T>,
+    block: &Block,
+    room: &mut Room<T>,
+    to: View<T>,
+    log_to: View<T>,
+) {
     let (width, scale) = (block.width, p.settings.scale);
     let [top, sum, factor] = room.columns();
     room.clear(p.width, width);
@@ -142,7 +150,9 @@ pub fn tangent<T: Number>(
             let block = p.block(coordinates(&p.batch, task / blocks), task % blocks);
             let known = (y.at(&block.at), log_sum.at(&block.at));
             // SAFETY: the operands cover their problem, and blocks write disjoint rows.
-            unsafe { tangent_block(p, &block, &mut room, known, t, (to.at(&block.at), mean_to.at(&block.at))) };
+            unsafe {
+                tangent_block(p, &block, &mut room, known, t, (to.at(&block.at), mean_to.at(&block.at)))
+            };
         }
     });
     Ok((moved, mean))

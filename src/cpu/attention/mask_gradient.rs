@@ -41,8 +41,7 @@ pub fn gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
                     pass.enter(&block, &mut room);
                     for tile in p.tiles(&block) {
                         pass.derive(&block, &tile, &mut room);
-                        let from =
-                            if pass.second.is_some() { room.scores.ptr() } else { room.adjoint.ptr() };
+                        let from = if pass.second.is_some() { room.scores.ptr() } else { room.adjoint.ptr() };
                         mask::add_turned(&tile, Shared::new(from), to.at(&block.at));
                     }
                 }

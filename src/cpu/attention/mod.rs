@@ -32,6 +32,10 @@ use product::{Number, Product};
 const LANE: usize = 16;
 /// The most queries of a tile: its columns.
 const QUERIES: usize = 64;
+/// As many of a short causal attention: narrower tiles hold fewer scores that do not count.
+const FEW_QUERIES: usize = 32;
+/// The longest of those.
+const SHORT: usize = 512;
 /// The most keys of a tile: its rows.
 const KEYS: usize = 128;
 /// Multiplications that are worth a piece of a parallel loop.
@@ -141,9 +145,12 @@ pub fn vjp(
 ) -> Result<[Option<Array>; 4]> {
     let wide = Wide::new(x)?;
     let dtype = wide.q.dtype();
-    let (out, log_sum, g) = (converted(known.out, dtype)?, converted(known.log_sum, dtype)?, converted(g, dtype)?);
+    let (out, log_sum, g) =
+        (converted(known.out, dtype)?, converted(known.log_sum, dtype)?, converted(g, dtype)?);
     let moved = moved
-        .map(|m| Ok((WideTangents::new(&m.tangents, dtype)?, converted(m.out, dtype)?, converted(m.mean, dtype)?)))
+        .map(|m| {
+            Ok((WideTangents::new(&m.tangents, dtype)?, converted(m.out, dtype)?, converted(m.mean, dtype)?))
+        })
         .transpose()?;
     let grads = with_float!(dtype, T => {
         let problem = wide.problem::<T>();
@@ -302,15 +309,20 @@ fn coordinates(batch: &Shape, mut item: usize) -> [usize; MAX_RANK] {
 }
 
 impl<T: Number> Problem<'_, T> {
+    /// Queries of a block.
+    fn step(&self) -> usize {
+        if self.settings.causal && self.queries <= SHORT { FEW_QUERIES } else { QUERIES }
+    }
+
     /// Blocks of queries.
     fn blocks(&self) -> usize {
-        self.queries.div_ceil(QUERIES)
+        self.queries.div_ceil(self.step())
     }
 
     /// Block number `block` of an element of the batch.
     fn block(&self, at: [usize; MAX_RANK], block: usize) -> Block {
-        let query = block * QUERIES;
-        let queries = QUERIES.min(self.queries - query);
+        let query = block * self.step();
+        let queries = self.step().min(self.queries - query);
         Block { at, query, queries, width: queries.next_multiple_of(LANE) }
     }
 
@@ -318,12 +330,18 @@ impl<T: Number> Problem<'_, T> {
     fn tiles(&self, block: &Block) -> impl Iterator<Item = Tile> + use<T> {
         let Block { query, queries, width, .. } = *block;
         let seen = if self.settings.causal { self.keys.min(query + queries) } else { self.keys };
-        (0..seen).step_by(KEYS).map(move |key| Tile { query, queries, width, key, keys: KEYS.min(seen - key) })
+        (0..seen).step_by(KEYS).map(move |key| Tile {
+            query,
+            queries,
+            width,
+            key,
+            keys: KEYS.min(seen - key),
+        })
     }
 
     /// Multiplications of one product of a whole block.
     fn work(&self) -> usize {
-        QUERIES.min(self.queries) * self.keys * (self.depth + self.width).max(1)
+        self.step().min(self.queries) * self.keys * (self.depth + self.width).max(1)
     }
 
     /// The scores of a tile, masked, from the turned and scaled queries of its block.

@@ -106,7 +106,15 @@ impl<T: Number> View<T> {
     ///
     /// # Safety
     /// The matrix has that many rows and columns, `to` has room for `width * pitch` elements.
-    pub unsafe fn copy_into(self, to: *mut T, rows: usize, width: usize, columns: usize, pitch: usize, scale: f64) {
+    pub unsafe fn copy_into(
+        self,
+        to: *mut T,
+        rows: usize,
+        width: usize,
+        columns: usize,
+        pitch: usize,
+        scale: f64,
+    ) {
         // SAFETY: the caller's promise.
         unsafe {
             for i in 0..rows {

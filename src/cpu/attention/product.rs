@@ -51,7 +51,11 @@ impl<T: Number> Product<T> {
     /// # Safety
     /// As [`Number::product`].
     #[inline(always)]
-    unsafe fn blocks<const M: usize, const N: usize, const FUSED: bool>(&self, mut i: usize, j: usize) -> usize {
+    unsafe fn blocks<const M: usize, const N: usize, const FUSED: bool>(
+        &self,
+        mut i: usize,
+        j: usize,
+    ) -> usize {
         while i + M <= self.m {
             // SAFETY: the block lies inside the result.
             unsafe { self.block::<M, N, FUSED>(i, j) };
@@ -162,19 +166,36 @@ mod tests {
     /// The product by definition, in `f64`.
     fn check<T: Number>(m: usize, n: usize, k: usize, transposed: bool, add: bool, tolerance: f64) {
         let value = |i: usize| ((i * 7919 + 13) % 257) as f64 / 128.0 - 1.0;
-        let make = |count: usize, from: usize| -> Vec<T> { (0..count).map(|i| T::from_f64(value(i + from))).collect() };
+        let make = |count: usize, from: usize| -> Vec<T> {
+            (0..count).map(|i| T::from_f64(value(i + from))).collect()
+        };
         let (a, b, start) = (make(m * k, 0), make(k * n, 1000), make(m * n, 5000));
         let mut c = start.clone();
         let a_strides = if transposed { (1, m as isize) } else { (k as isize, 1) };
-        let p = Product { m, n, k, a: a.as_ptr(), a_strides, b: b.as_ptr(), b_stride: n, c: c.as_mut_ptr(), c_stride: n, add };
+        let p = Product {
+            m,
+            n,
+            k,
+            a: a.as_ptr(),
+            a_strides,
+            b: b.as_ptr(),
+            b_stride: n,
+            c: c.as_mut_ptr(),
+            c_stride: n,
+            add,
+        };
         // SAFETY: the three vectors have these sizes.
         unsafe { T::product(&p) };
         for i in 0..m {
             for j in 0..n {
-                let left = |l: usize| a[(i as isize * a_strides.0 + l as isize * a_strides.1) as usize].to_f64();
+                let left =
+                    |l: usize| a[(i as isize * a_strides.0 + l as isize * a_strides.1) as usize].to_f64();
                 let sum: f64 = (0..k).map(|l| left(l) * b[l * n + j].to_f64()).sum();
                 let want = sum + if add { start[i * n + j].to_f64() } else { 0.0 };
-                assert!((c[i * n + j].to_f64() - want).abs() <= tolerance * (k as f64 + 1.0), "{m} {n} {k} at {i} {j}");
+                assert!(
+                    (c[i * n + j].to_f64() - want).abs() <= tolerance * (k as f64 + 1.0),
+                    "{m} {n} {k} at {i} {j}"
+                );
             }
         }
     }

@@ -199,7 +199,12 @@ impl<T: RowFloat> Known<T> {
     /// # Safety
     /// The chunk exists.
     #[inline(always)]
-    unsafe fn weights<L: Lane<Float = T>>(&self, j: usize, at: usize, log_sum: &Lanes<L>) -> (Lanes<L>, Lanes<L>)
+    unsafe fn weights<L: Lane<Float = T>>(
+        &self,
+        j: usize,
+        at: usize,
+        log_sum: &Lanes<L>,
+    ) -> (Lanes<L>, Lanes<L>)
     where
         f64: Left<L>,
     {
@@ -331,7 +336,8 @@ impl<T: RowFloat> RowOp<T> for Second<T> {
             unsafe {
                 let log_sum = load::<L>(self.known.log_sum.get().add(at));
                 let delta = load::<L>(self.delta.get().add(at));
-                let (mean, middle) = (load::<L>(self.mean.get().add(at)), load::<L>(self.middle.get().add(at)));
+                let (mean, middle) =
+                    (load::<L>(self.mean.get().add(at)), load::<L>(self.middle.get().add(at)));
                 for j in 0..self.known.keys {
                     let place = j * self.known.width + at;
                     let (weight, keep) = self.known.weights::<L>(j, at, &log_sum);

@@ -47,13 +47,7 @@ impl AttentionVjp {
     }
 
     /// The gradients of `<g, J(t)>` that `wanted` says, and `J(t)`, along the given tangents.
-    fn along(
-        &self,
-        x: &[&Tensor],
-        moves: Which,
-        t: &[&Tensor],
-        wanted: Which,
-    ) -> Result<(Tensors, Tensors)> {
+    fn along(&self, x: &[&Tensor], moves: Which, t: &[&Tensor], wanted: Which) -> Result<(Tensors, Tensors)> {
         let settings = self.settings;
         let mut inputs: Vec<&Tensor> = x.iter().chain(t).copied().collect();
         let moved = crate::bind::bind(AttentionJvp { settings, moves }, &inputs[1..])?;

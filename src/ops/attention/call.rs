@@ -44,7 +44,9 @@ fn ranked(x: &Tensor, rank: usize) -> Result<Tensor> {
 fn with_batch(x: &Tensor, batch: &Shape) -> Result<Tensor> {
     let shape = x.shape();
     let rank = shape.rank();
-    x.expand(&batch.inserted(batch.rank(), shape.at(rank - 2))?.inserted(batch.rank() + 1, shape.at(rank - 1))?)
+    x.expand(
+        &batch.inserted(batch.rank(), shape.at(rank - 2))?.inserted(batch.rank() + 1, shape.at(rank - 1))?,
+    )
 }
 
 #[cold]
@@ -81,7 +83,10 @@ fn no_groups(q: &Tensor, k: &Tensor, v: &Tensor) -> Error {
 
 #[cold]
 fn bad_mask(mask: &Tensor, wanted: &Shape) -> Error {
-    Error::shape(format!("{CALL}: attn_mask of shape {} does not broadcast to the scores, {wanted}", mask.shape()))
+    Error::shape(format!(
+        "{CALL}: attn_mask of shape {} does not broadcast to the scores, {wanted}",
+        mask.shape()
+    ))
 }
 
 /// The checked operands: floats of one dtype, at least two axes each, depths and lengths that match.
@@ -160,14 +165,26 @@ impl Tensor {
         }
         let groups = all / own;
         let mask = mask.map(|mask| grouped_mask(&mask, all, groups)).transpose()?;
-        let out = attend(&grouped(&q, groups.max(1))?, &grouped(&k, 1)?, &grouped(&v, 1)?, mask.as_ref(), &options)?;
+        let out = attend(
+            &grouped(&q, groups.max(1))?,
+            &grouped(&k, 1)?,
+            &grouped(&v, 1)?,
+            mask.as_ref(),
+            &options,
+        )?;
         let axis = out.rank() - 4;
         out.flatten(axis as i64, axis as i64 + 1)
     }
 }
 
 /// Aligns batch axes and runs the operation.
-fn attend(q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>, options: &AttentionOptions) -> Result<Tensor> {
+fn attend(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: Option<&Tensor>,
+    options: &AttentionOptions,
+) -> Result<Tensor> {
     let owners = batch_of(k).broadcast(&batch_of(v)).ok_or_else(|| no_batch(q, k, v))?;
     let mut batch = batch_of(q).broadcast(&owners).ok_or_else(|| no_batch(q, k, v))?;
     let (queries, keys) = (q.shape().at(q.rank() - 2), k.shape().at(k.rank() - 2));

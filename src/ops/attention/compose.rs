@@ -106,8 +106,7 @@ fn masked(
     let mut scores = scores.clone();
     let mut counts = None;
     if settings.causal {
-        let position =
-            |axis| Tensor::arange(0.0, 1.0, scores.shape().at(rank - axis), DType::F32, device);
+        let position = |axis| Tensor::arange(0.0, 1.0, scores.shape().at(rank - axis), DType::F32, device);
         counts = Some(position(2)?.unsqueeze(-1)?.ge(&position(1)?)?);
     }
     if let Some(mask) = mask {
@@ -143,7 +142,11 @@ fn keep(scores: &Tensor, settings: &Settings) -> Result<Option<Tensor>> {
 pub fn attention(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> {
     let w = Weights::new(given, settings)?;
     let y = w.kept_weights()?.matmul(&w.x[2])?.cast(given.operand(0)?.dtype())?;
-    let log_sum = if w.scores.numel() == 0 { total(&w.scores)?.log()? } else { w.scores.logsumexp(Some(&[-1]), true)? };
+    let log_sum = if w.scores.numel() == 0 {
+        total(&w.scores)?.log()?
+    } else {
+        w.scores.logsumexp(Some(&[-1]), true)?
+    };
     Ok(smallvec![y, log_sum])
 }
 
@@ -216,7 +219,9 @@ pub fn second_gradients(given: &Given<Tensor>, settings: &Settings, wanted: Whic
     let scores = p.mul(&x.sub(&total(&p.mul(&x)?)?)?)?;
     let tangents = p.mul(&h.sub(&delta)?)?;
     let values = w.kept(p.mul(&moved.sub(&mean)?)?)?;
-    let both = |direct: Tensor, cross: Option<Tensor>| sum([Some(direct), cross])?.map_or(g.mul(0.0), |y| y.mul(w.scale));
+    let both = |direct: Tensor, cross: Option<Tensor>| {
+        sum([Some(direct), cross])?.map_or(g.mul(0.0), |y| y.mul(w.scale))
+    };
     fitted(given, wanted, |i| match i {
         0 => both(scores.matmul(&w.x[1])?, t[1].as_ref().map(|tk| tangents.matmul(tk)).transpose()?),
         1 => {

@@ -60,8 +60,13 @@ impl Composite for AttentionJvp {
         let mut grads: Grads = smallvec![None; inputs.len()];
         let first = 5 + usize::from(settings.masked);
         // The result is linear in the tangents.
-        let places: Vec<(usize, usize)> =
-            self.moves.iter().enumerate().map(|(at, i)| (first + at, i)).filter(|&(at, _)| c.needs(at)).collect();
+        let places: Vec<(usize, usize)> = self
+            .moves
+            .iter()
+            .enumerate()
+            .map(|(at, i)| (first + at, i))
+            .filter(|&(at, _)| c.needs(at))
+            .collect();
         let wanted = Which::of(|i| places.iter().any(|place| place.1 == i));
         if wanted != Which::default() {
             let mut x = vec![g];
