@@ -817,6 +817,8 @@ def _as_tensor(obj: Any) -> Any:
     """A tensor as it is, for arguments of Python functions: arrays are shared, lists and numbers converted."""
 def _at_end_of_backward(callback: Any) -> Any:
     """Calls `callback()` at the end of the backward that this thread is in, unless that fails."""
+def _attention(query: Any, key: Any, value: Any, mask: Any, dropout: Any, causal: Any, scale: Any, grouped: Any) -> Any:
+    """`softmax(scale Q K' + mask) V`."""
 def _autocast_enter(dtype: Any) -> Any:
     """Enters an autocast region; None turns casting off. Returns how deep the region is."""
 def _autocast_exit(depth: Any) -> Any:
