@@ -196,7 +196,7 @@ impl<T: Number> Pass<'_, T> {
         let (p, Block { at, query, queries, width }) = (self.p, *block);
         let (depth, values) = (p.depth.next_multiple_of(LANE), p.width.next_multiple_of(LANE));
         let [log_sum, delta, mean, middle] = room.columns();
-        let (q, g) = (p.q.at(&at).from_row(query), self.g.at(&at).from_row(query));
+        let (q, g) = (p.q.at(&at).skipping(query), self.g.at(&at).skipping(query));
         let scale = p.settings.scale;
         // SAFETY: the room was made for this problem.
         unsafe {
@@ -209,7 +209,7 @@ impl<T: Number> Pass<'_, T> {
             self.dot(block, &self.out, turned, delta);
             if let Some(second) = &self.second {
                 self.dot(block, &second.out, turned, middle);
-                let from = second.mean.at(&at).from_row(query);
+                let from = second.mean.at(&at).skipping(query);
                 for i in 0..width {
                     let r = if i < queries { from.get(i, 0) } else { T::default() };
                     *mean.get().add(i) = r;
@@ -218,7 +218,7 @@ impl<T: Number> Pass<'_, T> {
                     *m = less.multiply_add::<false>(*delta.get().add(i), *m);
                 }
                 if let Some(tq) = &second.t.q {
-                    let tq = tq.at(&at).from_row(query);
+                    let tq = tq.at(&at).skipping(query);
                     tq.turn_into(room.tq[0].ptr(), queries, width, p.depth, scale);
                     tq.copy_into(room.tq[1].ptr(), queries, width, p.depth, depth, scale);
                 }
@@ -231,7 +231,7 @@ impl<T: Number> Pass<'_, T> {
     /// # Safety
     /// As [`Pass::enter`].
     unsafe fn dot(&self, block: &Block, y: &Operand<T>, turned: *const T, to: Shared<T>) {
-        let y = y.at(&block.at).from_row(block.query);
+        let y = y.at(&block.at).skipping(block.query);
         // SAFETY: the caller's promise.
         unsafe {
             let to = to.part(0, block.width);
@@ -319,7 +319,7 @@ impl<T: Number> Pass<'_, T> {
                     let scale = T::from_f64(p.settings.scale);
                     *sums.add(i) = scale.multiply_add::<false>(*sums.add(i), T::default());
                 }
-                let to = dq.at(&block.at).from_row(block.query);
+                let to = dq.at(&block.at).skipping(block.query);
                 to.turn_back(sums, block.queries, block.width, p.depth);
             }
         }

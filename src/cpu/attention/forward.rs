@@ -108,7 +108,7 @@ unsafe fn forward_block<T: Number>(
     let (turned, scores, out) = (room.q.ptr(), room.scores.ptr(), room.out.ptr());
     // SAFETY: the room was made for this problem.
     unsafe {
-        p.q.at(&block.at).from_row(block.query).turn_into(turned, block.queries, width, p.depth, scale);
+        p.q.at(&block.at).skipping(block.query).turn_into(turned, block.queries, width, p.depth, scale);
         top.part(0, width).fill(T::from_f64(f64::NEG_INFINITY));
         sum.part(0, width).fill(T::default());
         for tile in p.tiles(block) {
@@ -127,8 +127,8 @@ unsafe fn forward_block<T: Number>(
         }
         tile::run(&Finish { top, sum }, width);
         tile::run(&Scale { tile: Shared::new(out), rows: p.width, width, factor: sum }, width);
-        to.from_row(block.query).turn_back(out, block.queries, width, p.width);
-        log_to.from_row(block.query).turn_back(top.get(), block.queries, width, 1);
+        to.skipping(block.query).turn_back(out, block.queries, width, p.width);
+        log_to.skipping(block.query).turn_back(top.get(), block.queries, width, 1);
     }
 }
 
@@ -204,9 +204,9 @@ unsafe fn tangent_block<T: Number>(
     let (scores, moved, out) = (room.scores.ptr(), room.moved.ptr(), room.out.ptr());
     // SAFETY: the room was made for this problem.
     unsafe {
-        p.q.at(&block.at).from_row(block.query).turn_into(turned, block.queries, width, p.depth, scale);
+        p.q.at(&block.at).skipping(block.query).turn_into(turned, block.queries, width, p.depth, scale);
         if let Some(tq) = &t.q {
-            let tq = tq.at(&block.at).from_row(block.query);
+            let tq = tq.at(&block.at).skipping(block.query);
             tq.turn_into(turned_tangent, block.queries, width, p.depth, scale);
         }
         load_log_sum(block, log_sum, log_sums.get());
@@ -224,7 +224,7 @@ unsafe fn tangent_block<T: Number>(
             }
         }
         // The normaliser moves too: minus the mean tangent of the scores times the result.
-        let y = y.from_row(block.query);
+        let y = y.skipping(block.query);
         for j in 0..p.width {
             for i in 0..block.queries {
                 let minus = T::from_f64(0.0 - mean.get().add(i).read().to_f64());
@@ -232,7 +232,7 @@ unsafe fn tangent_block<T: Number>(
                 *place = minus.multiply_add::<false>(y.get(i, j), *place);
             }
         }
-        to.from_row(block.query).turn_back(out, block.queries, width, p.width);
-        mean_to.from_row(block.query).turn_back(mean.get(), block.queries, width, 1);
+        to.skipping(block.query).turn_back(out, block.queries, width, p.width);
+        mean_to.skipping(block.query).turn_back(mean.get(), block.queries, width, 1);
     }
 }

@@ -368,7 +368,7 @@ impl<T: Number> Problem<'_, T> {
     /// # Safety
     /// As [`Problem::scores`].
     unsafe fn against(&self, tile: &Tile, x: View<T>, depth: usize, turned: *const T, to: *mut T, add: bool) {
-        let x = x.from_row(tile.key);
+        let x = x.skipping(tile.key);
         let (a, a_strides) = (x.data.get().cast_const(), x.strides());
         let (m, n, w) = (tile.keys, tile.width, tile.width);
         let p = Product { m, n, k: depth, a, a_strides, b: turned, b_stride: w, c: to, c_stride: w, add };
@@ -381,7 +381,7 @@ impl<T: Number> Problem<'_, T> {
     /// # Safety
     /// `from` is a tile, `to` has the tile's width and `rows` rows.
     unsafe fn gather(&self, tile: &Tile, x: View<T>, rows: usize, from: *const T, to: *mut T) {
-        let x = x.from_row(tile.key);
+        let x = x.skipping(tile.key);
         let (a, a_strides) = (x.data.get().cast_const(), x.turned());
         let (n, k, w) = (tile.width, tile.keys, tile.width);
         let p = Product { m: rows, n, k, a, a_strides, b: from, b_stride: w, c: to, c_stride: w, add: true };

@@ -53,7 +53,7 @@ impl<T: Element> Operand<T> {
 
 impl<T: Copy> View<T> {
     /// The matrix from row `i` on.
-    pub fn from_row(self, i: usize) -> View<T> {
+    pub fn skipping(self, i: usize) -> View<T> {
         View { data: Shared::new(self.data.get().wrapping_offset(i as isize * self.row)), ..self }
     }
 
