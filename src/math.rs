@@ -14,15 +14,17 @@
 
 pub mod double;
 mod pow;
+pub mod turns;
 
 pub use pow::pow;
 
+use crate::cpu::vector::Wide;
 use crate::real::Real;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Shl, Shr, Sub};
 
-/// A [`Real`] in single precision whose bits can be worked on.
+/// A [`Real`] whose bits can be worked on.
 pub trait Lane: Real {
-    /// 32-bit integers that go with the lane; arithmetic wraps and `>>` keeps the sign.
+    /// Integers of the lane's size; arithmetic wraps and `>>` keeps the sign.
     type Int: Copy
         + Add<Output = Self::Int>
         + Sub<Output = Self::Int>
@@ -31,8 +33,14 @@ pub trait Lane: Real {
         + BitXor<Output = Self::Int>
         + Shl<usize, Output = Self::Int>
         + Shr<usize, Output = Self::Int>;
-    /// The integer constant `value`.
-    fn int(value: i32) -> Self::Int;
+    /// Bits of the mantissa behind the point: 23 or 52.
+    const MANTISSA: usize;
+    /// The exponent of 1 as it is stored.
+    const BIAS: i64;
+    /// The sign bit.
+    const SIGN: i64;
+    /// The integer constant `value`, or its lower half.
+    fn int(value: i64) -> Self::Int;
     /// `a == b`.
     fn int_eq(a: Self::Int, b: Self::Int) -> Self::Mask;
     /// The bits of the float.
@@ -41,7 +49,8 @@ pub trait Lane: Real {
     fn from_bits(bits: Self::Int) -> Self;
     /// The float nearest to a small integer.
     fn from_int(value: Self::Int) -> Self;
-    /// The nearest integer, as a float and as an integer; right for `|self| < 2^22`, anything elsewhere.
+    /// The nearest integer, as a float and as an integer; right for `|self| < 2^22` (`2^51` in double
+    /// precision), anything elsewhere.
     fn nearest_int(self) -> (Self, Self::Int);
     /// The constant with these bits, which may be an infinity or NaN; `self` hides it from
     /// compilers that refuse those.
@@ -51,18 +60,32 @@ pub trait Lane: Real {
     /// `self - a * b` where the product has at most 23 bits, so that it is exact; compilers may not
     /// move its parts.
     fn minus_product(self, a: Self, b: Self) -> Self;
-    /// `(r, n)` with `self = r + n * pi/2` and `|r| <= pi/4`, `n` modulo 4 (other bits are anything).
-    fn quarter_turns(self) -> (Self, Self::Int);
+    /// `self` held inside `[low, high]`; NaN stays NaN.
+    #[inline(always)]
+    fn clamp(self, low: f64, high: f64) -> Self {
+        let x = Self::select(self.lt(Self::lit(low)), Self::lit(low), self);
+        Self::select(x.gt(Self::lit(high)), Self::lit(high), x)
+    }
+    /// `self * 2^n`, rounded once, for `n = turns` between twice the smallest and twice the largest exponent.
+    #[inline(always)]
+    fn scale(self, _turns: Self, n: Self::Int) -> Self {
+        let half = n >> 1;
+        self * power_of_two::<Self>(half) * power_of_two::<Self>(n - half)
+    }
+    /// Whether the mask may hold somewhere: what is false spares work for rare arguments, and nothing else
+    /// depends on it. Lanes that would rather not branch say true.
+    #[inline(always)]
+    fn may_hold(_mask: Self::Mask) -> bool {
+        true
+    }
 }
 
 /// Bits of `+infinity`.
 pub(crate) const INFINITY: u32 = 0x7f80_0000;
 /// Bits of a quiet NaN.
 pub(crate) const NAN: u32 = 0x7fc0_0000;
-/// The sign bit.
-const SIGN: i32 = i32::MIN;
 /// Bits of the square root of 1/2: mantissas are brought to `[sqrt(1/2), sqrt(2))`.
-const ROOT_HALF: i32 = 0x3f35_04f3;
+const ROOT_HALF: i64 = 0x3f35_04f3;
 
 /// `log2(e)`.
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
@@ -124,17 +147,10 @@ pub(crate) fn polynomial<L: Lane, const N: usize>(x: L, coefficients: &[f64; N])
     sum
 }
 
-/// `2^n` for `-126 <= n <= 127`.
+/// `2^n` for the exponents of normal numbers.
 #[inline(always)]
 pub(crate) fn power_of_two<L: Lane>(n: L::Int) -> L {
-    L::from_bits((n + L::int(127)) << 23)
-}
-
-/// `x * 2^n` for `-252 <= n <= 254`, rounded once.
-#[inline(always)]
-pub(crate) fn scale<L: Lane>(x: L, n: L::Int) -> L {
-    let half = n >> 1;
-    x * power_of_two::<L>(half) * power_of_two::<L>(n - half)
+    L::from_bits((n + L::int(L::BIAS)) << L::MANTISSA)
 }
 
 /// `exp(r) - 1 - r` for `|r| <= log(2)/2`.
@@ -143,45 +159,38 @@ pub(crate) fn exp_rest<L: Lane>(r: L) -> L {
     r * r * polynomial(r, &EXP)
 }
 
-/// `(n, exp(x) / 2^n)` with the second factor near 1.
+/// `(turns, n, exp(x) / 2^n)` with `turns = n` and the last near 1.
 #[inline(always)]
-fn exp_parts<L: Lane>(x: L) -> (L::Int, L) {
+fn exp_parts<L: Lane>(x: L) -> (L, L::Int, L) {
     let (turns, n) = (x * LOG2_E).nearest_int();
     let r = turns.mul_add(L::lit(-LN2_LOW), x.minus_product(turns, L::lit(LN2_HIGH)));
-    (n, (exp_rest(r) + r) + 1.0)
+    (turns, n, (exp_rest(r) + r) + 1.0)
 }
 
 /// `exp(x)` for `-87 < x < 88`.
 #[inline(always)]
 fn exp_inside<L: Lane>(x: L) -> L {
-    let (n, factor) = exp_parts(x);
+    let (_, n, factor) = exp_parts(x);
     factor * power_of_two::<L>(n)
-}
-
-/// `x` held inside `[low, high]`; NaN stays NaN.
-#[inline(always)]
-pub(crate) fn clamp<L: Lane>(x: L, low: f64, high: f64) -> L {
-    let x = L::select(x.lt(L::lit(low)), L::lit(low), x);
-    L::select(x.gt(L::lit(high)), L::lit(high), x)
 }
 
 /// `magnitude` (not negative) with the sign of `x`.
 #[inline(always)]
-fn with_sign_of<L: Lane>(magnitude: L, x: L) -> L {
-    L::from_bits(magnitude.bits() | (x.bits() & L::int(SIGN)))
+pub(crate) fn with_sign_of<L: Lane>(magnitude: L, x: L) -> L {
+    L::from_bits(magnitude.bits() | (x.bits() & L::int(L::SIGN)))
 }
 
 /// Natural exponential.
 #[inline(always)]
 pub fn exp<L: Lane>(x: L) -> L {
-    let (n, factor) = exp_parts(clamp(x, -104.0, 89.0));
-    scale(factor, n)
+    let (turns, n, factor) = exp_parts(x.clamp(-104.0, 89.0));
+    factor.scale(turns, n)
 }
 
 /// `exp(x) - 1`: the exponential of the reduced argument minus 1, scaled, plus `2^n - 1`.
 #[inline(always)]
 pub fn expm1<L: Lane>(x: L) -> L {
-    let inside = clamp(x, -18.0, 89.0);
+    let inside = x.clamp(-18.0, 89.0);
     let (turns, n) = (inside * LOG2_E).nearest_int();
     let high = inside.minus_product(turns, L::lit(LN2_HIGH));
     let low = turns * LN2_LOW;
@@ -265,17 +274,15 @@ fn sin_turned<L: Lane>(r: L, n: L::Int) -> L {
     L::from_bits(value.bits() ^ ((n & L::int(2)) << 30))
 }
 
-/// Sine.
+/// Sine of `x = r + n * pi/2`.
 #[inline(always)]
-pub fn sin<L: Lane>(x: L) -> L {
-    let (r, n) = x.quarter_turns();
+pub fn sin<L: Lane>(x: L, (r, n): (L, L::Int)) -> L {
     L::select(x.eq(L::lit(0.0)), x, sin_turned(r, n))
 }
 
-/// Cosine.
+/// Cosine of `r + n * pi/2`.
 #[inline(always)]
-pub fn cos<L: Lane>(x: L) -> L {
-    let (r, n) = x.quarter_turns();
+pub fn cos<L: Lane>((r, n): (L, L::Int)) -> L {
     sin_turned(r, n + L::int(1))
 }
 
@@ -285,7 +292,7 @@ pub fn tanh<L: Lane>(x: L) -> L {
     let size = x.abs();
     let square = size * size;
     let near = (size * square).mul_add(polynomial(square, &TANH), size);
-    let far = L::lit(1.0) - L::lit(2.0) / (exp_inside(clamp(size, 0.0, 10.0) * 2.0) + 1.0);
+    let far = L::lit(1.0) - L::lit(2.0) / (exp_inside(size.clamp(0.0, 10.0) * 2.0) + 1.0);
     with_sign_of(L::select(size.lt(L::lit(0.625)), near, far), x)
 }
 
@@ -294,7 +301,82 @@ pub fn tanh<L: Lane>(x: L) -> L {
 pub fn erf<L: Lane>(x: L) -> L {
     let size = x.abs();
     let near = size.mul_add(polynomial(size * size, &ERF), size);
-    let tail = clamp(size, 0.0, 3.93);
+    let tail = size.clamp(0.0, 3.93);
     let far = L::lit(1.0) - exp_inside(tail * polynomial(tail, &ERF_TAIL));
     with_sign_of(L::select(size.lt(L::lit(0.945)), near, far), x)
 }
+
+/// The functions of one precision, for lanes that know theirs only as a type.
+pub trait Functions: Copy + 'static {
+    /// [`Real::exp`].
+    fn exp<L: Wide<Number = Self>>(x: L) -> L;
+    /// [`Real::expm1`].
+    fn expm1<L: Wide<Number = Self>>(x: L) -> L;
+    /// [`Real::log`].
+    fn log<L: Wide<Number = Self>>(x: L) -> L;
+    /// [`Real::log1p`].
+    fn log1p<L: Wide<Number = Self>>(x: L) -> L;
+    /// [`Real::sin`].
+    fn sin<L: Wide<Number = Self>>(x: L) -> L;
+    /// [`Real::cos`].
+    fn cos<L: Wide<Number = Self>>(x: L) -> L;
+    /// [`Real::tanh`].
+    fn tanh<L: Wide<Number = Self>>(x: L) -> L;
+    /// [`Real::erf`].
+    fn erf<L: Wide<Number = Self>>(x: L) -> L;
+    /// [`Real::pow`].
+    fn pow<L: Wide<Number = Self>>(x: L, y: L) -> L;
+}
+
+macro_rules! functions {
+    ($float:ty: $($name:ident($($x:ident),*) = $body:expr;)*) => {
+        impl Functions for $float {$(
+            #[inline(always)]
+            fn $name<L: Wide<Number = Self>>($($x: L),*) -> L {
+                $body
+            }
+        )*}
+    };
+}
+
+functions! { f32:
+    exp(x) = exp(x);
+    expm1(x) = expm1(x);
+    log(x) = log(x);
+    log1p(x) = log1p(x);
+    sin(x) = sin(x, turns::quarters(x));
+    cos(x) = cos(turns::quarters(x));
+    tanh(x) = tanh(x);
+    erf(x) = erf(x);
+    pow(x, y) = pow(x, y);
+}
+
+functions! { f64:
+    exp(x) = double::exp(x);
+    expm1(x) = double::expm1(x);
+    log(x) = double::log(x);
+    log1p(x) = double::log1p(x);
+    sin(x) = double::sin(x);
+    cos(x) = double::cos(x);
+    tanh(x) = double::tanh(x);
+    erf(x) = double::erf(x);
+    pow(x, y) = double::pow(x, y);
+}
+
+/// The methods of [`Real`] that are functions of the library of `$number`.
+macro_rules! through_functions {
+    ($number:ty) => {
+        $crate::math::through_functions!(@ $number; exp, expm1, log, log1p, sin, cos, tanh, erf);
+        #[inline(always)]
+        fn pow(self, exponent: Self) -> Self {
+            <$number as $crate::math::Functions>::pow(self, exponent)
+        }
+    };
+    (@ $number:ty; $($name:ident),*) => {$(
+        #[inline(always)]
+        fn $name(self) -> Self {
+            <$number as $crate::math::Functions>::$name(self)
+        }
+    )*};
+}
+pub(crate) use through_functions;

@@ -4,7 +4,7 @@
 //! into one function per instruction set, so that the compiler vectorises the same source three times; the
 //! processor is asked once. `WENGERT_ISA=baseline|avx2|avx512` lowers the choice, for tests.
 
-use super::lane::{F32, F32Fma, F64};
+use super::lane::{F32, F32Fma, F64, F64Fma};
 use crate::real::{Left, Real};
 use std::sync::OnceLock;
 
@@ -48,7 +48,7 @@ macro_rules! lane {
     };
 }
 
-lane!(F32 f32, F32Fma f32, F64 f64);
+lane!(F32 f32, F32Fma f32, F64 f64, F64Fma f64);
 impl Single for F32 {}
 impl Single for F32Fma {}
 

@@ -1,26 +1,205 @@
-//! Double precision: the functions that the C library lacks, and the reduction of angles that
-//! single precision needs.
+//! Vector mathematics in double precision: the functions of `src/math.rs` with longer polynomials.
+//!
+//! GPUs have no such numbers, so these are for CPU lanes alone ([`Wide`]) and may count on fused multiply-adds,
+//! which make products exact that would need splitting otherwise. Lanes without them imitate them, so every
+//! lane gives the same bits.
+//!
+//! Largest errors in units in the last place, against 40-digit arithmetic, are in `benches/results/ulp.md`;
+//! `tools/ulp.py` measures them. The coefficients come from `tools/fit_math.py`.
+//!
+//! Read next: `angle.rs` (sine and cosine), `power.rs`, which needs more than double precision.
 
-use std::f64::consts::FRAC_PI_2;
+mod angle;
+mod power;
 
-/// The error function: an odd polynomial near 0, `1 - exp(polynomial)` elsewhere.
-pub fn erf(x: f64) -> f64 {
-    let size = x.abs();
-    if size < 0.85 {
-        return x + x * polynomial(size * size, &ERF);
-    }
-    let logarithm = if size < 2.25 {
-        polynomial(size - 1.5, &ERF_MIDDLE)
-    } else {
-        // Beyond 6 the result rounds to 1; NaN stays itself.
-        polynomial(if size > 6.0 { 6.0 } else { size } - 3.0, &ERF_TAIL)
-    };
-    (1.0 - logarithm.exp()).copysign(x)
+pub use angle::{cos, sin, tan};
+pub use power::pow;
+
+use super::{INFINITY, NAN, polynomial, power_of_two, with_sign_of};
+use crate::cpu::vector::Wide;
+
+/// A lane of doubles.
+pub trait Double: Wide<Number = f64> {}
+impl<L: Wide<Number = f64>> Double for L {}
+
+/// `log2(e)`.
+const LOG2_E: f64 = std::f64::consts::LOG2_E;
+/// The first 32 bits of `log(2)`: products with exponents are exact.
+const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
+/// `log(2) - LN2_HIGH`.
+const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+/// Bits of the square root of 1/2.
+const ROOT_HALF: i64 = 0x3fe6_a09e_667f_3bcd;
+/// `(exp(r) - 1 - r) / r^2` on `|r| <= log(2)/2`.
+const EXP: [f64; 11] = [
+    0.5,
+    0.16666666666666685,
+    0.04166666666666673,
+    0.008333333333316685,
+    0.001388888888885854,
+    0.000198412698971929,
+    2.480158737362651e-05,
+    2.7557234100709887e-06,
+    2.7557233423407223e-07,
+    2.511228799126198e-08,
+    2.0926929561745036e-09,
+];
+/// `(2 atanh(s) - 2 s) / s^3` in `s^2`, `|s| <= 0.1716`.
+const LOG: [f64; 7] = [
+    0.6666666666666735,
+    0.39999999999409336,
+    0.2857142874369247,
+    0.22222198428193157,
+    0.18183572402351536,
+    0.1531383082711078,
+    0.14798273045161936,
+];
+
+/// `(turns, n, r, low)` with `x = n log(2) + r + low`, where `|r| <= log(2)/2` and `low` is what `r` lost.
+#[inline(always)]
+fn reduce<L: Double>(x: L) -> (L, L::Int, L, L) {
+    let (turns, n) = (x * LOG2_E).nearest_int();
+    let high = x.minus_product(turns, L::lit(LN2_HIGH));
+    let r = high.minus_product(turns, L::lit(LN2_LOW));
+    let low = (high - r).minus_product(turns, L::lit(LN2_LOW));
+    (turns, n, r, low)
 }
 
-/// The polynomial with these coefficients, lowest power first.
-fn polynomial(x: f64, coefficients: &[f64]) -> f64 {
-    coefficients.iter().rev().fold(0.0, |sum, c| sum * x + c)
+/// `exp(r) - 1 - r` for `|r| <= log(2)/2`.
+#[inline(always)]
+fn exp_rest<L: Double>(r: L) -> L {
+    (r * r) * polynomial(r, &EXP)
+}
+
+/// Natural exponential.
+#[inline(always)]
+pub fn exp<L: Double>(x: L) -> L {
+    let x = x.clamp(-746.0, 710.0);
+    let (turns, n) = (x * LOG2_E).nearest_int();
+    let r = x.minus_product(turns, L::lit(LN2_HIGH)).minus_product(turns, L::lit(LN2_LOW));
+    ((exp_rest(r) + r) + 1.0).scale(turns, n)
+}
+
+/// `exp(x) - 1`: the exponential of the reduced argument minus 1, scaled, plus `2^n - 1`.
+#[inline(always)]
+pub fn expm1<L: Double>(x: L) -> L {
+    let (_, n, r, low) = reduce(x.clamp(-40.0, 710.0));
+    let near = r + (exp_rest(r) + low);
+    // 2^n itself overflows for the last n, so everything is done at half size.
+    let half = power_of_two::<L>(n - L::int(1));
+    let far = near.mul_add(half, half - 0.5);
+    let result = L::select(L::int_eq(n, L::int(0)), near, far + far);
+    L::select(x.eq(L::lit(0.0)), x, result)
+}
+
+/// Hyperbolic tangent: `(exp(2x) - 1) / (exp(2x) + 1)`, with what the numerator loses.
+#[inline(always)]
+pub fn tanh<L: Double>(x: L) -> L {
+    let size = x.abs().clamp(0.0, 22.0);
+    let (_, n, r, low) = reduce(size + size);
+    let rest = exp_rest(r) + low;
+    // exp(2x) - 1 = 2^n (r + rest) + (2^n - 1), as `sum + lost`.
+    let power = power_of_two::<L>(n);
+    let start = power - 1.0;
+    let term = power * r;
+    let first = start + term;
+    let lost = term - (first - start);
+    let rest = power.mul_add(rest, lost);
+    let sum = first + rest;
+    let lost = rest - (sum - first);
+    // The quotient, and one step of correction.
+    let below = sum + 2.0;
+    let below_lost = sum - (below - 2.0) + lost;
+    let inverse = L::lit(1.0) / below;
+    let quotient = sum * inverse;
+    let remainder = sum.minus_product(quotient, below) + lost.minus_product(quotient, below_lost);
+    with_sign_of(remainder.mul_add(inverse, quotient), x)
+}
+
+/// `(e, m)` with `x = m * 2^e` and `m` in `[sqrt(1/2), sqrt(2))`, for normal `x > 0`.
+#[inline(always)]
+fn split<L: Double>(x: L) -> (L, L) {
+    let offset = x.bits() - L::int(ROOT_HALF);
+    let m = L::from_bits((offset & L::int(0x000f_ffff_ffff_ffff)) + L::int(ROOT_HALF));
+    (L::from_int(offset >> 52), m)
+}
+
+/// `log(1 + f) + e * log(2)` for `1 + f` in `[sqrt(1/2), sqrt(2))`: with `s = f / (2 + f)`, the logarithm is
+/// `2 atanh(s) = f - (f^2/2 - s (f^2/2 + rest))`.
+#[inline(always)]
+fn log_sum<L: Double>(f: L, e: L) -> L {
+    let s = f / (f + 2.0);
+    let square = s * s;
+    let half = f * f * 0.5;
+    let rest = square.mul_add(polynomial(square, &LOG), half);
+    let low = s.mul_add(rest, e * LN2_LOW);
+    e.mul_add(L::lit(LN2_HIGH), f - (half - low))
+}
+
+/// `result` for `0 < x < infinity`, and what a logarithm of `x` is elsewhere.
+#[inline(always)]
+fn log_edges<L: Double>(x: L, result: L) -> L {
+    let infinity = x.special(INFINITY);
+    let result = L::select(x.lt(infinity), result, x);
+    let result = L::select(x.eq(L::lit(0.0)), -infinity, result);
+    L::select(x.lt(L::lit(0.0)), x.special(NAN), result)
+}
+
+/// Natural logarithm.
+#[inline(always)]
+pub fn log<L: Double>(x: L) -> L {
+    let ordinary = x.ge(L::lit(f64::MIN_POSITIVE)) & x.lt(x.special(INFINITY));
+    let (e, m) = split(x);
+    let result = log_sum(m - 1.0, e);
+    if !L::may_hold(!ordinary) {
+        return result;
+    }
+    // Subnormal numbers are brought up by 2^54 first.
+    let (e, m) = split(x * 18_014_398_509_481_984.0);
+    let small = log_sum(m - 1.0, e - 54.0);
+    let result = L::select(x.lt(L::lit(f64::MIN_POSITIVE)), small, result);
+    log_edges(x, result)
+}
+
+/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so nothing of it is
+/// lost.
+#[inline(always)]
+pub fn log1p<L: Double>(x: L) -> L {
+    let sum = x + 1.0;
+    let offset = sum.bits() - L::int(ROOT_HALF);
+    let e = offset >> 52;
+    let shrink = power_of_two::<L>(L::int(0) - e);
+    let f = x.mul_add(shrink, shrink - 1.0);
+    let result = log_sum(f, L::from_int(e));
+    let ordinary = sum.gt(L::lit(0.0)) & sum.lt(L::lit(9_007_199_254_740_992.0)) & x.ne(L::lit(0.0));
+    if !L::may_hold(!ordinary) {
+        return result;
+    }
+    // From 2^53 on, 1 does not count.
+    let result = L::select(x.lt(L::lit(9_007_199_254_740_992.0)), result, log(x));
+    let result = log_edges(sum, result);
+    L::select(x.eq(L::lit(0.0)), x, result)
+}
+
+/// The error function: an odd polynomial near 0, `1 - exp(polynomial)` elsewhere.
+#[inline(always)]
+pub fn erf<L: Double>(x: L) -> L {
+    let size = x.abs();
+    let near = size.mul_add(polynomial(size * size, &ERF), size);
+    let far = size.ge(L::lit(0.85));
+    if !L::may_hold(far) {
+        return with_sign_of(near, x);
+    }
+    let middle = polynomial(size - 1.5, &ERF_MIDDLE);
+    let beyond = size.ge(L::lit(2.25));
+    let logarithm = if L::may_hold(beyond) {
+        // Beyond 6 the result rounds to 1.
+        L::select(beyond, polynomial(size.clamp(0.0, 6.0) - 3.0, &ERF_TAIL), middle)
+    } else {
+        middle
+    };
+    let value = L::select(far, L::lit(1.0) - exp(logarithm), near);
+    with_sign_of(value, x)
 }
 
 /// `(erf(x) - x) / x` in `x^2`, `|x| <= 0.85`.
@@ -75,54 +254,3 @@ const ERF_TAIL: [f64; 13] = [
     -6.439917838954831e-10,
 ];
 
-/// `2^-k`.
-const fn power(k: u64) -> f64 {
-    f64::from_bits((1023 - k) << 52)
-}
-
-/// `2/pi` in pieces of 27 bits, most significant first: their products with a 24-bit mantissa are exact.
-const TWO_OVER_PI: [f64; 7] = [
-    85445659.0 * power(27),
-    60002565.0 * power(54),
-    39057486.0 * power(81),
-    92086099.0 * power(108),
-    40820845.0 * power(135),
-    92952164.0 * power(162),
-    126382600.0 * power(189),
-];
-
-/// Piece `K`, `K + 1`, `K + 2` or `K + 3`, by the thresholds that an angle is past.
-#[inline(always)]
-fn piece<const K: usize>(past: [bool; 3]) -> f64 {
-    // Constants of their own: a table would be read by slow gather instructions.
-    let near = if past[0] { const { TWO_OVER_PI[K + 1] } } else { const { TWO_OVER_PI[K] } };
-    let near = if past[1] { const { TWO_OVER_PI[K + 2] } } else { near };
-    if past[2] { const { TWO_OVER_PI[K + 3] } } else { near }
-}
-
-/// `(r, n)` with `x = r + n * pi/2`, `|r| <= pi/4` and `n` modulo 4, for `x` that came from an `f32`.
-///
-/// After M. Payne and R. Hanek (1983): of the product of `x` and `2/pi`, the pieces that are
-/// multiples of 4 in whole are never computed, and four pieces from there on leave more than 80
-/// bits behind the binary point. No branches.
-#[inline(always)]
-pub fn quarter_turns(x: f64) -> (f64, i32) {
-    // Adding and subtracting these rounds to a multiple of 4 and of 1.
-    const TO_FOUR: f64 = 1.5 * (1_u64 << 54) as f64;
-    const TO_ONE: f64 = 1.5 * (1_u64 << 52) as f64;
-    let size = x.abs();
-    let past = [size >= (1_u64 << 52) as f64, size >= TWO_79, size >= TWO_106];
-    let first = x * piece::<0>(past);
-    let first = first - ((first + TO_FOUR) - TO_FOUR);
-    let second = x * piece::<1>(past);
-    let second = second - ((second + TO_FOUR) - TO_FOUR);
-    let small = x * piece::<2>(past) + x * piece::<3>(past);
-    let turns = (first + second + small) + TO_ONE;
-    let rest = ((first - (turns - TO_ONE)) + second) + small;
-    (rest * FRAC_PI_2, turns.to_bits() as i32)
-}
-
-/// `2^79`.
-const TWO_79: f64 = (1_u128 << 79) as f64;
-/// `2^106`.
-const TWO_106: f64 = (1_u128 << 106) as f64;

@@ -4,10 +4,10 @@
 //! are exact with or without fused multiply-adds. High parts are cut out by masking bits, which no
 //! compiler can fold away.
 
-use super::{INFINITY, Lane, NAN, SIGN, clamp, exp_rest, normal, polynomial, scale, split};
+use super::{INFINITY, Lane, NAN, exp_rest, normal, polynomial, split};
 
 /// The upper 12 bits of a mantissa.
-const HIGH_BITS: i32 = -0x1000;
+const HIGH_BITS: i64 = -0x1000;
 /// `2 / log(2)`, and its upper 12 bits.
 const TWO_OVER_LN2: f64 = 2.0 * std::f64::consts::LOG2_E;
 const TWO_OVER_LN2_HIGH: f64 = 2.884_765_625;
@@ -58,23 +58,36 @@ fn log2_double<L: Lane>(x: L) -> (L, L) {
     (result, ((start - result) + main) + rest)
 }
 
-/// `self` to the power `y`, as C's `pow`.
+/// `size` to the power `y` for a positive finite `size`.
 #[inline(always)]
-pub fn pow<L: Lane>(x: L, y: L) -> L {
-    let size = x.abs();
-    let (zero, one, infinity) = (L::lit(0.0), L::lit(1.0), x.special(INFINITY));
+fn positive_power<L: Lane>(size: L, y: L) -> L {
     let (log_high, log_low) = log2_double(size);
-    // Beyond 2^32 every power but that of 1 is 0 or infinite.
-    let held = clamp(y, -4_294_967_296.0, 4_294_967_296.0);
-    let held_high = high(held);
+    let held_high = high(y);
     let product = log_high * held_high;
-    let rest = log_low.mul_add(held, log_high * (held - held_high));
-    let outside = (product.abs()).gt(L::lit(160.0));
-    let product = clamp(product, -160.0, 160.0);
-    let rest = L::select(outside, zero, rest);
+    let rest = log_low.mul_add(y, log_high * (y - held_high));
+    let outside = product.abs().gt(L::lit(160.0));
+    let product = product.clamp(-160.0, 160.0);
+    let rest = L::select(outside, L::lit(0.0), rest);
     let (turns, n) = (product + rest).nearest_int();
     let r = ((product - turns) + rest) * std::f64::consts::LN_2;
-    let value = scale((exp_rest(r) + r) + 1.0, n);
+    ((exp_rest(r) + r) + 1.0).scale(turns, n)
+}
+
+/// `x` to the power `y`, as C's `pow`.
+#[inline(always)]
+pub fn pow<L: Lane>(x: L, y: L) -> L {
+    // Beyond 2^32 every power but that of 1 is 0 or infinite.
+    let value = positive_power(x.abs(), y.clamp(-4_294_967_296.0, 4_294_967_296.0));
+    let ordinary = x.gt(L::lit(0.0)) & x.lt(x.special(INFINITY)) & y.abs().lt(x.special(INFINITY)) & y.ne(L::lit(0.0));
+    if L::may_hold(!ordinary) { edges(x, y, value) } else { value }
+}
+
+/// The power whose size is `value` for an ordinary `x`: with its sign, and what C's `pow` is for zero, infinity,
+/// NaN and negative numbers.
+#[inline(always)]
+pub(super) fn edges<L: Lane>(x: L, y: L, value: L) -> L {
+    let (zero, one, infinity) = (L::lit(0.0), L::lit(1.0), x.special(INFINITY));
+    let size = x.abs();
     // Zero and infinity have no logarithm.
     let to_infinity = L::select(y.lt(zero), zero, infinity);
     let to_zero = L::select(y.lt(zero), infinity, zero);
@@ -83,7 +96,7 @@ pub fn pow<L: Lane>(x: L, y: L) -> L {
     let half = y * 0.5;
     let whole = y.floor().eq(y);
     let odd = whole & half.floor().ne(half);
-    let sign = L::select(odd, L::from_bits(x.bits() & L::int(SIGN)), zero);
+    let sign = L::select(odd, L::from_bits(x.bits() & L::int(L::SIGN)), zero);
     let value = L::from_bits(value.bits() | sign.bits());
     let value = L::select(x.lt(zero) & x.gt(-infinity) & !whole, x.special(NAN), value);
     let value = L::select(x.ne(x) | y.ne(y), x + y, value);
