@@ -14,9 +14,13 @@
 
 pub mod double;
 mod pow;
+mod power;
+mod tanh;
 pub mod turns;
 
 pub use pow::pow;
+pub use power::pow as table_pow;
+pub use tanh::tanh as table_tanh;
 
 use crate::cpu::vector::Wide;
 use crate::real::Real;
@@ -164,7 +168,7 @@ pub(crate) fn exp_rest<L: Lane>(r: L) -> L {
 fn exp_parts<L: Lane>(x: L) -> (L, L::Int, L) {
     let (turns, n) = (x * LOG2_E).nearest_int();
     let r = turns.mul_add(L::lit(-LN2_LOW), x.minus_product(turns, L::lit(LN2_HIGH)));
-    (turns, n, (exp_rest(r) + r) + 1.0)
+    (turns, n, (r * r).mul_add(polynomial(r, &EXP), r) + 1.0)
 }
 
 /// `exp(x)` for `-87 < x < 88`.
@@ -346,9 +350,9 @@ functions! { f32:
     log1p(x) = log1p(x);
     sin(x) = sin(x, turns::quarters(x));
     cos(x) = cos(turns::quarters(x));
-    tanh(x) = tanh(x);
+    tanh(x) = table_tanh(x);
     erf(x) = erf(x);
-    pow(x, y) = pow(x, y);
+    pow(x, y) = table_pow(x, y);
 }
 
 functions! { f64:

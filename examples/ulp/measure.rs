@@ -2,35 +2,44 @@
 //! (`tests/math_ulp.rs`).
 
 use std::fmt;
-use wengert::cpu::lane::{F32, F32Fma, F64};
-use wengert::real::Real;
+use wengert::cpu::isa::{self, Isa};
+use wengert::cpu::vector::{self, Number};
+use wengert::ops::binary::Binary;
+use wengert::ops::table::{Fun, Visit};
+use wengert::ops::unary::{Parametric, Unary};
+use wengert::real::Pointwise;
 
-/// A function of one number and its reference.
-pub struct Function {
-    /// Its name in `Real`.
-    pub name: &'static str,
-    /// With products and sums rounded separately.
-    pub separate: fn(f32) -> f32,
-    /// With fused multiply-adds.
-    pub fused: fn(f32) -> f32,
-    /// In double precision.
-    pub reference: fn(f64) -> f64,
+/// Runs a rule over slices.
+struct Run<'a, T> {
+    isa: Isa,
+    x: &'a [&'a [T]],
+    out: &'a mut [T],
 }
 
-/// The list of functions, from their names.
-macro_rules! functions {
-    ($($name:ident),*) => {
-        [$(Function {
-            name: stringify!($name),
-            separate: |x| F32(x).$name().0,
-            fused: |x| F32Fma(x).$name().0,
-            reference: |x| F64(x).$name().0,
-        }),*]
-    };
+impl<T: Number> Visit for Run<'_, T> {
+    type Out = ();
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) {
+        assert!(self.x.len() == N && self.x.iter().all(|x| x.len() == self.out.len()));
+        let x = std::array::from_fn(|k| self.x[k].as_ptr());
+        // SAFETY: all slices have the length of the result.
+        unsafe { vector::map_on(self.isa, rule, x, self.out.as_mut_ptr(), self.out.len()) }
+    }
 }
 
-/// All functions of one number.
-pub const FUNCTIONS: [Function; 10] = functions!(exp, expm1, log, log1p, sin, cos, tanh, erf, floor, round);
+/// The values of a row of the tables, computed with the given instructions.
+pub fn values<T: Number>(row: Fun, isa: Isa, x: &[&[T]]) -> Vec<T> {
+    let mut out = x[0].to_vec();
+    row.value(ATTRIBUTES, Run { isa, x, out: &mut out });
+    out
+}
+
+/// What the rows with attributes get: softplus with slope 1, linear from 20 on.
+const ATTRIBUTES: [f64; 2] = [1.0, 20.0];
+
+/// Every function of one number whose values are rounded.
+pub fn functions() -> impl Iterator<Item = Fun> {
+    Unary::ALL.iter().map(|&f| Fun::Unary(f)).chain([Fun::Parametric(Parametric::Softplus)])
+}
 
 /// The largest error found and where.
 #[derive(Default)]
@@ -45,7 +54,7 @@ pub struct Worst {
 impl fmt::Display for Worst {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Worst { ulp, at: (x, y), got, want } = self;
-        write!(f, "{ulp:.3} ULP at ({x:e}, {y:e}): {got:e}, exactly {want:e}")
+        write!(f, "{ulp:.2} | ({x:e}, {y:e}): {got:e}, exactly {want:e} |")
     }
 }
 
@@ -72,25 +81,36 @@ fn error(got: f32, want: f64) -> f64 {
     (f64::from(got) - want).abs() / f64::powi(2.0, exponent - 23)
 }
 
-/// The largest error over every `step`-th of all bit patterns.
-pub fn worst(run: fn(f32) -> f32, reference: fn(f64) -> f64, step: usize) -> Worst {
+/// The bits of floats from `from` on, every `step`-th, until `count` or until there are no more.
+fn floats(from: u64, step: u64, count: u64) -> Vec<f32> {
+    (0..count)
+        .map(|i| from + i * step)
+        .take_while(|&b| b < 1 << 32)
+        .map(|b| f32::from_bits(b as u32))
+        .collect()
+}
+
+/// The largest error of a row over every `step`-th of all bit patterns, against the same row in double precision.
+pub fn worst(row: Fun, isa: Isa, step: u64) -> Worst {
+    const PIECE: u64 = 1 << 16;
     let mut found = Worst::default();
-    for bits in (0..=u32::MAX).step_by(step) {
-        let x = f32::from_bits(bits);
-        found.add((x, 0.0), run(x), reference(f64::from(x)));
+    for start in (0..1 << 32).step_by((PIECE * step) as usize) {
+        let x = floats(start, step, PIECE);
+        let wide: Vec<f64> = x.iter().map(|&x| f64::from(x)).collect();
+        let got = values(row, isa, &[&x]);
+        let want = values(row, isa::isa(), &[&wide]);
+        for ((&x, got), want) in x.iter().zip(got).zip(want) {
+            found.add((x, 0.0), got, want);
+        }
     }
     found
 }
 
-/// `x` to the power `y` by both lanes.
-fn both(x: f32, y: f32) -> [f32; 2] {
-    [F32(x).pow(F32(y)).0, F32Fma(x).pow(F32Fma(y)).0]
-}
-
-/// The largest errors of `pow` over `count` pairs whose powers spread over all floats: any base,
-/// bases between 1/2 and 2, bases near 1.
-pub fn powers(count: usize) -> [Worst; 2] {
-    let mut found: [Worst; 2] = Default::default();
+/// The largest error of `pow` over `count` pairs whose powers spread over all floats: any base, bases between
+/// 1/2 and 2, bases near 1.
+pub fn powers(isa: Isa, count: usize) -> Worst {
+    let mut found = Worst::default();
+    let (mut bases, mut exponents) = (Vec::with_capacity(count), Vec::with_capacity(count));
     let mut state = 1_u64;
     let mut uniform = move || {
         // Knuth's linear congruential generator; its upper half is good enough for choosing samples.
@@ -105,16 +125,18 @@ pub fn powers(count: usize) -> [Worst; 2] {
             _ => (1.0 + (unit - 0.5) * 0.01) as f32,
         };
         let y = ((f64::from(uniform()) / 4_294_967_296.0 - 0.5) * 300.0 / f64::from(x).log2()) as f32;
-        let want = f64::from(x).powf(f64::from(y));
-        for (found, got) in found.iter_mut().zip(both(x, y)) {
-            found.add((x, y), got, want);
-        }
+        bases.push(x);
+        exponents.push(y);
+    }
+    let got = values(Fun::Binary(Binary::Pow), isa, &[&bases, &exponents]);
+    for ((&x, &y), got) in bases.iter().zip(&exponents).zip(got) {
+        found.add((x, y), got, f64::from(x).powf(f64::from(y)));
     }
     found
 }
 
 /// `(x, y, pow(x, y), C's pow)` for every pair of remarkable numbers.
-pub fn special_powers() -> Vec<(f32, f32, f32, f32)> {
+pub fn special_powers(isa: Isa) -> Vec<(f32, f32, f32, f32)> {
     let positive = [
         0.0,
         1e-45,
@@ -139,12 +161,9 @@ pub fn special_powers() -> Vec<(f32, f32, f32, f32)> {
         f32::NAN,
     ];
     let numbers: Vec<f32> = positive.iter().flat_map(|&x| [x, -x]).collect();
-    let mut pairs = Vec::new();
-    for &x in &numbers {
-        for &y in &numbers {
-            let want = f64::from(x).powf(f64::from(y)) as f32;
-            pairs.extend(both(x, y).map(|got| (x, y, got, want)));
-        }
-    }
-    pairs
+    let x: Vec<f32> = numbers.iter().flat_map(|&x| numbers.iter().map(move |_| x)).collect();
+    let y: Vec<f32> = numbers.iter().flat_map(|_| numbers.iter().copied()).collect();
+    let got = values(Fun::Binary(Binary::Pow), isa, &[&x, &y]);
+    let want = |x: f32, y: f32| f64::from(x).powf(f64::from(y)) as f32;
+    x.iter().zip(&y).zip(got).map(|((&x, &y), got)| (x, y, got, want(x, y))).collect()
 }

@@ -5,14 +5,14 @@
 
 use super::copy::{cast, contiguous};
 use super::half_float::narrow;
-use super::isa::{Body, Lane, PlainBody, Single, run, run_plain};
-use super::lane::F64;
+use super::isa::{PlainBody, run_plain};
 use super::product::{Piece, Sink};
 use super::threads::Shared;
+use super::vector;
 use crate::array::Array;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
-use crate::real::{Left, Pointwise};
+use crate::real::Pointwise;
 
 /// What becomes of a product before it is stored. It is for floats; halves are finished in `f32` and rounded once.
 #[derive(Clone, Copy)]
@@ -47,33 +47,12 @@ pub trait Activation: Sync {
     fn double(&self, x: &mut [f64]);
 }
 
-struct Map<'a, P, T>(P, &'a mut [T]);
-
-impl<P: Pointwise<1>> Body for Map<'_, P, f32> {
-    type Output = ();
-    #[inline(always)]
-    fn run<L: Single>(self)
-    where
-        f64: Left<L>,
-    {
-        self.1.iter_mut().for_each(|x| *x = self.0.apply([L::new(*x)]).get());
-    }
-}
-
-impl<P: Pointwise<1>> PlainBody for Map<'_, P, f64> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        self.1.iter_mut().for_each(|x| *x = self.0.apply([F64::new(*x)]).get());
-    }
-}
-
 impl<P: Pointwise<1>> Activation for P {
     fn single(&self, x: &mut [f32]) {
-        run(Map(*self, x));
+        vector::map_in_place(*self, x);
     }
     fn double(&self, x: &mut [f64]) {
-        run_plain(Map(*self, x));
+        vector::map_in_place(*self, x);
     }
 }
 

@@ -62,7 +62,17 @@ pub trait Body {
         f64: Left<L>;
 }
 
-/// A loop that has no `f32` arithmetic of rules: integers, `f64`, conversions.
+/// A loop over `f64` lanes.
+pub trait DoubleBody {
+    /// What it returns.
+    type Output;
+    /// The loop. Implementations are `#[inline(always)]` and call nothing that is not.
+    fn run<L: Lane<Float = f64>>(self) -> Self::Output
+    where
+        f64: Left<L>;
+}
+
+/// A loop that has no arithmetic of rules: integers, conversions.
 pub trait PlainBody {
     /// What it returns.
     type Output;
@@ -105,39 +115,53 @@ fn detect() -> Isa {
     Isa::Baseline
 }
 
-/// Runs `body` compiled for the best instruction set.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub fn run<B: Body>(body: B) -> B::Output {
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-    fn avx512<B: Body>(body: B) -> B::Output {
-        body.run::<F32Fma>()
-    }
-    #[target_feature(enable = "avx2,fma,f16c")]
-    fn avx2<B: Body>(body: B) -> B::Output {
-        body.run::<F32Fma>()
-    }
-    #[inline(never)]
-    fn baseline<B: Body>(body: B) -> B::Output {
-        body.run::<F32>()
-    }
-    match isa() {
-        // SAFETY: `isa` found these features on this processor.
-        Isa::Avx512 => unsafe { avx512(body) },
-        // SAFETY: as above.
-        Isa::Avx2 => unsafe { avx2(body) },
-        Isa::Baseline => baseline(body),
-    }
+macro_rules! runner {
+    ($(#[$doc:meta])* $name:ident, $body:ident, $plain:ty, $fused:ty) => {
+        $(#[$doc])*
+        #[cfg(target_arch = "x86_64")]
+        #[inline(always)]
+        pub fn $name<B: $body>(body: B) -> B::Output {
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+            fn avx512<B: $body>(body: B) -> B::Output {
+                body.run::<$fused>()
+            }
+            #[target_feature(enable = "avx2,fma,f16c")]
+            fn avx2<B: $body>(body: B) -> B::Output {
+                body.run::<$fused>()
+            }
+            #[inline(never)]
+            fn baseline<B: $body>(body: B) -> B::Output {
+                body.run::<$plain>()
+            }
+            match isa() {
+                // SAFETY: `isa` found these features on this processor.
+                Isa::Avx512 => unsafe { avx512(body) },
+                // SAFETY: as above.
+                Isa::Avx2 => unsafe { avx2(body) },
+                Isa::Baseline => baseline(body),
+            }
+        }
+
+        $(#[$doc])*
+        #[cfg(not(target_arch = "x86_64"))]
+        #[inline(always)]
+        pub fn $name<B: $body>(body: B) -> B::Output {
+            // AArch64 has fused multiply-adds in its baseline.
+            #[cfg(target_arch = "aarch64")]
+            return body.run::<$fused>();
+            #[cfg(not(target_arch = "aarch64"))]
+            body.run::<$plain>()
+        }
+    };
 }
 
-/// Runs `body` compiled for this target. AArch64 has fused multiply-add in its baseline.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub fn run<B: Body>(body: B) -> B::Output {
-    #[cfg(target_arch = "aarch64")]
-    return body.run::<F32Fma>();
-    #[cfg(not(target_arch = "aarch64"))]
-    body.run::<F32>()
+runner! {
+    /// Runs `body` compiled for the best instruction set.
+    run, Body, F32, F32Fma
+}
+runner! {
+    /// [`run`] for a loop over `f64`.
+    run_double, DoubleBody, F64, F64Fma
 }
 
 /// Runs `body` compiled for AVX2 or for the baseline: a third copy would not pay here.

@@ -215,7 +215,11 @@ macro_rules! single {
         impl Real for $lane {
             plain_methods!($lane, f32);
             single!(@$rounding $lane);
-            single!(@through $lane, exp, expm1, log, log1p, tanh, erf);
+            single!(@through $lane, exp, expm1, log, log1p, erf);
+            #[inline(always)]
+            fn tanh(self) -> $lane {
+                math::table_tanh(self)
+            }
             #[inline(always)]
             fn sin(self) -> $lane {
                 math::sin(self, self.quarters())
@@ -226,7 +230,7 @@ macro_rules! single {
             }
             #[inline(always)]
             fn pow(self, exponent: $lane) -> $lane {
-                math::pow(self, exponent)
+                math::table_pow(self, exponent)
             }
         }
         impl $lane {

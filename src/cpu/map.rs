@@ -9,6 +9,7 @@ use super::isa::{Body, Lane, PlainBody, Single, run, run_plain};
 use super::lane::F64;
 use super::layout::{broadcast, common_dtype, wrong_dtype};
 use super::threads::GRAIN;
+use super::vector;
 use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::DType;
@@ -148,8 +149,8 @@ fn into_existing(
 
 fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<Kernel> {
     match dtype {
-        DType::F16 | DType::BF16 | DType::F32 => Ok(map_single::<N, P>),
-        DType::F64 => Ok(map_double::<N, P>),
+        DType::F16 | DType::BF16 | DType::F32 => Ok(map_float::<N, P, f32>),
+        DType::F64 => Ok(map_float::<N, P, f64>),
         other => Err(wrong_dtype("map", other)),
     }
 }
@@ -226,25 +227,6 @@ macro_rules! float_loop {
     };
 }
 
-impl<const N: usize, P: Pointwise<N>> Body for Span<'_, N, P, f32, f32> {
-    type Output = ();
-    #[inline(always)]
-    fn run<L: Single>(self)
-    where
-        f64: Left<L>,
-    {
-        float_loop!(L, self, |x| self.rule.apply(x).get());
-    }
-}
-
-impl<const N: usize, P: Pointwise<N>> PlainBody for Span<'_, N, P, f64, f64> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        float_loop!(F64, self, |x| self.rule.apply(x).get());
-    }
-}
-
 impl<const N: usize, P: Predicate<N>> Body for Span<'_, N, P, f32, bool> {
     type Output = ();
     #[inline(always)]
@@ -294,10 +276,21 @@ macro_rules! kernels {
 }
 
 kernels! {
-    map_single: Pointwise, f32, f32, run;
-    map_double: Pointwise, f64, f64, run_plain;
     predicate_single: Predicate, f32, bool, run;
     predicate_double: Predicate, f64, bool, run_plain;
+}
+
+unsafe fn map_float<const N: usize, P: Pointwise<N>, T: vector::Number>(
+    rule: *const u8,
+    x: *const *const u8,
+    out: *mut u8,
+    n: usize,
+) {
+    // SAFETY: `Job` calls a kernel as its type demands.
+    unsafe {
+        let x = std::array::from_fn(|k| (*x.add(k)).cast());
+        vector::map(*rule.cast::<P>(), x, out.cast::<T>(), n);
+    }
 }
 
 unsafe fn map_int<const N: usize, P: PointwiseInt<N>, I: Integer>(

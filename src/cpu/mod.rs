@@ -38,3 +38,4 @@ mod team;
 #[cfg(test)]
 mod testing;
 pub mod threads;
+pub mod vector;

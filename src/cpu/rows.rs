@@ -1,7 +1,6 @@
 //! Loops over the rows of a matrix, compiled for the instruction set of the processor, in `f32` or `f64`.
 
-use super::isa::{Body, Lane, PlainBody, Single, run, run_plain};
-use super::lane::F64;
+use super::isa::{Body, DoubleBody, Lane, Single, run, run_double};
 use super::threads::{GRAIN, parallel_for};
 use crate::dtype::Element;
 use crate::real::Left;
@@ -37,11 +36,14 @@ impl<O: RowOp<f32>> Body for Launch<'_, O> {
     }
 }
 
-impl<O: RowOp<f64>> PlainBody for Launch<'_, O> {
+impl<O: RowOp<f64>> DoubleBody for Launch<'_, O> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        self.0.rows::<F64>(self.1);
+    fn run<L: Lane<Float = f64>>(self)
+    where
+        f64: Left<L>,
+    {
+        self.0.rows::<L>(self.1);
     }
 }
 
@@ -53,7 +55,7 @@ impl RowFloat for f32 {
 
 impl RowFloat for f64 {
     fn launch<O: RowOp<f64>>(op: &O, range: Range<usize>) {
-        run_plain(Launch(op, range));
+        run_double(Launch(op, range));
     }
 }
 

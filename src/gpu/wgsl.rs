@@ -30,6 +30,13 @@ impl Expr {
     pub fn variable(text: &str) -> Expr {
         Expr(push(text))
     }
+
+    /// `(r, n)` with `self = r + n * pi/2` and `|r| <= pi/4`.
+    fn quarters(self) -> (Expr, Int) {
+        let pair = call("turns", &[self]);
+        let rest = Expr(push(format_args!("v{pair}.x")));
+        (rest, Int(push(format_args!("i32(v{pair}.y)"))))
+    }
 }
 
 /// A line of the function being written: a `bool`.
@@ -274,7 +281,10 @@ impl Real for Expr {
 
 impl Lane for Expr {
     type Int = Int;
-    fn int(value: i32) -> Int {
+    const MANTISSA: usize = 23;
+    const BIAS: i64 = 127;
+    const SIGN: i64 = i32::MIN as i64;
+    fn int(value: i64) -> Int {
         // The smallest i32 has no literal of its own.
         Int(constant(format!("bitcast<i32>({:#010x}u)", value as u32)))
     }
@@ -305,10 +315,5 @@ impl Lane for Expr {
         // the product from it.
         let product = (a * b).bits() & Expr::int(-2);
         self - Expr::from_bits(product)
-    }
-    fn quarter_turns(self) -> (Expr, Int) {
-        let pair = call("turns", &[self]);
-        let rest = Expr(push(format_args!("v{pair}.x")));
-        (rest, Int(push(format_args!("i32(v{pair}.y)"))))
     }
 }

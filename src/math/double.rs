@@ -31,18 +31,17 @@ const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 /// Bits of the square root of 1/2.
 const ROOT_HALF: i64 = 0x3fe6_a09e_667f_3bcd;
 /// `(exp(r) - 1 - r) / r^2` on `|r| <= log(2)/2`.
-const EXP: [f64; 11] = [
-    0.5,
-    0.16666666666666685,
-    0.04166666666666673,
-    0.008333333333316685,
-    0.001388888888885854,
-    0.000198412698971929,
-    2.480158737362651e-05,
-    2.7557234100709887e-06,
-    2.7557233423407223e-07,
-    2.511228799126198e-08,
-    2.0926929561745036e-09,
+const EXP: [f64; 10] = [
+    0.5000000000000013,
+    0.166666666666667,
+    0.04166666666651491,
+    0.00833333333330725,
+    0.0013888888947160018,
+    0.0001984126991732002,
+    2.480148978239534e-05,
+    2.7557216331091683e-06,
+    2.763134074582445e-07,
+    2.511785877443642e-08,
 ];
 /// `(2 atanh(s) - 2 s) / s^3` in `s^2`, `|s| <= 0.1716`.
 const LOG: [f64; 7] = [
@@ -77,7 +76,7 @@ pub fn exp<L: Double>(x: L) -> L {
     let x = x.clamp(-746.0, 710.0);
     let (turns, n) = (x * LOG2_E).nearest_int();
     let r = x.minus_product(turns, L::lit(LN2_HIGH)).minus_product(turns, L::lit(LN2_LOW));
-    ((exp_rest(r) + r) + 1.0).scale(turns, n)
+    ((r * r).mul_add(polynomial(r, &EXP), r) + 1.0).scale(turns, n)
 }
 
 /// `exp(x) - 1`: the exponential of the reduced argument minus 1, scaled, plus `2^n - 1`.
@@ -95,25 +94,29 @@ pub fn expm1<L: Double>(x: L) -> L {
 /// Hyperbolic tangent: `(exp(2x) - 1) / (exp(2x) + 1)`, with what the numerator loses.
 #[inline(always)]
 pub fn tanh<L: Double>(x: L) -> L {
-    let size = x.abs().clamp(0.0, 22.0);
-    let (_, n, r, low) = reduce(size + size);
-    let rest = exp_rest(r) + low;
-    // exp(2x) - 1 = 2^n (r + rest) + (2^n - 1), as `sum + lost`.
+    let size = x.abs();
+    let doubled = size + size;
+    let (turns, n) = (doubled * LOG2_E).nearest_int();
+    let r = doubled.minus_product(turns, L::lit(LN2_HIGH)).minus_product(turns, L::lit(LN2_LOW));
+    // exp(2x) - 1 = 2^n (r + ...) + (2^n - 1) = first + rest
     let power = power_of_two::<L>(n);
     let start = power - 1.0;
     let term = power * r;
     let first = start + term;
-    let lost = term - (first - start);
-    let rest = power.mul_add(rest, lost);
-    let sum = first + rest;
-    let lost = rest - (sum - first);
+    let rest = power.mul_add(exp_rest(r), term - (first - start));
+    let below = (first + rest) + 2.0;
     // The quotient, and one step of correction.
-    let below = sum + 2.0;
-    let below_lost = sum - (below - 2.0) + lost;
     let inverse = L::lit(1.0) / below;
-    let quotient = sum * inverse;
-    let remainder = sum.minus_product(quotient, below) + lost.minus_product(quotient, below_lost);
-    with_sign_of(remainder.mul_add(inverse, quotient), x)
+    let quotient = (first + rest) * inverse;
+    let remainder = first.minus_product(quotient, below) + rest;
+    let value = remainder.mul_add(inverse, quotient);
+    let large = !size.lt(L::lit(18.7));
+    if !L::may_hold(large) {
+        return with_sign_of(value, x);
+    }
+    // The two largest doubles up to 1.
+    let end = L::select(size.gt(L::lit(19.061547465398498)), L::lit(1.0), L::lit(1.0 - f64::EPSILON / 2.0));
+    with_sign_of(L::select(size.ge(L::lit(18.7)), end, value), x)
 }
 
 /// `(e, m)` with `x = m * 2^e` and `m` in `[sqrt(1/2), sqrt(2))`, for normal `x > 0`.
@@ -253,4 +256,3 @@ const ERF_TAIL: [f64; 13] = [
     1.2643251311592108e-09,
     -6.439917838954831e-10,
 ];
-

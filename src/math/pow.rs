@@ -78,7 +78,8 @@ fn positive_power<L: Lane>(size: L, y: L) -> L {
 pub fn pow<L: Lane>(x: L, y: L) -> L {
     // Beyond 2^32 every power but that of 1 is 0 or infinite.
     let value = positive_power(x.abs(), y.clamp(-4_294_967_296.0, 4_294_967_296.0));
-    let ordinary = x.gt(L::lit(0.0)) & x.lt(x.special(INFINITY)) & y.abs().lt(x.special(INFINITY)) & y.ne(L::lit(0.0));
+    let ordinary =
+        x.gt(L::lit(0.0)) & x.lt(x.special(INFINITY)) & y.abs().lt(x.special(INFINITY)) & y.ne(L::lit(0.0));
     if L::may_hold(!ordinary) { edges(x, y, value) } else { value }
 }
 

@@ -13,13 +13,26 @@ pub const LARGE: f64 = 131_072.0;
 /// pi/2 as a sum of three floats.
 const QUARTER: [f64; 3] = [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
 
+/// `(r, low)` with `x = r + low + n * pi/2`, for the whole number `n` nearest or nearly so and pi/2 as a sum of three.
+///
+/// The first subtraction is exact. The second loses what `low` gets back; without it a small `r`, next to a
+/// multiple, would have few good bits.
+#[inline(always)]
+pub(super) fn without_quarters<L: Lane>(x: L, n: L, quarter: &[f64; 3]) -> (L, L) {
+    let high = x.minus_product(n, L::lit(quarter[0]));
+    let middle = n * quarter[1];
+    let middle_low = n.mul_add(L::lit(quarter[1]), -middle);
+    let r = high - middle;
+    let moved = r - high;
+    let lost = (high - (r - moved)) - (middle + moved);
+    (r, (lost - middle_low).minus_product(n, L::lit(quarter[2])))
+}
+
 /// `(r, n)` with `x = r + n * pi/2` and `|r| <= pi/4`, for `|x| < LARGE`.
 #[inline(always)]
 pub fn small_quarters<L: Lane>(x: L) -> (L, L::Int) {
     let (turns, n) = (x * std::f64::consts::FRAC_2_PI).nearest_int();
-    let high = x.minus_product(turns, L::lit(QUARTER[0])); // exact
-    let r = high.minus_product(turns, L::lit(QUARTER[1]));
-    let low = (high - r).minus_product(turns, L::lit(QUARTER[1])).minus_product(turns, L::lit(QUARTER[2]));
+    let (r, low) = without_quarters(x, turns, &QUARTER);
     (r + low, n)
 }
 

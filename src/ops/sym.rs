@@ -243,7 +243,7 @@ impl Real for Sym {
         unary(self, Unary::Tanh, f64::tanh)
     }
     fn erf(self) -> Sym {
-        unary(self, Unary::Erf, |v| crate::cpu::lane::F64(v).erf().0)
+        unary(self, Unary::Erf, |v| crate::cpu::lane::F64Fma(v).erf().0)
     }
     fn pow(self, exponent: Sym) -> Sym {
         binary(self, exponent, Binary::Pow, f64::powf)

@@ -1,6 +1,6 @@
 //! The table of instructions of AVX2 and FMA: eight `f32` or four `f64`; a mask is a register of ones and zeros.
 
-use super::Registers;
+use super::registers::{Registers, instructions};
 use std::arch::x86_64::*;
 
 /// Eight `f32`.
@@ -97,6 +97,18 @@ unsafe impl Registers for Single {
         unsafe { _mm256_sra_epi32(x, _mm_cvtsi32_si128(n as i32)) }
     }
     #[inline(always)]
+    unsafe fn lookup(index: __m256i, table: &[f32; 16]) -> __m256 {
+        // The fourth bit chooses between two registers.
+        // SAFETY: the caller's promise; the table is two registers long.
+        unsafe {
+            let (first, second) = (_mm256_loadu_ps(table.as_ptr()), _mm256_loadu_ps(table.as_ptr().add(8)));
+            let upper = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(index));
+            let (first, second) =
+                (_mm256_permutevar8x32_ps(first, index), _mm256_permutevar8x32_ps(second, index));
+            _mm256_blendv_ps(first, second, upper)
+        }
+    }
+    #[inline(always)]
     unsafe fn load(from: *const f32) -> __m256 {
         // SAFETY: the caller's promise.
         unsafe { _mm256_loadu_ps(from) }
@@ -117,7 +129,6 @@ unsafe impl Registers for Single {
         unsafe { _mm256_maskstore_ps(to, _mm256_loadu_si256(ONES_32.as_ptr().add(8 - count).cast()), x) }
     }
 }
-
 
 // SAFETY: every function is made of instructions that the set has.
 unsafe impl Registers for Double {
@@ -207,6 +218,14 @@ unsafe impl Registers for Double {
             let moved = _mm256_srl_epi64(x, _mm_cvtsi32_si128(n as i32));
             let sign = _mm256_set1_epi64x((1_u64 << 63 >> n) as i64);
             _mm256_sub_epi64(_mm256_xor_si256(moved, sign), sign)
+        }
+    }
+    #[inline(always)]
+    unsafe fn lookup(index: __m256i, table: &[f64; 16]) -> __m256d {
+        // SAFETY: the caller's promise; four bits stay inside the table.
+        unsafe {
+            let index = _mm256_and_si256(index, _mm256_set1_epi64x(15));
+            _mm256_i64gather_pd::<8>(table.as_ptr(), index)
         }
     }
     #[inline(always)]

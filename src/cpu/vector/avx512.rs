@@ -1,7 +1,7 @@
 //! The table of instructions of AVX-512 (F, BW, DQ and VL): sixteen `f32` or eight `f64`, and masks in registers of
 //! their own.
 
-use super::Registers;
+use super::registers::{Registers, instructions};
 use std::arch::x86_64::*;
 
 /// Sixteen `f32`.
@@ -89,6 +89,11 @@ unsafe impl Registers for Single {
         unsafe { _mm512_sra_epi32(x, _mm_cvtsi32_si128(n as i32)) }
     }
     #[inline(always)]
+    unsafe fn lookup(index: __m512i, table: &[f32; 16]) -> __m512 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_permutexvar_ps(index, _mm512_loadu_ps(table.as_ptr())) }
+    }
+    #[inline(always)]
     unsafe fn load(from: *const f32) -> __m512 {
         // SAFETY: the caller's promise.
         unsafe { _mm512_loadu_ps(from) }
@@ -109,7 +114,6 @@ unsafe impl Registers for Single {
         unsafe { _mm512_mask_storeu_ps(to, !(__mmask16::MAX << count), x) }
     }
 }
-
 
 // SAFETY: every function is made of instructions that the set has.
 unsafe impl Registers for Double {
@@ -186,6 +190,14 @@ unsafe impl Registers for Double {
     unsafe fn int_shr(x: __m512i, n: usize) -> __m512i {
         // SAFETY: the caller's promise.
         unsafe { _mm512_sra_epi64(x, _mm_cvtsi32_si128(n as i32)) }
+    }
+    #[inline(always)]
+    unsafe fn lookup(index: __m512i, table: &[f64; 16]) -> __m512d {
+        // SAFETY: the caller's promise; the table is two registers long.
+        unsafe {
+            let (first, second) = (_mm512_loadu_pd(table.as_ptr()), _mm512_loadu_pd(table.as_ptr().add(8)));
+            _mm512_permutex2var_pd(first, index, second)
+        }
     }
     #[inline(always)]
     unsafe fn load(from: *const f64) -> __m512d {

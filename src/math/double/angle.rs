@@ -5,6 +5,7 @@
 //! fixed point (M. Payne and R. Hanek, 1983).
 
 use super::super::polynomial;
+use super::super::turns::without_quarters;
 use super::Double;
 use crate::cpu::lane::F64Fma;
 
@@ -43,18 +44,6 @@ const SIN_QUARTER: [f64; 6] = [
     1.5895433229493008e-10,
 ];
 
-/// `(r, low)` with `x = r + low + n * pi/2`, for `|x| < 2^30` and the whole number `n` nearest or nearly so.
-#[inline(always)]
-fn without_quarters<L: Double>(x: L, n: L) -> (L, L) {
-    let high = x.minus_product(n, L::lit(QUARTER[0])); // exact
-    let middle = n * QUARTER[1];
-    let middle_low = n.mul_add(L::lit(QUARTER[1]), -middle);
-    let r = high - middle;
-    let moved = r - high;
-    let lost = (high - (r - moved)) - (middle + moved);
-    (r, (lost - middle_low).minus_product(n, L::lit(QUARTER[2])))
-}
-
 /// `sin(r + low)` for `|r| <= pi/2`.
 #[inline(always)]
 fn sin_half_turn<L: Double>(r: L, low: L) -> L {
@@ -68,7 +57,7 @@ fn sin_half_turn<L: Double>(r: L, low: L) -> L {
 fn shifted_sin<L: Double>(x: L, shift: f64) -> L {
     // The nearest multiple of pi, moved by the shift.
     let (half_turns, n) = (x * std::f64::consts::FRAC_1_PI + shift).nearest_int();
-    let (r, low) = without_quarters(x, half_turns * 2.0 - 2.0 * shift);
+    let (r, low) = without_quarters(x, half_turns * 2.0 - 2.0 * shift, &QUARTER);
     let value = sin_half_turn(r, low);
     L::from_bits(value.bits() ^ (n << 63))
 }
@@ -97,7 +86,8 @@ fn tan_quarter<L: Double>(r: L, low: L, odd: L::Mask) -> L {
     let sin = r + sin_rest;
     let half = square * 0.5;
     let cos_near = L::lit(1.0) - half;
-    let cos_rest = (square * square).mul_add(polynomial(square, &COS), ((L::lit(1.0) - cos_near) - half).minus_product(r, low));
+    let cos_rest = (square * square)
+        .mul_add(polynomial(square, &COS), ((L::lit(1.0) - cos_near) - half).minus_product(r, low));
     let cos = cos_near + cos_rest;
     let above = L::select(odd, -cos, sin);
     let below = L::select(odd, sin, cos);
@@ -108,7 +98,7 @@ fn tan_quarter<L: Double>(r: L, low: L, odd: L::Mask) -> L {
 #[inline(always)]
 pub fn tan<L: Double>(x: L) -> L {
     let (quarters, n) = (x * std::f64::consts::FRAC_2_PI).nearest_int();
-    let (r, low) = without_quarters(x, quarters);
+    let (r, low) = without_quarters(x, quarters, &QUARTER);
     let value = tan_quarter(r, low, L::int_eq(n & L::int(1), L::int(1)));
     let value = L::select(x.eq(L::lit(0.0)), x, value);
     let huge = !x.abs().lt(L::lit(HUGE));
@@ -177,10 +167,11 @@ const TWO_OVER_PI: [u64; 20] = [
 fn huge_angle(x: f64) -> (u64, f64, f64) {
     let bits = x.to_bits();
     let mantissa = u128::from(bits & 0x000f_ffff_ffff_ffff | 0x0010_0000_0000_0000);
-    let first = ((bits >> 52 & 0x7ff) as usize) - 1075 + 62;
+    let first = ((bits >> 52 & 0x7ff) as usize) + 62 - 1075;
     let (word, left) = (first / 64, first % 64);
     let window = |i: usize| {
-        let pair = u128::from(TWO_OVER_PI[word + i]) << 64 | u128::from(TWO_OVER_PI.get(word + i + 1).copied().unwrap_or(0));
+        let pair = u128::from(TWO_OVER_PI[word + i]) << 64
+            | u128::from(TWO_OVER_PI.get(word + i + 1).copied().unwrap_or(0));
         u128::from((pair << left >> 64) as u64)
     };
     let (bottom, middle, top) = (mantissa * window(2), mantissa * window(1), mantissa * window(0));

@@ -1,99 +1,132 @@
-//! `pow` in double precision. The logarithm is carried as a sum of two doubles with about 68 good bits: at the
+//! `pow` in double precision. The logarithm is carried as a sum of two doubles with about 65 good bits: at the
 //! largest powers, ten of them stand before the point.
 
 use super::super::pow::edges;
 use super::super::{INFINITY, polynomial};
-use super::{Double, exp_rest, split};
-use std::f64::consts::LN_2;
+use super::{Double, ROOT_HALF, split};
 
 /// `2 / log(2)` as a sum.
 const TWO_OVER_LN2: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
-/// `log(2)`, less its nearest double.
-const LN2_LOST: f64 = 2.319_046_813_846_299_6e-17;
-/// `log2(5/4)`: a value of few bits, and the rest.
-const LOG2_FIVE_QUARTERS: [f64; 2] = [0.3219280242919922, 7.059537016037032e-08];
-/// `log2(51/64)` likewise.
-const LOG2_LOWER: [f64; 2] = [-0.3275747299194336, 7.18909291834578e-08];
-/// `1/3` as a sum.
-const THIRD: [f64; 2] = [0.333_333_333_333_333_3, 1.850_371_707_708_594e-17];
-/// `(atanh(s) - s - s^3/3) / s^5` in `s^2` for `|s| <= 0.065`.
-const LOG_RATIO: [f64; 5] =
-    [0.20000000000000623, 0.14285714284239992, 0.11111112373403086, 0.09090407866138833, 0.07786092742861055];
+/// Numbers `c` in the middle of 16 parts of the mantissas from `sqrt(1/2)` to `sqrt(2)`; 1 for the part that has it.
+static CENTRE: [f64; 16] = [
+    0.72265625, 0.75390625, 0.78515625, 0.81640625, 0.84765625, 0.87890625, 0.91015625, 0.94140625,
+    0.97265625, 1.0, 1.0703125, 1.1328125, 1.1953125, 1.2578125, 1.3203125, 1.3828125,
+];
+/// `log2(c)`, rounded to a multiple of `2^-30`, so that adding an exponent is exact.
+static LOG2_HIGH: [f64; 16] = [
+    -0.46861853916198015,
+    -0.40754296258091927,
+    -0.3489483091980219,
+    -0.2926408676430583,
+    -0.23844876792281866,
+    -0.1862188084051013,
+    -0.13581385556608438,
+    -0.08711066376417875,
+    -0.039998067542910576,
+    0.0,
+    0.09803208336234093,
+    0.17990908958017826,
+    0.25738784298300743,
+    0.330916877835989,
+    0.40087943617254496,
+    0.4676055498421192,
+];
+/// What [`LOG2_HIGH`] lacks.
+static LOG2_LOW: [f64; 16] = [
+    -3.2170771814174945e-10,
+    -1.5100031461562512e-10,
+    3.769505031159261e-10,
+    -2.76058949988807e-10,
+    3.672979769841769e-10,
+    -3.7786164206599457e-10,
+    2.2036462193666857e-10,
+    -5.859628117097128e-12,
+    -3.8900848631993423e-10,
+    0.0,
+    -4.018142113283718e-10,
+    4.347562077868701e-10,
+    -2.9035565986872956e-10,
+    2.7862798132303165e-10,
+    1.0963936458634991e-10,
+    2.4087822334220055e-10,
+];
+/// `(atanh(s) - s) / s^3` in `s^2` for `|s| <= 0.01923`.
+const LOG_RATIO: [f64; 4] =
+    [0.3333333333333333, 0.2000000000014739, 0.14285712451187418, 0.11118417587791596];
+/// `2^f` for `|f| <= 1/2`.
+pub(super) const EXP2: [f64; 12] = [
+    1.0,
+    0.6931471805599453,
+    0.24022650695910133,
+    0.05550410866482174,
+    0.009618129107593229,
+    0.0013333558146379264,
+    0.00015403530458224843,
+    1.5252733867368208e-05,
+    1.3215434738223881e-06,
+    1.0178046517766133e-07,
+    7.0738746344446576e-09,
+    4.45738062235615e-10,
+];
 
-/// `log2(x)` as `(high, low)` for a normal `x > 0`.
+/// `log2(m) + e` as `(high, low)` for the parts of a normal number.
 ///
-/// With a centre `c` of 51/64, 1 or 5/4 near the mantissa `m`: `log2(m) = log2(c) + 2/log(2) * atanh(s)` for
-/// `s = (m - c)/(m + c)`. What is below the fifth power of `s` does with double precision.
+/// With the centre `c` next to `m`: `log2(m) = log2(c) + 2/log(2) * atanh(s)` for `s = (m - c)/(m + c)`. From the
+/// third power of `s` on, double precision will do.
 #[inline(always)]
 fn log2_pair<L: Double>(e: L, m: L) -> (L, L) {
-    let (below, above) = (m.lt(L::lit(0.890_625)), m.gt(L::lit(1.125)));
-    let choose = |low: f64, high: f64, middle: f64| {
-        L::select(below, L::lit(low), L::select(above, L::lit(high), L::lit(middle)))
-    };
-    let centre = choose(0.796_875, 1.25, 1.0);
-    let start = e + choose(LOG2_LOWER[0], LOG2_FIVE_QUARTERS[0], 0.0);
-    let start_low = choose(LOG2_LOWER[1], LOG2_FIVE_QUARTERS[1], 0.0);
+    let part = (m.bits() - L::int(ROOT_HALF)) >> 48;
+    let centre = L::lookup(part, &CENTRE);
+    let start = e + L::lookup(part, &LOG2_HIGH);
     // s and s_low
     let (difference, sum) = (m - centre, m + centre);
     let sum_low = m - (sum - centre);
     let inverse = L::lit(1.0) / sum;
     let s = difference * inverse;
     let s_low = difference.minus_product(s, sum).minus_product(s, sum_low) * inverse;
-    // s^2 and s^2 (1/3 + s^2 ...)
+    // atanh(s)
     let square = s * s;
-    let square_low = (s + s).mul_add(s_low, s.mul_add(s, -square));
-    let more = square.mul_add(polynomial(square, &LOG_RATIO), L::lit(THIRD[1]));
-    let cubic = square * THIRD[0];
-    let cubic_low = square.mul_add(L::lit(THIRD[0]), -cubic) + square.mul_add(more, square_low * THIRD[0]);
-    // atanh(s) = s + s cubic
-    let term = s * cubic;
-    let term_low = s.mul_add(cubic, -term) + s.mul_add(cubic_low, s_low * cubic);
+    let term = (s * square) * polynomial(square, &LOG_RATIO);
     let atanh = s + term;
-    let atanh_low = ((s - atanh) + term) + (s_low + term_low);
+    let atanh_low = ((s - atanh) + term) + s_low;
     // log2
     let main = atanh * TWO_OVER_LN2[0];
-    let main_low = atanh.mul_add(L::lit(TWO_OVER_LN2[0]), -main)
-        + atanh.mul_add(L::lit(TWO_OVER_LN2[1]), atanh_low * TWO_OVER_LN2[0]);
+    let lost = atanh.mul_add(L::lit(TWO_OVER_LN2[0]), -main);
+    let main_low = atanh.mul_add(L::lit(TWO_OVER_LN2[1]), atanh_low.mul_add(L::lit(TWO_OVER_LN2[0]), lost));
     let high = start + main;
-    (high, ((start - high) + main) + (main_low + start_low))
+    (high, ((start - high) + main) + (main_low + L::lookup(part, &LOG2_LOW)))
 }
 
-/// `2^(product + rest)`, for `|product| <= 1100` and a small `rest`.
+/// `2^((high + low) * y)`.
 #[inline(always)]
-fn exp2_pair<L: Double>(product: L, rest: L) -> L {
-    let (turns, n) = product.nearest_int();
-    let whole = product - turns;
-    let sum = whole + rest;
-    let lost = (whole - sum) + rest;
-    let r = sum * LN_2;
-    let r_low = sum.mul_add(L::lit(LN_2), -r) + sum.mul_add(L::lit(LN2_LOST), lost * LN_2);
-    (((exp_rest(r) + r_low) + r) + 1.0).scale(turns, n)
-}
-
-/// `size` to the power `y`, where the logarithm of `size` is `log2(m) + e`.
-#[inline(always)]
-fn power_of_parts<L: Double>(e: L, m: L, y: L) -> L {
-    let (high, low) = log2_pair(e, m);
+fn exp2_of_product<L: Double>((high, low): (L, L), y: L, large: bool) -> L {
     let product = high * y;
-    let rest = high.mul_add(y, -product) + low * y;
+    let rest = low.mul_add(y, high.mul_add(y, -product));
     let held = product.clamp(-1100.0, 1100.0);
-    exp2_pair(held, L::select(held.eq(product), rest, L::lit(0.0)))
+    // What the product lost is only small as long as the product is.
+    let rest = if large { L::select(held.eq(product), rest, L::lit(0.0)) } else { rest };
+    let (turns, n) = held.nearest_int();
+    polynomial((held - turns) + rest, &EXP2).scale(turns, n)
 }
 
 /// `x` to the power `y`, as C's `pow`.
 #[inline(always)]
 pub fn pow<L: Double>(x: L, y: L) -> L {
+    /// Up to here, what the product of a logarithm and `y` loses stays below 1/8.
+    const LARGE: f64 = (1_u64 << 40) as f64;
+    /// From here on every power but that of 1 is 0 or infinite.
+    const HUGE: f64 = (1_u128 << 64) as f64;
     let (e, m) = split(x);
-    let value = power_of_parts(e, m, y);
+    let value = exp2_of_product(log2_pair(e, m), y, false);
     let normal = x.ge(L::lit(f64::MIN_POSITIVE)) & x.lt(x.special(INFINITY));
-    let ordinary = normal & y.abs().lt(L::lit(1e15)) & y.ne(L::lit(0.0));
+    let ordinary = normal & y.abs().lt(L::lit(LARGE));
     if !L::may_hold(!ordinary) {
         return value;
     }
-    // Beyond 2^64 every power but that of 1 is 0 or infinite.
-    let (size, held) = (x.abs(), y.clamp(-18_446_744_073_709_551_616.0, 18_446_744_073_709_551_616.0));
+    let size = x.abs();
     let small = size.lt(L::lit(f64::MIN_POSITIVE));
     let (e, m) = split(L::select(small, size * 18_014_398_509_481_984.0, size));
     let e = L::select(small, e - 54.0, e);
-    edges(x, y, power_of_parts(e, m, held))
+    let value = exp2_of_product(log2_pair(e, m), y.clamp(-HUGE, HUGE), true);
+    edges(x, y, value)
 }
