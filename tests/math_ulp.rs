@@ -60,7 +60,7 @@ fn samples() -> Vec<f32> {
 #[test]
 fn every_instruction_set_gives_the_same_bits() {
     let x = samples();
-    let wide: Vec<f64> = x.iter().map(|&x| f64::from(x) * 1.000_000_012_345_678_9).collect();
+    let wide: Vec<f64> = x.iter().map(|&x| f64::from(x) * 1.000_000_012_345_678).collect();
     let (y, wide_y): (Vec<f32>, Vec<f64>) =
         (x.iter().rev().copied().collect(), wide.iter().rev().copied().collect());
     let (x_pairs, y_pairs) = (x.repeat(2), [y.clone(), vec![1.75; x.len()]].concat());

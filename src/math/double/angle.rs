@@ -10,7 +10,8 @@ use super::Double;
 use crate::cpu::lane::F64Fma;
 
 /// pi/2 as a sum of three doubles.
-const QUARTER: [f64; 3] = [1.570_796_326_794_896_6, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
+const QUARTER: [f64; 3] =
+    [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17, -1.497_384_904_859_169_8e-33];
 /// From here on, angles need more bits of pi.
 const HUGE: f64 = 1_073_741_824.0;
 
