@@ -1,14 +1,12 @@
 //! Vector mathematics in single precision, written once for CPU lanes and WGSL.
 //!
-//! Every function is generic over [`Lane`] and free of branches: read with
+//! Every function is generic over [`Lane`] and branches only around rare arguments: read with
 //! [`crate::cpu::lane::F32`] it vectorises inside a loop, read with `gpu::wgsl::Expr` it is the
 //! text of a WGSL function, so both devices run one formula.
 //!
-//! The coefficients come from `tools/fit_math.py` (Remez exchange in 50-digit arithmetic). Largest
-//! errors in units in the last place, with and without fused multiply-adds, over all 2^32 floats
-//! (`pow`: 40 million pairs whose powers spread over all floats), as `examples/ulp` measures them:
-//! exp 0.96, expm1 1.56, log 0.82, log1p 1.39, sin 1.58, cos 1.58, tanh 1.33, erf 1.17, pow 1.22.
-//! `tests/shaders/test_math.py` holds GPUs to 3.
+//! The coefficients come from `tools/fit_math.py` (Remez exchange in 50-digit arithmetic); those of tables are
+//! interpolated at Chebyshev's points. The largest errors in units in the last place are in
+//! `benches/results/ulp.md`; `tests/math_ulp.rs` holds CPUs to 2 and `tests/shaders/test_math.py` GPUs to 3.
 //!
 //! Read next: `src/math/pow.rs`, which needs more than single precision, and `src/cpu/lane.rs`.
 
