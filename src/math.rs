@@ -6,7 +6,8 @@
 //!
 //! The coefficients come from `tools/fit_math.py` (Remez exchange in 50-digit arithmetic); those of tables are
 //! interpolated at Chebyshev's points. The largest errors in units in the last place are in
-//! `benches/results/ulp.md`; `tests/math_ulp.rs` holds CPUs to 2 and `tests/shaders/test_math.py` GPUs to 3.
+//! `benches/results/ulp.md`; `tests/math_ulp.rs` holds CPUs to 2 (sigmoid to 2.5) and
+//! `tests/shaders/test_math.py` GPUs to 3.
 //!
 //! Read next: `src/math/pow.rs`, which needs more than single precision, and `src/cpu/lane.rs`.
 
