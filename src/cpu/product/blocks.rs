@@ -15,14 +15,18 @@ use std::ops::Range;
 const WORK: usize = 1 << 20;
 /// Elements that are worth a piece of a parallel loop that packs.
 const COPY: usize = 1 << 15;
-/// Bytes of the right operand that are packed at a time: they stay in the third cache.
-const RIGHT: usize = 8 << 20;
+/// Bytes of the right operand that are packed at a time: they stay in the third cache, also where that is shared.
+const RIGHT: usize = 2 << 20;
 /// Bytes of a right operand from which on packing pays although its columns lie side by side.
 const SCATTERED: usize = 1 << 19;
-/// Bytes of a row of the left operand from which on packing pays.
-const DEEP: usize = 3 << 10;
-/// Rows of a block: its packed copy takes a fifth of the second cache.
+/// Bytes of a row of the left operand from which on packing pays: its elements are loaded one by one, in any order.
+const DEEP: usize = 16 << 10;
+/// Rows of a block: those of the left operand take a fifth of the second cache.
 const ROWS: usize = 96;
+/// Strips of rows that read a right operand directly, before packing it pays.
+const DIRECT: usize = 4;
+/// Steps of a depth that is so short that writing the result takes longest: then it is written row by row.
+const SHALLOW: usize = 32;
 /// Bytes of the depth of a block, per lane.
 const DEPTH: usize = 2048;
 /// Pieces that a product is cut into, if it is large enough.
@@ -65,12 +69,17 @@ impl<'a, M: Mac> Blocks<'a, M> {
         let steps = p.k.div_ceil(M::STEP);
         let large = steps * p.n * bytes >= SCATTERED;
         let beside = p.right.free == 1 || p.n == 1;
-        let pack_right = M::STEP > 1 || !beside || (large && p.m > 2 * M::ROWS);
+        let pack_right = M::STEP > 1 || !beside || (large && p.m > DIRECT * M::ROWS);
         let pack_left = M::STEP > 1 || (p.k * bytes >= DEEP && p.n > 4 * M::LANES && p.m > M::ROWS);
+        let shallow = steps <= SHALLOW && p.n > 16 * M::LANES && !pack_left;
         let few = M::TILES.iter().take_while(|tiles| tiles[3].is_some()).count();
         let wide = !pack_right && p.m <= few;
-        // A few rows against a large matrix: short blocks of the depth read its rows as they lie in memory.
-        let thin = !pack_right && large;
+        // A few rows against a large matrix: short blocks of the depth read its rows about as they lie in memory.
+        let depth = match p.m {
+            1 if large && !pack_right => 16,
+            m if m <= few && large && !pack_right => 64,
+            _ => DEPTH / bytes,
+        };
         Blocks {
             p,
             swapped,
@@ -78,8 +87,8 @@ impl<'a, M: Mac> Blocks<'a, M> {
             pack_right,
             width: if wide { 4 } else { 2 } * M::LANES,
             steps,
-            depth: if thin { 32 } else { DEPTH / bytes },
-            rows: ROWS / M::ROWS * M::ROWS,
+            depth,
+            rows: if shallow { M::ROWS } else { ROWS / M::ROWS * M::ROWS },
         }
     }
 
@@ -357,6 +366,35 @@ impl<'a, M: Mac> Blocks<'a, M> {
             }
         }
     }
+}
+
+/// Computes a product that is a single tile, operands and result as they lie: then planning would take longer than
+/// the arithmetic. Returns whether it was one.
+///
+/// # Safety
+/// As [`Blocks::run`].
+pub unsafe fn single<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
+    let fits = p.m <= M::ROWS && p.n <= 2 * M::LANES && p.k <= 4 * M::LANES;
+    let Target::Memory(out, out_row, None) = p.target else { return false };
+    if !fits || p.right.free != 1 || M::STEP > 1 {
+        return false;
+    }
+    let Some(compute) = M::TILES[p.m - 1][p.n.div_ceil(M::LANES) - 1] else { return false };
+    let tile = Tile {
+        k: p.k,
+        a: p.left.data.cast(),
+        a_row: p.left.free,
+        a_step: p.left.depth,
+        b: p.right.data.cast(),
+        b_step: p.right.depth,
+        out,
+        out_row,
+        columns: p.n,
+        add: p.add,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { compute(&tile) };
+    true
 }
 
 /// The place of a transposed piece.

@@ -4,6 +4,7 @@
 //! nothing is packed.
 
 use super::mac::Mac;
+use std::mem::MaybeUninit;
 
 /// Operands and place of some inner products.
 pub struct Inner<M: Mac> {
@@ -53,14 +54,54 @@ pub unsafe fn inner<M: Mac, const R: usize, const C: usize, const U: usize>(t: &
         if at < t.k {
             add::<M, R, C, U>(t, &mut sums, 0, at, Some(t.k - at));
         }
-        for (i, sums) in sums.iter().enumerate() {
-            for (j, sums) in sums.iter().enumerate() {
-                let sum = sums[1..].iter().fold(sums[0], |x, &y| M::plus(x, y));
+        // Loops, not closures: only what is inlined is compiled for the instructions of `M`.
+        let mut vectors = [const { MaybeUninit::<M::Out>::uninit() }; ROOM];
+        let mut totals = [const { MaybeUninit::<M::Out>::uninit() }; LIMIT];
+        let (to, total) = (vectors.as_mut_ptr().cast::<M::Out>(), totals.as_mut_ptr().cast::<M::Out>());
+        for i in 0..R {
+            for j in 0..C {
+                let mut sum = sums[i][j][0];
+                for u in 1..U {
+                    sum = M::plus(sum, sums[i][j][u]);
+                }
+                M::put(to.add((i * C + j) * M::LANES), sum);
+            }
+        }
+        for first in (0..R * C).step_by(M::LANES) {
+            add_up::<M>(to.add(first * M::LANES), (R * C - first).min(M::LANES), total.add(first));
+        }
+        for i in 0..R {
+            for j in 0..C {
                 let to = t.out.offset(i as isize * t.out_row + j as isize * t.out_column);
-                let total = M::total(sum);
+                let total = *total.add(i * C + j);
                 *to = if t.add { M::add(*to, total) } else { total };
             }
         }
+    }
+}
+
+/// The most inner products at a time, a multiple of all `LANES`, and vectors for so many.
+const LIMIT: usize = 16;
+const ROOM: usize = LIMIT * 16;
+
+/// The totals of `count` vectors, at most `LANES`: transposed, they are added lane by lane, which takes far fewer
+/// instructions than adding up each vector.
+///
+/// # Safety
+/// As [`inner`]; the vectors lie one behind the other, and `to` has room for a vector.
+#[inline(always)]
+unsafe fn add_up<M: Mac>(vectors: *const M::Out, count: usize, to: *mut M::Out) {
+    let mut turned = [const { MaybeUninit::<M::Out>::uninit() }; ROOM];
+    let stride = (M::LANES * size_of::<M::Out>()) as isize;
+    let from = turned.as_mut_ptr().cast::<M::Out>();
+    // SAFETY: elements of operands and of sums have the same size, and the array has room for `LANES` vectors.
+    unsafe {
+        M::turn(vectors.cast(), stride, count, M::LANES, from.cast(), M::LANES);
+        let mut sum = M::get(from);
+        for l in 1..M::LANES {
+            sum = M::plus(sum, M::get(from.add(l * M::LANES)));
+        }
+        M::put(to, sum);
     }
 }
 
@@ -78,22 +119,31 @@ unsafe fn add<M: Mac, const R: usize, const C: usize, const U: usize>(
 ) {
     // SAFETY: the caller's promise.
     unsafe {
-        let load = |from: *const M::In, bytes: isize| {
-            let from = from.byte_offset(bytes).add(at);
-            match first {
-                Some(n) => M::load_first(from, n),
-                None => M::load(from),
-            }
-        };
-        let mut y = [load(t.b, 0); C];
+        let mut y = [load::<M>(t.b, 0, at, first); C];
         for (j, y) in y.iter_mut().enumerate().skip(1) {
-            *y = load(t.b, j as isize * t.b_column);
+            *y = load::<M>(t.b, j as isize * t.b_column, at, first);
         }
         for (i, sums) in sums.iter_mut().enumerate() {
-            let x = load(t.a, i as isize * t.a_row);
+            let x = load::<M>(t.a, i as isize * t.a_row, at, first);
             for j in 0..C {
                 sums[j][u] = M::mac(sums[j][u], x, y[j]);
             }
+        }
+    }
+}
+
+/// A vector of the row or column that lies so many bytes behind another, or its first lanes.
+///
+/// # Safety
+/// As [`inner`].
+#[inline(always)]
+unsafe fn load<M: Mac>(from: *const M::In, bytes: isize, at: usize, first: Option<usize>) -> M::X {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let from = from.byte_offset(bytes).add(at);
+        match first {
+            Some(n) => M::load_first(from, n),
+            None => M::load(from),
         }
     }
 }

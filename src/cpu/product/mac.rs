@@ -51,8 +51,6 @@ pub trait Mac: Copy + 'static {
     unsafe fn mac(sum: Self::Y, x: Self::X, y: Self::X) -> Self::Y;
     /// The sum of two vectors of sums.
     unsafe fn plus(x: Self::Y, y: Self::Y) -> Self::Y;
-    /// The sum of all lanes.
-    unsafe fn total(sum: Self::Y) -> Self::Out;
     /// The sum of two results.
     fn add(x: Self::Out, y: Self::Out) -> Self::Out;
     /// Writes a vector of results.
@@ -68,7 +66,7 @@ pub trait Mac: Copy + 'static {
     /// [`Mac::one`] for `n` lanes that lie side by side in memory.
     unsafe fn beside(from: *const Self::Stored, step: isize, n: usize) -> Self::X;
     /// Transposes up to `LANES x LANES` elements: `to[l * width + i] = from[i * stride + l]`, `stride` in bytes, for
-    /// `lanes` and `steps` of them. Writes whole vectors: what lies behind the lanes is undefined afterwards.
+    /// `lanes` and `steps` of them. Writes whole vectors: zeros behind the lanes.
     unsafe fn turn(
         from: *const u8,
         stride: isize,

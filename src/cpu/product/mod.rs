@@ -177,6 +177,9 @@ pub unsafe fn multiply_bf16(p: &Product<u16, f32>) {
 unsafe fn run<M: Mac>(p: &Product<M::Stored, M::Out>) {
     // SAFETY: the caller's promise.
     unsafe {
+        if blocks::single::<M>(p) {
+            return;
+        }
         match thin::Thin::of::<M>(p) {
             Some(thin) => thin.run::<M>(),
             None => blocks::Blocks::<M>::new(*p).run(),

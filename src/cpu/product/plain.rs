@@ -127,10 +127,6 @@ impl<T: Number, const N: usize> Mac for Plain<T, N> {
         std::array::from_fn(|i| T::plus(x[i], y[i]))
     }
     #[inline(always)]
-    unsafe fn total(sum: [T; N]) -> T {
-        sum[1..].iter().fold(sum[0], |x, &y| T::plus(x, y))
-    }
-    #[inline(always)]
     fn add(x: T, y: T) -> T {
         T::plus(x, y)
     }
@@ -163,8 +159,13 @@ impl<T: Number, const N: usize> Mac for Plain<T, N> {
     #[inline(always)]
     unsafe fn turn(from: *const u8, stride: isize, lanes: usize, steps: usize, to: *mut T, width: usize) {
         for l in 0..steps {
-            for i in 0..lanes {
-                unsafe { *to.add(l * width + i) = *from.offset(i as isize * stride).cast::<T>().add(l) }
+            for i in 0..N {
+                let x = if i < lanes {
+                    unsafe { *from.offset(i as isize * stride).cast::<T>().add(l) }
+                } else {
+                    T::default()
+                };
+                unsafe { *to.add(l * width + i) = x }
             }
         }
     }

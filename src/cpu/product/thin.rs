@@ -8,8 +8,8 @@ use super::{Operand, Piece, Product, Sink, Target};
 use crate::cpu::threads::parallel_for;
 
 /// The most rows (or columns) of a thin product.
-const ROWS: usize = 4;
-/// Columns that are computed together.
+const ROWS: usize = 8;
+/// Rows, and columns, that are computed together.
 const GROUP: usize = 4;
 /// Elements of the long operand that are worth a piece of a parallel loop.
 const WORK: usize = 1 << 17;
@@ -111,19 +111,23 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
         let mut at = 0;
         while at < columns {
             let four = at + GROUP <= columns;
-            let inner = Inner::<M> {
-                k: self.p.k / M::STEP,
-                a: self.short.data.cast(),
-                a_row: self.short.free * size,
-                b: self.long.at(first + at, 0).cast(),
-                b_column: self.long.free * size,
-                out: piece.at.wrapping_offset(at as isize * out_column),
-                out_row,
-                out_column,
-                add,
-            };
-            // SAFETY: the caller's promise.
-            unsafe { M::INNER[self.rows - 1][four as usize](&inner) };
+            // The second group of rows finds the columns in the first cache.
+            for row in (0..self.rows).step_by(GROUP) {
+                let inner = Inner::<M> {
+                    k: self.p.k / M::STEP,
+                    a: self.short.at(row, 0).cast(),
+                    a_row: self.short.free * size,
+                    b: self.long.at(first + at, 0).cast(),
+                    b_column: self.long.free * size,
+                    out: piece.at.wrapping_offset(row as isize * out_row + at as isize * out_column),
+                    out_row,
+                    out_column,
+                    add,
+                };
+                let rows = GROUP.min(self.rows - row);
+                // SAFETY: the caller's promise.
+                unsafe { M::INNER[rows - 1][four as usize](&inner) };
+            }
             at += if four { GROUP } else { 1 };
         }
         if let Some(sink) = sink {

@@ -75,6 +75,10 @@ unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Til
             for (v, y) in y[..V - 1].iter_mut().enumerate() {
                 *y = M::load(b.add(v * M::LANES));
             }
+            if V == 4 {
+                // Few rows: nothing but this tile reads these columns, so the next ones are asked for early.
+                (V..2 * V).for_each(|v| fetch(b.wrapping_add(v * M::LANES)));
+            }
             for (i, sums) in sums.iter_mut().enumerate() {
                 let x = M::splat(a[i / 3].offset((i % 3) as isize * t.a_row));
                 for v in 0..V {

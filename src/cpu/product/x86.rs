@@ -78,19 +78,6 @@ macro_rules! results {
             $add
         }
         #[inline(always)]
-        unsafe fn total(sum: $y) -> $out {
-            // SAFETY: a vector is an array of its lanes.
-            let mut lanes: [$out; $lanes] = unsafe { std::mem::transmute(sum) };
-            let mut n = $lanes / 2;
-            while n > 0 {
-                for i in 0..n {
-                    lanes[i] = Self::add(lanes[i], lanes[i + n]);
-                }
-                n /= 2;
-            }
-            lanes[0]
-        }
-        #[inline(always)]
         unsafe fn get(from: *const $out) -> $y {
             unsafe { $get(from.cast()) }
         }
