@@ -3,7 +3,8 @@
     python benches/peers/matmul.py [--threads N] [--seconds S] [--only WORDS] [--output FILE]
 
 Libraries take turns within a row; the fastest of many short samples counts, since other programs only ever make one
-slower. Ratios are wengert's speed over the peer's: above 1, wengert is faster.
+slower. One thread is timed by the processor's time of the whole process, two by the clock on the wall. Ratios are
+wengert's speed over the peer's: above 1, wengert is faster.
 """
 
 import argparse
@@ -144,26 +145,26 @@ def jaxlike(case: Case, a: Any, b: Any) -> Work:
     return lambda: jax.block_until_ready(run(x, y))
 
 
-def fastest(works: dict[str, Work], seconds: float) -> dict[str, float]:
-    """Seconds per call: the least of many samples, in turns."""
+def fastest(works: dict[str, Work], seconds: float, clock: Callable[[], float]) -> dict[str, float]:
+    """Seconds per call by `clock`: the least of many samples, in turns."""
     best, calls = dict.fromkeys(works, float("inf")), {}
     for name, work in works.items():
         work()
-        start = time.perf_counter()
+        start = clock()
         work()
-        calls[name] = max(1, int(SAMPLE_SECONDS / (time.perf_counter() - start)))
+        calls[name] = max(1, int(SAMPLE_SECONDS / max(clock() - start, 1e-7)))
     end, rounds = time.perf_counter() + seconds, 0
     while rounds < 5 or time.perf_counter() < end:
         for name, work in works.items():
-            start = time.perf_counter()
+            start = clock()
             for _ in range(calls[name]):
                 work()
-            best[name] = min(best[name], (time.perf_counter() - start) / calls[name])
+            best[name] = min(best[name], (clock() - start) / calls[name])
         rounds += 1
     return best
 
 
-def measure(case: Case, seconds: float) -> dict[str, float]:
+def measure(case: Case, seconds: float, clock: Callable[[], float]) -> dict[str, float]:
     """Seconds per call of every library that has the work."""
     import numpy as np
 
@@ -184,7 +185,7 @@ def measure(case: Case, seconds: float) -> dict[str, float]:
         except (ImportError, NotImplementedError):
             if name == "wengert":
                 raise
-    return fastest(works, seconds)
+    return fastest(works, seconds, clock)
 
 
 def table(threads: int, seconds: float, only: str) -> str:
@@ -210,7 +211,7 @@ def table(threads: int, seconds: float, only: str) -> str:
     for case in cases():
         if only.lower() not in case.name.lower():
             continue
-        took = measure(case, seconds)
+        took = measure(case, seconds, time.process_time if threads == 1 else time.perf_counter)
         ratios = [f"{took[peer] / took['wengert']:.2f}" if peer in took else "" for peer in PEERS]
         line = [case.name, f"{case.flops / took['wengert'] / 1e9:.1f}", *ratios]
         print("  ".join(f"{cell:>9}" for cell in line[1:]), line[0], flush=True)
@@ -239,7 +240,8 @@ def main() -> int:
             parts.append(part.read_text(encoding="utf-8"))
     about = (
         "GFLOP/s of wengert, and its speed over that of torch, NumPy and JAX (jitted): above 1, wengert is faster. "
-        f"The fastest of many short samples, in turns. {processor()}, Python {platform.python_version()}; the "
+        "The fastest of many short samples, in turns; processor time for one thread. "
+        f"{processor()}, Python {platform.python_version()}; the "
         "machine was shared with other work. `make bench-matmul` repeats it.\n"
     )
     options.output.write_text("# Matrix products\n\n" + "\n".join([about, *parts]), encoding="utf-8")
