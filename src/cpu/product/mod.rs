@@ -13,6 +13,7 @@ mod mac;
 mod pack;
 mod plain;
 mod scratch;
+mod single;
 #[cfg(test)]
 mod tests;
 mod thin;
@@ -177,7 +178,7 @@ pub unsafe fn multiply_bf16(p: &Product<u16, f32>) {
 unsafe fn run<M: Mac>(p: &Product<M::Stored, M::Out>) {
     // SAFETY: the caller's promise.
     unsafe {
-        if blocks::single::<M>(p) {
+        if single::single::<M>(p) {
             return;
         }
         match thin::Thin::of::<M>(p) {

@@ -1,0 +1,56 @@
+//! Single pieces: a product that is one tile, and a piece of a result that has to be transposed.
+
+use super::mac::Mac;
+use super::tile::Tile;
+use super::{Piece, Product, Target};
+
+/// Computes a product that is a single tile, operands and result as they lie: then planning would take longer than
+/// the arithmetic. Returns whether it was one.
+///
+/// # Safety
+/// As for [`super::Number::multiply`], and the processor has the instructions of `M`.
+pub unsafe fn single<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
+    let fits = p.m <= M::ROWS && p.n <= 2 * M::LANES && p.k <= 4 * M::LANES;
+    let Target::Memory(out, out_row, None) = p.target else { return false };
+    if !fits || p.right.free != 1 || M::STEP > 1 {
+        return false;
+    }
+    let Some(compute) = M::TILES[p.m - 1][p.n.div_ceil(M::LANES) - 1] else { return false };
+    let tile = Tile {
+        k: p.k,
+        a: p.left.data.cast(),
+        a_row: p.left.free,
+        a_step: p.left.depth,
+        b: p.right.data.cast(),
+        b_step: p.right.depth,
+        out,
+        out_row,
+        columns: p.n,
+        add: p.add,
+    };
+    // SAFETY: the caller's promise.
+    unsafe { compute(&tile) };
+    true
+}
+
+/// The place of a transposed piece.
+pub fn turned<O>(piece: &Piece<O>, at: *mut O, stride: isize) -> Piece<O> {
+    Piece { at, stride, i: piece.j, j: piece.i, rows: piece.columns, columns: piece.rows }
+}
+
+/// Transposes a piece.
+///
+/// # Safety
+/// Both pieces exist.
+pub unsafe fn copy_turned<M: Mac>(from: &Piece<M::Out>, to: &Piece<M::Out>, add: bool) {
+    for i in 0..to.rows {
+        for j in 0..to.columns {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let at = to.at.offset(i as isize * to.stride + j as isize);
+                let x = *from.at.offset(j as isize * from.stride + i as isize);
+                *at = if add { M::add(*at, x) } else { x };
+            }
+        }
+    }
+}
