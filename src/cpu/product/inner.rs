@@ -58,14 +58,12 @@ pub unsafe fn inner<M: Mac, const R: usize, const C: usize, const U: usize>(t: &
         let mut vectors = [const { MaybeUninit::<M::Out>::uninit() }; ROOM];
         let mut totals = [const { MaybeUninit::<M::Out>::uninit() }; LIMIT];
         let (to, total) = (vectors.as_mut_ptr().cast::<M::Out>(), totals.as_mut_ptr().cast::<M::Out>());
-        for i in 0..R {
-            for j in 0..C {
-                let mut sum = sums[i][j][0];
-                for u in 1..U {
-                    sum = M::plus(sum, sums[i][j][u]);
-                }
-                M::put(to.add((i * C + j) * M::LANES), sum);
+        for (i, sums) in sums.as_flattened().iter().enumerate() {
+            let mut sum = sums[0];
+            for &more in &sums[1..] {
+                sum = M::plus(sum, more);
             }
+            M::put(to.add(i * M::LANES), sum);
         }
         for first in (0..R * C).step_by(M::LANES) {
             add_up::<M>(to.add(first * M::LANES), (R * C - first).min(M::LANES), total.add(first));
