@@ -149,7 +149,7 @@ impl fmt::Display for DType {
 }
 
 /// A Rust type that is stored in tensors.
-pub trait Element: Copy + Send + Sync + PartialEq + 'static {
+pub trait Element: Copy + Send + Sync + PartialOrd + 'static {
     /// Its dtype.
     const DTYPE: DType;
     /// Conversion through `f64`, as `as` does (saturating to integers); exact for every value but large

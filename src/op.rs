@@ -493,7 +493,19 @@ ops! {
     /// The order of the elements along an axis.
     ArgSort(ops::sort::ArgSort): Discrete, Any;
     /// Cumulative sum along an axis.
-    CumSum(ops::reduce::CumSum): Linear, F32;
+    CumSum(ops::scan::CumSum): Linear, F32;
+    /// Cumulative product along an axis.
+    CumProd(ops::scan::CumProd): Composite, F32;
+    /// Running index of the maximum or minimum along an axis.
+    ArgScan(ops::scan::ArgScan): Discrete, Any;
+    /// First-order recurrence along an axis.
+    Recurrence(ops::scan::Recurrence): General, F32;
+    /// Where values belong in a sorted sequence.
+    SearchSorted(ops::search::SearchSorted): Discrete, Any;
+    /// Which of the elements written to a place comes last.
+    ScatterLast(ops::search::ScatterLast): Discrete, Any;
+    /// The extreme of the elements written to a place.
+    ScatterExtreme(ops::search::ScatterExtreme): Discrete, Any;
     /// Matrix product.
     Matmul(ops::matmul::Matmul): Bilinear, Low;
     /// `act(x W' + b)`: a layer.

@@ -15,10 +15,12 @@ from typing import Any
 
 import numpy as np
 import wengert as wg
+from composed_samples import COMPOSED
 from composite_samples import COMPOSITE
 from index_samples import INDEXING
 from loss_samples import LOSSES
 from sample import ANY, Table
+from scan_samples import SCANS
 from scipy import special
 from sort_samples import SORTING
 from support import Arg, Array, Case, Domain, Grid, Integers, Real, Source, Truth
@@ -172,6 +174,14 @@ binary(
     special=(1.0, -2.5, 2.0, 0.5),
     scale=8,
 )
+
+EXTREMES = (0.0, 1.0, -2.5, math.inf, -math.inf, math.nan)
+binary("fmax", np.fmax, Grid(), Grid(offset=0.1), special=EXTREMES)
+binary("fmin", np.fmin, Grid(), Grid(offset=0.1), special=EXTREMES)
+binary("logaddexp", np.logaddexp, special=(0.0, 1.0, -90.0, math.inf, -math.inf, math.nan), scale=4)
+binary("hypot", np.hypot, Real(0.3, 3), Real(-3, -0.3), special=(0.0, 1.0, -2.5, math.inf), scale=4)
+binary("copysign", np.copysign, NONZERO, NONZERO, special=(0.0, -0.0, 1.0, -2.5, math.inf, -math.inf))
+binary("heaviside", np.heaviside, NONZERO, ANY, special=(0.0, 1.0, -2.5, math.inf))
 
 
 def compare(name: str, reference: Callable[..., Any]) -> None:
@@ -391,4 +401,6 @@ SAMPLES += INDEXING
 SAMPLES += LOSSES
 SAMPLES += SORTING
 SAMPLES += COMPOSITE
+SAMPLES += SCANS
+SAMPLES += COMPOSED
 DIFFERENTIABLE = [sample for sample in SAMPLES if sample.order > 0]

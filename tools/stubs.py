@@ -85,7 +85,8 @@ RETURNS = {
         str_="__repr__ __str__ __format__ name",
         array="__array__ numpy",
         none="__setitem__ __delitem__ backward retain_grad remove set_num_threads set_rng_state manual_seed",
-        any_="stride size split chunk unbind tolist item nonzero max min sort topk __reduce__ __dlpack__",
+        any_="stride size split chunk unbind tolist item nonzero max min sort topk __reduce__ __dlpack__ "
+        "kthvalue median nanmedian mode unique unique_consecutive aminmax var_mean std_mean cummax cummin",
     ),
     **typed(int_="get_num_threads", bool_="is_grad_enabled is_autocast_enabled"),
     "register_post_accumulate_grad_hook": "HookHandle",

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from wengert import _core
+from wengert import _core, composed
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
 
@@ -263,6 +263,8 @@ _OWN = [
     ),
     *("is_tensor", "meshgrid", "numel", "permute", "reshape", "seed", "tensordot", "vstack"),
 ]
-_saved = {name: globals()[name] for name in _OWN}
-__all__ = sorted({*_install(), *_OWN})
+# Functions of the families that are no methods; the others follow from their methods.
+_COMPOSED = {n: getattr(f, n) for f in composed.FAMILIES for n in f.__all__ if not hasattr(Tensor, n)}
+_saved = {name: globals()[name] for name in _OWN} | _COMPOSED
+__all__ = sorted({*_install(), *_saved})
 globals().update(_saved)

@@ -16,7 +16,7 @@ use crate::shape::Shape;
 const GRAIN: usize = 1 << 15;
 
 /// The indices as positions in `0..length`; negative ones count from the end.
-fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
+pub(super) fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
     let index = contiguous(&cast(index, DType::I64)?)?;
     let n = length as i64;
     index

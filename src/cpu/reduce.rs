@@ -7,7 +7,6 @@ pub use super::axis::{argmax, argmin};
 use super::copy::{cast, duplicate};
 use super::fold::{Fold, Max, Min, Prod, Sum};
 use super::layout::{Nest, wrong_dtype};
-pub use super::scan::{cumprod, cumsum};
 use super::sweep::{Plan, Stored, fold_all};
 use crate::array::Array;
 use crate::buffer::Device;

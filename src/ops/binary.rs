@@ -2,8 +2,9 @@
 //!
 //! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
 
-use crate::ops::formulas::{divisor, half_tie, tame, where_nonzero};
+use crate::ops::formulas::{divisor, half_tie, length, share, sign, tame, where_nonzero};
 use crate::ops::table::define_table;
+use std::f64::consts::LN_2;
 
 macro_rules! binary_table {
     ($callback:ident) => {
@@ -31,6 +32,24 @@ macro_rules! binary_table {
             /// Remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU
             /// the result is 0.
             Remainder remainder(x, y) = x - (x / y).floor() * y, [(g) => g, (g, x, y) => -(g * (x / y).floor())];
+            /// Larger of two values, or the one that is not NaN; at a tie each gets half of the gradient.
+            Fmax fmax(x, y) = R::select(x.gt(y) | y.ne(y), x, y),
+                [(g, x, y) => R::select(y.ne(y), g, half_tie(x, y, g)), (g, x, y) => R::select(x.ne(x) & y.eq(y), g, half_tie(y, x, g))];
+            /// Smaller of two values, or the one that is not NaN; at a tie each gets half of the gradient.
+            Fmin fmin(x, y) = R::select(x.lt(y) | y.ne(y), x, y),
+                [(g, x, y) => R::select(y.ne(y), g, half_tie(y, x, g)), (g, x, y) => R::select(x.ne(x) & y.eq(y), g, half_tie(x, y, g))];
+            /// `log(exp(x) + exp(y))` without overflow.
+            LogAddExp logaddexp(x, y) = R::select(x.eq(y), x + LN_2, R::select(x.gt(y), x, y) + (-((x - y).abs())).exp().log1p()),
+                [(g, x, y) => share(x, y, g), (g, x, y) => share(y, x, g)];
+            /// Length of the vector `(x, y)` without overflow; at 0 the gradient is 0.
+            Hypot hypot(x, y) = length(x.abs(), y.abs()),
+                [(g, x, o) => g * where_nonzero(o, x / o), (g, y, o) => g * where_nonzero(o, y / o)];
+            /// `x` with the sign of `y`; zero has one, too.
+            Copysign copysign(x, y) = R::select(y.lt(R::lit(0.0)) | (1.0 / y).lt(R::lit(0.0)), -(x.abs()), x.abs()),
+                [(g, x, y) => g * (sign(x) * R::select(y.lt(R::lit(0.0)) | (1.0 / y).lt(R::lit(0.0)), R::lit(-1.0), R::lit(1.0)))];
+            /// Step at zero: 0 below, `y` at zero, 1 above.
+            Heaviside heaviside(x, y) = R::select(x.eq(R::lit(0.0)), y, R::select(x.lt(R::lit(0.0)), R::lit(0.0), R::select(x.eq(x), R::lit(1.0), x))),
+                [(g) => R::lit(0.0), (g, x) => R::select(x.eq(R::lit(0.0)), g, R::lit(0.0))];
         }
     };
 }

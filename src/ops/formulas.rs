@@ -59,3 +59,15 @@ rule! {
         R::select(winner.gt(loser), g, R::select(winner.eq(loser), 0.5 * g, R::lit(0.0)))
     }
 }
+rule! {
+    /// `g` times the share of `x` in `exp(x) + exp(y)`; half of it where both are equal, infinite ones too.
+    pub fn share(x, y, g) R::select(x.eq(y), 0.5 * g, g * stable_sigmoid(x - y))
+}
+rule! {
+    /// Length of the vector of two non-negative numbers: the larger one taken out of the root.
+    pub fn length(x, y) {
+        let (top, low) = (R::select(x.gt(y) | x.ne(x), x, y), R::select(x.gt(y) | x.ne(x), y, x));
+        let ratio = R::select(top.eq(low), R::lit(1.0), low / top);
+        R::select(top.eq(R::lit(0.0)), top, top * (1.0 + ratio * ratio).sqrt())
+    }
+}

@@ -187,7 +187,8 @@ impl Linear for ScatterAdd {
     }
 }
 
-fn check_index(op: &str, index: &Tensor) -> Result<()> {
+/// Raises for what cannot be an index.
+pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
     if index.dtype().category() == Category::Int && index.dtype() != DType::U8 {
         return Ok(());
     }
@@ -272,16 +273,22 @@ impl Tensor {
         taken.permute(&order)
     }
 
-    /// Zeros of this tensor's shape with `values` added where [`Tensor::index`] would read: its transpose.
-    pub fn index_add_zeros(&self, indices: &[Option<Tensor>], values: &Tensor) -> Result<Tensor> {
-        let (_, pullback) = crate::autodiff::transform::vjp(
-            |x| Ok(vec![x[0].index(indices)?]),
-            &[Tensor::zeros(self.shape(), values.dtype(), values.device())?],
-        )?;
-        pullback
-            .call(&[Some(values.clone())], false)?
-            .pop()
-            .ok_or_else(|| Error::value("internal: no cotangent"))
+    /// This tensor with the slices of `source` added to those along `axis` that `index`, a vector, names.
+    pub fn index_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        check_index("index_add", index)?;
+        let axis = self.shape().axis(axis, "index_add")?;
+        let index = if index.rank() == 0 { index.unsqueeze(0)? } else { index.clone() };
+        if index.rank() != 1 || source.shape() != self.shape().with(axis, index.numel()) {
+            return Err(Error::shape(format!(
+                "index_add: index of shape {} and source of shape {} along axis {axis} of a tensor of shape {}; expected a \
+                 vector, and a source as long as it along that axis and as the tensor elsewhere",
+                index.shape(),
+                source.shape(),
+                self.shape()
+            )));
+        }
+        let op = TakeAdd { axis: axis as u8, shape: self.shape() };
+        self.add(&crate::bind::bind1(op, &[&source.cast(self.dtype())?, &index])?)
     }
 }
 

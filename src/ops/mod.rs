@@ -23,12 +23,20 @@ pub mod operand;
 pub mod random;
 pub mod reduce;
 pub mod region;
+pub mod scan;
+pub mod search;
 pub mod sort;
 pub mod strided;
 pub mod sym;
 pub mod table;
 pub mod unary;
 pub mod view;
+
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::error::Result;
+use smallvec::SmallVec;
 
 /// Calls the kernel of this name in the folder of the device that holds `$x`: `on_device!(x, reduce::sum(x,
 /// axes))`.
@@ -46,6 +54,19 @@ macro_rules! on_device {
     };
 }
 pub(crate) use on_device;
+
+/// Runs a kernel that only the CPU has: operands on a GPU are read back, and the result is sent there, positions as
+/// int32.
+pub(crate) fn on_host(x: &[&Array], kernel: impl FnOnce(&[&Array]) -> Result<Array>) -> Result<Array> {
+    let device = x[0].device();
+    if device == Device::Cpu {
+        return kernel(x);
+    }
+    let host: SmallVec<[Array; 4]> = x.iter().map(|x| x.to_device(Device::Cpu)).collect::<Result<_>>()?;
+    let out = kernel(&host.iter().collect::<SmallVec<[&Array; 4]>>())?;
+    let dtype = if out.dtype() == DType::I64 { DType::I32 } else { out.dtype() };
+    crate::cpu::copy::cast(&out, dtype)?.to_device(device)
+}
 
 /// One output.
 macro_rules! one {

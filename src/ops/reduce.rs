@@ -1,4 +1,5 @@
 //! Reductions over axes: sum, product, extrema and their indices, and the composites made of them.
+//! Read next: `src/ops/scan.rs`, reductions that keep what they had at every step.
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
@@ -186,57 +187,13 @@ impl Discrete for ArgExtremum {
     }
 }
 
-/// Cumulative sum along an axis, from the front or from the back.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct CumSum {
-    /// The axis.
-    pub axis: u8,
-    /// Sum from the last element backwards: the transpose.
-    pub reverse: bool,
-}
-
-impl Kernel for CumSum {
-    fn name(&self) -> &'static str {
-        "cumsum"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        let axis = self.axis as usize;
-        if !self.reverse {
-            return one!(on_device!(x[0], reduce::cumsum(x[0], axis)));
-        }
-        let flipped = flip_view(x[0], axis)?;
-        let sums = on_device!(x[0], reduce::cumsum(&flipped, axis))?;
-        one!(flip_view(&sums, axis))
-    }
-}
-
-/// The array read backwards along one axis.
-fn flip_view(x: &Array, axis: usize) -> Result<Array> {
-    let shape = x.shape();
-    let mut starts = vec![0; shape.rank()];
-    let mut steps = vec![1; shape.rank()];
-    starts[axis] = shape.at(axis).saturating_sub(1);
-    steps[axis] = -1;
-    x.slice_view(&starts, &steps, &shape)
-}
-
-impl Linear for CumSum {
-    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(CumSum { reverse: !self.reverse, ..*self }, &[g])
-    }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
-        let op = CumSum { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
-    }
-}
-
 /// The integer type that sums and counts of integers have on a device.
-fn index_type(device: Device) -> DType {
+pub(crate) fn index_type(device: Device) -> DType {
     if device == Device::Cpu { DType::I64 } else { DType::I32 }
 }
 
 impl Tensor {
-    fn widened(&self) -> Result<Tensor> {
+    pub(crate) fn widened(&self) -> Result<Tensor> {
         if self.dtype().category() == Category::Float {
             Ok(self.clone())
         } else {
@@ -410,15 +367,5 @@ impl Tensor {
     /// Whether all elements are true, over `axes`.
     pub fn all(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         self.logical_not()?.any(axes, keepdim)?.logical_not()
-    }
-
-    /// Cumulative sum along `axis`.
-    pub fn cumsum(&self, axis: i64) -> Result<Tensor> {
-        if self.rank() == 0 {
-            normalize_axis(axis, 1, "cumsum")?;
-            return self.widened();
-        }
-        let axis = self.shape().axis(axis, "cumsum")? as u8;
-        crate::bind::bind1(CumSum { axis, reverse: false }, &[&self.widened()?])
     }
 }

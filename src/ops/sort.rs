@@ -4,10 +4,9 @@
 //! the gather. On a GPU the values are read back, ordered on the host, and the positions sent back.
 
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::ops::{on_host, one};
 use crate::shape::normalize_axis;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -30,13 +29,7 @@ impl Kernel for ArgSort {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let (axis, count) = (self.axis as usize, self.count as usize);
-        let device = x[0].device();
-        if device == Device::Cpu {
-            return Ok(smallvec![crate::cpu::sort::argsort(x[0], axis, self.descending, count)?]);
-        }
-        let host = x[0].to_device(Device::Cpu)?;
-        let order = crate::cpu::sort::argsort(&host, axis, self.descending, count)?;
-        Ok(smallvec![crate::cpu::copy::cast(&order, DType::I32)?.to_device(device)?])
+        one!(on_host(x, |x| crate::cpu::sort::argsort(x[0], axis, self.descending, count)))
     }
 }
 

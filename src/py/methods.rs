@@ -229,12 +229,8 @@ impl PyTensor {
         alpha: f64,
     ) -> PyResult<PyTensor> {
         self.apply(py, |x| {
-            let i = x.shape().axis(dim, "index_add")?;
-            let mut indices: Vec<Option<Tensor>> = vec![None; i];
-            indices.push(Some(index.0.clone()));
-            let source = source.0.cast(x.dtype())?;
-            let source = if alpha == 1.0 { source } else { source.mul(alpha)? };
-            x.add(&x.index_add_zeros(&indices, &source)?)
+            let source = if alpha == 1.0 { source.0.clone() } else { source.0.mul(alpha)? };
+            x.index_add(dim, &index.0, &source)
         })
     }
 

@@ -45,6 +45,7 @@ mod random;
 mod rearrange;
 mod reduce;
 mod saving;
+mod scan;
 mod shaping;
 mod sort;
 mod tensor;

@@ -7,7 +7,7 @@ use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
 /// A pair of values and indices under PyTorch's names.
-fn pair<'py>(
+pub fn pair<'py>(
     py: Python<'py>,
     x: &Tensor,
     f: impl FnOnce() -> Result<(Tensor, Tensor)> + Send,

@@ -1,4 +1,4 @@
-"""scan.wgsl: cumulative sum, product and maximum of strided views, both entries, forwards and reversed."""
+"""scan.wgsl and recurrence.wgsl: cumulative sum, product, maximum, recurrences of strided views, both directions."""
 
 import numpy as np
 import pytest
@@ -71,3 +71,28 @@ def test_other_types(entry):
     np.testing.assert_array_equal(got, v.array.cumsum(1))
     v = view(2, (50, 3), BF16)
     close(scan(v, 0, entry), v.array.astype(np.float64).cumsum(0), scale=10)
+
+
+@given(shape=shapes(1, 4, 9), seed=st.integers(0, 10**6), reverse=st.booleans())
+def test_recurrence(shape, seed, reverse):
+    decay, x, axis = view(seed, shape), view(seed + 1, shape), seed % len(shape)
+    out_strides = [int(np.prod(shape[a + 1 :])) for a in range(len(shape))]
+    kept = [a for a in range(len(shape)) if a != axis]
+    last, sign = (shape[axis] - 1, -1) if reverse else (0, 1)
+    strides = [decay.strides, x.strides, out_strides]
+    params = [axes(shape[a] for a in kept), *(axes(s[a] for a in kept) for s in strides)]
+    lines = int(np.prod([shape[a] for a in kept]))
+    params += [len(kept), lines, shape[axis]]
+    for offset, s in zip([decay.offset, x.offset, 0], strides, strict=True):
+        params += [offset + last * s[axis], sign * s[axis]]
+    table = types("f32", ("out", np.float32), decay=decay.flat.dtype, x=x.flat.dtype)
+    del table["const EPW"]
+    groups = -(-lines // 256)
+    inputs = [decay.flat, x.flat]
+    got = run("recurrence.wgsl", inputs, [(shape, np.float32)], params, groups, table, "main", limit=3)[0]
+    d, want = (np.moveaxis(v.array.astype(np.float64), axis, 0) for v in (decay, x))
+    want = want.copy()
+    order = range(len(want) - 2, -1, -1) if reverse else range(1, len(want))
+    for i in order:
+        want[i] += d[i] * want[i + 1 if reverse else i - 1]
+    close(got, np.moveaxis(want, 0, axis), scale=16)

@@ -4,6 +4,7 @@ One table per subject; a new situation goes into the table of its subject.
 """
 
 from situations.autograd import AUTOGRAD
+from situations.composed import COMPOSED
 from situations.indexing import INDEXING
 from situations.shapes import SHAPES
 from situations.table import Situations, leaf, ones
@@ -13,7 +14,7 @@ from situations.values import VALUES
 
 __all__ = ["SITUATIONS", "leaf", "ones"]
 
-TABLES = (AUTOGRAD, TAPE, TRANSFORMS, SHAPES, INDEXING, VALUES)
+TABLES = (AUTOGRAD, TAPE, TRANSFORMS, SHAPES, INDEXING, VALUES, COMPOSED)
 SITUATIONS: Situations = {name: situation for table in TABLES for name, situation in table.items()}
 
 assert len(SITUATIONS) == sum(map(len, TABLES)), "a name is used twice"

@@ -16,7 +16,9 @@ pub mod norm;
 pub mod optim;
 mod params;
 pub mod random;
+pub mod recurrence;
 pub mod reduce;
 mod rows;
+pub mod scan;
 #[cfg(test)]
 pub(super) mod tests;

@@ -126,10 +126,11 @@ fn extremes_and_truth() -> Result<()> {
     assert_eq!(values::<f32>(&reduce::sum(&none, Axes::one(0), false)?)?, [0.0, 0.0]);
     assert_eq!(values::<f32>(&reduce::prod(&none, Axes::one(0), false)?)?, [1.0, 1.0]);
     let i = copy::cast(&gpu::upload(&host(&[1.0f32, 2.0, 3.0, 4.0], &[2, 2])?, 0)?, DType::I32)?;
-    assert_eq!(values::<i32>(&reduce::cumsum(&i, 0)?)?, [1, 2, 4, 6]);
+    assert_eq!(values::<i32>(&scan::cumsum(&i, 0)?)?, [1, 2, 4, 6]);
     let long = gpu::upload(&host(&vec![1.0f32; 3000], &[3, 1000])?, 0)?;
-    assert_eq!(values::<f32>(&reduce::cumsum(&long, 1)?)?[1999], 1000.0);
-    assert_eq!(values::<f32>(&reduce::cumprod(&long, 0)?)?[5], 1.0);
+    assert_eq!(values::<f32>(&scan::cumsum(&long, 1)?)?[1999], 1000.0);
+    assert_eq!(values::<f32>(&scan::cumprod(&long, 0)?)?[5], 1.0);
+    assert_eq!(values::<f32>(&recurrence::recurrence(&long, &long, 0)?)?[2999], 3.0);
     Ok(())
 }
 

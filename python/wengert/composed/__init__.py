@@ -1,0 +1,18 @@
+"""Operations that are made of others: one file per family.
+
+They have no rules of their own. Their derivatives, and their behaviour under every transform, are those of the core's
+operations they call. A function marked `@method` is a method of `Tensor` as well.
+"""
+
+from . import ordering, pointwise, products, scattering, shaping, statistics
+
+__all__ = [
+    *ordering.__all__,
+    *pointwise.__all__,
+    *products.__all__,
+    *scattering.__all__,
+    *shaping.__all__,
+    *statistics.__all__,
+]
+
+FAMILIES = (ordering, pointwise, products, scattering, shaping, statistics)

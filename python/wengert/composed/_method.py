@@ -1,0 +1,57 @@
+"""What the families share: making a function a method, and arguments along an axis."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+
+__all__ = ["method", "on_axis", "positions_like"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def method(function: F) -> F:
+    """Makes a function a method of `Tensor`; the function of that name follows from the method, and takes "
+    "arrays too."""
+    setattr(Tensor, function.__name__, function)
+    return function
+
+
+def on_axis(name: str, x: Tensor, dim: int) -> tuple[Tensor, int]:
+    """A tensor with at least one axis, and the axis counted from the front.
+
+    Raises:
+        IndexError: there is no such axis.
+    """
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise TypeError(f"{name}: dim must be an integer, got {type(dim).__name__}")
+    rank = max(x.ndim, 1)
+    if not -rank <= dim < rank:
+        raise IndexError(f"{name}: axis {dim} is out of range for a tensor with {x.ndim} axes")
+    return (x if x.ndim else x.reshape(1)), dim % rank
+
+
+def positions_like(x: Tensor, count: int) -> Tensor:
+    """`0, 1, …, count - 1` where `x` lies, in the integer type that indices have there."""
+    return _core.arange(0, count, dtype=index_dtype(x), device=x.device)
+
+
+def index_dtype(x: Tensor) -> Any:
+    """The integer type that indices have on the device of `x`."""
+    return _core.int32 if x.is_gpu else _core.int64
+
+
+def floating(name: str, x: Any) -> Tensor:
+    """A floating point tensor from anything that is one or an array of numbers.
+
+    Raises:
+        TypeError: integers and bools, which `float()` converts.
+    """
+    x = operand(name, x)
+    if not x.is_floating_point():
+        raise TypeError(
+            f"{name}: a floating point tensor expected, got {x.dtype}; convert with .float() first"
+        )
+    return x

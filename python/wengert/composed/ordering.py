@@ -1,0 +1,396 @@
+"""Order statistics, distinct elements, searching and counting, by sorting and gathering."""
+
+from typing import Any, NamedTuple
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+from wengert._results import Along
+
+from ._method import floating, index_dtype, method, on_axis, positions_like
+
+__all__ = [
+    "bincount",
+    "bucketize",
+    "histc",
+    "histogram",
+    "kthvalue",
+    "median",
+    "mode",
+    "nanmedian",
+    "nanquantile",
+    "quantile",
+    "searchsorted",
+    "unique",
+    "unique_consecutive",
+]
+
+
+class Histogram(NamedTuple):
+    """Counts or densities of bins, and the edges between them."""
+
+    hist: Tensor
+    bin_edges: Tensor
+
+
+def _along(x: Tensor, index: Tensor, dim: int, keepdim: bool, scalar: bool) -> Along:
+    """The elements at one index per line, without the axis unless it is to stay."""
+    values = x.gather(dim, index)
+    if scalar:
+        return Along(values.reshape(()), index.reshape(()))
+    return Along(values, index) if keepdim else Along(values.squeeze(dim), index.squeeze(dim))
+
+
+@method
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Along:
+    """The `k`-th smallest element along `dim` (1 is the smallest), and where it is: the pair (values, indices).
+
+    NaN counts as the largest. The gradient goes to where the element is.
+
+    Raises:
+        ValueError: `k` is not between 1 and the length of the axis.
+    """
+    x, axis = on_axis("kthvalue", input, dim)
+    length = x.shape[axis]
+    if not 1 <= k <= length:
+        raise ValueError(
+            f"kthvalue: k = {k} is out of range for axis {dim} of length {length}; k is between 1 and {length}"
+        )
+    index = x.topk(k, axis, largest=False).indices.narrow(axis, k - 1, 1)
+    return _along(x, index, axis, keepdim, input.ndim == 0)
+
+
+def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: bool) -> Any:
+    if dim is None:
+        flat = input.reshape(-1)
+        if flat.numel() == 0:
+            return flat.sum() * float("nan")
+        return _middle(name, flat, 0, False, skip_nan).values
+    x, axis = on_axis(name, input, dim)
+    length = x.shape[axis]
+    if length == 0:
+        raise ValueError(f"{name}: axis {dim} of shape {tuple(input.shape)} is empty and has no median")
+    order = x.argsort(axis)
+    index = order.narrow(axis, (length - 1) // 2, 1)
+    if x.is_floating_point():
+        nan = x.detach().isnan()
+        if skip_nan:
+            # NaN sorts to the end, so the middle of the others is further in front.
+            count = nan.logical_not().sum(axis, keepdim=True)
+            index = order.gather(axis, ((count - 1) // 2).clamp(min=0).to(order.dtype))
+        else:
+            last = order.narrow(axis, length - 1, 1)
+            index = _core.where(nan.any(axis, keepdim=True), last, index)
+    return _along(x, index, axis, keepdim, input.ndim == 0)
+
+
+@method
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The median: the middle element in sorted order, the lower one of two; NaN where there is a NaN.
+
+    Args:
+        dim: the axis; without it, of all elements.
+        keepdim: keep the axis with length 1.
+
+    Returns:
+        The pair (values, indices) along `dim`, or one value. The gradient goes to where the element is.
+    """
+    return _middle("median", input, dim, keepdim, False)
+
+
+@method
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """`median` of the elements that are not NaN; NaN where there are none."""
+    return _middle("nanmedian", input, dim, keepdim, True)
+
+
+@method
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Along:
+    """The most frequent element along `dim`, the smallest of several, and the place of its last occurrence."""
+    x, axis = on_axis("mode", input, dim)
+    length = x.shape[axis]
+    if length == 0:
+        raise ValueError(f"mode: axis {dim} of shape {tuple(input.shape)} is empty and has no mode")
+    line = x.detach().movedim(axis, -1)
+    order = line.argsort(-1)
+    sorted_line = line.gather(-1, order)
+    begins = sorted_line.narrow(-1, 1, length - 1) != sorted_line.narrow(-1, 0, length - 1)
+    begins = _core.cat([_core.ones_like(sorted_line.narrow(-1, 0, 1), dtype=_core.bool), begins], -1)
+    at = positions_like(x, length).expand_as(order)
+    start = _core.where(begins, at, 0).cummax(-1).values
+    # The longest run so far ends here; the first of equal lengths has the smallest value.
+    end = (at - start).argmax(-1, keepdim=True)
+    return _along(x, order.gather(-1, end).movedim(-1, axis), axis, keepdim, input.ndim == 0)
+
+
+INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def _quantile(
+    name: str, input: Any, q: Any, dim: int | None, keepdim: bool, how: str, skip_nan: bool
+) -> Tensor:
+    if how not in INTERPOLATIONS:
+        raise ValueError(f"{name}: interpolation must be one of {', '.join(INTERPOLATIONS)}, got {how!r}")
+    x = floating(name, input)
+    if isinstance(q, (int, float)) and not 0 <= q <= 1:
+        raise ValueError(f"{name}: q = {q} is out of range; it is a probability between 0 and 1")
+    q = q if isinstance(q, Tensor) else _core.tensor(q, dtype=x.dtype, device=x.device)
+    if q.ndim > 1:
+        raise _core.ShapeError(f"{name}: q must be a number or a vector, got shape {tuple(q.shape)}")
+    line, axis = (x.reshape(-1), 0) if dim is None else on_axis(name, x, dim)
+    line = line.movedim(axis, -1)
+    length = line.shape[-1]
+    if length == 0:
+        raise ValueError(
+            f"{name}: a quantile of no elements, the shape is {tuple(x.shape)}; pass at least one"
+        )
+    values = line.sort(-1).values
+    nan = line.detach().isnan()
+    if skip_nan:
+        last = (nan.logical_not().sum(-1, keepdim=True) - 1).clamp(min=0).to(x.dtype)
+    else:
+        last = _core.full((*line.shape[:-1], 1), float(length - 1), dtype=x.dtype, device=x.device)
+    place = q.to(x.dtype).reshape(-1) * last
+    below, above = place.detach().floor(), place.detach().ceil()
+    if how == "lower":
+        above = place = below
+    elif how == "higher":
+        below = place = above
+    elif how == "nearest":
+        below = above = place = place.detach().round()
+    dtype = index_dtype(x)
+    low, high = values.gather(-1, below.to(dtype)), values.gather(-1, above.to(dtype))
+    weight = (above - below) * 0.5 if how == "midpoint" else place - below
+    # Between equal neighbours there is nothing to weigh, infinite ones included.
+    out = _core.where(below == above, low, low + (high - low) * weight)
+    missing = nan.all(-1, keepdim=True) if skip_nan else nan.any(-1, keepdim=True)
+    out = out.masked_fill(missing, float("nan")).movedim(-1, 0)
+    if keepdim:
+        kept = [1] * x.ndim if dim is None else [1 if i == axis else d for i, d in enumerate(x.shape)]
+        out = out.reshape(out.shape[0], *kept)
+    return out if q.ndim else out.squeeze(0)
+
+
+@method
+def quantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """The quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN.
+
+    Args:
+        q: a probability, or a vector of them, whose axis then comes first in the result.
+        interpolation: how to choose between the neighbours `a` and `b` of a place: `"linear"`, `"lower"`, `"higher"`,
+            `"midpoint"` or `"nearest"`.
+
+    Raises:
+        TypeError: integers, which have no quantiles between them.
+        ValueError: a probability outside of 0 to 1, no elements.
+    """
+    return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
+
+
+@method
+def nanquantile(
+    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
+    """`quantile` of the elements that are not NaN; NaN where there are none."""
+    return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
+
+
+def _distinct(rows: Tensor, order: Tensor | None, inverse: bool, counts: bool) -> Any:
+    """The first of each run of equal rows (`[n, width]`), after sorting by `order`."""
+    count = rows.shape[0]
+    placed = rows if order is None else rows.index_select(0, order)
+    begins = _core.ones(count, dtype=_core.bool, device=rows.device)
+    if count > 1:
+        differ = (placed.narrow(0, 1, count - 1) != placed.narrow(0, 0, count - 1)).any(1)
+        begins = _core.cat([begins.narrow(0, 0, 1), differ])
+    first = begins.nonzero().reshape(-1)
+    found = [placed.index_select(0, first)]
+    if inverse:
+        group = begins.cumsum(0).to(index_dtype(rows)) - 1
+        found.append(group if order is None else group.index_select(0, order.argsort(0)))
+    if counts:
+        ends = _core.cat([first, _core.full((1,), count, dtype=first.dtype, device=rows.device)])
+        found.append(ends.diff())
+    return found
+
+
+def _all_distinct(
+    name: str, input: Any, dim: int | None, inverse: bool, counts: bool, is_sorted: bool
+) -> Any:
+    x = operand(name, input)
+    if dim is None:
+        rows, front = x.reshape(-1, 1), None
+    else:
+        x, axis = on_axis(name, x, dim)
+        front = x.movedim(axis, 0)
+        rows = front.reshape(x.shape[axis], -1) if x.numel() else front.reshape(x.shape[axis], 0)
+    order = None
+    if not is_sorted:
+        order = positions_like(x, rows.shape[0])
+        # Stable sorts from the last column to the first order the rows as words are ordered.
+        for column in reversed(range(rows.shape[1])):
+            order = order.index_select(0, rows.detach().select(1, column).index_select(0, order).argsort(0))
+    values, *rest = _distinct(rows, order, inverse, counts)
+    if front is None:
+        values = values.reshape(-1)
+        rest = [r.reshape(x.shape) if inverse and i == 0 else r for i, r in enumerate(rest)]
+    else:
+        values = values.reshape(-1, *front.shape[1:]).movedim(0, axis)
+    return (values, *rest) if rest else values
+
+
+@method
+def unique(
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
+) -> Any:
+    """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct.
+
+    Args:
+        sorted: accepted; the result is always sorted.
+        return_inverse: also return where each element is in the result.
+        return_counts: also return how often each one occurs.
+
+    Returns:
+        The elements, or a tuple of them and what was asked for. The gradient goes to the first of equal elements.
+    """
+    return _all_distinct("unique", input, dim, return_inverse, return_counts, False)
+
+
+@method
+def unique_consecutive(
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
+    """`unique` of neighbours only: the first of each run of equal elements, in their order."""
+    return _all_distinct("unique_consecutive", input, dim, return_inverse, return_counts, True)
+
+
+def searchsorted(
+    sorted_sequence: Any, input: Any, *, right: bool = False, side: str | None = None, sorter: Any = None
+) -> Tensor:
+    """Where each element of `input` belongs in an ascending sequence, over the last axis.
+
+    Args:
+        sorted_sequence: one axis, or the shape of `input` but for the last axis: one sequence for each of its lines.
+        right: behind equal elements rather than before them; `side="right"` says the same.
+        sorter: the order that sorts the sequence, from `argsort`.
+
+    Returns:
+        Indices from 0 to the length of the sequence, of the shape of `input`.
+    """
+    if side not in (None, "left", "right"):
+        raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    sequence = operand("searchsorted", sorted_sequence)
+    if sorter is not None:
+        sequence = sequence.gather(-1, operand("searchsorted", sorter))
+    return sequence._search_sorted(operand("searchsorted", input), right or side == "right")
+
+
+def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
+    """The number of the bucket between ascending `boundaries` that each element falls into.
+
+    Bucket `i` is `boundaries[i-1] < x <= boundaries[i]`; with `right`, `boundaries[i-1] <= x < boundaries[i]`.
+    """
+    return operand("bucketize", boundaries)._search_sorted(operand("bucketize", input), right)
+
+
+@method
+def bincount(input: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
+    """How often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`.
+
+    Raises:
+        ValueError: negative numbers, a negative `minlength`.
+        TypeError: no integers.
+    """
+    if input.is_floating_point() or input.dtype == _core.bool:
+        raise TypeError(f"bincount: integers expected, got {input.dtype}; convert with .long() first")
+    if input.ndim != 1:
+        raise _core.ShapeError(
+            f"bincount: a vector expected, got shape {tuple(input.shape)}; call flatten() first"
+        )
+    if minlength < 0:
+        raise ValueError(f"bincount: minlength must not be negative, got {minlength}")
+    if input.numel():
+        low, high = input.min().item(), input.max().item()
+        if low < 0:
+            raise ValueError(f"bincount: numbers from 0 expected, got {low}")
+        minlength = max(minlength, high + 1)
+    if weights is None:
+        weights = _core.ones(input.shape[0], dtype=index_dtype(input), device=input.device)
+    weights = operand("bincount", weights)
+    if weights.shape != input.shape:
+        raise _core.ShapeError(
+            f"bincount: weights of shape {tuple(weights.shape)} for numbers of shape {tuple(input.shape)}"
+        )
+    start = _core.zeros(minlength, dtype=weights.dtype, device=input.device)
+    return start.index_add(0, input.to(index_dtype(input)), weights)
+
+
+@method
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
+    """How many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`.
+
+    Where both are equal, they are the extremes of the data. Elements outside and NaN are not counted.
+    """
+    x = floating("histc", input).detach().reshape(-1)
+    if bins < 1:
+        raise ValueError(f"histc: at least one bin expected, got {bins}")
+    if min > max:
+        raise ValueError(f"histc: max = {max} is less than min = {min}")
+    if min == max and x.numel():
+        min, max = x.min().item(), x.max().item()
+    if min == max:
+        min, max = min - 1, max + 1
+    inside = (x >= min).logical_and(x <= max)
+    place = _core.where(inside, ((x - min) * (bins / (max - min))).floor().clamp(0, bins - 1), 0.0)
+    return _core.zeros(bins, dtype=x.dtype, device=x.device).index_add(
+        0, place.to(index_dtype(x)), inside.to(x.dtype)
+    )
+
+
+def histogram(
+    input: Any,
+    bins: Any,
+    *,
+    range: tuple[float, float] | None = None,
+    weight: Any = None,
+    density: bool = False,
+) -> Histogram:
+    """Counts (or sums of `weight`) of elements between edges, the last of which belongs to the last bin.
+
+    Args:
+        bins: how many equal bins, or an ascending vector of edges.
+        range: the outer edges of equal bins; the extremes of the data by default.
+        density: divide so that the sum over bins times their widths is 1.
+
+    Returns:
+        The pair (hist, bin_edges).
+    """
+    x = floating("histogram", input).detach().reshape(-1)
+    if isinstance(bins, Tensor):
+        edges = bins.to(x.dtype)
+    else:
+        low, high = (
+            range if range is not None else ((x.min().item(), x.max().item()) if x.numel() else (0.0, 1.0))
+        )
+        if low == high:
+            low, high = low - 0.5, high + 0.5
+        edges = _core.linspace(low, high, bins + 1, dtype=x.dtype, device=x.device)
+    if edges.ndim != 1 or edges.shape[0] < 2:
+        raise _core.ShapeError(
+            f"histogram: a vector of at least 2 edges expected, got shape {tuple(edges.shape)}"
+        )
+    last = edges.shape[0] - 2
+    place = (edges._search_sorted(x, True) - 1).masked_fill(x == edges[-1], last)
+    inside = (place >= 0).logical_and(place <= last)
+    each = _core.ones_like(x) if weight is None else operand("histogram", weight).reshape(-1)
+    start = _core.zeros(last + 1, dtype=each.dtype, device=x.device)
+    hist = start.index_add(0, _core.where(inside, place, 0), _core.where(inside, each, 0.0))
+    if density:
+        hist = hist / (hist.sum() * edges.diff())
+    return Histogram(hist, edges)

@@ -1,0 +1,140 @@
+"""Functions of single elements that are a line of others."""
+
+import math
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+
+from ._method import floating, method
+
+__all__ = [
+    "addcdiv",
+    "addcmul",
+    "deg2rad",
+    "float_power",
+    "fmod",
+    "frac",
+    "ldexp",
+    "lerp",
+    "logaddexp2",
+    "logit",
+    "nan_to_num",
+    "rad2deg",
+    "sinc",
+    "xlogy",
+]
+
+
+@method
+def lerp(input: Tensor, end: Any, weight: Any) -> Tensor:
+    """`input + weight * (end - input)`; all broadcast."""
+    return input + weight * (operand("lerp", end) - input)
+
+
+@method
+def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
+    """`input + value * tensor1 * tensor2`; all broadcast."""
+    product = operand("addcmul", tensor1) * tensor2
+    return input + (product if value == 1 else product * value)
+
+
+@method
+def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
+    """`input + value * tensor1 / tensor2`; all broadcast."""
+    quotient = operand("addcdiv", tensor1) / tensor2
+    return input + (quotient if value == 1 else quotient * value)
+
+
+@method
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
+    """NaN and infinities replaced by numbers; infinities by the largest finite numbers unless told otherwise.
+
+    The gradient of what was replaced is zero.
+    """
+    if not input.is_floating_point():
+        return input.clone()
+    from wengert._info import finfo
+
+    limits = finfo(input.dtype)
+    posinf = limits.max if posinf is None else posinf
+    neginf = limits.min if neginf is None else neginf
+    out = input.masked_fill(input.isnan(), float(nan))
+    out = out.masked_fill(input == math.inf, float(posinf))
+    return out.masked_fill(input == -math.inf, float(neginf))
+
+
+@method
+def frac(input: Tensor) -> Tensor:
+    """What is behind the decimal point, with the sign of the number."""
+    return input - _core.where(input < 0, input.ceil(), input.floor()).detach()
+
+
+@method
+def fmod(input: Tensor, other: Any) -> Tensor:
+    """The remainder of a division, with the sign of the dividend, as C's `fmod`."""
+    other = operand("fmod", other)
+    size = input.abs().remainder(other.abs())
+    return _core.where(input < 0, -size, size)
+
+
+@method
+def ldexp(input: Tensor, other: Any) -> Tensor:
+    """`input * 2 ** other`."""
+    other = operand("ldexp", other)
+    return input * (2.0 ** (other if other.is_floating_point() else other.to(input.dtype)))
+
+
+@method
+def logaddexp2(input: Tensor, other: Any) -> Tensor:
+    """`log2(2 ** input + 2 ** other)` without overflow."""
+    ln2 = math.log(2.0)
+    return (input * ln2).logaddexp(operand("logaddexp2", other) * ln2) / ln2
+
+
+@method
+def logit(input: Tensor, eps: float | None = None) -> Tensor:
+    """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
+    p = floating("logit", input)
+    p = p if eps is None else p.clamp(eps, 1 - eps)
+    return p.log() - (-p).log1p()
+
+
+@method
+def xlogy(input: Tensor, other: Any) -> Tensor:
+    """`input * log(other)`, zero where `input` is zero (NaN where `other` is)."""
+    other = operand("xlogy", other)
+    zero = (input == 0).logical_and(other.isnan().logical_not())
+    return (input * other.masked_fill(zero, 1.0).log()).masked_fill(zero, 0.0)
+
+
+@method
+def sinc(input: Tensor) -> Tensor:
+    """`sin(pi x) / (pi x)`, 1 at zero. (Differentiable to every order away from zero; there the slope is 0.)"""
+    x = floating("sinc", input) * math.pi
+    zero = x == 0
+    safe = x.masked_fill(zero, 1.0)
+    # 1 - x^2 / 6 has value, slope and curvature of the function at zero.
+    return _core.where(zero, 1.0 - x * x / 6.0, safe.sin() / safe)
+
+
+@method
+def deg2rad(input: Tensor) -> Tensor:
+    """Degrees as radians."""
+    return input * (math.pi / 180.0)
+
+
+@method
+def rad2deg(input: Tensor) -> Tensor:
+    """Radians as degrees."""
+    return input * (180.0 / math.pi)
+
+
+@method
+def float_power(input: Tensor, exponent: Any) -> Tensor:
+    """`input ** exponent`, computed in float64."""
+    exponent = exponent.double() if isinstance(exponent, Tensor) else float(exponent)
+    return input.double() ** exponent

@@ -1,0 +1,136 @@
+"""Products of vectors and matrices beside `matmul`."""
+
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import operand, operands
+from wengert._core import Tensor
+
+from ._method import method
+
+__all__ = ["addbmm", "addmv", "addr", "baddbmm", "chain_matmul", "cross", "inner", "kron", "vdot"]
+
+
+def _scaled(input: Tensor, beta: float, product: Tensor, alpha: float) -> Tensor:
+    """`beta * input + alpha * product`; with beta 0, NaN in `input` does not count."""
+    product = product if alpha == 1 else product * alpha
+    return product if beta == 0 else (input if beta == 1 else input * beta) + product
+
+
+def _has_axes(name: str, which: str, x: Tensor, count: int) -> None:
+    if x.ndim != count:
+        raise _core.ShapeError(f"{name}: {which} must have {count} axes, got shape {tuple(x.shape)}")
+
+
+@method
+def baddbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
+    return _scaled(input, beta, operand("baddbmm", batch1).bmm(operand("baddbmm", batch2)), alpha)
+
+
+@method
+def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
+    left, right = operands("addbmm", (batch1, batch2))
+    _has_axes("addbmm", "batch1", left, 3)
+    _has_axes("addbmm", "batch2", right, 3)
+    # One product over batch and inner axis together.
+    rows = left.permute(1, 0, 2).reshape(left.shape[1], -1)
+    return _scaled(input, beta, rows @ right.reshape(-1, right.shape[2]), alpha)
+
+
+@method
+def addmv(input: Tensor, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * input + alpha * (mat @ vec)`."""
+    return _scaled(input, beta, operand("addmv", mat).mv(operand("addmv", vec)), alpha)
+
+
+@method
+def addr(input: Tensor, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * input + alpha * outer(vec1, vec2)`."""
+    return _scaled(input, beta, operand("addr", vec1).outer(operand("addr", vec2)), alpha)
+
+
+@method
+def vdot(input: Tensor, other: Any) -> Tensor:
+    """The product of two vectors."""
+    return input.dot(operand("vdot", other))
+
+
+@method
+def inner(input: Tensor, other: Any) -> Tensor:
+    """Products summed over the last axis of both."""
+    other = operand("inner", other)
+    if input.ndim == 0 or other.ndim == 0:
+        return input * other
+    if input.shape[-1] != other.shape[-1]:
+        raise _core.ShapeError(
+            f"inner: the last axes of shapes {tuple(input.shape)} and {tuple(other.shape)} differ in length"
+        )
+    rows = input.reshape(-1, input.shape[-1]) @ other.reshape(-1, other.shape[-1]).mT
+    return rows.reshape(*input.shape[:-1], *other.shape[:-1])
+
+
+@method
+def kron(input: Tensor, other: Any) -> Tensor:
+    """The Kronecker product: every element of `input` times all of `other`, block by block."""
+    other = operand("kron", other)
+    rank = max(input.ndim, other.ndim)
+    a = input.reshape([1] * (rank - input.ndim) + list(input.shape))
+    b = other.reshape([1] * (rank - other.ndim) + list(other.shape))
+    blocks = a.reshape([d for n in a.shape for d in (n, 1)]) * b.reshape([d for n in b.shape for d in (1, n)])
+    return blocks.reshape([n * m for n, m in zip(a.shape, b.shape)])
+
+
+@method
+def cross(input: Tensor, other: Any, dim: int = -1) -> Tensor:
+    """The cross product of vectors of length 3 along `dim`; the other axes broadcast."""
+    a, b = _core.as_tensor(input), operand("cross", other)
+    if a.ndim == 0 or b.ndim == 0 or a.shape[dim] != 3 or b.shape[dim] != 3:
+        raise _core.ShapeError(
+            f"cross: length 3 along axis {dim} expected, got shapes {tuple(a.shape)} and {tuple(b.shape)}"
+        )
+    a, b = (x.movedim(dim, -1) for x in _core_broadcast(a, b, dim))
+    return (a.roll(-1, -1) * b.roll(1, -1) - a.roll(1, -1) * b.roll(-1, -1)).movedim(-1, dim)
+
+
+def _core_broadcast(a: Tensor, b: Tensor, dim: int) -> tuple[Tensor, Tensor]:
+    """Both with as many axes; an axis counted from the front must be that of both."""
+    if dim >= 0 and a.ndim != b.ndim:
+        raise _core.ShapeError(
+            f"cross: axis {dim} is not the same in shapes {tuple(a.shape)} and {tuple(b.shape)}; count it from the end"
+        )
+    rank = max(a.ndim, b.ndim)
+    return tuple(x.reshape([1] * (rank - x.ndim) + list(x.shape)) for x in (a, b))  # type: ignore[return-value]
+
+
+def chain_matmul(*matrices: Any) -> Tensor:
+    """The product of several matrices, in the order that needs the fewest multiplications.
+
+    The order is found by dynamic programming over the lengths (Cormen et al., Introduction to Algorithms, 14.2).
+    """
+    factors = operands("chain_matmul", matrices)
+    if not factors:
+        raise ValueError("chain_matmul: at least one matrix expected")
+    for i, x in enumerate(factors):
+        _has_axes("chain_matmul", f"matrix {i}", x, 2)
+    for i in range(len(factors) - 1):
+        if factors[i].shape[1] != factors[i + 1].shape[0]:
+            raise _core.ShapeError(
+                f"chain_matmul: matrices {i} and {i + 1} of shapes {tuple(factors[i].shape)} and "
+                f"{tuple(factors[i + 1].shape)} do not multiply"
+            )
+    lengths = [factors[0].shape[0], *(x.shape[1] for x in factors)]
+    cost: dict[tuple[int, int], tuple[int, int]] = {(i, i): (0, i) for i in range(len(factors))}
+    for width in range(1, len(factors)):
+        for i in range(len(factors) - width):
+            j = i + width
+            cost[i, j] = min(
+                (cost[i, k][0] + cost[k + 1, j][0] + lengths[i] * lengths[k + 1] * lengths[j + 1], k)
+                for k in range(i, j)
+            )
+
+    def product(i: int, j: int) -> Tensor:
+        return factors[i] if i == j else product(i, cost[i, j][1]) @ product(cost[i, j][1] + 1, j)
+
+    return product(0, len(factors) - 1)

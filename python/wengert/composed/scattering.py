@@ -1,0 +1,216 @@
+"""Writing elements to places that an index names, as functions of the whole.
+
+Where several elements go to one place, the last one in the order of the index stays: always the same one.
+"""
+
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+
+from ._method import index_dtype, method, on_axis
+
+__all__ = ["index_copy", "index_fill", "index_put", "masked_scatter", "scatter", "scatter_reduce"]
+
+
+def _checked(name: str, x: Tensor, dim: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
+    """The axis, the index, and the part of the source that it names."""
+    x, axis = on_axis(name, x, dim)
+    index = operand(name, index)
+    index = index if index.ndim else index.reshape(1)
+    if not isinstance(source, Tensor):
+        source = _core.full(tuple(index.shape), source, dtype=x.dtype, device=x.device)
+    source = source if source.ndim else source.reshape(1)
+    fits = index.ndim == x.ndim == source.ndim and all(
+        n <= source.shape[k] and (k == axis or n <= x.shape[k]) for k, n in enumerate(index.shape)
+    )
+    if not fits:
+        raise _core.ShapeError(
+            f"{name}: index of shape {tuple(index.shape)} does not fit a source of shape {tuple(source.shape)} "
+            "and a tensor "
+            f"of shape {tuple(x.shape)}: as many axes, and no longer on any but axis {axis} of the tensor"
+        )
+    for k, n in enumerate(index.shape):
+        source = source if source.shape[k] == n else source.narrow(k, 0, n)
+    return axis, index, source.to(x.dtype)
+
+
+def _padded(part: Tensor, like: Tensor, value: float) -> Tensor:
+    """A tensor that lies in the front of `like`, with `value` behind it."""
+    if part.shape == like.shape:
+        return part
+    return _core._pad(
+        part, [w for n, m in zip(like.shape[::-1], part.shape[::-1]) for w in (0, n - m)], value
+    )
+
+
+@method
+def scatter(
+    input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """`input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on.
+
+    Args:
+        index: integers, with as many axes as `input`.
+        src: a tensor at least as long as the index on every axis, or a number (also as `value`).
+        reduce: `"add"` or `"multiply"` to combine with what is there.
+
+    Gradients go to the elements that stayed: those of `src` that were written last, and what was not overwritten.
+    """
+    src = value if src is None else src
+    if src is None:
+        raise TypeError("scatter: a source is missing; pass a tensor or a number")
+    if reduce is not None:
+        names = {"add": "sum", "multiply": "prod"}
+        if reduce not in names:
+            raise ValueError(f"scatter: reduce must be 'add' or 'multiply', got {reduce!r}")
+        return scatter_reduce(input, dim, index, src, names[reduce])
+    axis, index, source = _checked("scatter", input, dim, index, src)
+    x = input if input.ndim else input.reshape(1)
+    if index.numel() == 0:
+        return input.clone()
+    last = index._scatter_last(axis, x.shape[axis])
+    written = source.gather(axis, last.clamp(min=0))
+    out = _core.where(_padded(last, x, -1) >= 0, _padded(written, x, 0), x)
+    return out if input.ndim else out.reshape(())
+
+
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
+
+
+@method
+def scatter_reduce(
+    input: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """`input` with the elements of `src` combined at the places that `index` names along `dim`.
+
+    Args:
+        reduce: `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`; ties for an extreme share the gradient evenly.
+        include_self: whether what is there takes part; places that nothing is written to keep it in any case.
+    """
+    if reduce not in REDUCTIONS:
+        raise ValueError(f"scatter_reduce: reduce must be one of {', '.join(REDUCTIONS)}, got {reduce!r}")
+    axis, index, source = _checked("scatter_reduce", input, dim, index, src)
+    x = input if input.ndim else input.reshape(1)
+    one = _core.ones(tuple(index.shape), dtype=index_dtype(x), device=x.device)
+    count = _core.zeros(tuple(x.shape), dtype=one.dtype, device=x.device).scatter_add(axis, index, one)
+    combine = {"sum": _sums, "mean": _means, "prod": _products}.get(reduce)
+    if combine is not None:
+        out = combine(x, axis, index, source, count, include_self)
+    else:
+        out = _extremes(x, axis, index, source, count, include_self, reduce == "amax")
+    return out if input.ndim else out.reshape(())
+
+
+def _start(x: Tensor, count: Tensor, include_self: bool, neutral: Any) -> Tensor:
+    return x if include_self else _core.where(count > 0, neutral, x)
+
+
+def _sums(x: Tensor, axis: int, index: Tensor, source: Tensor, count: Tensor, include_self: bool) -> Tensor:
+    return _start(x, count, include_self, 0).scatter_add(axis, index, source)
+
+
+def _means(x: Tensor, axis: int, index: Tensor, source: Tensor, count: Tensor, include_self: bool) -> Tensor:
+    total = _sums(x, axis, index, source, count, include_self)
+    parts = count + 1 if include_self else count.clamp(min=1)
+    return total / parts.to(x.dtype) if x.is_floating_point() else total.floor_divide(parts.to(x.dtype))
+
+
+def _products(
+    x: Tensor, axis: int, index: Tensor, source: Tensor, count: Tensor, include_self: bool
+) -> Tensor:
+    """Sorted by place, the products of a place are a recurrence that begins anew with each place."""
+    if index.numel() == 0:
+        return x.clone()
+    dtype = x.dtype if x.is_floating_point() else _core.float64
+    place = index % x.shape[axis]
+    order = place.argsort(axis)
+    place, factor = place.gather(axis, order), source.to(dtype).gather(axis, order)
+    length = index.shape[axis]
+    same = place.narrow(axis, 1, length - 1) == place.narrow(axis, 0, length - 1)
+    same = _core.cat([_core.zeros_like(place.narrow(axis, 0, 1), dtype=_core.bool), same], axis)
+    running = factor.masked_fill(same, 0.0).linear_recurrence(_core.where(same, factor, 0.0), axis)
+    # The last of a place has them all, and the last one is what stays.
+    product = scatter(_core.ones(tuple(x.shape), dtype=dtype, device=x.device), axis, place, running)
+    return (_start(x, count, include_self, 1).to(dtype) * product).to(x.dtype)
+
+
+def _extremes(
+    x: Tensor, axis: int, index: Tensor, source: Tensor, count: Tensor, include_self: bool, largest: bool
+) -> Tensor:
+    if x.is_floating_point():
+        worst: Any = float("-inf") if largest else float("inf")
+    else:
+        from wengert._info import iinfo
+
+        worst = iinfo(x.dtype).min if largest else iinfo(x.dtype).max
+    start = _start(x, count, include_self, worst)
+    out = start.detach()._scatter_extreme(axis, index, source.detach(), largest)
+    if not x.is_floating_point():
+        return out
+    # What ties for the extreme carries the gradient in equal shares; the value itself stays exact.
+    ours = start == out
+    theirs = source == out.gather(axis, index)
+    ties = ours.to(x.dtype).scatter_add(axis, index, theirs.to(x.dtype))
+    share = _core.where(ours, start, 0.0).scatter_add(axis, index, _core.where(theirs, source, 0.0)) / ties
+    return out + _core.where(out.isfinite(), share - share.detach(), 0.0)
+
+
+@method
+def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
+    """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
+    x, axis = on_axis("index_copy", input, dim)
+    index, source = operand("index_copy", index), operand("index_copy", source)
+    source = source if source.ndim else source.reshape(1)
+    expected = [index.numel() if k == axis else n for k, n in enumerate(x.shape)]
+    if index.ndim > 1 or list(source.shape) != expected:
+        raise _core.ShapeError(
+            f"index_copy: index of shape {tuple(index.shape)} and source of shape {tuple(source.shape)} for axis "
+            f"{axis} of a "
+            f"tensor of shape {tuple(x.shape)}; expected a vector and a source of shape {tuple(expected)}"
+        )
+    places = index.reshape([-1 if k == axis else 1 for k in range(x.ndim)]).expand(source.shape)
+    out = scatter(x, axis, places, source)
+    return out if input.ndim else out.reshape(())
+
+
+@method
+def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
+    """`input` with the slices along `dim` at the places of `index` filled with a number."""
+    x, axis = on_axis("index_fill", input, dim)
+    index = operand("index_fill", index).reshape(-1)
+    here = _core.zeros(x.shape[axis], dtype=index_dtype(x), device=x.device).index_add(
+        0, index, _core.ones(index.shape[0], dtype=index_dtype(x), device=x.device)
+    )
+    mask = (here > 0).reshape([-1 if k == axis else 1 for k in range(x.ndim)])
+    out = _core.where(mask, _core.as_tensor(value).to(x.dtype).to(x.device), x)
+    return out if input.ndim else out.reshape(())
+
+
+@method
+def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """`input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
+    key = tuple(indices)
+    if not accumulate:
+        out = input.clone()
+        out[key] = values
+        return out
+    # The linear index of every element says where its value is added.
+    places = _core.arange(0, input.numel(), dtype=index_dtype(input), device=input.device).reshape(
+        input.shape
+    )[key]
+    values = operand("index_put", values).to(input.dtype).expand(places.shape)
+    return input.reshape(-1).index_add(0, places.reshape(-1), values.reshape(-1)).reshape(input.shape)
+
+
+@method
+def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
+    """`input` with the places where `mask` holds filled with the elements of `source` in their order."""
+    mask, source = operand("masked_scatter", mask), operand("masked_scatter", source).reshape(-1)
+    mask = mask.expand(input.shape)
+    place = mask.reshape(-1).to(index_dtype(input)).cumsum(0) - 1
+    if source.numel() == 0:
+        return input.clone()
+    taken = source.to(input.dtype).take(place.clamp(min=0), 0).reshape(input.shape)
+    return _core.where(mask, taken, input)

@@ -1,0 +1,254 @@
+"""Shapes: repeating, turning, windows, diagonals, and joining along given axes."""
+
+import itertools
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import operand, operands
+from wengert._core import Tensor
+
+from ._method import index_dtype, method, on_axis, positions_like
+
+__all__ = [
+    "as_strided",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "block_diag",
+    "cartesian_prod",
+    "column_stack",
+    "combinations",
+    "diag_embed",
+    "dstack",
+    "logspace",
+    "repeat_interleave",
+    "rot90",
+    "tril_indices",
+    "triu_indices",
+    "unfold",
+    "vander",
+]
+
+
+@method
+def repeat_interleave(
+    input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
+    """Each element (along `dim`, each slice) `repeats` times in a row.
+
+    Args:
+        repeats: one number for all, or a vector with one for each.
+        dim: the axis; without it, of the flattened tensor.
+        output_size: the length of the result, which saves reading the numbers back.
+    """
+    x, axis = (input.reshape(-1), 0) if dim is None else on_axis("repeat_interleave", input, dim)
+    length = x.shape[axis]
+    if isinstance(repeats, int):
+        if repeats < 0:
+            raise ValueError(f"repeat_interleave: repeats must not be negative, got {repeats}")
+        wide = x.unsqueeze(axis + 1)
+        wide = wide.expand([*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])
+        return wide.reshape([*x.shape[:axis], length * repeats, *x.shape[axis + 1 :]])
+    counts = operand("repeat_interleave", repeats)
+    if counts.is_floating_point() or counts.ndim > 1 or counts.numel() not in (1, length):
+        raise ValueError(
+            f"repeat_interleave: repeats must be a number or a vector of {length} integers, got {counts.dtype} of "
+            f"shape {tuple(counts.shape)}"
+        )
+    ends = counts.reshape(-1).expand([length]).cumsum(0)
+    if length and counts.min().item() < 0:
+        raise ValueError("repeat_interleave: repeats must not be negative")
+    total = output_size if output_size is not None else (int(ends[-1].item()) if length else 0)
+    return x.index_select(
+        axis, ends._search_sorted(positions_like(x, total).to(ends.dtype), True).to(index_dtype(x))
+    )
+
+
+@method
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Turned by `k` quarters in the plane of two axes, from the first towards the second."""
+    if len(dims) != 2 or dims[0] % max(input.ndim, 1) == dims[1] % max(input.ndim, 1):
+        raise ValueError(
+            f"rot90: two different axes expected, got {tuple(dims)} for a tensor with {input.ndim} axes"
+        )
+    a, b = dims
+    quarter = k % 4
+    if quarter == 0:
+        return input.clone()
+    if quarter == 2:
+        return input.flip(a, b)
+    turned = input.transpose(a, b)
+    return turned.flip(a) if quarter == 1 else turned.flip(b)
+
+
+@method
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """Matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
+    if input.ndim == 0:
+        raise _core.ShapeError("diag_embed: at least one axis expected, got a number")
+    length = input.shape[-1]
+    size = length + abs(offset)
+    rows, columns = positions_like(input, size).unsqueeze(1), positions_like(input, size).unsqueeze(0)
+    wide = _core._pad(input, [max(offset, 0), max(-offset, 0)]).unsqueeze(-2)
+    out = _core.where(columns - rows == offset, wide, _core.zeros((), dtype=input.dtype, device=input.device))
+    return out.movedim((-2, -1), (dim1, dim2))
+
+
+@method
+def unfold(input: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
+    """Windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
+    x, axis = on_axis("unfold", input, dimension)
+    length = x.shape[axis]
+    if not 0 <= size <= length or step < 1:
+        raise ValueError(
+            f"unfold: windows of {size} every {step} do not fit axis {dimension} of length {length}; the size is "
+            "at most the length, the step at least 1"
+        )
+    count = (length - size) // step + 1
+    places = (positions_like(x, count) * step).unsqueeze(1) + positions_like(x, size)
+    return x.take(places, axis).movedim(axis + 1, -1)
+
+
+@method
+def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int = 0) -> Tensor:
+    """Element `i` of the result is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy.
+
+    PyTorch's is a view of the memory; for a contiguous tensor the values are the same.
+
+    Raises:
+        IndexError: it reaches outside of the tensor.
+    """
+    size, stride = tuple(size), tuple(stride)
+    if len(size) != len(stride):
+        raise ValueError(
+            f"as_strided: {len(size)} lengths for {len(stride)} strides; give one stride per axis"
+        )
+    ends = [storage_offset + sum(pick(0, (n - 1) * s) for n, s in zip(size, stride)) for pick in (min, max)]
+    if 0 not in size and (ends[0] < 0 or ends[1] >= input.numel()):
+        raise IndexError(
+            f"as_strided: shape {size} with strides {stride} from {storage_offset} reaches elements {ends[0]} to "
+            f"{ends[1]} of a tensor of {input.numel()}"
+        )
+    place = _core.full([1] * len(size), storage_offset, dtype=index_dtype(input), device=input.device)
+    for i, (n, s) in enumerate(zip(size, stride)):
+        place = place + (positions_like(input, n) * s).reshape([n if k == i else 1 for k in range(len(size))])
+    return input.reshape(-1).take(place, 0)
+
+
+def _at_least(name: str, rank: int, tensors: Any) -> Any:
+    def one(x: Any) -> Tensor:
+        x = operand(name, x)
+        if x.ndim >= rank:
+            return x
+        # NumPy's placing: a vector is a row, a matrix the front of a block.
+        shapes = {0: [1] * rank, 1: [1, *x.shape, 1][: rank if rank > 1 else 1], 2: [*x.shape, 1]}
+        return x.reshape(list(x.shape) if rank == 1 and x.ndim else shapes[x.ndim])
+
+    if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
+        tensors = tensors[0]
+        return tuple(one(x) for x in tensors)
+    return one(tensors[0]) if len(tensors) == 1 else tuple(one(x) for x in tensors)
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Numbers as vectors of one element, everything else as it is."""
+    return _at_least("atleast_1d", 1, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Numbers and vectors as matrices of one row, everything else as it is."""
+    return _at_least("atleast_2d", 2, tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Everything with fewer axes as a block: a vector along the second axis, a matrix along the first two."""
+    return _at_least("atleast_3d", 3, tensors)
+
+
+def dstack(tensors: Any) -> Tensor:
+    """Tensors joined along the third axis, after `atleast_3d`."""
+    return _core.cat([atleast_3d(x) for x in operands("dstack", tensors)], 2)
+
+
+def column_stack(tensors: Any) -> Tensor:
+    """Tensors joined along the second axis; numbers and vectors are columns."""
+    parts = operands("column_stack", tensors)
+    return _core.cat([x if x.ndim > 1 else x.reshape(-1, 1) for x in parts], 1)
+
+
+def block_diag(*tensors: Any) -> Tensor:
+    """A matrix with these matrices along its diagonal, zero elsewhere; vectors are rows."""
+    blocks = [atleast_2d(x) for x in operands("block_diag", tensors)]
+    if any(x.ndim != 2 for x in blocks):
+        raise _core.ShapeError(
+            f"block_diag: matrices expected, got shapes {', '.join(str(tuple(x.shape)) for x in blocks)}"
+        )
+    width = sum(x.shape[1] for x in blocks)
+    rows, left = [], 0
+    for x in blocks:
+        rows.append(_core._pad(x, [left, width - left - x.shape[1]]))
+        left += x.shape[1]
+    return _core.cat(rows, 0) if rows else _core.zeros(1, 0)
+
+
+def cartesian_prod(*tensors: Any) -> Tensor:
+    """All tuples with one element of each vector, as rows."""
+    vectors = [x.reshape(-1) for x in operands("cartesian_prod", tensors)]
+    if len(vectors) == 1:
+        return vectors[0]
+    sizes = [x.shape[0] for x in vectors]
+    columns = [
+        x.reshape([-1 if k == i else 1 for k in range(len(sizes))]).expand(sizes).reshape(-1)
+        for i, x in enumerate(vectors)
+    ]
+    return _core.stack(columns, 1)
+
+
+def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
+    """All choices of `r` elements of a vector, in order, as rows."""
+    x = operand("combinations", input)
+    if x.ndim != 1:
+        raise _core.ShapeError(f"combinations: a vector expected, got shape {tuple(x.shape)}")
+    choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
+    places = list(choose(range(x.shape[0]), r))
+    if not places or r == 0:
+        return _core.zeros(0 if r else 1, r, dtype=x.dtype, device=x.device)
+    return x.take(_core.tensor(places, dtype=index_dtype(x), device=x.device), 0)
+
+
+def _triangle(rows: int, columns: int, keep: Any) -> Tensor:
+    pairs = [(i, j) for i in range(rows) for j in range(columns) if keep(i, j)]
+    return _core.tensor(pairs, dtype=_core.int64).reshape(-1, 2).mT.contiguous()
+
+
+def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
+    """Rows and columns of the lower triangle of a matrix, up to diagonal `offset`, as a tensor of two rows."""
+    return _triangle(row, col, lambda i, j: j - i <= offset)
+
+
+def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
+    """Rows and columns of the upper triangle of a matrix, from diagonal `offset` on, as a tensor of two rows."""
+    return _triangle(row, col, lambda i, j: j - i >= offset)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
+    """The Vandermonde matrix of a vector: its powers from `N - 1` to 0 as columns, or the other way round."""
+    x = operand("vander", x)
+    if x.ndim != 1:
+        raise _core.ShapeError(f"vander: a vector expected, got shape {tuple(x.shape)}")
+    count = x.shape[0] if N is None else N
+    powers = [_core.ones_like(x)]
+    for _ in range(count - 1):
+        powers.append(powers[-1] * x)
+    powers = powers[:count]
+    return (
+        _core.stack(powers if increasing else powers[::-1], 1) if powers else x.reshape(-1, 1).narrow(1, 0, 0)
+    )
+
+
+def logspace(
+    start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """`steps` numbers from `base ** start` to `base ** end`, equally far apart in their logarithms."""
+    exponents = _core.linspace(start, end, steps, dtype=_core.float64)
+    return (base**exponents).to(dtype or _core.float32).to(device or "cpu")

@@ -1,0 +1,163 @@
+"""Moments, extremes and integrals."""
+
+from typing import Any, NamedTuple
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+
+from ._method import floating, method
+
+__all__ = [
+    "aminmax",
+    "corrcoef",
+    "cov",
+    "cumulative_trapezoid",
+    "dist",
+    "nanmean",
+    "nansum",
+    "std_mean",
+    "trapezoid",
+    "trapz",
+    "var_mean",
+]
+
+
+class MinMax(NamedTuple):
+    """The smallest and the largest element."""
+
+    min: Tensor
+    max: Tensor
+
+
+@method
+def aminmax(input: Tensor, *, dim: Any = None, keepdim: bool = False) -> MinMax:
+    """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
+    return MinMax(input.amin(dim, keepdim=keepdim), input.amax(dim, keepdim=keepdim))
+
+
+def _degrees(correction: float, unbiased: bool | None) -> float:
+    return correction if unbiased is None else float(unbiased)
+
+
+@method
+def var_mean(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    correction: float = 1,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Variance and mean along `dim`, or of all elements; see `var`."""
+    degrees = _degrees(correction, unbiased)
+    return input.var(dim, correction=degrees, keepdim=keepdim), input.mean(dim, keepdim=keepdim)
+
+
+@method
+def std_mean(
+    input: Tensor,
+    dim: Any = None,
+    *,
+    correction: float = 1,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+) -> tuple[Tensor, Tensor]:
+    """Standard deviation and mean along `dim`, or of all elements; see `std`."""
+    degrees = _degrees(correction, unbiased)
+    return input.std(dim, correction=degrees, keepdim=keepdim), input.mean(dim, keepdim=keepdim)
+
+
+@method
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The sum of the elements that are not NaN."""
+    kept = input.masked_fill(input.isnan(), 0.0) if input.is_floating_point() else input
+    return kept.sum(dim, keepdim=keepdim)
+
+
+@method
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
+    """The mean of the elements that are not NaN; NaN where there are none."""
+    x = floating("nanmean", input)
+    there = x.isnan().logical_not().to(x.dtype)
+    return nansum(x, dim, keepdim) / there.sum(dim, keepdim=keepdim)
+
+
+@method
+def dist(input: Tensor, other: Any, p: float = 2.0) -> Tensor:
+    """The `p`-norm of the difference of all elements; the two broadcast."""
+    return (input - operand("dist", other)).norm(p)
+
+
+@method
+def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    """The covariance matrix of variables in rows, observed in columns.
+
+    Args:
+        correction: what is subtracted from the number of observations.
+        fweights: how often each observation counts, integers.
+        aweights: how much each observation weighs.
+    """
+    x = floating("cov", input)
+    if x.ndim > 2:
+        raise _core.ShapeError(f"cov: at most two axes expected, got shape {tuple(x.shape)}")
+    rows = x.reshape(1, -1) if x.ndim < 2 else x
+    count = rows.shape[1]
+    weights = None
+    for name, given in (("fweights", fweights), ("aweights", aweights)):
+        if given is not None:
+            given = operand("cov", given)
+            if tuple(given.shape) != (count,):
+                raise _core.ShapeError(f"cov: {name} of shape {tuple(given.shape)} for {count} observations")
+            weights = given.to(x.dtype) if weights is None else weights * given.to(x.dtype)
+    if weights is None:
+        mean = rows.mean(1, keepdim=True)
+        degrees: Any = max(float(count) - correction, 0.0)
+        scaled = centred = rows - mean
+    else:
+        total = weights.sum()
+        mean = (rows * weights).sum(1, keepdim=True) / total
+        centred = rows - mean
+        scaled = centred * weights
+        spread = total if aweights is None else (weights * operand("cov", aweights).to(x.dtype)).sum() / total
+        degrees = total - correction * (1.0 if aweights is None else spread)
+    out = scaled @ centred.mT / degrees
+    return out.reshape(()) if x.ndim < 2 else out
+
+
+@method
+def corrcoef(input: Tensor) -> Tensor:
+    """The matrix of correlation coefficients of variables in rows, observed in columns."""
+    c = cov(input)
+    if c.ndim == 0:
+        return c / c
+    deviation = c.diagonal().sqrt()
+    return (c / deviation.unsqueeze(1) / deviation.unsqueeze(0)).clamp(-1, 1)
+
+
+def _pieces(name: str, y: Any, x: Any, dx: float, dim: int) -> Tensor:
+    """The areas between neighbouring points."""
+    y = operand(name, y)
+    length = y.shape[dim]
+    means = (y.narrow(dim, 1, length - 1) + y.narrow(dim, 0, length - 1)) / 2
+    if x is None:
+        return means * dx
+    widths = operand(name, x)
+    if widths.ndim == 1:
+        shape = [1] * y.ndim
+        shape[dim] = -1
+        return means * widths.diff().reshape(shape)
+    return means * widths.diff(dim=dim)
+
+
+def trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The integral of `y` along `dim` by the trapezoidal rule, at points `x` or at steps of `dx`."""
+    return _pieces("trapezoid", y, x, dx, dim).sum(dim)
+
+
+trapz = trapezoid
+
+
+def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+    """The integrals of `y` up to each point but the first, by the trapezoidal rule."""
+    return _pieces("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)

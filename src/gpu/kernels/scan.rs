@@ -1,0 +1,47 @@
+//! Cumulative sums and products.
+
+use super::copy::{cast, convert, index_of};
+use super::fold::Fold;
+use super::params::{Params, Walk, variant};
+use crate::array::Array;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::gpu::template::Template;
+use crate::gpu::{kernel, launch};
+/// Running sums along `axis`.
+pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
+    scan(Fold::Sum, x, axis)
+}
+
+/// Running products along `axis`.
+pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
+    scan(Fold::Prod, x, axis)
+}
+
+fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
+    let index = index_of(x)?;
+    let compute = if x.dtype().is_float() { DType::F32 } else { DType::I32 };
+    let out = Array::empty(x.shape(), compute, x.device())?;
+    let kept = Walk::over(&x.shape(), &[x, &out], (0..x.rank()).filter(|&i| i != axis));
+    let (lines, length) = (kept.dims.iter().product::<i64>(), x.dim(axis));
+    if x.numel() == 0 {
+        return cast(&out, x.dtype());
+    }
+    let tree = length >= 64 && lines < 16 << 10;
+    let name = format!("scan_{}", fold.name());
+    let entry = if tree { "tree" } else { "serial" };
+    let kernel = kernel(index, &name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
+        let mut text = Template::new(include_str!("../../../shaders/scan.wgsl"), compute);
+        text.load("x", x.dtype()).store("out", compute);
+        text.set("const INIT", format!("const INIT: T = {};", fold.init(false)));
+        text.set("fn combine", fold.combine(false));
+        Ok(text.build())
+    })?;
+    let mut params = Params::default();
+    kept.write(&mut params);
+    params.word(kept.rank()).word(lines as usize).word(length).word(x.offset()).word(x.stride(axis) as usize);
+    params.word(out.offset()).word(out.stride(axis) as usize);
+    let groups = if tree { lines as u64 } else { (lines as u64).div_ceil(256) };
+    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
+    if compute == x.dtype() { Ok(out) } else { convert(&out, x.dtype()) }
+}
