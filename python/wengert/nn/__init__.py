@@ -47,6 +47,7 @@ from .modules.loss import (
     BCEWithLogitsLoss,
     CosineEmbeddingLoss,
     CrossEntropyLoss,
+    CTCLoss,
     GaussianNLLLoss,
     HingeEmbeddingLoss,
     HuberLoss,
@@ -54,13 +55,29 @@ from .modules.loss import (
     L1Loss,
     MarginRankingLoss,
     MSELoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
     NLLLoss,
     PoissonNLLLoss,
     SmoothL1Loss,
     SoftMarginLoss,
     TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
 )
 from .modules.normalization import GroupNorm, LayerNorm, RMSNorm
+from .modules.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from .modules.vision import (
+    ChannelShuffle,
+    CosineSimilarity,
+    EmbeddingBag,
+    PairwiseDistance,
+    PixelShuffle,
+    PixelUnshuffle,
+    Upsample,
+    UpsamplingBilinear2d,
+    UpsamplingNearest2d,
+)
 from .parameter import Parameter
 
 __all__ = [
@@ -125,4 +142,24 @@ __all__ = [
     "SoftMarginLoss",
     "TripletMarginLoss",
     "CosineEmbeddingLoss",
+    "MultiMarginLoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "TripletMarginWithDistanceLoss",
+    "CTCLoss",
+    "RNN",
+    "LSTM",
+    "GRU",
+    "RNNCell",
+    "LSTMCell",
+    "GRUCell",
+    "Upsample",
+    "UpsamplingNearest2d",
+    "UpsamplingBilinear2d",
+    "PixelShuffle",
+    "PixelUnshuffle",
+    "ChannelShuffle",
+    "PairwiseDistance",
+    "CosineSimilarity",
+    "EmbeddingBag",
 ]

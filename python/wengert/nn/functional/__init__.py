@@ -29,6 +29,8 @@ from .activation import (
     tanh,
     tanhshrink,
 )
+from .alignment import ctc_loss
+from .distance import cdist, embedding_bag, pdist
 from .layers import (
     bilinear,
     cosine_similarity,
@@ -61,6 +63,22 @@ from .loss import (
     smooth_l1_loss,
     soft_margin_loss,
     triplet_margin_loss,
+)
+from .margins import (
+    linear_cross_entropy,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    multilabel_soft_margin_loss,
+    triplet_margin_with_distance_loss,
+)
+from .vision import (
+    affine_grid,
+    channel_shuffle,
+    grid_sample,
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+    upsample,
 )
 
 __all__ = [
@@ -116,4 +134,20 @@ __all__ = [
     "soft_margin_loss",
     "triplet_margin_loss",
     "cosine_embedding_loss",
+    "linear_cross_entropy",
+    "multi_margin_loss",
+    "multilabel_margin_loss",
+    "multilabel_soft_margin_loss",
+    "triplet_margin_with_distance_loss",
+    "ctc_loss",
+    "cdist",
+    "pdist",
+    "embedding_bag",
+    "interpolate",
+    "upsample",
+    "grid_sample",
+    "affine_grid",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "channel_shuffle",
 ]

@@ -81,3 +81,14 @@ TripletMarginLoss = _layer(
     "TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False
 )
 CosineEmbeddingLoss = _layer("CosineEmbeddingLoss", F.cosine_embedding_loss, margin=0.0)
+MultiMarginLoss = _layer("MultiMarginLoss", F.multi_margin_loss, ("weight",), p=1, margin=1.0)
+MultiLabelMarginLoss = _layer("MultiLabelMarginLoss", F.multilabel_margin_loss)
+MultiLabelSoftMarginLoss = _layer("MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss, ("weight",))
+TripletMarginWithDistanceLoss = _layer(
+    "TripletMarginWithDistanceLoss",
+    F.triplet_margin_with_distance_loss,
+    distance_function=None,
+    margin=1.0,
+    swap=False,
+)
+CTCLoss = _layer("CTCLoss", F.ctc_loss, blank=0, reduction="mean", zero_infinity=False)

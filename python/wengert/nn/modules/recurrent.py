@@ -1,0 +1,315 @@
+"""Recurrent layers: RNN, LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014), and their single steps.
+
+A layer multiplies its whole input sequence by its input weights at once; only the recurrent product is made step by
+step. Every transform goes through the loop: `vmap`, `jvp`, second derivatives and checkpoints work as everywhere.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+from .. import functional as F
+from .. import init
+from ..module import Module
+from ..parameter import Parameter
+
+__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
+
+State = tuple[Tensor, ...]
+# From the gates of the input, the state, and recurrent weight and bias: the next state.
+Step = Callable[[Tensor, State, Tensor, Tensor | None], State]
+
+
+def _rnn_step(activation: Callable[[Tensor], Tensor]) -> Step:
+    """`h' = activation(x W + b + h U + c)`."""
+
+    def step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+        return (activation(gates + F.linear(state[0], weight, bias)),)
+
+    return step
+
+
+def _lstm_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    """`c' = f c + i g`, `h' = o tanh(c')`; the gates are stored in the order i, f, g, o."""
+    hidden, cell = state
+    i, f, g, o = (gates + F.linear(hidden, weight, bias)).chunk(4, -1)
+    cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
+    return o.sigmoid() * cell.tanh(), cell
+
+
+def _gru_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    """`n = tanh(x_n + r h_n)`, `h' = (1 - z) n + z h`; the gates are stored in the order r, z, n."""
+    (hidden,) = state
+    x_r, x_z, x_n = gates.chunk(3, -1)
+    h_r, h_z, h_n = F.linear(hidden, weight, bias).chunk(3, -1)
+    r, z = (x_r + h_r).sigmoid(), (x_z + h_z).sigmoid()
+    n = (x_n + r * h_n).tanh()
+    return (n + z * (hidden - n),)
+
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": F.tanh, "relu": F.relu}
+
+
+def _step(kind: str, nonlinearity: str) -> Step:
+    if kind != "RNN":
+        return {"LSTM": _lstm_step, "GRU": _gru_step}[kind]
+    if nonlinearity not in ACTIVATIONS:
+        raise ValueError(f"RNN: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
+    return _rnn_step(ACTIVATIONS[nonlinearity])
+
+
+GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
+
+
+class _Recurrent(Module):
+    """What the three layers share: parameters under PyTorch's names, layers, directions, the loop over time."""
+
+    kind = ""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """Makes the parameters `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, … uniform in `±1 / sqrt(hidden_size)`."""
+        super().__init__()
+        name = type(self).__name__
+        if min(input_size, hidden_size, num_layers) < 1:
+            raise ValueError(f"{name}: input_size, hidden_size and num_layers must be positive")
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"{name}: dropout is a probability, got {dropout}")
+        if not 0 <= proj_size < hidden_size:
+            raise ValueError(
+                f"{name}: proj_size must be less than hidden_size = {hidden_size}, got {proj_size}"
+            )
+        self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
+        self.bias, self.batch_first, self.dropout = bias, batch_first, dropout
+        self.bidirectional, self.proj_size = bidirectional, proj_size
+        self._step = _step(self.kind, nonlinearity)
+        out, rows = proj_size or hidden_size, GATES[self.kind] * hidden_size
+        directions = 2 if bidirectional else 1
+        for layer in range(num_layers):
+            width = input_size if layer == 0 else out * directions
+            for suffix in self._suffixes(layer):
+                shapes = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
+                if bias:
+                    shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
+                if proj_size:
+                    shapes["weight_hr"] = (proj_size, hidden_size)
+                for part, shape in shapes.items():
+                    values = wg.empty(shape, device=device, dtype=dtype)
+                    self.register_parameter(f"{part}_{suffix}", Parameter(values))
+        self.reset_parameters()
+
+    def _suffixes(self, layer: int) -> list[str]:
+        return [f"l{layer}", f"l{layer}_reverse"] if self.bidirectional else [f"l{layer}"]
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values."""
+        bound = 1.0 / math.sqrt(self.hidden_size)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def flatten_parameters(self) -> None:
+        """Nothing: accepted for programs written for PyTorch."""
+
+    def _run(self, sequence: Tensor, state: State, suffix: str) -> tuple[Tensor, State]:
+        """One layer in one direction: `(time, batch, width)` to `(time, batch, hidden)`, and the last state."""
+        part = lambda name: getattr(self, f"{name}_{suffix}") if self.bias or "bias" not in name else None
+        gates = F.linear(sequence, part("weight_ih"), part("bias_ih")).unbind(0)
+        weight, bias = part("weight_hh"), part("bias_hh")
+        project = part("weight_hr") if self.proj_size else None
+        backwards = suffix.endswith("_reverse")
+        outputs = []
+        for gate in reversed(gates) if backwards else gates:
+            state = self._step(gate, state, weight, bias)
+            if project is not None:
+                state = (F.linear(state[0], project), *state[1:])
+            outputs.append(state[0])
+        return wg.stack(outputs[::-1] if backwards else outputs, 0), state
+
+    def _initial(self, given: Any, like: Tensor) -> list[Tensor]:
+        """The states of all layers and directions, one tensor each for hidden (and cell) state."""
+        count = self.num_layers * (2 if self.bidirectional else 1)
+        widths = [self.proj_size or self.hidden_size] + ([self.hidden_size] if self.kind == "LSTM" else [])
+        if given is None:
+            return [wg.zeros(count, like.shape[1], w, dtype=like.dtype, device=like.device) for w in widths]
+        states = list(given) if isinstance(given, (tuple, list)) else [given]
+        name = type(self).__name__
+        if len(states) != len(widths):
+            raise TypeError(
+                f"{name}: {len(widths)} initial states expected, (h, c) for an LSTM, got {len(states)}"
+            )
+        for state, width in zip(states, widths):
+            if tuple(state.shape) != (count, like.shape[1], width):
+                raise wg.ShapeError(
+                    f"{name}: an initial state of shape {tuple(state.shape)}, expected "
+                    f"{(count, like.shape[1], width)}: layers times directions, batch, width"
+                )
+        return states
+
+    def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Any]:
+        """The outputs of the last layer at all times, and the last states of all layers.
+
+        Args:
+            input: `(time, batch, input_size)`, with `batch_first` `(batch, time, input_size)`, or without a batch
+                `(time, input_size)`.
+            hx: initial states `(layers * directions, batch, hidden)`, zero by default; a pair of them for an LSTM.
+
+        Raises:
+            ShapeError: the input has another width or number of axes, or the states do not fit.
+        """
+        name = type(self).__name__
+        if input.ndim not in (2, 3) or input.shape[-1] != self.input_size or 0 in input.shape[:-1]:
+            raise wg.ShapeError(
+                f"{name}: input of shape {tuple(input.shape)}, expected 2 or 3 axes of which none is empty, the "
+                f"last of length input_size = {self.input_size}"
+            )
+        batched = input.ndim == 3
+        x = input if batched else input.unsqueeze(1)
+        x = x.transpose(0, 1) if batched and self.batch_first else x
+        if not batched and hx is not None:
+            hx = tuple(h.unsqueeze(1) for h in hx) if isinstance(hx, (tuple, list)) else hx.unsqueeze(1)
+        states = self._initial(hx, x)
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for suffix in self._suffixes(layer):
+                start = tuple(state[len(last)] for state in states)
+                out, final = self._run(x, start, suffix)
+                outputs.append(out)
+                last.append(final)
+            x = outputs[0] if len(outputs) == 1 else wg.cat(outputs, -1)
+            if self.dropout and self.training and layer < self.num_layers - 1:
+                x = F.dropout(x, self.dropout, True)
+        finals = tuple(wg.stack(part, 0) for part in zip(*last))
+        if not batched:
+            x, finals = x.squeeze(1), tuple(f.squeeze(1) for f in finals)
+        elif self.batch_first:
+            x = x.transpose(0, 1)
+        return x, finals if self.kind == "LSTM" else finals[0]
+
+    def extra_repr(self) -> str:
+        """Sizes, and options that are not the default."""
+        text = f"{self.input_size}, {self.hidden_size}"
+        defaults = {
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0.0,
+            "bidirectional": False,
+        }
+        for name, default in {**defaults, "proj_size": 0}.items():
+            if getattr(self, name) != default:
+                text += f", {name}={getattr(self, name)}"
+        return text
+
+
+class RNN(_Recurrent):
+    """`h' = tanh(W x + b + U h + c)`, or with ReLU: outputs at all times and the last state."""
+
+    kind = "RNN"
+
+    def __init__(
+        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", **more: Any
+    ) -> None:
+        """The options are those of all recurrent layers, but for `proj_size`."""
+        if more.get("proj_size"):
+            raise ValueError("RNN: proj_size is an option of LSTM")
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **more)
+        self.nonlinearity = nonlinearity
+
+
+class LSTM(_Recurrent):
+    """Long short-term memory: outputs at all times and the last states `(h, c)`.
+
+    With `proj_size`, hidden states are projected to that width (Sak et al. 2014).
+    """
+
+    kind = "LSTM"
+
+
+class GRU(_Recurrent):
+    """Gated recurrent units: outputs at all times and the last state. The reset gate acts after the product."""
+
+    kind = "GRU"
+
+
+class _Cell(Module):
+    """One step of a recurrent layer."""
+
+    kind = ""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """Makes `weight_ih`, `weight_hh`, `bias_ih` and `bias_hh`, uniform in `±1 / sqrt(hidden_size)`."""
+        super().__init__()
+        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
+        self._step = _step(self.kind, nonlinearity)
+        rows = GATES[self.kind] * hidden_size
+        make = lambda *shape: Parameter(wg.empty(shape, device=device, dtype=dtype))
+        self.weight_ih, self.weight_hh = make(rows, input_size), make(rows, hidden_size)
+        self.register_parameter("bias_ih", make(rows) if bias else None)
+        self.register_parameter("bias_hh", make(rows) if bias else None)
+        bound = 1.0 / math.sqrt(hidden_size)
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def forward(self, input: Tensor, hx: Any = None) -> Any:
+        """The next state from `(batch, input_size)` or `(input_size,)` and a state `(batch, hidden)`, zero by "
+        "default."""
+        if input.ndim not in (1, 2) or input.shape[-1] != self.input_size:
+            raise wg.ShapeError(
+                f"{type(self).__name__}: input of shape {tuple(input.shape)}, expected 1 or 2 axes, the last of length "
+                f"input_size = {self.input_size}"
+            )
+        count = 2 if self.kind == "LSTM" else 1
+        if hx is None:
+            shape = (*input.shape[:-1], self.hidden_size)
+            state = (wg.zeros(shape, dtype=input.dtype, device=input.device),) * count
+        else:
+            state = tuple(hx) if count == 2 else (hx,)
+        gates = F.linear(input, self.weight_ih, self.bias_ih)
+        state = self._step(gates, state, self.weight_hh, self.bias_hh)
+        return state if count == 2 else state[0]
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
+
+
+class RNNCell(_Cell):
+    """One step of `RNN`."""
+
+    kind = "RNN"
+
+
+class LSTMCell(_Cell):
+    """One step of `LSTM`: states are pairs `(h, c)`."""
+
+    kind = "LSTM"
+
+
+class GRUCell(_Cell):
+    """One step of `GRU`."""
+
+    kind = "GRU"
