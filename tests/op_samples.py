@@ -19,6 +19,7 @@ from composed_samples import COMPOSED
 from composite_samples import COMPOSITE
 from index_samples import INDEXING
 from loss_samples import LOSSES
+from nn_samples import LAYERS
 from sample import ANY, Table
 from scan_samples import SCANS
 from scipy import special
@@ -403,4 +404,5 @@ SAMPLES += SORTING
 SAMPLES += COMPOSITE
 SAMPLES += SCANS
 SAMPLES += COMPOSED
+SAMPLES += LAYERS
 DIFFERENTIABLE = [sample for sample in SAMPLES if sample.order > 0]

@@ -30,6 +30,8 @@ def operand(function: str, x: Any) -> Tensor:
 
 def operands(function: str, tensors: Any) -> list[Tensor]:
     """The members of a sequence as tensors; raises as `operand` does, and for what is no sequence."""
+    if isinstance(tensors, Tensor):
+        return list(tensors.unbind(0))
     if not isinstance(tensors, Iterable) or isinstance(tensors, str):
         raise TypeError(f"{function}: a sequence of tensors expected, got {type(tensors).__name__}")
     return [operand(function, x) for x in tensors]

@@ -38,7 +38,7 @@ COMPOSED: Situations = {
     "quantile_of_integers": (
         lambda: i(1, 2).quantile(0.5),
         TypeError,
-        "quantile: a floating point tensor expected, got int64; convert with .float() first",
+        "quantile: a floating point tensor expected, got wengert.int64; convert with .float() first",
     ),
     "quantile_interpolation": (
         lambda: ones(3).quantile(0.5, interpolation="cubic"),
@@ -66,7 +66,7 @@ COMPOSED: Situations = {
     "bincount_of_floats": (
         lambda: ones(2).bincount(),
         TypeError,
-        "bincount: integers expected, got float32; convert with .long() first",
+        "bincount: integers expected, got wengert.float32; convert with .long() first",
     ),
     "histc_range": (
         lambda: ones(2).histc(3, 2, 1),
@@ -120,7 +120,7 @@ COMPOSED: Situations = {
     "repeats": (
         lambda: ones(3).repeat_interleave(i(1, 2), 0),
         ValueError,
-        "repeat_interleave: repeats must be a number or a vector of 3 integers, got int64 of shape (2,)",
+        "repeat_interleave: repeats must be a number or a vector of 3 integers, got wengert.int64 of shape (2,)",
     ),
     "rot90_axes": (
         lambda: ones(2, 2).rot90(1, (0, 0)),

@@ -212,7 +212,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     places = list(choose(range(x.shape[0]), r))
     if not places or r == 0:
-        return _core.zeros(0 if r else 1, r, dtype=x.dtype, device=x.device)
+        return x.narrow(0, 0, 0).reshape(0 if r else 1, r)
     return x.take(_core.tensor(places, dtype=index_dtype(x), device=x.device), 0)
 
 

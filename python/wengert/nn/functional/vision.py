@@ -82,8 +82,8 @@ def _resampled(x: Tensor, axis: int, out: int, mode: str, align_corners: bool, s
     last = size - 1
     if mode == "bicubic":
         low = at.floor()
-        places = [(low + k).clamp(0, last) for k in (-1, 0, 1, 2)]
-        return _weighted(x, axis, places, [_cubic(at - low - k).to(x.dtype) for k in (-1, 0, 1, 2)])
+        around = [(low + k).clamp(0, last) for k in (-1, 0, 1, 2)]
+        return _weighted(x, axis, around, [_cubic(at - low - k).to(x.dtype) for k in (-1, 0, 1, 2)])
     at = at.clamp(min=0.0)
     low = at.floor().clamp(max=last)
     weight = (at - low).to(x.dtype)
@@ -186,7 +186,8 @@ def _picked(x: Tensor, places: list[Tensor]) -> Tensor:
         inside = here if inside is None else inside.logical_and(here)
         step = at.clamp(0, n - 1)
         flat = step if flat is None else flat * n + step
-    assert inside is not None and flat is not None
+    assert inside is not None
+    assert flat is not None
     count, channels = x.shape[0], x.shape[1]
     index = _index(flat).reshape(count, 1, -1).expand(count, channels, flat.numel() // count)
     values = x.reshape(count, channels, -1).gather(2, index).reshape(count, channels, *flat.shape[1:])

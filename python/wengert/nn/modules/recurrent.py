@@ -103,7 +103,7 @@ class _Recurrent(Module):
         for layer in range(num_layers):
             width = input_size if layer == 0 else out * directions
             for suffix in self._suffixes(layer):
-                shapes = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
+                shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, width), "weight_hh": (rows, out)}
                 if bias:
                     shapes |= {"bias_ih": (rows,), "bias_hh": (rows,)}
                 if proj_size:
@@ -127,10 +127,9 @@ class _Recurrent(Module):
 
     def _run(self, sequence: Tensor, state: State, suffix: str) -> tuple[Tensor, State]:
         """One layer in one direction: `(time, batch, width)` to `(time, batch, hidden)`, and the last state."""
-        part = lambda name: getattr(self, f"{name}_{suffix}") if self.bias or "bias" not in name else None
+        part: Callable[[str], Any] = lambda name: getattr(self, f"{name}_{suffix}", None)
         gates = F.linear(sequence, part("weight_ih"), part("bias_ih")).unbind(0)
-        weight, bias = part("weight_hh"), part("bias_hh")
-        project = part("weight_hr") if self.proj_size else None
+        weight, bias, project = part("weight_hh"), part("bias_hh"), part("weight_hr")
         backwards = suffix.endswith("_reverse")
         outputs = []
         for gate in reversed(gates) if backwards else gates:
@@ -251,6 +250,8 @@ class _Cell(Module):
     """One step of a recurrent layer."""
 
     kind = ""
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
 
     def __init__(
         self,
