@@ -122,7 +122,9 @@ fn reductions_products_and_views() -> Result<()> {
     compare("logsumexp", 1e-5, std::slice::from_ref(&x), |x| x[0].logsumexp(Some(&[2]), false))?;
     compare("cumsum", 1e-5, std::slice::from_ref(&x), |x| x[0].cumsum(1))?;
     compare("cumprod", 1e-5, std::slice::from_ref(&x), |x| x[0].cumprod(2))?;
-    compare("recurrence", 1e-5, &[x.clone(), x.clone()], |x| x[0].linear_recurrence(&x[1].square()?, 1, true))?;
+    compare("recurrence", 1e-5, &[x.clone(), x.clone()], |x| {
+        x[0].linear_recurrence(&x[1].square()?, 1, true)
+    })?;
     compare("logcumsumexp", 1e-5, std::slice::from_ref(&x), |x| x[0].logcumsumexp(1))?;
     compare("max_along", 1e-5, std::slice::from_ref(&x), |x| Ok(x[0].max_along(1, false)?.0))?;
     compare("matmul", 1e-5, &[x.clone(), w.clone()], |x| x[0].matmul(&x[1]))?;

@@ -155,9 +155,14 @@ def numpy_recurrent(kind: str) -> Callable[..., Any]:
     return run
 
 
+# Made beforehand: new layers draw numbers, which `vmap` does not allow without being told what they mean.
+SIZES = list(itertools.product(("RNN", "LSTM", "GRU"), range(1, 4), range(1, 4)))
+NETS = {(kind, n, m): getattr(nn, kind)(n, m) for kind, n, m in SIZES}
+
+
 def recurrent(kind: str) -> Callable[..., Any]:
     def run(x: Any, *weights: Any) -> tuple[Any, ...]:
-        net = getattr(nn, kind)(x.shape[2], weights[1].shape[1])
+        net = NETS[kind, x.shape[2], weights[1].shape[1]]
         names = ("weight_ih_l0", "weight_hh_l0", "bias_ih_l0", "bias_hh_l0")
         out, last = nn.functional_call(net, dict(zip(names, weights)), (x,))
         return out, *(last if isinstance(last, tuple) else (last,))

@@ -61,7 +61,7 @@ rule! {
 }
 rule! {
     /// `g` times the share of `x` in `exp(x) + exp(y)`; half of it where both are equal, infinite ones too.
-    pub fn share(x, y, g) R::select(x.eq(y), 0.5 * g, g * stable_sigmoid(x - y))
+    pub fn share(x, y, g) g * stable_sigmoid(R::select(x.eq(y), R::lit(0.0), x - y))
 }
 rule! {
     /// Length of the vector of two non-negative numbers: the larger one taken out of the root.

@@ -5,6 +5,7 @@ from typing import Any
 
 import wengert as wg
 from wengert import _core
+from wengert._arguments import of_tensors
 from wengert._core import Tensor
 
 __all__ = ["ctc_loss"]
@@ -38,6 +39,7 @@ def _shifted(alpha: Tensor, by: int) -> Tensor:
     return _core._pad(alpha, [by, 0], -math.inf).narrow(-1, 0, alpha.shape[-1])
 
 
+@of_tensors
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,

@@ -100,6 +100,7 @@ def multilabel_soft_margin_loss(
     return _reduce(loss.mean(-1), reduction)
 
 
+@of_tensors
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,

@@ -144,6 +144,7 @@ def interpolate(
     return out
 
 
+@of_tensors
 def upsample(
     input: Tensor,
     size: Any = None,
