@@ -1,10 +1,10 @@
 //! Cross-entropy of logits with class indices, fused with the logsumexp that its backward kernel needs.
 
 use super::copy::cast;
-use super::isa::Lane;
 use super::norm::{fresh, start, wide, wide_as, with_float};
-use super::rows::{LANES, RowFloat, RowOp, each_row, get, largest, sum_lanes, total};
+use super::rows::{Access, Part, RowFloat, RowOp, Whole, across, all_of, each_row, first_of, sum_of};
 use super::threads::Shared;
+use super::vector::Wide;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -36,7 +36,7 @@ struct CrossEntropy<T> {
 
 impl<T: RowFloat> RowOp<T> for CrossEntropy<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
@@ -45,13 +45,16 @@ impl<T: RowFloat> RowOp<T> for CrossEntropy<T> {
             // alone.
             unsafe {
                 let x = self.x.get().add(row * self.n).cast_const();
-                let top: L = largest(x, self.n);
-                let spread = total!(L, self.n, i => (get::<L>(x, i) - top).exp()).log();
+                let top: L = L::lit(T::largest(std::slice::from_raw_parts(x, self.n)).to_f64());
+                let mut sum = L::lit(0.0);
+                across!(L, self.n, i, v => sum = sum + v.keep((v.load::<L>(x.add(i)) - top).exp()));
+                let spread = L::lit(sum_of(sum)).log();
                 let target = *self.target.get().add(row);
                 let counted = target != self.ignore;
-                let loss = if counted { spread - (get::<L>(x, target as usize) - top) } else { L::lit(0.0) };
-                *self.loss.get().add(row) = loss.get();
-                *self.lse.get().add(row) = (spread + top).get();
+                let loss =
+                    if counted { spread - (all_of::<L>(x, target as usize) - top) } else { L::lit(0.0) };
+                *self.loss.get().add(row) = first_of(loss);
+                *self.lse.get().add(row) = first_of(spread + top);
             }
         }
     }
@@ -84,7 +87,7 @@ struct CrossEntropyVjp<T> {
 
 impl<T: RowFloat> RowOp<T> for CrossEntropyVjp<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
@@ -96,15 +99,14 @@ impl<T: RowFloat> RowOp<T> for CrossEntropyVjp<T> {
                 let (x, dx) = (self.x.get().add(row * n).cast_const(), self.dx.get().add(row * n));
                 let target = *self.target.get().add(row);
                 if target == self.ignore {
-                    std::slice::from_raw_parts_mut(dx, n).fill(L::lit(0.0).get());
+                    std::slice::from_raw_parts_mut(dx, n).fill(T::from_f64(0.0));
                     continue;
                 }
-                let (g, lse) = (get::<L>(self.g.get(), row), get::<L>(self.lse.get(), row));
-                for i in 0..n {
-                    *dx.add(i) = ((get::<L>(x, i) - lse).exp() * g).get();
-                }
+                let g: L = all_of(self.g.get(), row);
+                let lse: L = all_of(self.lse.get(), row);
+                across!(L, n, i, v => v.store((v.load::<L>(x.add(i)) - lse).exp() * g, dx.add(i)));
                 let hit = dx.add(target as usize);
-                *hit = (L::new(*hit) - g).get();
+                *hit = first_of(all_of::<L>(hit, 0) - g);
             }
         }
     }

@@ -3,11 +3,11 @@
 //! Mean and variance are two passes over a row in the first cache level: one pass would cancel.
 
 use super::copy::cast;
-use super::isa::Lane;
 use super::norm::{fresh, start, wide, wide_as, with_float};
 use super::reduce::sum;
-use super::rows::{LANES, RowFloat, RowOp, each_row, get, sum_lanes, total};
+use super::rows::{Access, Part, RowFloat, RowOp, Whole, across, all_of, each_row, launch, sum_of, total};
 use super::threads::{Shared, parallel_for};
+use super::vector::Wide;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -28,39 +28,50 @@ struct LayerNorm<T> {
 
 impl<T: RowFloat> RowOp<T> for LayerNorm<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
         let n = self.n;
-        let share = (n as f64).recip();
         for row in range {
             // SAFETY: all arrays have this row, and it belongs to this range alone.
             unsafe {
                 let (x, y) = (self.x.get().add(row * n).cast_const(), self.y.get().add(row * n));
-                let mean = total!(L, n, i => get::<L>(x, i)) * share;
-                let spread = total!(L, n, i => (get::<L>(x, i) - mean) * (get::<L>(x, i) - mean));
-                let rstd = L::lit(1.0) / (spread * share + self.eps).sqrt();
-                *self.mean.get().add(row) = mean.get();
-                *self.rstd.get().add(row) = rstd.get();
-                for i in 0..n {
-                    *y.add(i) = ((get::<L>(x, i) - mean) * rstd).get();
-                }
-                if let Some(weight) = self.weight {
-                    let weight = weight.get().cast_const();
-                    for i in 0..n {
-                        *y.add(i) = (get::<L>(y, i) * get::<L>(weight, i)).get();
+                let mean = T::from_f64(share(total!(L, n, i, v => v.load::<L>(x.add(i))), n));
+                let centre = L::lit(mean.to_f64());
+                let spread = total!(L, n, i, v => {
+                    let distance = v.load::<L>(x.add(i)) - centre;
+                    distance * distance
+                });
+                let rstd = T::from_f64(inverse_deviation(share(spread, n), self.eps));
+                *self.mean.get().add(row) = mean;
+                *self.rstd.get().add(row) = rstd;
+                let scale = L::lit(rstd.to_f64());
+                across!(L, n, i, v => {
+                    let mut normal = (v.load::<L>(x.add(i)) - centre) * scale;
+                    if let Some(weight) = self.weight {
+                        normal = normal * v.load::<L>(weight.get().add(i));
                     }
-                }
-                if let Some(bias) = self.bias {
-                    let bias = bias.get().cast_const();
-                    for i in 0..n {
-                        *y.add(i) = (get::<L>(y, i) + get::<L>(bias, i)).get();
+                    if let Some(bias) = self.bias {
+                        normal = normal + v.load::<L>(bias.get().add(i));
                     }
-                }
+                    v.store(normal, y.add(i));
+                });
             }
         }
     }
+}
+
+/// The mean of `n` numbers of this sum. A function, because where `f64: Left<L>` an `f64` only multiplies lanes.
+#[inline(always)]
+fn share(total: f64, n: usize) -> f64 {
+    total / n as f64
+}
+
+/// `1 / sqrt(variance + eps)`.
+#[inline(always)]
+fn inverse_deviation(variance: f64, eps: f64) -> f64 {
+    (variance + eps).sqrt().recip()
 }
 
 /// Sizes of a layer normalisation: the leading axes, their number of elements, and that of the trailing
@@ -117,44 +128,45 @@ struct LayerNormVjp<T> {
 
 impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
         let n = self.n;
-        let share = (n as f64).recip();
         for row in range {
             // SAFETY: all arrays have this row; it and the sums of its piece belong to this range alone.
             unsafe {
                 let (g, x) = (self.g.get().add(row * n).cast_const(), self.x.get().add(row * n).cast_const());
-                let (mean, rstd) = (get::<L>(self.mean.get(), row), get::<L>(self.rstd.get(), row));
+                let mean: L = all_of(self.mean.get(), row);
+                let rstd: L = all_of(self.rstd.get(), row);
                 let dx = self.dx.get().add(row * n);
-                // dx holds the cotangent of the normalised row until the last loop.
-                match self.weight {
-                    None => std::ptr::copy_nonoverlapping(g, dx, n),
-                    Some(weight) => {
-                        let weight = weight.get().cast_const();
-                        let for_weight = self.sums.get().add(row / self.piece * 2 * n);
-                        let for_bias = for_weight.add(n);
-                        // One store per loop: more would take more alias checks than the compiler makes.
-                        for i in 0..n {
-                            *dx.add(i) = (get::<L>(g, i) * get::<L>(weight, i)).get();
-                        }
-                        for i in 0..n {
-                            let normal = (get::<L>(x, i) - mean) * rstd;
-                            *for_weight.add(i) = (get::<L>(for_weight, i) + get::<L>(g, i) * normal).get();
-                        }
-                        for i in 0..n {
-                            *for_bias.add(i) = (get::<L>(for_bias, i) + get::<L>(g, i)).get();
-                        }
-                    }
+                let weight = self.weight.map(|weight| weight.get().cast_const());
+                if self.weight.is_some() {
+                    let for_weight = self.sums.get().add(row / self.piece * 2 * n);
+                    let for_bias = for_weight.add(n);
+                    across!(L, n, i, v => {
+                        let g = v.load::<L>(g.add(i));
+                        let normal = (v.load::<L>(x.add(i)) - mean) * rstd;
+                        v.store(v.load::<L>(for_weight.add(i)) + g * normal, for_weight.add(i));
+                        v.store(v.load::<L>(for_bias.add(i)) + g, for_bias.add(i));
+                    });
                 }
-                let average = total!(L, n, i => get::<L>(dx, i)) * share;
-                let slope = total!(L, n, i => get::<L>(dx, i) * (get::<L>(x, i) - mean)) * rstd * share;
-                for i in 0..n {
-                    let normal = (get::<L>(x, i) - mean) * rstd;
-                    *dx.add(i) = ((get::<L>(dx, i) - average - normal * slope) * rstd).get();
+                // The cotangent of the normalised row: its sum, and that of its products with the row.
+                macro_rules! cotangent {
+                    ($i:ident, $v:ident) => {
+                        match weight {
+                            Some(weight) => $v.load::<L>(g.add($i)) * $v.load::<L>(weight.add($i)),
+                            None => $v.load::<L>(g.add($i)),
+                        }
+                    };
                 }
+                let average = L::lit(share(total!(L, n, i, v => cotangent!(i, v)), n));
+                let along = total!(L, n, i, v => cotangent!(i, v) * (v.load::<L>(x.add(i)) - mean));
+                let slope = L::lit(share(along, n)) * rstd;
+                across!(L, n, i, v => {
+                    let normal = (v.load::<L>(x.add(i)) - mean) * rstd;
+                    v.store((cotangent!(i, v) - average - normal * slope) * rstd, dx.add(i));
+                });
             }
         }
     }
@@ -193,7 +205,7 @@ pub fn layer_norm_vjp(
             n,
         };
         parallel_for(pieces, 4096usize.div_ceil((piece * n).max(1)), |range| {
-            T::launch(&op, range.start * piece..rows.min(range.end * piece));
+            launch::<T, _>(&op, range.start * piece..rows.min(range.end * piece));
         });
     });
     let sums = sum(&sums, Axes::one(0), false)?;

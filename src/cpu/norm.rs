@@ -6,11 +6,11 @@
 
 use super::copy::{cast, contiguous};
 pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
-use super::isa::Lane;
 pub use super::layer_norm::{layer_norm, layer_norm_vjp};
 use super::layout::wrong_dtype;
-use super::rows::{LANES, RowFloat, RowOp, each_row, get, largest, sum_lanes, total};
+use super::rows::{Access, Part, RowFloat, RowOp, Whole, across, each_row, sum_of, total};
 use super::threads::Shared;
+use super::vector::Wide;
 use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::{DType, Element};
@@ -73,7 +73,7 @@ struct Softmax<T> {
 
 impl<T: RowFloat> RowOp<T> for Softmax<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
@@ -82,21 +82,20 @@ impl<T: RowFloat> RowOp<T> for Softmax<T> {
             // SAFETY: both arrays have this row, and it belongs to this range alone.
             unsafe {
                 let (x, y) = (self.x.get().add(row * n).cast_const(), self.y.get().add(row * n));
-                let top: L = largest(x, n);
+                let top: L = L::lit(T::largest(std::slice::from_raw_parts(x, n)).to_f64());
+                let mut sum = L::lit(0.0);
                 if self.log {
-                    let sum = total!(L, n, i => (get::<L>(x, i) - top).exp());
-                    let shift = sum.log();
-                    for i in 0..n {
-                        *y.add(i) = (get::<L>(x, i) - top - shift).get();
-                    }
+                    across!(L, n, i, v => sum = sum + v.keep((v.load::<L>(x.add(i)) - top).exp()));
+                    let shift = L::lit(sum_of(sum)).log();
+                    across!(L, n, i, v => v.store(v.load::<L>(x.add(i)) - top - shift, y.add(i)));
                 } else {
-                    for i in 0..n {
-                        *y.add(i) = (get::<L>(x, i) - top).exp().get();
-                    }
-                    let scale = L::lit(1.0) / total!(L, n, i => get::<L>(y, i));
-                    for i in 0..n {
-                        *y.add(i) = (get::<L>(y, i) * scale).get();
-                    }
+                    across!(L, n, i, v => {
+                        let power = v.keep((v.load::<L>(x.add(i)) - top).exp());
+                        v.store(power, y.add(i));
+                        sum = sum + power;
+                    });
+                    let scale = L::lit(sum_of(sum).recip());
+                    across!(L, n, i, v => v.store(v.load::<L>(y.add(i)) * scale, y.add(i)));
                 }
             }
         }
@@ -124,7 +123,7 @@ struct SoftmaxVjp<T> {
 
 impl<T: RowFloat> RowOp<T> for SoftmaxVjp<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
@@ -135,15 +134,17 @@ impl<T: RowFloat> RowOp<T> for SoftmaxVjp<T> {
                 let (g, y) = (self.g.get().add(row * n).cast_const(), self.y.get().add(row * n).cast_const());
                 let dx = self.dx.get().add(row * n);
                 if self.log {
-                    let sum = total!(L, n, i => get::<L>(g, i));
-                    for i in 0..n {
-                        *dx.add(i) = (get::<L>(g, i) - get::<L>(y, i).exp() * sum).get();
-                    }
+                    let sum = L::lit(total!(L, n, i, v => v.load::<L>(g.add(i))));
+                    across!(L, n, i, v => {
+                        let (g, y) = (v.load::<L>(g.add(i)), v.load::<L>(y.add(i)));
+                        v.store(g - y.exp() * sum, dx.add(i));
+                    });
                 } else {
-                    let sum = total!(L, n, i => get::<L>(g, i) * get::<L>(y, i));
-                    for i in 0..n {
-                        *dx.add(i) = (get::<L>(y, i) * (get::<L>(g, i) - sum)).get();
-                    }
+                    let sum = L::lit(total!(L, n, i, v => v.load::<L>(g.add(i)) * v.load::<L>(y.add(i))));
+                    across!(L, n, i, v => {
+                        let (g, y) = (v.load::<L>(g.add(i)), v.load::<L>(y.add(i)));
+                        v.store(y * (g - sum), dx.add(i));
+                    });
                 }
             }
         }
