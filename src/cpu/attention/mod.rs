@@ -11,6 +11,7 @@
 
 mod backward;
 mod forward;
+mod lanes;
 mod mask;
 mod mask_gradient;
 mod operand;

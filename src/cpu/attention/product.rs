@@ -6,8 +6,8 @@
 //! depth, so its bits do not depend on how the result was cut.
 
 use super::super::isa::{Isa, isa};
-use super::super::rows::RowFloat;
 use super::LANE;
+use super::lanes::TileFloat;
 
 /// `c (+)= a b`: `a` is `m x k` with any strides; `b` is `k x n` and `c` is `m x n`, with contiguous rows.
 #[derive(Clone, Copy)]
@@ -35,7 +35,7 @@ pub struct Product<T> {
 }
 
 /// A float that tiles are made of.
-pub trait Number: RowFloat + Default {
+pub trait Number: TileFloat + Default {
     /// `a * b + c`, rounded once if `FUSED`.
     fn multiply_add<const FUSED: bool>(self, b: Self, c: Self) -> Self;
     /// Computes a product.

@@ -4,9 +4,9 @@
 //! sums over keys need no sums across a vector. Every loop handles [`LANE`] columns at a time.
 
 use super::super::isa::Lane;
-use super::super::rows::{RowFloat, RowOp, get};
 use super::super::threads::Shared;
 use super::LANE;
+use super::lanes::{TileFloat, TileOp, get};
 use crate::real::Left;
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ unsafe fn store<L: Lane>(x: *mut L::Float, lanes: &Lanes<L>) {
 }
 
 /// Runs `op` on all columns of a tile of this width.
-pub fn run<T: RowFloat, O: RowOp<T>>(op: &O, width: usize) {
+pub fn run<T: TileFloat, O: TileOp<T>>(op: &O, width: usize) {
     T::launch(op, 0..width / LANE);
 }
 
@@ -61,9 +61,9 @@ pub struct Online<T> {
     pub factor: Shared<T>,
 }
 
-impl<T: RowFloat> RowOp<T> for Online<T> {
+impl<T: TileFloat> TileOp<T> for Online<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
@@ -124,9 +124,9 @@ pub struct Scale<T> {
     pub factor: Shared<T>,
 }
 
-impl<T: RowFloat> RowOp<T> for Scale<T> {
+impl<T: TileFloat> TileOp<T> for Scale<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
@@ -156,9 +156,9 @@ pub struct Finish<T> {
     pub sum: Shared<T>,
 }
 
-impl<T: RowFloat> RowOp<T> for Finish<T> {
+impl<T: TileFloat> TileOp<T> for Finish<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
@@ -193,7 +193,7 @@ pub struct Known<T> {
     pub keep: Option<Shared<T>>,
 }
 
-impl<T: RowFloat> Known<T> {
+impl<T: TileFloat> Known<T> {
     /// The weights before dropout, and dropout's factors, of a chunk of row `j`.
     ///
     /// # Safety
@@ -235,9 +235,9 @@ pub struct Backward<T> {
     pub delta: Shared<T>,
 }
 
-impl<T: RowFloat> RowOp<T> for Backward<T> {
+impl<T: TileFloat> TileOp<T> for Backward<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
@@ -273,9 +273,9 @@ pub struct Forward<T> {
     pub mean: Shared<T>,
 }
 
-impl<T: RowFloat> RowOp<T> for Forward<T> {
+impl<T: TileFloat> TileOp<T> for Forward<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
@@ -325,9 +325,9 @@ pub struct Second<T> {
     pub middle: Shared<T>,
 }
 
-impl<T: RowFloat> RowOp<T> for Second<T> {
+impl<T: TileFloat> TileOp<T> for Second<T> {
     #[inline(always)]
-    fn rows<L: Lane<Float = T>>(&self, range: Range<usize>)
+    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>,
     {
