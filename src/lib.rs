@@ -31,4 +31,5 @@ pub mod random;
 pub mod real;
 pub mod shape;
 pub mod tensor;
+pub mod window;
 mod writers;

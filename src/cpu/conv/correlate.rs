@@ -1,0 +1,399 @@
+//! Correlation: `out[o, p] = sum over c and k of weight[o, c, k] x[c, p * step + shift(k)]`, which convolution and
+//! its transpose with respect to the input both come down to.
+//!
+//! It is a matrix product of weights and patches whose patches are never written out: the grid (`grid.rs`) lets a
+//! tile of sums read them where they lie. Work is cut into pieces of some images, a group, a band of outputs and
+//! up to 64 output channels; the borders come from the shapes alone.
+
+use super::grid::{Grid, Line, Planes, spread};
+use super::vector::{Body, Float, Vector};
+use crate::cpu::threads::{Shared, parallel_for};
+use crate::window::AXES;
+
+/// Grid positions that a piece should have: with 64 rows of sums they fit into a second-level cache.
+pub const SPAN: usize = 1024;
+/// Output channels of a piece.
+pub const CHANNELS: usize = 64;
+/// Terms of a sum before the next rows are taken up: what a tile reads for them stays in the first-level cache.
+const DEPTH: usize = 320;
+/// Elements of the grid that are laid out at a time.
+pub const CELLS: usize = 48 * 1024;
+/// Multiplications that are worth a piece of a parallel loop.
+pub const WORK: usize = 1 << 19;
+
+/// Length of even pieces of `total`, none longer than `most`.
+pub fn even(total: usize, most: usize) -> usize {
+    total.div_ceil(total.div_ceil(most.max(1)).max(1)).max(1)
+}
+
+/// How a correlation is cut: images and outputs along each axis of a piece.
+pub struct Cut {
+    /// Images of a piece.
+    pub images: usize,
+    /// Outputs of a piece along each axis.
+    pub bands: [usize; AXES],
+    /// Number of pieces along the images and along each axis.
+    pub count: [usize; AXES + 1],
+}
+
+impl Cut {
+    /// Cuts `images` images.
+    pub fn new(lines: &[Line; AXES], images: usize) -> Cut {
+        let width: [usize; AXES] = std::array::from_fn(|i| lines[i].count);
+        let mut bands = width;
+        for axis in 0..AXES {
+            let inner: usize = width[axis + 1..].iter().product();
+            bands[axis] = even(width[axis], SPAN / inner.max(1));
+        }
+        let whole: usize = width.iter().product();
+        let together = even(images, (SPAN / whole.max(1)).max(1));
+        let parts =
+            |i: usize| if i == 0 { images.div_ceil(together) } else { width[i - 1].div_ceil(bands[i - 1]) };
+        Cut { images: together, bands, count: std::array::from_fn(parts) }
+    }
+
+    /// Number of pieces.
+    pub fn pieces(&self) -> usize {
+        self.count.iter().product()
+    }
+
+    /// First image and number of images, first output along each axis, and the lines of piece `i`.
+    pub fn piece(
+        &self,
+        lines: &[Line; AXES],
+        images: usize,
+        i: usize,
+    ) -> (usize, usize, [usize; AXES], [Line; AXES]) {
+        let [_, nz, ny, nx] = self.count;
+        let at = [i / nx / ny % nz, i / nx % ny, i % nx];
+        let start: [usize; AXES] = std::array::from_fn(|a| at[a] * self.bands[a]);
+        let lines =
+            std::array::from_fn(|a| lines[a].part(start[a], self.bands[a].min(lines[a].count - start[a])));
+        let first = i / nx / ny / nz * self.images;
+        (first, self.images.min(images - first), start, lines)
+    }
+}
+
+/// Where weights lie: element `(g, o, c, k)` is at `g * group + o * row + c * column + tap(k)`.
+pub struct Weights<'a, T> {
+    /// All of them.
+    pub values: &'a [T],
+    /// Steps of the three.
+    pub group: usize,
+    /// See above.
+    pub row: usize,
+    /// See above.
+    pub column: usize,
+    /// Position of each element of the window that is used, in the order of the lines.
+    pub taps: Vec<usize>,
+}
+
+/// A correlation of contiguous tensors.
+pub struct Correlation<'a, T> {
+    /// Number of images.
+    pub images: usize,
+    /// Groups of channels.
+    pub groups: usize,
+    /// Input channels of a group.
+    pub inputs: usize,
+    /// Output channels of a group.
+    pub outputs: usize,
+    /// The spatial axes.
+    pub lines: [Line; AXES],
+    /// The input.
+    pub x: &'a [T],
+    /// The weights.
+    pub weights: Weights<'a, T>,
+    /// Lengths of the output's spatial axes.
+    pub full: [usize; AXES],
+    /// First position of the outputs along each axis.
+    pub start: [usize; AXES],
+    /// Positions from one output to the next.
+    pub step: [usize; AXES],
+}
+
+impl<T: Float> Correlation<'_, T> {
+    /// Computes the outputs at `out`, a contiguous tensor of its own.
+    pub fn run(&self, out: &mut [T]) {
+        let terms = self.inputs * self.weights.taps.len();
+        let chunk = even(self.outputs, CHANNELS).next_multiple_of(8).min(self.outputs);
+        let chunks = self.outputs.div_ceil(chunk);
+        let mut packed = vec![T::default(); self.groups * self.outputs * terms];
+        let panels = Shared::new(packed.as_mut_ptr());
+        parallel_for(self.groups * chunks, (WORK / 16).div_ceil(chunk * terms), |range| {
+            // SAFETY: every chunk has its own panels.
+            range.for_each(|i| unsafe { T::run(Pack { of: self, chunk, index: i, to: panels }) });
+        });
+        let cut = Cut::new(&self.lines, self.images);
+        let positions: usize = cut.bands.iter().product::<usize>() * cut.images;
+        let tasks = cut.pieces() * self.groups * chunks;
+        let out = Shared::new(out.as_mut_ptr());
+        parallel_for(tasks, WORK.div_ceil(positions * chunk * terms), |range| {
+            let mut room = Room::default();
+            for task in range {
+                let (piece, rest) = (task / chunks / self.groups, task % (chunks * self.groups));
+                let body =
+                    Piece { of: self, cut: &cut, chunk, piece, index: rest, panels, out, room: &mut room };
+                // SAFETY: every task writes its own part of the output.
+                unsafe { T::run(body) };
+            }
+        });
+    }
+
+    /// Group, first channel and number of channels of chunk `index`.
+    fn rows(&self, chunk: usize, index: usize) -> (usize, usize, usize) {
+        let chunks = self.outputs.div_ceil(chunk);
+        let first = index % chunks * chunk;
+        (index / chunks, first, chunk.min(self.outputs - first))
+    }
+}
+
+/// Memory that the pieces of one thread share.
+#[derive(Default)]
+pub struct Room<T> {
+    /// The grid.
+    pub cells: Vec<T>,
+    /// Sums, or a second grid.
+    pub sums: Vec<T>,
+}
+
+/// At least `length` elements; what they hold is unspecified.
+pub fn at_least<T: Float>(memory: &mut Vec<T>, length: usize) -> *mut T {
+    if memory.len() < length {
+        *memory = vec![T::default(); length];
+    }
+    memory.as_mut_ptr()
+}
+
+/// Blocks of rows that a chunk is computed in: `(first row, rows)`.
+#[inline(always)]
+fn blocks<V: Vector>(rows: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = rows.div_ceil(V::ROWS);
+    (0..count).map(move |i| (i * rows / count, (i + 1) * rows / count - i * rows / count))
+}
+
+/// Orders the weights of a chunk as its tiles read them: for each block of rows, term after term.
+struct Pack<'a, T> {
+    of: &'a Correlation<'a, T>,
+    chunk: usize,
+    index: usize,
+    to: Shared<T>,
+}
+
+impl<T: Float> Body<T> for Pack<'_, T> {
+    #[inline(always)]
+    unsafe fn run<V: Vector<Float = T>>(self) {
+        let (of, weights) = (self.of, &self.of.weights);
+        let taps = weights.taps.len();
+        let terms = of.inputs * taps;
+        let (group, first, rows) = of.rows(self.chunk, self.index);
+        for (start, rows) in blocks::<V>(rows) {
+            let start = first + start;
+            // SAFETY: these rows have this place, and no other chunk writes it.
+            let to = unsafe { self.to.part((group * of.outputs + start) * terms, rows * terms) };
+            for r in 0..rows {
+                let row = group * weights.group + (start + r) * weights.row;
+                for c in 0..of.inputs {
+                    for (k, tap) in weights.taps.iter().enumerate() {
+                        to[(c * taps + k) * rows + r] = weights.values[row + c * weights.column + tap];
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// One piece of a correlation.
+struct Piece<'a, T> {
+    of: &'a Correlation<'a, T>,
+    cut: &'a Cut,
+    chunk: usize,
+    piece: usize,
+    index: usize,
+    panels: Shared<T>,
+    out: Shared<T>,
+    room: &'a mut Room<T>,
+}
+
+impl<T: Float> Body<T> for Piece<'_, T> {
+    #[inline(always)]
+    unsafe fn run<V: Vector<Float = T>>(self) {
+        let of = self.of;
+        let (group, row, rows) = of.rows(self.chunk, self.index);
+        let (image, images, start, lines) = self.cut.piece(&of.lines, of.images, self.piece);
+        let grid = Grid::new(&lines, images);
+        let taps = of.weights.taps.len();
+        let terms = of.inputs * taps;
+        let channels = even(of.inputs, (DEPTH / taps).min(CELLS / grid.channel).max(1));
+        let offsets = grid.offsets(channels);
+        let wide = rows * 2 <= V::ROWS;
+        let width = if wide { 6 * V::LANES } else { 3 * V::LANES };
+        let pitch = grid.span.next_multiple_of(width);
+        let cells = at_least(&mut self.room.cells, channels * grid.channel);
+        let sums = at_least(&mut self.room.sums, rows * pitch);
+        let plane: usize = lines.iter().map(|l| l.input).product();
+        // SAFETY: the piece lies inside of its tensors; the grid and the sums have room for it.
+        unsafe {
+            let panels = self.panels.get().add((group * of.outputs + row) * terms);
+            for c in (0..of.inputs).step_by(channels) {
+                let channel = group * of.inputs + c;
+                let now = channels.min(of.inputs - c);
+                let from = Planes {
+                    start: of.x.as_ptr().add((image * of.groups * of.inputs + channel) * plane),
+                    image: of.groups * of.inputs * plane,
+                    channel: plane,
+                };
+                grid.fill::<V>(from, now, cells);
+                for at in (0..grid.span).step_by(width) {
+                    for (first, rows) in blocks::<V>(rows) {
+                        let tile = Tile {
+                            terms: now * taps,
+                            weights: panels.add(first * terms + c * taps * rows),
+                            offsets: offsets.as_ptr(),
+                            x: cells.add(at),
+                            sums: sums.add(first * pitch + at),
+                            pitch,
+                            add: c > 0,
+                        };
+                        if wide { tile.narrow_rows::<V>(rows) } else { tile.rows::<V>(rows) }
+                    }
+                }
+            }
+            self.write::<V>(
+                &grid,
+                lines[2].count,
+                sums,
+                pitch,
+                [image, group * of.outputs + row, rows],
+                start,
+            );
+        }
+    }
+}
+
+impl<T: Float> Piece<'_, T> {
+    /// Copies the sums to their places in the output.
+    ///
+    /// # Safety
+    /// `sums` has a row for each output channel of the piece, and the places are those of this piece alone.
+    #[inline(always)]
+    unsafe fn write<V: Vector<Float = T>>(
+        &self,
+        grid: &Grid,
+        count: usize,
+        sums: *const T,
+        pitch: usize,
+        [image, channel, channels]: [usize; 3],
+        start: [usize; AXES],
+    ) {
+        let of = self.of;
+        let [_, height, width] = of.full;
+        let plane: usize = of.full.iter().product();
+        let at = |axis: usize, i: usize| of.start[axis] + (start[axis] + i) * of.step[axis];
+        for row in 0..channels {
+            grid.rows(|position, i, z, y| {
+                let place = ((image + i) * of.groups * of.outputs + channel + row) * plane;
+                let place = place + (at(0, z) * height + at(1, y)) * width + at(2, 0);
+                // SAFETY: the caller's promise.
+                unsafe {
+                    let from = sums.add(row * pitch + position);
+                    spread::<V>(from, 1, self.out.get().add(place), of.step[2], count);
+                }
+            });
+        }
+    }
+}
+
+/// A tile of sums: some output channels at some vectors of positions, kept in registers.
+struct Tile<T> {
+    terms: usize,
+    /// The weights, all rows of a term together.
+    weights: *const T,
+    /// Where each term reads.
+    offsets: *const u32,
+    /// The grid at the first position.
+    x: *const T,
+    /// The sums of the first row.
+    sums: *mut T,
+    /// From one row of sums to the next.
+    pitch: usize,
+    /// Whether there are sums already.
+    add: bool,
+}
+
+impl<T: Float> Tile<T> {
+    /// `rows` rows of three vectors.
+    ///
+    /// # Safety
+    /// Everything that the tile points to exists for this many rows, and `V` is available.
+    #[inline(always)]
+    unsafe fn rows<V: Vector<Float = T>>(&self, rows: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match rows {
+                1 => self.sum::<V, 1, 3>(),
+                2 => self.sum::<V, 2, 3>(),
+                3 => self.sum::<V, 3, 3>(),
+                _ if V::ROWS == 4 => self.sum::<V, 4, 3>(),
+                4 => self.sum::<V, 4, 3>(),
+                5 => self.sum::<V, 5, 3>(),
+                6 => self.sum::<V, 6, 3>(),
+                7 => self.sum::<V, 7, 3>(),
+                _ => self.sum::<V, 8, 3>(),
+            }
+        }
+    }
+
+    /// Up to four rows of six vectors: few rows need more vectors to keep all arithmetic units busy.
+    ///
+    /// # Safety
+    /// As [`Tile::rows`].
+    #[inline(always)]
+    unsafe fn narrow_rows<V: Vector<Float = T>>(&self, rows: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match rows {
+                1 => self.sum::<V, 1, 6>(),
+                _ if V::ROWS == 4 => self.sum::<V, 2, 6>(),
+                2 => self.sum::<V, 2, 6>(),
+                3 => self.sum::<V, 3, 6>(),
+                _ => self.sum::<V, 4, 6>(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Tile::rows`].
+    #[inline(always)]
+    unsafe fn sum<V: Vector<Float = T>, const ROWS: usize, const VECTORS: usize>(&self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut sums = [[V::zero(); VECTORS]; ROWS];
+            if self.add {
+                for (r, row) in sums.iter_mut().enumerate() {
+                    for (j, sum) in row.iter_mut().enumerate() {
+                        *sum = V::load(self.sums.add(r * self.pitch + j * V::LANES));
+                    }
+                }
+            }
+            for term in 0..self.terms {
+                let from = self.x.add(*self.offsets.add(term) as usize);
+                let mut x = [V::zero(); VECTORS];
+                for (j, x) in x.iter_mut().enumerate() {
+                    *x = V::load(from.add(j * V::LANES));
+                }
+                for (r, row) in sums.iter_mut().enumerate() {
+                    let weight = V::splat(*self.weights.add(term * ROWS + r));
+                    for (sum, x) in row.iter_mut().zip(x) {
+                        *sum = V::add_product(weight, x, *sum);
+                    }
+                }
+            }
+            for (r, row) in sums.iter().enumerate() {
+                for (j, sum) in row.iter().enumerate() {
+                    V::store(self.sums.add(r * self.pitch + j * V::LANES), *sum);
+                }
+            }
+        }
+    }
+}

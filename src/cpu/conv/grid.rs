@@ -1,0 +1,282 @@
+//! The input of a convolution, laid out so that every window element is read from consecutive memory.
+//!
+//! Where windows move by one position, the elements `k` of neighbouring windows are neighbours in the input, up
+//! to the end of a row. Rows copied with zeros around them, one after another, continue that across rows: output
+//! position `q` of the grid then reads `grid[q + offset(k)]`, whatever `k`, and a vector of positions is one
+//! load. Positions between two rows of the output are computed too and thrown away; the zeros after one row are
+//! the zeros before the next, so these are few (1 in 33 for a window of 3 over 32). Where windows move by
+//! several positions, the input is first dealt out into as many phases, in each of which they move by one.
+
+use super::vector::Vector;
+use crate::window::AXES;
+use smallvec::SmallVec;
+
+/// Elements past the end of the positions that a tile may read: the widest tile has six vectors of sixteen.
+const SLACK: usize = 96;
+
+/// One axis of a correlation: output `p` reads input `p * step + shift` for every shift.
+#[derive(Clone)]
+pub struct Line {
+    /// Length of the input.
+    pub input: usize,
+    /// Number of outputs.
+    pub count: usize,
+    /// Input positions from one output to the next.
+    pub step: usize,
+    /// Where output 0 reads, one entry for each element of the window; they may lie outside of the input.
+    pub shifts: SmallVec<[isize; 8]>,
+}
+
+impl Line {
+    /// The outputs `start .. start + count` as a line of their own.
+    pub fn part(&self, start: usize, count: usize) -> Line {
+        let by = (start * self.step) as isize;
+        Line { count, shifts: self.shifts.iter().map(|s| s + by).collect(), ..*self }
+    }
+}
+
+/// One axis of a grid.
+struct Side {
+    input: usize,
+    count: usize,
+    step: usize,
+    /// The input position at the start of phase 0.
+    first: isize,
+    /// Positions from one line to the next.
+    pitch: usize,
+    /// The phases that are read.
+    phases: SmallVec<[usize; 8]>,
+    /// Phase (its number in the list) and position that output 0 reads for each shift.
+    reads: SmallVec<[(usize, usize); 8]>,
+}
+
+impl Side {
+    fn new(line: &Line) -> Side {
+        let step = line.step;
+        let first = line.shifts.iter().copied().min().unwrap_or(0);
+        let mut phases: SmallVec<[usize; 8]> = SmallVec::new();
+        let mut reads: SmallVec<[(usize, usize); 8]> = SmallVec::new();
+        for shift in &line.shifts {
+            let from = (shift - first) as usize;
+            let phase = phases.iter().position(|&p| p == from % step).unwrap_or_else(|| {
+                phases.push(from % step);
+                phases.len() - 1
+            });
+            reads.push((phase, from / step));
+        }
+        // Where the last output stops reading, where the input stops, and how many zeros a line begins with.
+        let reach = line.count + reads.iter().map(|r| r.1).max().unwrap_or(0);
+        let data = (line.input as isize - first).max(0) as usize;
+        let zeros = (-first).max(0) as usize / step;
+        let pitch = line.count.max(reach.min(data.div_ceil(step))).max(reach.saturating_sub(zeros)).max(1);
+        Side { input: line.input, count: line.count, step, first, pitch, phases, reads }
+    }
+
+    /// The input position of grid position `at` of a phase, if there is one.
+    fn source(&self, phase: usize, at: usize) -> Option<usize> {
+        let i = (at * self.step + self.phases[phase]) as isize + self.first;
+        (i >= 0 && i < self.input as isize).then_some(i as usize)
+    }
+
+    /// The grid positions of a phase that hold input.
+    fn filled(&self, phase: usize) -> (usize, usize) {
+        let before = |i: isize| {
+            let distance = i - self.first - self.phases[phase] as isize;
+            (distance.max(0) as usize).div_ceil(self.step).min(self.pitch)
+        };
+        (before(0), before(self.input as isize).max(before(0)))
+    }
+
+    fn reach(&self) -> usize {
+        self.reads.iter().map(|r| r.1).max().unwrap_or(0)
+    }
+}
+
+/// A contiguous tensor `[images, channels, spatial..]`, or a part of its images and channels.
+#[derive(Clone, Copy)]
+pub struct Planes<T> {
+    /// The first element of the part.
+    pub start: *const T,
+    /// Elements from one image to the next.
+    pub image: usize,
+    /// Elements from one channel to the next.
+    pub channel: usize,
+}
+
+/// Where everything lies in a grid of some images.
+pub struct Grid {
+    sides: [Side; AXES],
+    images: usize,
+    /// Positions of one image.
+    image: usize,
+    /// Elements of one phase of a channel.
+    region: usize,
+    /// Positions from the first output to the last, both included.
+    pub span: usize,
+    /// Elements of one channel, all phases.
+    pub channel: usize,
+}
+
+impl Grid {
+    /// The grid for `images` images.
+    pub fn new(lines: &[Line; AXES], images: usize) -> Grid {
+        let sides = [Side::new(&lines[0]), Side::new(&lines[1]), Side::new(&lines[2])];
+        let [z, y, x] = &sides;
+        let flat = |z_at: usize, y_at: usize, x_at: usize| (z_at * y.pitch + y_at) * x.pitch + x_at;
+        let image = z.pitch * y.pitch * x.pitch;
+        let last = (images - 1) * image + flat(z.count - 1, y.count - 1, x.count - 1);
+        let region = (images * image).max(last + 1 + SLACK + flat(z.reach(), y.reach(), x.reach()));
+        let phases: usize = sides.iter().map(|s| s.phases.len()).product();
+        Grid { images, image, region, span: last + 1, channel: region * phases, sides }
+    }
+
+    /// Where output 0 reads: for every channel, the elements of the window in order.
+    pub fn offsets(&self, channels: usize) -> Vec<u32> {
+        let [z, y, x] = &self.sides;
+        let mut out = Vec::with_capacity(channels * z.reads.len() * y.reads.len() * x.reads.len());
+        for channel in 0..channels {
+            for &(z_phase, z_at) in &z.reads {
+                for &(y_phase, y_at) in &y.reads {
+                    for &(x_phase, x_at) in &x.reads {
+                        let phase = (z_phase * y.phases.len() + y_phase) * x.phases.len() + x_phase;
+                        let at = (z_at * y.pitch + y_at) * x.pitch + x_at;
+                        out.push((channel * self.channel + phase * self.region + at) as u32);
+                    }
+                }
+            }
+        }
+        out
+    }
+
+    /// Copies `channels` channels into the grid at `to`, zeros around them.
+    ///
+    /// # Safety
+    /// `from` holds the images and channels, `to` has room for the channels, and `V` is available.
+    #[inline(always)]
+    pub unsafe fn fill<V: Vector>(&self, from: Planes<V::Float>, channels: usize, to: *mut V::Float) {
+        let [z, y, x] = &self.sides;
+        for channel in 0..channels {
+            // SAFETY: the caller's promise.
+            let (source, base) =
+                unsafe { (from.start.add(channel * from.channel), to.add(channel * self.channel)) };
+            let mut region = base;
+            for z_phase in 0..z.phases.len() {
+                for y_phase in 0..y.phases.len() {
+                    for x_phase in 0..x.phases.len() {
+                        // SAFETY: a region has room for all rows of all images.
+                        unsafe {
+                            let mut row = region;
+                            for image in 0..self.images {
+                                let source = source.add(image * from.image);
+                                row = self.fill_image::<V>(source, [z_phase, y_phase, x_phase], row);
+                            }
+                            zero::<V>(row, self.region - self.images * self.image);
+                            region = region.add(self.region);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Copies one phase of one image of one channel; returns where the next begins.
+    ///
+    /// # Safety
+    /// As [`Grid::fill`].
+    #[inline(always)]
+    unsafe fn fill_image<V: Vector>(
+        &self,
+        source: *const V::Float,
+        phase: [usize; AXES],
+        mut row: *mut V::Float,
+    ) -> *mut V::Float {
+        let [z, y, x] = &self.sides;
+        let (from, to) = x.filled(phase[2]);
+        // SAFETY: positions come from `source` and `filled`, which stay inside of the input.
+        unsafe {
+            for z_at in 0..z.pitch {
+                let plane = z.source(phase[0], z_at).map(|i| i * y.input);
+                for y_at in 0..y.pitch {
+                    let line = y.source(phase[1], y_at).zip(plane).map(|(i, plane)| (plane + i) * x.input);
+                    match line.filter(|_| to > from) {
+                        None => zero::<V>(row, x.pitch),
+                        Some(line) => {
+                            zero::<V>(row, from);
+                            let first = (from * x.step + x.phases[phase[2]]) as isize + x.first;
+                            let values = source.add(line + first as usize);
+                            spread::<V>(values, x.step, row.add(from), 1, to - from);
+                            zero::<V>(row.add(to), x.pitch - to);
+                        }
+                    }
+                    row = row.add(x.pitch);
+                }
+            }
+        }
+        row
+    }
+
+    /// Calls `f(position in the grid, image, z, y)` for every row of outputs.
+    #[inline(always)]
+    pub fn rows(&self, mut f: impl FnMut(usize, usize, usize, usize)) {
+        let [z, y, x] = &self.sides;
+        for image in 0..self.images {
+            for z_at in 0..z.count {
+                for y_at in 0..y.count {
+                    f(image * self.image + (z_at * y.pitch + y_at) * x.pitch, image, z_at, y_at);
+                }
+            }
+        }
+    }
+}
+
+/// `count` zeros.
+///
+/// # Safety
+/// There is room for them, and `V` is available.
+#[inline(always)]
+pub unsafe fn zero<V: Vector>(to: *mut V::Float, count: usize) {
+    let mut i = 0;
+    // SAFETY: the caller's promise.
+    unsafe {
+        while i + V::LANES <= count {
+            V::store(to.add(i), V::zero());
+            i += V::LANES;
+        }
+        while i < count {
+            *to.add(i) = V::Float::default();
+            i += 1;
+        }
+    }
+}
+
+/// Copies `count` elements, `step` apart in one row, to elements `place` apart in another. Rows are short: a call
+/// of `memcpy` for each would cost more than the copy.
+///
+/// # Safety
+/// The elements exist, and `V` is available.
+#[inline(always)]
+pub unsafe fn spread<V: Vector>(
+    from: *const V::Float,
+    step: usize,
+    to: *mut V::Float,
+    place: usize,
+    count: usize,
+) {
+    let mut i = 0;
+    // SAFETY: the caller's promise; the last vector may overlap the one before it.
+    unsafe {
+        if step == 1 && place == 1 && count >= V::LANES {
+            while i + V::LANES <= count {
+                V::store(to.add(i), V::load(from.add(i)));
+                i += V::LANES;
+            }
+            let last = count - V::LANES;
+            V::store(to.add(last), V::load(from.add(last)));
+            return;
+        }
+        while i < count {
+            *to.add(i * place) = *from.add(i * step);
+            i += 1;
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! Convolution: one trilinear form of input `x`, weights `w` and output `y`, and the three functions that give
+//! one of them from the other two.
+//!
+//! `sum of y[n, g o, p] w[g o, c, k] x[n, g c, p * stride + k * dilation - padding]`. [`forward`] and [`input`]
+//! are correlations (`correlate.rs`), the latter one for each phase of the stride; [`weight`] sums over
+//! positions (`weight.rs`). All read a padded copy of a band of the input, made piece by piece (`grid.rs`).
+//! Products are summed in an order that the shapes alone decide. Halves are widened to `f32`.
+
+mod correlate;
+mod grid;
+mod vector;
+mod weight;
+
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::cpu::copy::{cast, contiguous};
+use crate::cpu::layout::{common_dtype, wrong_dtype};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::window::{AXES, Window};
+use correlate::{Correlation, Weights};
+use grid::Line;
+use smallvec::SmallVec;
+use vector::Float;
+use weight::WeightGradient;
+
+/// Runs a kernel on contiguous floats of one dtype, halves as `f32`: `floats!(operands, out, T => body)`.
+macro_rules! floats {
+    ($x:ident, $y:ident, $shape:expr, $function:ident($($more:expr),*)) => {{
+        let dtype = common_dtype(&[$x, $y])?;
+        let (a, b) = (contiguous(&cast($x, dtype.compute())?)?, contiguous(&cast($y, dtype.compute())?)?);
+        let mut out = Array::empty($shape, dtype.compute(), Device::Cpu)?;
+        if out.numel() > 0 && a.numel() * b.numel() == 0 {
+            return Array::full(out.shape(), 0.0, dtype);
+        }
+        match (dtype.compute(), out.numel()) {
+            (_, 0) => {}
+            (DType::F32, _) => $function::<f32>(a.slice()?, b.slice()?, out.slice_mut()?, $($more),*),
+            (DType::F64, _) => $function::<f64>(a.slice()?, b.slice()?, out.slice_mut()?, $($more),*),
+            (other, _) => return Err(wrong_dtype("convolution", other)),
+        }
+        cast(&out, dtype)
+    }};
+}
+
+/// `y` of shape `[n, o, output..]` from `x` of shape `[n, groups * c, input..]` and `w` of shape `[o, c, kernel..]`.
+pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
+    let sizes = Sizes { images: x.dim(0), groups, inputs: w.dim(1), outputs: w.dim(0) / groups.max(1) };
+    floats!(x, w, window.shape(&[x.dim(0), w.dim(0)], &window.output)?, outputs(window, sizes))
+}
+
+/// `x` of shape `[n, groups * c, input..]` from `y` of shape `[n, o, output..]` and `w` of shape `[o, c, kernel..]`.
+pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
+    let sizes = Sizes { images: y.dim(0), groups, inputs: w.dim(1), outputs: w.dim(0) / groups.max(1) };
+    floats!(y, w, window.shape(&[y.dim(0), groups * w.dim(1)], &window.input)?, inputs(window, sizes))
+}
+
+/// `w` of shape `[o, c, kernel..]` from `x` of shape `[n, groups * c, input..]` and `y` of shape `[n, o, output..]`.
+pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Array> {
+    let groups_at_least = groups.max(1);
+    let inputs = x.dim(1) / groups_at_least;
+    let sizes = Sizes { images: x.dim(0), groups, inputs, outputs: y.dim(1) / groups_at_least };
+    floats!(x, y, window.shape(&[y.dim(1), inputs], &window.kernel)?, weights(window, sizes))
+}
+
+/// Lengths of the axes that are not spatial; channels are those of a group.
+#[derive(Clone, Copy)]
+struct Sizes {
+    images: usize,
+    groups: usize,
+    inputs: usize,
+    outputs: usize,
+}
+
+/// The spatial axes of the convolution itself.
+fn lines(window: &Window) -> [Line; AXES] {
+    std::array::from_fn(|i| Line {
+        input: window.input[i],
+        count: window.output[i],
+        step: window.stride[i],
+        shifts: (0..window.kernel[i])
+            .map(|k| (k * window.dilation[i]) as isize - window.padding[i] as isize)
+            .collect(),
+    })
+}
+
+/// Positions of window elements in the weights of a channel, for the elements that each axis uses.
+fn positions(window: &Window, used: &[SmallVec<[usize; 8]>; AXES]) -> Vec<usize> {
+    let [_, height, width] = window.kernel;
+    let mut out = Vec::new();
+    for z in &used[0] {
+        for y in &used[1] {
+            out.extend(used[2].iter().map(|x| (z * height + y) * width + x));
+        }
+    }
+    out
+}
+
+fn outputs<T: Float>(x: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) {
+    let all = std::array::from_fn(|i| (0..window.kernel[i]).collect());
+    let (taps, column) = (positions(window, &all), window.taps());
+    let row = s.inputs * column;
+    Correlation {
+        images: s.images,
+        groups: s.groups,
+        inputs: s.inputs,
+        outputs: s.outputs,
+        lines: lines(window),
+        x,
+        weights: Weights { values: w, group: s.outputs * row, row, column, taps },
+        full: window.output,
+        start: [0; AXES],
+        step: [1; AXES],
+    }
+    .run(out);
+}
+
+/// Input position `i` receives from output `p` and element `k` with `p * stride + k * dilation = i + padding`: for
+/// all `i` of one phase of the stride the same elements, and consecutive outputs for consecutive `i`.
+fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) {
+    let phases: [usize; AXES] = std::array::from_fn(|i| window.stride[i].min(window.input[i]));
+    let parts: [Vec<Phase>; AXES] =
+        std::array::from_fn(|i| (0..phases[i]).map(|p| phase(window, i, p)).collect());
+    if parts.iter().flatten().any(|p| p.used.is_empty()) {
+        out.fill(T::default());
+    }
+    let column = window.taps();
+    let row = s.inputs * column;
+    for z in &parts[0] {
+        for y_part in &parts[1] {
+            for x in &parts[2] {
+                let taps = positions(window, &[z.used.clone(), y_part.used.clone(), x.used.clone()]);
+                if taps.is_empty() {
+                    continue;
+                }
+                Correlation {
+                    images: s.images,
+                    groups: s.groups,
+                    inputs: s.outputs,
+                    outputs: s.inputs,
+                    lines: [z.line.clone(), y_part.line.clone(), x.line.clone()],
+                    x: y,
+                    weights: Weights { values: w, group: s.outputs * row, row: column, column: row, taps },
+                    full: window.input,
+                    start: [z.start, y_part.start, x.start],
+                    step: window.stride,
+                }
+                .run(out);
+            }
+        }
+    }
+}
+
+/// The input positions `start, start + stride, ..` of an axis.
+struct Phase {
+    start: usize,
+    line: Line,
+    /// The elements of the window that reach them.
+    used: SmallVec<[usize; 8]>,
+}
+
+fn phase(window: &Window, axis: usize, start: usize) -> Phase {
+    let (stride, padded) = (window.stride[axis] as isize, (start + window.padding[axis]) as isize);
+    let from = |k: usize| padded - (k * window.dilation[axis]) as isize;
+    let used: SmallVec<[usize; 8]> = (0..window.kernel[axis]).filter(|&k| from(k) % stride == 0).collect();
+    let line = Line {
+        input: window.output[axis],
+        count: (window.input[axis] - start).div_ceil(window.stride[axis]),
+        step: 1,
+        shifts: used.iter().map(|&k| from(k) / stride).collect(),
+    };
+    Phase { start, line, used }
+}
+
+fn weights<T: Float>(x: &[T], y: &[T], out: &mut [T], window: &Window, s: Sizes) {
+    let Sizes { images, groups, inputs, outputs } = s;
+    WeightGradient { images, groups, inputs, outputs, lines: lines(window), x, y }.run(out);
+}
+
+#[cfg(test)]
+mod tests;

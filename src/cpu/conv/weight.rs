@@ -1,0 +1,271 @@
+//! The gradient of a convolution with respect to its weights:
+//! `dw[o, c, k] = sum over images and p of y[o, p] x[c, p * step + shift(k)]`.
+//!
+//! Both operands are laid out as grids (`grid.rs`), so that the sum over positions runs along memory for every
+//! element of the window. A tile keeps the sums of some output channels and six terms in registers, one partial
+//! sum in each lane; lanes are added up at the end of a piece. Pieces of the images have results of their own,
+//! which are added in order.
+
+use super::correlate::{CELLS, CHANNELS, Cut, Room, WORK, at_least, even};
+use super::grid::{Grid, Line, Planes, spread, zero};
+use super::vector::{Body, Float, Vector};
+use crate::cpu::threads::{GRAIN, Shared, parallel_for};
+use crate::window::AXES;
+
+/// Terms of a tile.
+const TERMS: usize = 6;
+/// Tasks that the work is cut into, at least, where the images allow it.
+const TASKS: usize = 16;
+/// Elements of all partial results together, at most.
+const PARTIAL: usize = 1 << 22;
+
+/// The correlation of two contiguous tensors over images and positions.
+pub struct WeightGradient<'a, T> {
+    /// Number of images.
+    pub images: usize,
+    /// Groups of channels.
+    pub groups: usize,
+    /// Input channels of a group.
+    pub inputs: usize,
+    /// Output channels of a group.
+    pub outputs: usize,
+    /// The spatial axes.
+    pub lines: [Line; AXES],
+    /// The input `[images, groups * inputs, ..]`.
+    pub x: &'a [T],
+    /// The cotangent of the output `[images, groups * outputs, ..]`.
+    pub y: &'a [T],
+}
+
+/// How the work is cut.
+struct Plan {
+    cut: Cut,
+    /// Parts of `cut`'s pieces with results of their own.
+    parts: usize,
+    /// Pieces of a part.
+    pieces: usize,
+    /// Input channels of a task, and how many such blocks there are in a group.
+    inputs: (usize, usize),
+    /// Output channels of a task, and how many such blocks there are in a group.
+    outputs: (usize, usize),
+}
+
+impl<T: Float> WeightGradient<'_, T> {
+    /// Computes the gradient `[groups * outputs, inputs, taps]`.
+    pub fn run(&self, out: &mut [T]) {
+        let plan = self.plan();
+        let size = out.len();
+        let mut partial = vec![T::default(); if plan.parts > 1 { size * plan.parts } else { 0 }];
+        let to = Shared::new(if plan.parts > 1 { partial.as_mut_ptr() } else { out.as_mut_ptr() });
+        let tasks = plan.parts * self.groups * plan.inputs.1 * plan.outputs.1;
+        let positions: usize = self.images * self.lines.iter().map(|l| l.count).product::<usize>();
+        let work = size * positions;
+        parallel_for(tasks, WORK.div_ceil((work / tasks).max(1)), |range| {
+            let mut room = Room::default();
+            for task in range {
+                let body = Task { of: self, plan: &plan, task, size, to, room: &mut room };
+                // SAFETY: every task writes its own part of its result.
+                unsafe { T::run(body) };
+            }
+        });
+        if plan.parts > 1 {
+            let to = Shared::new(out.as_mut_ptr());
+            parallel_for(size, GRAIN / plan.parts, |range| {
+                // SAFETY: ranges are disjoint.
+                let out = unsafe { to.part(range.start, range.len()) };
+                out.copy_from_slice(&partial[range.clone()]);
+                for part in partial.chunks_exact(size).skip(1) {
+                    out.iter_mut().zip(&part[range.clone()]).for_each(|(y, &x)| *y += x);
+                }
+            });
+        }
+    }
+
+    fn taps(&self) -> usize {
+        self.lines.iter().map(|l| l.shifts.len()).product()
+    }
+
+    fn plan(&self) -> Plan {
+        let cut = Cut::new(&self.lines, self.images);
+        let cells = Grid::new(&cut.piece(&self.lines, self.images, 0).3, cut.images).channel;
+        let block = |total, most| {
+            let block = even(total, most);
+            (block, total.div_ceil(block))
+        };
+        let inputs = block(self.inputs, (CELLS / cells).max(1));
+        let outputs = block(self.outputs, CHANNELS);
+        let size = self.groups * self.outputs * self.inputs * self.taps();
+        let apart = TASKS.div_ceil(self.groups * inputs.1 * outputs.1).min(PARTIAL / size).max(1);
+        let pieces = cut.pieces().div_ceil(apart.min(cut.pieces()));
+        Plan { parts: cut.pieces().div_ceil(pieces), pieces, cut, inputs, outputs }
+    }
+}
+
+/// Some output channels and some input channels of a group, over some pieces of the images.
+struct Task<'a, T> {
+    of: &'a WeightGradient<'a, T>,
+    plan: &'a Plan,
+    task: usize,
+    size: usize,
+    to: Shared<T>,
+    room: &'a mut Room<T>,
+}
+
+impl<T: Float> Body<T> for Task<'_, T> {
+    #[inline(always)]
+    unsafe fn run<V: Vector<Float = T>>(self) {
+        let (of, plan, taps) = (self.of, self.plan, self.of.taps());
+        let (rows, columns) = (plan.outputs.1, plan.inputs.1);
+        let output = self.task % rows * plan.outputs.0;
+        let input = self.task / rows % columns * plan.inputs.0;
+        let group = self.task / rows / columns % of.groups;
+        let part = self.task / rows / columns / of.groups;
+        let outputs = plan.outputs.0.min(of.outputs - output);
+        let inputs = plan.inputs.0.min(of.inputs - input);
+        let pitch = (inputs * taps).next_multiple_of(TERMS);
+        let mut sums = vec![T::default(); outputs * pitch];
+        for piece in part * plan.pieces..((part + 1) * plan.pieces).min(plan.cut.pieces()) {
+            let (image, images, start, lines) = plan.cut.piece(&of.lines, of.images, piece);
+            let grid = Grid::new(&lines, images);
+            let mut offsets = grid.offsets(inputs);
+            offsets.resize(pitch, 0);
+            let span = grid.span.next_multiple_of(V::LANES);
+            let cells = at_least(&mut self.room.cells, inputs * grid.channel);
+            let second = at_least(&mut self.room.sums, outputs * span);
+            let plane: usize = lines.iter().map(|l| l.input).product();
+            let channels = of.groups * of.inputs;
+            // SAFETY: the piece lies inside of its tensors, and both grids have room for it.
+            unsafe {
+                let x = of.x.as_ptr().add((image * channels + group * of.inputs + input) * plane);
+                let from = Planes { start: x, image: channels * plane, channel: plane };
+                grid.fill::<V>(from, inputs, cells);
+                let first = [image, group * of.outputs + output];
+                self.scatter::<V>(&grid, &lines, start, first, outputs, second, span);
+                let sums = sums.as_mut_ptr();
+                for term in (0..pitch).step_by(TERMS) {
+                    let blocks = outputs.div_ceil(V::ROWS / 2);
+                    for block in 0..blocks {
+                        let row = block * outputs / blocks;
+                        let tile = Tile {
+                            span,
+                            y: second.add(row * span),
+                            x: cells,
+                            offsets: offsets.as_ptr().add(term),
+                            sums: sums.add(row * pitch + term),
+                            pitch,
+                        };
+                        tile.rows::<V>((block + 1) * outputs / blocks - row);
+                    }
+                }
+            }
+        }
+        for row in 0..outputs {
+            let start = part * self.size + ((group * of.outputs + output + row) * of.inputs + input) * taps;
+            // SAFETY: no other task has this part of this result.
+            let to = unsafe { self.to.part(start, inputs * taps) };
+            to.copy_from_slice(&sums[row * pitch..][..inputs * taps]);
+        }
+    }
+}
+
+impl<T: Float> Task<'_, T> {
+    /// Copies `y` to the positions of the grid, zeros between its rows.
+    ///
+    /// # Safety
+    /// `to` has room for `outputs` rows of `span` elements, and `V` is available.
+    #[inline(always)]
+    #[allow(clippy::too_many_arguments, reason = "a place in a tensor of five axes")]
+    unsafe fn scatter<V: Vector<Float = T>>(
+        &self,
+        grid: &Grid,
+        lines: &[Line; AXES],
+        start: [usize; AXES],
+        [image, channel]: [usize; 2],
+        outputs: usize,
+        to: *mut T,
+        span: usize,
+    ) {
+        let of = self.of;
+        let [depth, height, width] = std::array::from_fn(|i| of.lines[i].count);
+        for row in 0..outputs {
+            let mut filled = 0;
+            // SAFETY: the caller's promise.
+            unsafe {
+                let to = to.add(row * span);
+                grid.rows(|position, i, z, y| {
+                    let plane = (image + i) * of.groups * of.outputs + channel + row;
+                    let line = (plane * depth + start[0] + z) * height + start[1] + y;
+                    zero::<V>(to.add(filled), position - filled);
+                    let from = of.y.as_ptr().add(line * width + start[2]);
+                    spread::<V>(from, 1, to.add(position), 1, lines[2].count);
+                    filled = position + lines[2].count;
+                });
+                zero::<V>(to.add(filled), span - filled);
+            }
+        }
+    }
+}
+
+/// A tile of sums: some output channels and six terms.
+struct Tile<T> {
+    span: usize,
+    /// Output channels, `span` apart.
+    y: *const T,
+    x: *const T,
+    /// Where the terms begin.
+    offsets: *const u32,
+    sums: *mut T,
+    /// From one row of sums to the next.
+    pitch: usize,
+}
+
+impl<T: Float> Tile<T> {
+    /// Adds the products of `rows` output channels and six terms.
+    ///
+    /// # Safety
+    /// Everything that the tile points to exists, `rows` is at most half of `V::ROWS`, and `V` is available.
+    #[inline(always)]
+    unsafe fn rows<V: Vector<Float = T>>(&self, rows: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match rows {
+                1 => self.sum::<V, 1>(),
+                _ if V::ROWS == 4 => self.sum::<V, 2>(),
+                2 => self.sum::<V, 2>(),
+                3 => self.sum::<V, 3>(),
+                _ => self.sum::<V, 4>(),
+            }
+        }
+    }
+
+    /// # Safety
+    /// As [`Tile::rows`].
+    #[inline(always)]
+    unsafe fn sum<V: Vector<Float = T>, const ROWS: usize>(&self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut sums = [[V::zero(); TERMS]; ROWS];
+            let mut from = [self.x; TERMS];
+            for (j, from) in from.iter_mut().enumerate() {
+                *from = self.x.add(*self.offsets.add(j) as usize);
+            }
+            for at in (0..self.span).step_by(V::LANES) {
+                let mut y = [V::zero(); ROWS];
+                for (r, y) in y.iter_mut().enumerate() {
+                    *y = V::load(self.y.add(r * self.span + at));
+                }
+                for (j, from) in from.iter().enumerate() {
+                    let x = V::load(from.add(at));
+                    for r in 0..ROWS {
+                        sums[r][j] = V::add_product(x, y[r], sums[r][j]);
+                    }
+                }
+            }
+            for (r, row) in sums.iter().enumerate() {
+                for (j, sum) in row.iter().enumerate() {
+                    *self.sums.add(r * self.pitch + j) += V::total(*sum);
+                }
+            }
+        }
+    }
+}
