@@ -512,6 +512,10 @@ ops! {
     Affine(ops::linear::Affine): Composite, Low;
     /// The gradients of a layer's input, weight and bias.
     AffineVjp(ops::linear::AffineVjp): Composite, Low;
+    /// Convolution, and the two functions that it is transposed to.
+    Conv(ops::conv::Conv): Bilinear, Low;
+    /// Maximum of every window, and its place.
+    MaxPool(ops::pool::MaxPool): General, Any;
     /// Same elements, other shape.
     Reshape(ops::view::Reshape): Linear, Any;
     /// Axes in another order.

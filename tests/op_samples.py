@@ -17,6 +17,7 @@ import numpy as np
 import wengert as wg
 from composed_samples import COMPOSED
 from composite_samples import COMPOSITE
+from conv_samples import CONVOLUTIONS
 from index_samples import INDEXING
 from loss_samples import LOSSES
 from nn_samples import LAYERS
@@ -405,4 +406,5 @@ SAMPLES += COMPOSITE
 SAMPLES += SCANS
 SAMPLES += COMPOSED
 SAMPLES += LAYERS
+SAMPLES += CONVOLUTIONS
 DIFFERENTIABLE = [sample for sample in SAMPLES if sample.order > 0]

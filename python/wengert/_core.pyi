@@ -946,6 +946,8 @@ class DeviceError(RuntimeError):
 class ShapeError(ValueError):
     """Shapes that do not fit together."""
 
+def _adaptive_avg_pool(rank: Any, input: Any, sizes: Any) -> Any:
+    """Averages of windows that divide each of the last `rank` axes into so many parts."""
 def _amp_unscale(grads: Any, factor: Any) -> Any:
     """Multiplies all gradients by `factor`, in place, and says whether any element was infinite or NaN."""
 def _anomaly_clear() -> Any:
@@ -962,6 +964,8 @@ def _autocast_enter(dtype: Any) -> Any:
     """Enters an autocast region; None turns casting off. Returns how deep the region is."""
 def _autocast_exit(depth: Any) -> Any:
     """Leaves the autocast region of this depth."""
+def _avg_pool(rank: Any, input: Any, kernel: Any, stride: Any, padding: Any, ceil: Any, padded: Any, divisor: Any) -> Any:
+    """The average of every window over the last `rank` axes."""
 def _backward(tensors: Any, grad_tensors: Any, retain_graph: Any, create_graph: Any, inputs: Any) -> Any:
     """Back-propagates from all of `tensors` in one walk."""
 def _backward_ids() -> Any:
@@ -972,6 +976,10 @@ def _bundle(tensors: Any) -> Any:
     """Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients."""
 def _clear_gradients(params: Any, set_to_none: Any) -> Any:
     """Forgets the gradients of `params`, or puts zeros in their place."""
+def _conv(rank: Any, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Any:
+    """Convolution over the last `rank` axes."""
+def _conv_transpose(rank: Any, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: Any, dilation: Any) -> Any:
+    """Transposed convolution over the last `rank` axes."""
 def _copy_on_write_enter() -> Any:
     """Lets saved values survive writes in place. Returns the depth of the region."""
 def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, label_smoothing: Any) -> Any:
@@ -984,6 +992,8 @@ def _dropout(x: Any, p: Any) -> Any:
     """Zeroes each element with probability `p` and scales the others."""
 def _empty_cache() -> Any:
     """Gives host memory that is kept for reuse back to the system."""
+def _fold(input: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    """Columns added up where windows over the last two axes have them from."""
 def _get_debug_modes() -> Any:
     """The debugging modes of this thread."""
 def _gpu_device_count() -> Any:
@@ -1020,6 +1030,8 @@ def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
     """Layer normalisation over the trailing axes of lengths `shape`."""
 def _linear(input: Any, weight: Any, bias: Any = None, activation: Any = None) -> Any:
     """`act(x W' + b)`; the activation is the name of a row of the table of unary functions."""
+def _max_pool(rank: Any, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: Any) -> Any:
+    """The maximum of every window over the last `rank` axes, and its position in the flattened last axes."""
 def _memory_stats() -> Any:
     """Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, where allocations came from, and entries of the tape."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
@@ -1056,6 +1068,8 @@ def _sum_squares(tensors: Any) -> Any:
     """The sum of the squares of all elements of all tensors, as a 0-d tensor on the first one's device; None if there is no tensor, or one is no plain floating point value."""
 def _take_over(tensor: Any, result: Any, name: Any) -> Any:
     """Makes `tensor` stand for `result`, which a custom function wrote into its memory."""
+def _unfold(input: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
+    """Windows over the last two axes as columns."""
 def _vjp(function: Any, primals: Any) -> Any:
     """Runs a function of a list of tensors and records it: its outputs and its pullback."""
 def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any, randomness: Any = 'same') -> Any:

@@ -12,6 +12,7 @@ mod aside;
 mod assign;
 mod autograd;
 mod collect;
+mod conv;
 mod conversion;
 mod convert;
 mod create;
@@ -77,6 +78,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     custom::register(m)?;
     device::register(m)?;
     nn::register(m)?;
+    conv::register(m)?;
     ops::register(m)?;
     optim::register(m)?;
     m.add_function(wrap_pyfunction!(numpy::from_numpy, m)?)?;

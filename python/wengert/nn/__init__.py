@@ -41,7 +41,18 @@ from .modules.activation import (
     Tanhshrink,
 )
 from .modules.affine import Bilinear, Dropout, Embedding, Flatten, Identity, Linear, Unflatten
+from .modules.batch import BatchNorm1d, BatchNorm2d, BatchNorm3d
 from .modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .modules.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+    Fold,
+    Unfold,
+)
 from .modules.loss import (
     BCELoss,
     BCEWithLogitsLoss,
@@ -78,6 +89,17 @@ from .modules.vision import (
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
 )
+from .modules.pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+)
 from .parameter import Parameter
 
 __all__ = [
@@ -97,12 +119,32 @@ __all__ = [
     "Linear",
     "Bilinear",
     "Embedding",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "Unfold",
+    "Fold",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
     "Dropout",
     "Flatten",
     "Unflatten",
     "LayerNorm",
     "RMSNorm",
     "GroupNorm",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
     "ReLU",
     "ReLU6",
     "LeakyReLU",

@@ -8,6 +8,7 @@
 
 mod correlate;
 mod grid;
+mod pool;
 mod vector;
 mod weight;
 
@@ -20,6 +21,7 @@ use crate::error::Result;
 use crate::window::{AXES, Window};
 use correlate::{Correlation, Weights};
 use grid::Line;
+pub use pool::max_pool;
 use smallvec::SmallVec;
 use vector::Float;
 use weight::WeightGradient;

@@ -1,6 +1,6 @@
 """Layers and losses as functions, under PyTorch's names: `import wengert.nn.functional as F`.
 
-`activation.py`, `layers.py` and `loss.py` hold them. Fused kernels (softmax, layer norm, cross-entropy) are
+`activation.py`, `layers.py`, `convolution.py`, `pooling.py`, `batch.py` and `loss.py` hold them. Fused kernels (softmax, layer norm, cross-entropy) are
 the core's; everything else is composed of tensor operations, so it works in every transform.
 """
 
@@ -31,6 +31,17 @@ from .activation import (
 )
 from .alignment import ctc_loss
 from .distance import cdist, embedding_bag, pdist
+from .batch import batch_norm
+from .convolution import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    fold,
+    unfold,
+)
 from .layers import (
     bilinear,
     cosine_similarity,
@@ -80,6 +91,17 @@ from .vision import (
     pixel_unshuffle,
     upsample,
 )
+from .pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 
 __all__ = [
     "relu",
@@ -106,6 +128,23 @@ __all__ = [
     "softmin",
     "log_softmax",
     "linear",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "unfold",
+    "fold",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
     "bilinear",
     "embedding",
     "one_hot",
@@ -113,6 +152,7 @@ __all__ = [
     "layer_norm",
     "rms_norm",
     "group_norm",
+    "batch_norm",
     "normalize",
     "pad",
     "cosine_similarity",

@@ -1,0 +1,178 @@
+"""Convolution, its transpose, and windows as columns, over one, two or three spatial axes.
+
+`input` is `(images, channels, ..)` or one image `(channels, ..)`. Attributes are one number, or one for each spatial
+axis. Saved for backward: input and weight. The VJPs are each other: of a convolution, the transposed convolution of
+the cotangent, and the correlation of input and cotangent; so derivatives of every order are these functions.
+"""
+
+from collections.abc import Sequence
+
+from wengert import _core
+from wengert._arguments import of_tensors
+from wengert._core import Tensor
+
+__all__ = [
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "fold",
+    "unfold",
+]
+
+Size = int | Sequence[int]
+
+
+@of_tensors
+def conv1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Convolution (cross-correlation, as everywhere in deep learning) over one spatial axis.
+
+    `out[n, o, p] = bias[o] + sum over c and k of weight[o, c, k] * input[n, c, p * stride + k * dilation - padding]`
+
+    Args:
+        input: `(n, groups * c, length)`, or `(groups * c, length)`.
+        weight: `(o, c, window)`; `o` divides into the groups.
+        bias: `(o,)` or None.
+        stride: steps between windows.
+        padding: zeros at both ends, "valid" for none, or "same" for an output as long as the input.
+        dilation: steps between elements of a window.
+        groups: input and output channels come in so many groups, which do not mix.
+
+    Returns:
+        `(n, o, (length + 2 * padding - dilation * (window - 1) - 1) // stride + 1)`.
+
+    Raises:
+        ShapeError: where channels do not match or the window does not fit.
+        ValueError: for an attribute out of range.
+        TypeError: for operands that are not floating point tensors.
+    """
+    return _core._conv(1, input, weight, bias, stride, padding, dilation, groups)
+
+
+@of_tensors
+def conv2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+) -> Tensor:
+    """`conv1d` over two spatial axes: `(n, groups * c, height, width)` with a weight of `(o, c, *window)`."""
+    return _core._conv(2, input, weight, bias, stride, padding, dilation, groups)
+
+
+@of_tensors
+def conv3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
+    groups: int = 1,
+) -> Tensor:
+    """`conv1d` over three spatial axes: `(n, groups * c, depth, height, width)` with a weight of `(o, c, *window)`."""
+    return _core._conv(3, input, weight, bias, stride, padding, dilation, groups)
+
+
+@of_tensors
+def conv_transpose1d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size = 0,
+    output_padding: Size = 0,
+    groups: int = 1,
+    dilation: Size = 1,
+) -> Tensor:
+    """The transpose of `conv1d` with respect to its input: every element adds a weighted window to the output.
+
+    Args:
+        input: `(n, groups * o, length)`, or without n.
+        weight: `(groups * o, c, window)`: that of the convolution that this transposes.
+        bias: `(groups * c,)` or None.
+        stride: steps between the windows in the output.
+        padding: elements cut off at both ends of the output.
+        output_padding: elements added at the end of the output, fewer than stride or dilation.
+        groups: as in `conv1d`.
+        dilation: as in `conv1d`.
+
+    Returns:
+        `(n, groups * c, (length - 1) * stride - 2 * padding + dilation * (window - 1) + output_padding + 1)`.
+
+    Raises:
+        ShapeError: where channels do not match or nothing is left of the output.
+        ValueError: for an attribute out of range.
+        TypeError: for operands that are not floating point tensors.
+    """
+    return _core._conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@of_tensors
+def conv_transpose2d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size = 0,
+    output_padding: Size = 0,
+    groups: int = 1,
+    dilation: Size = 1,
+) -> Tensor:
+    """`conv_transpose1d` over two spatial axes."""
+    return _core._conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@of_tensors
+def conv_transpose3d(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size = 0,
+    output_padding: Size = 0,
+    groups: int = 1,
+    dilation: Size = 1,
+) -> Tensor:
+    """`conv_transpose1d` over three spatial axes."""
+    return _core._conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@of_tensors
+def unfold(
+    input: Tensor, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
+) -> Tensor:
+    """The windows of `(n, c, height, width)` as columns: `(n, c * elements of a window, windows)`.
+
+    Saves nothing; VJP: `fold`.
+    """
+    return _core._unfold(input, kernel_size, dilation, padding, stride)
+
+
+@of_tensors
+def fold(
+    input: Tensor,
+    output_size: Size,
+    kernel_size: Size,
+    dilation: Size = 1,
+    padding: Size = 0,
+    stride: Size = 1,
+) -> Tensor:
+    """The transpose of `unfold`: columns `(n, c * elements, windows)` added up in `(n, c, *output_size)`.
+
+    Saves nothing; VJP: `unfold`.
+    """
+    return _core._fold(input, output_size, kernel_size, dilation, padding, stride)

@@ -1,0 +1,193 @@
+"""Pooling: the maximum or the average of every window over the last one, two or three axes.
+
+`input` is `(images, channels, ..)` or one image `(channels, ..)`. Attributes are one number, or one for each spatial
+axis. `ceil_mode` also takes windows that begin inside of the input and end outside.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import of_tensors
+from wengert._core import Tensor
+
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+]
+
+Size = int | Sequence[int]
+Sizes = int | None | Sequence[int | None]
+
+
+def _max_pool(
+    rank: int,
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None,
+    padding: Size,
+    dilation: Size,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
+    steps = () if stride is None else stride
+    values, index = _core._max_pool(rank, input, kernel_size, steps, padding, dilation, ceil_mode)
+    return (values, index) if return_indices else values
+
+
+@of_tensors
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """The largest element of every window over one spatial axis; the first one where several are equal.
+
+    Args:
+        input: `(n, c, length)` or `(c, length)`.
+        kernel_size: length of a window.
+        stride: steps between windows; the length of a window by default.
+        padding: how far windows reach beyond both ends, at most half a window; nothing there is ever largest.
+        dilation: steps between elements of a window.
+        ceil_mode: also take windows that end outside.
+        return_indices: return the pair of maxima and of their positions in the flattened spatial axes.
+
+    Saves the positions. VJP: the cotangent is added there.
+
+    Raises:
+        ShapeError: where the window does not fit.
+        ValueError: for an attribute out of range.
+    """
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@of_tensors
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """`max_pool1d` over two spatial axes."""
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@of_tensors
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    dilation: Size = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
+    """`max_pool1d` over three spatial axes."""
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+@of_tensors
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
+    """The average of every window over one spatial axis: a convolution with a constant window.
+
+    Args:
+        input: `(n, c, length)` or `(c, length)`.
+        kernel_size: length of a window.
+        stride: steps between windows; the length of a window by default.
+        padding: zeros at both ends, at most half a window.
+        ceil_mode: also take windows that end outside; what is beyond the padding never counts.
+        count_include_pad: whether the zeros count.
+
+    Saves nothing of the input. Linear; halves are averaged in float32.
+
+    Raises:
+        ShapeError: where the window does not fit.
+        ValueError: for an attribute out of range.
+        TypeError: for integers.
+    """
+    steps = () if stride is None else stride
+    return _core._avg_pool(1, input, kernel_size, steps, padding, ceil_mode, count_include_pad, None)
+
+
+@of_tensors
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """`avg_pool1d` over two spatial axes; `divisor_override` divides the sums instead of the number of elements."""
+    steps = () if stride is None else stride
+    return _core._avg_pool(
+        2, input, kernel_size, steps, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+@of_tensors
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Size,
+    stride: Size | None = None,
+    padding: Size = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Tensor:
+    """`avg_pool2d` over three spatial axes."""
+    steps = () if stride is None else stride
+    return _core._avg_pool(
+        3, input, kernel_size, steps, padding, ceil_mode, count_include_pad, divisor_override
+    )
+
+
+def _sizes(output_size: Sizes) -> list[int | None]:
+    return [output_size] if output_size is None or isinstance(output_size, int) else list(output_size)
+
+
+@of_tensors
+def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
+    """Averages of `output_size` windows that together cover the spatial axis.
+
+    Window i of n begins at `floor(i * length / n)` and ends before `ceil((i + 1) * length / n)`. None keeps an axis.
+    Linear: a product with a constant matrix along each axis; saves nothing of the input.
+
+    Raises:
+        ValueError: for a size below 1.
+    """
+    return _core._adaptive_avg_pool(1, input, _sizes(output_size))
+
+
+@of_tensors
+def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
+    """`adaptive_avg_pool1d` over two spatial axes."""
+    return _core._adaptive_avg_pool(2, input, _sizes(output_size))
+
+
+@of_tensors
+def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
+    """`adaptive_avg_pool1d` over three spatial axes."""
+    return _core._adaptive_avg_pool(3, input, _sizes(output_size))

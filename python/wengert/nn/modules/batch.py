@@ -1,0 +1,102 @@
+"""Batch normalisation."""
+
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+from .. import functional as F
+from .normalization import _Affine
+
+
+class _BatchNorm(_Affine):
+    """Normalises channels by the batch in training, by running statistics otherwise (Ioffe and Szegedy 2015)."""
+
+    _ranks: tuple[int, ...] = ()
+    running_mean: Tensor | None
+    running_var: Tensor | None
+    num_batches_tracked: Tensor | None
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """`momentum` is the weight of a batch in the running statistics; None averages all batches evenly."""
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        tracked = track_running_stats
+        shape, settings = (num_features,), {"device": device, "dtype": dtype}
+        self.register_buffer("running_mean", wg.zeros(shape, **settings) if tracked else None)
+        self.register_buffer("running_var", wg.ones(shape, **settings) if tracked else None)
+        self.register_buffer("num_batches_tracked", wg.tensor(0, dtype=wg.int64) if tracked else None)
+        self._make(shape, affine, affine, device, dtype)
+
+    def reset_running_stats(self) -> None:
+        """Mean 0, variance 1, no batches."""
+        with wg.no_grad():
+            if self.running_mean is not None and self.running_var is not None:
+                self.running_mean.fill_(0.0)
+                self.running_var.fill_(1.0)
+            if self.num_batches_tracked is not None:
+                self.num_batches_tracked.fill_(0)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        if input.ndim not in self._ranks:
+            expected = " or ".join(str(n) for n in self._ranks)
+            raise wg.ShapeError(
+                f"{type(self).__name__}: input with {expected} axes expected, got shape {tuple(input.shape)}"
+            )
+        if input.shape[1] != self.num_features:
+            raise wg.ShapeError(
+                f"{type(self).__name__}: {self.num_features} channels (axis 1) expected, got input of shape "
+                f"{tuple(input.shape)}"
+            )
+        momentum = self.momentum if self.momentum is not None else 0.0
+        if self.training and self.num_batches_tracked is not None:
+            with wg.no_grad():
+                self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                momentum = 1.0 / float(self.num_batches_tracked)
+        return F.batch_norm(
+            input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or self.running_mean is None,
+            momentum,
+            self.eps,
+        )
+
+    def extra_repr(self) -> str:
+        """Settings."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of `(n, c)` or `(n, c, length)`."""
+
+    _ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of `(n, c, height, width)`."""
+
+    _ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """Batch normalisation of `(n, c, depth, height, width)`."""
+
+    _ranks = (5,)

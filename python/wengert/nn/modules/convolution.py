@@ -1,0 +1,291 @@
+"""Convolutional layers over one, two or three spatial axes."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+from .. import functional as F
+from .. import init
+from ..module import Module
+from ..parameter import Parameter
+
+Size = int | Sequence[int]
+
+_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+def _each(layer: str, name: str, value: Size, rank: int) -> tuple[int, ...]:
+    """One number for each axis."""
+    values = (value,) * rank if isinstance(value, int) else tuple(value)
+    if len(values) != rank:
+        raise ValueError(f"{layer}: {name} takes one number or {rank}, got {value!r}")
+    return values
+
+
+class _Conv(Module):
+    """What convolutions of every rank have in common; `_rank` is the number of spatial axes."""
+
+    _rank = 0
+    _transposed = False
+    weight: Parameter
+    bias: Parameter | None
+
+    def _make(
+        self,
+        channels: tuple[int, int],
+        kernel_size: Size,
+        stride: Size,
+        padding: Size | str,
+        dilation: Size,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any,
+        dtype: Any,
+    ) -> None:
+        name, rank = type(self).__name__, self._rank
+        self.in_channels, self.out_channels = channels
+        if groups < 1 or self.in_channels % groups or self.out_channels % groups:
+            raise ValueError(
+                f"{name}: {self.in_channels} input and {self.out_channels} output channels do not divide into "
+                f"{groups} groups"
+            )
+        if padding_mode not in _MODES:
+            raise ValueError(f"{name}: padding_mode must be one of {', '.join(_MODES)}, got {padding_mode!r}")
+        self.kernel_size = _each(name, "kernel_size", kernel_size, rank)
+        self.stride = _each(name, "stride", stride, rank)
+        self.padding = padding if isinstance(padding, str) else _each(name, "padding", padding, rank)
+        self.dilation = _each(name, "dilation", dilation, rank)
+        self.groups, self.padding_mode = groups, padding_mode
+        first, second = channels[::-1] if not self._transposed else channels
+        shape = (first, second // groups, *self.kernel_size)
+        self.weight = Parameter(wg.empty(shape, device=device, dtype=dtype))
+        values = Parameter(wg.empty((self.out_channels,), device=device, dtype=dtype)) if bias else None
+        self.register_parameter("bias", values)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values, uniform in `±1 / sqrt(fan_in)`."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5.0))
+        fan_in = self.weight.shape[1] * math.prod(self.kernel_size)
+        if self.bias is not None and fan_in > 0:
+            bound = 1.0 / math.sqrt(fan_in)
+            init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self) -> str:
+        """Sizes, and what differs from the defaults."""
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        ones, zeros = (1,) * self._rank, (0,) * self._rank
+        output_padding = getattr(self, "output_padding", zeros)
+        for name, value, default in (
+            ("padding", self.padding, zeros),
+            ("output_padding", output_padding, zeros),
+            ("dilation", self.dilation, ones),
+            ("groups", self.groups, 1),
+            ("bias", self.bias is not None, True),
+            ("padding_mode", self.padding_mode, "zeros"),
+        ):
+            if value != default:
+                parts.append(f"{name}={value!r}")
+        return ", ".join(parts)
+
+
+class _Forward(_Conv):
+    """A convolution."""
+
+    _function: Any
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Size | str = 0,
+        dilation: Size = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """Makes `weight` of shape (out, in / groups, *kernel_size) and, with `bias`, one of shape (out,)."""
+        super().__init__()
+        channels = (in_channels, out_channels)
+        self._make(
+            channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        )
+
+    def _widths(self) -> list[int]:
+        """The padding as `pad` takes it: from the last axis on, before and after."""
+        if self.padding == "valid":
+            return [0] * (2 * self._rank)
+        pairs = []
+        for i in reversed(range(self._rank)):
+            if isinstance(self.padding, str):
+                total = self.dilation[i] * (self.kernel_size[i] - 1)
+                pairs += [total // 2, total - total // 2]
+            else:
+                pairs += [self.padding[i]] * 2
+        return pairs
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The convolution."""
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input, padding = F.pad(input, self._widths(), mode=self.padding_mode), 0
+        function = type(self)._function
+        return function(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+
+
+class Conv1d(_Forward):
+    """Convolution over one spatial axis: `(n, in, length)` to `(n, out, ..)`.
+
+    Weight and bias start uniform in `±1 / sqrt(in / groups * window)`, as in PyTorch.
+    """
+
+    _rank = 1
+    _function = staticmethod(F.conv1d)
+
+
+class Conv2d(_Forward):
+    """Convolution over two spatial axes: `(n, in, height, width)` to `(n, out, ..)`. Otherwise as `Conv1d`."""
+
+    _rank = 2
+    _function = staticmethod(F.conv2d)
+
+
+class Conv3d(_Forward):
+    """Convolution over three spatial axes: `(n, in, depth, height, width)` to `(n, out, ..)`. Otherwise as
+    `Conv1d`.
+    """
+
+    _rank = 3
+    _function = staticmethod(F.conv3d)
+
+
+class _Transposed(_Conv):
+    """A transposed convolution."""
+
+    _transposed = True
+    _function: Any
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Size,
+        stride: Size = 1,
+        padding: Size = 0,
+        output_padding: Size = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Size = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """Makes `weight` of shape (in, out / groups, *kernel_size) and, with `bias`, one of shape (out,)."""
+        super().__init__()
+        if padding_mode != "zeros":
+            raise ValueError(f"{type(self).__name__}: padding_mode must be 'zeros', got {padding_mode!r}")
+        self.output_padding = _each(type(self).__name__, "output_padding", output_padding, self._rank)
+        channels = (in_channels, out_channels)
+        self._make(
+            channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
+        )
+
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
+        """The transposed convolution; `output_size`, the lengths of the spatial axes, decides the output padding."""
+        extra = self.output_padding if output_size is None else self._extra(input, tuple(output_size))
+        function = type(self)._function
+        return function(
+            input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
+        )
+
+    def _extra(self, input: Tensor, output_size: tuple[int, ...]) -> tuple[int, ...]:
+        wanted = output_size[-self._rank :]
+        lengths = tuple(input.shape)[-self._rank :]
+        least = [
+            (n - 1) * s - 2 * p + d * (k - 1) + 1
+            for n, s, p, d, k in zip(lengths, self.stride, self.padding, self.dilation, self.kernel_size)
+        ]
+        for size, low, stride in zip(wanted, least, self.stride):
+            if not low <= size < low + stride:
+                raise ValueError(
+                    f"{type(self).__name__}: output_size {wanted} cannot come from input of shape "
+                    f"{tuple(input.shape)}; each length is from {tuple(least)} to less than one stride more"
+                )
+        return tuple(size - low for size, low in zip(wanted, least))
+
+
+class ConvTranspose1d(_Transposed):
+    """Transposed convolution over one spatial axis: `(n, in, length)` to `(n, out, ..)`.
+
+    Weight and bias start uniform in `±1 / sqrt(out / groups * window)`, as in PyTorch.
+    """
+
+    _rank = 1
+    _function = staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(_Transposed):
+    """Transposed convolution over two spatial axes. Otherwise as `ConvTranspose1d`."""
+
+    _rank = 2
+    _function = staticmethod(F.conv_transpose2d)
+
+
+class ConvTranspose3d(_Transposed):
+    """Transposed convolution over three spatial axes. Otherwise as `ConvTranspose1d`."""
+
+    _rank = 3
+    _function = staticmethod(F.conv_transpose3d)
+
+
+class Unfold(Module):
+    """Windows over the last two axes as columns: `functional.unfold` as a layer."""
+
+    def __init__(self, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> None:
+        """The attributes of `functional.unfold`."""
+        super().__init__()
+        self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The columns."""
+        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+
+    def extra_repr(self) -> str:
+        """The attributes."""
+        return (
+            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
+            f"stride={self.stride}"
+        )
+
+
+class Fold(Module):
+    """Columns added up in planes of `output_size`: `functional.fold` as a layer."""
+
+    def __init__(
+        self, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
+    ) -> None:
+        """The attributes of `functional.fold`."""
+        super().__init__()
+        self.output_size, self.kernel_size = output_size, kernel_size
+        self.dilation, self.padding, self.stride = dilation, padding, stride
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The planes."""
+        return F.fold(
+            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
+        )
+
+    def extra_repr(self) -> str:
+        """The attributes."""
+        return (
+            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
+            f"padding={self.padding}, stride={self.stride}"
+        )

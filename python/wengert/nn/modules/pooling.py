@@ -1,0 +1,184 @@
+"""Pooling layers over one, two or three spatial axes."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from wengert._core import Tensor
+
+from .. import functional as F
+from ..module import Module
+
+Size = int | Sequence[int]
+
+
+class _MaxPool(Module):
+    """A maximum over windows."""
+
+    _function: Any
+
+    def __init__(
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        dilation: Size = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
+    ) -> None:
+        """The attributes of the function; `stride` is the window's length by default."""
+        super().__init__()
+        self.kernel_size, self.padding, self.dilation = kernel_size, padding, dilation
+        self.stride = kernel_size if stride is None else stride
+        self.return_indices, self.ceil_mode = return_indices, ceil_mode
+
+    def forward(self, input: Tensor) -> Any:
+        """The maxima, and with `return_indices` where they are."""
+        return type(self)._function(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.dilation,
+            self.ceil_mode,
+            self.return_indices,
+        )
+
+    def extra_repr(self) -> str:
+        """The attributes."""
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
+        )
+
+
+class MaxPool1d(_MaxPool):
+    """The largest element of every window over the last axis."""
+
+    _function = staticmethod(F.max_pool1d)
+
+
+class MaxPool2d(_MaxPool):
+    """The largest element of every window over the last two axes."""
+
+    _function = staticmethod(F.max_pool2d)
+
+
+class MaxPool3d(_MaxPool):
+    """The largest element of every window over the last three axes."""
+
+    _function = staticmethod(F.max_pool3d)
+
+
+class AvgPool1d(Module):
+    """The average of every window over the last axis."""
+
+    def __init__(
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> None:
+        """The attributes of the function; `stride` is the window's length by default."""
+        super().__init__()
+        self.kernel_size, self.padding = kernel_size, padding
+        self.stride = kernel_size if stride is None else stride
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The averages."""
+        return F.avg_pool1d(
+            input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
+        )
+
+    def extra_repr(self) -> str:
+        """The attributes."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class _AvgPool(Module):
+    """Averages over windows of several axes."""
+
+    _function: Any
+
+    def __init__(
+        self,
+        kernel_size: Size,
+        stride: Size | None = None,
+        padding: Size = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> None:
+        """The attributes of the function; `stride` is the window's length by default."""
+        super().__init__()
+        self.kernel_size, self.padding = kernel_size, padding
+        self.stride = kernel_size if stride is None else stride
+        self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
+        self.divisor_override = divisor_override
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The averages."""
+        return type(self)._function(
+            input,
+            self.kernel_size,
+            self.stride,
+            self.padding,
+            self.ceil_mode,
+            self.count_include_pad,
+            self.divisor_override,
+        )
+
+    def extra_repr(self) -> str:
+        """The attributes."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class AvgPool2d(_AvgPool):
+    """The average of every window over the last two axes."""
+
+    _function = staticmethod(F.avg_pool2d)
+
+
+class AvgPool3d(_AvgPool):
+    """The average of every window over the last three axes."""
+
+    _function = staticmethod(F.avg_pool3d)
+
+
+class _AdaptiveAvgPool(Module):
+    """Averages of as many windows as asked for."""
+
+    _function: Any
+
+    def __init__(self, output_size: int | None | Sequence[int | None]) -> None:
+        """The number of windows along each axis, or one number for all; None keeps an axis."""
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The averages."""
+        return type(self)._function(input, self.output_size)
+
+    def extra_repr(self) -> str:
+        """The number of windows."""
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveAvgPool1d(_AdaptiveAvgPool):
+    """Averages of windows that together cover the last axis."""
+
+    _function = staticmethod(F.adaptive_avg_pool1d)
+
+
+class AdaptiveAvgPool2d(_AdaptiveAvgPool):
+    """Averages of windows that together cover the last two axes."""
+
+    _function = staticmethod(F.adaptive_avg_pool2d)
+
+
+class AdaptiveAvgPool3d(_AdaptiveAvgPool):
+    """Averages of windows that together cover the last three axes."""
+
+    _function = staticmethod(F.adaptive_avg_pool3d)

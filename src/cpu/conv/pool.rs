@@ -1,0 +1,76 @@
+//! The largest element of every window, and where it is.
+
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::cpu::copy::contiguous;
+use crate::cpu::threads::{GRAIN, Shared, parallel_for};
+use crate::dispatch;
+use crate::dtype::Element;
+use crate::error::Result;
+use crate::window::{AXES, Window};
+
+/// The maximum of every window over the last axes, and its position in its plane as int64. The first one wins a
+/// tie, the first NaN wins over all.
+pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
+    let x = contiguous(x)?;
+    let front: Vec<usize> = x.shape().iter().take(x.rank() - window.rank).collect();
+    let shape = window.shape(&front, &window.output)?;
+    let mut out = Array::empty(shape, x.dtype(), Device::Cpu)?;
+    let mut index = Array::empty(shape, crate::dtype::DType::I64, Device::Cpu)?;
+    let planes: usize = front.iter().product();
+    if out.numel() > 0 {
+        let at = Shared::new(index.slice_mut::<i64>()?.as_mut_ptr());
+        dispatch!(x.dtype(), T => {
+            let to = Shared::new(out.slice_mut::<T>()?.as_mut_ptr());
+            let (from, positions) = (x.slice::<T>()?, window.positions());
+            let work = positions * window.taps();
+            parallel_for(planes, GRAIN.div_ceil(work), |range| for plane in range {
+                let size: usize = window.input.iter().product();
+                // SAFETY: every plane has its own outputs.
+                let (to, at) = unsafe { (to.part(plane * positions, positions), at.part(plane * positions, positions)) };
+                pool_plane(&from[plane * size..][..size], window, to, at);
+            });
+        });
+    }
+    Ok((out, index))
+}
+
+/// One plane: rows of outputs are compared with the input one window element at a time, so that the innermost
+/// loop runs along memory.
+fn pool_plane<T: Element + PartialOrd>(x: &[T], window: &Window, out: &mut [T], index: &mut [i64]) {
+    let width = window.output[2];
+    for (row, (out, index)) in out.chunks_exact_mut(width).zip(index.chunks_exact_mut(width)).enumerate() {
+        let place = [row / window.output[1], row % window.output[1]];
+        index.fill(-1);
+        for k in 0..window.kernel[0] * window.kernel[1] {
+            let (z, y) =
+                (window.at(0, place[0], k / window.kernel[1]), window.at(1, place[1], k % window.kernel[1]));
+            let Some((z, y)) = z.zip(y) else { continue };
+            let line = (z * window.input[1] + y) * window.input[2];
+            for k in 0..window.kernel[2] {
+                let (first, end) = inside(window, k);
+                for p in first..end {
+                    let i = p * window.stride[2] + k * window.dilation[2] - window.padding[2];
+                    let value = x[line + i];
+                    // Values that differ from themselves are NaN.
+                    #[allow(clippy::eq_op, reason = "true of NaN alone")]
+                    let wins = value > out[p] || value != value;
+                    #[allow(clippy::eq_op, reason = "true of NaN alone")]
+                    if index[p] < 0 || (wins && out[p] == out[p]) {
+                        out[p] = value;
+                        index[p] = (line + i) as i64;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The outputs of the last axis whose element `k` lies inside of the input.
+fn inside(window: &Window, k: usize) -> (usize, usize) {
+    let a = AXES - 1;
+    let (stride, from) = (window.stride[a], k * window.dilation[a]);
+    let first = window.padding[a].saturating_sub(from).div_ceil(stride);
+    let end = (window.input[a] + window.padding[a]).saturating_sub(from).div_ceil(stride);
+    (first.min(window.output[a]), end.min(window.output[a]))
+}

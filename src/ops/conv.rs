@@ -1,0 +1,163 @@
+//! Convolution, and the two functions that it is transposed to.
+//!
+//! The sum over everything of `y[n, o, p] w[o, c, k] x[n, c, p * stride + k * dilation - padding]` is linear in each
+//! of the three tensors. [`Conv`] is its derivative by one of them, a function of the other two: by `y` it is
+//! convolution, by `x` transposed convolution, by `w` the gradient of the weights. The transposes of each are the
+//! other two, so derivatives of every order are operations of this file. Channels come in groups, which do not
+//! mix. Read next: `src/ops/convolve.rs`, the functions that users call.
+
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, Bilinear, Kernel, Lane};
+use crate::ops::{on_device, one};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use crate::window::Window;
+use smallvec::smallvec;
+use std::sync::Arc;
+
+/// The three tensors of the form.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Member {
+    /// `[images, channels, input..]`.
+    X,
+    /// `[channels out, channels in of a group, kernel..]`.
+    W,
+    /// `[images, channels out, output..]`.
+    Y,
+}
+
+/// One member of the form from the other two, which come in the order x, w, y, except that y comes before w.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Conv {
+    /// What is computed.
+    pub gives: Member,
+    /// Groups of channels.
+    pub groups: u32,
+    /// The spatial axes.
+    pub window: Arc<Window>,
+}
+
+impl Conv {
+    fn by(&self, gives: Member) -> Conv {
+        Conv { gives, ..self.clone() }
+    }
+
+    /// Left operand, right operand, result.
+    fn members(&self) -> [Member; 3] {
+        match self.gives {
+            Member::Y => [Member::X, Member::W, Member::Y],
+            Member::X => [Member::Y, Member::W, Member::X],
+            Member::W => [Member::X, Member::Y, Member::W],
+        }
+    }
+}
+
+impl Kernel for Conv {
+    fn name(&self) -> &'static str {
+        match self.gives {
+            Member::Y => "conv",
+            Member::X => "conv_transpose",
+            Member::W => "conv_weight",
+        }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (window, groups) = (&*self.window, self.groups as usize);
+        one!(match self.gives {
+            Member::Y => on_device!(x[0], conv::forward(x[0], x[1], window, groups)),
+            Member::X => on_device!(x[0], conv::input(x[0], x[1], window, groups)),
+            Member::W => on_device!(x[0], conv::weight(x[0], x[1], window, groups)),
+        })
+    }
+}
+
+impl Bilinear for Conv {
+    fn transpose_left(&self, g: &Tensor, y: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        match self.gives {
+            Member::Y => crate::bind::bind1(self.by(Member::X), &[g, y]),
+            Member::X => crate::bind::bind1(self.by(Member::Y), &[g, y]),
+            Member::W => crate::bind::bind1(self.by(Member::X), &[y, g]),
+        }
+    }
+    fn transpose_right(&self, g: &Tensor, x: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        match self.gives {
+            Member::Y => crate::bind::bind1(self.by(Member::W), &[x, g]),
+            Member::X => crate::bind::bind1(self.by(Member::W), &[g, x]),
+            Member::W => crate::bind::bind1(self.by(Member::Y), &[x, g]),
+        }
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let [left, right, result] = self.members();
+        let along = match (x[0].axis, x[1].axis) {
+            (Some(_), Some(_)) => Along::Groups,
+            (Some(_), None) => Along::absent(right),
+            _ => Along::absent(left),
+        };
+        let groups = self.groups as usize;
+        let operand = |lane: &Lane, member| match lane.axis {
+            Some(_) => fold(&lane.front()?, along.place(member, groups)),
+            None => Ok(lane.value.clone()),
+        };
+        let (a, b) = (operand(&x[0], left)?, operand(&x[1], right)?);
+        let groups_now = if along == Along::Groups { groups * size } else { groups };
+        let op = Conv { groups: groups_now as u32, ..self.clone() };
+        let out = crate::bind::bind1(op, &[&a, &b])?;
+        Ok(smallvec![(unfold(&out, along.place(result, groups), size)?, Some(0))])
+    }
+}
+
+/// The axis of the form that a batch becomes a part of: one that the operands in the batch have and the other, which
+/// is the same for the whole batch, has not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Along {
+    Images,
+    Inputs,
+    Outputs,
+    Groups,
+}
+
+impl Along {
+    fn absent(member: Member) -> Along {
+        match member {
+            Member::W => Along::Images,
+            Member::Y => Along::Inputs,
+            Member::X => Along::Outputs,
+        }
+    }
+
+    /// The axis of `member` and how many groups that axis is divided into outside of the batch.
+    fn place(self, member: Member, groups: usize) -> (usize, usize) {
+        match (self, member) {
+            (Along::Images, _) => (0, 1),
+            (Along::Inputs, Member::W) => (1, 1),
+            (Along::Outputs, Member::W) => (0, groups),
+            (Along::Groups, Member::W) => (0, 1),
+            (Along::Groups, _) => (1, 1),
+            (Along::Inputs | Along::Outputs, _) => (1, groups),
+        }
+    }
+}
+
+/// The batch axis in front made part of an axis: `[batch, .., groups * n, ..]` to `[.., groups * batch * n, ..]`.
+fn fold(x: &Tensor, (axis, groups): (usize, usize)) -> Result<Tensor> {
+    let mut dims = x.shape().to_vec();
+    let size = dims.remove(0);
+    let each = dims[axis] / groups.max(1);
+    let mut merged = dims.clone();
+    merged[axis] *= size;
+    dims.splice(axis..=axis, [groups, each]);
+    dims.insert(0, size);
+    x.reshape(&Shape::new(&dims)?)?.move_axis(0, axis + 1)?.reshape(&Shape::new(&merged)?)
+}
+
+/// The reverse of [`fold`], with the batch axis in front.
+fn unfold(x: &Tensor, (axis, groups): (usize, usize), size: usize) -> Result<Tensor> {
+    let mut dims = x.shape().to_vec();
+    let each = dims[axis] / (groups * size).max(1);
+    let mut whole = dims.clone();
+    dims.splice(axis..=axis, [groups, size, each]);
+    whole[axis] = groups * each;
+    whole.insert(0, size);
+    x.reshape(&Shape::new(&dims)?)?.move_axis(axis + 1, 0)?.reshape(&Shape::new(&whole)?)
+}
