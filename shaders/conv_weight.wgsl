@@ -1,6 +1,6 @@
 // The gradient of a convolution with respect to its weight:
-// out[g, o, c, k] = sum over images n and positions i of y[n, g, o, i] * x[n, g, c, i * stride + k * dilation -
-// padding].
+// out[g, o, c, k] = sum over images n and positions i of
+// y[n, g, o, i] * x[n, g, c, i * stride + k * dilation - padding].
 //
 // bindings  0 x (read), 1 y (read), 2 out (write), 3 params
 // grid      one workgroup per output word, words = ceil(count / EPW); linear fold over x, y, z
@@ -38,7 +38,8 @@ fn products(i: u32, t: u32) -> T {
   let c = (i / taps) % p.inner;
   let o = i / (taps * p.inner);
   let group = o / p.outer;
-  let tap = vec3<u32>(k / (p.kernel[0].z * p.kernel[0].y), (k / p.kernel[0].z) % p.kernel[0].y, k % p.kernel[0].z);
+  let tap = vec3<u32>(
+    k / (p.kernel[0].z * p.kernel[0].y), (k / p.kernel[0].z) % p.kernel[0].y, k % p.kernel[0].z);
   let shift = tap * p.dilation[0].xyz - p.padding[0].xyz;
   let places = p.output[0].x * p.output[0].y * p.output[0].z;
   let plane = p.input[0].x * p.input[0].y * p.input[0].z;

@@ -42,7 +42,8 @@ fn element(i: u32) -> T {
   var found = false;
   var where_ = 0u;
   for (var k = 0u; k < taps; k += 1u) {
-    let tap = vec3<u32>(k / (p.kernel[0].z * p.kernel[0].y), (k / p.kernel[0].z) % p.kernel[0].y, k % p.kernel[0].z);
+    let tap = vec3<u32>(
+      k / (p.kernel[0].z * p.kernel[0].y), (k / p.kernel[0].z) % p.kernel[0].y, k % p.kernel[0].z);
     let q = start + tap * p.dilation[0].xyz;
     if (any(q >= p.input[0].xyz)) { continue; }
     let place_x = (q.x * p.input[0].y + q.y) * p.input[0].z + q.z;

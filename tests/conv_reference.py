@@ -104,7 +104,10 @@ def conv_transpose(
     out = np.zeros((y.shape[0], groups * w.shape[1], *full))
     for k in product(*(range(n) for n in w.shape[2:])):
         part = np.einsum("ngo...,goc->ngc...", from_groups, grouped[(..., *k)])
-        at = [slice(i * d, i * d + (n - 1) * s + 1, s) for i, d, n, s in zip(k, dilation, y.shape[2:], stride, strict=True)]
+        at = [
+            slice(i * d, i * d + (n - 1) * s + 1, s)
+            for i, d, n, s in zip(k, dilation, y.shape[2:], stride, strict=True)
+        ]
         out[(..., *at)] += part.reshape(y.shape[0], -1, *y.shape[2:])
     out = out[(..., *[slice(p, p + n) for p, n in zip(padding, lengths, strict=True)])]
     return out if b is None else out + b.reshape(-1, *[1] * rank)

@@ -50,7 +50,10 @@ def transposed_case(rank: int) -> Any:
         window = tuple(s.integer(1, 3) for _ in range(rank))
         stride, dilation = per_axis(s, rank, 1, 3), per_axis(s, rank, 1, 2)
         padding = s.choice([0, 0, 1])
-        least = min(max(a, b) for a, b in zip(reference.each(stride, rank), reference.each(dilation, rank), strict=True))
+        least = min(
+            max(a, b)
+            for a, b in zip(reference.each(stride, rank), reference.each(dilation, rank), strict=True)
+        )
         front = (s.integer(1, 2),) if s.integer(0, 3) else ()
         lengths = [s.integer(3 if padding else 1, 3) for _ in range(rank)]
         args = [Arg((*front, groups * inputs, *lengths)), Arg((groups * inputs, outputs, *window))]

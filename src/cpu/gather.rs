@@ -1,7 +1,7 @@
 //! Picking elements by index, and adding elements back by index.
 //!
 //! An array is seen as `[before, length, after]` around the indexed axis, contiguous. Additions happen in the
-//! order of the indices, whatever the number of threads.
+//! order of the indices: the output is cut into pieces that belong to one thread each, which adds what falls there.
 
 use super::copy::{cast, contiguous, copy_into};
 use super::threads::{Shared, parallel_for};
@@ -11,23 +11,37 @@ use crate::dispatch;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements that one thread should handle at least.
 const GRAIN: usize = 1 << 15;
+/// Stretches that an axis is cut into, at most: rows are added by their owners.
+const STRETCHES: usize = 64;
 
 /// The indices as positions in `0..length`; negative ones count from the end.
 pub(super) fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
     let index = contiguous(&cast(index, DType::I64)?)?;
+    let given = index.slice::<i64>()?;
     let n = length as i64;
-    index
-        .slice::<i64>()?
-        .iter()
-        .map(|&i| match i {
-            i if i >= 0 && i < n => Ok(i as usize),
-            i if i < 0 && i >= -n => Ok((i + n) as usize),
-            i => Err(Error::index(format!("index {i} is out of range for an axis of length {length}"))),
-        })
-        .collect()
+    let mut found = vec![0; given.len()];
+    let to = Shared::new(found.as_mut_ptr());
+    let outside = AtomicBool::new(false);
+    parallel_for(given.len(), GRAIN, |range| {
+        // SAFETY: ranges are disjoint.
+        let to = unsafe { to.part(range.start, range.len()) };
+        let mut inside = true;
+        for (to, &i) in to.iter_mut().zip(&given[range]) {
+            let wrapped = if i < 0 { i.wrapping_add(n) } else { i };
+            inside &= wrapped >= 0 && wrapped < n;
+            *to = wrapped as usize;
+        }
+        outside.fetch_or(!inside, Ordering::Relaxed);
+    });
+    if !outside.into_inner() {
+        return Ok(found);
+    }
+    let first = given.iter().find(|&&i| i >= n || i < -n).copied().unwrap_or_default();
+    Err(Error::index(format!("index {first} is out of range for an axis of length {length}")))
 }
 
 /// Sizes of the axes before and after `axis`.
@@ -73,12 +87,12 @@ pub fn take_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<
     let rows = positions(index, shape.at(axis))?;
     let (before, after) = around(shape, axis);
     let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
-    let mut out = Array::full(*shape, 0.0, wide.dtype())?;
-    let length = shape.at(axis);
+    let mut out = Array::empty(*shape, wide.dtype(), Device::Cpu)?;
+    let sizes = [before, shape.at(axis), after];
     match wide.dtype() {
-        DType::F64 => add_rows::<f64>(&wide, &mut out, &rows, [before, length, after], |a, b| a + b)?,
-        DType::F32 => add_rows::<f32>(&wide, &mut out, &rows, [before, length, after], |a, b| a + b)?,
-        _ => add_rows::<i64>(&wide, &mut out, &rows, [before, length, after], i64::wrapping_add)?,
+        DType::F64 => add_rows::<f64>(&wide, &mut out, &rows, sizes, |a, b| a + b)?,
+        DType::F32 => add_rows::<f32>(&wide, &mut out, &rows, sizes, |a, b| a + b)?,
+        _ => add_rows::<i64>(&wide, &mut out, &rows, sizes, i64::wrapping_add)?,
     }
     cast(&out, g.dtype())
 }
@@ -88,27 +102,59 @@ fn accumulator(dtype: DType) -> DType {
     if dtype.is_float() { dtype.compute() } else { DType::I64 }
 }
 
-fn add_rows<T: Element>(
+/// The numbers of `rows` in the order of the stretches of `each` rows that they fall into, otherwise in their
+/// own order, and where the numbers of each stretch begin.
+fn by_stretch(rows: &[usize], length: usize, each: usize) -> (Vec<usize>, Vec<usize>) {
+    let count = length.div_ceil(each);
+    let mut starts = vec![0; count + 1];
+    rows.iter().for_each(|row| starts[row / each + 1] += 1);
+    (1..=count).for_each(|i| starts[i] += starts[i - 1]);
+    let mut next = starts.clone();
+    let mut order = vec![0; rows.len()];
+    for (k, row) in rows.iter().enumerate() {
+        order[next[row / each]] = k;
+        next[row / each] += 1;
+    }
+    (order, starts)
+}
+
+/// Every piece owns a stretch of output rows, some of their columns: it clears them and adds what falls there, in
+/// order. So memory is written once, threads never meet, and sums do not depend on how the output is cut.
+fn add_rows<T: Element + Default>(
     g: &Array,
     out: &mut Array,
     rows: &[usize],
     [before, length, after]: [usize; 3],
     add: fn(T, T) -> T,
 ) -> Result<()> {
+    if before * length * after == 0 {
+        return Ok(());
+    }
     let from = g.slice::<T>()?;
     let to = Shared::new(out.slice_mut::<T>()?.as_mut_ptr());
-    // Threads share the columns, so that no two of them write one element.
-    let columns = (GRAIN / (rows.len() * before).max(1)).max(16);
-    parallel_for(after, columns, |range| {
-        for b in 0..before {
-            for (k, &row) in rows.iter().enumerate() {
-                let source = &from[(b * rows.len() + k) * after..][range.clone()];
-                // SAFETY: the row lies inside `out`, and only this thread writes these columns.
-                let target = unsafe {
-                    let start = to.get().add((b * length + row) * after + range.start);
-                    std::slice::from_raw_parts_mut(start, range.len())
-                };
-                target.iter_mut().zip(source).for_each(|(t, &s)| *t = add(*t, s));
+    let each = length.div_ceil(STRETCHES).max(GRAIN / after).clamp(1, length);
+    let (order, starts) = by_stretch(rows, length, each);
+    let stretches = starts.len() - 1;
+    // Few rows are cut into columns instead.
+    let blocks = if before * stretches < STRETCHES / 4 { after.div_ceil(GRAIN / 4) } else { 1 };
+    let columns = after.div_ceil(blocks);
+    parallel_for(before * stretches * blocks, 1, |range| {
+        for piece in range {
+            let (block, stretch) = (piece % blocks, piece / blocks % stretches);
+            let b = piece / blocks / stretches;
+            let (first, count) = (block * columns, columns.min(after - (block * columns).min(after)));
+            // SAFETY: the rows lie inside `out`, and only this piece writes these columns of them.
+            let row = |row: usize| unsafe { to.part((b * length + row) * after + first, count) };
+            let (start, end) = (stretch * each, length.min((stretch + 1) * each));
+            if count == after {
+                // SAFETY: as above; the rows follow each other.
+                unsafe { to.part((b * length + start) * after, (end - start) * after) }.fill(T::default());
+            } else {
+                (start..end).for_each(|r| row(r).fill(T::default()));
+            }
+            for &k in &order[starts[stretch]..starts[stretch + 1]] {
+                let source = &from[(b * rows.len() + k) * after + first..][..count];
+                row(rows[k]).iter_mut().zip(source).for_each(|(t, &s)| *t = add(*t, s));
             }
         }
     });
@@ -134,10 +180,17 @@ pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     let (length, count) = (x.dim(axis), index.dim(axis));
     dispatch!(x.dtype(), T => {
         let from = x.slice::<T>()?;
-        for (i, to) in out.slice_mut::<T>()?.iter_mut().enumerate() {
-            let (block, column) = (i / after / count, i % after);
-            *to = from[(block * length + picks[i]) * after + column];
-        }
+        let to = Shared::new(out.slice_mut::<T>()?.as_mut_ptr());
+        parallel_for(picks.len() / after.max(1), (GRAIN / 4).div_ceil(after.max(1)), |range| {
+            for line in range {
+                let block = line / count * length;
+                // SAFETY: every line is written once.
+                let to = unsafe { to.part(line * after, after) };
+                for (column, (to, &pick)) in to.iter_mut().zip(&picks[line * after..]).enumerate() {
+                    *to = from[(block + pick) * after + column];
+                }
+            }
+        });
     });
     Ok(out)
 }
@@ -147,7 +200,7 @@ pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Resu
     let picks = positions(index, shape.at(axis))?;
     let part = reached(shape, &index.shape(), axis);
     let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
-    let mut sums = Array::full(part, 0.0, wide.dtype())?;
+    let mut sums = Array::empty(part, wide.dtype(), Device::Cpu)?;
     let (_, after) = around(&part, axis);
     let sizes = [part.at(axis), index.dim(axis), after];
     match wide.dtype() {
@@ -164,18 +217,43 @@ pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Resu
     Ok(out)
 }
 
-fn add_each<T: Element>(
+/// Every piece owns some of the blocks before the axis, or where there are few of these a stretch of the axis.
+fn add_each<T: Element + Default>(
     g: &Array,
     sums: &mut Array,
     picks: &[usize],
     [length, count, after]: [usize; 3],
     add: fn(T, T) -> T,
 ) -> Result<()> {
-    let to = sums.slice_mut::<T>()?;
-    for (i, &value) in g.slice::<T>()?.iter().enumerate() {
-        let slot = &mut to[(i / after / count * length + picks[i]) * after + i % after];
-        *slot = add(*slot, value);
+    if length * after == 0 {
+        return Ok(());
     }
+    let from = g.slice::<T>()?;
+    let to = sums.slice_mut::<T>()?;
+    let blocks = to.len() / (length * after);
+    let stretches = if blocks < STRETCHES / 4 { (length * after / GRAIN).clamp(1, STRETCHES / 4) } else { 1 };
+    let each = length.div_ceil(stretches);
+    let to = Shared::new(to.as_mut_ptr());
+    let work = (length + count) * after / stretches;
+    parallel_for(blocks * stretches, GRAIN.div_ceil(work), |range| {
+        for piece in range {
+            let (block, first) = (piece / stretches, (piece % stretches * each).min(length));
+            let own = each.min(length - first);
+            // SAFETY: the stretch lies inside of the sums, and no other piece has it.
+            let to = unsafe { to.part((block * length + first) * after, own * after) };
+            to.fill(T::default());
+            let all = block * count * after..(block + 1) * count * after;
+            let lines = picks[all.clone()].chunks_exact(after).zip(from[all].chunks_exact(after));
+            for (picks, values) in lines {
+                for (column, (&pick, &value)) in picks.iter().zip(values).enumerate() {
+                    if let Some(row) = pick.checked_sub(first).filter(|&row| row < own) {
+                        let slot = &mut to[row * after + column];
+                        *slot = add(*slot, value);
+                    }
+                }
+            }
+        }
+    });
     Ok(())
 }
 

@@ -44,6 +44,22 @@ impl Conv {
         Conv { gives, ..self.clone() }
     }
 
+    /// The result for a batch of no examples, whose operands are these.
+    fn nothing(&self, x: &[Lane]) -> Result<Tensor> {
+        let each = |lane: &Lane| {
+            let shape = lane.value.shape();
+            lane.axis.map_or(shape, |axis| shape.removed(axis))
+        };
+        let ([left, right], window, groups) =
+            ([each(&x[0]), each(&x[1])], &*self.window, self.groups as usize);
+        let shape = match self.gives {
+            Member::Y => window.shape(&[0, left.at(0), right.at(0)], &window.output)?,
+            Member::X => window.shape(&[0, left.at(0), groups * right.at(1)], &window.input)?,
+            Member::W => window.shape(&[0, right.at(1), left.at(1) / groups.max(1)], &window.kernel)?,
+        };
+        Tensor::zeros(shape, x[0].value.dtype(), x[0].value.device())
+    }
+
     /// Left operand, right operand, result.
     fn members(&self) -> [Member; 3] {
         match self.gives {
@@ -88,6 +104,9 @@ impl Bilinear for Conv {
         }
     }
     fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        if size == 0 {
+            return Ok(smallvec![(self.nothing(x)?, Some(0))]);
+        }
         let [left, right, result] = self.members();
         let along = match (x[0].axis, x[1].axis) {
             (Some(_), Some(_)) => Along::Groups,

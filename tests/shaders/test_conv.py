@@ -22,9 +22,7 @@ def attributes(seed):
     padding = [int(g.integers(0, 3)) for _ in range(rank)]
     reach = [d * (k - 1) + 1 for d, k in zip(dilation, window, strict=True)]
     lengths = [max(1, r - 2 * p) + int(g.integers(0, 5)) for r, p in zip(reach, padding, strict=True)]
-    output = [
-        (n + 2 * p - r) // s + 1 for n, p, r, s in zip(lengths, padding, reach, stride, strict=True)
-    ]
+    output = [(n + 2 * p - r) // s + 1 for n, p, r, s in zip(lengths, padding, reach, stride, strict=True)]
     n, groups, inner, outer = g.integers(1, 4, 4).tolist()
     return (n, groups, inner, outer), lengths, window, output, stride, dilation, padding
 
@@ -82,7 +80,9 @@ def test_conv_transposed(seed, dtype):
     )
     full[tuple(slice(0, m) for m in want.shape)] = want
     want = full[(..., *(slice(p, p + m) for p, m in zip(padding, lengths, strict=True)))]
-    np.testing.assert_allclose((image * y.astype(np.float64)).sum(), (want * probe).sum(), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(
+        (image * y.astype(np.float64)).sum(), (want * probe).sum(), rtol=1e-9, atol=1e-9
+    )
     close(got, want, dtype)
 
 
@@ -98,12 +98,12 @@ def test_conv_weight(seed, dtype):
     replace = types(out=("out", dtype), x=dtype, y=dtype)
     inputs = [x.reshape(-1), y.reshape(-1)]
     (got,) = run("conv_weight.wgsl", inputs, [(shape, dtype)], params, words(count, dtype), replace)
-    wide = y.astype(np.float64).reshape(n, groups, outer, *output)
+    wide = y.astype(np.float64).reshape(n, groups, outer, -1)
     want = np.zeros((groups, outer, inner, *window))
     pads = [(p, p) for p in padding]
     for k, part in reference.windows(x.astype(np.float64), window, stride, pads, dilation):
-        part = part.reshape(n, groups, inner, *part.shape[2:])
-        want[(..., *k)] = np.einsum("ngc...,ngo...->goc", part, wide)
+        part = part.reshape(n, groups, inner, -1)
+        want[(..., *k)] = np.einsum("ngcp,ngop->goc", part, wide)
     close(got, want.reshape(shape), dtype)
 
 
@@ -119,7 +119,7 @@ def test_max_pool(seed, dtype):
     x = np.where(g.random(x.shape) < 0.1, np.nan, x).astype(dtype)
     output = reference.pooled_lengths(x, window, stride, padding, dilation, False)
     shape = (planes, *output)
-    params = geometry(lengths, window, output, stride, dilation, padding) + [int(np.prod(shape)), 0]
+    params = [*geometry(lengths, window, output, stride, dilation, padding), int(np.prod(shape)), 0]
     replace = types(out=("out", dtype), x=dtype)
     outputs = [(shape, dtype), (shape, np.int32)]
     grid = -(-words(int(np.prod(shape)), dtype) // 256)
@@ -128,4 +128,4 @@ def test_max_pool(seed, dtype):
     want = reference.max_pool(x.astype(np.float64), **kwargs)
     np.testing.assert_array_equal(got.astype(np.float64), want)
     picked = np.take_along_axis(x.reshape(planes, -1), index.reshape(planes, -1), 1).reshape(shape)
-    np.testing.assert_array_equal(picked, got)
+    np.testing.assert_array_equal(picked.astype(np.float64), want)

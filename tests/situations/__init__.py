@@ -11,10 +11,11 @@ from situations.table import Situations, leaf, ones
 from situations.tape import TAPE
 from situations.transforms import TRANSFORMS
 from situations.values import VALUES
+from situations.windows import WINDOWS
 
 __all__ = ["SITUATIONS", "leaf", "ones"]
 
-TABLES = (AUTOGRAD, TAPE, TRANSFORMS, SHAPES, INDEXING, VALUES, COMPOSED)
+TABLES = (AUTOGRAD, TAPE, TRANSFORMS, SHAPES, INDEXING, VALUES, COMPOSED, WINDOWS)
 SITUATIONS: Situations = {name: situation for table in TABLES for name, situation in table.items()}
 
 assert len(SITUATIONS) == sum(map(len, TABLES)), "a name is used twice"

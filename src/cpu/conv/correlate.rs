@@ -362,36 +362,40 @@ impl<T: Float> Tile<T> {
         }
     }
 
+    /// Loops over indices: the arrays stay in registers only if every loop around them is unrolled, and compilers
+    /// see through these in every build.
+    ///
     /// # Safety
     /// As [`Tile::rows`].
     #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "see above")]
     unsafe fn sum<V: Vector<Float = T>, const ROWS: usize, const VECTORS: usize>(&self) {
         // SAFETY: the caller's promise.
         unsafe {
             let mut sums = [[V::zero(); VECTORS]; ROWS];
             if self.add {
-                for (r, row) in sums.iter_mut().enumerate() {
-                    for (j, sum) in row.iter_mut().enumerate() {
-                        *sum = V::load(self.sums.add(r * self.pitch + j * V::LANES));
+                for r in 0..ROWS {
+                    for j in 0..VECTORS {
+                        sums[r][j] = V::load(self.sums.add(r * self.pitch + j * V::LANES));
                     }
                 }
             }
             for term in 0..self.terms {
                 let from = self.x.add(*self.offsets.add(term) as usize);
                 let mut x = [V::zero(); VECTORS];
-                for (j, x) in x.iter_mut().enumerate() {
-                    *x = V::load(from.add(j * V::LANES));
+                for j in 0..VECTORS {
+                    x[j] = V::load(from.add(j * V::LANES));
                 }
-                for (r, row) in sums.iter_mut().enumerate() {
+                for r in 0..ROWS {
                     let weight = V::splat(*self.weights.add(term * ROWS + r));
-                    for (sum, x) in row.iter_mut().zip(x) {
-                        *sum = V::add_product(weight, x, *sum);
+                    for j in 0..VECTORS {
+                        sums[r][j] = V::add_product(weight, x[j], sums[r][j]);
                     }
                 }
             }
-            for (r, row) in sums.iter().enumerate() {
-                for (j, sum) in row.iter().enumerate() {
-                    V::store(self.sums.add(r * self.pitch + j * V::LANES), *sum);
+            for r in 0..ROWS {
+                for j in 0..VECTORS {
+                    V::store(self.sums.add(r * self.pitch + j * V::LANES), sums[r][j]);
                 }
             }
         }

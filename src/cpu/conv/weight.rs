@@ -238,32 +238,37 @@ impl<T: Float> Tile<T> {
         }
     }
 
+    /// Loops over indices, as in `correlate.rs`.
+    ///
     /// # Safety
     /// As [`Tile::rows`].
     #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "see there")]
     unsafe fn sum<V: Vector<Float = T>, const ROWS: usize>(&self) {
         // SAFETY: the caller's promise.
         unsafe {
             let mut sums = [[V::zero(); TERMS]; ROWS];
             let mut from = [self.x; TERMS];
-            for (j, from) in from.iter_mut().enumerate() {
-                *from = self.x.add(*self.offsets.add(j) as usize);
+            for j in 0..TERMS {
+                from[j] = self.x.add(*self.offsets.add(j) as usize);
             }
-            for at in (0..self.span).step_by(V::LANES) {
+            let mut at = 0;
+            while at < self.span {
                 let mut y = [V::zero(); ROWS];
-                for (r, y) in y.iter_mut().enumerate() {
-                    *y = V::load(self.y.add(r * self.span + at));
+                for r in 0..ROWS {
+                    y[r] = V::load(self.y.add(r * self.span + at));
                 }
-                for (j, from) in from.iter().enumerate() {
-                    let x = V::load(from.add(at));
+                for j in 0..TERMS {
+                    let x = V::load(from[j].add(at));
                     for r in 0..ROWS {
                         sums[r][j] = V::add_product(x, y[r], sums[r][j]);
                     }
                 }
+                at += V::LANES;
             }
-            for (r, row) in sums.iter().enumerate() {
-                for (j, sum) in row.iter().enumerate() {
-                    *self.sums.add(r * self.pitch + j) += V::total(*sum);
+            for r in 0..ROWS {
+                for j in 0..TERMS {
+                    *self.sums.add(r * self.pitch + j) += V::total(sums[r][j]);
                 }
             }
         }

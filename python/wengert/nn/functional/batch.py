@@ -42,7 +42,9 @@ def batch_norm(
         ValueError: in training, for one value per channel, whose variance is always 0.
     """
     if input.ndim < 2:
-        raise wg.ShapeError(f"batch_norm: input of shape (n, channels, ..) expected, got {tuple(input.shape)}")
+        raise wg.ShapeError(
+            f"batch_norm: input of shape (n, channels, ..) expected, got {tuple(input.shape)}"
+        )
     axes = tuple(i for i in range(input.ndim) if i != 1)
     per_channel = (-1, *[1] * (input.ndim - 2))
     wide = input.to(wg.float32) if input.dtype.itemsize < 4 else input

@@ -77,7 +77,9 @@ class _Conv(Module):
 
     def extra_repr(self) -> str:
         """Sizes, and what differs from the defaults."""
-        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        parts = [
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        ]
         ones, zeros = (1,) * self._rank, (0,) * self._rank
         output_padding = getattr(self, "output_padding", zeros)
         for name, value, default in (
@@ -134,7 +136,7 @@ class _Forward(_Conv):
 
     def forward(self, input: Tensor) -> Tensor:
         """The convolution."""
-        padding = self.padding
+        padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._widths(), mode=self.padding_mode), 0
         function = type(self)._function
@@ -171,6 +173,7 @@ class _Transposed(_Conv):
     """A transposed convolution."""
 
     _transposed = True
+    padding: tuple[int, ...]
     _function: Any
 
     def __init__(
@@ -279,9 +282,7 @@ class Fold(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The planes."""
-        return F.fold(
-            input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride
-        )
+        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
         """The attributes."""
