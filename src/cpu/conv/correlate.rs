@@ -6,8 +6,13 @@
 //! up to 64 output channels; the borders come from the shapes alone.
 
 use super::grid::{Grid, Line, Planes, spread};
+use super::room::Room;
 use super::vector::{Body, Float, Vector};
+use crate::array::Array;
+use crate::buffer::Device;
 use crate::cpu::threads::{Shared, parallel_for};
+use crate::error::Result;
+use crate::shape::Shape;
 use crate::window::AXES;
 
 /// Grid positions that a piece should have: with 64 rows of sums they fit into a second-level cache.
@@ -114,12 +119,12 @@ pub struct Correlation<'a, T> {
 
 impl<T: Float> Correlation<'_, T> {
     /// Computes the outputs at `out`, a contiguous tensor of its own.
-    pub fn run(&self, out: &mut [T]) {
+    pub fn run(&self, out: &mut [T]) -> Result<()> {
         let terms = self.inputs * self.weights.taps.len();
         let chunk = even(self.outputs, CHANNELS).next_multiple_of(8).min(self.outputs);
         let chunks = self.outputs.div_ceil(chunk);
-        let mut packed = vec![T::default(); self.groups * self.outputs * terms];
-        let panels = Shared::new(packed.as_mut_ptr());
+        let packed = memory::<T>(self.groups * self.outputs * terms)?;
+        let panels = Shared::new(packed.ptr::<T>());
         parallel_for(self.groups * chunks, (WORK / 16).div_ceil(chunk * terms), |range| {
             // SAFETY: every chunk has its own panels.
             range.for_each(|i| unsafe { T::run(Pack { of: self, chunk, index: i, to: panels }) });
@@ -129,15 +134,14 @@ impl<T: Float> Correlation<'_, T> {
         let tasks = cut.pieces() * self.groups * chunks;
         let out = Shared::new(out.as_mut_ptr());
         parallel_for(tasks, WORK.div_ceil(positions * chunk * terms), |range| {
-            let mut room = Room::default();
             for task in range {
                 let (piece, rest) = (task / chunks / self.groups, task % (chunks * self.groups));
-                let body =
-                    Piece { of: self, cut: &cut, chunk, piece, index: rest, panels, out, room: &mut room };
+                let body = Piece { of: self, cut: &cut, chunk, piece, index: rest, panels, out };
                 // SAFETY: every task writes its own part of the output.
                 unsafe { T::run(body) };
             }
         });
+        Ok(())
     }
 
     /// Group, first channel and number of channels of chunk `index`.
@@ -148,21 +152,9 @@ impl<T: Float> Correlation<'_, T> {
     }
 }
 
-/// Memory that the pieces of one thread share.
-#[derive(Default)]
-pub struct Room<T> {
-    /// The grid.
-    pub cells: Vec<T>,
-    /// Sums, or a second grid.
-    pub sums: Vec<T>,
-}
-
-/// At least `length` elements; what they hold is unspecified.
-pub fn at_least<T: Float>(memory: &mut Vec<T>, length: usize) -> *mut T {
-    if memory.len() < length {
-        *memory = vec![T::default(); length];
-    }
-    memory.as_mut_ptr()
+/// Uninitialised memory for so many elements.
+pub fn memory<T: Float>(elements: usize) -> Result<Array> {
+    Array::empty(Shape::new(&[elements])?, T::DTYPE, Device::Cpu)
 }
 
 /// Blocks of rows that a chunk is computed in: `(first row, rows)`.
@@ -212,7 +204,6 @@ struct Piece<'a, T> {
     index: usize,
     panels: Shared<T>,
     out: Shared<T>,
-    room: &'a mut Room<T>,
 }
 
 impl<T: Float> Body<T> for Piece<'_, T> {
@@ -229,8 +220,7 @@ impl<T: Float> Body<T> for Piece<'_, T> {
         let wide = rows * 2 <= V::ROWS;
         let width = if wide { 6 * V::LANES } else { 3 * V::LANES };
         let pitch = grid.span.next_multiple_of(width);
-        let cells = at_least(&mut self.room.cells, channels * grid.channel);
-        let sums = at_least(&mut self.room.sums, rows * pitch);
+        let (_room, [cells, sums]) = Room::new([channels * grid.channel, rows * pitch]);
         let plane: usize = lines.iter().map(|l| l.input).product();
         // SAFETY: the piece lies inside of its tensors; the grid and the sums have room for it.
         unsafe {

@@ -9,6 +9,7 @@
 mod correlate;
 mod grid;
 mod pool;
+mod room;
 mod vector;
 mod weight;
 
@@ -37,8 +38,8 @@ macro_rules! floats {
         }
         match (dtype.compute(), out.numel()) {
             (_, 0) => {}
-            (DType::F32, _) => $function::<f32>(a.slice()?, b.slice()?, out.slice_mut()?, $($more),*),
-            (DType::F64, _) => $function::<f64>(a.slice()?, b.slice()?, out.slice_mut()?, $($more),*),
+            (DType::F32, _) => $function::<f32>(a.slice()?, b.slice()?, out.slice_mut()?, $($more),*)?,
+            (DType::F64, _) => $function::<f64>(a.slice()?, b.slice()?, out.slice_mut()?, $($more),*)?,
             (other, _) => return Err(wrong_dtype("convolution", other)),
         }
         cast(&out, dtype)
@@ -98,7 +99,7 @@ fn positions(window: &Window, used: &[SmallVec<[usize; 8]>; AXES]) -> Vec<usize>
     out
 }
 
-fn outputs<T: Float>(x: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) {
+fn outputs<T: Float>(x: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) -> Result<()> {
     let all = std::array::from_fn(|i| (0..window.kernel[i]).collect());
     let (taps, column) = (positions(window, &all), window.taps());
     let row = s.inputs * column;
@@ -114,12 +115,12 @@ fn outputs<T: Float>(x: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes)
         start: [0; AXES],
         step: [1; AXES],
     }
-    .run(out);
+    .run(out)
 }
 
 /// Input position `i` receives from output `p` and element `k` with `p * stride + k * dilation = i + padding`: for
 /// all `i` of one phase of the stride the same elements, and consecutive outputs for consecutive `i`.
-fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) {
+fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) -> Result<()> {
     let phases: [usize; AXES] = std::array::from_fn(|i| window.stride[i].min(window.input[i]));
     let parts: [Vec<Phase>; AXES] =
         std::array::from_fn(|i| (0..phases[i]).map(|p| phase(window, i, p)).collect());
@@ -147,10 +148,11 @@ fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) 
                     start: [z.start, y_part.start, x.start],
                     step: window.stride,
                 }
-                .run(out);
+                .run(out)?;
             }
         }
     }
+    Ok(())
 }
 
 /// The input positions `start, start + stride, ..` of an axis.
@@ -174,9 +176,9 @@ fn phase(window: &Window, axis: usize, start: usize) -> Phase {
     Phase { start, line, used }
 }
 
-fn weights<T: Float>(x: &[T], y: &[T], out: &mut [T], window: &Window, s: Sizes) {
+fn weights<T: Float>(x: &[T], y: &[T], out: &mut [T], window: &Window, s: Sizes) -> Result<()> {
     let Sizes { images, groups, inputs, outputs } = s;
-    WeightGradient { images, groups, inputs, outputs, lines: lines(window), x, y }.run(out);
+    WeightGradient { images, groups, inputs, outputs, lines: lines(window), x, y }.run(out)
 }
 
 #[cfg(test)]

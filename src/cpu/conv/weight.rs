@@ -6,10 +6,12 @@
 //! sum in each lane; lanes are added up at the end of a piece. Pieces of the images have results of their own,
 //! which are added in order.
 
-use super::correlate::{CELLS, CHANNELS, Cut, Room, WORK, at_least, even};
+use super::correlate::{CELLS, CHANNELS, Cut, WORK, even, memory};
 use super::grid::{Grid, Line, Planes, spread, zero};
+use super::room::Room;
 use super::vector::{Body, Float, Vector};
 use crate::cpu::threads::{GRAIN, Shared, parallel_for};
+use crate::error::Result;
 use crate::window::AXES;
 
 /// Terms of a tile.
@@ -52,23 +54,23 @@ struct Plan {
 
 impl<T: Float> WeightGradient<'_, T> {
     /// Computes the gradient `[groups * outputs, inputs, taps]`.
-    pub fn run(&self, out: &mut [T]) {
+    pub fn run(&self, out: &mut [T]) -> Result<()> {
         let plan = self.plan();
         let size = out.len();
-        let mut partial = vec![T::default(); if plan.parts > 1 { size * plan.parts } else { 0 }];
-        let to = Shared::new(if plan.parts > 1 { partial.as_mut_ptr() } else { out.as_mut_ptr() });
+        let partial = memory::<T>(if plan.parts > 1 { size * plan.parts } else { 0 })?;
+        let to = Shared::new(if plan.parts > 1 { partial.ptr::<T>() } else { out.as_mut_ptr() });
         let tasks = plan.parts * self.groups * plan.inputs.1 * plan.outputs.1;
         let positions: usize = self.images * self.lines.iter().map(|l| l.count).product::<usize>();
         let work = size * positions;
         parallel_for(tasks, WORK.div_ceil((work / tasks).max(1)), |range| {
-            let mut room = Room::default();
             for task in range {
-                let body = Task { of: self, plan: &plan, task, size, to, room: &mut room };
+                let body = Task { of: self, plan: &plan, task, size, to };
                 // SAFETY: every task writes its own part of its result.
                 unsafe { T::run(body) };
             }
         });
         if plan.parts > 1 {
+            let partial = partial.slice::<T>()?;
             let to = Shared::new(out.as_mut_ptr());
             parallel_for(size, GRAIN / plan.parts, |range| {
                 // SAFETY: ranges are disjoint.
@@ -79,6 +81,7 @@ impl<T: Float> WeightGradient<'_, T> {
                 }
             });
         }
+        Ok(())
     }
 
     fn taps(&self) -> usize {
@@ -108,7 +111,6 @@ struct Task<'a, T> {
     task: usize,
     size: usize,
     to: Shared<T>,
-    room: &'a mut Room<T>,
 }
 
 impl<T: Float> Body<T> for Task<'_, T> {
@@ -130,8 +132,7 @@ impl<T: Float> Body<T> for Task<'_, T> {
             let mut offsets = grid.offsets(inputs);
             offsets.resize(pitch, 0);
             let span = grid.span.next_multiple_of(V::LANES);
-            let cells = at_least(&mut self.room.cells, inputs * grid.channel);
-            let second = at_least(&mut self.room.sums, outputs * span);
+            let (_room, [cells, second]) = Room::new([inputs * grid.channel, outputs * span]);
             let plane: usize = lines.iter().map(|l| l.input).product();
             let channels = of.groups * of.inputs;
             // SAFETY: the piece lies inside of its tensors, and both grids have room for it.

@@ -1,6 +1,7 @@
 """Layers and losses as functions, under PyTorch's names: `import wengert.nn.functional as F`.
 
-`activation.py`, `layers.py`, `convolution.py`, `pooling.py`, `batch.py` and `loss.py` hold them. Fused kernels (softmax, layer norm, cross-entropy) are
+`activation.py`, `layers.py`, `convolution.py`, `pooling.py`, `batch.py` and `loss.py` hold them.
+Fused kernels (softmax, layer norm, cross-entropy) are
 the core's; everything else is composed of tensor operations, so it works in every transform.
 """
 

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 Size = int | Sequence[int]
-Sizes = int | None | Sequence[int | None]
+Sizes = int | Sequence[int | None] | None
 
 
 def _max_pool(

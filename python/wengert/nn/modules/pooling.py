@@ -152,7 +152,7 @@ class _AdaptiveAvgPool(Module):
 
     _function: Any
 
-    def __init__(self, output_size: int | None | Sequence[int | None]) -> None:
+    def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
         """The number of windows along each axis, or one number for all; None keeps an axis."""
         super().__init__()
         self.output_size = output_size
