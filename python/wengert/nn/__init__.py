@@ -77,6 +77,17 @@ from .modules.loss import (
     TripletMarginWithDistanceLoss,
 )
 from .modules.normalization import GroupNorm, LayerNorm, RMSNorm
+from .modules.pooling import (
+    AdaptiveAvgPool1d,
+    AdaptiveAvgPool2d,
+    AdaptiveAvgPool3d,
+    AvgPool1d,
+    AvgPool2d,
+    AvgPool3d,
+    MaxPool1d,
+    MaxPool2d,
+    MaxPool3d,
+)
 from .modules.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 from .modules.vision import (
     ChannelShuffle,
@@ -88,17 +99,6 @@ from .modules.vision import (
     Upsample,
     UpsamplingBilinear2d,
     UpsamplingNearest2d,
-)
-from .modules.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
 )
 from .parameter import Parameter
 

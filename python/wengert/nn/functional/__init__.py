@@ -31,7 +31,6 @@ from .activation import (
     tanhshrink,
 )
 from .alignment import ctc_loss
-from .distance import cdist, embedding_bag, pdist
 from .batch import batch_norm
 from .convolution import (
     conv1d,
@@ -43,6 +42,7 @@ from .convolution import (
     fold,
     unfold,
 )
+from .distance import cdist, embedding_bag, pdist
 from .layers import (
     bilinear,
     cosine_similarity,
@@ -83,15 +83,6 @@ from .margins import (
     multilabel_soft_margin_loss,
     triplet_margin_with_distance_loss,
 )
-from .vision import (
-    affine_grid,
-    channel_shuffle,
-    grid_sample,
-    interpolate,
-    pixel_shuffle,
-    pixel_unshuffle,
-    upsample,
-)
 from .pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -102,6 +93,15 @@ from .pooling import (
     max_pool1d,
     max_pool2d,
     max_pool3d,
+)
+from .vision import (
+    affine_grid,
+    channel_shuffle,
+    grid_sample,
+    interpolate,
+    pixel_shuffle,
+    pixel_unshuffle,
+    upsample,
 )
 
 __all__ = [
