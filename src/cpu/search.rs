@@ -26,7 +26,7 @@ pub fn search_sorted(sorted: &Array, values: &Array, right: bool) -> Result<Arra
             for i in range {
                 let v = values[i];
                 let line = &sorted[i / count.max(1) * length..][..length];
-                #[allow(clippy::eq_op)]
+                #[allow(clippy::eq_op, clippy::bool_comparison)]
                 let less = |a: T, b: T| a < b || (a == a && b != b);
                 let at = line.partition_point(|&s| if right { !less(v, s) } else { less(s, v) });
                 // SAFETY: every `i` has its own element of the output.
@@ -63,6 +63,7 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
         let (x, to) = (x.slice::<T>()?, out.slice_mut::<T>()?);
         for (i, (&place, &new)) in places.iter().zip(x).enumerate() {
             let old = &mut to[place_of(i, &steps, &strides, axis, place)];
+            #[allow(clippy::bool_comparison)]
             let better = if largest { new > *old } else { new < *old };
             #[allow(clippy::eq_op)]
             if better || new != new {

@@ -1,7 +1,7 @@
 //! Reductions, products, normalisation, indexing and random numbers against plain loops in
 //! float64.
 
-use super::super::{copy, gather, matmul, norm, random, reduce};
+use super::super::{copy, gather, matmul, norm, random, recurrence, reduce, scan};
 use super::{host, ramp, serial, values};
 use crate::array::Array;
 use crate::cpu;
