@@ -514,6 +514,8 @@ ops! {
     AffineVjp(ops::linear::AffineVjp): Composite, Low;
     /// Convolution, and the two functions that it is transposed to.
     Conv(ops::conv::Conv): Bilinear, Low;
+    /// Convolution plus a number for each output channel.
+    ConvBias(ops::conv::ConvBias): Composite, Low;
     /// Maximum of every window, and its place.
     MaxPool(ops::pool::MaxPool): General, Any;
     /// Same elements, other shape.

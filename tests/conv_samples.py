@@ -128,7 +128,7 @@ def fold(columns: Array, output_size: Any, **kwargs: Any) -> Array:
     return (rows @ columns.ravel()).reshape(shape)
 
 
-CONV_ROWS = ("Conv",)
+CONV_ROWS = ("Conv", "ConvBias")
 for rank in (1, 2, 3):
     more = {"empty": False, "scale": 16, "gpu_scale": 4.0}
     add(f"conv{rank}d", getattr(F, f"conv{rank}d"), reference.conv, conv_case(rank), rows=CONV_ROWS, **more)

@@ -8,11 +8,12 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::buffer::Device;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, Bilinear, Kernel, Lane};
+use crate::op::{Arrays, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
 use crate::ops::{on_device, one};
 use crate::shape::Shape;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, Tensors};
 use crate::window::Window;
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -124,6 +125,56 @@ impl Bilinear for Conv {
         let out = crate::bind::bind1(op, &[&a, &b])?;
         Ok(smallvec![(unfold(&out, along.place(result, groups), size)?, Some(0))])
     }
+}
+
+/// Convolution plus a number for each output channel: the kernel begins its sums with it. Inputs: x, w, bias.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ConvBias {
+    /// The convolution.
+    pub conv: Conv,
+}
+
+impl Kernel for ConvBias {
+    fn name(&self) -> &'static str {
+        "conv"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (window, groups) = (&*self.conv.window, self.conv.groups as usize);
+        if x[0].device() == Device::Cpu && x[0].numel() * x[1].numel() > 0 {
+            return one!(crate::cpu::conv::biased(x[0], x[1], Some(x[2]), window, groups));
+        }
+        let operands: Vec<Tensor> = x.iter().map(|&x| Tensor::Array(x.clone())).collect();
+        let out = self.decompose(&operands.iter().collect::<Vec<_>>())?;
+        out.iter().map(|y| y.array("conv").cloned()).collect()
+    }
+}
+
+impl Composite for ConvBias {
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let out = crate::bind::bind1(self.conv.clone(), &[x[0], x[1]])?;
+        one!(out.add(&per_channel(x[2], self.conv.window.rank)?))
+    }
+    fn own(&self) -> Own {
+        Own { vjp: true, ..Own::default() }
+    }
+    fn saves(&self, needs: Needs, inputs: usize) -> Saves {
+        Bilinear::saves(&self.conv, needs, inputs)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(cotangent)) = g.first() else { return Ok(Grads::new()) };
+        let mut out = Bilinear::vjp(&self.conv, c, g)?;
+        // Planes first: their sums run along memory.
+        let planes = || cotangent.flatten(2, -1)?.sum(Some(&[-1]), false)?.sum(Some(&[0]), false);
+        out.push(if c.needs(2) { Some(planes()?) } else { None });
+        Ok(out)
+    }
+}
+
+/// A number for each channel with axes of length 1 behind: it broadcasts against a tensor of channels.
+pub fn per_channel(bias: &Tensor, rank: usize) -> Result<Tensor> {
+    let mut dims = vec![1; rank + 1];
+    dims[0] = bias.numel();
+    bias.reshape(&Shape::new(&dims)?)
 }
 
 /// The axis of the form that a batch becomes a part of: one that the operands in the batch have and the other, which

@@ -1,7 +1,7 @@
 //! Convolution and transposed convolution as users call them: attributes are checked here, and become a [`Window`].
 
 use crate::error::{Error, Result};
-use crate::ops::conv::{Conv, Member};
+use crate::ops::conv::{Conv, ConvBias, Member, per_channel};
 use crate::ops::operand::promote;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -141,22 +141,15 @@ fn operands(
     Ok((x, w.clone(), single))
 }
 
-/// `out` plus a bias for each channel, without the batch axis if it was added.
-fn finished(op: &str, out: Tensor, bias: Option<&Tensor>, rank: usize, single: bool) -> Result<Tensor> {
-    let mut out = out;
-    if let Some(bias) = bias {
-        let channels = out.shape().at(1);
-        if bias.rank() != 1 || bias.shape().at(0) != channels {
-            return Err(Error::shape(format!(
-                "{op}: bias of shape {}, expected ({channels},): one number for each output channel",
-                bias.shape()
-            )));
-        }
-        let mut dims = vec![1; rank + 1];
-        dims[0] = channels;
-        out = out.add(&bias.cast(out.dtype())?.reshape(&Shape::new(&dims)?)?)?;
+/// Raises unless there is one number for each channel.
+fn check_bias(op: &str, bias: &Tensor, channels: usize) -> Result<()> {
+    if bias.rank() == 1 && bias.shape().at(0) == channels {
+        return Ok(());
     }
-    if single { out.select_index(0, 0) } else { Ok(out) }
+    Err(Error::shape(format!(
+        "{op}: bias of shape {}, expected ({channels},): one number for each output channel",
+        bias.shape()
+    )))
 }
 
 impl Tensor {
@@ -198,8 +191,17 @@ impl Tensor {
             }
             window.output[axis] = (length - reach - 1) / window.stride[axis] + 1;
         }
-        let op_y = Conv { gives: Member::Y, groups: groups as u32, window: Arc::new(window) };
-        finished(op, crate::bind::bind1(op_y, &[&x, &w])?, bias, options.rank, single)
+        let conv = Conv { gives: Member::Y, groups: groups as u32, window: Arc::new(window) };
+        let out = match bias {
+            None => crate::bind::bind1(conv, &[&x, &w])?,
+            Some(bias) => {
+                check_bias(op, bias, outputs)?;
+                let same = crate::interp::autocasting() || bias.dtype() == x.dtype();
+                let bias = if same { bias.clone() } else { bias.cast(x.dtype())? };
+                crate::bind::bind1(ConvBias { conv }, &[&x, &w, &bias])?
+            }
+        };
+        if single { out.select_index(0, 0) } else { Ok(out) }
     }
 
     /// The transpose of convolution: `[n, groups * o, ..]` with a weight of shape `[groups * o, c, kernel..]` gives
@@ -226,16 +228,16 @@ impl Tensor {
         let mut window = options.window(op, spatial(&w.shape(), options.rank))?;
         let extra = per_axis(op, "output_padding", &options.output_padding, options.rank, 0)?;
         window.output = spatial(&x.shape(), options.rank);
-        for axis in AXES - options.rank..AXES {
-            if extra[axis] >= window.stride[axis].max(window.dilation[axis]) {
+        for (axis, &extra) in extra.iter().enumerate().skip(AXES - options.rank) {
+            if extra >= window.stride[axis].max(window.dilation[axis]) {
                 return Err(Error::value(format!(
                     "{op}: output_padding must be smaller than stride or dilation, got {} with stride {} and dilation \
                      {}",
-                    extra[axis], window.stride[axis], window.dilation[axis]
+                    extra, window.stride[axis], window.dilation[axis]
                 )));
             }
             let steps = window.output[axis].saturating_sub(1).saturating_mul(window.stride[axis]);
-            let length = steps.saturating_add(extent(&window, axis)).saturating_add(extra[axis] + 1);
+            let length = steps.saturating_add(extent(&window, axis)).saturating_add(extra + 1);
             let length = length.saturating_sub(2 * window.padding[axis]);
             if window.output[axis] == 0 || window.kernel[axis] == 0 || length == 0 {
                 return Err(Error::shape(format!(
@@ -249,6 +251,11 @@ impl Tensor {
             window.input[axis] = length;
         }
         let op_x = Conv { gives: Member::X, groups: groups as u32, window: Arc::new(window) };
-        finished(op, crate::bind::bind1(op_x, &[&x, &w])?, bias, options.rank, single)
+        let mut out = crate::bind::bind1(op_x, &[&x, &w])?;
+        if let Some(bias) = bias {
+            check_bias(op, bias, out.shape().at(1))?;
+            out = out.add(&per_channel(&bias.cast(out.dtype())?, options.rank)?)?;
+        }
+        if single { out.select_index(0, 0) } else { Ok(out) }
     }
 }

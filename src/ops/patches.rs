@@ -33,16 +33,16 @@ impl PatchOptions {
             dilation: per_axis(op, "dilation", &self.dilation, 2, 1)?,
             ..Window::POINT
         };
-        for i in 0..2 {
+        for (i, &given) in lengths.iter().enumerate() {
             let axis = AXES - 2 + i;
-            let length = lengths[i] + 2 * padding[axis];
+            let length = given + 2 * padding[axis];
             let reach = (window.kernel[axis] - 1).saturating_mul(window.dilation[axis]);
             if reach >= length {
                 return Err(Error::shape(format!(
                     "{op}: the window reaches over {} elements of spatial axis {i}, which has {} of them and {} of \
                      padding; it must fit into them",
                     reach + 1,
-                    lengths[i],
+                    given,
                     2 * padding[axis]
                 )));
             }
@@ -93,7 +93,7 @@ impl Tensor {
         let (window, [top, left]) = options.window("fold", size)?;
         let (taps, count, rank) = (window.taps(), window.positions(), self.rank());
         let fits = (rank == 2 || rank == 3)
-            && self.shape().at(rank - 2) % taps == 0
+            && self.shape().at(rank - 2).is_multiple_of(taps)
             && self.shape().at(rank - 1) == count;
         if !fits {
             return Err(Error::shape(format!(

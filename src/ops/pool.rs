@@ -102,13 +102,11 @@ impl PoolOptions {
             dilation: per_axis(op, "dilation", &self.dilation, rank, 1)?,
             output: [1; AXES],
         };
-        for axis in AXES - rank..AXES {
-            let (pad, reach) =
-                (window.padding[axis], (kernel[axis] - 1).saturating_mul(window.dilation[axis]));
-            if pad > kernel[axis] / 2 {
+        for (axis, &kernel) in kernel.iter().enumerate().skip(AXES - rank) {
+            let (pad, reach) = (window.padding[axis], (kernel - 1).saturating_mul(window.dilation[axis]));
+            if pad > kernel / 2 {
                 return Err(Error::value(format!(
-                    "{op}: padding is at most half of the window, got padding {pad} and kernel_size {}",
-                    kernel[axis]
+                    "{op}: padding is at most half of the window, got padding {pad} and kernel_size {kernel}"
                 )));
             }
             let length = window.input[axis] + 2 * pad;

@@ -109,6 +109,8 @@ pub struct Correlation<'a, T> {
     pub x: &'a [T],
     /// The weights.
     pub weights: Weights<'a, T>,
+    /// What the sums begin with, one number for each output channel of all groups; nothing for zeros.
+    pub bias: &'a [T],
     /// Lengths of the output's spatial axes.
     pub full: [usize; AXES],
     /// First position of the outputs along each axis.
@@ -125,6 +127,9 @@ impl<T: Float> Correlation<'_, T> {
         let chunks = self.outputs.div_ceil(chunk);
         let packed = memory::<T>(self.groups * self.outputs * terms)?;
         let panels = Shared::new(packed.ptr::<T>());
+        let zeros =
+            if self.bias.is_empty() { vec![T::default(); self.groups * self.outputs] } else { Vec::new() };
+        let bias = if self.bias.is_empty() { &zeros } else { self.bias };
         parallel_for(self.groups * chunks, (WORK / 16).div_ceil(chunk * terms), |range| {
             // SAFETY: every chunk has its own panels.
             range.for_each(|i| unsafe { T::run(Pack { of: self, chunk, index: i, to: panels }) });
@@ -136,7 +141,7 @@ impl<T: Float> Correlation<'_, T> {
         parallel_for(tasks, WORK.div_ceil(positions * chunk * terms), |range| {
             for task in range {
                 let (piece, rest) = (task / chunks / self.groups, task % (chunks * self.groups));
-                let body = Piece { of: self, cut: &cut, chunk, piece, index: rest, panels, out };
+                let body = Piece { of: self, bias, cut: &cut, chunk, piece, index: rest, panels, out };
                 // SAFETY: every task writes its own part of the output.
                 unsafe { T::run(body) };
             }
@@ -198,6 +203,7 @@ impl<T: Float> Body<T> for Pack<'_, T> {
 /// One piece of a correlation.
 struct Piece<'a, T> {
     of: &'a Correlation<'a, T>,
+    bias: &'a [T],
     cut: &'a Cut,
     chunk: usize,
     piece: usize,
@@ -243,6 +249,7 @@ impl<T: Float> Body<T> for Piece<'_, T> {
                             x: cells.add(at),
                             sums: sums.add(first * pitch + at),
                             pitch,
+                            bias: self.bias[group * of.outputs + row + first..].as_ptr(),
                             add: c > 0,
                         };
                         if wide { tile.narrow_rows::<V>(rows) } else { tile.rows::<V>(rows) }
@@ -307,6 +314,8 @@ struct Tile<T> {
     sums: *mut T,
     /// From one row of sums to the next.
     pitch: usize,
+    /// What the sums of each row begin with.
+    bias: *const T,
     /// Whether there are sums already.
     add: bool,
 }
@@ -363,11 +372,13 @@ impl<T: Float> Tile<T> {
         // SAFETY: the caller's promise.
         unsafe {
             let mut sums = [[V::zero(); VECTORS]; ROWS];
-            if self.add {
-                for r in 0..ROWS {
-                    for j in 0..VECTORS {
-                        sums[r][j] = V::load(self.sums.add(r * self.pitch + j * V::LANES));
-                    }
+            for r in 0..ROWS {
+                for j in 0..VECTORS {
+                    sums[r][j] = if self.add {
+                        V::load(self.sums.add(r * self.pitch + j * V::LANES))
+                    } else {
+                        V::splat(*self.bias.add(r))
+                    };
                 }
             }
             for term in 0..self.terms {

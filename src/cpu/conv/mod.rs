@@ -34,9 +34,9 @@ macro_rules! floats {
         let (a, b) = (contiguous(&cast($x, dtype.compute())?)?, contiguous(&cast($y, dtype.compute())?)?);
         let mut out = Array::empty($shape, dtype.compute(), Device::Cpu)?;
         if out.numel() > 0 && a.numel() * b.numel() == 0 {
-            return Array::full(out.shape(), 0.0, dtype);
+            out = Array::full(out.shape(), 0.0, out.dtype())?;
         }
-        match (dtype.compute(), out.numel()) {
+        match (dtype.compute(), out.numel() * a.numel() * b.numel()) {
             (_, 0) => {}
             (DType::F32, _) => $function::<f32>(a.slice()?, b.slice()?, out.slice_mut()?, $($more),*)?,
             (DType::F64, _) => $function::<f64>(a.slice()?, b.slice()?, out.slice_mut()?, $($more),*)?,
@@ -48,8 +48,14 @@ macro_rules! floats {
 
 /// `y` of shape `[n, o, output..]` from `x` of shape `[n, groups * c, input..]` and `w` of shape `[o, c, kernel..]`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
+    biased(x, w, None, window, groups)
+}
+
+/// [`forward`] plus a number for each output channel, which the sums begin with. There is something to sum.
+pub fn biased(x: &Array, w: &Array, bias: Option<&Array>, window: &Window, groups: usize) -> Result<Array> {
+    let bias = bias.map(|b| contiguous(&cast(b, x.dtype().compute())?)).transpose()?;
     let sizes = Sizes { images: x.dim(0), groups, inputs: w.dim(1), outputs: w.dim(0) / groups.max(1) };
-    floats!(x, w, window.shape(&[x.dim(0), w.dim(0)], &window.output)?, outputs(window, sizes))
+    floats!(x, w, window.shape(&[x.dim(0), w.dim(0)], &window.output)?, outputs(bias.as_ref(), window, sizes))
 }
 
 /// `x` of shape `[n, groups * c, input..]` from `y` of shape `[n, o, output..]` and `w` of shape `[o, c, kernel..]`.
@@ -99,7 +105,14 @@ fn positions(window: &Window, used: &[SmallVec<[usize; 8]>; AXES]) -> Vec<usize>
     out
 }
 
-fn outputs<T: Float>(x: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) -> Result<()> {
+fn outputs<T: Float>(
+    x: &[T],
+    w: &[T],
+    out: &mut [T],
+    bias: Option<&Array>,
+    window: &Window,
+    s: Sizes,
+) -> Result<()> {
     let all = std::array::from_fn(|i| (0..window.kernel[i]).collect());
     let (taps, column) = (positions(window, &all), window.taps());
     let row = s.inputs * column;
@@ -111,6 +124,7 @@ fn outputs<T: Float>(x: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes)
         lines: lines(window),
         x,
         weights: Weights { values: w, group: s.outputs * row, row, column, taps },
+        bias: bias.map_or(Ok(&[][..]), |bias| bias.slice())?,
         full: window.output,
         start: [0; AXES],
         step: [1; AXES],
@@ -144,6 +158,7 @@ fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) 
                     lines: [z.line.clone(), y_part.line.clone(), x.line.clone()],
                     x: y,
                     weights: Weights { values: w, group: s.outputs * row, row: column, column: row, taps },
+                    bias: &[],
                     full: window.input,
                     start: [z.start, y_part.start, x.start],
                     step: window.stride,
