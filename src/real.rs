@@ -43,10 +43,12 @@ pub trait Real:
     /// `self != other`; true where either is NaN.
     fn ne(self, other: Self) -> Self::Mask;
     /// `self > other`.
+    #[inline(always)]
     fn gt(self, other: Self) -> Self::Mask {
         other.lt(self)
     }
     /// `self >= other`.
+    #[inline(always)]
     fn ge(self, other: Self) -> Self::Mask {
         other.le(self)
     }

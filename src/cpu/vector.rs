@@ -128,19 +128,32 @@ impl<const N: usize, P: Pointwise<N>, T: Number> Loop<T> for Map<N, P, T> {
     where
         f64: Left<L>,
     {
-        let whole = self.n - self.n % L::WIDTH;
-        for i in (0..whole).step_by(L::WIDTH) {
+        // Counting loops, no iterators: a closure or an adapter that the compiler leaves alone would keep the
+        // registers in memory and call a function per instruction.
+        let Map { rule, x: from, out, n } = self;
+        let mut x = [L::lit(0.0); N];
+        let mut i = 0;
+        while i + L::WIDTH <= n {
             // SAFETY: the caller's promise.
             unsafe {
-                let x = std::array::from_fn(|k| L::load(self.x[k].add(i)));
-                self.rule.apply(x).store(self.out.add(i));
+                let mut k = 0;
+                while k < N {
+                    x[k] = L::load(from[k].add(i));
+                    k += 1;
+                }
+                rule.apply(x).store(out.add(i));
             }
+            i += L::WIDTH;
         }
-        if whole < self.n {
+        if i < n {
             // SAFETY: the caller's promise.
             unsafe {
-                let x = std::array::from_fn(|k| L::load_part(self.x[k].add(whole), self.n - whole));
-                self.rule.apply(x).store_part(self.out.add(whole), self.n - whole);
+                let mut k = 0;
+                while k < N {
+                    x[k] = L::load_part(from[k].add(i), n - i);
+                    k += 1;
+                }
+                rule.apply(x).store_part(out.add(i), n - i);
             }
         }
     }
