@@ -105,7 +105,7 @@ def windows(x: Array, dimension: int, size: int, step: int) -> Array:
     return np.moveaxis(np.moveaxis(all_of_them, dimension, 0)[::step], 0, dimension)
 
 
-add("unfold", lambda x, **kw: x.unfold(**kw), windows, unfold_case)
+add("windows", lambda x, **kw: x.unfold(**kw), windows, unfold_case)
 add(
     "as_strided",
     lambda x: x.as_strided((3, 2), (1, 2), 1),
