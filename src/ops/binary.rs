@@ -46,7 +46,8 @@ macro_rules! binary_table {
                 [(g, x, o) => g * where_nonzero(o, x / o), (g, y, o) => g * where_nonzero(o, y / o)];
             /// `x` with the sign of `y`; zero has one, too.
             Copysign copysign(x, y) = R::select(y.lt(R::lit(0.0)) | (1.0 / y).lt(R::lit(0.0)), -(x.abs()), x.abs()),
-                [(g, x, y) => g * (sign(x) * R::select(y.lt(R::lit(0.0)) | (1.0 / y).lt(R::lit(0.0)), R::lit(-1.0), R::lit(1.0)))];
+                [(g, x, y) => g * (sign(x) * R::select(y.lt(R::lit(0.0)) | (1.0 / y).lt(R::lit(0.0)), R::lit(-1.0), R::lit(1.0))),
+                 (g) => R::lit(0.0)];
             /// Step at zero: 0 below, `y` at zero, 1 above.
             Heaviside heaviside(x, y) = R::select(x.eq(R::lit(0.0)), y, R::select(x.lt(R::lit(0.0)), R::lit(0.0), R::select(x.eq(x), R::lit(1.0), x))),
                 [(g) => R::lit(0.0), (g, x) => R::select(x.eq(R::lit(0.0)), g, R::lit(0.0))];
