@@ -55,13 +55,13 @@ def repeat_interleave(
             f"repeat_interleave: repeats must be a number or a vector of {length} integers, got {counts.dtype} of "
             f"shape {tuple(counts.shape)}"
         )
-    ends = counts.reshape(-1).expand([length]).cumsum(0)
+    # Where each stretch of copies ends; the numbers are read back anyway, for the length of the result.
+    ends = counts.cpu().long().reshape(-1).expand([length]).cumsum(0)
     if length and counts.min().item() < 0:
         raise ValueError("repeat_interleave: repeats must not be negative")
     total = output_size if output_size is not None else (int(ends[-1].item()) if length else 0)
-    return x.index_select(
-        axis, ends._search_sorted(positions_like(x, total).to(ends.dtype), True).to(index_dtype(x))
-    )
+    places = ends._search_sorted(_core.arange(0, total, dtype=_core.int64), True)
+    return x.index_select(axis, places.to(index_dtype(x)).to(x.device))
 
 
 @method

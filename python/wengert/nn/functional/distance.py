@@ -44,9 +44,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The `p`-norm distances of all pairs of rows of a matrix, row by row of the upper triangle."""
     if input.ndim != 2:
         raise _core.ShapeError(f"pdist: a matrix expected, got shape {tuple(input.shape)}")
-    first, second = wg.triu_indices(input.shape[0], input.shape[0], 1).to(input.device).unbind(0)
-    if input.is_gpu:
-        first, second = first.int(), second.int()
+    pairs = wg.triu_indices(input.shape[0], input.shape[0], 1)
+    first, second = (pairs.int() if input.is_gpu else pairs).to(input.device).unbind(0)
     return _norm(input.index_select(0, first) - input.index_select(0, second), p)
 
 
