@@ -162,6 +162,9 @@ def parameters(thing: object, in_method: bool, first: str = "", known: Types = P
             filter(None, [first or ("self" if in_method else ""), "*args: Any", "**kwargs: Any"])
         )
     written, given = [first] if first else [], list(signature.parameters.values())
+    if in_method and isinstance(thing, types.FunctionType) and given:
+        # A function that became a method: its first parameter is the object, whatever it is called.
+        given[0] = given[0].replace(name="self")
     for place, parameter in enumerate(given):
         before = given[place - 1].kind if place else None
         if before == parameter.POSITIONAL_ONLY != parameter.kind:

@@ -198,21 +198,21 @@ class Tensor:
         """Sum `x + y`."""
     def add_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """`x + alpha * other`, in place."""
-    def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
-    def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         """`input + value * tensor1 / tensor2`; all broadcast."""
     def addcdiv_(self, /, tensor1: Any, tensor2: Any, *, value: Any = 1.0) -> Tensor:
         """`x + value * a / b`, in place."""
-    def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
+    def addcmul(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         """`input + value * tensor1 * tensor2`; all broadcast."""
     def addcmul_(self, /, tensor1: Any, tensor2: Any, *, value: Any = 1.0) -> Tensor:
         """`x + value * a * b`, in place."""
     def addmm(self, /, mat1: Any, mat2: Any, *, beta: builtins.float = 1.0, alpha: builtins.float = 1.0) -> Tensor:
         """`beta * self + alpha * (mat1 @ mat2)`."""
-    def addmv(input: Tensor, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmv(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * (mat @ vec)`."""
-    def addr(input: Tensor, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * outer(vec1, vec2)`."""
     def all(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Whether all elements are true, over `dim` (all axes by default)."""
@@ -222,7 +222,7 @@ class Tensor:
         """Maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
     def amin(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
-    def aminmax(input: Tensor, *, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
+    def aminmax(self, *, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
         """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
     def any(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Whether any element is true, over `dim` (all axes by default)."""
@@ -232,11 +232,11 @@ class Tensor:
         """Index of the first minimum along `dim`, or in the flattened tensor."""
     def argsort(self, /, dim: _Dims = ..., descending: Any = False, stable: Any = True, *, axis: _Dims = None) -> Tensor:
         """The positions that sort `dim`. Equal elements always keep their order (`stable` is accepted); NaN counts as the largest."""
-    def as_strided(input: Tensor, size: builtins.int | Sequence[builtins.int], stride: Any, storage_offset: Any = 0) -> Tensor:
+    def as_strided(self, size: builtins.int | Sequence[builtins.int], stride: Any, storage_offset: Any = 0) -> Tensor:
         """Element `i` of the result is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
     def backward(self, /, gradient: Any = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False, inputs: Any = None) -> None:
         """Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their `.grad`."""
-    def baddbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
     def bernoulli(self, /) -> Tensor:
         """1 with the probability that each element gives, else 0. No gradient."""
@@ -244,7 +244,7 @@ class Tensor:
         """Fills with ones and zeros, ones with probability `p`, in place."""
     def bfloat16(self, /) -> Tensor:
         """This tensor as bfloat16."""
-    def bincount(input: Tensor, weights: Any = None, minlength: Any = 0) -> Tensor:
+    def bincount(self, weights: Any = None, minlength: Any = 0) -> Tensor:
         """How often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
     def bmm(self, /, mat2: Any) -> Tensor:
         """Products of two batches of matrices."""
@@ -276,7 +276,7 @@ class Tensor:
         """`x` with the sign of `y`; zero has one, too."""
     def copysign_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`copysign`, in place."""
-    def corrcoef(input: Tensor) -> Tensor:
+    def corrcoef(self) -> Tensor:
         """The matrix of correlation coefficients of variables in rows, observed in columns."""
     def cos(self, /) -> Tensor:
         """Cosine of an angle in radians."""
@@ -284,11 +284,11 @@ class Tensor:
         """`cos`, in place."""
     def count_nonzero(self, /, dim: _Dims = ..., *, axis: _Dims = None) -> Tensor:
         """Number of elements that are not zero, over `dim` (all axes by default)."""
-    def cov(input: Tensor, *, correction: Any = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+    def cov(self, *, correction: Any = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
         """The covariance matrix of variables in rows, observed in columns."""
     def cpu(self, /) -> Tensor:
         """This tensor on the CPU."""
-    def cross(input: Tensor, other: _Operand, dim: _Dims = -1) -> Tensor:
+    def cross(self, other: _Operand, dim: _Dims = -1) -> Tensor:
         """The cross product of vectors of length 3 along `dim`; the other axes broadcast."""
     def cummax(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Any:
         """The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: each gradient goes to where its element is; saves the indices."""
@@ -307,7 +307,7 @@ class Tensor:
     def data(self, value: Tensor) -> None: ...
     def data_ptr(self, /) -> builtins.int:
         """Address of the first element; 0 for memory that the host cannot address."""
-    def deg2rad(input: Tensor) -> Tensor:
+    def deg2rad(self) -> Tensor:
         """Degrees as radians."""
     def detach(self, /) -> Tensor:
         """The same values without history; shares memory."""
@@ -318,7 +318,7 @@ class Tensor:
         """Where the tensor lies."""
     def diag(self, /, diagonal: builtins.int = 0) -> Tensor:
         """A vector as a diagonal matrix, or the diagonal of a matrix."""
-    def diag_embed(input: Tensor, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: Any = -1) -> Tensor:
+    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: Any = -1) -> Tensor:
         """Matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
     def diagonal(self, /, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: Any = 1) -> Tensor:
         """The diagonal of the last two axes of a matrix; see `diagonal` for other axes."""
@@ -326,7 +326,7 @@ class Tensor:
         """Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times."""
     def dim(self, /) -> builtins.int:
         """Number of axes."""
-    def dist(input: Tensor, other: _Operand, p: builtins.float = 2.0) -> Tensor:
+    def dist(self, other: _Operand, p: builtins.float = 2.0) -> Tensor:
         """The `p`-norm of the difference of all elements; the two broadcast."""
     def div(self, /, other: _Operand) -> Tensor:
         """Quotient `x / y`; integers give a float."""
@@ -375,7 +375,7 @@ class Tensor:
         """Reversed along `dims`."""
     def float(self, /) -> Tensor:
         """This tensor as float32."""
-    def float_power(input: Tensor, exponent: _Operand) -> Tensor:
+    def float_power(self, exponent: _Operand) -> Tensor:
         """`input ** exponent`, computed in float64."""
     def floor(self, /) -> Tensor:
         """Largest integer not above `x`."""
@@ -393,9 +393,9 @@ class Tensor:
         """Smaller of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
     def fmin_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`fmin`, in place."""
-    def fmod(input: Tensor, other: _Operand) -> Tensor:
+    def fmod(self, other: _Operand) -> Tensor:
         """The remainder of a division, with the sign of the dividend, as C's `fmod`."""
-    def frac(input: Tensor) -> Tensor:
+    def frac(self) -> Tensor:
         """What is behind the decimal point, with the sign of the number."""
     def gather(self, /, dim: _Dims, index: Any) -> Tensor:
         """One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`."""
@@ -443,7 +443,7 @@ class Tensor:
         """Step at zero: 0 below, `y` at zero, 1 above."""
     def heaviside_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`heaviside`, in place."""
-    def histc(input: Tensor, bins: Any = 100, min: Any = 0, max: Any = 0) -> Tensor:
+    def histc(self, bins: Any = 100, min: Any = 0, max: Any = 0) -> Tensor:
         """How many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
     def hypot(self, /, other: _Operand) -> Tensor:
         """Length of the vector `(x, y)` without overflow; at 0 the gradient is 0."""
@@ -453,15 +453,15 @@ class Tensor:
         """This tensor with rows of `source` added along `dim` at a vector of indices."""
     def index_add_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`index_add`, in place."""
-    def index_copy(input: Tensor, dim: _Dims, index: Any, source: Any) -> Tensor:
+    def index_copy(self, dim: _Dims, index: Any, source: Any) -> Tensor:
         """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
-    def index_fill(input: Tensor, dim: _Dims, index: Any, value: Any) -> Tensor:
+    def index_fill(self, dim: _Dims, index: Any, value: Any) -> Tensor:
         """`input` with the slices along `dim` at the places of `index` filled with a number."""
-    def index_put(input: Tensor, indices: Any, values: Any, accumulate: Any = False) -> Tensor:
+    def index_put(self, indices: Any, values: Any, accumulate: Any = False) -> Tensor:
         """`input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
     def index_select(self, /, dim: _Dims, index: Any) -> Tensor:
         """Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
-    def inner(input: Tensor, other: _Operand) -> Tensor:
+    def inner(self, other: _Operand) -> Tensor:
         """Products summed over the last axis of both."""
     def int(self, /) -> Tensor:
         """This tensor as int32."""
@@ -490,17 +490,17 @@ class Tensor:
     @property
     def itemsize(self) -> builtins.int:
         """Bytes per element."""
-    def kron(input: Tensor, other: _Operand) -> Tensor:
+    def kron(self, other: _Operand) -> Tensor:
         """The Kronecker product: every element of `input` times all of `other`, block by block."""
-    def kthvalue(input: Tensor, k: builtins.int, dim: _Dims = -1, keepdim: builtins.bool = False) -> Any:
+    def kthvalue(self, k: builtins.int, dim: _Dims = -1, keepdim: builtins.bool = False) -> Any:
         """The `k`-th smallest element along `dim` (1 is the smallest), and where it is: the pair (values, indices)."""
-    def ldexp(input: Tensor, other: _Operand) -> Tensor:
+    def ldexp(self, other: _Operand) -> Tensor:
         """`input * 2 ** other`."""
     def le(self, /, other: _Operand) -> Tensor:
         """`self <= other`, elementwise, as bools."""
     def le_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`le`, in place."""
-    def lerp(input: Tensor, end: builtins.float, weight: _Operand) -> Tensor:
+    def lerp(self, end: builtins.float, weight: _Operand) -> Tensor:
         """`input + weight * (end - input)`; all broadcast."""
     def lerp_(self, /, end: builtins.float, weight: _Operand) -> Tensor:
         """`x + weight * (end - x)`, in place."""
@@ -528,7 +528,7 @@ class Tensor:
         """`log_softmax`, in place."""
     def logaddexp(self, /, other: _Operand) -> Tensor:
         """`log(exp(x) + exp(y))` without overflow."""
-    def logaddexp2(input: Tensor, other: _Operand) -> Tensor:
+    def logaddexp2(self, other: _Operand) -> Tensor:
         """`log2(2 ** input + 2 ** other)` without overflow."""
     def logaddexp_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logaddexp`, in place."""
@@ -550,7 +550,7 @@ class Tensor:
         """Truth values: exactly one."""
     def logical_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logical_xor`, in place."""
-    def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
+    def logit(self, eps: builtins.float | None = None) -> Tensor:
         """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
     def logsumexp(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """`log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
@@ -567,7 +567,7 @@ class Tensor:
         """This tensor with `value` where `mask` holds."""
     def masked_fill_(self, /, mask: _Operand, value: Any) -> Tensor:
         """Sets elements to `value` where `mask` holds, in place."""
-    def masked_scatter(input: Tensor, mask: _Operand, source: Any) -> Tensor:
+    def masked_scatter(self, mask: _Operand, source: Any) -> Tensor:
         """`input` with the places where `mask` holds filled with the elements of `source` in their order."""
     def masked_select(self, /, mask: _Operand) -> Tensor:
         """The elements where `mask` holds, in one axis. Their number depends on the data."""
@@ -581,7 +581,7 @@ class Tensor:
         """`maximum`, in place."""
     def mean(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast."""
-    def median(input: Tensor, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
+    def median(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
         """The median: the middle element in sorted order, the lower one of two; NaN where there is a NaN."""
     def min(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Any:
         """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
@@ -591,7 +591,7 @@ class Tensor:
         """`minimum`, in place."""
     def mm(self, /, mat2: Any) -> Tensor:
         """Product of two matrices."""
-    def mode(input: Tensor, dim: _Dims = -1, keepdim: builtins.bool = False) -> Any:
+    def mode(self, dim: _Dims = -1, keepdim: builtins.bool = False) -> Any:
         """The most frequent element along `dim`, the smallest of several, and the place of its last occurrence."""
     def moveaxis(self, /, source: Any, destination: Any) -> Tensor:
         """Axes moved to new positions, the others in order."""
@@ -609,15 +609,15 @@ class Tensor:
         """`mul`, in place."""
     def mv(self, /, vec: Any) -> Tensor:
         """Product of a matrix and a vector."""
-    def nan_to_num(input: Tensor, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
+    def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
         """NaN and infinities replaced by numbers; infinities by the largest finite numbers unless told otherwise."""
-    def nanmean(input: Tensor, dim: _Dims = None, keepdim: builtins.bool = False) -> Tensor:
+    def nanmean(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Tensor:
         """The mean of the elements that are not NaN; NaN where there are none."""
-    def nanmedian(input: Tensor, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
+    def nanmedian(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
         """`median` of the elements that are not NaN; NaN where there are none."""
-    def nanquantile(input: Tensor, q: Any, dim: _Dims = None, keepdim: builtins.bool = False, *, interpolation: Any = 'linear') -> Tensor:
+    def nanquantile(self, q: Any, dim: _Dims = None, keepdim: builtins.bool = False, *, interpolation: Any = 'linear') -> Tensor:
         """`quantile` of the elements that are not NaN; NaN where there are none."""
-    def nansum(input: Tensor, dim: _Dims = None, keepdim: builtins.bool = False) -> Tensor:
+    def nansum(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Tensor:
         """The sum of the elements that are not NaN."""
     def narrow(self, /, dim: _Dims, start: builtins.float, length: builtins.int) -> Tensor:
         """`length` elements from `start` along `dim`."""
@@ -672,9 +672,9 @@ class Tensor:
         """`pow`, in place."""
     def prod(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
-    def quantile(input: Tensor, q: Any, dim: _Dims = None, keepdim: builtins.bool = False, *, interpolation: Any = 'linear') -> Tensor:
+    def quantile(self, q: Any, dim: _Dims = None, keepdim: builtins.bool = False, *, interpolation: Any = 'linear') -> Tensor:
         """The quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
-    def rad2deg(input: Tensor) -> Tensor:
+    def rad2deg(self) -> Tensor:
         """Radians as degrees."""
     def ravel(self, /) -> Tensor:
         """All elements in one axis."""
@@ -696,7 +696,7 @@ class Tensor:
         """`remainder`, in place."""
     def repeat(self, /, *dims: Any) -> Tensor:
         """The tensor laid side by side, `dims[i]` times along axis `i`."""
-    def repeat_interleave(input: Tensor, repeats: Any, dim: _Dims = None, *, output_size: Any = None) -> Tensor:
+    def repeat_interleave(self, repeats: Any, dim: _Dims = None, *, output_size: Any = None) -> Tensor:
         """Each element (along `dim`, each slice) `repeats` times in a row."""
     @property
     def requires_grad(self) -> builtins.bool:
@@ -716,7 +716,7 @@ class Tensor:
         """Whether `retain_grad()` was called on this result."""
     def roll(self, /, shifts: Any, dims: _Dims = ...) -> Tensor:
         """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end."""
-    def rot90(input: Tensor, k: builtins.int = 1, dims: _Dims = (0, 1)) -> Tensor:
+    def rot90(self, k: builtins.int = 1, dims: _Dims = (0, 1)) -> Tensor:
         """Turned by `k` quarters in the plane of two axes, from the first towards the second."""
     def round(self, /) -> Tensor:
         """Nearest integer, ties to even."""
@@ -726,13 +726,13 @@ class Tensor:
         """Reciprocal square root."""
     def rsqrt_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`rsqrt`, in place."""
-    def scatter(input: Tensor, dim: _Dims, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Tensor:
+    def scatter(self, dim: _Dims, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Tensor:
         """`input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
     def scatter_add(self, /, dim: _Dims, index: Any, src: Any) -> Tensor:
         """This tensor with the elements of `src` added at `index` along `dim`."""
     def scatter_add_(self, /, dim: _Dims, index: Any, src: Any) -> Tensor:
         """Adds the elements of `src` at `index` along `dim`, in place."""
-    def scatter_reduce(input: Tensor, dim: _Dims, index: Any, src: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
+    def scatter_reduce(self, dim: _Dims, index: Any, src: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
         """`input` with the elements of `src` combined at the places that `index` names along `dim`."""
     def select(self, /, dim: _Dims, index: Any) -> Tensor:
         """The element at `index` along `dim`, without that axis."""
@@ -755,7 +755,7 @@ class Tensor:
         """Sine of an angle in radians."""
     def sin_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sin`, in place."""
-    def sinc(input: Tensor) -> Tensor:
+    def sinc(self) -> Tensor:
         """`sin(pi x) / (pi x)`, 1 at zero. (Differentiable to every order away from zero; there the slope is 0.)"""
     def size(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Any:
         """The shape, or the length of axis `dim`."""
@@ -783,7 +783,7 @@ class Tensor:
         """Without the axes of length 1, or only those in `dim`."""
     def std(self, /, dim: _Dims = ..., *, correction: Any = 1.0, keepdim: builtins.bool = False, unbiased: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Standard deviation: the square root of `var`."""
-    def std_mean(input: Tensor, dim: _Dims = None, *, correction: Any = 1, unbiased: Any = None, keepdim: builtins.bool = False) -> Any:
+    def std_mean(self, dim: _Dims = None, *, correction: Any = 1, unbiased: Any = None, keepdim: builtins.bool = False) -> Any:
         """Standard deviation and mean along `dim`, or of all elements; see `std`."""
     def storage_offset(self, /) -> builtins.int:
         """Position of the first element in the shared memory, in elements."""
@@ -845,21 +845,21 @@ class Tensor:
         """The slices along `dim`, as views without that axis."""
     def unflatten(self, /, dim: _Dims, sizes: builtins.int | Sequence[builtins.int]) -> Tensor:
         """Axis `dim` split into axes of these lengths; one may be -1."""
-    def unfold(input: Tensor, dimension: Any, size: builtins.int | Sequence[builtins.int], step: builtins.float = 1) -> Tensor:
+    def unfold(self, dimension: Any, size: builtins.int | Sequence[builtins.int], step: builtins.float = 1) -> Tensor:
         """Windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
     def uniform_(self, /, low: Any = 0.0, high: Any = 1.0) -> Tensor:
         """Fills with uniform numbers on `[low, high)`, in place."""
-    def unique(input: Tensor, sorted: Any = True, return_inverse: Any = False, return_counts: Any = False, dim: _Dims = None) -> Any:
+    def unique(self, sorted: Any = True, return_inverse: Any = False, return_counts: Any = False, dim: _Dims = None) -> Any:
         """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
-    def unique_consecutive(input: Tensor, return_inverse: Any = False, return_counts: Any = False, dim: _Dims = None) -> Any:
+    def unique_consecutive(self, return_inverse: Any = False, return_counts: Any = False, dim: _Dims = None) -> Any:
         """`unique` of neighbours only: the first of each run of equal elements, in their order."""
     def unsqueeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """With a new axis of length 1 at `dim`."""
     def var(self, /, dim: _Dims = ..., *, correction: Any = 1.0, keepdim: builtins.bool = False, unbiased: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`."""
-    def var_mean(input: Tensor, dim: _Dims = None, *, correction: Any = 1, unbiased: Any = None, keepdim: builtins.bool = False) -> Any:
+    def var_mean(self, dim: _Dims = None, *, correction: Any = 1, unbiased: Any = None, keepdim: builtins.bool = False) -> Any:
         """Variance and mean along `dim`, or of all elements; see `var`."""
-    def vdot(input: Tensor, other: _Operand) -> Tensor:
+    def vdot(self, other: _Operand) -> Tensor:
         """The product of two vectors."""
     def view(self, /, *shape: Any) -> Tensor:
         """The same memory with another shape. Raises ShapeError where the layout would need a copy: use reshape."""
@@ -867,7 +867,7 @@ class Tensor:
         """This tensor with the shape of `other`; as `reshape`."""
     def where(self, /, condition: Any, other: _Operand) -> Tensor:
         """`x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked."""
-    def xlogy(input: Tensor, other: _Operand) -> Tensor:
+    def xlogy(self, other: _Operand) -> Tensor:
         """`input * log(other)`, zero where `input` is zero (NaN where `other` is)."""
     def zero_(self, /) -> Tensor:
         """Sets every element to 0, in place."""
