@@ -1,4 +1,4 @@
-//! Vector lanes: whole registers that implement [`Real`], so that a rule is written once and runs on eight or
+//! Vector lanes: whole registers that implement [`Real`](crate::real::Real), so that a rule is written once and runs on eight or
 //! sixteen numbers at a time.
 //!
 //! Scalar lanes (`lane.rs`) become vectors if the compiler finds out how. Here nothing is left to it: the

@@ -1,7 +1,7 @@
 //! Attention, `softmax(scale Q K' + mask) V`, and its derivatives up to the second, without ever holding more
 //! than a tile of the matrix of scores.
 //!
-//! A tile has [`KEYS`] keys in its rows and up to [`QUERIES`] queries in its columns (lanes). So the softmax runs
+//! A tile has `KEYS` keys in its rows and up to `QUERIES` queries in its columns (lanes). So the softmax runs
 //! down the columns, and all products have the form that `product.rs` computes without packing: the queries
 //! are turned once per block, keys and values are read where they lie. The forward pass is the online
 //! softmax; the others make the weights again from the saved logarithm of the sum of exponentials (Dao et al. 2022).
