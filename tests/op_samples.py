@@ -19,6 +19,7 @@ from composed_samples import COMPOSED
 from composite_samples import COMPOSITE
 from conv_samples import CONVOLUTIONS
 from index_samples import INDEXING
+from layer_samples import SHAPED
 from loss_samples import LOSSES
 from nn_samples import LAYERS
 from sample import ANY, Table
@@ -406,5 +407,6 @@ SAMPLES += COMPOSITE
 SAMPLES += SCANS
 SAMPLES += COMPOSED
 SAMPLES += LAYERS
+SAMPLES += SHAPED
 SAMPLES += CONVOLUTIONS
 DIFFERENTIABLE = [sample for sample in SAMPLES if sample.order > 0]

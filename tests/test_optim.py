@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import wengert as wg
-from optim_reference import CASES, SHAPES, gradients, run, start
+from optim_reference import CASES, FUSED, SHAPES, gradients, run, start
 from wengert import nn, optim
 from wengert.optim import lr_scheduler as schedules
 
@@ -35,6 +35,135 @@ def test_defaults():
     )
     assert optim.Adam(params).defaults == adam_defaults
     assert optim.AdamW(params).defaults == {**adam_defaults, "weight_decay": 1e-2}
+    expected = {
+        optim.RMSprop: dict(lr=1e-2, alpha=0.99, eps=1e-8, momentum=0.0, centered=False),
+        optim.Adagrad: dict(lr=1e-2, eps=1e-10, lr_decay=0.0, initial_accumulator_value=0.0),
+        optim.Adadelta: dict(lr=1.0, rho=0.9, eps=1e-6),
+        optim.Adamax: dict(lr=2e-3, betas=(0.9, 0.999), eps=1e-8),
+        optim.NAdam: dict(lr=2e-3, momentum_decay=4e-3, decoupled_weight_decay=False),
+        optim.RAdam: dict(lr=1e-3, betas=(0.9, 0.999), eps=1e-8),
+        optim.Rprop: dict(lr=1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50)),
+        optim.ASGD: dict(lr=1e-2, lambd=1e-4, alpha=0.75, t0=1e6),
+        optim.LBFGS: dict(
+            lr=1.0, max_iter=20, max_eval=25, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100
+        ),
+        optim.Adafactor: dict(lr=1e-2, beta2_decay=-0.8, eps=(None, 1e-3), d=1.0),
+        optim.Muon: dict(
+            lr=1e-3, weight_decay=0.1, momentum=0.95, ns_coefficients=(3.4445, -4.775, 2.0315), ns_steps=5
+        ),
+    }
+    matrix = [nn.Parameter(wg.zeros(1, 1))]
+    for make, settings in expected.items():
+        assert settings.items() <= make(matrix).defaults.items(), make
+
+
+def test_muon_makes_steps_orthogonal():
+    rng = np.random.default_rng(0)
+    for shape in ((4, 7), (7, 4), (3, 3)):
+        p = nn.Parameter(wg.zeros(shape, dtype=wg.float64))
+        p.grad = wg.tensor(rng.standard_normal(shape))
+        optim.Muon([p], lr=1.0, weight_decay=0.0).step()
+        singular = np.linalg.svd(p.detach().numpy() / math.sqrt(max(1, shape[0] / shape[1])))[1]
+        assert 0.6 < singular.min() < singular.max() < 1.3
+        # The singular vectors are those of the gradient.
+        u, _, v = np.linalg.svd(p.grad.numpy(), full_matrices=False)
+        inner = u.T @ p.detach().numpy() @ v.T
+        np.testing.assert_allclose(inner - np.diag(np.diagonal(inner)), 0.0, atol=1e-12)
+
+
+def test_muon_follows_its_formula():
+    settings = dict(lr=0.1, weight_decay=0.2, momentum=0.8)
+    rng, coefficients = np.random.default_rng(1), (3.4445, -4.775, 2.0315)
+    for nesterov, name, scale in (
+        (True, None, math.sqrt(5 / 3)),
+        (False, "match_rms_adamw", 0.2 * math.sqrt(5)),
+    ):
+        value = rng.standard_normal((5, 3))
+        p = nn.Parameter(wg.tensor(value))
+        optimizer = optim.Muon([p], **settings, nesterov=nesterov, adjust_lr_fn=name)
+        mean = np.zeros((5, 3))
+        for _ in range(3):
+            g = rng.standard_normal((5, 3))
+            p.grad = wg.tensor(g)
+            optimizer.step()
+            mean = 0.8 * mean + 0.2 * g
+            # Odd powers act on singular values alone.
+            u, s, v = np.linalg.svd(0.2 * g + 0.8 * mean if nesterov else mean, full_matrices=False)
+            s = s / np.linalg.norm(s)
+            for _ in range(5):
+                s = sum(c * s ** (2 * k + 1) for k, c in enumerate(coefficients))
+            value = value * (1 - 0.1 * 0.2) - 0.1 * scale * (u * s) @ v
+        np.testing.assert_allclose(p.detach().numpy(), value, atol=1e-10)
+
+
+def rosenbrock(x):
+    return (100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2).sum()
+
+
+def minimised(f, start, steps=8, **settings):
+    """Where L-BFGS comes to, in two parameters, and its optimiser."""
+    first, rest = (wg.tensor(part, requires_grad=True) for part in (start[:2], start[2:]))
+    optimizer = optim.LBFGS([first, rest], **settings)
+
+    def closure():
+        optimizer.zero_grad()
+        loss = f(wg.cat([first, rest]))
+        loss.backward()
+        return loss
+
+    losses = [float(optimizer.step(closure)) for _ in range(steps)]
+    return np.concatenate([first.detach().numpy(), rest.detach().numpy()]), losses, optimizer
+
+
+def test_lbfgs_finds_minima():
+    from scipy.optimize import minimize, rosen, rosen_der
+
+    start = np.array([-1.2, 1.0, 0.3, -0.5, 1.4])
+    found, losses, optimizer = minimised(rosenbrock, start, line_search_fn="strong_wolfe")
+    expected = minimize(rosen, start, jac=rosen_der, method="L-BFGS-B").x
+    np.testing.assert_allclose(found, expected, atol=1e-4)
+    assert losses == sorted(losses, reverse=True)
+    assert optimizer.state[optimizer._all()[0]]["n_iter"] > 10
+    # A quadratic function of n variables takes about n steps, whatever its condition.
+    scale = np.array([1.0, 10.0, 100.0, 3.0, 30.0])
+    quadratic = lambda x: (wg.tensor(scale) * (x - 1).square()).sum()
+    found, *_ = minimised(quadratic, start, 1, max_iter=30, line_search_fn="strong_wolfe")
+    np.testing.assert_allclose(found, 1.0, atol=1e-5)
+    # Without a line search the first step is one of steepest descent of length 1 in the 1-norm.
+    g = 2 * scale * (start - 1)
+    found, *_ = minimised(quadratic, start, 1, max_iter=1)
+    np.testing.assert_allclose(found, start - g / np.abs(g).sum(), atol=1e-12)
+
+
+def test_lbfgs_resumes():
+    start = np.array([-1.2, 1.0, 0.3])
+    settings = dict(line_search_fn="strong_wolfe", max_iter=4)
+    whole, *_ = minimised(rosenbrock, start, 4, **settings)
+    half, _, first = minimised(rosenbrock, start, 2, **settings)
+    a, b = (wg.tensor(part, requires_grad=True) for part in (half[:2], half[2:]))
+    second = optim.LBFGS([a, b])
+    second.load_state_dict(first.state_dict())
+
+    def closure():
+        second.zero_grad()
+        loss = rosenbrock(wg.cat([a, b]))
+        loss.backward()
+        return loss
+
+    for _ in range(2):
+        second.step(closure)
+    assert [*a.tolist(), *b.tolist()] == whole.tolist()
+
+
+def test_averages_of_asgd():
+    p = nn.Parameter(wg.zeros(1, dtype=wg.float64))
+    optimizer = optim.ASGD([p], lr=0.1, lambd=0.0, t0=2)
+    seen = []
+    for k in range(6):
+        p.grad = wg.tensor([1.0 + k], dtype=wg.float64)
+        optimizer.step()
+        seen.append(p.item())
+    assert optimizer.state[p]["ax"].item() == pytest.approx(np.mean(seen[3:]))
 
 
 def test_non_contiguous_parameter_and_gradient():
@@ -104,7 +233,7 @@ def test_a_gradient_that_is_a_parameter():
     assert (a.tolist(), b.tolist()) == ([2.0] * 3, [0.0] * 3)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*FUSED, "rmsprop", "nadam", "rprop"])
 def test_bits_do_not_depend_on_threads(name):
     make, _, settings = CASES[name]
     rng = np.random.default_rng(0)
@@ -185,6 +314,32 @@ def test_validation():
         optim.AdamW([p], betas=(0.9, 1.0))
     with pytest.raises(ValueError, match="eps must not be negative"):
         optim.Adam([p], eps=-1.0)
+    with pytest.raises(ValueError, match=r"Adadelta: rho must lie in \[0, 1\], got 2"):
+        optim.Adadelta([p], rho=2)
+    with pytest.raises(ValueError, match=r"RMSprop: alpha must lie in \[0, inf\), got -1"):
+        optim.RMSprop([p], alpha=-1)
+    with pytest.raises(ValueError, match=r"NAdam: betas\[0\] must lie in \[0, 1\), got 1"):
+        optim.NAdam([p], betas=(1, 0.5))
+    with pytest.raises(
+        ValueError, match=r"Rprop: etas are a factor between 0 and 1 and one above 1, got \(1, 2\)"
+    ):
+        optim.Rprop([p], etas=(1, 2))
+    with pytest.raises(
+        ValueError, match=r"Muon: parameter 0 of shape \(2,\) is no matrix; give it to another"
+    ):
+        optim.Muon([p])
+    with pytest.raises(ValueError, match=r"Muon: adjust_lr_fn must be None, 'original' or"):
+        optim.Muon([nn.Parameter(wg.ones(2, 2))], adjust_lr_fn="other")
+    with pytest.raises(ValueError, match="Adafactor: d must be 1 or more, got 0"):
+        optim.Adafactor([p], d=0)
+    with pytest.raises(TypeError, match=r"LBFGS: step\(\) needs a closure"):
+        optim.LBFGS([p]).step()
+    with pytest.raises(
+        ValueError, match="LBFGS: line_search_fn must be None or 'strong_wolfe', got 'armijo'"
+    ):
+        optim.LBFGS([p], line_search_fn="armijo")
+    with pytest.raises(ValueError, match="LBFGS: one group of parameters expected, got 2"):
+        optim.LBFGS([{"params": [p]}, {"params": [nn.Parameter(wg.ones(1))]}])
 
 
 def test_closure_and_hooks():
@@ -207,7 +362,9 @@ def test_closure_and_hooks():
     assert seen == ["before", "after", "before"]
 
 
-@pytest.mark.parametrize("name", ["sgd_momentum", "adam_amsgrad", "adamw"])
+@pytest.mark.parametrize(
+    "name", ["sgd_momentum", "adam_amsgrad", "adamw", *(n for n in CASES if n not in FUSED)]
+)
 def test_state_dict_resumes_exactly(name):
     make, _, settings = CASES[name]
     whole, _ = run(make, settings, wg.float32, steps=6)
@@ -282,6 +439,11 @@ def cosine(t, n, low=0.0):
         (lambda o: schedules.CosineAnnealingLR(o, 11, eta_min=0.1), cosine(T, 11, 0.1)),
         (lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2), cosine(RESTARTED, PERIODS)),
         (lambda o: schedules.LambdaLR(o, lambda t: 1 / (1 + t)), 1 / (1 + T)),
+        (lambda o: schedules.MultiplicativeLR(o, lambda t: t / (1 + t)), 1 / (1 + T)),
+        (
+            lambda o: schedules.ChainedScheduler([schedules.ConstantLR(o), schedules.ExponentialLR(o, 0.9)]),
+            np.where(T < 5, 1 / 3, 1) * 0.9**T,
+        ),
         (
             lambda o: schedules.SequentialLR(
                 o, [schedules.LinearLR(o, 0.1, total_iters=4), schedules.CosineAnnealingLR(o, 8)], [4]
@@ -312,6 +474,33 @@ def test_one_cycle():
     adam_like = optim.Adam([nn.Parameter(wg.zeros(1))])
     schedules.OneCycleLR(adam_like, max_lr=1.0, epochs=2, steps_per_epoch=5)
     assert adam_like.param_groups[0]["betas"] == (0.95, 0.999)
+
+
+@pytest.mark.parametrize(
+    ("settings", "scale"),
+    [
+        (dict(mode="triangular"), lambda cycle, t: 1.0),
+        (dict(mode="triangular2"), lambda cycle, t: 0.5 ** (cycle - 1)),
+        (dict(mode="exp_range", gamma=0.9), lambda cycle, t: 0.9**t),
+        (dict(scale_fn=lambda x: 1 / x), lambda cycle, t: 1 / cycle),
+        (dict(scale_fn=lambda x: 1 / (1 + x), scale_mode="iterations"), lambda cycle, t: 1 / (1 + t)),
+    ],
+)
+def test_cyclic(settings, scale):
+    optimizer = optim.SGD([nn.Parameter(wg.zeros(1))], lr=7.0, momentum=0.9)
+    scheduler = schedules.CyclicLR(optimizer, 0.1, 1.0, step_size_up=3, step_size_down=2, **settings)
+    for t in range(13):
+        height = [0, 1 / 3, 2 / 3, 1, 1 / 2][t % 5] * scale(t // 5 + 1, t)
+        group = optimizer.param_groups[0]
+        assert group["lr"] == pytest.approx(0.1 + 0.9 * height)
+        assert group["momentum"] == pytest.approx(0.9 - 0.1 * height)
+        scheduler.step()
+    with pytest.raises(ValueError, match="CyclicLR: mode must be 'triangular', 'triangular2' or 'exp_range'"):
+        schedules.CyclicLR(optimizer, 0.1, 1.0, mode="square")
+    with pytest.raises(
+        ValueError, match="CyclicLR: cycle_momentum needs an optimiser with momentum or betas"
+    ):
+        schedules.CyclicLR(optim.Adagrad([nn.Parameter(wg.zeros(1))]), 0.1, 1.0)
 
 
 def test_plateau():

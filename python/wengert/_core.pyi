@@ -500,9 +500,9 @@ class Tensor:
         """`self <= other`, elementwise, as bools."""
     def le_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`le`, in place."""
-    def lerp(self, end: builtins.float, weight: _Operand) -> Tensor:
+    def lerp(self, end: _Operand, weight: _Operand) -> Tensor:
         """`input + weight * (end - input)`; all broadcast."""
-    def lerp_(self, /, end: builtins.float, weight: _Operand) -> Tensor:
+    def lerp_(self, /, end: _Operand, weight: _Operand) -> Tensor:
         """`x + weight * (end - x)`, in place."""
     def less(self, /, other: _Operand) -> Tensor:
         """`self < other`, elementwise, as bools."""
@@ -1078,7 +1078,7 @@ def _vmap_of_tensors(function: Any, args: Any, kwargs: Any, in_axes: Any, random
     """Runs a function of tensors for a batch, with the batch axes of its results in front; None unless all arguments are tensors, and their axes integers that fit together."""
 def _watch(tensor: Any, hook: Any) -> Any:
     """Calls `hook(gradient)` when backward reaches this tensor, with the gradient of all examples at once where the tensor is inside `vmap`."""
-def arange(start: builtins.float, end: builtins.float | None = None, step: builtins.float | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def arange(start: builtins.float, end: _Operand | None = None, step: builtins.float | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`start, start + step, ...` up to but without `end`. Integers give int64, floats float32."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:
     """`data` as a tensor, sharing memory with arrays and tensors where dtype and device allow; lists are copied."""
@@ -1112,7 +1112,7 @@ def is_grad_enabled() -> builtins.bool:
     """Whether operations are recorded at the moment."""
 def is_inference_mode_enabled() -> Any:
     """Whether inference mode is on."""
-def linspace(start: builtins.float, end: builtins.float, steps: Any = 100, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def linspace(start: builtins.float, end: _Operand, steps: Any = 100, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly spaced."""
 def manual_seed(seed: Any) -> None:
     """Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device."""

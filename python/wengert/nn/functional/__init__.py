@@ -1,41 +1,62 @@
 """Layers and losses as functions, under PyTorch's names: `import wengert.nn.functional as F`.
 
-`activation.py`, `layers.py`, `convolution.py`, `pooling.py`, `batch.py` and `loss.py` hold them.
-Fused kernels (softmax, layer norm, cross-entropy) are
-the core's; everything else is composed of tensor operations, so it works in every transform.
+`activation.py`, `layers.py`, `attention.py`, `convolution.py`, `pooling.py`, `extremes.py`, `batch.py`, `dropout.py`,
+`vision.py`, `distance.py`, `loss.py`, `margins.py` and `alignment.py` hold them. Fused kernels (softmax, layer norm,
+cross-entropy) are the core's; everything else is composed of tensor operations, so it works in every transform.
 """
 
 from .activation import (
     celu,
+    celu_,
     elu,
+    elu_,
     gelu,
     glu,
+    gumbel_softmax,
+    hardshrink,
     hardsigmoid,
     hardswish,
     hardtanh,
+    hardtanh_,
     leaky_relu,
+    leaky_relu_,
     log_softmax,
     logsigmoid,
     mish,
     prelu,
     relu,
     relu6,
+    relu_,
+    rrelu,
+    rrelu_,
     selu,
+    selu_,
     sigmoid,
     silu,
     softmax,
     softmin,
     softplus,
+    softshrink,
     softsign,
     tanh,
     tanhshrink,
+    threshold,
+    threshold_,
 )
 from .alignment import ctc_loss
-from .batch import batch_norm
+from .attention import (
+    multi_head_attention_forward,
+)
+from .batch import (
+    batch_norm,
+    instance_norm,
+    local_response_norm,
+)
 from .convolution import (
     conv1d,
     conv2d,
     conv3d,
+    conv_tbc,
     conv_transpose1d,
     conv_transpose2d,
     conv_transpose3d,
@@ -43,6 +64,23 @@ from .convolution import (
     unfold,
 )
 from .distance import cdist, embedding_bag, pdist
+from .dropout import (
+    alpha_dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+)
+from .extremes import (
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
 from .layers import (
     bilinear,
     cosine_similarity,
@@ -90,6 +128,9 @@ from .pooling import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
     max_pool1d,
     max_pool2d,
     max_pool3d,
@@ -102,6 +143,8 @@ from .vision import (
     pixel_shuffle,
     pixel_unshuffle,
     upsample,
+    upsample_bilinear,
+    upsample_nearest,
 )
 
 __all__ = [
@@ -191,4 +234,39 @@ __all__ = [
     "pixel_shuffle",
     "pixel_unshuffle",
     "channel_shuffle",
+    "threshold",
+    "hardshrink",
+    "softshrink",
+    "rrelu",
+    "gumbel_softmax",
+    "celu_",
+    "elu_",
+    "hardtanh_",
+    "leaky_relu_",
+    "relu_",
+    "rrelu_",
+    "selu_",
+    "threshold_",
+    "instance_norm",
+    "local_response_norm",
+    "conv_tbc",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+    "upsample_bilinear",
+    "upsample_nearest",
+    "multi_head_attention_forward",
+    "alpha_dropout",
+    "dropout1d",
+    "dropout2d",
+    "dropout3d",
+    "feature_alpha_dropout",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "fractional_max_pool2d",
+    "fractional_max_pool3d",
+    "max_unpool1d",
+    "max_unpool2d",
+    "max_unpool3d",
 ]

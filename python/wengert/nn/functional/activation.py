@@ -1,9 +1,10 @@
 """Activation functions. Each takes a floating point tensor of any shape and returns one of the same shape.
 
 `inplace` is accepted where PyTorch has it and changes nothing: outputs are always fresh, so the tape stays
-valid.
+valid. Functions whose names end in `_` do write their input, as in-place methods of tensors do.
 """
 
+import functools
 from typing import Any
 
 import wengert as wg
@@ -159,6 +160,77 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     return input * hardsigmoid(input)
 
 
+@of_tensors
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    """`x` where it exceeds `threshold`, else `value`."""
+    return wg.where(input > threshold, input, value)
+
+
+@of_tensors
+def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """`x` where `|x| > lambd`, else 0."""
+    return wg.where(input.abs() > lambd, input, 0.0)
+
+
+@of_tensors
+def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
+    """`x` moved towards 0 by `lambd`, and 0 within it: the proximal map of `lambd |x|`."""
+    if lambd < 0:
+        raise ValueError(f"softshrink: lambd must not be negative, got {lambd}")
+    return input - input.clamp(-lambd, lambd)
+
+
+@of_tensors
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+) -> Tensor:
+    """`x` where positive, else `slope * x`, with a slope drawn from `[lower, upper)` for each element in training,
+    and their mean otherwise (Xu et al. 2015).
+    """
+    if not lower <= upper:
+        raise ValueError(f"rrelu: lower must not exceed upper, got {lower} and {upper}")
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2)
+    slope = wg.rand_like(input) * (upper - lower) + lower
+    return wg.where(input > 0, input, input * slope)
+
+
+@of_tensors
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    """A random choice along `dim` with probabilities `softmax(logits)`, relaxed so that it has gradients (Jang et al.
+    and Maddison et al. 2016).
+
+    Args:
+        logits: logarithms of probabilities, up to a constant.
+        tau: the temperature: the smaller, the nearer to one-hot.
+        hard: return one-hot values, with the gradient of the relaxed ones.
+        eps: accepted; the noise never needs it.
+        dim: the axis of the choice.
+
+    Raises:
+        ValueError: for a temperature that is not positive.
+    """
+    if not tau > 0:
+        raise ValueError(f"gumbel_softmax: tau must be positive, got {tau}")
+    dtype = logits.dtype if logits.dtype.itemsize > 4 else wg.float32
+    # 1 - u lies in (0, 1], where the logarithm is finite; twice negated logarithms of it are Gumbel's.
+    noise = -((-((1.0 - wg.rand_like(logits, dtype=dtype)).log())).clamp(min=wg.finfo(dtype).tiny).log())
+    soft = softmax((logits + noise.to(logits.dtype)) / tau, dim)
+    if not hard:
+        return soft
+    places = wg.arange(soft.shape[dim], dtype=wg.int32, device=soft.device)
+    axis = dim % soft.ndim
+    places = places.reshape([-1 if k == axis else 1 for k in range(soft.ndim)])
+    chosen = (places == soft.detach().argmax(dim, keepdim=True)).to(soft.dtype)
+    return chosen - soft.detach() + soft
+
+
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """`exp(x) / sum exp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output."""
     if not isinstance(input, Tensor):
@@ -181,3 +253,28 @@ def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Ten
 
 def _cast(input: Tensor, dtype: Any) -> Tensor:
     return input if dtype is None else input.to(dtype)
+
+
+def _in_place(function: Any) -> Any:
+    """The function that writes its result into its input."""
+
+    @functools.wraps(function)
+    def written(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise no_tensor(written.__name__, "input", input)
+        # The derivative may read the input, so it is computed from a copy.
+        return input.copy_(function(input.clone(), *args, **kwargs))
+
+    written.__name__ = written.__qualname__ = f"{function.__name__}_"
+    written.__doc__ = f"`{function.__name__}`, written into its input, which is returned."
+    return written
+
+
+celu_ = _in_place(celu)
+elu_ = _in_place(elu)
+hardtanh_ = _in_place(hardtanh)
+leaky_relu_ = _in_place(leaky_relu)
+relu_ = _in_place(relu)
+rrelu_ = _in_place(rrelu)
+selu_ = _in_place(selu)
+threshold_ = _in_place(threshold)

@@ -1,10 +1,12 @@
-"""Normalisation by the statistics of a batch."""
+"""Normalisation by the statistics of a batch, of each image, and of neighbouring channels."""
 
 import wengert as wg
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
 
-__all__ = ["batch_norm"]
+from .layers import group_norm, pad
+
+__all__ = ["batch_norm", "instance_norm", "local_response_norm"]
 
 
 def _update(running: Tensor | None, now: Tensor, momentum: float) -> None:
@@ -71,3 +73,82 @@ def batch_norm(
     if bias is not None:
         out = out + bias.to(out.dtype).reshape(per_channel)
     return out.to(input.dtype)
+
+
+@of_tensors
+def instance_norm(
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Zero mean and unit variance for each channel of each image, then `* weight + bias` (Ulyanov et al. 2016).
+
+    Args:
+        input: `(n, c, ..)` with at least one spatial axis.
+        running_mean: `(c,)`; the mean that is used without `use_input_stats`, and with it is moved towards the mean of
+            the images' means by `momentum`.
+        running_var: `(c,)`; the same for the variance, which is that of the sample (divided by `count - 1`).
+        weight: `(c,)` or None.
+        bias: `(c,)` or None.
+        use_input_stats: normalise by the images' own statistics rather than by the running ones.
+        momentum: the weight of this batch in the running statistics.
+        eps: added to the variance.
+
+    Raises:
+        ShapeError: where the input has no spatial axis.
+        ValueError: for one value per channel, whose variance is always 0; without any statistics.
+    """
+    if input.ndim < 3:
+        raise wg.ShapeError(
+            f"instance_norm: input of shape (n, channels, ..) with a spatial axis expected, got {tuple(input.shape)}"
+        )
+    if not use_input_stats:
+        if running_mean is None or running_var is None:
+            raise ValueError(
+                "instance_norm: running_mean and running_var are needed where use_input_stats is False"
+            )
+        return batch_norm(input, running_mean, running_var, weight, bias, False, momentum, eps)
+    axes = tuple(range(2, input.ndim))
+    count = input.numel() // max(input.shape[0] * input.shape[1], 1)
+    if count == 1:
+        raise ValueError(
+            f"instance_norm: more than one value per channel of an image expected, got input of shape "
+            f"{tuple(input.shape)}"
+        )
+    if running_mean is not None or running_var is not None:
+        with wg.no_grad():
+            wide = input.detach().to(wg.float32) if input.dtype.itemsize < 4 else input.detach()
+            mean = wide.mean(axes, keepdim=True)
+            var = (wide - mean).square().mean(axes) * (count / max(count - 1, 1))
+            _update(running_mean, mean.flatten(1).mean(0), momentum)
+            _update(running_var, var.mean(0), momentum)
+    return group_norm(input, input.shape[1], weight, bias, eps)
+
+
+@of_tensors
+def local_response_norm(
+    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> Tensor:
+    """`x / (k + alpha m)^beta`, where m is the mean of the squares of `size` neighbouring channels (axis 1).
+
+    Channels beyond the first and last count as zeros (Krizhevsky et al. 2012).
+
+    Raises:
+        ShapeError: for an input without a spatial axis.
+        ValueError: for a size below 1.
+    """
+    if input.ndim < 3:
+        raise wg.ShapeError(
+            f"local_response_norm: input of shape (n, channels, ..) with a spatial axis expected, got "
+            f"{tuple(input.shape)}"
+        )
+    if size < 1:
+        raise ValueError(f"local_response_norm: size must be 1 or more, got {size}")
+    squares = pad(input.square().movedim(1, -1), (size // 2, (size - 1) // 2))
+    mean = squares.unfold(-1, size, 1).mean(-1).movedim(-1, 1)
+    return input / (mean * alpha + k).pow(beta)

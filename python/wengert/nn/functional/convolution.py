@@ -15,6 +15,7 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv3d",
+    "conv_tbc",
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
@@ -149,6 +150,27 @@ def conv_transpose3d(
 ) -> Tensor:
     """`conv_transpose1d` over three spatial axes."""
     return _core._conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+
+
+@of_tensors
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """`conv1d` of sequences with the time first.
+
+    Args:
+        input: `(time, n, c)`.
+        weight: `(window, c, o)`.
+        bias: `(o,)`.
+        pad: zeros at both ends.
+
+    Returns:
+        `(time + 2 * pad - window + 1, n, o)`.
+    """
+    if input.ndim != 3 or weight.ndim != 3:
+        raise _core.ShapeError(
+            f"conv_tbc: input of shape {tuple(input.shape)} with weight of shape {tuple(weight.shape)}; expected "
+            "(time, n, c) and (window, c, o)"
+        )
+    return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
 
 
 @of_tensors

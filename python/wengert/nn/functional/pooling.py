@@ -1,9 +1,10 @@
-"""Pooling: the maximum or the average of every window over the last one, two or three axes.
+"""Pooling: the maximum, the average or a norm of every window over the last one, two or three axes.
 
 `input` is `(images, channels, ..)` or one image `(channels, ..)`. Attributes are one number, or one for each spatial
 axis. `ceil_mode` also takes windows that begin inside of the input and end outside.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,9 @@ __all__ = [
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
     "max_pool1d",
     "max_pool2d",
     "max_pool3d",
@@ -162,6 +166,59 @@ def avg_pool3d(
     return _core._avg_pool(
         3, input, kernel_size, steps, padding, ceil_mode, count_include_pad, divisor_override
     )
+
+
+def _lp_pool(
+    rank: int, input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None, ceil_mode: bool
+) -> Tensor:
+    if norm_type <= 0:
+        raise ValueError(f"lp_pool{rank}d: norm_type must be positive, got {norm_type}")
+    steps = () if stride is None else stride
+    if norm_type == math.inf:
+        return _max_pool(rank, input.abs(), kernel_size, stride, 0, 1, ceil_mode, False)
+    powers = input if norm_type == 1 else input.pow(norm_type)
+    total = _core._avg_pool(rank, powers, kernel_size, steps, 0, ceil_mode, True, 1)
+    if norm_type == 1:
+        return total
+    # The root has no slope at 0, where the norm's is taken to be 0.
+    zero = total == 0
+    return total.masked_fill(zero, 1.0).pow(1.0 / norm_type).masked_fill(zero, 0.0)
+
+
+@of_tensors
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """`(sum of x^p) ^ (1 / p)` of every window over one spatial axis, the gradient at 0 being 0.
+
+    Args:
+        input: `(n, c, length)` or `(c, length)`.
+        norm_type: the exponent p: 1 gives sums, infinity the largest absolute value. Negative numbers need an even one.
+        kernel_size: length of a window.
+        stride: steps between windows; the length of a window by default.
+        ceil_mode: also take windows that end outside.
+
+    Raises:
+        ShapeError: where the window does not fit.
+        ValueError: for an exponent that is not positive.
+    """
+    return _lp_pool(1, input, float(norm_type), kernel_size, stride, ceil_mode)
+
+
+@of_tensors
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """`lp_pool1d` over two spatial axes."""
+    return _lp_pool(2, input, float(norm_type), kernel_size, stride, ceil_mode)
+
+
+@of_tensors
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
+) -> Tensor:
+    """`lp_pool1d` over three spatial axes."""
+    return _lp_pool(3, input, float(norm_type), kernel_size, stride, ceil_mode)
 
 
 def _sizes(output_size: Sizes) -> list[int | None]:

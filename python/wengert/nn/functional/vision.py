@@ -16,6 +16,8 @@ __all__ = [
     "pixel_shuffle",
     "pixel_unshuffle",
     "upsample",
+    "upsample_bilinear",
+    "upsample_nearest",
 ]
 
 MODES = {
@@ -154,6 +156,18 @@ def upsample(
 ) -> Tensor:
     """`interpolate` under its older name."""
     return interpolate(input, size, scale_factor, mode, align_corners)
+
+
+@of_tensors
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` of the nearest elements, under an older name."""
+    return interpolate(input, size, scale_factor, "nearest")
+
+
+@of_tensors
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """`interpolate` of two axes with aligned corners, under an older name."""
+    return interpolate(input, size, scale_factor, "bilinear", True)
 
 
 def _on_input(grid: Tensor, size: int, align_corners: bool) -> Tensor:

@@ -71,6 +71,8 @@ Softsign = _layer("Softsign", F.softsign)
 Hardtanh = _layer("Hardtanh", F.hardtanh, min_val=-1.0, max_val=1.0)
 Hardsigmoid = _layer("Hardsigmoid", F.hardsigmoid)
 Hardswish = _layer("Hardswish", F.hardswish)
+Hardshrink = _layer("Hardshrink", F.hardshrink, lambd=0.5)
+Softshrink = _layer("Softshrink", F.softshrink, lambd=0.5)
 Softmax = _layer("Softmax", F.softmax, dim=None)
 Softmin = _layer("Softmin", F.softmin, dim=None)
 LogSoftmax = _layer("LogSoftmax", F.log_softmax, dim=None)
@@ -96,3 +98,47 @@ class PReLU(Module):
     def extra_repr(self) -> str:
         """The number of slopes."""
         return f"num_parameters={self.num_parameters}"
+
+
+class Threshold(Module):
+    """`x` where it exceeds a threshold, else a value."""
+
+    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
+        """Both numbers; `inplace` changes nothing."""
+        super().__init__()
+        self.threshold, self.value = threshold, value
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The function of the input."""
+        return F.threshold(input, self.threshold, self.value)
+
+    def extra_repr(self) -> str:
+        """Both numbers."""
+        return f"threshold={self.threshold}, value={self.value}"
+
+
+class RReLU(Module):
+    """Leaky ReLU with random slopes in training, and their mean otherwise (Xu et al. 2015)."""
+
+    def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
+        """The bounds of the slopes; `inplace` changes nothing."""
+        super().__init__()
+        self.lower, self.upper = lower, upper
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The function of the input."""
+        return F.rrelu(input, self.lower, self.upper, self.training)
+
+    def extra_repr(self) -> str:
+        """The bounds."""
+        return f"lower={self.lower}, upper={self.upper}"
+
+
+class Softmax2d(Module):
+    """Softmax over the channels of `(N, C, H, W)` or `(C, H, W)`."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The function of the input."""
+        if input.ndim not in (3, 4):
+            raise wg.ShapeError(f"Softmax2d: input with 3 or 4 axes expected, got shape {tuple(input.shape)}")
+        return F.softmax(input, -3)

@@ -1,4 +1,4 @@
-"""Batch normalisation."""
+"""Normalisation of channels, by the batch or by each image."""
 
 from typing import Any
 
@@ -9,8 +9,8 @@ from .. import functional as F
 from .normalization import _Affine
 
 
-class _BatchNorm(_Affine):
-    """Normalises channels by the batch in training, by running statistics otherwise (Ioffe and Szegedy 2015)."""
+class _Channels(_Affine):
+    """Channels with a weight and a bias each, and running statistics."""
 
     _ranks: tuple[int, ...] = ()
     running_mean: Tensor | None
@@ -47,24 +47,43 @@ class _BatchNorm(_Affine):
             if self.num_batches_tracked is not None:
                 self.num_batches_tracked.fill_(0)
 
-    def forward(self, input: Tensor) -> Tensor:
-        """The normalised input."""
+    def _check(self, input: Tensor, axis: int) -> None:
+        """Raises unless the input has channels there, as many as the layer."""
         if input.ndim not in self._ranks:
             expected = " or ".join(str(n) for n in self._ranks)
             raise wg.ShapeError(
                 f"{type(self).__name__}: input with {expected} axes expected, got shape {tuple(input.shape)}"
             )
-        if input.shape[1] != self.num_features:
+        if input.shape[axis] != self.num_features:
             raise wg.ShapeError(
-                f"{type(self).__name__}: {self.num_features} channels (axis 1) expected, got input of shape "
+                f"{type(self).__name__}: {self.num_features} channels (axis {axis}) expected, got input of shape "
                 f"{tuple(input.shape)}"
             )
+
+    def _weight_of_batch(self) -> float:
+        """Counts one more batch in training, and returns its weight in the running statistics."""
         momentum = self.momentum if self.momentum is not None else 0.0
         if self.training and self.num_batches_tracked is not None:
             with wg.no_grad():
                 self.num_batches_tracked.add_(1)
             if self.momentum is None:
                 momentum = 1.0 / float(self.num_batches_tracked)
+        return momentum
+
+    def extra_repr(self) -> str:
+        """Settings."""
+        return (
+            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+            f"track_running_stats={self.track_running_stats}"
+        )
+
+
+class _BatchNorm(_Channels):
+    """Normalises channels by the batch in training, by running statistics otherwise (Ioffe and Szegedy 2015)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input."""
+        self._check(input, 1)
         return F.batch_norm(
             input,
             self.running_mean,
@@ -72,15 +91,8 @@ class _BatchNorm(_Affine):
             self.weight,
             self.bias,
             self.training or self.running_mean is None,
-            momentum,
+            self._weight_of_batch(),
             self.eps,
-        )
-
-    def extra_repr(self) -> str:
-        """Settings."""
-        return (
-            f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
         )
 
 
@@ -100,3 +112,54 @@ class BatchNorm3d(_BatchNorm):
     """Batch normalisation of `(n, c, depth, height, width)`."""
 
     _ranks = (5,)
+
+
+class _InstanceNorm(_Channels):
+    """Normalises the channels of each image by themselves (Ulyanov et al. 2016)."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = False,
+        track_running_stats: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """With `track_running_stats` running statistics are kept, and used outside of training."""
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The normalised input, a batch of images or one."""
+        single = input.ndim == min(self._ranks)
+        self._check(input, 0 if single else 1)
+        out = F.instance_norm(
+            input.unsqueeze(0) if single else input,
+            self.running_mean,
+            self.running_var,
+            self.weight,
+            self.bias,
+            self.training or self.running_mean is None,
+            self._weight_of_batch(),
+            self.eps,
+        )
+        return out.squeeze(0) if single else out
+
+
+class InstanceNorm1d(_InstanceNorm):
+    """Instance normalisation of `(n, c, length)` or `(c, length)`."""
+
+    _ranks = (2, 3)
+
+
+class InstanceNorm2d(_InstanceNorm):
+    """Instance normalisation of `(n, c, height, width)` or `(c, height, width)`."""
+
+    _ranks = (3, 4)
+
+
+class InstanceNorm3d(_InstanceNorm):
+    """Instance normalisation of `(n, c, depth, height, width)` or `(c, depth, height, width)`."""
+
+    _ranks = (4, 5)

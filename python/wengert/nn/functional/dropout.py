@@ -1,0 +1,91 @@
+"""Dropout of whole channels, and dropout that keeps the moments of self-normalising networks."""
+
+import wengert as wg
+from wengert import _core
+from wengert._arguments import of_tensors
+from wengert._core import Tensor
+
+from .layers import dropout
+
+__all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
+
+# What SELU goes to for very negative numbers (Klambauer et al. 2017): its scale times its alpha.
+LOWEST = -1.0507009873554805 * 1.6732632423543772
+
+
+def _channels(name: str, input: Tensor, ranks: tuple[int, ...], unbatched: int | None) -> tuple[int, ...]:
+    """The shape of one number per channel."""
+    if input.ndim not in ranks:
+        expected = " or ".join(str(rank) for rank in ranks)
+        raise _core.ShapeError(f"{name}: input with {expected} axes expected, got shape {tuple(input.shape)}")
+    kept = 1 if input.ndim == unbatched else 2
+    return (*input.shape[:kept], *[1] * (input.ndim - kept))
+
+
+def _by_channel(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+    """The input times a dropped one per channel."""
+    return input * dropout(_core.ones(shape, dtype=input.dtype, device=input.device), p)
+
+
+def _is_idle(name: str, p: float, training: bool) -> bool:
+    """Whether nothing is dropped; raises for what is no probability."""
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{name}: p is a probability between 0 and 1, got {p}")
+    return not training or p == 0.0
+
+
+@of_tensors
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels of `(N, C, L)` or `(C, L)` with probability `p`, and divides the others by `1 - p`
+    (Tompson et al. 2015).
+    """
+    shape = _channels("dropout1d", input, (2, 3), 2)
+    return input if _is_idle("dropout1d", p, training) else _by_channel(input, shape, p)
+
+
+@of_tensors
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout1d` of `(N, C, H, W)`. Three axes are `(N, C, L)`, as in PyTorch."""
+    shape = _channels("dropout2d", input, (3, 4), None)
+    return input if _is_idle("dropout2d", p, training) else _by_channel(input, shape, p)
+
+
+@of_tensors
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """`dropout1d` of `(N, C, D, H, W)` or `(C, D, H, W)`."""
+    shape = _channels("dropout3d", input, (4, 5), 4)
+    return input if _is_idle("dropout3d", p, training) else _by_channel(input, shape, p)
+
+
+def _alpha(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+    """Dropped to the lowest value of SELU, then scaled and shifted back to mean 0 and variance 1."""
+    if p == 1.0:
+        return input * 0.0
+    dtype = input.dtype if input.dtype.itemsize > 4 else wg.float32
+    keep = _core.rand(*shape, dtype=dtype, device=input.device) >= p
+    scale = ((1.0 - p) * (1.0 + p * LOWEST * LOWEST)) ** -0.5
+    shift = -scale * p * LOWEST
+    return wg.where(keep, input, LOWEST) * scale + shift
+
+
+@of_tensors
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Sets elements to the lowest value of SELU with probability `p`, and rescales (Klambauer et al. 2017).
+
+    An input of mean 0 and variance 1 keeps them.
+    """
+    shape = tuple(input.shape)
+    return input if _is_idle("alpha_dropout", p, training) else _alpha(input, shape, p)
+
+
+@of_tensors
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
+    """`alpha_dropout` of whole channels (axis 1)."""
+    if input.ndim < 2:
+        raise _core.ShapeError(
+            f"feature_alpha_dropout: input of shape (N, C, ...) expected, got {tuple(input.shape)}"
+        )
+    shape = (*input.shape[:2], *[1] * (input.ndim - 2))
+    return input if _is_idle("feature_alpha_dropout", p, training) else _alpha(input, shape, p)

@@ -1,0 +1,142 @@
+"""Softmax over very many classes, of which few are frequent (Grave et al. 2017)."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import wengert as wg
+from wengert._core import Tensor
+
+from ..module import Module
+from .affine import Linear
+from .container import ModuleList, Sequential
+
+__all__ = ["AdaptiveLogSoftmaxWithLoss"]
+
+
+class AdaptiveLogSoftmaxOutput(NamedTuple):
+    """Log-probabilities of the targets, and their negative mean."""
+
+    output: Tensor
+    loss: Tensor
+
+
+class AdaptiveLogSoftmaxWithLoss(Module):
+    """Log-probabilities of classes ordered by frequency: frequent ones directly, the others by clusters, whose inner
+    widths shrink (Grave et al. 2017, "Efficient softmax approximation for GPUs").
+
+    Only the rows whose target lies in a cluster are multiplied by its weights. Which they are depends on the targets,
+    so `vmap` over targets raises; `log_prob` batches.
+
+    Args:
+        in_features: the features of a row.
+        n_classes: the number of classes, the most frequent first.
+        cutoffs: where the first cluster begins, the second, and so on; increasing, between 1 and `n_classes - 1`.
+        div_value: how many times narrower each cluster is than the one before.
+        head_bias: whether the frequent classes have a bias.
+
+    Raises:
+        ValueError: for cutoffs out of order or range.
+
+    Example:
+        >>> layer = wg.nn.AdaptiveLogSoftmaxWithLoss(8, 20, [5, 10])
+        >>> likely = layer.log_prob(wg.ones(3, 8)).exp()
+        >>> tuple(likely.shape), wg.allclose(likely.sum(1), wg.ones(3))
+        ((3, 20), True)
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        n_classes: int,
+        cutoffs: Sequence[int],
+        div_value: float = 4.0,
+        head_bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """Makes `head` and one pair of linear maps in `tail` for each cluster."""
+        super().__init__()
+        bounds = [0, *cutoffs, n_classes]
+        if len(bounds) < 3 or any(not isinstance(c, int) or a >= c for a, c in pairwise(bounds)):
+            raise ValueError(
+                f"AdaptiveLogSoftmaxWithLoss: increasing cutoffs between 1 and n_classes - 1 = {n_classes - 1} "
+                f"expected, got {list(cutoffs)}"
+            )
+        self.in_features, self.n_classes, self.div_value = in_features, n_classes, div_value
+        self.cutoffs = bounds[1:]
+        self.shortlist_size, self.n_clusters = bounds[1], len(bounds) - 2
+        place = {"device": device, "dtype": dtype}
+        self.head_size = self.shortlist_size + self.n_clusters
+        self.head = Linear(in_features, self.head_size, head_bias, **place)
+        self.tail = ModuleList()
+        for i, (low, high) in enumerate(pairwise(self.cutoffs), 1):
+            inner = max(int(in_features // div_value**i), 1)
+            self.tail.append(
+                Sequential(
+                    Linear(in_features, inner, False, **place), Linear(inner, high - low, False, **place)
+                )
+            )
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values."""
+        for layer in self.modules():
+            if isinstance(layer, Linear):
+                layer.reset_parameters()
+
+    def _check(self, input: Tensor, target: Tensor) -> None:
+        fits = target.ndim in (0, 1) and tuple(input.shape) == (*target.shape, self.in_features)
+        if not fits:
+            raise wg.ShapeError(
+                f"AdaptiveLogSoftmaxWithLoss: input of shape {tuple(input.shape)} and target of shape "
+                f"{tuple(target.shape)}; expected (N, {self.in_features}) and (N,), or both without N"
+            )
+        if target.numel() and not 0 <= int(target.min()) <= int(target.max()) < self.n_classes:
+            raise IndexError(
+                f"AdaptiveLogSoftmaxWithLoss: targets from {int(target.min())} to {int(target.max())}, expected 0 to "
+                f"{self.n_classes - 1}"
+            )
+
+    def forward(self, input: Tensor, target: Tensor) -> AdaptiveLogSoftmaxOutput:
+        """The log-probability of each row's target, and the mean loss.
+
+        Args:
+            input: `(N, in_features)` or `(in_features,)`.
+            target: classes `(N,)` or `()`.
+
+        Raises:
+            ShapeError: for shapes that do not fit.
+            IndexError: for a class out of range.
+        """
+        self._check(input, target)
+        x, t = input.reshape(-1, self.in_features), target.reshape(-1)
+        # A target in a cluster is first the cluster's entry of the head.
+        first = t.clone()
+        found = []
+        for i, (low, high) in enumerate(pairwise(self.cutoffs)):
+            inside = (t >= low).logical_and(t < high)
+            first = first.masked_fill(inside, self.shortlist_size + i)
+            rows = inside.nonzero().reshape(-1)
+            if rows.shape[0]:
+                scores = self.tail[i](x.index_select(0, rows)).log_softmax(-1)
+                found.append((rows, scores.gather(1, (t.take(rows, 0) - low).unsqueeze(1)).squeeze(1)))
+        out = self.head(x).log_softmax(-1).gather(1, first.unsqueeze(1)).squeeze(1)
+        for rows, part in found:
+            out = out.index_add(0, rows, part)
+        return AdaptiveLogSoftmaxOutput(out.reshape(target.shape), -out.mean())
+
+    def log_prob(self, input: Tensor) -> Tensor:
+        """The log-probabilities of all classes, `(N, in_features)` to `(N, n_classes)`."""
+        head = self.head(input).log_softmax(-1)
+        parts = [head.narrow(-1, 0, self.shortlist_size)]
+        for i, cluster in enumerate(self.tail):
+            parts.append(cluster(input).log_softmax(-1) + head.narrow(-1, self.shortlist_size + i, 1))
+        return wg.cat(parts, -1)
+
+    def predict(self, input: Tensor) -> Tensor:
+        """The most likely class of each row."""
+        return self.log_prob(input).argmax(-1)
+
+    def extra_repr(self) -> str:
+        """Sizes."""
+        return f"in_features={self.in_features}, n_classes={self.n_classes}, cutoffs={self.cutoffs[:-1]}"

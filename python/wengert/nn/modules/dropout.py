@@ -1,0 +1,50 @@
+"""Dropout layers: of elements, of whole channels, and for self-normalising networks. They do nothing in evaluation."""
+
+from typing import Any
+
+from wengert._core import Tensor
+
+from .. import functional as F
+from .affine import Dropout
+
+__all__ = ["AlphaDropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
+
+
+class _Variant(Dropout):
+    """Another function with a probability."""
+
+    _function: Any
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The thinned input."""
+        return type(self)._function(input, self.p, self.training)
+
+
+class Dropout1d(_Variant):
+    """In training, zeroes whole channels of `(N, C, L)` or `(C, L)` (Tompson et al. 2015)."""
+
+    _function = staticmethod(F.dropout1d)
+
+
+class Dropout2d(_Variant):
+    """In training, zeroes whole channels of `(N, C, H, W)`, or of `(N, C, L)`."""
+
+    _function = staticmethod(F.dropout2d)
+
+
+class Dropout3d(_Variant):
+    """In training, zeroes whole channels of `(N, C, D, H, W)` or `(C, D, H, W)`."""
+
+    _function = staticmethod(F.dropout3d)
+
+
+class AlphaDropout(_Variant):
+    """In training, sets elements to the lowest value of SELU and rescales (Klambauer et al. 2017)."""
+
+    _function = staticmethod(F.alpha_dropout)
+
+
+class FeatureAlphaDropout(_Variant):
+    """`AlphaDropout` of whole channels."""
+
+    _function = staticmethod(F.feature_alpha_dropout)

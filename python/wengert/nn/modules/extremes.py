@@ -1,0 +1,198 @@
+"""Layers of maxima whose windows follow from the output's size or from chance, of norms of windows, and the inverse of
+max pooling.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from wengert._core import Tensor
+
+from .. import functional as F
+from ..module import Module
+
+__all__ = [
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "FractionalMaxPool2d",
+    "FractionalMaxPool3d",
+    "LPPool1d",
+    "LPPool2d",
+    "LPPool3d",
+    "MaxUnpool1d",
+    "MaxUnpool2d",
+    "MaxUnpool3d",
+]
+
+Size = int | Sequence[int]
+
+
+class _AdaptiveMaxPool(Module):
+    """Maxima of as many windows as asked for."""
+
+    _function: Any
+
+    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+        """The number of windows along each axis, or one number for all; None keeps an axis."""
+        super().__init__()
+        self.output_size, self.return_indices = output_size, return_indices
+
+    def forward(self, input: Tensor) -> Any:
+        """The maxima, and with `return_indices` where they are."""
+        return type(self)._function(input, self.output_size, self.return_indices)
+
+    def extra_repr(self) -> str:
+        """The number of windows."""
+        return f"output_size={self.output_size}"
+
+
+class AdaptiveMaxPool1d(_AdaptiveMaxPool):
+    """Maxima of windows that together cover the last axis."""
+
+    _function = staticmethod(F.adaptive_max_pool1d)
+
+
+class AdaptiveMaxPool2d(_AdaptiveMaxPool):
+    """Maxima of windows that together cover the last two axes."""
+
+    _function = staticmethod(F.adaptive_max_pool2d)
+
+
+class AdaptiveMaxPool3d(_AdaptiveMaxPool):
+    """Maxima of windows that together cover the last three axes."""
+
+    _function = staticmethod(F.adaptive_max_pool3d)
+
+
+class _FractionalMaxPool(Module):
+    """Maxima of windows at random steps (Graham 2014)."""
+
+    _function: Any
+    _random_samples: Tensor | None
+
+    def __init__(
+        self,
+        kernel_size: Size,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        """The window, and the number of them along each axis or that number as a share of the length."""
+        super().__init__()
+        self.kernel_size, self.return_indices = kernel_size, return_indices
+        self.output_size, self.output_ratio = output_size, output_ratio
+        self.register_buffer("_random_samples", _random_samples)
+
+    def forward(self, input: Tensor) -> Any:
+        """The maxima, and with `return_indices` where they are."""
+        return type(self)._function(
+            input,
+            self.kernel_size,
+            self.output_size,
+            self.output_ratio,
+            self.return_indices,
+            self._random_samples,
+        )
+
+    def extra_repr(self) -> str:
+        """The window and the number of them."""
+        size = f"output_size={self.output_size}" if self.output_size else f"output_ratio={self.output_ratio}"
+        return f"kernel_size={self.kernel_size}, {size}"
+
+
+class FractionalMaxPool2d(_FractionalMaxPool):
+    """Maxima of windows at random steps along the last two axes (Graham 2014)."""
+
+    _function = staticmethod(F.fractional_max_pool2d)
+
+
+class FractionalMaxPool3d(_FractionalMaxPool):
+    """Maxima of windows at random steps along the last three axes (Graham 2014)."""
+
+    _function = staticmethod(F.fractional_max_pool3d)
+
+
+class _LPPool(Module):
+    """Norms of windows."""
+
+    _function: Any
+
+    def __init__(
+        self, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
+    ) -> None:
+        """The exponent, and the attributes of the windows; `stride` is the window's length by default."""
+        super().__init__()
+        self.norm_type, self.kernel_size, self.stride, self.ceil_mode = (
+            norm_type,
+            kernel_size,
+            stride,
+            ceil_mode,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        """The norms."""
+        return type(self)._function(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+    def extra_repr(self) -> str:
+        """The attributes."""
+        return (
+            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
+
+
+class LPPool1d(_LPPool):
+    """`(sum of x^p) ^ (1 / p)` of every window over the last axis."""
+
+    _function = staticmethod(F.lp_pool1d)
+
+
+class LPPool2d(_LPPool):
+    """`(sum of x^p) ^ (1 / p)` of every window over the last two axes."""
+
+    _function = staticmethod(F.lp_pool2d)
+
+
+class LPPool3d(_LPPool):
+    """`(sum of x^p) ^ (1 / p)` of every window over the last three axes."""
+
+    _function = staticmethod(F.lp_pool3d)
+
+
+class _MaxUnpool(Module):
+    """Maxima put back to where they were."""
+
+    _function: Any
+
+    def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0) -> None:
+        """The attributes of the pooling; `stride` is the window's length by default."""
+        super().__init__()
+        self.kernel_size, self.padding = kernel_size, padding
+        self.stride = kernel_size if stride is None else stride
+
+    def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
+        """Zeros with the elements at their positions; `output_size` is the shape of what was pooled."""
+        return type(self)._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+    def extra_repr(self) -> str:
+        """The attributes."""
+        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
+
+
+class MaxUnpool1d(_MaxUnpool):
+    """Zeros with maxima at the positions that `MaxPool1d` returned."""
+
+    _function = staticmethod(F.max_unpool1d)
+
+
+class MaxUnpool2d(_MaxUnpool):
+    """Zeros with maxima at the positions that `MaxPool2d` returned."""
+
+    _function = staticmethod(F.max_unpool2d)
+
+
+class MaxUnpool3d(_MaxUnpool):
+    """Zeros with maxima at the positions that `MaxPool3d` returned."""
+
+    _function = staticmethod(F.max_unpool3d)

@@ -1,0 +1,356 @@
+"""The transformer of Vaswani et al. 2017: layers of encoder and decoder, stacks of them, and both together.
+
+With `norm_first` each part sees its input normalised, and what it returns is added to the input itself (Xiong et al.
+2020); without it the sum is normalised.
+"""
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+from .. import functional as F
+from .. import init
+from ..module import Module
+from .affine import Dropout, Linear
+from .attention import MultiheadAttention
+from .container import ModuleList
+from .normalization import LayerNorm
+
+__all__ = [
+    "Transformer",
+    "TransformerDecoder",
+    "TransformerDecoderLayer",
+    "TransformerEncoder",
+    "TransformerEncoderLayer",
+]
+
+Activation = str | Callable[[Tensor], Tensor]
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+
+
+class _Layer(Module):
+    """What the layers of both stacks share: attention to the sequence itself, two affine maps, the order of norms."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int,
+        dropout: float,
+        activation: Activation,
+        layer_norm_eps: float,
+        batch_first: bool,
+        norm_first: bool,
+        bias: bool,
+        device: Any,
+        dtype: Any,
+        crosses: bool,
+    ) -> None:
+        """`crosses` adds attention to another sequence."""
+        super().__init__()
+        place = {"device": device, "dtype": dtype}
+        if isinstance(activation, str):
+            if activation not in ACTIVATIONS:
+                raise ValueError(
+                    f"{type(self).__name__}: activation must be a function, 'relu' or 'gelu', got {activation!r}"
+                )
+            activation = ACTIVATIONS[activation]
+        attention = lambda: MultiheadAttention(
+            d_model, nhead, dropout, bias, batch_first=batch_first, **place
+        )
+        self.self_attn = attention()
+        if crosses:
+            self.multihead_attn = attention()
+        self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
+        self.norm_first = norm_first
+        for part in range(1, 4 if crosses else 3):
+            setattr(self, f"norm{part}", LayerNorm(d_model, layer_norm_eps, bias=bias, **place))
+        for part in range(1, 4 if crosses else 3):
+            setattr(self, f"dropout{part}", Dropout(dropout))
+        self.activation = activation
+
+    def _attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
+        """Attention of a sequence to itself."""
+        return self.self_attn(x, x, x, padding, False, mask, is_causal=is_causal)[0]
+
+    def _fed(self, x: Tensor) -> Tensor:
+        """The two affine maps."""
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+    def _around(self, x: Tensor, parts: list[Callable[[Tensor], Tensor]]) -> Tensor:
+        """The parts one after another, each with its norm, its dropout and the sum with what it was given."""
+        for i, part in enumerate(parts, 1):
+            norm, drop = getattr(self, f"norm{i}"), getattr(self, f"dropout{i}")
+            x = x + drop(part(norm(x))) if self.norm_first else norm(x + drop(part(x)))
+        return x
+
+
+class TransformerEncoderLayer(_Layer):
+    """Attention of a sequence to itself, then two affine maps with an activation between them.
+
+    Args:
+        d_model: the features of the sequence.
+        nhead: the number of heads.
+        dim_feedforward: the features between the affine maps.
+        dropout: its probability, in the attention and after each part.
+        activation: `"relu"`, `"gelu"`, or a function.
+        layer_norm_eps: of the norms.
+        batch_first: whether sequences are `(N, L, E)` rather than `(L, N, E)`.
+        norm_first: normalise what each part is given rather than the sum after it.
+        bias: whether affine maps and norms have biases.
+
+    Example:
+        >>> layer = wg.nn.TransformerEncoderLayer(8, 2, dim_feedforward=16, batch_first=True)
+        >>> tuple(layer(wg.ones(3, 5, 8), is_causal=True).shape)
+        (3, 5, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """Makes `self_attn`, `linear1`, `linear2`, `norm1` and `norm2`."""
+        super().__init__(
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
+            bias, device, dtype, False,
+        )  # fmt: skip
+
+    def forward(
+        self,
+        src: Tensor,
+        src_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool = False,
+    ) -> Tensor:
+        """The sequence after the layer; masks as `MultiheadAttention` takes them."""
+        attend = lambda x: self._attended(x, src_mask, src_key_padding_mask, is_causal)
+        return self._around(src, [attend, self._fed])
+
+
+class TransformerDecoderLayer(_Layer):
+    """Attention of a sequence to itself, then to the encoder's result, then two affine maps.
+
+    The settings are those of `TransformerEncoderLayer`.
+
+    Example:
+        >>> layer = wg.nn.TransformerDecoderLayer(8, 2, dim_feedforward=16, batch_first=True)
+        >>> tuple(layer(wg.ones(3, 5, 8), wg.ones(3, 7, 8), tgt_is_causal=True).shape)
+        (3, 5, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """Makes `self_attn`, `multihead_attn`, `linear1`, `linear2` and `norm1` to `norm3`."""
+        super().__init__(
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
+            bias, device, dtype, True,
+        )  # fmt: skip
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The sequence `tgt` after the layer, `memory` being the encoder's result."""
+
+        def cross(x: Tensor) -> Tensor:
+            attend = self.multihead_attn
+            found = attend(
+                x, memory, memory, memory_key_padding_mask, False, memory_mask, is_causal=memory_is_causal
+            )
+            return found[0]
+
+        attend = lambda x: self._attended(x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        return self._around(tgt, [attend, cross, self._fed])
+
+
+def _copies(layer: Module, count: int) -> ModuleList:
+    return ModuleList([copy.deepcopy(layer) for _ in range(count)])
+
+
+class TransformerEncoder(Module):
+    """Copies of an encoder layer, one after another, and a norm at the end."""
+
+    def __init__(
+        self,
+        encoder_layer: Module,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
+        """Copies `encoder_layer`, values and all; the last two settings are accepted and change nothing."""
+        super().__init__()
+        self.layers, self.num_layers, self.norm = _copies(encoder_layer, num_layers), num_layers, norm
+
+    def forward(
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
+        """The sequence after all layers."""
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, is_causal=bool(is_causal))
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """Copies of a decoder layer, one after another, and a norm at the end."""
+
+    def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
+        """Copies `decoder_layer`, values and all."""
+        super().__init__()
+        self.layers, self.num_layers, self.norm = _copies(decoder_layer, num_layers), num_layers, norm
+
+    def forward(
+        self,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The sequence `tgt` after all layers."""
+        for layer in self.layers:
+            tgt = layer(
+                tgt,
+                memory,
+                tgt_mask,
+                memory_mask,
+                tgt_key_padding_mask,
+                memory_key_padding_mask,
+                bool(tgt_is_causal),
+                memory_is_causal,
+            )
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder, and a decoder that attends to its result; weight matrices start by `xavier_uniform_`.
+
+    Example:
+        >>> model = wg.nn.Transformer(8, 2, 1, 1, dim_feedforward=16, batch_first=True)
+        >>> mask = model.generate_square_subsequent_mask(4)
+        >>> tuple(model(wg.ones(3, 5, 8), wg.ones(3, 4, 8), tgt_mask=mask).shape)
+        (3, 4, 8)
+    """
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """The settings of the layers, their numbers, and stacks to use instead."""
+        super().__init__()
+        settings = (
+            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
+            bias, device, dtype,
+        )  # fmt: skip
+        norm = lambda: LayerNorm(d_model, layer_norm_eps, bias=bias, device=device, dtype=dtype)
+        if custom_encoder is None:
+            custom_encoder = TransformerEncoder(
+                TransformerEncoderLayer(*settings), num_encoder_layers, norm()
+            )
+        if custom_decoder is None:
+            custom_decoder = TransformerDecoder(
+                TransformerDecoderLayer(*settings), num_decoder_layers, norm()
+            )
+        self.encoder, self.decoder = custom_encoder, custom_decoder
+        self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draws new initial values of everything with more than one axis."""
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
+        src_is_causal: bool | None = None,
+        tgt_is_causal: bool | None = None,
+        memory_is_causal: bool = False,
+    ) -> Tensor:
+        """The decoder's result for `tgt`, shaped as that; `src` goes through the encoder."""
+        if src.ndim != tgt.ndim or src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
+            raise wg.ShapeError(
+                f"Transformer: sequences of shapes {tuple(src.shape)} and {tuple(tgt.shape)}; both need as many axes, "
+                f"the last of length d_model = {self.d_model}"
+            )
+        memory = self.encoder(src, src_mask, src_key_padding_mask, is_causal=src_is_causal)
+        return self.decoder(
+            tgt,
+            memory,
+            tgt_mask,
+            memory_mask,
+            tgt_key_padding_mask,
+            memory_key_padding_mask,
+            tgt_is_causal,
+            memory_is_causal,
+        )
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
+        """What is added to scores so that position i sees positions up to i: minus infinity above the diagonal."""
+        blocked = wg.ones(sz, sz, dtype=wg.bool, device=device).triu(1)
+        return wg.zeros(sz, sz, dtype=dtype, device=device).masked_fill(blocked, -math.inf)

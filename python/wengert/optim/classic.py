@@ -1,0 +1,91 @@
+"""Optimisers from before deep learning: resilient propagation, and averaged stochastic gradient descent."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+from .stepwise import Stepwise, zeros
+
+__all__ = ["ASGD", "Rprop"]
+
+
+class Rprop(Stepwise):
+    """Each element has a step of its own, which grows while its gradient keeps its sign, and shrinks when that changes
+    (Riedmiller and Braun 1993; after a change the element waits for one step).
+
+    Raises:
+        ValueError: for settings out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        etas: tuple[float, float] = (0.5, 1.2),
+        step_sizes: tuple[float, float] = (1e-6, 50.0),
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        """`lr` is the first step, `etas` the factors, `step_sizes` the bounds; `foreach` changes nothing."""
+        super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, maximize=maximize))
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        down, up = group["etas"]
+        if not 0.0 < down < 1.0 < up:
+            raise ValueError(f"Rprop: etas are a factor between 0 and 1 and one above 1, got {group['etas']}")
+        low, high = group["step_sizes"]
+        if not 0.0 <= low <= high:
+            raise ValueError(f"Rprop: step_sizes are a least and a greatest step, got {group['step_sizes']}")
+
+    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        (down, up), (low, high) = group["etas"], group["step_sizes"]
+        before, size = zeros(state, "prev", p), zeros(state, "step_size", p, group["lr"])
+        agreed = (g * before).sign()
+        factor = wg.ones_like(g).masked_fill(agreed > 0, up).masked_fill(agreed < 0, down)
+        size.mul_(factor).clamp_(low, high)
+        g = g.masked_fill(agreed < 0, 0.0)
+        p.sub_(g.sign() * size)
+        before.copy_(g)
+
+
+class ASGD(Stepwise):
+    """`p = (1 - lambd eta) p - eta g` with `eta = lr / (1 + lambd lr t)^alpha`; from step `t0` on the state's `ax` is
+    the mean of the parameters since then (Polyak and Juditsky 1992).
+
+    Raises:
+        ValueError: for settings out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        lambd: float = 1e-4,
+        alpha: float = 0.75,
+        t0: float = 1e6,
+        weight_decay: float = 0.0,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        """`foreach` is accepted and changes nothing."""
+        defaults = dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, maximize=maximize)
+        super().__init__(params, defaults)
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        self._between(group, "lambd", 0.0, math.inf)
+
+    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        lr, lambd, t = group["lr"], group["lambd"], state["step"]
+        eta = float(state.get("eta", lr))
+        mean = zeros(state, "ax", p)
+        p.mul_(1.0 - lambd * eta).add_(g, alpha=-eta)
+        # Before t0 the mean is the parameter itself.
+        mean.lerp_(p.detach(), float(state.get("mu", 1.0)))
+        state["eta"] = lr / (1.0 + lambd * lr * t) ** group["alpha"]
+        state["mu"] = 1.0 / max(1.0, t - group["t0"])

@@ -1,0 +1,162 @@
+"""Optimisers of matrices: Adafactor keeps means of rows and columns, Muon makes steps orthogonal."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+from .stepwise import Stepwise, zeros
+
+__all__ = ["Adafactor", "Muon"]
+
+
+class Adafactor(Stepwise):
+    """Adam without first moments, the second ones estimated from means of rows and columns (Shazeer and Stern
+    2018).
+
+    Squares of the last two axes are kept as a column `r` and a row `c` of means, `v = r c / mean(r)`; those of vectors
+    as they are. Means move by `t^beta2_decay`. The step is `max(eps2, rms(p)) min(lr, 1 / sqrt(t))` times `u / max(1,
+    rms(u) / d)` with `u = g / sqrt(v)`.
+
+    Raises:
+        ValueError: for settings out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        """`eps`: the least root of `v` (None: the machine epsilon of the dtype), and the least scale of a parameter."""
+        super().__init__(
+            params,
+            dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, maximize=maximize),
+        )
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        if group["beta2_decay"] > 0.0:
+            raise ValueError(f"Adafactor: beta2_decay must not be positive, got {group['beta2_decay']}")
+        least, scale = group["eps"]
+        if (least is not None and least < 0.0) or scale < 0.0:
+            raise ValueError(f"Adafactor: eps must not be negative, got {group['eps']}")
+        if not group["d"] >= 1.0:
+            raise ValueError(f"Adafactor: d must be 1 or more, got {group['d']}")
+
+    def _decayed(self, p: Tensor, g: Tensor, group: dict[str, Any]) -> Tensor:
+        # The step's scale is that of the parameter before it decays, so the step decays it.
+        return g
+
+    def _squares(self, p: Tensor, g: Tensor, state: dict[str, Any], move: float, least: float) -> Tensor:
+        """The estimate of the mean square of each element's gradient."""
+        squares = g * g
+        if g.ndim < 2:
+            return zeros(state, "variance", p).lerp_(squares, move)
+        for name, axis in (("row_var", -1), ("col_var", -2)):
+            mean = squares.mean(axis, keepdim=True)
+            zeros(state, name, mean).lerp_(mean, move)
+        rows, columns = state["row_var"], state["col_var"]
+        return (rows @ columns).div_(rows.mean(-2, keepdim=True).clamp_(min=least))
+
+    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        if p.numel() == 0:
+            return
+        least, scale = group["eps"]
+        least = wg.finfo(p.dtype).eps if least is None else least
+        t, values = state["step"], p.detach()
+        rms = lambda x: math.sqrt(float(x.square().mean()))
+        size = max(scale, rms(values)) * min(group["lr"], 1.0 / math.sqrt(t))
+        p.mul_(1.0 - group["lr"] * group["weight_decay"])
+        squares = self._squares(p, g, state, t ** group["beta2_decay"], least)
+        update = g / squares.clamp(min=least * least).sqrt_()
+        p.add_(update, alpha=-size / max(1.0, rms(update) / group["d"]))
+
+
+def _orthogonal(x: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+    """A matrix with the singular vectors of `x` and singular values near 1, by a quintic Newton-Schulz iteration."""
+    a, b, c = coefficients
+    is_tall = x.shape[0] > x.shape[1]
+    x = x.mT if is_tall else x
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.mT
+        x = x * a + (gram * b + (gram @ gram) * c) @ x
+    return x.mT if is_tall else x
+
+
+class Muon(Stepwise):
+    """Momentum whose steps are made orthogonal, for the matrices inside of a network (Jordan et al. 2024).
+
+    `m = momentum m + (1 - momentum) g`; with `nesterov` the step starts from `(1 - momentum) g + momentum m`, else from
+    `m`; its singular values are brought near 1 by `ns_steps` of the iteration `x = a x + (b xx' + c (xx')^2) x`, in the
+    parameter's dtype. Vectors, embeddings and the last layer want another optimiser.
+
+    Raises:
+        ValueError: for a parameter that is no matrix, or settings out of range.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (3.4445, -4.775, 2.0315),
+        eps: float = 1e-7,
+        ns_steps: int = 5,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        """`adjust_lr_fn`: "original" (also None) multiplies the rate by `sqrt(max(1, rows / columns))`,
+        "match_rms_adamw" by `0.2 sqrt(max(rows, columns))`, so that steps are as long as AdamW's.
+        """
+        defaults = dict(
+            lr=lr,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            nesterov=nesterov,
+            ns_coefficients=ns_coefficients,
+            eps=eps,
+            ns_steps=ns_steps,
+            adjust_lr_fn=adjust_lr_fn,
+        )
+        super().__init__(params, defaults)
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        self._between(group, "momentum", 0.0, math.inf)
+        if group["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
+            raise ValueError(
+                f"Muon: adjust_lr_fn must be None, 'original' or 'match_rms_adamw', got {group['adjust_lr_fn']!r}"
+            )
+        for i, p in enumerate(group["params"]):
+            if p.ndim != 2:
+                raise ValueError(
+                    f"Muon: parameter {i} of shape {tuple(p.shape)} is no matrix; give it to another optimiser, such "
+                    "as AdamW"
+                )
+
+    def _decayed(self, p: Tensor, g: Tensor, group: dict[str, Any]) -> Tensor:
+        p.mul_(1.0 - group["lr"] * group["weight_decay"])
+        return g
+
+    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        rows, columns = p.shape
+        momentum = group["momentum"]
+        mean = zeros(state, "momentum_buffer", p).lerp_(g, 1.0 - momentum)
+        start = g + (mean - g) * momentum if group["nesterov"] else mean
+        step = _orthogonal(start, group["ns_coefficients"], group["ns_steps"], group["eps"])
+        if group["adjust_lr_fn"] == "match_rms_adamw":
+            factor = 0.2 * math.sqrt(max(rows, columns))
+        else:
+            factor = math.sqrt(max(1.0, rows / max(columns, 1)))
+        p.add_(step, alpha=-group["lr"] * factor)

@@ -1,0 +1,177 @@
+"""Of layers: attention, pools, pads, dropout, adaptive softmax."""
+
+from typing import Any
+
+import wengert as wg
+from wengert import nn
+from wengert.nn import functional as F
+
+from situations.table import Situations, i, ones
+
+
+def attend(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], **more: Any) -> Any:
+    """Attention of two heads over four features."""
+    layer = nn.MultiheadAttention(4, 2, batch_first=True)
+    return lambda: layer(ones(*q), ones(*k), ones(*v), **more)
+
+
+LAYERS: Situations = {
+    "heads_divide": (
+        lambda: nn.MultiheadAttention(6, 4),
+        ValueError,
+        (
+            "MultiheadAttention: 6 features do not divide into 4 heads; both are positive, and embed_dim is a multiple "
+            "of num_heads"
+        ),
+    ),
+    "heads_axes": (
+        attend((2, 3, 4), (3, 4), (3, 4)),
+        wg.ShapeError,
+        (
+            "multi_head_attention_forward: query, key and value of shapes (2, 3, 4), (3, 4) and (3, 4); all need 3 "
+            "axes (batch, sequence, features), or 2 without a batch"
+        ),
+    ),
+    "heads_features": (
+        attend((2, 3, 5), (2, 3, 4), (2, 3, 4)),
+        wg.ShapeError,
+        "multi_head_attention_forward: query of shape (2, 3, 5), expected 4 features (the last axis)",
+    ),
+    "heads_batches": (
+        attend((2, 3, 4), (1, 3, 4), (1, 3, 4)),
+        wg.ShapeError,
+        (
+            "multi_head_attention_forward: query, key and value of shapes (2, 3, 4), (1, 3, 4) and (1, 3, 4) (batch "
+            "first); expected equal batches, and as many keys as values"
+        ),
+    ),
+    "heads_mask_shape": (
+        attend((2, 3, 4), (2, 5, 4), (2, 5, 4), attn_mask=ones(3, 3)),
+        wg.ShapeError,
+        "multi_head_attention_forward: attn_mask of shape (3, 3), expected (3, 5) or (4, 3, 5)",
+    ),
+    "heads_padding_shape": (
+        attend((2, 3, 4), (2, 5, 4), (2, 5, 4), key_padding_mask=ones(5, 2)),
+        wg.ShapeError,
+        "multi_head_attention_forward: key_padding_mask of shape (5, 2), expected (2, 5)",
+    ),
+    "heads_mask_dtype": (
+        attend((3, 4), (3, 4), (3, 4), attn_mask=wg.ones(3, 3, dtype=wg.int64)),
+        TypeError,
+        (
+            "multi_head_attention_forward: attn_mask is bool (True is left out) or floating point (added to the "
+            "scores), got wengert.int64"
+        ),
+    ),
+    "transformer_activation": (
+        lambda: nn.TransformerEncoderLayer(4, 2, activation="softmax"),
+        ValueError,
+        "TransformerEncoderLayer: activation must be a function, 'relu' or 'gelu', got 'softmax'",
+    ),
+    "transformer_widths": (
+        lambda: nn.Transformer(4, 2, 1, 1, 4)(ones(2, 3, 4), ones(2, 3, 6)),
+        wg.ShapeError,
+        (
+            "Transformer: sequences of shapes (2, 3, 4) and (2, 3, 6); both need as many axes, the last of length "
+            "d_model = 4"
+        ),
+    ),
+    "padding_widths": (
+        lambda: nn.ReflectionPad2d((1, 2)),
+        ValueError,
+        "ReflectionPad2d: one number or 4 expected, (before, after) for each axis, got (1, 2)",
+    ),
+    "padding_axes": (
+        lambda: nn.ZeroPad1d(1)(ones(2)),
+        wg.ShapeError,
+        "ZeroPad1d: 3 axes, or 2 of one image, expected, got shape (2,)",
+    ),
+    "dropout_axes": (
+        lambda: F.dropout3d(ones(2, 3)),
+        wg.ShapeError,
+        "dropout3d: input with 4 or 5 axes expected, got shape (2, 3)",
+    ),
+    "alpha_dropout_probability": (
+        lambda: F.alpha_dropout(ones(2, 3), 1.5),
+        ValueError,
+        "alpha_dropout: p is a probability between 0 and 1, got 1.5",
+    ),
+    "instance_norm_axes": (
+        lambda: nn.InstanceNorm2d(3)(ones(2, 3)),
+        wg.ShapeError,
+        "InstanceNorm2d: input with 3 or 4 axes expected, got shape (2, 3)",
+    ),
+    "instance_norm_one_value": (
+        lambda: F.instance_norm(ones(2, 3, 1)),
+        ValueError,
+        ("instance_norm: more than one value per channel of an image expected, got input of shape (2, 3, 1)"),
+    ),
+    "response_norm_size": (
+        lambda: F.local_response_norm(ones(2, 3, 1), 0),
+        ValueError,
+        "local_response_norm: size must be 1 or more, got 0",
+    ),
+    "adaptive_max_size": (
+        lambda: F.adaptive_max_pool1d(ones(2, 4), 0),
+        ValueError,
+        "adaptive_max_pool1d: output_size must be 1 or more, got 0",
+    ),
+    "adaptive_max_axes": (
+        lambda: F.adaptive_max_pool2d(ones(2, 4), 1),
+        wg.ShapeError,
+        (
+            "adaptive_max_pool2d: input of shape (2, 4); expected 4 axes (images, channels and 2 spatial axes, none "
+            "of them empty) or 3 (one image)"
+        ),
+    ),
+    "fractional_size": (
+        lambda: F.fractional_max_pool2d(ones(1, 4, 4), 2, 4),
+        ValueError,
+        "fractional_max_pool2d: 4 windows of 2 do not fit an axis of 4; from 1 to 3 of them do",
+    ),
+    "fractional_sizes": (
+        lambda: F.fractional_max_pool2d(ones(1, 4, 4), 2),
+        ValueError,
+        "fractional_max_pool2d: give either output_size or output_ratio",
+    ),
+    "unpool_indices": (
+        lambda: F.max_unpool1d(ones(1, 2), i(0, 1), 2),
+        wg.ShapeError,
+        "max_unpool1d: indices of shape (2,), expected (1, 2) as the input",
+    ),
+    "unpool_size": (
+        lambda: F.max_unpool1d(ones(1, 2), i(0, 1).reshape(1, 2), 2, output_size=(9,)),
+        ValueError,
+        (
+            "max_unpool1d: output_size (9,) cannot come from input of shape (1, 2); each length is less than one "
+            "stride from (4,)"
+        ),
+    ),
+    "norm_of_windows": (
+        lambda: F.lp_pool1d(ones(1, 2), 0, 2),
+        ValueError,
+        "lp_pool1d: norm_type must be positive, got 0.0",
+    ),
+    "temperature": (
+        lambda: F.gumbel_softmax(ones(2), 0.0),
+        ValueError,
+        "gumbel_softmax: tau must be positive, got 0.0",
+    ),
+    "shrinking": (
+        lambda: F.softshrink(ones(2), -1.0),
+        ValueError,
+        "softshrink: lambd must not be negative, got -1.0",
+    ),
+    "cutoffs": (
+        lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 10, [5, 5]),
+        ValueError,
+        (
+            "AdaptiveLogSoftmaxWithLoss: increasing cutoffs between 1 and n_classes - 1 = 9 expected, got [5, 5]"
+        ),
+    ),
+    "adaptive_softmax_class": (
+        lambda: nn.AdaptiveLogSoftmaxWithLoss(4, 10, [5])(ones(2, 4), i(3, 10)),
+        IndexError,
+        "AdaptiveLogSoftmaxWithLoss: targets from 3 to 10, expected 0 to 9",
+    ),
+}
