@@ -1,29 +1,87 @@
 //! Element types, their promotion table, and the `dispatch!` macros that turn a `DType` into a Rust type.
+//!
+//! Few types have loops of their own: kernels that compute do so in [`DType::compute`], kernels that move elements
+//! know nothing but their size.
 
 use crate::error::{Error, Result};
 use half::{bf16, f16};
 use std::fmt;
 
-/// The type of a tensor's elements.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-#[repr(u8)]
-pub enum DType {
+/// The list of dtypes, in promotion order within their category. A row: the Rust type of an element, the public
+/// name, the category, and the type that kernels compute it in.
+macro_rules! dtypes {
+    ($($(#[doc = $doc:literal])* $variant:ident $element:ty, $name:literal, $category:ident, $compute:ident;)*) => {
+        /// The type of a tensor's elements.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        #[repr(u8)]
+        pub enum DType {
+            $($(#[doc = $doc])* $variant,)*
+        }
+
+        impl DType {
+            /// Every dtype, in promotion order within its category.
+            pub const ALL: [DType; [$(DType::$variant as u8),*].len()] = [$(DType::$variant),*];
+
+            /// Bytes per element.
+            pub const fn size(self) -> usize {
+                match self {
+                    $(DType::$variant => size_of::<$element>(),)*
+                }
+            }
+
+            /// The public name: `float32`, `int64`, ...
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(DType::$variant => $name,)*
+                }
+            }
+
+            /// Bool, Int or Float.
+            pub const fn category(self) -> Category {
+                match self {
+                    $(DType::$variant => Category::$category,)*
+                }
+            }
+
+            /// The type in which kernels compute and accumulate. Halves widen to float32 and narrow integers to
+            /// int32, uint32 to int64: what is computed there, wrapped to the narrow type, is what the narrow
+            /// type's own arithmetic would give.
+            pub const fn compute(self) -> DType {
+                match self {
+                    $(DType::$variant => DType::$compute,)*
+                }
+            }
+        }
+    };
+}
+
+dtypes! {
     /// `bool`, one byte, 0 or 1.
-    Bool,
+    Bool bool, "bool", Bool, Bool;
     /// Unsigned 8-bit integer.
-    U8,
+    U8 u8, "uint8", Int, I32;
+    /// Signed 8-bit integer.
+    I8 i8, "int8", Int, I32;
+    /// Unsigned 16-bit integer.
+    U16 u16, "uint16", Int, I32;
+    /// Signed 16-bit integer.
+    I16 i16, "int16", Int, I32;
+    /// Unsigned 32-bit integer.
+    U32 u32, "uint32", Int, I64;
     /// Signed 32-bit integer.
-    I32,
+    I32 i32, "int32", Int, I32;
+    /// Unsigned 64-bit integer.
+    U64 u64, "uint64", Int, U64;
     /// Signed 64-bit integer.
-    I64,
+    I64 i64, "int64", Int, I64;
     /// IEEE half precision.
-    F16,
+    F16 f16, "float16", Float, F32;
     /// bfloat16: float32's range, 8 bits of precision.
-    BF16,
+    BF16 bf16, "bfloat16", Float, F32;
     /// IEEE single precision, the default.
-    F32,
+    F32 f32, "float32", Float, F32;
     /// IEEE double precision.
-    F64,
+    F64 f64, "float64", Float, F64;
 }
 
 /// The class of a dtype, in promotion order.
@@ -38,56 +96,23 @@ pub enum Category {
 }
 
 impl DType {
-    /// Every dtype, in promotion order within its category.
-    pub const ALL: [DType; 8] =
-        [DType::Bool, DType::U8, DType::I32, DType::I64, DType::F16, DType::BF16, DType::F32, DType::F64];
-
-    /// Bytes per element.
-    pub const fn size(self) -> usize {
-        match self {
-            DType::Bool | DType::U8 => 1,
-            DType::F16 | DType::BF16 => 2,
-            DType::I32 | DType::F32 => 4,
-            DType::I64 | DType::F64 => 8,
-        }
-    }
-
-    /// The public name: `float32`, `int64`, ...
-    pub const fn name(self) -> &'static str {
-        match self {
-            DType::Bool => "bool",
-            DType::U8 => "uint8",
-            DType::I32 => "int32",
-            DType::I64 => "int64",
-            DType::F16 => "float16",
-            DType::BF16 => "bfloat16",
-            DType::F32 => "float32",
-            DType::F64 => "float64",
-        }
-    }
-
     /// The dtype of a public name; common aliases are understood.
     pub fn from_name(name: &str) -> Option<DType> {
-        Some(match name {
-            "bool" => DType::Bool,
-            "uint8" => DType::U8,
-            "int32" | "int" => DType::I32,
-            "int64" | "long" => DType::I64,
-            "float16" | "half" => DType::F16,
-            "bfloat16" => DType::BF16,
-            "float32" | "float" => DType::F32,
-            "float64" | "double" => DType::F64,
-            _ => return None,
-        })
+        let name = match name {
+            "short" => "int16",
+            "int" => "int32",
+            "long" => "int64",
+            "half" => "float16",
+            "float" => "float32",
+            "double" => "float64",
+            other => other,
+        };
+        DType::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// Bool, Int or Float.
-    pub const fn category(self) -> Category {
-        match self {
-            DType::Bool => Category::Bool,
-            DType::U8 | DType::I32 | DType::I64 => Category::Int,
-            _ => Category::Float,
-        }
+    /// All names, for messages: `bool, uint8, ...`.
+    pub fn names() -> String {
+        DType::ALL.map(DType::name).join(", ")
     }
 
     /// Whether this is a floating point type, the only kind that has derivatives.
@@ -95,8 +120,19 @@ impl DType {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
     }
 
-    /// The smallest type that both convert to, as in PyTorch: float16 with bfloat16 gives float32,
-    /// an integer with a float gives the float.
+    /// Whether this is an integer type.
+    pub const fn is_integer(self) -> bool {
+        matches!(self.category(), Category::Int)
+    }
+
+    /// Whether this is an integer type without negative numbers.
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self, DType::U8 | DType::U16 | DType::U32 | DType::U64)
+    }
+
+    /// The smallest type that both convert to: float16 with bfloat16 gives float32, an integer with a float gives
+    /// the float, as in PyTorch; signed with unsigned gives the next wider signed type, and float64 where there is
+    /// none, as in NumPy.
     pub fn promote(self, other: DType) -> DType {
         use DType::*;
         if self == other {
@@ -107,20 +143,41 @@ impl DType {
             (a, b) if a > b => self,
             _ => match (self, other) {
                 (F16, BF16) | (BF16, F16) => F32,
-                (a, b) => a.max(b),
+                (a, b) if a.is_integer() && a.is_unsigned() != b.is_unsigned() => {
+                    if a.is_unsigned() { signed_for(a, b) } else { signed_for(b, a) }
+                }
+                (a, b) if a.size() > b.size() => a,
+                (_, b) => b,
             },
+        }
+    }
+
+    /// The type, int32 or int64, in which wrapping sums and products of integers are taken: their low bits are
+    /// those that this type would have. Other types stay as they are.
+    pub const fn modular(self) -> DType {
+        match self {
+            DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::U32 => DType::I32,
+            DType::U64 => DType::I64,
+            other => other,
+        }
+    }
+
+    /// The smallest and largest number of an integer type; 0 and 1 for bool, all of int64 for floats.
+    pub const fn range(self) -> (i128, i128) {
+        let bits = self.size() * 8;
+        match self.category() {
+            Category::Bool => (0, 1),
+            Category::Int if self.is_unsigned() => (0, (1 << bits) - 1),
+            Category::Int => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            Category::Float => (i64::MIN as i128, i64::MAX as i128),
         }
     }
 
     /// Raises unless an integer that a user wrote has this value in an integer dtype too.
     #[inline]
-    pub fn check_fits(self, value: i64) -> Result<()> {
-        let (low, high) = match self {
-            DType::U8 => (0, u8::MAX as i64),
-            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
-            _ => return Ok(()),
-        };
-        if (low..=high).contains(&value) {
+    pub fn check_fits(self, value: impl Into<i128>) -> Result<()> {
+        let (value, (low, high)) = (value.into(), self.range());
+        if !self.is_integer() || (low..=high).contains(&value) {
             return Ok(());
         }
         Err(Error::value(format!(
@@ -128,17 +185,20 @@ impl DType {
         )))
     }
 
-    /// The type in which kernels compute and accumulate: halves widen to float32.
-    pub const fn compute(self) -> DType {
-        match self {
-            DType::F16 | DType::BF16 => DType::F32,
-            other => other,
-        }
-    }
-
     /// The float type of an operation that is defined on floats only, such as `exp`.
     pub const fn to_float(self) -> DType {
         if self.is_float() { self } else { DType::F32 }
+    }
+}
+
+/// The signed type that holds an unsigned and a signed one.
+fn signed_for(unsigned: DType, signed: DType) -> DType {
+    match unsigned.size() {
+        size if size < signed.size() => signed,
+        1 => DType::I16,
+        2 => DType::I32,
+        4 => DType::I64,
+        _ => DType::F64,
     }
 }
 
@@ -153,11 +213,11 @@ pub trait Element: Copy + Send + Sync + PartialOrd + 'static {
     /// Its dtype.
     const DTYPE: DType;
     /// Conversion through `f64`, as `as` does (saturating to integers); exact for every value but large
-    /// `i64`.
+    /// 64-bit integers.
     fn to_f64(self) -> f64;
     /// The inverse of [`Element::to_f64`], rounding to nearest.
     fn from_f64(value: f64) -> Self;
-    /// Conversion to `i64`, truncating toward zero.
+    /// Conversion to `i64`, truncating toward zero; wrapping for `u64`.
     fn to_i64(self) -> i64;
     /// Conversion from `i64`, wrapping for narrower integers.
     fn from_i64(value: i64) -> Self;
@@ -182,6 +242,11 @@ macro_rules! element {
 element! {
     bool, Bool, |x| x as u8 as f64, |v| v != 0.0, x as i64, |i| i != 0;
     u8, U8, |x| x as f64, |v| v as i64 as u8, x as i64, |i| i as u8;
+    i8, I8, |x| x as f64, |v| v as i64 as i8, x as i64, |i| i as i8;
+    u16, U16, |x| x as f64, |v| v as i64 as u16, x as i64, |i| i as u16;
+    i16, I16, |x| x as f64, |v| v as i64 as i16, x as i64, |i| i as i16;
+    u32, U32, |x| x as f64, |v| v as i64 as u32, x as i64, |i| i as u32;
+    u64, U64, |x| x as f64, |v| if v < 0.0 { v as i64 as u64 } else { v as u64 }, x as i64, |i| i as u64;
     i32, I32, |x| x as f64, |v| v as i32, x as i64, |i| i as i32;
     i64, I64, |x| x as f64, |v| v as i64, x, |i| i;
     f16, F16, |x| x.to_f64(), |v| f16::from_f64(v), x.to_f32() as i64, |i| f16::from_f64(i as f64);
@@ -194,29 +259,36 @@ element! {
 #[macro_export]
 macro_rules! dispatch {
     ($dtype:expr, $t:ident => $body:expr) => {
+        $crate::dispatch!(@$dtype, $t, $body;
+            Bool bool, U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, U64 u64, I64 i64,
+            F16 half::f16, BF16 half::bf16, F32 f32, F64 f64)
+    };
+    (@$dtype:expr, $t:ident, $body:expr; $($variant:ident $element:ty),*) => {
         match $dtype {
+            $($crate::dtype::DType::$variant => {
+                type $t = $element;
+                $body
+            })*
+        }
+    };
+}
+
+/// [`dispatch!`] over the types that kernels compute in, for operands that are in theirs: see
+/// [`DType::compute`](crate::dtype::DType::compute).
+#[macro_export]
+macro_rules! dispatch_computed {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype.compute() {
             $crate::dtype::DType::Bool => {
                 type $t = bool;
-                $body
-            }
-            $crate::dtype::DType::U8 => {
-                type $t = u8;
-                $body
-            }
-            $crate::dtype::DType::I32 => {
-                type $t = i32;
                 $body
             }
             $crate::dtype::DType::I64 => {
                 type $t = i64;
                 $body
             }
-            $crate::dtype::DType::F16 => {
-                type $t = half::f16;
-                $body
-            }
-            $crate::dtype::DType::BF16 => {
-                type $t = half::bf16;
+            $crate::dtype::DType::U64 => {
+                type $t = u64;
                 $body
             }
             $crate::dtype::DType::F32 => {
@@ -225,6 +297,36 @@ macro_rules! dispatch {
             }
             $crate::dtype::DType::F64 => {
                 type $t = f64;
+                $body
+            }
+            _ => {
+                type $t = i32;
+                $body
+            }
+        }
+    };
+}
+
+/// Runs an expression with `$t` bound to an integer type of `$size` bytes: for what moves elements and does not
+/// read them.
+#[macro_export]
+macro_rules! dispatch_width {
+    ($size:expr, $t:ident => $body:expr) => {
+        match $size {
+            1 => {
+                type $t = u8;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            4 => {
+                type $t = u32;
+                $body
+            }
+            _ => {
+                type $t = u64;
                 $body
             }
         }
@@ -246,5 +348,34 @@ mod tests {
         assert_eq!(I64.promote(F16), F16);
         assert_eq!(U8.promote(I32), I32);
         assert_eq!(Bool.promote(U8), U8);
+    }
+
+    #[test]
+    fn signed_with_unsigned_integers_promote_as_in_numpy() {
+        let table = [
+            (U8, I8, I16),
+            (U8, I16, I16),
+            (U16, I8, I32),
+            (U16, I16, I32),
+            (U32, I32, I64),
+            (U32, I8, I64),
+            (U16, I64, I64),
+            (U64, I8, F64),
+            (U64, I64, F64),
+            (U64, U8, U64),
+            (I8, I16, I16),
+            (U32, F16, F16),
+        ];
+        for (a, b, expected) in table {
+            assert_eq!((a.promote(b), b.promote(a)), (expected, expected), "{a} with {b}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_those_of_the_types() {
+        assert_eq!(U64.range(), (0, u64::MAX.into()));
+        assert_eq!(I64.range(), (i64::MIN.into(), i64::MAX.into()));
+        assert_eq!(I8.range(), (-128, 127));
+        assert!(U64.check_fits(u64::MAX).is_ok() && U64.check_fits(-1i64).is_err());
     }
 }

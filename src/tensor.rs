@@ -230,6 +230,13 @@ impl Tensor {
         }
     }
 
+    /// A 0-d integer on the CPU: 64-bit integers hold numbers that no `f64` does.
+    pub fn integer(value: i64, dtype: DType) -> Result<Tensor> {
+        let mut out = Array::empty(Shape::SCALAR, dtype, Device::Cpu)?;
+        crate::dispatch!(dtype, T => out.slice_mut::<T>()?[0] = T::from_i64(value));
+        Ok(out.into())
+    }
+
     /// A 0-d constant as an operand: on a GPU all equal ones share their memory, so nothing may write to it.
     pub fn operand(value: f64, dtype: DType, device: Device) -> Result<Tensor> {
         match device {

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import wengert as wg
 
-DTYPES = ["bool", "uint8", "int32", "int64", "float16", "float32", "float64"]
+INTEGERS = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
+DTYPES = ["bool", *INTEGERS, "float16", "float32", "float64"]
 
 
 def some(dtype: str, shape: tuple[int, ...] = (3, 4)) -> np.ndarray:

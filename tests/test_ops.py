@@ -136,16 +136,19 @@ def test_special_values(sample: OpSample, dtype: str) -> None:
     np.testing.assert_allclose(got, expected, rtol=TOLERANCE[dtype] * sample.scale, atol=TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+INTEGERS = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("sample", [s for s in SAMPLES if s.integers], ids=str)
 def test_integers(sample: OpSample, dtype: str) -> None:
-    low = 0 if dtype == "uint8" else -9
+    low = 0 if dtype.startswith("u") else -9
 
     @examples(10)
     @given(drawn(sample.case))
     def run(d: Drawn) -> None:
         values = [np.asarray(d.rng.integers(low, 10, arg.shape)).astype(dtype) for arg in d.case.args]
-        if dtype == "uint8" and sample.name in ("neg", "sub", "cumsum", "sum"):
+        if dtype.startswith("u") and sample.name in ("neg", "sub", "cumsum", "sum"):
             values = [v.astype("int64") for v in values]
         with np.errstate(all="ignore"):
             expected = sample.reference(*values, **d.case.kwargs)
@@ -168,11 +171,13 @@ def test_division_rounds_down_as_in_python(x: int, y: int, dtype: str) -> None:
 
 
 def test_promotion_of_every_pair_of_dtypes() -> None:
-    order = ["uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+    order = [*INTEGERS, "float16", "bfloat16", "float32", "float64"]
     for i, a in enumerate(order):
         for j, b in enumerate(order):
             x, y = (wg.ones(2, dtype=getattr(wg, name)) for name in (a, b))
             expected = "float32" if {a, b} == {"float16", "bfloat16"} else order[max(i, j)]
+            if a in INTEGERS and b in INTEGERS:
+                expected = np.promote_types(a, b).name
             assert (x + y).dtype == getattr(wg, expected), (a, b)
             # A 0-d tensor and a Python scalar only win by category.
             floating = "float" in a or "float" in b
@@ -185,7 +190,7 @@ def test_promotion_of_every_pair_of_dtypes() -> None:
         assert (2.0 * x).dtype == (x.dtype if "float" in a else wg.float32)
 
 
-CASTS = ["bool", "uint8", "int32", "int64", "float16", "bfloat16", "float32", "float64"]
+CASTS = ["bool", *INTEGERS, "float16", "bfloat16", "float32", "float64"]
 
 
 @pytest.mark.parametrize("to", CASTS)
@@ -304,7 +309,7 @@ def test_integers_wrap_and_never_trap() -> None:
     assert (wg.tensor([high]) + 1).item() == low
     assert (wg.tensor([high]) * wg.tensor([high])).item() == 1
     assert (wg.tensor([2]) ** wg.tensor([62])).item() == 2**62
-    for dtype in ("int64", "int32", "uint8"):
+    for dtype in INTEGERS:
         one, zero = (wg.tensor([v], dtype=getattr(wg, dtype)) for v in (1, 0))
         for divide in (operator.floordiv, operator.mod):
             with pytest.raises(ZeroDivisionError, match=f"{dtype} cannot be divided by zero"):

@@ -33,9 +33,14 @@ from wengert._core import (
     float16,
     float32,
     float64,
+    int8,
+    int16,
     int32,
     int64,
     uint8,
+    uint16,
+    uint32,
+    uint64,
 )
 from wengert._functions import *
 from wengert._info import finfo, iinfo
@@ -65,7 +70,7 @@ from wengert.transforms import (
 )
 
 # PyTorch's other names of the dtypes.
-half, float, double, int, long = float16, float32, float64, int32, int64
+half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
 
 # Parts that are imported when they are first used.
 _LAZY = ("amp", "debugging", "graph", "nn", "numpy", "optim", "plot", "testing", "utils")

@@ -52,7 +52,10 @@ _FLOATS = {
     "float32": (32, 23, 127),
     "float64": (64, 52, 1023),
 }
-_INTS = {"uint8": (8, 0, 255), "int32": (32, -(2**31), 2**31 - 1), "int64": (64, -(2**63), 2**63 - 1)}
+# Bits, smallest, largest.
+_INTS = {f"int{bits}": (bits, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)} | {
+    f"uint{bits}": (bits, 0, 2**bits - 1) for bits in (8, 16, 32, 64)
+}
 
 
 def _name(dtype: Any) -> str:

@@ -2,7 +2,7 @@
 //!
 //! The array is seen as `[before, length, after]`, contiguous. Read next: `scan.rs`, cumulative sums.
 
-use super::copy::{cast, contiguous};
+use super::copy::{cast, computed};
 use super::fold::{Fold, Max, Min};
 use super::isa::{PlainBody, run_widest};
 use super::threads::{GRAIN, Shared, parallel_for};
@@ -31,13 +31,9 @@ pub fn argmin(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
 
 fn extreme<F>(x: &Array, axis: usize, keepdim: bool) -> Result<Array>
 where
-    F: Fold<u8> + Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
+    F: Fold<i32> + Fold<i64> + Fold<u64> + Fold<f32> + Fold<f64>,
 {
-    let x = match x.dtype() {
-        DType::Bool => cast(x, DType::U8)?,
-        DType::F16 | DType::BF16 => cast(x, DType::F32)?,
-        _ => contiguous(x)?,
-    };
+    let x = if x.dtype() == DType::Bool { cast(x, DType::I32)? } else { computed(x)? };
     let kept = x.shape().with(axis, 1);
     let shape = if keepdim { kept } else { kept.removed(axis) };
     let mut out = Array::empty(shape, DType::I64, Device::Cpu)?;
@@ -47,9 +43,9 @@ where
         return Ok(out);
     }
     match x.dtype() {
-        DType::U8 => positions::<u8, F>(x.slice()?, sizes, to),
         DType::I32 => positions::<i32, F>(x.slice()?, sizes, to),
         DType::I64 => positions::<i64, F>(x.slice()?, sizes, to),
+        DType::U64 => positions::<u64, F>(x.slice()?, sizes, to),
         DType::F32 => positions::<f32, F>(x.slice()?, sizes, to),
         _ => positions::<f64, F>(x.slice()?, sizes, to),
     }

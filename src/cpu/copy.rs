@@ -2,7 +2,7 @@
 //!
 //! Read next: `cast.rs` for conversions between dtypes, `create.rs`, which makes arrays from nothing.
 
-pub use super::cast::cast;
+pub use super::cast::{cast, computed};
 pub use super::create::{arange, eye, fill, linspace, tri};
 use super::isa::{PlainBody, run_widest};
 use super::layout::{Nest, overlaps, wrong_dtype};
@@ -10,6 +10,7 @@ use super::stream;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
+use crate::dispatch_width;
 use crate::error::{Error, Result};
 
 /// The same elements in row-major order; the array itself if it is so already.
@@ -48,12 +49,7 @@ fn transfer(to: &Array, from: &Array) {
     if nest.rank > 1 && nest.inner() < 8 && nest.dims[nest.rank - 2] >= 4 * nest.inner() {
         nest.swap_inner();
     }
-    match to.dtype().size() {
-        1 => transfer_as::<u8>(&nest, to, from),
-        2 => transfer_as::<u16>(&nest, to, from),
-        4 => transfer_as::<u32>(&nest, to, from),
-        _ => transfer_as::<u64>(&nest, to, from),
-    }
+    dispatch_width!(to.dtype().size(), T => transfer_as::<T>(&nest, to, from));
 }
 
 fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {

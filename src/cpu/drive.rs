@@ -2,13 +2,14 @@
 //!
 //! A rule is compiled into one small loop per number type, known here as a function pointer; everything in
 //! this file exists once. An operand that lies densely is passed as it is, any other is gathered into a
-//! tile in L1, and halves are widened to `f32` tile by tile. Read next: `map.rs`.
+//! tile in L1, and narrow types are widened to those that kernels compute in, tile by tile. Read next: `map.rs`.
 
-use super::half_float::{narrow, widen};
 use super::layout::{MAX_OPERANDS, Nest, overlaps};
+use super::narrow::{narrow, widen};
 use super::stream;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
+use crate::dispatch_width;
 use crate::dtype::DType;
 use crate::error::Result;
 use std::mem::MaybeUninit;
@@ -35,7 +36,7 @@ impl Tile {
         self.0.as_mut_ptr().cast()
     }
 
-    /// The upper half, where halves wait to be widened into the lower one.
+    /// The upper half, where narrow elements wait to be widened.
     fn upper(&mut self) -> *mut u8 {
         self.ptr().wrapping_add(TILE * 4)
     }
@@ -51,16 +52,21 @@ pub struct Job<'a> {
     pub x: &'a [&'a Array],
     /// The result: contiguous.
     pub out: &'a Array,
-    /// Whether the kernel computes halves as `f32` (and does not merely move their bits).
-    pub halves_as_f32: bool,
+    /// Whether the kernel computes, and wants the types of [`DType::compute`], or merely moves bits.
+    pub computes: bool,
 }
 
 impl Job<'_> {
+    /// Whether anything must be widened or narrowed.
+    #[inline(always)]
+    fn widens(&self) -> bool {
+        self.computes && (is_narrow(self.out.dtype()) || self.x.iter().any(|a| is_narrow(a.dtype())))
+    }
+
     /// Runs the loop over operands that are contiguous and of the output's shape.
     pub fn run_dense(&self) {
         let n = self.out.numel();
-        let halves = is_half(self.out.dtype()) || self.x.iter().any(|a| is_half(a.dtype()));
-        if n >= 2 * GRAIN || (self.halves_as_f32 && halves) {
+        if n >= 2 * GRAIN || self.widens() {
             return self.run_nest([false; MAX_OPERANDS]);
         }
         let mut pointers = [std::ptr::null(); MAX_OPERANDS];
@@ -76,8 +82,7 @@ impl Job<'_> {
     /// cost more than the loop.
     pub fn run_small(&self) -> bool {
         let n = self.out.numel();
-        let halves = is_half(self.out.dtype()) || self.x.iter().any(|a| is_half(a.dtype()));
-        if n > TILE || self.x.len() > SMALL_OPERANDS || (self.halves_as_f32 && halves) {
+        if n > TILE || self.x.len() > SMALL_OPERANDS || self.widens() {
             return false;
         }
         let mut tiles = [const { Tile::new() }; SMALL_OPERANDS];
@@ -90,12 +95,7 @@ impl Job<'_> {
             let tile = tiles[k].ptr();
             // SAFETY: the operand holds one element, and a tile has room for `n <= TILE` of any size.
             unsafe {
-                match a.dtype().size() {
-                    1 => repeat::<u8>(start(a), tile, n),
-                    2 => repeat::<u16>(start(a), tile, n),
-                    4 => repeat::<u32>(start(a), tile, n),
-                    _ => repeat::<u64>(start(a), tile, n),
-                }
+                dispatch_width!(a.dtype().size(), T => repeat::<T>(start(a), tile, n));
             }
             pointers[k] = tile;
         }
@@ -165,9 +165,10 @@ fn crosses(a: &Array, out: &Array) -> bool {
         && (0..last).any(|i| a.dim(i) > 1 && a.stride(i) == 1)
 }
 
+/// Whether kernels compute this type in a wider one.
 #[inline(always)]
-fn is_half(dtype: DType) -> bool {
-    matches!(dtype, DType::F16 | DType::BF16)
+fn is_narrow(dtype: DType) -> bool {
+    dtype.compute() != dtype
 }
 
 /// How an operand reaches the kernel.
@@ -194,8 +195,8 @@ struct Source {
     feed: Feed,
     base: Shared<u8>,
     size: usize,
-    /// The half type to widen from, if the kernel wants `f32`.
-    half: Option<DType>,
+    /// The type to widen from, if the kernel wants a wider one.
+    narrow: Option<DType>,
     /// Whether the kernel's output goes to the operand's own memory.
     aliased: bool,
 }
@@ -205,7 +206,7 @@ struct Plan {
     rule: Shared<u8>,
     out: Shared<u8>,
     out_size: usize,
-    out_half: Option<DType>,
+    out_narrow: Option<DType>,
     nest: Nest,
     sources: [Source; MAX_OPERANDS],
     count: usize,
@@ -220,12 +221,12 @@ struct Plan {
 impl Plan {
     fn new(job: &Job, aliased: [bool; MAX_OPERANDS]) -> Plan {
         let nest = Nest::new(&job.out.shape(), job.x);
-        let wide = |dtype| Some(dtype).filter(|&d| job.halves_as_f32 && is_half(d));
+        let wide = |dtype| Some(dtype).filter(|&d| job.computes && is_narrow(d));
         let unused = Source {
             feed: Feed::Flat,
             base: Shared::new(std::ptr::null_mut()),
             size: 0,
-            half: None,
+            narrow: None,
             aliased: false,
         };
         let mut sources = [unused; MAX_OPERANDS];
@@ -237,24 +238,26 @@ impl Plan {
                 _ => Feed::Strided,
             };
             let (base, size) = (Shared::new(start(a)), a.dtype().size());
-            sources[k] = Source { feed, base, size, half: wide(a.dtype()), aliased: aliased[k] };
+            sources[k] = Source { feed, base, size, narrow: wide(a.dtype()), aliased: aliased[k] };
         }
         let used = &sources[..job.x.len()];
-        let out_half = wide(job.out.dtype());
+        let out_narrow = wide(job.out.dtype());
         let direct =
-            out_half.is_none() && used.iter().all(|s| s.feed == Feed::Flat && s.half.is_none() && !s.aliased);
+            out_narrow.is_none() && used.iter().all(|s| s.feed == Feed::Flat && s.narrow.is_none() && !s.aliased);
         let repeated = used.iter().any(|s| s.feed == Feed::Repeated);
         let bytes = |s: &Source, a: &Array| if s.feed == Feed::Flat { a.numel() * s.size } else { 0 };
         let read: usize = used.iter().zip(job.x).map(|(s, a)| bytes(s, a)).sum();
         // What is written to memory that was just read has its lines in the cache already.
-        let streamed =
-            !aliased.contains(&true) && stream::pays(read + job.out.numel() * job.out.dtype().size());
+        // What is narrowed waits for that in the upper half of a tile, which eight-byte elements do not leave free.
+        let streamed = !aliased.contains(&true)
+            && out_narrow.is_none_or(|d| d.compute().size() == 4)
+            && stream::pays(read + job.out.numel() * job.out.dtype().size());
         Plan {
             kernel: job.kernel,
             rule: Shared::new(job.rule.cast_mut()),
             out: Shared::new(start(job.out)),
             out_size: job.out.dtype().size(),
-            out_half,
+            out_narrow,
             nest,
             sources,
             count: job.x.len(),
@@ -311,20 +314,18 @@ impl Plan {
     /// # Safety
     /// Every pointer holds `n` elements of the kernel's types; `out` has room for them and overlaps none.
     unsafe fn segment(&self, x: &[*const u8; MAX_OPERANDS], out: *mut u8, n: usize, tile: &mut Tile) {
-        // SAFETY: the caller's promise; a tile has room for `n <= TILE` elements, and for halves in its
-        // upper half while their `f32` are in the lower one.
+        // SAFETY: the caller's promise; a tile has room for `n <= TILE` elements, and for narrow ones in its
+        // upper half while their wide ones are in the lower one.
         unsafe {
-            let to = if self.streamed || self.out_half.is_some() { tile.ptr() } else { out };
+            let to = if self.streamed || self.out_narrow.is_some() { tile.ptr() } else { out };
             (self.kernel)(self.rule.get(), x.as_ptr(), to, n);
-            if let Some(half) = self.out_half {
-                let wide = std::slice::from_raw_parts(to.cast::<f32>(), n);
-                let halves = if self.streamed { tile.upper() } else { out };
-                narrow(half, wide, std::slice::from_raw_parts_mut(halves.cast::<u16>(), n));
-                if self.streamed {
-                    stream::stream(out, halves, n * 2);
-                }
-            } else if self.streamed {
-                stream::stream(out, to, n * self.out_size);
+            let mut done = to;
+            if let Some(dtype) = self.out_narrow {
+                done = if self.streamed { tile.upper() } else { out };
+                narrow(dtype, to, done, n);
+            }
+            if self.streamed {
+                stream::stream(out, done, n * self.out_size);
             }
         }
     }
@@ -335,7 +336,7 @@ impl Plan {
         let offset = match s.feed {
             Feed::Flat => at as isize,
             Feed::Repeated => {
-                let size = if s.half.is_some() { 4 } else { s.size };
+                let size = s.narrow.map_or(s.size, |dtype| dtype.compute().size());
                 return tile.ptr().wrapping_add(at % self.nest.inner() * size);
             }
             _ if self.by_row && self.nest.strides[k][self.nest.rank - 1] == 1 => {
@@ -346,8 +347,9 @@ impl Plan {
         let from = s.base.get().wrapping_offset(offset * s.size as isize);
         // SAFETY: the operand has `n` elements in order from here on, and a tile has room for them.
         unsafe {
-            if let Some(half) = s.half {
-                return widened(half, from, n, tile);
+            if let Some(dtype) = s.narrow {
+                widen(dtype, from, tile.ptr(), n);
+                return tile.ptr();
             }
             if s.aliased {
                 std::ptr::copy_nonoverlapping(from, tile.ptr(), n * s.size);
@@ -360,38 +362,17 @@ impl Plan {
     /// Copies `n` elements of operand `k` into its tile; `single` repeats the first one.
     fn gather(&self, k: usize, at: usize, n: usize, single: bool, tile: &mut Tile) -> *const u8 {
         let s = &self.sources[k];
-        let into = if s.half.is_some() { tile.upper() } else { tile.ptr() };
+        let into = if s.narrow.is_some() { tile.upper() } else { tile.ptr() };
         // SAFETY: positions come from the operand's own layout; a tile has room for `n <= TILE` elements,
-        // and for that many halves in its upper half.
+        // and for that many narrow ones in its upper half.
         unsafe {
-            match s.size {
-                1 => gather_run::<u8>(self, k, at, n, single, into),
-                2 => gather_run::<u16>(self, k, at, n, single, into),
-                4 => gather_run::<u32>(self, k, at, n, single, into),
-                _ => gather_run::<u64>(self, k, at, n, single, into),
+            dispatch_width!(s.size, T => gather_run::<T>(self, k, at, n, single, into));
+            if let Some(dtype) = s.narrow {
+                widen(dtype, into, tile.ptr(), n);
             }
-            match s.half {
-                Some(half) => widened(half, into, n, tile),
-                None => into,
-            }
+            tile.ptr()
         }
     }
-}
-
-/// Widens `n` halves at `from` into the lower half of `tile`.
-///
-/// # Safety
-/// `from` holds `n <= TILE` halves outside the lower half of the tile.
-unsafe fn widened(half: DType, from: *const u8, n: usize, tile: &mut Tile) -> *const u8 {
-    // SAFETY: the caller's promise.
-    let (from, to) = unsafe {
-        (
-            std::slice::from_raw_parts(from.cast::<u16>(), n),
-            std::slice::from_raw_parts_mut(tile.ptr().cast(), n),
-        )
-    };
-    widen(half, from, to);
-    tile.ptr()
 }
 
 /// # Safety

@@ -7,7 +7,7 @@ use super::copy::{cast, contiguous, copy_into};
 use super::threads::{Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
-use crate::dispatch;
+use crate::dispatch_width;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -20,9 +20,12 @@ const STRETCHES: usize = 64;
 
 /// The indices as positions in `0..length`; negative ones count from the end.
 pub(super) fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
-    let index = contiguous(&cast(index, DType::I64)?)?;
+    let unsigned = index.dtype().is_unsigned();
+    let index = cast(index, DType::I64)?;
     let given = index.slice::<i64>()?;
     let n = length as i64;
+    // What wrapped was too large.
+    let wrap = if unsigned { 0 } else { n };
     let mut found = vec![0; given.len()];
     let to = Shared::new(found.as_mut_ptr());
     let outside = AtomicBool::new(false);
@@ -31,7 +34,7 @@ pub(super) fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
         let to = unsafe { to.part(range.start, range.len()) };
         let mut inside = true;
         for (to, &i) in to.iter_mut().zip(&given[range]) {
-            let wrapped = if i < 0 { i.wrapping_add(n) } else { i };
+            let wrapped = if i < 0 { i.wrapping_add(wrap) } else { i };
             inside &= wrapped >= 0 && wrapped < n;
             *to = wrapped as usize;
         }
@@ -40,7 +43,8 @@ pub(super) fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
     if !outside.into_inner() {
         return Ok(found);
     }
-    let first = given.iter().find(|&&i| i >= n || i < -n).copied().unwrap_or_default();
+    let first = given.iter().find(|&&i| i >= n || i < -wrap).copied().unwrap_or_default();
+    let first = if unsigned { i128::from(first as u64) } else { first.into() };
     Err(Error::index(format!("index {first} is out of range for an axis of length {length}")))
 }
 
@@ -175,12 +179,13 @@ fn corner(x: &Array, shape: &Shape) -> Result<Array> {
 pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     let x = contiguous(&corner(x, &reached(&x.shape(), &index.shape(), axis))?)?;
     let picks = positions(index, x.dim(axis))?;
-    let mut out = Array::empty(index.shape(), x.dtype(), Device::Cpu)?;
+    let out = Array::empty(index.shape(), x.dtype(), Device::Cpu)?;
     let (_, after) = around(&x.shape(), axis);
     let (length, count) = (x.dim(axis), index.dim(axis));
-    dispatch!(x.dtype(), T => {
-        let from = x.slice::<T>()?;
-        let to = Shared::new(out.slice_mut::<T>()?.as_mut_ptr());
+    dispatch_width!(x.dtype().size(), T => {
+        // SAFETY: `x` is contiguous, of elements of this size.
+        let from = unsafe { std::slice::from_raw_parts(x.ptr::<T>(), x.numel()) };
+        let to = Shared::new(out.ptr::<T>());
         parallel_for(picks.len() / after.max(1), (GRAIN / 4).div_ceil(after.max(1)), |range| {
             for line in range {
                 let block = line / count * length;

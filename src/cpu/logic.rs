@@ -7,6 +7,7 @@ use super::map::into_fresh;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::{dispatch_computed, dispatch_width};
 
 /// How two numbers are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -38,13 +39,7 @@ pub enum Connective {
 
 /// Where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as IEEE 754 says.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
-    let kernel: Kernel = match common_dtype(&[x, y])? {
-        DType::Bool | DType::U8 => compare_kernel::<u8>,
-        DType::I32 => compare_kernel::<i32>,
-        DType::I64 => compare_kernel::<i64>,
-        DType::F16 | DType::BF16 | DType::F32 => compare_kernel::<f32>,
-        DType::F64 => compare_kernel::<f64>,
-    };
+    let kernel: Kernel = dispatch_computed!(common_dtype(&[x, y])?, T => compare_kernel::<T>);
     into_fresh(&[x, y], DType::Bool, kernel, (&raw const relation).cast(), true)
 }
 
@@ -54,12 +49,7 @@ pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
         return Err(wrong_dtype("select", mask.dtype()));
     }
     let dtype = common_dtype(&[x, y])?;
-    let kernel: Kernel = match dtype.size() {
-        1 => select_kernel::<u8>,
-        2 => select_kernel::<u16>,
-        4 => select_kernel::<u32>,
-        _ => select_kernel::<u64>,
-    };
+    let kernel: Kernel = dispatch_width!(dtype.size(), T => select_kernel::<T>);
     into_fresh(&[mask, x, y], dtype, kernel, std::ptr::null(), false)
 }
 

@@ -68,11 +68,11 @@ impl<T: Copy + std::ops::Add<Output = T>> PlainBody for AddTo<T> {
     }
 }
 
-/// `rule` of integer operands, element by element, wrapping.
+/// `rule` of integer operands, element by element, wrapping. Narrow ones are computed in [`DType::compute`].
 pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
     let dtype = common_dtype(&x)?;
     let kernel = int_kernel::<N, P>(dtype)?;
-    into_fresh(&x, dtype, kernel, (&raw const rule).cast(), false)
+    into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true)
 }
 
 /// [`pointwise_into`] for integers.
@@ -82,7 +82,7 @@ pub fn pointwise_int_into<const N: usize, P: PointwiseInt<N>>(
     rule: P,
 ) -> Result<()> {
     let kernel = int_kernel::<N, P>(common_dtype(&x)?)?;
-    into_existing(out, &x, kernel, (&raw const rule).cast(), false)
+    into_existing(out, &x, kernel, (&raw const rule).cast(), true)
 }
 
 /// Where `rule` holds for float operands: a bool array.
@@ -101,24 +101,24 @@ pub(super) fn into_fresh(
     dtype: DType,
     kernel: Kernel,
     rule: *const u8,
-    halves_as_f32: bool,
+    computes: bool,
 ) -> Result<Array> {
     if let Some((first, others)) = x.split_first()
         && let Some(out) = first.matching(others, dtype)
     {
         let out = out?;
-        Job { kernel, rule, x, out: &out, halves_as_f32 }.run_dense();
+        Job { kernel, rule, x, out: &out, computes }.run_dense();
         return Ok(out);
     }
     if let Some(whole) = beside_single(x)
         && let Some(out) = whole.matching(&[], dtype)
     {
         let out = out?;
-        let job = Job { kernel, rule, x, out: &out, halves_as_f32 };
+        let job = Job { kernel, rule, x, out: &out, computes };
         return if job.run_small() { Ok(out) } else { job.run().map(|()| out) };
     }
     let out = Array::empty(broadcast(x)?, dtype, Device::Cpu)?;
-    Job { kernel, rule, x, out: &out, halves_as_f32 }.run()?;
+    Job { kernel, rule, x, out: &out, computes }.run()?;
     Ok(out)
 }
 
@@ -136,15 +136,15 @@ fn into_existing(
     x: &[&Array],
     kernel: Kernel,
     rule: *const u8,
-    halves_as_f32: bool,
+    computes: bool,
 ) -> Result<()> {
     if out.dtype() != common_dtype(x)? {
         return Err(wrong_dtype("in-place map", out.dtype()));
     }
     if out.is_contiguous() && broadcast(x)?.broadcast(&out.shape()) == Some(out.shape()) {
-        return Job { kernel, rule, x, out, halves_as_f32 }.run_in_place();
+        return Job { kernel, rule, x, out, computes }.run_in_place();
     }
-    super::copy::copy_into(out, &into_fresh(x, out.dtype(), kernel, rule, halves_as_f32)?)
+    super::copy::copy_into(out, &into_fresh(x, out.dtype(), kernel, rule, computes)?)
 }
 
 fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<Kernel> {
@@ -156,11 +156,11 @@ fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<Kernel>
 }
 
 fn int_kernel<const N: usize, P: PointwiseInt<N>>(dtype: DType) -> Result<Kernel> {
-    match dtype {
-        DType::U8 => Ok(map_int::<N, P, u8>),
+    match dtype.compute() {
         DType::I32 => Ok(map_int::<N, P, i32>),
         DType::I64 => Ok(map_int::<N, P, i64>),
-        other => Err(wrong_dtype("integer map", other)),
+        DType::U64 => Ok(map_int::<N, P, u64>),
+        _ => Err(wrong_dtype("integer map", dtype)),
     }
 }
 
@@ -369,12 +369,12 @@ mod tests {
 
     #[test]
     fn integers_wrap() -> Result<()> {
-        for dtype in [DType::U8, DType::I32, DType::I64] {
+        for dtype in DType::ALL.into_iter().filter(|d| d.is_integer()) {
             for x in layouts(&[4, 150], dtype)? {
                 let y = sample(&[150], dtype)?;
                 let out = pointwise_int([&x, &y], Affine(3.0))?;
                 for (i, (got, x)) in values(&out).iter().zip(values(&x)).enumerate() {
-                    assert_eq!(*got, x * 3.0 + values(&y)[i % 150]);
+                    assert_eq!(*got, rounded(x * 3.0 + values(&y)[i % 150], dtype));
                 }
             }
         }

@@ -47,9 +47,10 @@ pub fn matmul_with(a: &Array, b: &Array, epilogue: &Epilogue) -> Result<Array> {
         })?,
     };
     let shape = batch.inserted(rank - 2, a.dim(rank - 2))?.inserted(rank - 1, b.dim(rank - 1))?;
-    if dtype == DType::U8 {
-        // The low byte of a sum of products needs no more than the low bytes of the factors.
-        return cast(&matmul_with(&cast(a, DType::I32)?, &cast(b, DType::I32)?, epilogue)?, dtype);
+    let wide = dtype.modular();
+    if dtype != wide {
+        // The low bits of a sum of products need no more than the low bits of the factors.
+        return cast(&matmul_with(&cast(a, wide)?, &cast(b, wide)?, epilogue)?, dtype);
     }
     let out = Array::empty(shape, dtype, Device::Cpu)?;
     into(&out, a, b, &batch, epilogue, false)?;

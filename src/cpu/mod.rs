@@ -24,6 +24,7 @@ pub mod logic;
 mod many;
 pub mod map;
 pub mod matmul;
+mod narrow;
 pub mod norm;
 pub mod optim;
 mod product;

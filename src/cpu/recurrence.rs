@@ -3,38 +3,38 @@
 //! The array is seen as `[before, length, after]`, contiguous. `scan.rs` has the cumulative sums and products.
 
 use super::axis::around;
-use super::copy::contiguous;
+use super::copy::{cast, computed};
 use super::layout::common_dtype;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
-use crate::dispatch;
+use crate::dispatch_computed;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 
 /// `s[i] = decay[i] * s[i-1] + x[i]` along `axis`, accumulated in `f64`. Both operands have one shape.
 pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
     let dtype = common_dtype(&[decay, x])?;
-    let (decay, x) = (contiguous(decay)?, contiguous(x)?);
-    let mut out = Array::empty(x.shape(), dtype, Device::Cpu)?;
+    let (decay, x) = (computed(decay)?, computed(x)?);
+    let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
     let sizes = around(&x.shape(), axis);
-    dispatch!(dtype, T => {
+    dispatch_computed!(dtype, T => {
         let (decay, x) = (decay.slice::<T>()?, x.slice::<T>()?);
         lines(out.slice_mut::<T>()?, sizes, 0.0f64, |at, total| {
             *total = decay[at].to_f64() * *total + x[at].to_f64();
             T::from_f64(*total)
         });
     });
-    Ok(out)
+    cast(&out, dtype)
 }
 
 /// Position of the largest or smallest element so far along `axis`, as int64: the last of equal ones, and of NaN,
 /// which counts as the extreme.
 pub fn running_extreme(x: &Array, axis: usize, largest: bool) -> Result<Array> {
-    let x = contiguous(x)?;
+    let x = computed(x)?;
     let mut out = Array::empty(x.shape(), DType::I64, Device::Cpu)?;
     let sizes = around(&x.shape(), axis);
-    dispatch!(x.dtype(), T => {
+    dispatch_computed!(x.dtype(), T => {
         let x = x.slice::<T>()?;
         // Where the best one is, and at which step it was found.
         lines(out.slice_mut::<i64>()?, sizes, None::<(usize, i64, i64)>, |at, state| {

@@ -4,7 +4,7 @@
 //! Read next: `fold.rs`, and `axis.rs` for what runs along one axis.
 
 pub use super::axis::{argmax, argmin};
-use super::copy::{cast, duplicate};
+use super::copy::{cast, computed, duplicate};
 use super::fold::{Fold, Max, Min, Prod, Sum};
 use super::layout::{Nest, wrong_dtype};
 use super::sweep::{Plan, Stored, fold_all};
@@ -17,45 +17,58 @@ use half::{bf16, f16};
 
 /// Sum over `axes`, in the dtype of `x`; integers wrap, 0 for no elements.
 pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    numeric::<Sum>(x, axes, keepdim)
+    modular(x, |x| numeric::<Sum>(x, axes, keepdim))
 }
 
 /// Product over `axes`, in the dtype of `x`; integers wrap, 1 for no elements.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    numeric::<Prod>(x, axes, keepdim)
+    modular(x, |x| numeric::<Prod>(x, axes, keepdim))
+}
+
+/// `f` of integers in int32 or int64, where wrapping sums and products have the same low bits, and back.
+pub(super) fn modular(x: &Array, f: impl FnOnce(&Array) -> Result<Array>) -> Result<Array> {
+    match x.dtype().modular() {
+        same if same == x.dtype() => f(x),
+        wide => cast(&f(&cast(x, wide)?)?, x.dtype()),
+    }
 }
 
 /// Largest element over `axes`, NaN if there is one; "any" for bools.
 pub fn max(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    if x.dtype() == DType::Bool {
-        reduce::<u8, u8, Max>(x, axes, keepdim)
-    } else {
-        numeric::<Max>(x, axes, keepdim)
-    }
+    extreme::<Max>(x, axes, keepdim)
 }
 
 /// Smallest element over `axes`, NaN if there is one; "all" for bools.
 pub fn min(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    if x.dtype() == DType::Bool {
-        reduce::<u8, u8, Min>(x, axes, keepdim)
-    } else {
-        numeric::<Min>(x, axes, keepdim)
+    extreme::<Min>(x, axes, keepdim)
+}
+
+fn extreme<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
+where
+    F: Fold<u8> + Fold<i32> + Fold<i64> + Fold<u64> + Fold<f32> + Fold<f64>,
+{
+    match x.dtype() {
+        DType::Bool | DType::U8 => reduce::<u8, u8, F>(x, axes, keepdim),
+        DType::U64 => reduce::<u64, u64, F>(x, axes, keepdim),
+        DType::I8 | DType::U16 | DType::I16 | DType::U32 => {
+            cast(&numeric::<F>(&computed(x)?, axes, keepdim)?, x.dtype())
+        }
+        _ => numeric::<F>(x, axes, keepdim),
     }
 }
 
 fn numeric<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
 where
-    F: Fold<u8> + Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
+    F: Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
 {
     match x.dtype() {
-        DType::Bool => Err(wrong_dtype("reduction", x.dtype())),
-        DType::U8 => reduce::<u8, u8, F>(x, axes, keepdim),
         DType::I32 => reduce::<i32, i32, F>(x, axes, keepdim),
         DType::I64 => reduce::<i64, i64, F>(x, axes, keepdim),
         DType::F16 => reduce::<f16, f32, F>(x, axes, keepdim),
         DType::BF16 => reduce::<bf16, f32, F>(x, axes, keepdim),
         DType::F32 => reduce::<f32, f32, F>(x, axes, keepdim),
         DType::F64 => reduce::<f64, f64, F>(x, axes, keepdim),
+        other => Err(wrong_dtype("reduction", other)),
     }
 }
 
@@ -108,7 +121,7 @@ mod tests {
 
     #[test]
     fn every_set_of_axes_agrees_with_the_definition() -> Result<()> {
-        for dtype in [DType::F32, DType::F64, DType::I32, DType::I64, DType::F16, DType::BF16] {
+        for dtype in DType::ALL.into_iter().filter(|&d| d != DType::Bool) {
             for dims in [&[][..], &[7], &[3, 5], &[4, 3, 40], &[2, 600, 3], &[0, 4]] {
                 for x in layouts(dims, dtype)? {
                     for bits in 0..1usize << dims.len() {

@@ -4,9 +4,10 @@
 //! whose sums are known before the blocks are scanned.
 
 use super::axis::around;
-use super::copy::{cast, contiguous};
+use super::copy::{cast, computed, contiguous};
 use super::isa::{PlainBody, run_widest};
 use super::layout::wrong_dtype;
+use super::reduce::modular;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
@@ -58,12 +59,10 @@ macro_rules! steps {
 }
 
 steps! {
-    Sum u8, u8, 0, true, |a, b| a.wrapping_add(b);
     Sum i32, i32, 0, true, |a, b| a.wrapping_add(b);
     Sum i64, i64, 0, true, |a, b| a.wrapping_add(b);
     Sum f32, f64, 0.0, true, |a, b| a + b;
     Sum f64, f64, 0.0, false, |a, b| a + b;
-    Prod u8, u8, 1, true, |a, b| a.wrapping_mul(b);
     Prod i32, i32, 1, true, |a, b| a.wrapping_mul(b);
     Prod i64, i64, 1, true, |a, b| a.wrapping_mul(b);
     Prod f32, f64, 1.0, false, |a, b| a * b;
@@ -72,26 +71,25 @@ steps! {
 
 /// Cumulative sum along `axis`, in the dtype of `x`; floats accumulate in `f64`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
-    cumulate::<Sum>(x, axis)
+    modular(x, |x| cumulate::<Sum>(x, axis))
 }
 
 /// Cumulative product along `axis`, in the dtype of `x`; floats accumulate in `f64`.
 pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
-    cumulate::<Prod>(x, axis)
+    modular(x, |x| cumulate::<Prod>(x, axis))
 }
 
 fn cumulate<S>(x: &Array, axis: usize) -> Result<Array>
 where
-    S: Step<u8> + Step<i32> + Step<i64> + Step<f32> + Step<f64>,
+    S: Step<i32> + Step<i64> + Step<f32> + Step<f64>,
 {
     match x.dtype() {
-        DType::Bool => Err(wrong_dtype("cumulative sum or product", x.dtype())),
-        DType::U8 => scan::<u8, S>(x, axis),
         DType::I32 => scan::<i32, S>(x, axis),
         DType::I64 => scan::<i64, S>(x, axis),
         DType::F32 => scan::<f32, S>(x, axis),
         DType::F64 => scan::<f64, S>(x, axis),
-        half => cast(&scan::<f32, S>(&cast(x, DType::F32)?, axis)?, half),
+        DType::F16 | DType::BF16 => cast(&scan::<f32, S>(&computed(x)?, axis)?, x.dtype()),
+        other => Err(wrong_dtype("cumulative sum or product", other)),
     }
 }
 
@@ -260,7 +258,7 @@ mod tests {
 
     #[test]
     fn cumulative_sums_and_products() -> Result<()> {
-        for dtype in [DType::F32, DType::I64, DType::F16, DType::U8] {
+        for dtype in [DType::F32, DType::I64, DType::F16, DType::I8, DType::U32, DType::U64] {
             for x in layouts(&[2, 3, 4], dtype)? {
                 for axis in 0..3 {
                     let (_, length, after) = around(&x.shape(), axis);

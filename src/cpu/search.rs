@@ -1,12 +1,12 @@
 //! Binary search in sorted lines, and what meets at the places that scattered elements are written to.
 
-use super::copy::{cast, contiguous};
+use super::copy::{cast, computed};
 use super::gather::positions;
 use super::layout::common_dtype;
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
-use crate::dispatch;
+use crate::dispatch_computed;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::shape::Shape;
@@ -15,12 +15,12 @@ use crate::shape::Shape;
 /// equals, or behind them with `right`. int64; NaN counts as the largest.
 pub fn search_sorted(sorted: &Array, values: &Array, right: bool) -> Result<Array> {
     let dtype = common_dtype(&[sorted, values])?;
-    let (sorted, values) = (contiguous(sorted)?, contiguous(values)?);
+    let (sorted, values) = (computed(sorted)?, computed(values)?);
     let mut out = Array::empty(values.shape(), DType::I64, Device::Cpu)?;
     let (length, count) = (sorted.dim(sorted.rank() - 1), values.dim(values.rank() - 1));
     let to = Shared::new(out.slice_mut::<i64>()?.as_mut_ptr());
     let steps = (usize::BITS - length.leading_zeros()) as usize + 1;
-    dispatch!(dtype, T => {
+    dispatch_computed!(dtype, T => {
         let (sorted, values) = (sorted.slice::<T>()?, values.slice::<T>()?);
         parallel_for(values.len(), GRAIN.div_ceil(4 * steps), |range| {
             for i in range {
@@ -56,10 +56,9 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
     let dtype = common_dtype(&[init, x])?;
     let shape = init.shape();
     let places = positions(index, shape.at(axis))?;
-    let x = contiguous(&cast(x, dtype)?)?;
-    let mut out = init.copied()?;
+    let (x, mut out) = (computed(x)?, computed(&init.copied()?)?);
     let (strides, steps) = (shape.strides(), index.shape());
-    dispatch!(dtype, T => {
+    dispatch_computed!(dtype, T => {
         let (x, to) = (x.slice::<T>()?, out.slice_mut::<T>()?);
         for (i, (&place, &new)) in places.iter().zip(x).enumerate() {
             let old = &mut to[place_of(i, &steps, &strides, axis, place)];
@@ -71,7 +70,7 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
             }
         }
     });
-    Ok(out)
+    cast(&out, dtype)
 }
 
 /// Position of the element of the output that element `flat` of the index names.

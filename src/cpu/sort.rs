@@ -4,7 +4,7 @@
 //! integer: a key that orders as the element does above, the position below. Sorting those is stable whatever
 //! the algorithm, and compares nothing but integers.
 
-use super::copy::{cast, contiguous};
+use super::copy::{cast, computed, contiguous};
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::Device;
@@ -16,8 +16,8 @@ use crate::shape::MAX_RANK;
 /// elements keep their order; NaN counts as the largest.
 pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result<Array> {
     let x = match x.dtype() {
-        DType::Bool => cast(x, DType::U8)?,
-        DType::F16 | DType::BF16 => cast(x, DType::F32)?,
+        DType::Bool => cast(x, DType::I32)?,
+        dtype if dtype.compute() != dtype => computed(x)?,
         _ => x.clone(),
     };
     if u32::try_from(x.dim(axis)).is_err() {
@@ -31,9 +31,9 @@ pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result
     let mut out = Array::empty(shape, DType::I64, Device::Cpu)?;
     let to = out.slice_mut::<i64>()?;
     match x.dtype() {
-        DType::U8 => sort_lines::<u8>(&lines, to, count, descending)?,
         DType::I32 => sort_lines::<i32>(&lines, to, count, descending)?,
         DType::I64 => sort_lines::<i64>(&lines, to, count, descending)?,
+        DType::U64 => sort_lines::<u64>(&lines, to, count, descending)?,
         DType::F32 => sort_lines::<f32>(&lines, to, count, descending)?,
         _ => sort_lines::<f64>(&lines, to, count, descending)?,
     }
@@ -89,9 +89,9 @@ macro_rules! sortable {
 // Bits of floats order as sign and magnitude: positive ones go above, negative ones are turned around. Adding 0
 // makes the two zeros equal. No number has the key of NaN.
 sortable! {
-    u8: u32 => u64, |x| x as u32;
     i32: u32 => u64, |x| x as u32 ^ 1 << 31;
     i64: u64 => u128, |x| x as u64 ^ 1 << 63;
+    u64: u64 => u128, |x| x;
     f32: u32 => u64, |x| match (x + 0.0).to_bits() {
         _ if x.is_nan() => u32::MAX,
         bits if bits >> 31 == 1 => !bits,

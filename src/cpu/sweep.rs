@@ -70,7 +70,7 @@ macro_rules! stored {
     };
 }
 
-stored!(u8, i32, i64, f32, f64; f16, bf16);
+stored!(u8, i32, i64, u64, f32, f64; f16, bf16);
 
 /// The loops of a reduction.
 pub struct Plan {

@@ -15,7 +15,7 @@ pub fn shape(dims: &[usize]) -> Shape {
 /// A contiguous array of values that repeat with no short period, in -2..2 (0..4 for unsigned and bool).
 pub fn sample(dims: &[usize], dtype: DType) -> Result<Array> {
     let mut out = Array::empty(shape(dims), dtype, Default::default())?;
-    let low = if matches!(dtype, DType::U8 | DType::Bool) { 0.0 } else { -2.0 };
+    let low = if dtype.is_unsigned() || dtype == DType::Bool { 0.0 } else { -2.0 };
     dispatch!(dtype, T => for (i, y) in out.slice_mut::<T>()?.iter_mut().enumerate() {
         let u = ((i * 2654435761 + 12345) % 65521) as f64 / 65521.0;
         *y = T::from_f64(low + 4.0 * u);

@@ -189,11 +189,11 @@ impl Linear for ScatterAdd {
 
 /// Raises for what cannot be an index.
 pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
-    if index.dtype().category() == Category::Int && index.dtype() != DType::U8 {
+    if index.dtype().is_integer() {
         return Ok(());
     }
     Err(Error::dtype(format!(
-        "{op}: indices must be int32 or int64, got {}; convert with .long() (or .int() on a GPU)",
+        "{op}: indices must be integers, got {}; convert with .long() (or .int() on a GPU)",
         index.dtype()
     )))
 }

@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::buffer::Device;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::Kernel;
 use crate::ops::binary::Binary;
@@ -34,9 +34,8 @@ fn check_divisor(op: &Map, x: &[&Array]) -> Result<()> {
     if !divides || x[1].device() != Device::Cpu || x.iter().any(|a| a.numel() == 0) {
         return Ok(());
     }
-    let divisor = crate::cpu::copy::contiguous(x[1])?;
-    let is_zero =
-        crate::dispatch!(divisor.dtype(), T => divisor.slice::<T>()?.iter().any(|v| v.to_f64() == 0.0));
+    let nonzero = crate::cpu::copy::cast(x[1], DType::Bool)?;
+    let is_zero = nonzero.slice::<bool>()?.contains(&false);
     if is_zero {
         return Err(Error::zero_division(format!(
             "{}: {} cannot be divided by zero; mask the divisor with where(), or convert with .float() for inf and nan",
@@ -45,6 +44,22 @@ fn check_divisor(op: &Map, x: &[&Array]) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// Integers limited to `[low, high]`. A bound beyond the type's range limits nothing.
+fn clamp(x: &Array, low: f64, high: f64) -> Result<Array> {
+    let (least, most) = x.dtype().range();
+    let [low, high] = [low, high].map(|bound| (bound as i128).clamp(least, most));
+    let p = [low as f64, high as f64];
+    match (low > least, high < most) {
+        (true, true) => run_int(
+            [x],
+            integer_rule!(1, [x] => |p: [f64; 2]| x.min(I::lit(p[1] as i64)).max(I::lit(p[0] as i64)))(p),
+        ),
+        (true, false) => run_int([x], integer_rule!(1, [x] => |p: [f64; 2]| x.max(I::lit(p[0] as i64)))(p)),
+        (false, true) => run_int([x], integer_rule!(1, [x] => |p: [f64; 2]| x.min(I::lit(p[1] as i64)))(p)),
+        (false, false) => Ok(x.clone()),
+    }
 }
 
 /// The rows that integers have too.
@@ -66,18 +81,16 @@ pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
     match op.fun {
         Fun::Unary(Unary::Neg) => unary!(|x, _| I::lit(0).sub(x)),
         // By max and min, since a comparison of GPU integers has no value in the host.
-        Fun::Unary(Unary::Abs) if x[0].dtype() == DType::U8 => Ok(x[0].clone()),
+        Fun::Unary(Unary::Abs) if x[0].dtype().is_unsigned() => Ok(x[0].clone()),
         Fun::Unary(Unary::Abs) => unary!(|x, _| x.max(I::lit(0).sub(x))),
-        Fun::Unary(Unary::Sign) if x[0].dtype() == DType::U8 => unary!(|x, _| x.min(I::lit(1))),
+        Fun::Unary(Unary::Sign) if x[0].dtype().is_unsigned() => unary!(|x, _| x.min(I::lit(1))),
         Fun::Unary(Unary::Sign) => unary!(|x, _| x.max(I::lit(-1)).min(I::lit(1))),
         Fun::Unary(Unary::Square) => unary!(|x, _| x.mul(x)),
         Fun::Unary(Unary::Relu) => unary!(|x, _| x.max(I::lit(0))),
         Fun::Unary(Unary::Floor | Unary::Ceil | Unary::Round) => Ok(x[0].clone()),
-        Fun::Parametric(Parametric::Clamp) => {
-            unary!(|x, p| x.min(I::lit(p[1] as i64)).max(I::lit(p[0] as i64)))
-        }
-        Fun::Parametric(Parametric::ClampMin) => unary!(|x, p| x.max(I::lit(p[0] as i64))),
-        Fun::Parametric(Parametric::ClampMax) => unary!(|x, p| x.min(I::lit(p[0] as i64))),
+        Fun::Parametric(Parametric::Clamp) => clamp(x[0], p[0], p[1]),
+        Fun::Parametric(Parametric::ClampMin) => clamp(x[0], p[0], f64::INFINITY),
+        Fun::Parametric(Parametric::ClampMax) => clamp(x[0], f64::NEG_INFINITY, p[0]),
         Fun::Binary(Binary::Add) => binary!(|x, y| x.add(y)),
         Fun::Binary(Binary::Sub) => binary!(|x, y| x.sub(y)),
         Fun::Binary(Binary::Mul) => binary!(|x, y| x.mul(y)),

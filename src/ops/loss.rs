@@ -7,6 +7,7 @@ use crate::buffer::Device;
 use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::ops::reduce::index_type;
 use crate::ops::{on_device, one};
 use crate::shape::Shape;
 use crate::tensor::{Tensor, Tensors};
@@ -242,12 +243,17 @@ fn rows_of(op: &str, logits: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor
             if x.rank() == 0 { x } else { x.removed(axis) }
         )));
     }
-    if target.dtype().category() != Category::Int || target.dtype() == DType::U8 {
+    if !target.dtype().is_integer() {
         return Err(Error::dtype(format!(
-            "{op}: class indices must be int64 or int32, got {}; convert with .long()",
+            "{op}: class indices must be integers, got {}; convert with .long()",
             target.dtype()
         )));
     }
+    // Unsigned ones could not be compared with a negative index that is ignored.
+    let target = match target.dtype() {
+        DType::I32 | DType::I64 => target.clone(),
+        _ => target.cast(index_type(target.device()))?,
+    };
     let x = if logits.dtype().is_float() { logits.clone() } else { logits.cast(DType::F32)? };
     let last = x.move_axis(axis, x.rank() - 1)?;
     let classes = x.shape().at(axis);

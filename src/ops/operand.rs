@@ -64,11 +64,11 @@ impl Operand<'_> {
         match *self {
             Operand::Tensor(x) => join(x, dtype, like.device()),
             Operand::Bool(v) => Tensor::operand(v as u8 as f64, dtype, like.device()),
-            Operand::Int(v) if dtype == DType::I64 && like.device() == Device::Cpu => {
-                Tensor::from_slice(&[v], &[])
-            }
             Operand::Int(v) => {
                 dtype.check_fits(v)?;
+                if dtype.is_integer() && like.device() == Device::Cpu {
+                    return Tensor::integer(v, dtype);
+                }
                 Tensor::operand(v as f64, dtype, like.device())
             }
             Operand::Float(v) => Tensor::operand(v, dtype, like.device()),

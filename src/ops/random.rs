@@ -186,13 +186,8 @@ impl Tensor {
         if low >= high {
             return Err(Error::value(format!("randint: low must be below high, got {low} and {high}")));
         }
-        let (least, most) = match dtype {
-            DType::Bool => (0, 1),
-            DType::U8 => (0, u8::MAX as i64),
-            DType::I32 => (i32::MIN as i64, i32::MAX as i64),
-            _ => (i64::MIN, i64::MAX),
-        };
-        if low < least || high - 1 > most {
+        let (least, most) = dtype.range();
+        if i128::from(low) < least || i128::from(high) - 1 > most {
             return Err(Error::value(format!(
                 "randint: numbers from {low} to {} do not fit into {dtype}, which holds {least} to {most}",
                 high - 1

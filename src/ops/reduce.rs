@@ -194,14 +194,14 @@ pub(crate) fn index_type(device: Device) -> DType {
 
 impl Tensor {
     pub(crate) fn widened(&self) -> Result<Tensor> {
-        if self.dtype().category() == Category::Float {
+        if self.dtype().category() == Category::Float || self.dtype() == DType::U64 {
             Ok(self.clone())
         } else {
             self.cast(index_type(self.device()))
         }
     }
 
-    /// Sum over `axes` (all when `None`). Integers and bools are summed as int64.
+    /// Sum over `axes` (all when `None`). Integers and bools are summed as int64, uint64 as itself.
     pub fn sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "sum")?;
         crate::bind::bind1(Sum { axes, keepdim }, &[&self.widened()?])

@@ -52,7 +52,7 @@ pub fn element(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     if let Some(number) = number(obj)?
         && !(number.2 == Class::Float && is_array(obj))
     {
-        return Ok(scalar(number)?);
+        return scalar(number);
     }
     if is_array(obj) {
         return share(obj);

@@ -142,12 +142,11 @@ fn full_like(
 fn constant(value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult<Tensor> {
     Ok(match value {
         Arg::Tensor(t) => t.cast(dtype)?.to_device(device)?.expand(&shape)?.copied()?,
-        // int64 holds integers that no float64 does.
-        Arg::Int(v) if dtype == DType::I64 && device == Device::Cpu => {
-            Tensor::from_slice(&[*v], &[])?.expand(&shape)?.copied()?
-        }
         Arg::Int(v) => {
             dtype.check_fits(*v)?;
+            if dtype.is_integer() && device == Device::Cpu {
+                return Ok(Tensor::integer(*v, dtype)?.expand(&shape)?.copied()?);
+            }
             Tensor::full(shape, *v as f64, dtype, device)?
         }
         Arg::Float(v) => Tensor::full(shape, *v, dtype, device)?,

@@ -4,7 +4,7 @@
 
 use crate::array::Array;
 use crate::buffer::Device;
-use crate::dtype::DType;
+use crate::dtype::{Category, DType};
 use crate::py::error::{type_error, value_error};
 use crate::py::numpy;
 use crate::py::tensor::PyTensor;
@@ -32,7 +32,7 @@ struct DlDevice {
 }
 
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 struct DlType {
     code: u8,
     bits: u8,
@@ -80,12 +80,12 @@ const VERSIONED: &CStr = c"dltensor_versioned";
 const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
 
 fn type_of(dtype: DType) -> DlType {
-    let code = match dtype {
-        DType::I32 | DType::I64 => 0,
-        DType::U8 => 1,
-        DType::F16 | DType::F32 | DType::F64 => 2,
-        DType::BF16 => 4,
-        DType::Bool => 6,
+    let code = match dtype.category() {
+        Category::Int if dtype.is_unsigned() => 1,
+        Category::Int => 0,
+        Category::Float if dtype == DType::BF16 => 4,
+        Category::Float => 2,
+        Category::Bool => 6,
     };
     DlType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
 }
@@ -260,22 +260,14 @@ fn consume(capsule: &Bound<'_, PyAny>) -> PyResult<Foreign> {
 }
 
 fn dtype_of(t: DlType) -> PyResult<DType> {
-    Ok(match (t.code, t.bits, t.lanes) {
-        (0, 32, 1) => DType::I32,
-        (0, 64, 1) => DType::I64,
-        (1, 8, 1) => DType::U8,
-        (2, 16, 1) => DType::F16,
-        (2, 32, 1) => DType::F32,
-        (2, 64, 1) => DType::F64,
-        (4, 16, 1) => DType::BF16,
-        (6, 8, 1) => DType::Bool,
-        _ => {
-            return Err(type_error(format!(
-                "DLPack type (code {}, {} bits, {} lanes) is none of bool, uint8, int32, int64, float16, bfloat16, \
-                 float32, float64; convert before the export",
-                t.code, t.bits, t.lanes
-            )));
-        }
+    DType::ALL.into_iter().find(|&dtype| type_of(dtype) == t).ok_or_else(|| {
+        type_error(format!(
+            "DLPack type (code {}, {} bits, {} lanes) is none of {}; convert before the export",
+            t.code,
+            t.bits,
+            t.lanes,
+            DType::names()
+        ))
     })
 }
 

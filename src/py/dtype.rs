@@ -63,8 +63,8 @@ pub fn dtype_of(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
     parse(obj).ok_or_else(|| {
         let shown = obj.repr().map_or_else(|_| "this object".into(), |r| r.to_string());
         type_error(format!(
-            "{shown} is not a dtype of wengert; expected one of bool, uint8, int32, int64, float16, bfloat16, float32, \
-             float64"
+            "{shown} is not a dtype of wengert; expected one of {}",
+            DType::names()
         ))
     })
 }

@@ -80,7 +80,7 @@ enum Style {
 fn style(t: &Tensor, shown: &[f64]) -> Style {
     match t.dtype() {
         DType::Bool => return Style::Text,
-        DType::U8 | DType::I32 | DType::I64 => return Style::Int,
+        dtype if dtype.is_integer() => return Style::Int,
         _ => {}
     }
     let finite: Vec<f64> =
@@ -157,9 +157,12 @@ fn values(t: &Tensor, indent: usize) -> Result<String> {
 
 /// Every element as text; integers without rounding.
 fn exact(t: &Tensor) -> Result<Vec<String>> {
-    if t.dtype() == DType::I64 {
+    if t.dtype().is_integer() && t.dtype().size() == 8 {
         let host = crate::cpu::copy::contiguous(t.array("print")?)?;
-        return Ok(host.slice::<i64>()?.iter().map(i64::to_string).collect());
+        return Ok(match t.dtype() {
+            DType::U64 => host.slice::<u64>()?.iter().map(u64::to_string).collect(),
+            _ => host.slice::<i64>()?.iter().map(i64::to_string).collect(),
+        });
     }
     let numbers = t.to_vec()?;
     let style = style(t, &numbers);

@@ -36,7 +36,12 @@ fn format(dtype: DType) -> &'static CStr {
     match dtype {
         DType::Bool => c"?",
         DType::U8 => c"B",
+        DType::I8 => c"b",
+        DType::U16 => c"H",
+        DType::I16 => c"h",
+        DType::U32 => c"I",
         DType::I32 => c"i",
+        DType::U64 => c"Q",
         DType::I64 => c"q",
         DType::F16 => c"e",
         DType::BF16 => c"H",

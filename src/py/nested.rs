@@ -20,34 +20,41 @@ pub enum Class {
 }
 
 /// A Python number: as an integer, as a float, and what it is.
-pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i64, f64, Class)>> {
+pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i128, f64, Class)>> {
     if let Ok(v) = obj.cast::<PyFloat>() {
         return Ok(Some((0, v.value(), Class::Float)));
     }
     if let Ok(v) = obj.cast::<PyBool>() {
-        return Ok(Some((i64::from(v.is_true()), f64::from(v.is_true()), Class::Bool)));
+        return Ok(Some((v.is_true().into(), v.is_true().into(), Class::Bool)));
     }
     if obj.is_instance_of::<PyInt>() {
-        let v: i64 =
-            obj.extract().map_err(|_| value_error(format!("the integer {obj} does not fit into int64")))?;
+        let v = match obj.extract::<i64>() {
+            Ok(v) => v.into(),
+            Err(_) => obj.extract::<u64>().map(i128::from).map_err(|_| too_large(obj))?,
+        };
         return Ok(Some((v, v as f64, Class::Int)));
     }
     Ok(None)
 }
 
+#[cold]
+fn too_large(integer: impl std::fmt::Display) -> PyErr {
+    value_error(format!("the integer {integer} does not fit into int64"))
+}
+
 /// A number as a tensor without axes.
-pub fn scalar((int, float, class): (i64, f64, Class)) -> crate::error::Result<Tensor> {
-    match class {
+pub fn scalar((int, float, class): (i128, f64, Class)) -> PyResult<Tensor> {
+    Ok(match class {
         Class::Float => Tensor::scalar(float, DType::F32, Device::Cpu),
-        Class::Int => Tensor::from_slice(&[int], &[]),
+        Class::Int => Tensor::from_slice(&[i64::try_from(int).map_err(|_| too_large(int))?], &[]),
         Class::Bool => Tensor::from_slice(&[int != 0], &[]),
-    }
+    }?)
 }
 
 /// Numbers collected from nested lists.
 struct Nested {
     shape: Vec<usize>,
-    ints: Vec<i64>,
+    ints: Vec<i128>,
     floats: Vec<f64>,
     class: Class,
     /// Whether an element is a tensor or array.
@@ -90,6 +97,11 @@ impl Nested {
         Ok(())
     }
 
+    /// The integers, which fit into int64.
+    fn whole(&self) -> PyResult<Vec<i64>> {
+        self.ints.iter().map(|&v| i64::try_from(v).map_err(|_| too_large(v))).collect()
+    }
+
     #[cold]
     fn ragged(&self, length: usize, depth: usize) -> PyErr {
         value_error(match self.shape.get(depth) {
@@ -124,7 +136,7 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
             let values: Vec<f32> = all.floats.iter().zip(&all.ints).map(|(f, _)| *f as f32).collect();
             Tensor::from_slice(&values, &all.shape)?
         }
-        Class::Int => Tensor::from_slice(&all.ints, &all.shape)?,
+        Class::Int => Tensor::from_slice(&all.whole()?, &all.shape)?,
         Class::Bool => {
             let values: Vec<bool> = all.ints.iter().map(|&v| v != 0).collect();
             Tensor::from_slice(&values, &all.shape)?
@@ -153,6 +165,10 @@ pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<T
     for &value in &all.ints {
         dtype.check_fits(value)?;
     }
+    if dtype == DType::U64 {
+        let exact: Vec<u64> = all.ints.iter().map(|&v| v as u64).collect();
+        return Ok(Some(Tensor::from_slice(&exact, &all.shape)?));
+    }
     Ok(None)
 }
 
@@ -179,15 +195,13 @@ where
 
 /// Nested lists of Python numbers.
 pub fn to_list<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
-    let host = crate::cpu::copy::contiguous(&py.aside(|| array.to_device(Device::Cpu))?)?;
+    let host = crate::cpu::copy::computed(&py.aside(|| array.to_device(Device::Cpu))?)?;
     match host.dtype() {
         DType::Bool => list_of::<bool, bool>(py, &host, 0, 0, &|v| v),
-        DType::U8 => list_of::<u8, u8>(py, &host, 0, 0, &|v| v),
-        DType::I32 => list_of::<i32, i32>(py, &host, 0, 0, &|v| v),
         DType::I64 => list_of::<i64, i64>(py, &host, 0, 0, &|v| v),
-        DType::F16 => list_of::<half::f16, f64>(py, &host, 0, 0, &|v| v.to_f64()),
-        DType::BF16 => list_of::<half::bf16, f64>(py, &host, 0, 0, &|v| v.to_f64()),
+        DType::U64 => list_of::<u64, u64>(py, &host, 0, 0, &|v| v),
         DType::F32 => list_of::<f32, f64>(py, &host, 0, 0, &f64::from),
         DType::F64 => list_of::<f64, f64>(py, &host, 0, 0, &|v| v),
+        _ => list_of::<i32, i32>(py, &host, 0, 0, &|v| v),
     }
 }

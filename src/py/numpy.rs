@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::buffer::{Buffer, Device};
-use crate::dtype::DType;
+use crate::dtype::{Category, DType};
 use crate::py::args::listed;
 use crate::py::convert::unsupported;
 use crate::py::dlpack;
@@ -96,22 +96,26 @@ pub fn truth(array: Array) -> PyResult<Array> {
     Ok(crate::cpu::copy::cast(&flat, DType::Bool)?)
 }
 
+/// A dtype in the language of NumPy's array interface; `None` for bfloat16, which has no name there.
+fn kind_of(dtype: DType) -> Option<String> {
+    let kind = match dtype.category() {
+        Category::Bool => 'b',
+        Category::Int if dtype.is_unsigned() => 'u',
+        Category::Int => 'i',
+        Category::Float => 'f',
+    };
+    (dtype != DType::BF16).then(|| format!("{kind}{}", dtype.size()))
+}
+
 /// The dtype of an array from its description in NumPy's array interface, or an error with advice.
 fn array_dtype(array: &Bound<'_, PyAny>, description: &Bound<'_, PyAny>) -> PyResult<DType> {
     let description: &str = &description.cast::<PyString>()?.to_string();
     let native = if cfg!(target_endian = "little") { '<' } else { '>' };
     let (order, kind) = description.split_at_checked(1).unwrap_or(("", ""));
-    if order.starts_with(['|', native]) {
-        match kind {
-            "b1" => return Ok(DType::Bool),
-            "u1" => return Ok(DType::U8),
-            "i4" => return Ok(DType::I32),
-            "i8" => return Ok(DType::I64),
-            "f2" => return Ok(DType::F16),
-            "f4" => return Ok(DType::F32),
-            "f8" => return Ok(DType::F64),
-            _ => {}
-        }
+    if order.starts_with(['|', native])
+        && let Some(dtype) = DType::ALL.into_iter().find(|&dtype| kind_of(dtype).as_deref() == Some(kind))
+    {
+        return Ok(dtype);
     }
     let name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
     let advice = match name.as_str() {
@@ -121,8 +125,6 @@ fn array_dtype(array: &Bound<'_, PyAny>, description: &Bound<'_, PyAny>) -> PyRe
                 "arrays in foreign byte order are not accepted; convert with array.astype('{name}')"
             )));
         }
-        "int8" | "int16" | "uint16" => "int32",
-        "uint32" | "uint64" => "int64",
         "complex64" | "complex128" => "float32, for real and imaginary part",
         _ => "float32",
     };
@@ -163,8 +165,8 @@ pub fn to_numpy<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>>
 
 /// A tensor over the memory of a NumPy array: writing to one writes to the other.
 ///
-/// Any strides and the dtypes bool, uint8, int32, int64, float16, float32, float64 (and bfloat16 of
-/// ml_dtypes) are taken without a copy; read-only arrays are copied. Other dtypes raise TypeError.
+/// Any strides and the dtypes bool, integers of 8 to 64 bits with and without sign, float16, float32, float64 (and
+/// bfloat16 of ml_dtypes) are taken without a copy; read-only arrays are copied. Other dtypes raise TypeError.
 #[pyfunction]
 pub fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if !array.hasattr("__array_interface__")? {

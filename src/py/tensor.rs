@@ -134,9 +134,10 @@ pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let value = crate::cpu::copy::contiguous(&value)?;
     Ok(match t.dtype() {
         DType::Bool => PyBool::new(py, value.item()? != 0.0).to_owned().into_any(),
-        DType::U8 => PyInt::new(py, value.slice::<u8>()?[0]).into_any(),
-        DType::I32 => PyInt::new(py, value.slice::<i32>()?[0]).into_any(),
-        DType::I64 => PyInt::new(py, value.slice::<i64>()?[0]).into_any(),
+        DType::U64 => PyInt::new(py, value.slice::<u64>()?[0]).into_any(),
+        dtype if dtype.is_integer() => {
+            PyInt::new(py, crate::cpu::copy::cast(&value, DType::I64)?.slice::<i64>()?[0]).into_any()
+        }
         _ => PyFloat::new(py, value.item()?).into_any(),
     })
 }

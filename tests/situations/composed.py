@@ -94,7 +94,7 @@ COMPOSED: Situations = {
     "scatter_index_of_floats": (
         lambda: ones(3).scatter(0, ones(1), ones(1)),
         TypeError,
-        "scatter: indices must be int32 or int64, got float32; convert with .long() (or .int() on a GPU)",
+        "scatter: indices must be integers, got float32; convert with .long() (or .int() on a GPU)",
     ),
     "scatter_reduction": (
         lambda: ones(3).scatter_reduce(0, i(0), ones(1), "max"),

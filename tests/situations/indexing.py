@@ -60,7 +60,7 @@ INDEXING: Situations = {
     "gather_dtype": (
         lambda: ones(3).gather(0, ones(1)),
         TypeError,
-        ("gather: indices must be int32 or int64, got float32; convert with .long() (or .int() on a GPU)"),
+        ("gather: indices must be integers, got float32; convert with .long() (or .int() on a GPU)"),
     ),
     "scatter_shape": (
         lambda: ones(3).scatter_add(0, i(0, 1), ones(1)),

@@ -2,9 +2,9 @@
 
 use crate::array::Array;
 use crate::buffer::Device;
-use crate::cpu::copy::contiguous;
+use crate::cpu::copy::{cast, computed};
 use crate::cpu::threads::{GRAIN, Shared, parallel_for};
-use crate::dispatch;
+use crate::dispatch_computed;
 use crate::dtype::Element;
 use crate::error::Result;
 use crate::window::{AXES, Window};
@@ -12,7 +12,8 @@ use crate::window::{AXES, Window};
 /// The maximum of every window over the last axes, and its position in its plane as int64. The first one wins a
 /// tie, the first NaN wins over all.
 pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
-    let x = contiguous(x)?;
+    let dtype = x.dtype();
+    let x = computed(x)?;
     let front: Vec<usize> = x.shape().iter().take(x.rank() - window.rank).collect();
     let shape = window.shape(&front, &window.output)?;
     let mut out = Array::empty(shape, x.dtype(), Device::Cpu)?;
@@ -20,7 +21,7 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     let planes: usize = front.iter().product();
     if out.numel() > 0 {
         let at = Shared::new(index.slice_mut::<i64>()?.as_mut_ptr());
-        dispatch!(x.dtype(), T => {
+        dispatch_computed!(dtype, T => {
             let to = Shared::new(out.slice_mut::<T>()?.as_mut_ptr());
             let (from, positions) = (x.slice::<T>()?, window.positions());
             let work = positions * window.taps();
@@ -32,7 +33,7 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
             });
         });
     }
-    Ok((out, index))
+    Ok((cast(&out, dtype)?, index))
 }
 
 /// One plane: rows of outputs are compared with the input one window element at a time, so that the innermost

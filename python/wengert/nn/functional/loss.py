@@ -44,7 +44,7 @@ def cross_entropy(
 
     Args:
         input: logits `(N, C)`, `(C,)` or `(N, C, d...)`.
-        target: class indices `(N,)`, `()` or `(N, d...)`, int64 or int32; or probabilities shaped as the
+        target: class indices `(N,)`, `()` or `(N, d...)`, integers; or probabilities shaped as the
             logits.
         weight: `(C,)`, one per class; the mean is weighted by them.
         ignore_index: rows with this target count nothing.
@@ -54,7 +54,7 @@ def cross_entropy(
     Raises:
         ShapeError: if the shapes do not fit.
         IndexError: for a class index out of range.
-        TypeError: for a bool or uint8 target.
+        TypeError: for a bool target.
     """
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing is between 0 and 1, got {label_smoothing}")
