@@ -144,7 +144,11 @@ impl DType {
             _ => match (self, other) {
                 (F16, BF16) | (BF16, F16) => F32,
                 (a, b) if a.is_integer() && a.is_unsigned() != b.is_unsigned() => {
-                    if a.is_unsigned() { signed_for(a, b) } else { signed_for(b, a) }
+                    if a.is_unsigned() {
+                        signed_for(a, b)
+                    } else {
+                        signed_for(b, a)
+                    }
                 }
                 (a, b) if a.size() > b.size() => a,
                 (_, b) => b,

@@ -11,6 +11,9 @@ import pytest
 import wengert as wg
 from support import array
 
+DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
+DTYPES += ["float16", "bfloat16", "float32", "float64"]
+
 
 def through_a_file(obj: Any, **options: Any) -> Any:
     """What `load` makes of what `save` writes."""
@@ -20,10 +23,7 @@ def through_a_file(obj: Any, **options: Any) -> Any:
     return wg.load(file, **options)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
-    + ["float16", "bfloat16", "float32", "float64"],
-)
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 0, 4), (2, 3, 4)])
 def test_every_dtype_and_shape(dtype: str, shape: tuple[int, ...]) -> None:
     values = np.random.default_rng(0).normal(0, 3, shape)

@@ -20,8 +20,13 @@ bool: dtype
 float16: dtype
 float32: dtype
 float64: dtype
+int16: dtype
 int32: dtype
 int64: dtype
+int8: dtype
+uint16: dtype
+uint32: dtype
+uint64: dtype
 uint8: dtype
 
 class HookHandle:

@@ -242,8 +242,8 @@ impl Plan {
         }
         let used = &sources[..job.x.len()];
         let out_narrow = wide(job.out.dtype());
-        let direct =
-            out_narrow.is_none() && used.iter().all(|s| s.feed == Feed::Flat && s.narrow.is_none() && !s.aliased);
+        let direct = out_narrow.is_none()
+            && used.iter().all(|s| s.feed == Feed::Flat && s.narrow.is_none() && !s.aliased);
         let repeated = used.iter().any(|s| s.feed == Feed::Repeated);
         let bytes = |s: &Source, a: &Array| if s.feed == Feed::Flat { a.numel() * s.size } else { 0 };
         let read: usize = used.iter().zip(job.x).map(|(s, a)| bytes(s, a)).sum();

@@ -183,9 +183,10 @@ pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     let (_, after) = around(&x.shape(), axis);
     let (length, count) = (x.dim(axis), index.dim(axis));
     dispatch_width!(x.dtype().size(), T => {
+        let start = |a: &Array| a.buffer().ptr().cast::<T>().wrapping_add(a.offset());
         // SAFETY: `x` is contiguous, of elements of this size.
-        let from = unsafe { std::slice::from_raw_parts(x.ptr::<T>(), x.numel()) };
-        let to = Shared::new(out.ptr::<T>());
+        let from = unsafe { std::slice::from_raw_parts(start(&x), x.numel()) };
+        let to = Shared::new(start(&out));
         parallel_for(picks.len() / after.max(1), (GRAIN / 4).div_ceil(after.max(1)), |range| {
             for line in range {
                 let block = line / count * length;

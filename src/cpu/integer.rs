@@ -82,6 +82,9 @@ mod tests {
         assert_eq!((Integer::floor_div(7i64, -2), Integer::remainder(7i64, -2)), (-4, -1));
         assert_eq!((Integer::floor_div(7i32, 0), Integer::remainder(7i32, 0)), (0, 0));
         assert_eq!((Integer::floor_div(i32::MIN, -1), Integer::remainder(i32::MIN, -1)), (i32::MIN, 0));
-        assert_eq!((Integer::pow(3u64, 41), Integer::pow(2i32, -1), Integer::pow(-1i64, -3)), (18026252303461234787, 0, -1));
+        assert_eq!(
+            (Integer::pow(3u64, 41), Integer::pow(2i32, -1), Integer::pow(-1i64, -3)),
+            (18026252303461234787, 0, -1)
+        );
     }
 }

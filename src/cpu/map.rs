@@ -131,13 +131,7 @@ fn beside_single<'a>(x: &[&'a Array]) -> Option<&'a Array> {
 }
 
 /// Runs a kernel into an array that exists, whatever its layout.
-fn into_existing(
-    out: &Array,
-    x: &[&Array],
-    kernel: Kernel,
-    rule: *const u8,
-    computes: bool,
-) -> Result<()> {
+fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const u8, computes: bool) -> Result<()> {
     if out.dtype() != common_dtype(x)? {
         return Err(wrong_dtype("in-place map", out.dtype()));
     }

@@ -6,7 +6,7 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
-use crate::dtype::{Category, DType};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Needs, Saves};
 use crate::ops::{on_device, one};

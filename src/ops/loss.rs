@@ -4,7 +4,7 @@
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
-use crate::dtype::{Category, DType};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
 use crate::ops::reduce::index_type;

@@ -62,10 +62,7 @@ fn parse(obj: &Bound<'_, PyAny>) -> Option<DType> {
 pub fn dtype_of(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
     parse(obj).ok_or_else(|| {
         let shown = obj.repr().map_or_else(|_| "this object".into(), |r| r.to_string());
-        type_error(format!(
-            "{shown} is not a dtype of wengert; expected one of {}",
-            DType::names()
-        ))
+        type_error(format!("{shown} is not a dtype of wengert; expected one of {}", DType::names()))
     })
 }
 
