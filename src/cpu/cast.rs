@@ -85,7 +85,7 @@ fn rounded_once<B: Element>(value: u64) -> f64 {
         return value as f64;
     }
     let lost = value & 0x7ff;
-    (value - lost | ((lost != 0) as u64) << 11) as f64
+    ((value - lost) | (((lost != 0) as u64) << 11)) as f64
 }
 
 unsafe fn cast_kernel<A: Element, B: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
