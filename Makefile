@@ -29,7 +29,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu build wheel lint format stubs bench budgets bench-peers bench-loops bench-matmul docs clean
+.PHONY: help demo test test-rust test-python test-gpu array-api build wheel lint format stubs bench budgets bench-peers bench-loops bench-matmul docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,6 +53,9 @@ test-gpu: $(VENV)/.test ## the GPU tests, one at a time, on whatever adapter the
 	@echo "==> pytest on the GPU"
 	@if $(BIN)/python tools/adapters.py; then $(BIN)/python -m pytest -q -m gpu; \
 	else echo "no adapter, so the GPU tests cannot run; Mesa's software one will do (Debian: mesa-vulkan-drivers)"; fi
+
+array-api: $(VENV)/.test ## the public suite of the array API standard, from a checkout: make array-api SUITE=/path/to/array-api-tests
+	@$(BIN)/python tools/array_api.py "$(SUITE)"
 
 build: $(TOOLS) ## quick development build, installed into the virtual environment
 	@echo "==> maturin develop"

@@ -86,7 +86,8 @@ RETURNS = {
         array="__array__ numpy",
         none="__setitem__ __delitem__ backward retain_grad remove set_num_threads set_rng_state manual_seed",
         any_="stride size split chunk unbind tolist item nonzero max min sort topk __reduce__ __dlpack__ "
-        "kthvalue median nanmedian mode unique unique_consecutive aminmax var_mean std_mean cummax cummin",
+        "kthvalue median nanmedian mode unique unique_consecutive aminmax var_mean std_mean cummax cummin "
+        "__array_namespace__",
     ),
     **typed(int_="get_num_threads", bool_="is_grad_enabled is_autocast_enabled"),
     "register_post_accumulate_grad_hook": "HookHandle",
@@ -110,6 +111,7 @@ PROPERTIES = {
     "next_functions": f"tuple[tuple[Node | None, {INT}], ...]",
     "outputs": "list[NodeValue]",
     "saved": "list[NodeValue]",
+    "size": "Any",
     "shape": f"tuple[{INT}, ...]",
 }
 STARS: dict[object, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}

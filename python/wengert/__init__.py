@@ -17,7 +17,7 @@ import importlib
 from math import e, inf, nan, pi
 from typing import Any
 
-from wengert import _core, autograd, gpu, memory, tree
+from wengert import _array_api, _core, autograd, gpu, memory, tree
 from wengert._core import *
 from wengert._core import (
     AnomalyError,

@@ -128,6 +128,7 @@ class Tensor:
     def __add__(self, value: Any, /) -> Tensor: ...
     def __and__(self, value: Any, /) -> Tensor: ...
     def __array__(self, /, dtype: _DTypeLike | None = None, copy: builtins.bool | None = None) -> np.ndarray[Any, Any]: ...
+    def __array_namespace__(self, *, api_version: Any = None) -> Any: ...
     def __bool__(self, /) -> builtins.bool: ...
     def __contains__(self, key: Any, /) -> builtins.bool: ...
     def __deepcopy__(self, /, memo: Any) -> Tensor: ...
@@ -762,8 +763,9 @@ class Tensor:
         """`sin`, in place."""
     def sinc(self) -> Tensor:
         """`sin(pi x) / (pi x)`, 1 at zero. (Differentiable to every order away from zero; there the slope is 0.)"""
-    def size(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Any:
-        """The shape, or the length of axis `dim`."""
+    @property
+    def size(self) -> Any:
+        """The number of elements, a number; called (`x.size()`, `x.size(0)`), the shape or the length of one axis."""
     def softmax(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output."""
     def softmax_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -822,6 +824,8 @@ class Tensor:
         """The tensor laid side by side; missing leading counts are 1."""
     def to(self, /, *args: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, copy: builtins.bool = False, non_blocking: builtins.bool = False) -> Tensor:
         """This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
+    def to_device(self, device: _DeviceLike, /, *, stream: Any = None) -> Tensor:
+        """This tensor on another device, itself if it is there; the standard's name of `to(device)`."""
     def tolist(self, /) -> Any:
         """The elements as nested lists of Python numbers; a number for a tensor without axes."""
     def topk(self, /, k: builtins.int, dim: _Dims = ..., largest: Any = True, sorted: Any = True, *, axis: _Dims = None) -> Any:

@@ -4,6 +4,7 @@ Every method that is an operation has a function of its name; both come from the
 `x.exp_()` that the core does not write out itself are made here, too, as are second names.
 """
 
+import builtins
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -53,13 +54,23 @@ _WITH_OUT = ("cat", "stack", "where")
 
 def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def function(input: Any, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
-        result = method(input if isinstance(input, Tensor) else operand(name, input), *args, **kwargs)
+        if not isinstance(input, Tensor):
+            beside = (
+                args and isinstance(args[0], Tensor) and isinstance(input, (builtins.int, builtins.float))
+            )
+            input = number_beside(input, args[0]) if beside else operand(name, input)
+        result = method(input, *args, **kwargs)
         return result if out is None else _store(name, out, result)
 
     function.__name__ = function.__qualname__ = name
     function.__module__ = "wengert"
     function.__doc__ = method.__doc__
     return function
+
+
+def number_beside(number: complex, x: Tensor) -> Tensor:
+    """A number as a 0-d tensor that loses no digits and adapts to the dtype of the operand beside it."""
+    return _core.full((), number, dtype=_core.result_type(x, number), device=x.device)
 
 
 def _with_out(name: str) -> Callable[..., Any]:
@@ -177,7 +188,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
 
 def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The common shape of operands of these shapes."""
-    rank = max((len(s) for s in shapes), default=0)
+    rank = builtins.max((len(s) for s in shapes), default=0)
     out = [1] * rank
     for s in shapes:
         for i, d in enumerate(s, rank - len(s)):

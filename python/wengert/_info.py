@@ -16,8 +16,8 @@ class finfo:
     """
 
     def __init__(self, dtype: Any = None) -> None:
-        """Of `dtype`, float32 by default."""
-        name = _name(_core.float32 if dtype is None else dtype)
+        """Of `dtype`, or of a tensor's; float32 by default."""
+        self.dtype, name = _named(_core.float32 if dtype is None else dtype)
         if name not in _FLOATS:
             raise TypeError(f"finfo: a floating point dtype expected, got {name}; see iinfo")
         self.bits, mantissa, top = _FLOATS[name]
@@ -25,7 +25,6 @@ class finfo:
         self.max = (2.0 - self.eps) * 2.0**top
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0 ** (1 - top)
-        self.dtype = name
 
 
 class iinfo:
@@ -37,12 +36,11 @@ class iinfo:
     """
 
     def __init__(self, dtype: Any) -> None:
-        """Of `dtype`."""
-        name = _name(dtype)
+        """Of `dtype`, or of a tensor's."""
+        self.dtype, name = _named(dtype)
         if name not in _INTS:
             raise TypeError(f"iinfo: an integer dtype expected, got {name}; see finfo")
         self.bits, self.min, self.max = _INTS[name]
-        self.dtype = name
 
 
 # Bits, bits after the point, largest exponent.
@@ -58,5 +56,7 @@ _INTS = {f"int{bits}": (bits, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits 
 }
 
 
-def _name(dtype: Any) -> str:
-    return _core.empty(0, dtype=dtype).dtype.name
+def _named(dtype: Any) -> tuple[Any, str]:
+    """A dtype, as whatever names one or of a tensor, and its name."""
+    found = _core.empty(0, dtype=dtype.dtype if isinstance(dtype, _core.Tensor) else dtype).dtype
+    return found, found.name

@@ -1,0 +1,105 @@
+"""Functions of each element: the methods of `Tensor`, under the standard's names and with its promotion.
+
+One table of each kind. What differs: a number in a 0-d tensor counts as much as a tensor with axes when dtypes are
+promoted, and either operand of a function of two may be a Python number.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from wengert._arguments import operand
+from wengert._core import Tensor
+from wengert._functions import number_beside
+
+from ._dtypes import promoted
+
+__all__ = ["clip", "positive"]
+
+# The standard's name, and the method where that has another.
+UNARY = {
+    **{
+        name: name
+        for name in """
+        abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p log2
+        logical_not negative reciprocal round sign signbit sin sinh sqrt square tan tanh trunc
+        """.split()
+    },
+    "bitwise_invert": "bitwise_not",
+}
+BINARY = {
+    **{
+        name: name
+        for name in """
+        add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide floor_divide
+        greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum minimum
+        multiply nextafter not_equal pow remainder subtract
+        """.split()
+    },
+    "equal": "eq",
+}
+
+
+def alike(name: str, x1: Any, x2: Any) -> tuple[Tensor, Any]:
+    """Two operands with the dtypes that make the methods promote as the standard does.
+
+    Raises:
+        TypeError: neither is a tensor.
+    """
+    if isinstance(x1, Tensor):
+        if isinstance(x2, Tensor) and x1.dtype is not x2.dtype and (x1.ndim == 0) != (x2.ndim == 0):
+            dtype = promoted(x1.dtype, x2.dtype)
+            return x1.to(dtype), x2.to(dtype)
+        return x1, x2
+    if isinstance(x2, Tensor):
+        if not isinstance(x1, (int, float, complex)):
+            return alike(name, operand(name, x1), x2)
+        return number_beside(x1, x2), x2
+    if isinstance(x1, (int, float, complex)) and isinstance(x2, (int, float, complex)):
+        raise TypeError(
+            f"{name}: at least one tensor expected, got {type(x1).__name__} and {type(x2).__name__}"
+        )
+    return alike(name, operand(name, x1), operand(name, x2))
+
+
+def _unary(name: str, method: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
+    def function(x: Tensor, /) -> Tensor:
+        return method(x if isinstance(x, Tensor) else operand(name, x))
+
+    return _named(function, name, method)
+
+
+def _binary(name: str, method: Callable[[Tensor, Any], Tensor]) -> Callable[..., Tensor]:
+    def function(x1: Any, x2: Any, /) -> Tensor:
+        return method(*alike(name, x1, x2))
+
+    return _named(function, name, method)
+
+
+def _named(
+    function: Callable[..., Tensor], name: str, method: Callable[..., Tensor]
+) -> Callable[..., Tensor]:
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = "wengert.numpy"
+    function.__doc__ = method.__doc__
+    return function
+
+
+for _table, _made in ((UNARY, _unary), (BINARY, _binary)):
+    for _name, _method in _table.items():
+        if hasattr(Tensor, _method):
+            globals()[_name] = _made(_name, getattr(Tensor, _method))
+            __all__.append(_name)
+
+
+def positive(x: Tensor, /) -> Tensor:
+    """The same numbers: `+x`."""
+    return +operand("positive", x)
+
+
+def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
+    """Values limited to `[min, max]`, numbers or tensors that broadcast; the dtype of `x` stays."""
+    x = operand("clip", x)
+    if min is None and max is None:
+        return x.clone()
+    bounds = [b.to(x.dtype) if isinstance(b, Tensor) else b for b in (min, max)]
+    return x.clamp(*bounds)

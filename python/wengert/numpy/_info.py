@@ -1,0 +1,68 @@
+"""What the namespace can do: `__array_namespace_info__`."""
+
+from typing import Any
+
+from wengert import _core, gpu
+
+from ._dtypes import DTYPES, KINDS
+
+__all__ = ["__array_namespace_info__"]
+
+# What WGSL can compute with; a tensor of another dtype raises on its way to a GPU.
+_ON_GPU = ("bool", "int32", "float32")
+
+
+class __array_namespace_info__:
+    """What the namespace can do: dtypes, devices, defaults.
+
+    Example:
+        >>> import wengert.numpy as xp
+        >>> xp.__array_namespace_info__().default_dtypes()["real floating"]
+        wengert.float32
+    """
+
+    def capabilities(self) -> dict[str, Any]:
+        """Indexing by masks and shapes that depend on data: both; the greatest number of axes."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
+
+    def default_device(self) -> Any:
+        """Where tensors are made unless told otherwise."""
+        return _core.device("cpu")
+
+    def devices(self) -> list[Any]:
+        """The host and every GPU."""
+        return [self.default_device(), *(_core.device("gpu", i) for i in range(gpu.device_count()))]
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
+        """The dtypes of tensors made of Python numbers; a GPU has no 64-bit integers."""
+        integer = "int64" if _is_host(device) else "int32"
+        names = {
+            "real floating": "float32",
+            "complex floating": "complex64",
+            "integral": integer,
+            "indexing": integer,
+        }
+        return {kind: DTYPES[name] for kind, name in names.items() if name in DTYPES}
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+        """The dtypes that a device has, by name.
+
+        Args:
+            kind: only those of one of the standard's kinds, or of any in a tuple.
+
+        Raises:
+            ValueError: another word for a kind.
+        """
+        if isinstance(kind, tuple):
+            return {name: d for k in kind for name, d in self.dtypes(device=device, kind=k).items()}
+        if kind is not None and kind not in KINDS:
+            raise ValueError(
+                f"dtypes: {kind!r} is no kind of dtypes; expected one of {', '.join(map(repr, KINDS))}"
+            )
+        names = DTYPES if kind is None else KINDS[kind]
+        host = _is_host(device)
+        return {name: DTYPES[name] for name in names if name in DTYPES and (host or name in _ON_GPU)}
+
+
+def _is_host(device: Any) -> bool:
+    return device is None or _core.device(str(device)).type == "cpu"

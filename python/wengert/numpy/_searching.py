@@ -1,0 +1,165 @@
+"""Sorting, searching, picking and sets, with the standard's parameters."""
+
+from typing import Any, NamedTuple
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+from wengert.composed.ordering import searchsorted as _searchsorted
+
+from ._elementwise import alike
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "isin",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
+
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The place of the first maximum along an axis, or in the flattened tensor."""
+    return _place(operand("argmax", x), Tensor.argmax, axis, keepdims)
+
+
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+    """The place of the first minimum along an axis, or in the flattened tensor."""
+    return _place(operand("argmin", x), Tensor.argmin, axis, keepdims)
+
+
+def _place(x: Tensor, method: Any, axis: int | None, keepdims: bool) -> Tensor:
+    if axis is None:
+        place: Tensor = method(x)
+        return place.reshape([1] * x.ndim) if keepdims else place
+    return method(x, axis, keepdims)
+
+
+def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The elements in sorted order along an axis. Equal ones always keep their order; NaN counts as the largest."""
+    return operand("sort", x).sort(axis, descending).values
+
+
+def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The positions that sort an axis. Equal elements always keep their order; NaN counts as the largest."""
+    return operand("argsort", x).argsort(axis, descending)
+
+
+def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
+    """The positions of the elements that are not zero, one tensor for each axis.
+
+    Raises:
+        ValueError: a tensor without axes.
+    """
+    x = operand("nonzero", x)
+    if x.ndim == 0:
+        raise _core.ShapeError("nonzero: a tensor with axes expected, got a number in a tensor of shape ()")
+    return x.nonzero(as_tuple=True)
+
+
+def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
+    """Where each element of `x2` belongs in the ascending vector `x1`: before equal elements, or (`"right"`) behind.
+
+    Args:
+        sorter: the order that sorts `x1`, from `argsort`.
+    """
+    x1, x2 = alike("searchsorted", x1, operand("searchsorted", x2))
+    return _searchsorted(x1, x2, side=side, sorter=sorter)
+
+
+def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
+    """`x1` where the condition holds, `x2` elsewhere; all broadcast. No gradient flows through what is not picked."""
+    return _core.where(operand("where", condition), *alike("where", x1, x2))
+
+
+def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
+    """The slices along an axis (which only a vector need not name) at a vector of places.
+
+    Raises:
+        ValueError: no axis, for a tensor that is no vector.
+    """
+    x = operand("take", x)
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError(
+                f"take: a tensor of shape {x.shape} is no vector; say along which axis with axis="
+            )
+        axis = 0
+    return x.index_select(axis, operand("take", indices))
+
+
+def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+    """For each line along an axis, the elements at its own places; the other axes broadcast."""
+    return operand("take_along_axis", x).take_along_dim(operand("take_along_axis", indices), axis)
+
+
+class UniqueAll(NamedTuple):
+    """Distinct elements, where each occurs first, which each element is, and how often each occurs."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """Distinct elements, and how often each occurs."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct elements, and which of them each element is."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def unique_all(x: Tensor, /) -> UniqueAll:
+    """The distinct elements, ascending, where each occurs first, which each element is, and how often each occurs.
+
+    Each NaN is distinct.
+    """
+    x = operand("unique_all", x)
+    values, inverse, counts = x.unique(return_inverse=True, return_counts=True)
+    # Sorting keeps the order of equal elements, so the first of each run is where the element occurs first.
+    order = inverse.reshape(-1).argsort(0)
+    return UniqueAll(
+        values, order.index_select(0, counts.cumsum(0).to(order.dtype) - counts), inverse, counts
+    )
+
+
+def unique_counts(x: Tensor, /) -> UniqueCounts:
+    """The distinct elements, ascending, and how often each occurs. Each NaN is distinct."""
+    return UniqueCounts(*operand("unique_counts", x).unique(return_counts=True))
+
+
+def unique_inverse(x: Tensor, /) -> UniqueInverse:
+    """The distinct elements, ascending, and which of them each element is. Each NaN is distinct."""
+    return UniqueInverse(*operand("unique_inverse", x).unique(return_inverse=True))
+
+
+def unique_values(x: Tensor, /) -> Tensor:
+    """The distinct elements, ascending. Each NaN is distinct."""
+    return operand("unique_values", x).unique()
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
+    """Whether each element of `x1` is among those of `x2`, or (`invert`) is not."""
+    x1, x2 = alike("isin", x1, x2)
+    values = operand("isin", x2).reshape(-1).unique()
+    if values.numel() == 0:
+        return _core.full(x1.shape, invert, dtype=_core.bool, device=x1.device)
+    place = _searchsorted(values, x1.reshape(-1)).clamp(max=values.numel() - 1)
+    found = (values.index_select(0, place) == x1.reshape(-1)).reshape(x1.shape)
+    return found.logical_not() if invert else found
