@@ -28,6 +28,8 @@ pub enum Kind {
     Device,
     /// Memory that could not be had: `MemoryError`.
     Memory,
+    /// A matrix without the factorisation that was asked for: `LinAlgError`, a `ValueError` and a `RuntimeError`.
+    LinAlg,
     /// Something that an operation does not offer: `NotImplementedError`.
     Unsupported,
     /// An error raised by a callback (a Python exception), carried through unchanged.
@@ -81,6 +83,8 @@ impl Error {
         device => Device;
         /// An error of kind [`Kind::Memory`].
         memory => Memory;
+        /// An error of kind [`Kind::LinAlg`].
+        linalg => LinAlg;
         /// An error of kind [`Kind::Unsupported`].
         unsupported => Unsupported;
     }

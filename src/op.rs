@@ -566,6 +566,28 @@ ops! {
     CrossEntropy(ops::loss::CrossEntropy): Composite, F32;
     /// Softmax minus target, times the row's cotangent.
     CrossEntropyVjp(ops::loss::CrossEntropyVjp): Composite, F32;
+    /// The Cholesky factor of symmetric matrices.
+    Cholesky(ops::linalg::triangular::Cholesky): General, F32;
+    /// Systems of equations with a triangular matrix.
+    TriangularSolve(ops::linalg::triangular::TriangularSolve): General, F32;
+    /// LU factorisation with row exchanges.
+    Lu(ops::linalg::lu::Lu): General, F32;
+    /// Systems of equations, from the factors of their matrix.
+    Solve(ops::linalg::lu::Solve): General, F32;
+    /// QR factorisation.
+    Qr(ops::linalg::qr::Qr): General, F32;
+    /// Eigenvalues and eigenvectors of symmetric matrices.
+    Eigh(ops::linalg::spectral::Eigh): General, F32;
+    /// Singular values and vectors.
+    Svd(ops::linalg::spectral::Svd): General, F32;
+    /// The determinant.
+    Det(ops::linalg::functions::Det): General, F32;
+    /// The matrix of cofactors: the gradient of the determinant.
+    Cofactor(ops::linalg::functions::Cofactor): General, F32;
+    /// The Moore-Penrose inverse.
+    Pinv(ops::linalg::functions::Pinv): General, F32;
+    /// The exponential of matrices.
+    MatrixExp(ops::linalg::functions::MatrixExp): General, F32;
     /// Random numbers from a seed and a position in its stream.
     Random(ops::random::Random): Discrete, Any;
     /// A function with rules of the user's own.

@@ -20,6 +20,7 @@ from composite_samples import COMPOSITE
 from conv_samples import CONVOLUTIONS
 from index_samples import INDEXING
 from layer_samples import SHAPED
+from linalg_samples import LINALG
 from loss_samples import LOSSES
 from nn_samples import LAYERS
 from sample import ANY, Table
@@ -409,4 +410,5 @@ SAMPLES += COMPOSED
 SAMPLES += LAYERS
 SAMPLES += SHAPED
 SAMPLES += CONVOLUTIONS
+SAMPLES += LINALG
 DIFFERENTIABLE = [sample for sample in SAMPLES if sample.order > 0]

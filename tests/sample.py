@@ -30,6 +30,8 @@ class OpSample:
     special: tuple[float, ...] = ()
     #: Whether integers are computed as integers, by the same reference.
     integers: bool = False
+    #: The floating point types that it takes.
+    dtypes: tuple[str, ...] = ("float64", "float32", "float16", "bfloat16")
     #: Rounding errors that pile up, relative to one operation.
     scale: float = 1.0
     #: Whether the shape of the result follows from the shapes of the inputs, which batching needs.

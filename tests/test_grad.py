@@ -169,7 +169,7 @@ def test_gradients_of_empty_tensors(sample: OpSample) -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @by_sample
 def test_gradients_have_the_dtype_of_their_tensor(sample: OpSample, dtype: str) -> None:
-    if sample.name in ("cast", "double"):
+    if sample.name in ("cast", "double") or dtype not in sample.dtypes:
         return
     loose = {"float32": 1e-4, "float16": 2e-2, "bfloat16": 1.5e-1}[dtype]
 

@@ -91,7 +91,7 @@ def test_mean_of_losses_without_those_left_out() -> None:
 @pytest.mark.parametrize("dtype", list(TOLERANCE))
 @by_sample
 def test_value(sample: OpSample, dtype: str) -> None:
-    if dtype != "float64" and sample.name in ("cast", "double"):
+    if dtype not in sample.dtypes or (dtype != "float64" and sample.name in ("cast", "double")):
         dtype = "float32"
 
     @examples(20 if dtype == "float64" else 8)

@@ -17,12 +17,13 @@ import importlib
 from math import e, inf, nan, pi
 from typing import Any
 
-from wengert import _array_api, _core, autograd, gpu, memory, tree
+from wengert import _array_api, _core, autograd, gpu, linalg, memory, tree
 from wengert._core import *
 from wengert._core import (
     AnomalyError,
     CheckpointError,
     DeviceError,
+    LinAlgError,
     ShapeError,
     Tensor,
     __version__,

@@ -20,6 +20,7 @@ pub mod isa;
 pub mod lane;
 mod layer_norm;
 mod layout;
+pub mod linalg;
 pub mod logic;
 mod many;
 pub mod map;

@@ -16,6 +16,7 @@ pub mod inplace;
 pub mod integer;
 pub mod jet;
 pub mod join;
+pub mod linalg;
 pub mod linear;
 pub mod loss;
 pub mod matmul;

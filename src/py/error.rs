@@ -7,6 +7,8 @@ use pyo3::exceptions::{
     PyZeroDivisionError,
 };
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
 use std::sync::Arc;
 
 create_exception!(wengert, ShapeError, PyValueError, "Shapes that do not fit together.");
@@ -18,6 +20,20 @@ create_exception!(
 );
 create_exception!(wengert, CheckpointError, PyRuntimeError, "A recomputation that differs from its forward.");
 create_exception!(wengert, DeviceError, PyRuntimeError, "A device that is missing, lost or lacks a feature.");
+
+/// The class of errors of linear algebra. NumPy's users catch a `ValueError`, PyTorch's a `RuntimeError`; it is both.
+fn linalg_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.get_or_try_init(py, || {
+        let bases = PyTuple::new(py, [py.get_type::<PyValueError>(), py.get_type::<PyRuntimeError>()])?;
+        let members = PyDict::new(py);
+        members.set_item("__module__", "wengert")?;
+        members.set_item("__doc__", "A matrix that has no such inverse or factorisation.")?;
+        let class = py.get_type::<PyType>().call1(("LinAlgError", bases, members))?;
+        Ok::<_, PyErr>(class.cast_into::<PyType>()?.unbind())
+    })?;
+    Ok(class.bind(py))
+}
 
 impl From<Error> for PyErr {
     #[cold]
@@ -37,6 +53,10 @@ impl From<Error> for PyErr {
             Kind::Checkpoint => CheckpointError::new_err(text),
             Kind::Device => DeviceError::new_err(text),
             Kind::Memory => PyMemoryError::new_err(text),
+            Kind::LinAlg => Python::attach(|py| match linalg_error(py) {
+                Ok(class) => PyErr::from_type(class.clone(), text),
+                Err(error) => error,
+            }),
             Kind::Unsupported => PyNotImplementedError::new_err(text),
         }
     }
@@ -65,6 +85,7 @@ pub fn value_error(message: impl Into<String>) -> PyErr {
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
     m.add("ShapeError", py.get_type::<ShapeError>())?;
+    m.add("LinAlgError", linalg_error(py)?)?;
     m.add("AnomalyError", py.get_type::<AnomalyError>())?;
     m.add("CheckpointError", py.get_type::<CheckpointError>())?;
     m.add("DeviceError", py.get_type::<DeviceError>())

@@ -30,6 +30,7 @@ mod index;
 mod inplace;
 mod interrupt;
 mod lanes;
+mod linalg;
 mod memory;
 mod methods;
 mod nested;
@@ -79,6 +80,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     device::register(m)?;
     nn::register(m)?;
     conv::register(m)?;
+    linalg::register(m)?;
     ops::register(m)?;
     optim::register(m)?;
     m.add_function(wrap_pyfunction!(numpy::from_numpy, m)?)?;

@@ -4,8 +4,8 @@ They have no rules of their own. Their derivatives, and their behaviour under ev
 operations they call. A function marked `@method` is a method of `Tensor` as well.
 """
 
-from . import ordering, pointwise, products, scattering, shaping, statistics
+from . import factorizations, ordering, pointwise, products, scattering, shaping, statistics
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (ordering, pointwise, products, scattering, shaping, statistics)
+FAMILIES = (factorizations, ordering, pointwise, products, scattering, shaping, statistics)

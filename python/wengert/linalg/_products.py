@@ -1,0 +1,87 @@
+"""Products of vectors and matrices, under the names of the array API standard and of `torch.linalg`."""
+
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import operand, operands
+from wengert._core import Tensor
+from wengert.composed import products
+
+
+def matmul(x1: Any, x2: Any, /) -> Tensor:
+    """The matrix product; see `wengert.matmul`."""
+    return operand("matmul", x1).matmul(operand("matmul", x2))
+
+
+def cross(x1: Any, x2: Any, /, *, dim: int = -1, axis: int | None = None) -> Tensor:
+    """The cross product of vectors of length 3 along `dim`; the other axes broadcast."""
+    return products.cross(operand("cross", x1), x2, dim if axis is None else axis)
+
+
+def outer(x1: Any, x2: Any, /) -> Tensor:
+    """The outer product of two vectors: `out[i, j] = x1[i] * x2[j]`."""
+    return operand("outer", x1).outer(operand("outer", x2))
+
+
+def vecdot(x1: Any, x2: Any, /, *, dim: int = -1, axis: int | None = None) -> Tensor:
+    """The inner products of the vectors along `dim`; the other axes broadcast."""
+    return (operand("vecdot", x1) * operand("vecdot", x2)).sum(dim if axis is None else axis)
+
+
+def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+    """Products summed over `axes` axes (the last of `x1`, the first of `x2`), or over the pairs of axes given."""
+    from wengert._functions import tensordot as implementation
+
+    return implementation(x1, x2, axes)
+
+
+def matrix_transpose(x: Any, /) -> Tensor:
+    """The last two axes exchanged."""
+    x = operand("matrix_transpose", x)
+    if x.ndim < 2:
+        raise _core.ShapeError(f"matrix_transpose: at least two axes expected, got shape {tuple(x.shape)}")
+    return x.mT
+
+
+def diagonal(A: Any, /, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+    """The diagonal of two axes, the last ones by default, as a view with the diagonal as last axis."""
+    return operand("diagonal", A).diagonal(offset, dim1, dim2)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sum of the diagonal of the last two axes."""
+    x = operand("trace", x)
+    return diagonal(x if dtype is None else x.to(dtype), offset=offset).sum(-1)
+
+
+def multi_dot(tensors: Any, /) -> Tensor:
+    """The product of several matrices in the order that needs the fewest multiplications; the first and the last may be
+    vectors, a row and a column."""
+    factors = operands("multi_dot", tensors)
+    if len(factors) < 2:
+        raise ValueError(f"multi_dot: at least two tensors expected, got {len(factors)}")
+    row, column = factors[0].ndim == 1, factors[-1].ndim == 1
+    if row:
+        factors[0] = factors[0].unsqueeze(0)
+    if column:
+        factors[-1] = factors[-1].unsqueeze(1)
+    out = products.chain_matmul(*factors)
+    out = out.squeeze(-1) if column else out
+    return out.squeeze(0) if row else out
+
+
+def vander(x: Any, /, *, N: int | None = None) -> Tensor:
+    """The powers `x ** 0, …, x ** (N - 1)` of every element, along a new last axis; `N` is the length of `x` by default.
+
+    They are cumulative products, so derivatives at 0 are exact.
+    """
+    x = operand("vander", x)
+    if x.ndim < 1:
+        raise _core.ShapeError("vander: at least one axis expected, got shape ()")
+    count = x.shape[-1] if N is None else N
+    if count < 0:
+        raise ValueError(f"vander: N cannot be negative, got {count}")
+    ones = _core.ones_like(x.unsqueeze(-1))
+    if count < 2:
+        return ones.narrow(-1, 0, count)
+    return _core.cat([ones, x.unsqueeze(-1).expand(*x.shape, count - 1)], -1).cumprod(-1)

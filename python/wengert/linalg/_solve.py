@@ -1,0 +1,178 @@
+"""Systems of equations, inverses, least squares."""
+
+from math import prod
+from typing import Any, NamedTuple
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+from wengert._info import finfo
+
+from ._decompose import svdvals
+
+
+class LeastSquares(NamedTuple):
+    """What `lstsq` returns."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+def _is_vector(A: Tensor, B: Tensor) -> bool:
+    """Whether right-hand sides are vectors: one axis, or a batch of them that fits the matrices."""
+    return B.ndim == 1 or (B.ndim == A.ndim - 1 and tuple(B.shape) == tuple(A.shape[:-1]))
+
+
+def solve(A: Any, B: Any, /, *, left: bool = True) -> Tensor:
+    """`X` with `A X = B`, or `X A = B` if not `left`, for matrices `A` of `(..., n, n)`.
+
+    `B` is `(..., n, k)`, or a vector `(n,)`, or a batch of vectors with exactly the batch of `A`; batches broadcast. VJP:
+    `G_B = solve(A', G)` with the same LU factors, and `G_A = -G_B X'`. Saves `A`, its factors and the solution.
+
+    Raises:
+        LinAlgError: a matrix is singular: a pivot of its LU factorisation is zero.
+    """
+    A, B = operand("solve", A), operand("solve", B)
+    vector = _is_vector(A, B)
+    if vector:
+        B = B.unsqueeze(-1)
+        return _core._solve(A, B, not left).squeeze(-1)
+    return _core._solve(A, B, False) if left else _core._solve(A, B.mT, True).mT
+
+
+def solve_triangular(
+    A: Any, B: Any, /, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """`X` with `A X = B`, or `X A = B` if not `left`, where one triangle of `A` `(..., n, n)` is read.
+
+    Args:
+        upper: whether it is the upper triangle.
+        unitriangular: whether the diagonal counts as ones and is not read.
+
+    A zero on the diagonal gives infinities, not an error. Batches broadcast. The gradient of `A` is zero where `A` is not
+    read. Saves `A` and the solution.
+    """
+    A, B = operand("solve_triangular", A), operand("solve_triangular", B)
+    if left:
+        return _core._triangular_solve(A, B, upper, unitriangular)
+    return _core._triangular_solve(A.mT, B.mT, not upper, unitriangular).mT
+
+
+def inv(A: Any, /) -> Tensor:
+    """The inverse of matrices `(..., n, n)`. VJP: `-X' G X'`; saves the matrix, its LU factors and the inverse.
+
+    Raises:
+        LinAlgError: a matrix is singular: a pivot of its LU factorisation is zero.
+    """
+    return _core._inv(operand("inv", A))
+
+
+def _cutoffs(A: Tensor, atol: float | None, rtol: float | None) -> tuple[float, float]:
+    """Bounds of what counts as zero: absolute, and relative to the largest singular value."""
+    if rtol is None:
+        rtol = 0.0 if atol else max(A.shape[-2:]) * finfo(A.dtype).eps
+    return float(atol or 0.0), float(rtol)
+
+
+def pinv(
+    A: Any,
+    /,
+    *,
+    atol: float | None = None,
+    rtol: float | None = None,
+    rcond: float | None = None,
+    hermitian: bool = False,
+) -> Tensor:
+    """The Moore-Penrose inverse `(..., n, m)` of matrices `(..., m, n)`, by singular values.
+
+    Args:
+        atol: singular values up to this count as zero.
+        rtol: so do those up to this times the largest; `max(m, n) * eps` by default, 0 where `atol` is given.
+        rcond: another name of `rtol`.
+        hermitian: accepted; symmetric matrices go the same way.
+
+    The derivative is that at constant rank. Saves the matrix and the inverse.
+
+    Source: G. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose
+    variables separate", 1973.
+    """
+    del hermitian
+    A = operand("pinv", A)
+    if A.ndim < 2 or not A.is_floating_point():
+        return _core._pinv(A, 0.0, 0.0)
+    return _core._pinv(A, *_cutoffs(A, atol, rcond if rtol is None else rtol))
+
+
+def lstsq(A: Any, B: Any, /, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
+    """The `X` `(..., n, k)` of least norm among those that make `|A X - B|` least, for `A` of `(..., m, n)`.
+
+    Args:
+        B: right-hand sides `(..., m, k)`, or vectors as in `solve`.
+        rcond: singular values up to this times the largest count as zero; `max(m, n) * eps` by default.
+        driver: accepted; there is one algorithm, which takes matrices of any rank.
+
+    Returns:
+        solution; residuals, the squared lengths of `A X - B` (empty unless `m > n`); rank (int64); singular_values.
+        The derivative is that at constant rank.
+    """
+    del driver
+    A, B = operand("lstsq", A), operand("lstsq", B)
+    if A.ndim < 2 or B.ndim < 1 or B.shape[-1 if _is_vector(A, B) else -2] != A.shape[-2]:
+        raise _core.ShapeError(
+            f"lstsq: a matrix of shape {tuple(A.shape)} does not fit right-hand sides of shape {tuple(B.shape)}: as "
+            "many rows expected"
+        )
+    atol, rtol = _cutoffs(A, None, rcond) if A.is_floating_point() else (0.0, 0.0)
+    vector = _is_vector(A, B)
+    right = B.unsqueeze(-1) if vector else B
+    solution = _core._pinv(A, atol, rtol) @ right
+    values = svdvals(A)
+    rank = _count(values, atol, rtol)
+    if A.shape[-2] > A.shape[-1]:
+        residuals = (A @ solution - right).square().sum(-2)
+        residuals = residuals.squeeze(-1) if vector else residuals
+    else:
+        residuals = _core.zeros(0, dtype=solution.dtype)
+    return LeastSquares(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+
+
+def _count(values: Tensor, atol: float, rtol: float) -> Tensor:
+    """How many singular values are more than zero."""
+    if values.shape[-1] == 0:
+        return (values > 0).sum(-1)
+    least = (values.amax(-1, keepdim=True) * rtol).clamp(min=atol)
+    return (values > least).sum(-1)
+
+
+def tensorsolve(A: Any, B: Any, /, dims: Any = None) -> Tensor:
+    """`X` with `tensordot(A, X, X.ndim) = B`: `A` is a square matrix in whose rows the axes of `B` are one.
+
+    Args:
+        dims: axes of `A` that go to its end first.
+    """
+    A, B = operand("tensorsolve", A), operand("tensorsolve", B)
+    if dims is not None:
+        moved = [d % A.ndim for d in dims]
+        A = A.permute(*(i for i in range(A.ndim) if i not in moved), *moved)
+    shape = tuple(A.shape[B.ndim :])
+    if prod(shape) != prod(A.shape[: B.ndim]) or tuple(A.shape[: B.ndim]) != tuple(B.shape):
+        raise _core.ShapeError(
+            f"tensorsolve: a tensor of shape {tuple(A.shape)} is no square matrix for right-hand sides of shape "
+            f"{tuple(B.shape)}"
+        )
+    n = prod(shape)
+    return solve(A.reshape(n, n), B.reshape(n)).reshape(shape)
+
+
+def tensorinv(A: Any, /, ind: int = 2) -> Tensor:
+    """The inverse for `tensordot(A, …, ind)`: the first `ind` axes of `A` are the rows of a square matrix."""
+    A = operand("tensorinv", A)
+    front, back = tuple(A.shape[:ind]), tuple(A.shape[ind:])
+    if ind < 1 or prod(front) != prod(back):
+        raise _core.ShapeError(
+            f"tensorinv: the first {ind} axes of shape {tuple(A.shape)} and the others make no square matrix"
+        )
+    n = prod(front)
+    return inv(A.reshape(n, n)).reshape(*back, *front)

@@ -1,0 +1,219 @@
+//! Functions of whole matrices: determinant, pseudoinverse, exponential.
+
+use super::{
+    check_matrix, check_square, diagonal, in_front, on_cpu, sides, times, times_turned, turned, turned_times,
+};
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::cpu::linalg::{self, Cutoff};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::ops::join::cat;
+use crate::ops::one;
+use crate::ops::table::Params;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// The determinant. Its gradient is the matrix of cofactors, which singular matrices have too.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Det;
+
+impl Kernel for Det {
+    fn name(&self) -> &'static str {
+        "det"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        one!(linalg::det(x[0]))
+    }
+}
+
+impl General for Det {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(0)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let slope = crate::bind::bind1(Cofactor, &[c.input(0)?])?;
+        Ok(smallvec![Some(slope.mul(&g.unsqueeze(-1)?.unsqueeze(-1)?)?)])
+    }
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
+        let slope = crate::bind::bind1(Cofactor, &[x[0]])?;
+        Ok(smallvec![Some(slope.mul(t)?.sum(Some(&[-2, -1]), false)?)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
+    }
+}
+
+/// The matrix of cofactors: `det(A) A'^-1`, where that exists.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Cofactor;
+
+impl Kernel for Cofactor {
+    fn name(&self) -> &'static str {
+        "cofactor"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        one!(linalg::cofactor(x[0]))
+    }
+}
+
+impl Cofactor {
+    /// How the cofactors change along `t`. Between the singular vectors the matrix is diagonal, and the change of a cofactor
+    /// there is a product of all singular values but two. This is the Hessian of the determinant, so it is its own
+    /// transpose.
+    fn change(x: &Tensor, t: &Tensor) -> Result<Tensor> {
+        if x.numel() == 0 {
+            return x.zeros_like();
+        }
+        let (u, s, vh) = x.svd()?;
+        let sign = crate::bind::bind1(Det, &[&times(&u, &vh)?.detach()])?.sign()?;
+        let inner = times_turned(&turned_times(&u, t)?, &vh)?;
+        let others = Cofactor::all_but_two(&s)?;
+        let own = others.mul(&inner.main_diagonal()?.unsqueeze(-2)?)?.sum(Some(&[-1]), false)?;
+        let moved = diagonal(&own)?.sub(&others.mul(&turned(&inner)?)?)?;
+        times(&times(&u, &moved)?, &vh)?.mul(&sign.unsqueeze(-1)?.unsqueeze(-1)?)
+    }
+
+    /// The products of all values but `s[i]` and `s[j]`; zero for `i = j`.
+    fn all_but_two(s: &Tensor) -> Result<Tensor> {
+        let n = s.shape().at(s.rank() - 1);
+        let eye = Tensor::eye(n, n, DType::F64, s.device())?;
+        let left_out = eye.unsqueeze(0)?.add(&eye.unsqueeze(1)?)?.gt(0.0)?;
+        let rows = s.unsqueeze(-2)?.unsqueeze(-2)?;
+        let products = left_out.select(1.0, &rows)?.prod(Some(&[-1]), false)?;
+        eye.gt(0.0)?.select(0.0, &products)
+    }
+}
+
+impl General for Cofactor {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(0)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        Ok(smallvec![Some(Cofactor::change(c.input(0)?, g)?)])
+    }
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
+        Ok(smallvec![Some(Cofactor::change(x[0], t)?)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
+    }
+}
+
+/// The Moore-Penrose inverse `P`. Where the rank does not change, its derivative is
+/// `P P' dA' (I - A P) + (I - P A) dA' P' P - P dA P` (Golub and Pereyra, "The differentiation of pseudo-inverses and
+/// nonlinear least squares problems whose variables separate", 1973).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Pinv {
+    /// Singular values of at most `[absolute, relative to the largest]` count as zero.
+    pub cutoff: Params,
+}
+
+impl Kernel for Pinv {
+    fn name(&self) -> &'static str {
+        "pinv"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        let [absolute, relative] = self.cutoff.get();
+        one!(linalg::pinv(x[0], Cutoff { absolute, relative }))
+    }
+}
+
+impl General for Pinv {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(0).and(Saves::OUTPUTS)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let (a, p) = (c.input(0)?, c.output(0)?);
+        let inverse = times_turned(&turned_times(p, g)?, p)?;
+        let left = turned_times(g, &times_turned(p, p)?)?;
+        let left = left.sub(&times(a, &times(p, &left)?)?)?;
+        let right = times_turned(&turned_times(p, p)?, g)?;
+        let right = right.sub(&times(&times(&right, p)?, a)?)?;
+        Ok(smallvec![Some(left.add(&right)?.sub(&inverse)?)])
+    }
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
+        let (a, p) = (x[0], &y[0]);
+        let inverse = times(&times(p, t)?, p)?;
+        let left = times_turned(&times_turned(p, p)?, t)?;
+        let left = left.sub(&times(&times(&left, a)?, p)?)?;
+        let right = turned_times(t, &turned_times(p, p)?)?;
+        let right = right.sub(&times(p, &times(a, &right)?)?)?;
+        Ok(smallvec![Some(left.add(&right)?.sub(&inverse)?)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
+    }
+}
+
+/// The exponential of square matrices. Its derivative along `E` is the upper right block of the exponential of
+/// `[[A, E], [0, A]]` (Higham, "Functions of matrices", 2008, section 3.2), which again is an exponential.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MatrixExp;
+
+impl Kernel for MatrixExp {
+    fn name(&self) -> &'static str {
+        "matrix_exp"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        one!(linalg::matrix_exp(x[0]))
+    }
+}
+
+impl MatrixExp {
+    fn along(a: &Tensor, e: &Tensor) -> Result<Tensor> {
+        let n = sides(a).0;
+        let top = cat(&[a.clone(), e.clone()], -1)?;
+        let bottom = cat(&[a.zeros_like()?, a.clone()], -1)?;
+        let both = crate::bind::bind1(MatrixExp, &[&cat(&[top, bottom], -2)?])?;
+        both.narrow(-2, 0, n)?.narrow(-1, n, n)
+    }
+}
+
+impl General for MatrixExp {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(0)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        Ok(smallvec![Some(MatrixExp::along(&turned(c.input(0)?)?, g)?)])
+    }
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
+        Ok(smallvec![Some(MatrixExp::along(x[0], t)?)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
+    }
+}
+
+impl Tensor {
+    /// The determinant.
+    pub fn det(&self) -> Result<Tensor> {
+        check_square("det", self)?;
+        crate::bind::bind1(Det, &[self])
+    }
+
+    /// The Moore-Penrose inverse; singular values of at most `absolute`, or `relative` times the largest, count as zero.
+    pub fn pinv(&self, absolute: f64, relative: f64) -> Result<Tensor> {
+        check_matrix("pinv", self)?;
+        crate::bind::bind1(Pinv { cutoff: [absolute, relative].into() }, &[self])
+    }
+
+    /// The exponential of square matrices.
+    pub fn matrix_exp(&self) -> Result<Tensor> {
+        check_square("matrix_exp", self)?;
+        crate::bind::bind1(MatrixExp, &[self])
+    }
+}

@@ -1,0 +1,169 @@
+//! LU factorisation, and general systems of equations.
+
+use super::triangular::{substituted, substituted_right};
+use super::{
+    below, check_matrix, check_square, in_front, on_cpu, padded, side_by_side, sides, three, times,
+    times_turned, together, turned, turned_times, upper, with_sides,
+};
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::cpu::linalg;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::ops::index::{Gather, ScatterAdd};
+use crate::ops::one;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// `A[order] = L U` with row exchanges. Outputs: `L` below the diagonal and `U` from there on, in one matrix; `order`
+/// (int64); the exchanges as LAPACK counts them (int32, from 1).
+///
+/// Let `L` be square, with columns of the identity where the matrix is tall, and `U` with rows of it where the matrix is
+/// wide. Then, of any shape, `M = L^-1 dA[order] U^-1` gives `dL = L below(M)` and `dU = upper(M) U`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Lu;
+
+/// Row indices as [`Gather`] takes them.
+fn rows(order: &Tensor, like: &Tensor) -> Result<Tensor> {
+    order.unsqueeze(-1)?.expand(&like.shape())
+}
+
+/// `L` as a square matrix, of which what is on and above the diagonal means nothing.
+fn square_lower(packed: &Tensor) -> Result<Tensor> {
+    let (m, n) = sides(packed);
+    if m < n { packed.narrow(-1, 0, m) } else { padded(packed, m, m) }
+}
+
+/// `U` as a square matrix.
+fn square_upper(packed: &Tensor) -> Result<Tensor> {
+    let (m, n) = sides(packed);
+    if m >= n {
+        return upper(&packed.narrow(-2, 0, n)?);
+    }
+    let eye = Tensor::eye(n - m, n - m, packed.dtype(), packed.device())?;
+    let corner = eye.pad(&[(m as i64, 0), (m as i64, 0)], 0.0)?;
+    padded(&upper(packed)?, n, n)?.add(&corner)
+}
+
+impl Kernel for Lu {
+    fn name(&self) -> &'static str {
+        "lu"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        Ok(linalg::lu(x[0])?.into_iter().collect())
+    }
+}
+
+impl General for Lu {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::OUTPUTS
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let (packed, order) = (c.output(0)?, c.output(1)?);
+        if g.numel() == 0 {
+            return Ok(smallvec![Some(g.clone())]);
+        }
+        let (l, u) = (square_lower(packed)?, square_upper(packed)?);
+        let g_lower = below(g)?;
+        let inner = g_lower.add(&turned_times(&below(&l)?, &g_lower)?)?;
+        let middle = below(&inner)?.add(&upper(&times_turned(&upper(g)?, &u)?)?)?;
+        let left = substituted(&turned(&l)?, &middle, true, true)?;
+        let moved = substituted_right(&turned(&u)?, &left, false, false)?;
+        let back = ScatterAdd { axis: moved.rank() as u8 - 2, shape: moved.shape() };
+        Ok(smallvec![Some(crate::bind::bind1(back, &[&moved, &rows(order, &moved)?])?)])
+    }
+    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = t[0].as_ref().filter(|t| t.numel() > 0) else { return Ok(smallvec![None, None, None]) };
+        let (l, u) = (square_lower(&y[0])?, square_upper(&y[0])?);
+        let moved = crate::bind::bind1(Gather { axis: t.rank() as u8 - 2 }, &[t, &rows(&y[1], t)?])?;
+        let middle = substituted_right(&u, &substituted(&l, &moved, false, true)?, true, false)?;
+        let (low, high) = (below(&middle)?, upper(&middle)?);
+        let dl = low.add(&times(&below(&l)?, &low)?)?;
+        Ok(smallvec![Some(dl.add(&times(&high, &u)?)?), None, None])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
+    }
+}
+
+/// `X` with `A X = B`, or `A' X = B`. Inputs: `A`, `B`, and the factors and order of `A`, with which it is computed and
+/// which count as constants: the derivatives are those of the equation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Solve {
+    /// With the transpose.
+    pub adjoint: bool,
+    /// Called by the user as `inv`.
+    pub inverse: bool,
+}
+
+impl Kernel for Solve {
+    fn name(&self) -> &'static str {
+        if self.inverse { "inv" } else { "solve" }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        one!(linalg::lu_solve(self.name(), x[2], x[3], x[1], self.adjoint))
+    }
+}
+
+impl General for Solve {
+    fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
+        let matrix = Saves::input(0).and(Saves::input(2)).and(Saves::input(3));
+        matrix.and(Saves::OUTPUTS.when(needs.has(0)))
+    }
+    /// `G_B = A'^-1 G`, `G_A = -G_B X'`.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let back = Solve { adjoint: !self.adjoint, ..*self };
+        let gb = crate::bind::bind1(back, &[c.input(0)?, g, c.input(2)?, c.input(3)?])?;
+        let ga = match (c.needs(0), self.adjoint) {
+            (false, _) => None,
+            (true, false) => Some(times_turned(&gb, c.output(0)?)?.neg()?),
+            (true, true) => Some(times_turned(c.output(0)?, &gb)?.neg()?),
+        };
+        Ok(smallvec![ga, c.needs(1).then_some(gb), None, None])
+    }
+    /// `dX = A^-1 (dB - dA X)`.
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let moved = t[0].as_ref().map(|t| {
+            let product = if self.adjoint { turned_times(t, &y[0]) } else { times(t, &y[0]) };
+            product?.neg()
+        });
+        let right = super::total([t[1].clone(), moved.transpose()?])?;
+        let Some(right) = right else { return Ok(smallvec![None]) };
+        Ok(smallvec![Some(crate::bind::bind1(*self, &[x[0], &right, x[2], x[3]])?)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        side_by_side(*self, x, size, 1)
+    }
+}
+
+impl Tensor {
+    /// `L` and `U` in one matrix, the order of the rows, and the exchanges that lead to it; see [`Lu`].
+    pub fn lu(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        check_matrix("lu", self)?;
+        three(crate::bind::bind(Lu, &[self])?)
+    }
+
+    /// `X` with `A X = B`, where `A` is this matrix, or with `A' X = B` if `adjoint`. The batches broadcast.
+    pub fn solve(&self, b: &Tensor, adjoint: bool) -> Result<Tensor> {
+        let (a, b) = together("solve", self, b)?;
+        // One factorisation for equal matrices, however many right-hand sides they have.
+        let (factors, order, _) = self.detach().cast(a.dtype())?.lu()?;
+        let order = order.expand(&a.shape().removed(a.rank() - 1))?;
+        let op = Solve { adjoint, inverse: false };
+        crate::bind::bind1(op, &[&a, &b, &factors.expand(&a.shape())?, &order])
+    }
+
+    /// The inverse.
+    pub fn inverse(&self) -> Result<Tensor> {
+        check_square("inv", self)?;
+        let (factors, order, _) = self.detach().lu()?;
+        let n = sides(self).0;
+        let eye = Tensor::eye(n, n, factors.dtype(), self.device())?;
+        let eye = eye.expand(&with_sides(&self.shape(), n, n))?;
+        crate::bind::bind1(Solve { adjoint: false, inverse: true }, &[self, &eye, &factors, &order])
+    }
+}

@@ -1,0 +1,226 @@
+//! Linear algebra on the last two axes: a few primitives with their rules, each for a batch of matrices.
+//!
+//! All other functions of `wengert.linalg` are written with these and with products. Rules are tensor calls, so
+//! derivatives of every order follow. The kernels run on the CPU, in float64.
+//!
+//! Reading order: `triangular.rs` (triangular systems, Cholesky), `lu.rs` (LU, general systems), `qr.rs`,
+//! `spectral.rs` (eigenvalues, singular values), `functions.rs` (determinant, pseudoinverse, exponential).
+//! The rules are derived in M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+//! differentiation", 2008, and by the same means where a file says no other source.
+
+pub mod functions;
+pub mod lu;
+pub mod qr;
+pub mod spectral;
+pub mod triangular;
+
+use crate::array::Array;
+use crate::buffer::Device;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::op::{BatchedOutputs, Kernel, Lane, Op};
+use crate::ops::matmul::{Form, product};
+use crate::shape::Shape;
+use crate::tensor::{Tensor, Tensors};
+use smallvec::SmallVec;
+
+/// Raises unless `x` is a matrix, or a batch of them, that the kernels take.
+pub fn check_matrix(op: &str, x: &Tensor) -> Result<()> {
+    if x.rank() < 2 {
+        return Err(Error::shape(format!(
+            "{op}: a matrix, or a batch of them, expected, got shape {}",
+            x.shape()
+        )));
+    }
+    check_kind(op, x)
+}
+
+/// Raises unless the kernels take the dtype and the device of `x`.
+fn check_kind(op: &str, x: &Tensor) -> Result<()> {
+    let low = x.dtype().is_float() && crate::interp::autocasting();
+    if !matches!(x.dtype(), DType::F32 | DType::F64) && !low {
+        return Err(Error::dtype(format!(
+            "{op}: a float32 or float64 tensor expected, got {}; convert with .float()",
+            x.dtype()
+        )));
+    }
+    if x.device() != Device::Cpu {
+        return Err(Error::device(format!(
+            "{op}: runs on the CPU only, got a tensor on {}; move it with .cpu(), and the result back with .to()",
+            x.device()
+        )));
+    }
+    Ok(())
+}
+
+/// Raises unless `x` is a batch of square matrices.
+pub fn check_square(op: &str, x: &Tensor) -> Result<()> {
+    check_matrix(op, x)?;
+    let (rows, columns) = sides(x);
+    if rows == columns {
+        return Ok(());
+    }
+    Err(Error::shape(format!("{op}: square matrices expected, got shape {}", x.shape())))
+}
+
+/// Rows and columns.
+fn sides(x: &Tensor) -> (usize, usize) {
+    let (shape, rank) = (x.shape(), x.rank());
+    (shape.at(rank - 2), shape.at(rank - 1))
+}
+
+/// A matrix and right-hand sides with one dtype and one batch, which broadcasts.
+fn together(op: &str, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
+    check_square(op, a)?;
+    check_matrix(op, b)?;
+    let dtype = a.dtype().promote(b.dtype());
+    let (a, b) = (a.cast(dtype)?, b.cast(dtype)?);
+    let batch = |x: &Tensor| x.shape().part(0, x.rank() - 2);
+    let common = batch(&a).broadcast(&batch(&b)).filter(|_| sides(&a).1 == sides(&b).0).ok_or_else(|| {
+        Error::shape(format!(
+            "{op}: a matrix of shape {} does not fit right-hand sides of shape {}: as many rows, and a batch that \
+             broadcasts, expected",
+            a.shape(),
+            b.shape()
+        ))
+    })?;
+    let spread = |x: &Tensor| {
+        let (rows, columns) = sides(x);
+        x.expand(&common.inserted(common.rank(), rows)?.inserted(common.rank() + 1, columns)?)
+    };
+    Ok((spread(&a)?, spread(&b)?))
+}
+
+/// The transpose.
+fn turned(x: &Tensor) -> Result<Tensor> {
+    x.transpose(-2, -1)
+}
+
+/// `x y`.
+fn times(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    product(x, Form::Plain, y, Form::Plain)
+}
+
+/// `x' y`.
+fn turned_times(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    product(x, Form::Transposed, y, Form::Plain)
+}
+
+/// `x y'`.
+fn times_turned(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    product(x, Form::Plain, y, Form::Transposed)
+}
+
+/// Half of `x + x'`.
+fn symmetric(x: &Tensor) -> Result<Tensor> {
+    x.add(&turned(x)?)?.mul(0.5)
+}
+
+/// What lies on and below the diagonal.
+fn lower(x: &Tensor) -> Result<Tensor> {
+    x.triangle(0, false)
+}
+
+/// What lies below the diagonal.
+fn below(x: &Tensor) -> Result<Tensor> {
+    x.triangle(-1, false)
+}
+
+/// What lies on and above the diagonal.
+fn upper(x: &Tensor) -> Result<Tensor> {
+    x.triangle(0, true)
+}
+
+/// A vector as a diagonal matrix.
+fn diagonal(x: &Tensor) -> Result<Tensor> {
+    let n = x.shape().at(x.rank() - 1);
+    let eye = Tensor::eye(n, n, x.dtype(), x.device())?;
+    x.unsqueeze(-1)?.mul(&eye)
+}
+
+/// With rows and columns of zeros up to these sides.
+fn padded(x: &Tensor, rows: usize, columns: usize) -> Result<Tensor> {
+    let (m, n) = sides(x);
+    if (m, n) == (rows, columns) {
+        return Ok(x.clone());
+    }
+    let mut widths = vec![(0, 0); x.rank()];
+    widths[x.rank() - 2].1 = rows as i64 - m as i64;
+    widths[x.rank() - 1].1 = columns as i64 - n as i64;
+    x.pad(&widths, 0.0)
+}
+
+/// The sum of terms, none of which need be there.
+fn total(terms: impl IntoIterator<Item = Option<Tensor>>) -> Result<Option<Tensor>> {
+    let mut sum: Option<Tensor> = None;
+    for term in terms.into_iter().flatten() {
+        sum = Some(match sum {
+            Some(sum) => sum.add(&term)?,
+            None => term,
+        });
+    }
+    Ok(sum)
+}
+
+/// Batching for operations on trailing axes: the batch axis goes in front.
+fn in_front(op: impl Into<Op>, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    let values: SmallVec<[Tensor; 4]> = match x {
+        [only] => smallvec::smallvec![only.front()?],
+        _ => x.iter().map(|lane| lane.materialized(size)).collect::<Result<_>>()?,
+    };
+    let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
+    Ok(crate::bind::bind(op, &refs)?.into_iter().map(|y| (y, Some(0))).collect())
+}
+
+/// Batching for systems of equations, whose right-hand sides are input `rhs`: where the matrix is the same for the whole
+/// batch, its right-hand sides are laid side by side.
+fn side_by_side(op: impl Into<Op>, x: &[Lane], size: usize, rhs: usize) -> Result<BatchedOutputs> {
+    if x.iter().enumerate().any(|(i, lane)| lane.axis.is_some() != (i == rhs)) {
+        return in_front(op, x, size);
+    }
+    let b = x[rhs].front()?;
+    let rank = b.rank();
+    let moved = b.move_axis(0, rank - 2)?;
+    let parted = moved.shape();
+    let columns = parted.at(rank - 2) * parted.at(rank - 1);
+    let wide = moved.reshape(&parted.removed(rank - 1).with(rank - 2, columns))?;
+    let refs: SmallVec<[&Tensor; 4]> =
+        x.iter().enumerate().map(|(i, lane)| if i == rhs { &wide } else { &lane.value }).collect();
+    let out = crate::bind::bind(op, &refs)?;
+    out.into_iter().map(|y| Ok((y.reshape(&parted)?, Some(rank - 2)))).collect()
+}
+
+/// The outputs of an operation that has two.
+fn two(out: Tensors) -> Result<(Tensor, Tensor)> {
+    let mut out = out.into_iter();
+    match (out.next(), out.next()) {
+        (Some(a), Some(b)) => Ok((a, b)),
+        _ => Err(crate::op::no_output()),
+    }
+}
+
+/// The outputs of an operation that has three.
+fn three(out: Tensors) -> Result<(Tensor, Tensor, Tensor)> {
+    let mut out = out.into_iter();
+    match (out.next(), out.next(), out.next()) {
+        (Some(a), Some(b), Some(c)) => Ok((a, b, c)),
+        _ => Err(crate::op::no_output()),
+    }
+}
+
+/// Raises where a kernel is asked to run elsewhere, as a derivative may be.
+fn on_cpu(op: &impl Kernel, x: &[&Array]) -> Result<()> {
+    match x.iter().find(|x| x.device() != Device::Cpu) {
+        None => Ok(()),
+        Some(x) => Err(Error::device(format!(
+            "{}: runs on the CPU only, got a tensor on {}; move it with .cpu(), and the result back with .to()",
+            op.name(),
+            x.device()
+        ))),
+    }
+}
+
+/// The shape of a batch of matrices with these sides.
+fn with_sides(shape: &Shape, rows: usize, columns: usize) -> Shape {
+    shape.with(shape.rank() - 2, rows).with(shape.rank() - 1, columns)
+}

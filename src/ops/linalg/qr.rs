@@ -1,0 +1,108 @@
+//! QR factorisation.
+
+use super::triangular::substituted_right;
+use super::{
+    below, check_matrix, in_front, on_cpu, padded, sides, times, times_turned, total, turned, turned_times,
+    two, upper,
+};
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::cpu::linalg;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::ops::join::cat;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// `A = Q R` of matrices that are square or tall. Outputs: `Q`, `R`.
+///
+/// With `C = Q' dA R^-1` and the antisymmetric `W = below(C) - below(C)'`: `dQ = Q W`, `dR = (C - W) R`, and of a `Q` that
+/// is not square what of `dA R^-1` lies outside of its columns comes on top. The columns that a complete `Q` has more
+/// than `A` may be any basis of what is left; derivatives assume that they turn no more than they must, which is all the
+/// same to functions that do not depend on the choice.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Qr {
+    /// `Q` is square.
+    pub complete: bool,
+}
+
+/// `R` without the rows of zeros that a complete factorisation has.
+fn square(r: &Tensor) -> Result<Tensor> {
+    r.narrow(-2, 0, sides(r).1)
+}
+
+/// Whether the columns of `Q` are a basis of the whole space.
+fn whole(q: &Tensor) -> bool {
+    let (m, k) = sides(q);
+    m == k
+}
+
+impl Kernel for Qr {
+    fn name(&self) -> &'static str {
+        "qr"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        Ok(linalg::qr(x[0], self.complete)?.into_iter().collect())
+    }
+}
+
+impl General for Qr {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::OUTPUTS
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let (q, r) = (c.output(0)?, c.output(1)?);
+        let n = sides(r).1;
+        let gq = g[0].as_ref();
+        let gr = g[1].as_ref().map(upper).transpose()?;
+        let turn = total([
+            gq.map(|g| turned_times(q, g)).transpose()?,
+            gr.as_ref().map(|g| times_turned(g, r)?.neg()).transpose()?,
+        ])?;
+        let Some(turn) = turn else { return Ok(Grads::new()) };
+        let gc = below(&turn.sub(&turned(&turn)?)?.narrow(-1, 0, n)?)?;
+        let mut inner = times(q, &gc)?;
+        if let (false, Some(g)) = (whole(q), gq) {
+            inner = inner.add(&g.sub(&times(q, &turned_times(q, g)?)?)?)?;
+        }
+        let solved = substituted_right(&turned(&square(r)?)?, &inner, false, false)?;
+        let direct = gr.map(|g| times(q, &g)).transpose()?;
+        Ok(smallvec![total([Some(solved), direct])?])
+    }
+    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = &t[0] else { return Ok(smallvec![None, None]) };
+        let (q, r) = (&y[0], &y[1]);
+        let k = sides(q).1;
+        let moved = substituted_right(&square(r)?, t, true, false)?;
+        let c = turned_times(q, &moved)?;
+        let low = padded(&below(&c)?, k, k)?;
+        let turn = low.sub(&turned(&low)?)?;
+        let mut dq = times(q, &turn)?;
+        if !whole(q) {
+            dq = dq.add(&moved.sub(&times(q, &c)?)?)?;
+        }
+        let dr = turned_times(q, t)?.sub(&times(&turn, r)?)?;
+        Ok(smallvec![Some(dq), Some(upper(&dr)?)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
+    }
+}
+
+impl Tensor {
+    /// `Q` with orthonormal columns, as many as the shorter side or, if `complete`, a square matrix; and the upper
+    /// triangular `R` with `A = Q R`. The signs are LAPACK's.
+    pub fn qr(&self, complete: bool) -> Result<(Tensor, Tensor)> {
+        check_matrix("qr", self)?;
+        let (m, n) = sides(self);
+        if m >= n {
+            return two(crate::bind::bind(Qr { complete }, &[self])?);
+        }
+        // The first columns decide on Q.
+        let (q, r) = self.narrow(-1, 0, m)?.qr(complete)?;
+        let rest = turned_times(&q, &self.narrow(-1, m, n - m)?)?;
+        let r = cat(&[r, rest], -1)?;
+        Ok((q, r))
+    }
+}

@@ -1,0 +1,190 @@
+//! Eigenvalues of symmetric matrices, and singular values.
+//!
+//! Vectors are determined up to a sign, and up to a rotation where values are equal. Derivatives of vectors divide by
+//! the differences of values; values that differ by no more than rounding errors make (the side of the matrix times
+//! epsilon times the largest value) count as equal, and such pairs contribute nothing. So the derivatives of functions
+//! of the values alone are right for repeated values too, and those of a polar factor `U V'`.
+
+use super::{
+    check_matrix, check_square, diagonal, in_front, on_cpu, sides, symmetric, three, times, times_turned,
+    total, turned, turned_times, two,
+};
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::cpu::linalg;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// Values of at most this size, relative to the largest, are rounding errors; `n` is the longer side.
+pub fn rounding(n: usize, dtype: DType) -> f64 {
+    let epsilon = if dtype == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
+    n as f64 * epsilon
+}
+
+/// `1 / x`, and 0 where `x` is a rounding error beside the largest of the values `s`.
+fn safe_reciprocal(x: &Tensor, s: &Tensor, n: usize) -> Result<Tensor> {
+    let least = s.detach().abs()?.amax(Some(&[-1]), true)?.mul(rounding(n, s.dtype()))?;
+    let least = if x.rank() > s.rank() { least.unsqueeze(-1)? } else { least };
+    let nothing = x.detach().abs()?.le(&least)?;
+    nothing.select(0.0, &nothing.select(1.0, x)?.reciprocal()?)
+}
+
+/// `1 / (s[j] - s[i])`.
+fn gaps(s: &Tensor, n: usize) -> Result<Tensor> {
+    safe_reciprocal(&s.unsqueeze(-2)?.sub(&s.unsqueeze(-1)?)?, s, n)
+}
+
+/// `A = V diag(w) V'` of symmetric matrices; the lower triangle is read, and derivatives are those along symmetric
+/// matrices. Outputs: `w` in ascending order, `V`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Eigh;
+
+impl Kernel for Eigh {
+    fn name(&self) -> &'static str {
+        "eigh"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        Ok(linalg::eigh(x[0])?.into_iter().collect())
+    }
+}
+
+impl General for Eigh {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::OUTPUTS
+    }
+    /// `V (diag(g_w) + F o V' G_V) V'`, where `F[i, j] = 1 / (w[j] - w[i])`.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let (w, v) = (c.output(0)?, c.output(1)?);
+        if v.numel() == 0 {
+            return Ok(smallvec![Some(v.zeros_like()?)]);
+        }
+        let own = g[0].as_ref().map(diagonal).transpose()?;
+        let turn = g[1].as_ref().map(|g| turned_times(v, g)?.mul(&gaps(w, sides(v).0)?)).transpose()?;
+        let Some(inner) = total([own, turn])? else { return Ok(Grads::new()) };
+        Ok(smallvec![Some(symmetric(&times_turned(&times(v, &inner)?, v)?)?)])
+    }
+    /// `dw = diag(V' dA V)`, `dV = V (F o V' dA V)`.
+    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = t[0].as_ref().filter(|t| t.numel() > 0) else { return Ok(smallvec![None, None]) };
+        let (w, v) = (&y[0], &y[1]);
+        let inner = turned_times(v, &times(&symmetric(t)?, v)?)?;
+        let dv = times(v, &inner.mul(&gaps(w, sides(v).0)?)?)?;
+        Ok(smallvec![Some(inner.main_diagonal()?), Some(dv)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
+    }
+}
+
+/// `A = U diag(s) V'`, with as many singular values as the shorter side. Outputs: `U`, `s` in descending order, `V'`.
+///
+/// Of `P = U' dA V`, the sums `P + P'` over differences of values and the differences `P - P'` over sums of values are the
+/// sum and the difference of `U' dU` and `V' dV`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Svd;
+
+impl Kernel for Svd {
+    fn name(&self) -> &'static str {
+        "svd"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        Ok(linalg::svd(x[0])?.into_iter().collect())
+    }
+}
+
+impl Svd {
+    /// `1 / (s[i] + s[j])`.
+    fn sums(s: &Tensor, n: usize) -> Result<Tensor> {
+        safe_reciprocal(&s.unsqueeze(-2)?.add(&s.unsqueeze(-1)?)?, s, n)
+    }
+
+    /// What reaches `P` from `U' G_U` and `V' G_V`.
+    fn inner(s: &Tensor, n: usize, a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
+        let minus = b.as_ref().map(|b| b.neg()).transpose()?;
+        let (Some(sum), Some(difference)) = (total([a.clone(), b])?, total([a, minus])?) else {
+            return Ok(None);
+        };
+        let even = sum.mul(&gaps(s, n)?)?;
+        let odd = difference.mul(&Svd::sums(s, n)?)?;
+        let both = even.add(&turned(&even)?)?.add(&odd.sub(&turned(&odd)?)?)?;
+        Ok(Some(both.mul(0.5)?))
+    }
+}
+
+impl General for Svd {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::OUTPUTS
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let (u, s, vh) = (c.output(0)?, c.output(1)?, c.output(2)?);
+        let (m, n) = (sides(u).0, sides(vh).1);
+        let size = m.max(n);
+        if s.numel() == 0 {
+            return Ok(smallvec![Some(times(u, vh)?)]);
+        }
+        let of_u = g[0].as_ref().map(|g| turned_times(u, g)).transpose()?;
+        let of_v = g[2].as_ref().map(|g| times_turned(vh, g)).transpose()?;
+        let own = g[1].as_ref().map(diagonal).transpose()?;
+        let inner = total([own, Svd::inner(s, size, of_u.clone(), of_v.clone())?])?;
+        let mut terms = vec![inner.map(|p| times(&times(u, &p)?, vh)).transpose()?];
+        // What leaves the columns of U or the rows of V'.
+        if let (true, Some(g), Some(of_u)) = (m > n, &g[0], of_u) {
+            let outside = g.sub(&times(u, &of_u)?)?;
+            let scaled = outside.mul(&safe_reciprocal(s, s, size)?.unsqueeze(-2)?)?;
+            terms.push(Some(times(&scaled, vh)?));
+        }
+        if let (true, Some(g), Some(of_v)) = (n > m, &g[2], of_v) {
+            let outside = g.sub(&turned_times(&of_v, vh)?)?;
+            let scaled = outside.mul(&safe_reciprocal(s, s, size)?.unsqueeze(-1)?)?;
+            terms.push(Some(times(u, &scaled)?));
+        }
+        Ok(smallvec![total(terms)?])
+    }
+    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let [u, s, vh] = y else { return Err(crate::op::no_output()) };
+        let Some(t) = t[0].as_ref().filter(|_| s.numel() > 0) else {
+            return Ok(smallvec![None, None, None]);
+        };
+        let (m, n) = sides(t);
+        let size = m.max(n);
+        let (left, right) = (turned_times(u, t)?, times_turned(t, vh)?);
+        let p = times_turned(&left, vh)?;
+        let even = p.add(&turned(&p)?)?.mul(&gaps(s, size)?)?;
+        let odd = p.sub(&turned(&p)?)?.mul(&Svd::sums(s, size)?)?;
+        let (turn_u, turn_v) = (even.add(&odd)?.mul(0.5)?, even.sub(&odd)?.mul(0.5)?);
+        let mut du = times(u, &turn_u)?;
+        let mut dvh = turned_times(&turn_v, vh)?;
+        if m > n {
+            let outside = right.sub(&times(u, &p)?)?;
+            du = du.add(&outside.mul(&safe_reciprocal(s, s, size)?.unsqueeze(-2)?)?)?;
+        }
+        if n > m {
+            let outside = left.sub(&times(&p, vh)?)?;
+            dvh = dvh.add(&outside.mul(&safe_reciprocal(s, s, size)?.unsqueeze(-1)?)?)?;
+        }
+        Ok(smallvec![Some(du), Some(p.main_diagonal()?), Some(dvh)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
+    }
+}
+
+impl Tensor {
+    /// Eigenvalues in ascending order and eigenvectors, as columns, of symmetric matrices, of which the lower triangle is
+    /// read.
+    pub fn eigh(&self) -> Result<(Tensor, Tensor)> {
+        check_square("eigh", self)?;
+        two(crate::bind::bind(Eigh, &[self])?)
+    }
+
+    /// `U`, the singular values in descending order, and `V'`, with as many columns and rows as the shorter side.
+    pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
+        check_matrix("svd", self)?;
+        three(crate::bind::bind(Svd, &[self])?)
+    }
+}

@@ -1,0 +1,137 @@
+//! Triangular systems and the Cholesky factorisation.
+
+use super::{
+    below, check_square, in_front, lower, on_cpu, side_by_side, symmetric, times, times_turned, together,
+    turned, turned_times,
+};
+use crate::array::Array;
+use crate::autodiff::node::Vjp;
+use crate::cpu::linalg::{self, Triangle};
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::ops::one;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// `X` with `T X = B`. Inputs: a matrix, of which a triangle is read, and `B`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TriangularSolve {
+    /// What is read.
+    pub triangle: Triangle,
+}
+
+/// The solution of `T X = B`.
+pub fn substituted(t: &Tensor, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
+    crate::bind::bind1(TriangularSolve { triangle: Triangle { upper, unit } }, &[t, b])
+}
+
+/// The solution of `X T = B`.
+pub fn substituted_right(t: &Tensor, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
+    turned(&substituted(&turned(t)?, &turned(b)?, !upper, unit)?)
+}
+
+impl TriangularSolve {
+    /// What the operation reads of its matrix.
+    fn masked(&self, x: &Tensor) -> Result<Tensor> {
+        let Triangle { upper, unit } = self.triangle;
+        let first = unit as i64;
+        x.triangle(if upper { first } else { -first }, upper)
+    }
+}
+
+impl Kernel for TriangularSolve {
+    fn name(&self) -> &'static str {
+        "triangular_solve"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        one!(linalg::triangular_solve(x[0], x[1], self.triangle))
+    }
+}
+
+impl General for TriangularSolve {
+    fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(0).and(Saves::OUTPUTS.when(needs.has(0)))
+    }
+    /// `G_B = T'^-1 G`, `G_T = -G_B X'` where T is read.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let Triangle { upper, unit } = self.triangle;
+        let gb = substituted(&turned(c.input(0)?)?, g, !upper, unit)?;
+        let gt = match c.needs(0) {
+            true => Some(self.masked(&times_turned(&gb, c.output(0)?)?)?.neg()?),
+            false => None,
+        };
+        Ok(smallvec![gt, c.needs(1).then_some(gb)])
+    }
+    /// `dX = T^-1 (dB - dT X)`.
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let moved = t[0].as_ref().map(|t| times(&self.masked(t)?, &y[0])?.neg()).transpose()?;
+        let Some(right) = super::total([t[1].clone(), moved])? else { return Ok(smallvec![None]) };
+        Ok(smallvec![Some(crate::bind::bind1(*self, &[x[0], &right])?)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        side_by_side(*self, x, size, 1)
+    }
+}
+
+/// The lower triangular `L` with `A = L L'`; the lower triangle of `A` is read, and derivatives are those along
+/// symmetric matrices.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Cholesky;
+
+/// The lower triangle with half of the diagonal.
+fn half(x: &Tensor) -> Result<Tensor> {
+    lower(x)?.add(&below(x)?)?.mul(0.5)
+}
+
+impl Kernel for Cholesky {
+    fn name(&self) -> &'static str {
+        "cholesky"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(self, x)?;
+        one!(linalg::cholesky(x[0]))
+    }
+}
+
+/// I. Murray, "Differentiation of the Cholesky decomposition", 2016.
+impl General for Cholesky {
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::OUTPUTS
+    }
+    /// The symmetric part of `L'^-1 half(L' G) L^-1`.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let l = c.output(0)?;
+        let inner = half(&turned_times(l, &lower(g)?)?)?;
+        let left = substituted(&turned(l)?, &inner, true, false)?;
+        Ok(smallvec![Some(symmetric(&substituted_right(l, &left, false, false)?)?)])
+    }
+    /// `L half(L^-1 dA L'^-1)`.
+    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
+        let (l, once) = (&y[0], substituted(&y[0], &symmetric(t)?, false, false)?);
+        let twice = substituted(l, &turned(&once)?, false, false)?;
+        Ok(smallvec![Some(times(l, &half(&twice)?)?)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
+    }
+}
+
+impl Tensor {
+    /// The lower triangular factor `L` of symmetric positive definite matrices `L L'`, of which the lower triangle is
+    /// read.
+    pub fn cholesky(&self) -> Result<Tensor> {
+        check_square("cholesky", self)?;
+        crate::bind::bind1(Cholesky, &[self])
+    }
+
+    /// `X` with `T X = B` for the upper or lower triangle `T` of this matrix, with ones on its diagonal if `unit`. The
+    /// batches broadcast.
+    pub fn triangular_solve(&self, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
+        let (t, b) = together("solve_triangular", self, b)?;
+        substituted(&t, &b, upper, unit)
+    }
+}
