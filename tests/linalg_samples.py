@@ -7,6 +7,7 @@ on it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -430,7 +431,7 @@ add(
 
 def chain_case(s: Source) -> Case:
     lengths = [side(s) for _ in range(5)]
-    shapes = [(a, b) for a, b in zip(lengths, lengths[1:], strict=False)]
+    shapes: list[tuple[int, ...]] = list(itertools.pairwise(lengths))
     if s.flag():
         shapes[0] = shapes[0][1:]
     if s.flag():

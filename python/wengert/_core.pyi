@@ -262,6 +262,12 @@ class Tensor:
         """Smallest integer not below `x`."""
     def ceil_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ceil`, in place."""
+    def cholesky(self, upper: Any = False) -> Tensor:
+        """The triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
+    def cholesky_inverse(self, upper: Any = False) -> Tensor:
+        """The inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
+    def cholesky_solve(self, input2: Any, upper: Any = False) -> Tensor:
+        """`X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
     def chunk(self, /, chunks: Any, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
         """`chunks` parts of nearly equal length along `dim`, as views."""
     def clamp(self, /, min: Any = None, max: Any = None) -> Tensor:
@@ -315,6 +321,8 @@ class Tensor:
         """Address of the first element; 0 for memory that the host cannot address."""
     def deg2rad(self) -> Tensor:
         """Degrees as radians."""
+    def det(self) -> Tensor:
+        """The determinant; see `linalg.det`."""
     def detach(self, /) -> Tensor:
         """The same values without history; shares memory."""
     def detach_(self, /) -> Tensor:
@@ -471,6 +479,8 @@ class Tensor:
         """Products summed over the last axis of both."""
     def int(self, /) -> Tensor:
         """This tensor as int32."""
+    def inverse(self) -> Tensor:
+        """The inverse; see `linalg.inv`."""
     def is_contiguous(self, /) -> builtins.bool:
         """Whether the elements lie in row-major order without gaps."""
     def is_floating_point(self, /) -> builtins.bool:
@@ -540,6 +550,8 @@ class Tensor:
         """`logaddexp`, in place."""
     def logcumsumexp(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """`log(cumsum(exp(x)))` along `dim`, without overflow."""
+    def logdet(self) -> Tensor:
+        """The logarithm of the determinant; NaN where that is negative, minus infinity where it is zero."""
     def logical_and(self, /, other: _Operand) -> Tensor:
         """Truth values: both."""
     def logical_and_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -579,6 +591,10 @@ class Tensor:
         """The elements where `mask` holds, in one axis. Their number depends on the data."""
     def matmul(self, /, other: _Operand) -> Tensor:
         """Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves both operands."""
+    def matrix_exp(self) -> Tensor:
+        """The exponential of matrices; see `linalg.matrix_exp`."""
+    def matrix_power(self, n: builtins.int) -> Tensor:
+        """The product of `n` factors; see `linalg.matrix_power`."""
     def max(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Any:
         """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
     def maximum(self, /, other: _Operand) -> Tensor:
@@ -668,6 +684,8 @@ class Tensor:
         """Which output of `grad_fn` this tensor is; 0 for leaves."""
     def permute(self, /, *dims: Any) -> Tensor:
         """Axes in the order given."""
+    def pinverse(self, rcond: Any = 1e-15) -> Tensor:
+        """The Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
     def pow(self, /, other: _Operand) -> Tensor:
         """Power `x ** y`. At `x = 0` the partial in `y` is 0, as in PyTorch."""
     def pow_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -678,6 +696,8 @@ class Tensor:
         """`pow`, in place."""
     def prod(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
+    def qr(self, some: Any = True) -> Tensor:
+        """`Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
     def quantile(self, q: Any, dim: _Dims = None, keepdim: builtins.bool = False, *, interpolation: Any = 'linear') -> Tensor:
         """The quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
     def rad2deg(self) -> Tensor:
@@ -766,6 +786,8 @@ class Tensor:
     @property
     def size(self) -> Any:
         """The number of elements, a number; called (`x.size()`, `x.size(0)`), the shape or the length of one axis."""
+    def slogdet(self) -> Tensor:
+        """The sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
     def softmax(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
         """`exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output."""
     def softmax_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -806,6 +828,8 @@ class Tensor:
         """`x - alpha * other`, in place."""
     def sum(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Sum over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast."""
+    def svd(self, some: Any = True) -> Tensor:
+        """`U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and `V` are square."""
     def swapaxes(self, /, axis0: builtins.int, axis1: builtins.int) -> Tensor:
         """Two axes exchanged."""
     def swapdims(self, /, axis0: builtins.int, axis1: builtins.int) -> Tensor:
@@ -955,6 +979,9 @@ class DeviceError(RuntimeError):
 class ShapeError(ValueError):
     """Shapes that do not fit together."""
 
+class LinAlgError(ValueError, RuntimeError):
+    """A matrix that has no such inverse or factorisation."""
+
 def _adaptive_avg_pool(rank: Any, input: Any, sizes: Any) -> Any:
     """Averages of windows that divide each of the last `rank` axes into so many parts."""
 def _amp_unscale(grads: Any, factor: Any) -> Any:
@@ -983,6 +1010,8 @@ def _bce_with_logits(input: Any, target: Any, weight: Any, pos_weight: Any, redu
     """Binary cross-entropy of logits."""
 def _bundle(tensors: Any) -> Any:
     """Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients."""
+def _cholesky(x: Any) -> Any:
+    """The lower triangular factor of symmetric positive definite matrices."""
 def _clear_gradients(params: Any, set_to_none: Any) -> Any:
     """Forgets the gradients of `params`, or puts zeros in their place."""
 def _conv(rank: Any, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Any:
@@ -997,8 +1026,12 @@ def _custom(rule: Any, name: Any, inputs: Any, forms: Any, strict: Any, batches:
     """Calls a function with custom rules: `rule` holds them, `forms` says where those for reverse and forward mode come from."""
 def _debug_modes(modes: Any) -> Any:
     """Sets the debugging modes of this thread, a sum of 1 (lines), 2 (diary), 4 (anomalies), 8 (anomalies of the forward raise), 16 (for the package's own use); returns those before."""
+def _det(x: Any) -> Any:
+    """The determinant."""
 def _dropout(x: Any, p: Any) -> Any:
     """Zeroes each element with probability `p` and scales the others."""
+def _eigh(x: Any) -> Any:
+    """Eigenvalues and eigenvectors of symmetric matrices."""
 def _empty_cache() -> Any:
     """Gives host memory that is kept for reuse back to the system."""
 def _fold(input: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
@@ -1025,6 +1058,8 @@ def _gradient_edge(tensor: Any) -> Any:
     """The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph."""
 def _gradients(params: Any) -> Any:
     """The gradients of those parameters that have one."""
+def _inv(x: Any) -> Any:
+    """The inverse."""
 def _is_recorded(tensor: Any) -> Any:
     """Whether a gradient of this tensor is recorded at the moment, at any level."""
 def _jacfwd_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any, unflatten: Any) -> Any:
@@ -1039,6 +1074,10 @@ def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
     """Layer normalisation over the trailing axes of lengths `shape`."""
 def _linear(input: Any, weight: Any, bias: Any = None, activation: Any = None) -> Any:
     """`act(x W' + b)`; the activation is the name of a row of the table of unary functions."""
+def _lu(x: Any) -> Any:
+    """Factors in one matrix, order of the rows, exchanges."""
+def _matrix_exp(x: Any) -> Any:
+    """The exponential of square matrices."""
 def _max_pool(rank: Any, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: Any) -> Any:
     """The maximum of every window over the last `rank` axes, and its position in the flattened last axes."""
 def _memory_stats() -> Any:
@@ -1051,6 +1090,10 @@ def _optim_sgd(group: Any, state: Any) -> Any:
     """One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`."""
 def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:
     """The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right, top, ...)."""
+def _pinv(x: Any, absolute: Any, relative: Any) -> Any:
+    """The Moore-Penrose inverse."""
+def _qr(x: Any, complete: Any) -> Any:
+    """`Q` and `R`."""
 def _rebuild(*args: Any, **kwargs: Any) -> Any:
     """A tensor from what `state` stored."""
 def _reset_peak() -> Any:
@@ -1073,10 +1116,16 @@ def _set_grad_enabled(enabled: Any) -> Any:
     """Turns recording on or off; returns the state to restore."""
 def _set_inference(on: Any) -> Any:
     """Begins inference mode, or leaves it for a region; returns the state to restore."""
+def _solve(a: Any, b: Any, adjoint: Any) -> Any:
+    """The solution of a system of equations."""
 def _sum_squares(tensors: Any) -> Any:
     """The sum of the squares of all elements of all tensors, as a 0-d tensor on the first one's device; None if there is no tensor, or one is no plain floating point value."""
+def _svd(x: Any) -> Any:
+    """`U`, the singular values, `V'`."""
 def _take_over(tensor: Any, result: Any, name: Any) -> Any:
     """Makes `tensor` stand for `result`, which a custom function wrote into its memory."""
+def _triangular_solve(t: Any, b: Any, upper: Any, unit: Any) -> Any:
+    """The solution of a triangular system."""
 def _unfold(input: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """Windows over the last two axes as columns."""
 def _vjp(function: Any, primals: Any) -> Any:

@@ -7,6 +7,7 @@ from situations.autograd import AUTOGRAD
 from situations.composed import COMPOSED
 from situations.indexing import INDEXING
 from situations.layers import LAYERS
+from situations.linalg import LINALG
 from situations.shapes import SHAPES
 from situations.table import Situations, leaf, ones
 from situations.tape import TAPE
@@ -16,7 +17,7 @@ from situations.windows import WINDOWS
 
 __all__ = ["SITUATIONS", "leaf", "ones"]
 
-TABLES = (AUTOGRAD, TAPE, TRANSFORMS, SHAPES, INDEXING, VALUES, COMPOSED, WINDOWS, LAYERS)
+TABLES = (AUTOGRAD, TAPE, TRANSFORMS, SHAPES, INDEXING, VALUES, COMPOSED, WINDOWS, LINALG, LAYERS)
 SITUATIONS: Situations = {name: situation for table in TABLES for name, situation in table.items()}
 
 assert len(SITUATIONS) == sum(map(len, TABLES)), "a name is used twice"

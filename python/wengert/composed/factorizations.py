@@ -98,7 +98,7 @@ def qr(input: Tensor, some: bool = True) -> _decompose.QrParts:
 
 @method
 def svd(input: Tensor, some: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """`U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and `V` are
-    square."""
+    """`U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and
+    `V` are square."""
     u, s, vh = _decompose.svd(input, not some)
     return u, s, vh.mT

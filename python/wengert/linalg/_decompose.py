@@ -47,8 +47,8 @@ class SvdParts(NamedTuple):
 def cholesky(A: Any, /, *, upper: bool = False) -> Tensor:
     """The lower triangular `L` with `A = L L'` of symmetric positive definite matrices `(..., n, n)`.
 
-    Only the lower triangle is read; with `upper`, only the upper one, and the result is `L'`. The gradient is symmetric:
-    that along symmetric matrices. Saves the factor.
+    Only the lower triangle is read; with `upper`, only the upper one, and the result is `L'`. The gradient is
+    symmetric: that along symmetric matrices. Saves the factor.
 
     Raises:
         LinAlgError: a matrix is not positive definite; names the minor that is not positive.
@@ -65,8 +65,8 @@ def qr(A: Any, /, mode: str = "reduced") -> QrParts:
     """`Q` with orthonormal columns and the upper triangular `R` with `A = Q R`, of matrices `(..., m, n)`.
 
     Args:
-        mode: `"reduced"` gives `Q` of `(m, k)` and `R` of `(k, n)` with `k = min(m, n)`; `"complete"` a square `Q` and `R` of
-            `(m, n)`; `"r"` the reduced `R` alone, with an empty `Q`.
+        mode: `"reduced"` gives `Q` of `(m, k)` and `R` of `(k, n)` with `k = min(m, n)`; `"complete"` a square `Q`
+            and `R` of `(m, n)`; `"r"` the reduced `R` alone, with an empty `Q`.
 
     The signs are LAPACK's. Derivatives need the first `k` columns to be independent. A complete `Q` has `m - n` columns
     that may be any basis of what is left: only what does not depend on the choice has a derivative. Saves `Q` and `R`.
@@ -125,7 +125,8 @@ def _order(pivots: Tensor) -> Tensor:
 def lu_solve(LU: Any, pivots: Any, B: Any, /, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """`X` with `A X = B`, from `lu_factor(A)`: square factors `(..., n, n)`, right-hand sides `(..., n, k)`.
 
-    With `left=False` it is `X A = B`, with `adjoint` the transpose of `A`. Batches broadcast. Gradients reach `LU` and `B`.
+    With `left=False` it is `X A = B`, with `adjoint` the transpose of `A`. Batches broadcast. Gradients reach `LU` and
+    `B`.
     """
     factors, right = operand("lu_solve", LU), operand("lu_solve", B)
     if not left:
@@ -152,8 +153,8 @@ def _rows(x: Tensor, index: Tensor) -> Tensor:
 def eigh(A: Any, /, UPLO: str = "L") -> Eigen:
     """Eigenvalues `(..., n)` in ascending order and eigenvectors, the columns of `(..., n, n)`, of symmetric matrices.
 
-    One triangle is read: the lower one (`UPLO="L"`) or the upper one (`"U"`). The gradient is symmetric. Eigenvectors are
-    determined up to their sign, and only functions that do not depend on it have a derivative. Eigenvalues that differ
+    One triangle is read: the lower one (`UPLO="L"`) or the upper one (`"U"`). The gradient is symmetric. Eigenvectors
+    are determined up to their sign; only functions that do not depend on it have a derivative. Eigenvalues that differ
     by no more than `n * eps` times the largest count as equal; between their vectors no derivative flows, so that
     functions of the eigenvalues alone have the right one. Saves both results.
 
@@ -207,8 +208,8 @@ def svdvals(A: Any, /, *, driver: str | None = None) -> Tensor:
 
 
 def householder_product(A: Any, tau: Any, /) -> Tensor:
-    """The first `n` columns of the product of reflections `I - tau[i] v v'`, where `v` is column `i` of `A` `(..., m, n)` below
-    its diagonal, with a 1 on it; LAPACK's `orgqr`."""
+    """The first `n` columns of the product of reflections `I - tau[i] v v'`, where `v` is column `i` of `A`
+    `(..., m, n)` below its diagonal, with a 1 on it; LAPACK's `orgqr`."""
     A, tau = operand("householder_product", A), operand("householder_product", tau)
     if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.ndim < 1 or tau.shape[-1] > A.shape[-1]:
         raise _core.ShapeError(

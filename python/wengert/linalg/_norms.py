@@ -48,9 +48,9 @@ def matrix_norm(
     """A norm of the matrices that lie along the two axes `dim`.
 
     Args:
-        ord: `"fro"`, the root of the sum of squares; `"nuc"`, the sum of the singular values; 2 and -2, the largest and the
-            smallest of them; 1 and -1, the largest and the smallest sum of magnitudes of a column; `inf` and `-inf`, the
-            same of a row.
+        ord: `"fro"`, the root of the sum of squares; `"nuc"`, the sum of the singular values; 2 and -2, the largest
+            and the smallest of them; 1 and -1, the largest and the smallest sum of magnitudes of a column; `inf` and
+            `-inf`, the same of a row.
     """
     A = operand("matrix_norm", A)
     A = A if dtype is None else A.to(dtype)

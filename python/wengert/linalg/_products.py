@@ -71,7 +71,8 @@ def multi_dot(tensors: Any, /) -> Tensor:
 
 
 def vander(x: Any, /, *, N: int | None = None) -> Tensor:
-    """The powers `x ** 0, …, x ** (N - 1)` of every element, along a new last axis; `N` is the length of `x` by default.
+    """The powers `x ** 0, …, x ** (N - 1)` of every element, along a new last axis; by default `N` is the length of
+    the last axis of `x`.
 
     They are cumulative products, so derivatives at 0 are exact.
     """

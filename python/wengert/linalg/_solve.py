@@ -28,8 +28,8 @@ def _is_vector(A: Tensor, B: Tensor) -> bool:
 def solve(A: Any, B: Any, /, *, left: bool = True) -> Tensor:
     """`X` with `A X = B`, or `X A = B` if not `left`, for matrices `A` of `(..., n, n)`.
 
-    `B` is `(..., n, k)`, or a vector `(n,)`, or a batch of vectors with exactly the batch of `A`; batches broadcast. VJP:
-    `G_B = solve(A', G)` with the same LU factors, and `G_A = -G_B X'`. Saves `A`, its factors and the solution.
+    `B` is `(..., n, k)`, or a vector `(n,)`, or a batch of vectors with exactly the batch of `A`; batches broadcast.
+    VJP: `G_B = solve(A', G)` with the same LU factors, and `G_A = -G_B X'`. Saves `A`, its factors and the solution.
 
     Raises:
         LinAlgError: a matrix is singular: a pivot of its LU factorisation is zero.
@@ -51,8 +51,8 @@ def solve_triangular(
         upper: whether it is the upper triangle.
         unitriangular: whether the diagonal counts as ones and is not read.
 
-    A zero on the diagonal gives infinities, not an error. Batches broadcast. The gradient of `A` is zero where `A` is not
-    read. Saves `A` and the solution.
+    A zero on the diagonal gives infinities, not an error. Batches broadcast. The gradient of `A` is zero where `A` is
+    not read. Saves `A` and the solution.
     """
     A, B = operand("solve_triangular", A), operand("solve_triangular", B)
     if left:
