@@ -16,7 +16,7 @@ import pytest
 import wengert as wg
 import wengert.numpy as xp
 from array_cases import CASES, by_name
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from wengert.testing import gradcheck
 
@@ -162,15 +162,16 @@ def marked(name: str) -> Any:
     return pytest.param(name, marks=pytest.mark.xfail(reason=reason)) if name in DIFFERENT else name
 
 
-def same(found: wg.Tensor, wanted: Any, tolerance: float, zeros: bool = False) -> None:
-    """Equal dtypes, shapes and elements, NaN included, and on demand the sign of zero."""
+def same(found: wg.Tensor, wanted: Any, tolerance: float, strictly: bool = False) -> None:
+    """Equal dtypes, shapes and elements, NaN included, and on demand the smallest numbers and the sign of zero."""
     wanted = np.asarray(wanted)
     value = np.asarray(found)
     assert found.dtype == wanted.dtype.name
     assert value.shape == wanted.shape
     if wanted.dtype.kind in "fc":
-        np.testing.assert_allclose(value, wanted, rtol=tolerance, atol=tolerance * 1e-3, equal_nan=True)
-        if zeros and wanted.dtype.kind == "f":
+        atol = 0.0 if strictly else 0.1 * tolerance
+        np.testing.assert_allclose(value, wanted, rtol=tolerance, atol=atol, equal_nan=True)
+        if strictly and wanted.dtype.kind == "f":
             zero = wanted == 0
             assert (np.signbit(value)[zero] == np.signbit(wanted)[zero]).all()
     else:
@@ -194,11 +195,10 @@ def test_special_values(name: str, dtype: str) -> None:
     with np.errstate(all="ignore"):
         wanted = by_name(reference, name)(*map(reference.asarray, arrays))
     found = by_name(xp, name)(*map(xp.asarray, arrays))
-    same(found, wanted, 3e-6 if dtype == "float32" else 1e-13, zeros=True)
+    same(found, wanted, 3e-6 if dtype == "float32" else 1e-13, strictly=True)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if is_there(name)])
-@settings(max_examples=20)
 @given(data=st.data())
 def test_results(name: str, data: st.DataObject) -> None:
     call = CASES[name](data.draw)
@@ -262,6 +262,16 @@ def test_no_reduction_over_no_axes() -> None:
     assert xp.sum(x, axis=()).tolist() == x.tolist()
     assert xp.sum(x, axis=()).dtype == "int64"
     assert xp.any(x == 1, axis=(), keepdims=True).tolist() == [[True, False], [False, False]]
+
+
+def test_integers_that_only_uint64_holds() -> None:
+    x = xp.full(2, 2**63, dtype=xp.uint64)
+    assert x.tolist() == xp.full_like(x, 2**63).tolist() == [2**63] * 2
+    assert xp.full((1,), 2**64 - 1).dtype == xp.uint64
+    assert xp.add(x, 2**63 + 1).tolist() == xp.add(2**63 + 1, x).tolist() == [1, 1]
+    assert xp.equal(x, 2**63).tolist() == [True, True]
+    with pytest.raises(ValueError, match="9223372036854775808 does not fit into int32"):
+        xp.add(xp.ones(2, dtype=xp.int32), 2**63)
 
 
 def test_several_new_axes() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import wengert as wg
 import wengert.numpy as xp
-from array_cases import COMPLEX, FLOATS, INTS, SHAPES, array
+from array_cases import AXES, COMPLEX, FLOATS, INTS, SHAPES, array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,7 +60,6 @@ def same(found: Any, wanted: Any) -> None:
 
 
 @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS, *BITS])
-@settings(max_examples=20)
 @given(data=st.data())
 def test_operators(name: str, data: st.DataObject) -> None:
     draw, function, dtypes = data.draw, function_of(name), dtypes_of(name)
@@ -80,7 +79,6 @@ def test_operators(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", [*ARITHMETIC, *BITS])
-@settings(max_examples=10)
 @given(data=st.data())
 def test_in_place_operators(name: str, data: st.DataObject) -> None:
     draw, function = data.draw, getattr(operator, f"i{name}")
@@ -96,7 +94,6 @@ def test_in_place_operators(name: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("name", ["abs", "neg", "pos", "invert"])
-@settings(max_examples=10)
 @given(data=st.data())
 def test_unary_operators(name: str, data: st.DataObject) -> None:
     function = abs if name == "abs" else getattr(operator, name)
@@ -104,7 +101,6 @@ def test_unary_operators(name: str, data: st.DataObject) -> None:
     same(function(xp.asarray(x)), function(reference.asarray(x)))
 
 
-@settings(max_examples=20)
 @given(data=st.data())
 def test_matrix_products(data: st.DataObject) -> None:
     draw = data.draw
@@ -136,6 +132,41 @@ def test_indexing(data: st.DataObject) -> None:
     target[mine] = 3
     copy[wanted] = 3
     same(target, copy)
+
+
+NAMES = """
+    T __abs__ __add__ __and__ __array_namespace__ __bool__ __complex__ __dlpack__ __dlpack_device__ __eq__ __float__
+    __floordiv__ __ge__ __getitem__ __gt__ __iadd__ __iand__ __ifloordiv__ __ilshift__ __imatmul__ __imod__ __imul__
+    __index__ __int__ __invert__ __ior__ __ipow__ __irshift__ __isub__ __itruediv__ __ixor__ __le__ __lshift__ __lt__
+    __matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ __rfloordiv__ __rlshift__
+    __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __setitem__
+    __sub__ __truediv__ __xor__ device dtype mT ndim shape size to_device
+    """.split()
+
+
+def test_every_name_is_there() -> None:
+    assert [name for name in NAMES if not hasattr(wg.Tensor, name)] == []
+
+
+@given(data=st.data())
+def test_indexing_with_integers_beside_tensors(data: st.DataObject) -> None:
+    draw = data.draw
+    x = array(draw, shape=AXES)
+    shape = draw(hnp.array_shapes(min_dims=1, max_dims=2, max_side=3))
+    whole = draw(st.lists(st.booleans(), min_size=x.ndim, max_size=x.ndim))
+    parts = [
+        draw(st.integers(-n, n - 1)) if one else array(draw, ["int64"], shape, -n, n - 1)
+        for one, n in zip(whole, x.shape, strict=True)
+    ]
+    mine = tuple(xp.asarray(p) if isinstance(p, np.ndarray) else p for p in parts)
+    same(xp.asarray(x)[mine], x[tuple(parts)])
+
+
+def test_a_product_in_place() -> None:
+    x = array_of = xp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    x @= xp.asarray([[0.0, 1.0], [1.0, 0.0]])
+    assert x is array_of
+    assert x.tolist() == [[2.0, 1.0], [4.0, 3.0]]
 
 
 def test_numbers_of_python() -> None:

@@ -44,7 +44,7 @@ def _size(self: Tensor) -> Size:
     return size
 
 
-def _array_namespace(self: Tensor, *, api_version: str | None = None) -> Any:
+def _array_namespace(self: Tensor, /, *, api_version: str | None = None) -> Any:
     """The functions of the array API standard: `wengert.numpy`.
 
     Raises:
@@ -69,7 +69,13 @@ def _to_device(self: Tensor, device: Any, /, *, stream: Any = None) -> Tensor:
     return self.to(device)
 
 
-for _name, _method in (("__array_namespace__", _array_namespace), ("to_device", _to_device)):
+def _imatmul(self: Tensor, other: Any, /) -> Tensor:
+    """`self @ other`, in place; its shape must be that of `self`."""
+    return self._in_place("matmul", other)
+
+
+_METHODS = {"__array_namespace__": _array_namespace, "__imatmul__": _imatmul, "to_device": _to_device}
+for _name, _method in _METHODS.items():
     _method.__name__ = _method.__qualname__ = _name
     setattr(Tensor, _name, _method)
 setattr(Tensor, "size", property(_size))  # noqa: B010 - the stub has the property already

@@ -70,7 +70,13 @@ def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
 
 def number_beside(number: complex, x: Tensor) -> Tensor:
     """A number as a 0-d tensor that loses no digits and adapts to the dtype of the operand beside it."""
-    return _core.full((), number, dtype=_core.result_type(x, number), device=x.device)
+    dtype = x.dtype if is_beyond_int64(number) else _core.result_type(x, number)
+    return _core.tensor(number, dtype=dtype, device=x.device)
+
+
+def is_beyond_int64(number: Any) -> builtins.bool:
+    """Whether this is an integer that only uint64 holds."""
+    return isinstance(number, builtins.int) and number >= 2**63
 
 
 def _with_out(name: str) -> Callable[..., Any]:

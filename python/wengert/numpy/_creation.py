@@ -6,6 +6,7 @@ import numpy as np
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert._functions import is_beyond_int64
 from wengert._functions import meshgrid as _meshgrid
 
 from ._dtypes import DTYPES
@@ -88,6 +89,8 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor filled with a number, whose kind decides the dtype where none is given."""
+    if is_beyond_int64(fill_value):
+        return _core.tensor(fill_value, dtype=dtype or DTYPES["uint64"], device=device).expand(shape).clone()
     return _core.full(shape, fill_value, dtype=dtype, device=device)
 
 
@@ -108,6 +111,8 @@ def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of the shape, dtype and device of `x`, filled with a number."""
+    if is_beyond_int64(fill_value):
+        return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
     return _core.full_like(x, fill_value, dtype=dtype, device=device)
 
 

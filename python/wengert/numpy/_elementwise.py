@@ -9,7 +9,7 @@ from typing import Any
 
 from wengert._arguments import operand
 from wengert._core import Tensor
-from wengert._functions import number_beside
+from wengert._functions import is_beyond_int64, number_beside
 
 from ._dtypes import promoted
 
@@ -49,7 +49,7 @@ def alike(name: str, x1: Any, x2: Any) -> tuple[Tensor, Any]:
         if isinstance(x2, Tensor) and x1.dtype is not x2.dtype and (x1.ndim == 0) != (x2.ndim == 0):
             dtype = promoted(x1.dtype, x2.dtype)
             return x1.to(dtype), x2.to(dtype)
-        return x1, x2
+        return x1, number_beside(x2, x1) if is_beyond_int64(x2) else x2
     if isinstance(x2, Tensor):
         if not isinstance(x1, (int, float, complex)):
             return alike(name, operand(name, x1), x2)
