@@ -455,3 +455,79 @@ def _converted(name: str, draw: Draw) -> Call:
     x = array(draw, low=0)
     dtype = draw(st.sampled_from([*REALS, "bool"]))
     return lambda ns, asarray: ns.astype(asarray(x), getattr(ns, dtype))
+
+
+def matrices(draw: Draw, rows: int = 0, symmetric: bool = False) -> Any:
+    """Matrices of full rank in up to two leading axes, `rows` more rows than columns."""
+    batch = draw(hnp.array_shapes(min_dims=0, max_dims=2, min_side=1, max_side=2))
+    n = draw(st.integers(1, 4))
+    x = array(draw, FLOATS, (*batch, n + rows, n))
+    if symmetric:
+        x = x + np.swapaxes(x, -1, -2)
+    return x + np.eye(n + rows, n, dtype=x.dtype) * 20
+
+
+@case("linalg.det", "linalg.inv", "linalg.eigvalsh", "linalg.cholesky")
+def _square(name: str, draw: Draw) -> Call:
+    more = {"upper": draw(st.booleans())} if name == "linalg.cholesky" else {}
+    return called(name, matrices(draw, symmetric=name in ("linalg.eigvalsh", "linalg.cholesky")), **more)
+
+
+@case("linalg.slogdet")
+def _slogdet(name: str, draw: Draw) -> Call:
+    return called(name, matrices(draw) * draw(st.sampled_from([1, -1])))
+
+
+@case("linalg.svdvals")
+def _singular_values(name: str, draw: Draw) -> Call:
+    return called(name, matrices(draw, draw(st.integers(0, 2))))
+
+
+@case("linalg.eigh", "linalg.svd", "linalg.qr")
+def _factors(name: str, draw: Draw) -> Call:
+    """Factors are compared by their product, their shapes, and what has no choice of sign."""
+    x = matrices(draw, 0 if name == "linalg.eigh" else draw(st.integers(0, 2)), name == "linalg.eigh")
+    full = draw(st.booleans())
+    more = {
+        "linalg.svd": {"full_matrices": full},
+        "linalg.qr": {"mode": "complete" if full else "reduced"},
+    }
+
+    def call(namespace: Any, asarray: Callable[[Any], Any]) -> Any:
+        found = by_name(namespace, name)(asarray(x), **more.get(name, {}))
+        shapes = [namespace.zeros(part.shape, dtype=namespace.float32) for part in found]
+        if name == "linalg.eigh":
+            values, vectors = found.eigenvalues, found.eigenvectors
+            return [values, vectors * values[..., None, :] @ namespace.matrix_transpose(vectors), *shapes]
+        if name == "linalg.qr":
+            return [found.Q @ found.R, namespace.abs(found.R), *shapes]
+        n = found.S.shape[-1]
+        return [found.S, found.U[..., :n] * found.S[..., None, :] @ found.Vh[..., :n, :], *shapes]
+
+    return call
+
+
+@case("linalg.solve")
+def _solved(name: str, draw: Draw) -> Call:
+    x = matrices(draw)
+    n = x.shape[-1]
+    shape = draw(st.sampled_from([(n,), (n, 3), (*x.shape[:-1], 2)]))
+    return called(name, x, array(draw, [x.dtype.name], shape))
+
+
+@case("linalg.matrix_norm")
+def _matrix_norm(name: str, draw: Draw) -> Call:
+    order = draw(st.sampled_from(["fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf, None]))
+    return called(name, matrices(draw, draw(st.integers(0, 2))), keepdims=draw(st.booleans()), ord=order)
+
+
+@case("linalg.matrix_power")
+def _matrix_power(name: str, draw: Draw) -> Call:
+    return called(name, matrices(draw), draw(st.integers(-2, 4)))
+
+
+@case("linalg.matrix_rank", "linalg.pinv")
+def _ranked(name: str, draw: Draw) -> Call:
+    x = matrices(draw, draw(st.integers(0, 2)))
+    rtol = draw(st.sampled_from([None, 0.1, np.full(x.shape[:-2], 0.25, x.dtype)]))
+    return called(name, x, rtol=rtol)

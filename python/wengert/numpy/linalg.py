@@ -1,8 +1,9 @@
-"""The standard's extension for linear algebra."""
+"""The standard's extension for linear algebra: `wengert.linalg` with the standard's parameters."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from wengert import _core
+from wengert import linalg as _linalg
 from wengert._arguments import operand
 from wengert._core import Tensor
 from wengert.composed.products import cross as _cross
@@ -12,11 +13,25 @@ from ._products import matmul, matrix_transpose, tensordot, vecdot
 from ._reductions import sum as _sum
 
 __all__ = [
+    "cholesky",
     "cross",
+    "det",
     "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
     "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
     "matrix_transpose",
     "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
     "tensordot",
     "trace",
     "vecdot",
@@ -24,9 +39,19 @@ __all__ = [
 ]
 
 
+def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
+    """The triangular factor `L` of symmetric positive definite matrices `L @ L.mT`, or `U` of `U.mT @ U`."""
+    return _linalg.cholesky(x, upper=upper)
+
+
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross product of vectors of length 3 along an axis; the other axes broadcast."""
     return _cross(*alike("cross", x1, x2), axis)
+
+
+def det(x: Tensor, /) -> Tensor:
+    """The determinants of square matrices."""
+    return _linalg.det(x)
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
@@ -34,9 +59,49 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     return operand("diagonal", x).diagonal(offset, -2, -1)
 
 
-def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """The sums of the `offset`-th diagonals of matrices in the last two axes."""
-    return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+def eigh(x: Tensor, /) -> Any:
+    """The eigenvalues and eigenvectors of symmetric matrices: the pair (eigenvalues, eigenvectors)."""
+    return _linalg.eigh(x)
+
+
+def eigvalsh(x: Tensor, /) -> Tensor:
+    """The eigenvalues of symmetric matrices, ascending."""
+    return _linalg.eigvalsh(x)
+
+
+def inv(x: Tensor, /) -> Tensor:
+    """The inverses of square matrices."""
+    return _linalg.inv(x)
+
+
+def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
+    """The norms of matrices in the last two axes; `ord` is `"fro"`, `"nuc"`, 1, 2, `inf`, or one of these negative.
+
+    None means `"fro"`.
+    """
+    return _linalg.matrix_norm(x, "fro" if ord is None else ord, keepdims=keepdims)
+
+
+def matrix_power(x: Tensor, n: int, /) -> Tensor:
+    """The `n`-th powers of square matrices, those of their inverses where `n` is negative."""
+    return _linalg.matrix_power(x, n)
+
+
+def _relative(x: Tensor, rtol: Any) -> Tensor:
+    """What counts as zero of the singular values of each matrix, given relative to the largest one."""
+    return operand("rtol", rtol).to(x.dtype).unsqueeze(-1)
+
+
+def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """The ranks of matrices: how many singular values are above `rtol` times the largest.
+
+    Args:
+        rtol: a number, or one for each matrix; `max(m, n) * eps` by default.
+    """
+    if not isinstance(rtol, Tensor):
+        return _linalg.matrix_rank(x, rtol=rtol)
+    values = svdvals(x).detach()
+    return _sum(values > _relative(x, rtol) * values.amax(-1, keepdim=True), axis=-1, dtype=_core.int64)
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
@@ -45,6 +110,72 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     if x1.ndim != 1 or x2.ndim != 1:
         raise _core.ShapeError(f"outer: two vectors expected, got shapes {x1.shape} and {x2.shape}")
     return x1.unsqueeze(1) * x2
+
+
+def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+    """The pseudo-inverses of matrices; singular values up to `rtol` times the largest count as zero.
+
+    Args:
+        rtol: a number, or one for each matrix; `max(m, n) * eps` by default.
+    """
+    if not isinstance(rtol, Tensor):
+        return _linalg.pinv(x, rtol=rtol)
+    u, s, vh = svd(x, full_matrices=False)
+    kept = s > _relative(x, rtol) * s.amax(-1, keepdim=True)
+    inverse = _core.where(kept, 1 / _core.where(kept, s, 1.0), 0.0)
+    return (vh.mT * inverse.unsqueeze(-2)) @ u.mT
+
+
+class QR(NamedTuple):
+    """An orthogonal and an upper triangular factor."""
+
+    Q: Tensor
+    R: Tensor
+
+
+def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
+    """The factors `Q @ R` of matrices; with `mode="complete"`, `Q` is square.
+
+    Raises:
+        ValueError: another mode.
+    """
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
+    return QR(*_linalg.qr(x, mode))
+
+
+def slogdet(x: Tensor, /) -> Any:
+    """The signs of determinants and the logarithms of their sizes: the pair (sign, logabsdet)."""
+    return _linalg.slogdet(x)
+
+
+def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
+    """The solutions of `x1 @ y = x2`, where leading axes broadcast.
+
+    Args:
+        x2: one vector where it has one axis, matrices otherwise.
+    """
+    x1, x2 = alike("solve", operand("solve", x1), operand("solve", x2))
+    if x2.ndim == 1:
+        return solve(x1, x2.unsqueeze(-1)).squeeze(-1)
+    # Matrices with the same leading axes are no vectors to anyone.
+    missing = max(x1.ndim - x2.ndim, 0)
+    return _linalg.solve(x1, x2.reshape((1,) * missing + x2.shape))
+
+
+def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
+    """The singular value decomposition `U @ diag(S) @ Vh` of matrices: the triple (U, S, Vh)."""
+    return _linalg.svd(x, full_matrices=full_matrices)
+
+
+def svdvals(x: Tensor, /) -> Tensor:
+    """The singular values of matrices, descending."""
+    return _linalg.svdvals(x)
+
+
+def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+    """The sums of the `offset`-th diagonals of matrices in the last two axes."""
+    return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:
