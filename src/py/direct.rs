@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::interp::Randomness;
 use crate::py::aside::Aside;
 use crate::py::error::foreign;
+use crate::py::outer::watched;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::value;
 use crate::shape::{Shape, normalize_axis};
@@ -244,7 +245,8 @@ fn _vmap_of_tensors(
         structure.replace(found);
         Ok(leaves)
     };
-    let out = transform::vmap_with(|x| run(x).map_err(foreign), &x, &axes, size, randomness)?;
+    let batched = || transform::vmap_with(|x| run(x).map_err(foreign), &x, &axes, size, randomness);
+    let out = watched(py, || Ok(batched()?))?;
     let out = out.into_iter().map(|(y, axis)| in_front(&y, axis, size)).collect::<Result<_>>()?;
     trees.build(py, &structure.into_inner(), out).map(Some)
 }

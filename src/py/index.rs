@@ -16,6 +16,7 @@ use crate::py::aside::Aside;
 use crate::py::convert;
 use crate::py::error::type_error;
 use crate::py::inplace::{self, beside};
+use crate::py::selection::{hidden_mask, replaced, selection};
 use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::{self, link, refresh, value};
 use crate::shape::Shape;
@@ -249,23 +250,31 @@ fn plan(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Plan> {
 
 #[pymethods]
 impl PyTensor {
-    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let found = |t: PyTensor| Ok(Bound::new(py, t)?.into_any());
         if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
             if slf.look().t.rank() == 0 {
                 return Err(PyIndexError::new_err("a tensor without axes cannot be indexed; use item()"));
             }
             let i = key.extract()?;
-            return view::apply(slf, |x| x.select_index(0, i));
+            return found(view::apply(slf, |x| x.select_index(0, i))?);
         }
         let t = value(slf)?;
-        let plan = plan(slf.py(), &t, key)?;
-        if plan.is_basic() { view::apply(slf, |x| plan.basic(x)) } else { Ok(plan.read(&t)?.into()) }
+        if let Some((key, mask)) = hidden_mask(key)? {
+            return selection(py, &t, &key, &mask);
+        }
+        let plan = plan(py, &t, key)?;
+        found(if plan.is_basic() { view::apply(slf, |x| plan.basic(x))? } else { plan.read(&t)?.into() })
     }
 
     fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let py = slf.py();
         let old = refresh(slf)?;
         inplace::check_root(slf, "setitem")?;
+        if let Some(new) = replaced(&old, key, value)? {
+            return inplace::overwrite(slf, "setitem", new);
+        }
         let value = match Arg::from_any(value)? {
             Some(value) => beside(&old, value.operand().to_tensor(old.dtype(), &old)?)?,
             None => convert::as_tensor(value)?.cast(old.dtype())?,

@@ -7,6 +7,7 @@ use crate::ops::inplace::{self, check_leaf, unaliased, write, write_part};
 use crate::ops::strided::Part;
 use crate::py::args::AsTensor;
 use crate::py::aside::Aside;
+use crate::py::outer;
 use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::{link, refresh, value, written};
 use crate::tensor::Tensor;
@@ -40,6 +41,7 @@ pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult
         None => {
             let old = slf.look().t.clone();
             let next = slf.py().aside(|| write(name, &old, new))?;
+            outer::note(name, slf, &old, &next)?;
             written(slf, next)
         }
     }
@@ -49,7 +51,10 @@ pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult
 pub fn overwrite_part(root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: Tensor) -> PyResult<()> {
     let old = root.look().t.clone();
     match root.py().aside(|| write_part(name, &old, part, new))? {
-        Some(next) => written(root, next),
+        Some(next) => {
+            outer::note(name, root, &old, &next)?;
+            written(root, next)
+        }
         None => Ok(()),
     }
 }

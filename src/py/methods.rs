@@ -8,6 +8,7 @@ use crate::ops::compare::Logic;
 use crate::ops::index::nonzero;
 use crate::py::args::{Arg, AsTensor, either, run};
 use crate::py::operators::logical;
+use crate::py::selection::{hidden_mask, selection};
 use crate::py::tensor::{PyTensor, item};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -135,13 +136,20 @@ impl PyTensor {
     }
 
     /// The elements where `mask` holds, in one axis. Their number depends on the data.
-    fn masked_select(&self, mask: AsTensor) -> PyResult<PyTensor> {
+    fn masked_select<'py>(&self, mask: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = mask.py();
+        let hidden = hidden_mask(mask)?;
+        let mask: AsTensor = mask.extract()?;
         let wide = self.look().t.shape().broadcast(&mask.0.shape()).unwrap_or(self.look().t.shape());
+        if let Some((key, mask)) = hidden {
+            return selection(py, &self.value()?.expand(&wide)?, &key, &mask.expand(&wide)?);
+        }
         let found = nonzero(&mask.0.expand(&wide)?)?;
         let indices = (0..found.shape().at(1) as i64)
             .map(|k| found.select_index(1, k).map(Some))
             .collect::<Result<Vec<_>>>()?;
-        Ok(self.value()?.expand(&wide)?.index(&indices)?.into())
+        let out: PyTensor = self.value()?.expand(&wide)?.index(&indices)?.into();
+        Ok(Bound::new(py, out)?.into_any())
     }
 
     /// The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis.

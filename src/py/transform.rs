@@ -9,6 +9,7 @@ use crate::py::args::members;
 use crate::py::aside::Aside;
 use crate::py::dtype::dtype_of;
 use crate::py::error::{foreign, type_error};
+use crate::py::outer::watched;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::value;
 use crate::tensor::Tensor;
@@ -123,7 +124,8 @@ fn _vmap(
     };
     let inputs = tensors(inputs)?;
     let in_axes: Vec<Option<usize>> = members(in_axes)?.map(|a| a?.extract()).collect::<PyResult<_>>()?;
-    let out = transform::vmap_with(|x| call(function, x), &inputs, &in_axes, size, randomness)?;
+    let run = || transform::vmap_with(|x| call(function, x), &inputs, &in_axes, size, randomness);
+    let out = watched(py, || Ok(run()?))?;
     out.into_iter().map(|(t, axis)| Ok((wrap(py, t)?, axis))).collect()
 }
 
