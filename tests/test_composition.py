@@ -103,6 +103,14 @@ def by_backward(f):
     return g
 
 
+def by_saved_hooks(f):
+    def g(x):
+        with wg.autograd.graph.saved_tensors_hooks(lambda t: [t], lambda packed: packed[0]):
+            return f(x)
+
+    return g
+
+
 def by_create_graph(f):
     def g(x):
         y = x * 1.0
@@ -168,6 +176,7 @@ TRANSFORMS = {
     "backward": (by_backward, lambda f: lambda x: f(x) + numeric_grad(f)(x)),
     "create_graph": (by_create_graph, None),
     "hook": (by_hook, lambda f: f),
+    "saved_hooks": (by_saved_hooks, lambda f: f),
 }
 SMOOTH = ("hvp", "hessian")
 
@@ -216,6 +225,7 @@ def test_every_ordered_pair(outer: str, inner: str) -> None:
             "checkpoint": lambda: values(inside)(X),
             "autocast": lambda: values(inside)(X),
             "hook": lambda: values(inside)(X),
+            "saved_hooks": lambda: values(inside)(X),
             "backward": lambda: values(inside)(X) + array(by_grad(inside)(wg.tensor(X))),
             "hvp": lambda: array(wg.jacfwd(by_grad(inside))(wg.tensor(X))) @ np.sin(X),
             "hessian": lambda: array(wg.jacrev(by_grad(inside))(wg.tensor(X))) @ np.sin(X),

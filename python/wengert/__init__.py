@@ -57,6 +57,9 @@ from wengert.autograd.modes import (
 from wengert.custom import custom_jvp, custom_vjp
 from wengert.serialization import load, save
 from wengert.transforms import (
+    all_gather,
+    axis_index,
+    axis_size,
     grad,
     hessian,
     hvp,
@@ -64,7 +67,12 @@ from wengert.transforms import (
     jacobian,
     jacrev,
     jvp,
+    linear_transpose,
     linearize,
+    pmax,
+    pmean,
+    pmin,
+    psum,
     value_and_grad,
     vjp,
     vmap,

@@ -5,12 +5,17 @@ batches functions of flat lists of tensors; these files take arguments apart and
 Names and defaults are JAX's; PyTorch's keywords (`in_dims`, `out_dims`, `argnums`, `has_aux`) are accepted too.
 """
 
+from wengert.transforms.axes import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
 from wengert.transforms.batch import vmap
 from wengert.transforms.forward import jvp, linearize
 from wengert.transforms.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
+from wengert.transforms.linear import linear_transpose
 from wengert.transforms.reverse import grad, value_and_grad, vjp
 
 __all__ = [
+    "all_gather",
+    "axis_index",
+    "axis_size",
     "grad",
     "hessian",
     "hvp",
@@ -18,7 +23,12 @@ __all__ = [
     "jacobian",
     "jacrev",
     "jvp",
+    "linear_transpose",
     "linearize",
+    "pmax",
+    "pmean",
+    "pmin",
+    "psum",
     "value_and_grad",
     "vjp",
     "vmap",

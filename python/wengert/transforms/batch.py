@@ -5,7 +5,8 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Flat, Function, flatten_result, leaves_of
+from wengert.transforms._flat import Flat, Function, as_leaf, flatten_result
+from wengert.transforms.axes import named
 from wengert.tree import flatten_prefix, tree_flatten, tree_unflatten
 
 _flatten = flatten_result("vmap")
@@ -15,6 +16,11 @@ def _axis(axis: int, ndim: int, what: str) -> int:
     if not -ndim <= axis < ndim:
         raise ValueError(f"vmap: {what} has {ndim} axes and no axis {axis}")
     return axis % ndim
+
+
+def _place_of(i: int, count: int) -> str:
+    """What an argument's leaf is called in messages."""
+    return f"an argument, leaf {i}," if count > 1 else "an argument"
 
 
 def _batch_size(leaves: list[Any], axes: list[int | None]) -> int:
@@ -40,22 +46,28 @@ def vmap(
     out_dims: Any = None,
     axis_size: int | None = None,
     chunk_size: int | None = None,
+    axis_name: str | None = None,
 ) -> Function:
     """A function that does for a whole batch, at once, what `function` does for one example.
 
     Args:
         function: of one example.
-        in_axes: where the batch axis is in each argument: an integer, None for an argument that all examples share, or
-            a tree of these (`in_dims` is another name for it).
+        in_axes: where the batch axis is in each argument: an integer, None for an argument that all examples share
+            (which may then be no tensor), or a tree of these (`in_dims` is another name for it).
         out_axes: where it goes in the results (`out_dims` likewise).
         randomness: `"different"` draws random numbers of its own for each example, `"same"` the same for all, and
             `"error"` raises where random numbers are drawn.
         axis_size: the batch size, where no argument has it.
         chunk_size: at most so many examples at once, to save memory.
+        axis_name: a name for the batch axis, by which `psum`, `pmean`, `all_gather` and `axis_index` find it.
+
+    Writing in place is possible inside. A mask selects elements that can be reduced or written back, though their
+    number differs between examples: `x[x > 0].sum()`; see `wengert.transforms.selection`.
 
     Raises:
-        ValueError: batch sizes that differ, named with their arguments.
-        RuntimeError: random numbers drawn under `randomness="error"`.
+        ValueError: batch sizes that differ, named with their arguments; a name together with `chunk_size`.
+        RuntimeError: random numbers drawn under `randomness="error"`; a tensor from outside that was written with
+            values that differ between examples.
 
     Example:
         >>> wg.vmap(lambda x, w: (x * w).sum(), in_axes=(0, None))(wg.ones(3, 2), wg.ones(2))
@@ -67,7 +79,10 @@ def vmap(
         raise ValueError(f"vmap: randomness must be 'error', 'same' or 'different', got {randomness!r}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
-    is_plain = type(out_axes) is int and out_axes == 0 and axis_size is None and chunk_size is None
+    if axis_name is not None and chunk_size is not None:
+        raise ValueError("vmap: axis_name needs all examples at once; leave out chunk_size")
+    plain_settings = axis_size is None and chunk_size is None and axis_name is None
+    is_plain = type(out_axes) is int and out_axes == 0 and plain_settings
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -77,10 +92,21 @@ def vmap(
             )
             if found is not None:
                 return found
-        leaves, structure = leaves_of(args, "vmap", "an argument")
+        given, structure = tree_flatten(args)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")
         axes = flatten_prefix(in_axes, structure, "vmap in_axes")
+        # What all examples share may be anything; it goes to the function as it is.
+        batched = [i for i, a in enumerate(axes) if a is not None or isinstance(given[i], Tensor)]
+        leaves = [as_leaf(given[i], "vmap", _place_of(i, len(given))) for i in batched]
+        axes = [axes[i] for i in batched]
+
+        def filled(leaves: list[Tensor]) -> Any:
+            full = list(given)
+            for i, x in zip(batched, leaves):
+                full[i] = x
+            return tree_unflatten(structure, full)
+
         axes = [None if a is None else _axis(a, x.ndim, "an argument") for a, x in zip(axes, leaves)]
         size = (
             axis_size if axis_size is not None and all(a is None for a in axes) else _batch_size(leaves, axes)
@@ -94,14 +120,26 @@ def vmap(
                     _core.set_rng_state(state)
                 n = min(chunk_size, size - start)
                 cut = [x if a is None else x.narrow(a, start, n) for x, a in zip(leaves, axes)]
-                parts.append(wrapped_once(tree_unflatten(structure, cut), kwargs, axes, n))
+                parts.append(wrapped_once(filled, cut, kwargs, axes, n))
             return _join(parts)
-        return wrapped_once(args, kwargs, axes, size)
+        return wrapped_once(filled, leaves, kwargs, axes, size)
 
-    def wrapped_once(args: Any, kwargs: Any, axes: list[int | None], size: int) -> Any:
-        leaves, structure = leaves_of(args, "vmap", "an argument")
-        run = Flat(lambda flat: function(*tree_unflatten(structure, flat), **kwargs), False, "vmap")
-        return _place(_core._vmap(run, leaves, axes, size, randomness), run, size)
+    def wrapped_once(
+        filled: Function, leaves: list[Tensor], kwargs: Any, axes: list[int | None], size: int
+    ) -> Any:
+        if axis_name is None:
+            run = Flat(lambda flat: function(*filled(flat), **kwargs), False, "vmap")
+            return _place(_core._vmap(run, leaves, axes, size, randomness), run, size)
+
+        def with_axis(flat: list[Tensor]) -> Any:
+            with named(axis_name, flat[-1], size):
+                return function(*filled(flat[:-1]), **kwargs)
+
+        on_gpu = bool(leaves) and leaves[0].is_gpu
+        index = _core.arange(0, size, dtype=_core.int32 if on_gpu else _core.int64)
+        index = index.to(leaves[0].device) if on_gpu else index
+        run = Flat(with_axis, False, "vmap")
+        return _place(_core._vmap(run, [*leaves, index], [*axes, 0], size, randomness), run, size)
 
     def _join(parts: list[Any]) -> Any:
         structure = tree_flatten(parts[0])[1]

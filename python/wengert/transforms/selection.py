@@ -1,0 +1,215 @@
+"""What a mask selects inside `vmap`, where each example has its own number of elements.
+
+Such a selection has no shape, so it is no tensor: it keeps all elements and the mask. Functions of one element,
+reductions, and assignment back under the same mask need no shape, and work.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+
+__all__ = ["Selection"]
+
+
+class Selection:
+    """The elements `x[mask]` of an example inside `vmap`.
+
+    Arithmetic with numbers, tensors without axes and selections by the same mask, comparisons and functions of one
+    element give selections. `sum`, `mean`, `var`, `std`, `prod`, `norm`, `logsumexp`, `amax`, `amin`, `max`, `min`,
+    `any`, `all` and `numel` give tensors; of no element, the largest is minus infinity and the mean is NaN. `x[mask] =
+    selection` puts the elements back.
+
+    Raises:
+        TypeError: for whatever needs the number of elements.
+
+    Example:
+        >>> x = wg.tensor([[1.0, -2.0, 3.0], [-4.0, -5.0, 6.0]])
+        >>> wg.vmap(lambda x: (x[x > 0] * 10).sum())(x)
+        tensor([40., 60.])
+    """
+
+    __slots__ = ("key", "mask", "values")
+    # Operators of tensors on the left leave the work to those here.
+    __array_ufunc__ = None
+
+    def __init__(self, values: Tensor, mask: Tensor, key: Any) -> None:
+        """All elements, where they are selected, and the mask as it was written."""
+        self.values, self.mask, self.key = values, mask, key
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the elements."""
+        return self.values.dtype
+
+    @property
+    def device(self) -> Any:
+        """Where the elements are."""
+        return self.values.device
+
+    def _with(self, values: Tensor) -> "Selection":
+        return Selection(values, self.mask, self.key)
+
+    def _operand(self, name: str, other: Any) -> Any:
+        if isinstance(other, Selection):
+            if other.key is not self.key:
+                raise _shapeless(name, "and a selection by another mask, whose elements have no partners")
+            return other.values
+        if isinstance(other, Tensor) and other.ndim:
+            raise _shapeless(
+                name, f"and a tensor of shape {tuple(other.shape)}, whose elements have no partners"
+            )
+        return other
+
+    def _only(self, otherwise: Any) -> Tensor:
+        """All elements, with another value where they are not selected."""
+        return self.values.masked_fill(self.mask.logical_not(), otherwise)
+
+    def numel(self) -> Tensor:
+        """How many elements there are: a tensor without axes."""
+        return self.mask.sum()
+
+    def sum(self) -> Tensor:
+        """Their sum."""
+        return self._only(0).sum()
+
+    def mean(self) -> Tensor:
+        """Their mean; NaN of none."""
+        return self.sum() / self.numel().to(self.dtype)
+
+    def var(self, unbiased: bool = True, *, correction: float | None = None) -> Tensor:
+        """Their variance, the sum of squares divided by their number less 1 (or less `correction`)."""
+        less = correction if correction is not None else float(unbiased)
+        squares = (self - self.mean()).square().sum()
+        return squares / (self.numel().to(self.dtype) - less)
+
+    def std(self, unbiased: bool = True, *, correction: float | None = None) -> Tensor:
+        """The root of their variance."""
+        return self.var(unbiased, correction=correction).sqrt()
+
+    def prod(self) -> Tensor:
+        """Their product."""
+        return self._only(1).prod()
+
+    def norm(self, p: float = 2.0) -> Tensor:
+        """Their `p`-norm."""
+        return self._only(0).norm(p)
+
+    def logsumexp(self) -> Tensor:
+        """The logarithm of the sum of their exponentials."""
+        return self._only(-math.inf).reshape(-1).logsumexp(0)
+
+    def amax(self) -> Tensor:
+        """The largest; the least number of the dtype of none."""
+        return self._only(_bound(self.dtype, -1)).amax()
+
+    def amin(self) -> Tensor:
+        """The smallest; the greatest number of the dtype of none."""
+        return self._only(_bound(self.dtype, 1)).amin()
+
+    max, min = amax, amin
+
+    def any(self) -> Tensor:
+        """Whether one is not zero."""
+        return (self.values != 0).logical_and(self.mask).any()
+
+    def all(self) -> Tensor:
+        """Whether none is zero."""
+        return (self.values != 0).logical_or(self.mask.logical_not()).all()
+
+    def detach(self) -> "Selection":
+        """The same without a derivative."""
+        return self._with(self.values.detach())
+
+    def to(self, dtype: Any) -> "Selection":
+        """The same in another dtype."""
+        return self._with(self.values.to(dtype))
+
+    def __getattr__(self, name: str) -> Any:
+        """Functions of one element, by their names; anything else has no meaning without a shape."""
+        if name in _POINTWISE:
+            return lambda *args: self._with(
+                getattr(self.values, name)(*[self._operand(name, a) for a in args])
+            )
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise _shapeless(name)
+
+    def __len__(self) -> int:
+        """Raises: the number differs between examples."""
+        raise _shapeless("len")
+
+    def __iter__(self) -> Any:
+        """Raises: the number differs between examples."""
+        raise _shapeless("iter")
+
+    def __getitem__(self, key: Any) -> Any:
+        """Raises: the number differs between examples."""
+        raise _shapeless("indexing")
+
+    def __bool__(self) -> bool:
+        """Raises: the number differs between examples."""
+        raise _shapeless("bool")
+
+    def __repr__(self) -> str:
+        """What it is a selection of."""
+        return f"Selection(from shape {tuple(self.values.shape)}, {self.dtype}; inside vmap)"
+
+
+def _bound(dtype: Any, sign: int) -> Any:
+    """The greatest (1) or least (-1) number of a dtype."""
+    if dtype.is_floating_point:
+        return sign * math.inf
+    if dtype == _core.bool:
+        return sign > 0
+    from wengert._info import iinfo
+
+    return iinfo(dtype).max if sign > 0 else iinfo(dtype).min
+
+
+def _shapeless(name: str, what: str = "") -> TypeError:
+    """The error for what needs the number of elements."""
+    return TypeError(
+        f"{name}: inside vmap a mask selects as many elements as each example has, {what or 'so there is no shape'}; "
+        "reduce them, for example with .sum(), or use where() on all elements"
+    )
+
+
+_POINTWISE = frozenset(row[0] for row in _core.op_rows()) | {
+    *(
+        "relu",
+        "sigmoid",
+        "tanh",
+        "softplus",
+        "gelu",
+        "silu",
+        "clamp",
+        "isnan",
+        "isfinite",
+        "isinf",
+        "float",
+        "double",
+    ),
+    *("long", "int", "logical_not", "neg", "abs"),
+}
+
+
+def _operator(name: str) -> Callable[..., Any]:
+    def method(self: Selection, *others: Any) -> Any:
+        found = getattr(self.values, name)(*[self._operand(name, other) for other in others])
+        return found if found is NotImplemented else self._with(found)
+
+    method.__name__ = name
+    method.__doc__ = f"`{name}` of each element."
+    return method
+
+
+for _name in (
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow neg abs invert and or xor eq ne "
+    "lt le gt ge"
+).split():
+    if hasattr(Tensor, f"__{_name}__"):
+        setattr(Selection, f"__{_name}__", _operator(f"__{_name}__"))
+Selection.__hash__ = object.__hash__  # type: ignore[method-assign]
