@@ -265,6 +265,52 @@ def test_adaptive_softmax() -> None:
     assert wg.autograd.gradgradcheck(lambda x: layer(x, wg.tensor(target))[1], (tensor,))
 
 
+def test_a_large_last_layer_and_its_loss() -> None:
+    wg.manual_seed(5)
+    x, target = wg.tensor(array(7, 4), requires_grad=True), wg.tensor([0, 5, -100, 2, 2, 1, 4])
+    weight = wg.rand(6, dtype=wg.float64) + 0.5
+    for bias, shares, reduction, smoothing in itertools.product(
+        [False, True], [None, weight], ["mean", "sum", "none"], [0.0, 0.2]
+    ):
+        layer = nn.LinearCrossEntropyLoss(
+            4,
+            6,
+            bias=bias,
+            weight=shares,
+            reduction=reduction,
+            label_smoothing=smoothing,
+            chunk_size=3,
+            dtype=wg.float64,
+        )
+        assert list(dict(layer.named_parameters())) == ["linear.weight", "linear.bias"][: 1 + bias]
+        found = layer(x, target)
+        want = F.cross_entropy(
+            layer.linear(x), target, shares, reduction=reduction, label_smoothing=smoothing
+        )
+        close(found, want.tolist(), 1e-12)
+        (got,) = wg.autograd.grad(found.sum(), [x])
+        (expected,) = wg.autograd.grad(want.sum(), [x])
+        close(got, expected.tolist(), 1e-12)
+
+
+def test_initial_values_of_windows_and_columns() -> None:
+    x = wg.tensor(array(2, 4, 6))
+    weight = nn.init.dirac_(wg.empty(4, 4, 3, dtype=wg.float64))
+    close(F.conv1d(x, weight, padding="same"), x.tolist())
+    halves = nn.init.dirac_(wg.empty(4, 2, 3, dtype=wg.float64), groups=2)
+    close(F.conv1d(x, halves, padding="same", groups=2), x.tolist())
+    more = nn.init.dirac_(wg.empty(6, 4, 1, 1))
+    assert more.sum().item() == 4
+    wg.manual_seed(6)
+    thin = nn.init.sparse_(wg.empty(50, 20), 0.3, 2.0)
+    assert (thin == 0).sum(0).tolist() == [15] * 20
+    assert abs(thin[thin != 0].std().item() - 2.0) < 0.2
+    with pytest.raises(ValueError, match=r"dirac_: three to five axes expected, got shape \(2, 2\)"):
+        nn.init.dirac_(wg.empty(2, 2))
+    with pytest.raises(ValueError, match="sparse_: sparsity must lie between 0 and 1, got 2"):
+        nn.init.sparse_(wg.empty(2, 2), 2)
+
+
 CLOSED: dict[str, tuple[Any, list[list[float]]]] = {
     "upsample_nearest": (
         lambda x: F.upsample_nearest(x, scale_factor=2),

@@ -47,6 +47,7 @@ from .modules.activation import (
 )
 from .modules.adaptive import (
     AdaptiveLogSoftmaxWithLoss,
+    LinearCrossEntropyLoss,
 )
 from .modules.affine import Bilinear, Dropout, Embedding, Flatten, Identity, Linear, Unflatten
 from .modules.attention import (
@@ -312,6 +313,7 @@ __all__ = [
     "MaxUnpool2d",
     "MaxUnpool3d",
     "AdaptiveLogSoftmaxWithLoss",
+    "LinearCrossEntropyLoss",
     "MultiheadAttention",
     "Transformer",
     "TransformerDecoder",

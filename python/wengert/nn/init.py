@@ -25,6 +25,8 @@ __all__ = [
     "kaiming_uniform_",
     "kaiming_normal_",
     "orthogonal_",
+    "dirac_",
+    "sparse_",
 ]
 
 _GAINS = {
@@ -186,3 +188,38 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     q = q.T if rows < columns else q
     values = np.ascontiguousarray(q).reshape(tuple(tensor.shape)) * gain
     return _fill(tensor, wg.as_tensor(values).to(tensor.dtype).to(tensor.device))
+
+
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
+    """Windows of a convolution that hand on as many channels as they can: 1 in the middle, 0 elsewhere.
+
+    Args:
+        tensor: `(out, in, window...)` with one to three axes of the window.
+        groups: the outputs come in so many groups, each of which starts at the first input.
+    """
+    if not 3 <= tensor.ndim <= 5:
+        raise ValueError(f"dirac_: three to five axes expected, got shape {tuple(tensor.shape)}")
+    outputs, inputs, *window = tuple(tensor.shape)
+    if groups < 1 or outputs % groups:
+        raise ValueError(f"dirac_: {outputs} output channels do not divide into {groups} groups")
+    values = np.zeros(tuple(tensor.shape))
+    middle = tuple(n // 2 for n in window)
+    for group in range(groups):
+        for channel in range(min(outputs // groups, inputs)):
+            values[(group * (outputs // groups) + channel, channel, *middle)] = 1.0
+    return _fill(tensor, wg.as_tensor(values).to(tensor.dtype).to(tensor.device))
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
+    """Normal with this standard deviation, and zero in a share `sparsity` of each column (Martens 2010)."""
+    if tensor.ndim != 2:
+        raise ValueError(f"sparse_: a matrix expected, got shape {tuple(tensor.shape)}")
+    if not 0.0 <= sparsity <= 1.0:
+        raise ValueError(f"sparse_: sparsity must lie between 0 and 1, got {sparsity}")
+    rows, columns = tuple(tensor.shape)
+    normal_(tensor, 0.0, std)
+    order = wg.rand((rows, columns)).argsort(0)
+    zeros = (order.argsort(0) < math.ceil(sparsity * rows)).to(tensor.device)
+    with wg.no_grad():
+        tensor.masked_fill_(zeros, 0.0)
+    return tensor

@@ -134,6 +134,7 @@ def linear_cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
     chunk_size: int = 1024,
+    weight: Tensor | None = None,
 ) -> Tensor:
     """`cross_entropy(input @ linear_weight.T + linear_bias, target)` of a large vocabulary in little memory.
 
@@ -145,6 +146,7 @@ def linear_cross_entropy(
         linear_weight: `(C, d)`.
         target: class indices `(N,)` or `(...)`.
         linear_bias: `(C,)`.
+        weight: `(C,)`, one per class; the mean is weighted by them.
     """
     from wengert.utils.checkpoint import checkpoint
 
@@ -157,8 +159,8 @@ def linear_cross_entropy(
         raise ValueError(f"linear_cross_entropy: chunk_size must be positive, got {chunk_size}")
     rows, labels = input.reshape(-1, input.shape[-1]), target.reshape(-1)
 
-    def part(x: Tensor, weight: Tensor, bias: Tensor | None, t: Tensor) -> Tensor:
-        return cross_entropy(linear(x, weight, bias), t, None, ignore_index, "none", label_smoothing)
+    def part(x: Tensor, w: Tensor, bias: Tensor | None, t: Tensor) -> Tensor:
+        return cross_entropy(linear(x, w, bias), t, weight, ignore_index, "none", label_smoothing)
 
     losses: list[Any] = []
     for start in range(0, max(rows.shape[0], 1), chunk_size):
@@ -167,5 +169,9 @@ def linear_cross_entropy(
         losses.append(checkpoint(part, *chunk) if rows.shape[0] > chunk_size else part(*chunk))
     loss = losses[0] if len(losses) == 1 else wg.cat(losses, 0)
     if reduction == "mean":
-        return loss.sum() / (labels != ignore_index).sum().to(loss.dtype)
+        counted = labels != ignore_index
+        if weight is None:
+            return loss.sum() / counted.sum().to(loss.dtype)
+        shares = weight.take(labels.masked_fill(counted.logical_not(), 0), 0)
+        return loss.sum() / shares.masked_fill(counted.logical_not(), 0.0).sum()
     return _reduce(loss.reshape(target.shape), reduction)

@@ -1,4 +1,4 @@
-"""Softmax over very many classes, of which few are frequent (Grave et al. 2017)."""
+"""Losses over very many classes, with the weights of their last layer."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import wengert as wg
 from wengert._core import Tensor
 
+from .. import functional as F
 from ..module import Module
 from .affine import Linear
 from .container import ModuleList, Sequential
 
-__all__ = ["AdaptiveLogSoftmaxWithLoss"]
+__all__ = ["AdaptiveLogSoftmaxWithLoss", "LinearCrossEntropyLoss"]
 
 
 class AdaptiveLogSoftmaxOutput(NamedTuple):
@@ -140,3 +141,66 @@ class AdaptiveLogSoftmaxWithLoss(Module):
     def extra_repr(self) -> str:
         """Sizes."""
         return f"in_features={self.in_features}, n_classes={self.n_classes}, cutoffs={self.cutoffs[:-1]}"
+
+
+class LinearCrossEntropyLoss(Module):
+    """A linear layer and the cross-entropy of its logits, which are never held all at once.
+
+    Rows are taken `chunk_size` at a time and computed once more in backward; see `nn.functional.linear_cross_entropy`.
+
+    Args:
+        in_features: the features of a row.
+        num_classes: the number of classes.
+        bias: whether the layer `linear` has a bias.
+        weight: `(num_classes,)`, a factor per class.
+        reduction: "mean", "sum" or "none".
+        ignore_index: rows with this target count nothing.
+        label_smoothing: the share of the target spread evenly over the classes.
+        chunk_size: the most rows whose logits exist at once.
+
+    Example:
+        >>> loss = wg.nn.LinearCrossEntropyLoss(8, 1000)
+        >>> loss(wg.ones(3, 8), wg.tensor([1, 2, 3])).ndim
+        0
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        in_features: int,
+        num_classes: int,
+        *,
+        bias: bool = False,
+        device: Any = None,
+        dtype: Any = None,
+        weight: Tensor | None = None,
+        reduction: str = "mean",
+        ignore_index: int = -100,
+        label_smoothing: float = 0.0,
+        chunk_size: int = 1024,
+    ) -> None:
+        """Makes the layer `linear`."""
+        super().__init__()
+        self.linear = Linear(in_features, num_classes, bias, device, dtype)
+        self.register_buffer("weight", weight)
+        self.reduction, self.ignore_index = reduction, ignore_index
+        self.label_smoothing, self.chunk_size = label_smoothing, chunk_size
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """The loss of rows `(..., in_features)` and class indices `(...)`."""
+        return F.linear_cross_entropy(
+            input,
+            self.linear.weight,
+            target,
+            self.linear.bias,
+            self.ignore_index,
+            self.reduction,
+            self.label_smoothing,
+            self.chunk_size,
+            self.weight,
+        )
+
+    def extra_repr(self) -> str:
+        """The settings."""
+        return f"reduction={self.reduction!r}, ignore_index={self.ignore_index}, chunk_size={self.chunk_size}"
