@@ -311,6 +311,16 @@ def test_initial_values_of_windows_and_columns() -> None:
         nn.init.sparse_(wg.empty(2, 2), 2)
 
 
+def test_clipping_by_a_norm_that_is_known() -> None:
+    layer = nn.Linear(2, 3)
+    for p in layer.parameters():
+        p.grad = wg.ones_like(p.detach()) * 2
+    nn.utils.clip_grads_with_norm_(layer.parameters(), 3.0, wg.tensor(12.0))
+    assert layer.weight.grad[0, 0].item() == pytest.approx(0.5)
+    nn.utils.clip_grads_with_norm_(layer.parameters(), 3.0, wg.tensor(1.0))
+    assert layer.bias.grad[0].item() == pytest.approx(0.5)
+
+
 CLOSED: dict[str, tuple[Any, list[list[float]]]] = {
     "upsample_nearest": (
         lambda x: F.upsample_nearest(x, scale_factor=2),

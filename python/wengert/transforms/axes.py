@@ -13,7 +13,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.autograd.function import Function, FunctionCtx, VmapInfo
+from wengert.autograd.function import Function, VmapInfo
 from wengert.tree import tree_map
 
 __all__ = ["all_gather", "axis_index", "axis_size", "named", "pmax", "pmean", "pmin", "psum"]
@@ -75,17 +75,17 @@ class _Sum(Function):
         return x.clone()
 
     @staticmethod
-    def setup_context(ctx: FunctionCtx, inputs: tuple[Any, ...], output: Any) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.save_for_backward(inputs[1])
         ctx.save_for_forward(inputs[1])
         ctx.size = inputs[2]
 
     @staticmethod
-    def backward(ctx: FunctionCtx, g: Tensor) -> Any:
+    def backward(ctx: Any, g: Tensor) -> Any:
         return _Sum.apply(g, ctx.saved_tensors[0], ctx.size), None, None
 
     @staticmethod
-    def jvp(ctx: FunctionCtx, t: Tensor, *_: Any) -> Tensor:
+    def jvp(ctx: Any, t: Tensor, *_: Any) -> Tensor:
         return _Sum.apply(t, ctx.saved_tensors[0], ctx.size)
 
     @staticmethod
@@ -103,19 +103,19 @@ class _Gather(Function):
         return x.unsqueeze(0).expand(size, *x.shape).clone()
 
     @staticmethod
-    def setup_context(ctx: FunctionCtx, inputs: tuple[Any, ...], output: Any) -> None:
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.save_for_backward(inputs[1])
         ctx.save_for_forward(inputs[1])
         ctx.size = inputs[2]
 
     @staticmethod
-    def backward(ctx: FunctionCtx, g: Tensor) -> Any:
+    def backward(ctx: Any, g: Tensor) -> Any:
         (index,) = ctx.saved_tensors
         total = _Sum.apply(g, index, ctx.size)
         return total.take(index.reshape(1), 0).squeeze(0), None, None
 
     @staticmethod
-    def jvp(ctx: FunctionCtx, t: Tensor, *_: Any) -> Tensor:
+    def jvp(ctx: Any, t: Tensor, *_: Any) -> Tensor:
         return _Gather.apply(t, ctx.saved_tensors[0], ctx.size)
 
     @staticmethod

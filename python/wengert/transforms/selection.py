@@ -37,7 +37,7 @@ class Selection:
 
     def __init__(self, values: Tensor, mask: Tensor, key: Any) -> None:
         """All elements, where they are selected, and the mask as it was written."""
-        self.values, self.mask, self.key = values, mask, key
+        self.values, self.mask, self.key = _inside(values, mask), mask, key
 
     @property
     def dtype(self) -> Any:
@@ -50,7 +50,9 @@ class Selection:
         return self.values.device
 
     def _with(self, values: Tensor) -> "Selection":
-        return Selection(values, self.mask, self.key)
+        made = Selection.__new__(Selection)
+        made.values, made.mask, made.key = values, self.mask, self.key
+        return made
 
     def _operand(self, name: str, other: Any) -> Any:
         if isinstance(other, Selection):
@@ -156,6 +158,18 @@ class Selection:
     def __repr__(self) -> str:
         """What it is a selection of."""
         return f"Selection(from shape {tuple(self.values.shape)}, {self.dtype}; inside vmap)"
+
+
+def _inside(values: Tensor, mask: Tensor) -> Tensor:
+    """The values with a selected one in place of all others, or 1 if there is none: what is defined for the selected
+    elements is then defined for all, and no NaN reaches what they are combined with.
+    """
+    if values.numel() == 0:
+        return values
+    flat, chosen = values.detach().reshape(-1), mask.reshape(-1)
+    first = chosen.to(_core.int32).argmax(0, keepdim=True)
+    one = flat.take(first, 0).masked_fill(chosen.any().logical_not(), 1).reshape([1] * values.ndim)
+    return _core.where(mask, values, one)
 
 
 def _bound(dtype: Any, sign: int) -> Any:

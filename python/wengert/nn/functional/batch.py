@@ -12,7 +12,8 @@ __all__ = ["batch_norm", "instance_norm", "local_response_norm"]
 def _update(running: Tensor | None, now: Tensor, momentum: float) -> None:
     if running is not None:
         with wg.no_grad():
-            running.mul_(1.0 - momentum).add_(now.detach().to(running.dtype) * momentum)
+            # One write, so that a write which fails leaves nothing half done.
+            running.copy_(running * (1.0 - momentum) + now.detach().to(running.dtype) * momentum)
 
 
 @of_tensors

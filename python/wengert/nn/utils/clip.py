@@ -72,13 +72,23 @@ def clip_grad_norm_(
     """
     grads = _gradients(parameters)
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
+    _clip(grads, max_norm, total)
+    return total
+
+
+def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor) -> None:
+    """`clip_grad_norm_` with a total norm that is known already, such as one over several programs."""
+    _clip(_gradients(parameters), max_norm, total_norm)
+
+
+def _clip(grads: list[Tensor], max_norm: float, total: Tensor) -> None:
+    """Scales gradients of this total norm to at most `max_norm`."""
     with wg.no_grad():
         # No host round trip: the factor is 1 where nothing is to be clipped.
         factor = (float(max_norm) / (total + 1e-6)).clamp(max=1.0)
         if not _core._scale(grads, factor):
             for grad in grads:
                 grad.mul_(factor.to(grad.device).to(grad.dtype))
-    return total
 
 
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
