@@ -146,7 +146,10 @@ def test_selections_without_partners() -> None:
         ValueError, match="what a mask selected inside vmap can be assigned to the same mask only"
     ):
         wg.vmap(elsewhere)(tensor(X))
-    with pytest.raises(TypeError, match="vmap: the function's result is Selection, expected a tensor"):
+    with pytest.raises(
+        TypeError,
+        match="vmap: the function's result is Selection, expected a tensor or a tree of tensors; inside vmap",
+    ):
         wg.vmap(lambda x: x[x > 0])(tensor(X))
 
 

@@ -92,6 +92,15 @@ TRANSFORMS: Situations = {
         lambda: wg.vmap(lambda x: x[x > 0])(ones(2, 2)),
         TypeError,
         (
+            "vmap: the function's result is Selection, expected a tensor or a tree of tensors; inside vmap a mask selects "
+            "as many elements as each example has, so there is no shape: reduce them, for example with .sum(), or use "
+            "where() on all elements"
+        ),
+    ),
+    "vmap_mask_of_an_axis": (
+        lambda: wg.vmap(lambda x: x[..., x > 0])(ones(2, 2)),
+        TypeError,
+        (
             "indexing with a mask, whose result has a size that depends on the data; use where() "
             "instead: nonzero: the value of this tensor depends on the batch element or tangent of "
             "an enclosing vmap or jvp; move nonzero out of the transformed function, or use "

@@ -19,6 +19,7 @@ def as_leaf(x: Any, name: str, what: str) -> Tensor:
     except (TypeError, ValueError):
         raise TypeError(
             f"{name}: {what} is {type(x).__name__}, expected a tensor or a tree of tensors"
+            + getattr(x, "_no_tensor", "")
         ) from None
 
 
