@@ -1,7 +1,9 @@
 """Layers that pad, pool, drop and normalise, against NumPy; their settings, and what chance does in them."""
 
+import copy
 import itertools
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -309,6 +311,67 @@ def test_initial_values_of_windows_and_columns() -> None:
         nn.init.dirac_(wg.empty(2, 2))
     with pytest.raises(ValueError, match="sparse_: sparsity must lie between 0 and 1, got 2"):
         nn.init.sparse_(wg.empty(2, 2), 2)
+
+
+LAZY = {
+    "Linear": ((5,), (3, 4), {}),
+    "Conv1d": ((5, 2), (3, 4, 6), {"padding": 1}),
+    "Conv2d": ((6, 2), (4, 6, 6), {"groups": 2}),
+    "Conv3d": ((5, 2), (2, 4, 3, 3, 3), {}),
+    "ConvTranspose1d": ((5, 2), (3, 4, 6), {}),
+    "ConvTranspose2d": ((5, 2), (3, 4, 3, 3), {}),
+    "ConvTranspose3d": ((5, 2), (3, 4, 2, 2, 2), {}),
+    "BatchNorm1d": ((), (3, 4), {"momentum": 0.5}),
+    "BatchNorm2d": ((), (3, 4, 2, 2), {}),
+    "BatchNorm3d": ((), (3, 4, 2, 2, 2), {}),
+    "InstanceNorm1d": ((), (4, 5), {"affine": True}),
+    "InstanceNorm2d": ((), (3, 4, 2, 2), {}),
+    "InstanceNorm3d": ((), (3, 4, 2, 2, 2), {}),
+}
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_layers_that_learn_a_size(name: str) -> None:
+    args, shape, options = LAZY[name]
+    x = wg.tensor(array(*shape), dtype=wg.float32)
+    layer, real = getattr(nn, f"Lazy{name}")(*args, **options), getattr(nn, name)
+    layer.eval()
+    other = pickle.loads(pickle.dumps(copy.deepcopy(layer)))
+    seen = []
+    layer.register_forward_hook(lambda *_: seen.append(1))
+    for ask in (layer.parameters, layer.state_dict, layer.double, layer.zero_grad):
+        with pytest.raises(RuntimeError) as caught:
+            list(ask() or ())
+        assert str(caught.value) == (
+            f"Lazy{name}: its parameters are not known before the first call; call the model once with an input of the "
+            "right shape first"
+        )
+    wg.manual_seed(0)
+    y = layer(x)
+    wg.manual_seed(0)
+    same = real(4, *args, **options).eval()
+    assert type(layer) is real
+    assert not layer.training
+    assert seen == [1]
+    assert repr(layer) == repr(same)
+    assert list(layer.state_dict()) == list(same.state_dict())
+    close(y, same(x).tolist())
+    assert other(x).shape == y.shape
+
+
+def test_mistakes_with_layers_that_learn_a_size() -> None:
+    with pytest.raises(TypeError):
+        nn.LazyLinear()
+    with pytest.raises(
+        wg.ShapeError, match=r"LazyConv2d: an input with 3 axes or more expected, got shape \(2, 2\)"
+    ):
+        nn.LazyConv2d(3, 1)(wg.ones(2, 2))
+    model = nn.Sequential(nn.Linear(2, 3), nn.LazyLinear(4), nn.ReLU(), nn.LazyLinear(1))
+    with pytest.raises(RuntimeError, match="LazyLinear: its parameters are not known before the first call"):
+        wg.optim.SGD(model.parameters())
+    assert repr(model[1]) == "LazyLinear(4)"
+    model(wg.ones(5, 2))
+    assert [tuple(p.shape) for p in model.parameters()] == [(3, 2), (3,), (4, 3), (4,), (1, 4), (1,)]
 
 
 def test_clipping_by_a_norm_that_is_known() -> None:

@@ -229,3 +229,14 @@ def test_what_is_affine_has_no_transpose() -> None:
         wg.linear_transpose(lambda x: x, wg.zeros(4, dtype=wg.int64))
     # float32 rounds, which is not taken for a curve.
     wg.linear_transpose(lambda x: wg.tensor(A, dtype=wg.float32) @ x * 1000, wg.zeros(4))
+
+
+@pytest.mark.gpu
+def test_named_axes_and_masks_on_a_gpu() -> None:
+    x = wg.tensor(X, dtype=wg.float32)
+    f = wg.vmap(lambda x: x / wg.psum(x.square(), "i") + wg.axis_index("i") * wg.pmax(x, "i"), axis_name="i")
+    assert_near(f(x.gpu()).cpu(), array(f(x)), 1e-5)
+    g = wg.vmap(wg.grad(lambda x: wg.psum(x.sin() * x, "i").sum()), axis_name="i")
+    assert_near(g(x.gpu()).cpu(), array(g(x)), 1e-5)
+    h = wg.vmap(wg.grad(lambda x: (x[x > 0].log() * x[x < 0.5].mean()).sum()))
+    assert_near(h(x.gpu()).cpu(), array(h(x)), 1e-5)

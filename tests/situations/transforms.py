@@ -92,9 +92,9 @@ TRANSFORMS: Situations = {
         lambda: wg.vmap(lambda x: x[x > 0])(ones(2, 2)),
         TypeError,
         (
-            "vmap: the function's result is Selection, expected a tensor or a tree of tensors; inside vmap a mask selects "
-            "as many elements as each example has, so there is no shape: reduce them, for example with .sum(), or use "
-            "where() on all elements"
+            "vmap: the function's result is Selection, expected a tensor or a tree of tensors; inside vmap a mask "
+            "selects as many elements as each example has, so there is no shape: reduce them, for example with .sum(), "
+            "or use where() on all elements"
         ),
     ),
     "vmap_mask_of_an_axis": (

@@ -34,8 +34,8 @@ class Selection:
     __slots__ = ("key", "mask", "values")
     # What is added to messages that expected a tensor.
     _no_tensor = (
-        "; inside vmap a mask selects as many elements as each example has, so there is no shape: reduce them, for example "
-        "with .sum(), or use where() on all elements"
+        "; inside vmap a mask selects as many elements as each example has, so there is no shape: reduce them, for "
+        "example with .sum(), or use where() on all elements"
     )
     # Operators of tensors on the left leave the work to those here.
     __array_ufunc__ = None
