@@ -7,8 +7,18 @@ Nothing here touches a GPU before it is called. A software adapter counts as a G
 from typing import Any
 
 from wengert import _core
+from wengert._gpu_kernel import Kernel, kernel
 
-__all__ = ["device_count", "empty_cache", "info", "is_available", "memory_stats", "synchronize"]
+__all__ = [
+    "Kernel",
+    "device_count",
+    "empty_cache",
+    "info",
+    "is_available",
+    "kernel",
+    "memory_stats",
+    "synchronize",
+]
 
 
 def is_available() -> bool:

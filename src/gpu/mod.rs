@@ -2,12 +2,13 @@
 //!
 //! Reading order: `device` (which GPUs there are), `pool` (memory), `queue` and `recorder` (how work gets to
 //! the GPU), `pipeline` and `template` (how a shader file becomes a kernel), `transfer` and `status` (what
-//! comes back), `kernels`.
+//! comes back), `kernels`, and `program` (shaders of users).
 
 mod device;
 pub mod kernels;
 mod pipeline;
 mod pool;
+pub mod program;
 mod queue;
 mod recorder;
 mod status;

@@ -157,6 +157,29 @@ impl Recorder {
         Ok(())
     }
 
+    /// Records a run of a shader that is none of our kernels, over these buffers, which `group` binds.
+    pub(super) fn dispatch_group<'a>(
+        &mut self,
+        gpu: &Gpu,
+        pipeline: &wgpu::ComputePipeline,
+        group: wgpu::BindGroup,
+        buffers: impl Iterator<Item = &'a Buffer>,
+        groups: [u32; 3],
+    ) -> Result<()> {
+        for buffer in buffers {
+            let owner = allocation(buffer)?;
+            owner.block.epoch.store(self.epoch, Ordering::Relaxed);
+            self.touched += owner.block.raw.size();
+        }
+        let (pipeline, offset) = (pipeline.clone(), NO_PARAMETERS);
+        self.commands.push(Command::Dispatch { pipeline, group, offset, groups });
+        self.stats.dispatches += 1;
+        if self.commands.len() >= BATCH || self.touched >= BATCH_BYTES {
+            self.submit(gpu);
+        }
+        Ok(())
+    }
+
     /// Counts bytes written by the host, and returns how many wait for a submission; it starts anew at
     /// [`CHUNK`].
     pub(super) fn count_upload(&mut self, bytes: usize) -> usize {

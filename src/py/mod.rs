@@ -44,6 +44,8 @@ mod optim;
 mod outer;
 mod pickle;
 mod place;
+#[cfg(feature = "gpu")]
+mod program;
 mod random;
 mod rearrange;
 mod reduce;
@@ -84,6 +86,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     conv::register(m)?;
     linalg::register(m)?;
     ops::register(m)?;
+    #[cfg(feature = "gpu")]
+    program::register(m)?;
     optim::register(m)?;
     m.add_function(wrap_pyfunction!(numpy::from_numpy, m)?)?;
     m.add_function(wrap_pyfunction!(convert::_as_tensor, m)?)?;
