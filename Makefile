@@ -29,7 +29,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu array-api build wheel lint format stubs bench budgets bench-peers bench-loops bench-matmul docs clean
+.PHONY: help demo test test-rust test-python test-gpu array-api build wheel lint format stubs operations bench budgets bench-peers bench-loops bench-matmul docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ format: $(LINTERS) ## format Rust and Python
 	@cargo fmt
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+operations: build ## regenerate docs/operations.md from the built module and the samples
+	@$(BIN)/python tools/operations.py
 
 stubs: build ## regenerate python/wengert/_core.pyi from the built module
 	@$(BIN)/python tools/stubs.py

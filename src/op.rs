@@ -14,6 +14,9 @@
 //! | Composite    | the same function by other ops  | VJP, JVP, batching, each replaceable by an own one |
 //! | Discrete     | batching                        | no derivative: its output is piecewise constant    |
 //!
+//! Every operation also says its floating point operations ([`Kernel::flops`]) and its rules as formulas, from which
+//! `docs/operations.md` is made.
+//!
 //! Read next: `src/bind.rs`, then `src/interp/`.
 
 use crate::array::Array;
@@ -116,6 +119,8 @@ pub trait Kernel {
     fn name(&self) -> &'static str;
     /// Runs on the device of the inputs.
     fn eval(&self, x: &[&Array]) -> Result<Arrays>;
+    /// Floating point operations of this formula on inputs `x` with outputs `y`; what counts is in `src/cost.rs`.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64;
     /// [`Kernel::eval`] of an operation with one output.
     #[inline]
     fn eval_one(&self, x: &[&Array]) -> Result<Array> {
@@ -198,6 +203,9 @@ pub trait Elementwise: Kernel + Clone + Into<Op> {
 /// Functions that are linear in all their floating point inputs together; other inputs (indices) are
 /// constants.
 pub trait Linear: Kernel + Clone + Into<Op> {
+    /// The transpose in words or as a formula of the cotangent `g`, for the documentation.
+    const TRANSPOSE: &'static str;
+
     /// The transpose with respect to input `wrt`, applied to the cotangent `g`.
     fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor>;
     /// What the transpose reads: the constants.
@@ -237,6 +245,9 @@ pub trait Linear: Kernel + Clone + Into<Op> {
 
 /// Functions of two inputs, linear in each.
 pub trait Bilinear: Kernel + Clone + Into<Op> {
+    /// Both transposes as formulas of the cotangent `g` and the inputs `x`, `y`, for the documentation.
+    const TRANSPOSES: [&'static str; 2];
+
     /// Cotangent of the left input, from the output's cotangent and the right input.
     fn transpose_left(&self, g: &Tensor, y: &Tensor, c: &Vjp) -> Result<Tensor>;
     /// Cotangent of the right input, from the output's cotangent and the left input.
@@ -268,6 +279,11 @@ pub trait Bilinear: Kernel + Clone + Into<Op> {
 
 /// Functions whose rules are all written out.
 pub trait General: Kernel + Clone + Into<Op> {
+    /// The reverse rule as a formula of the cotangent `g`, the inputs and the output `o`, for the documentation.
+    const VJP: &'static str;
+    /// The forward rule, with the tangent `t`.
+    const JVP: &'static str;
+
     /// What the tape keeps.
     fn saves(&self, needs: Needs, inputs: usize) -> Saves;
     /// Reverse rule.
@@ -277,6 +293,9 @@ pub trait General: Kernel + Clone + Into<Op> {
     /// Batching rule.
     fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
 }
+
+/// The formula of a rule that comes from the composition.
+pub const BY_PARTS: &str = "by its composition";
 
 /// Which interpreters an operation of class Composite has its own rule for.
 #[derive(Clone, Copy, Default)]
@@ -292,6 +311,11 @@ pub struct Own {
 /// Fused kernels that equal a composition of other operations. Every interpreter but `eval` sees the
 /// composition, unless the operation has an own rule; so a fused kernel needs no derivatives of its own.
 pub trait Composite: Kernel + Clone + Into<Op> {
+    /// The reverse rule as a formula, for the documentation; [`BY_PARTS`] where the composition has it.
+    const VJP: &'static str;
+    /// The forward rule.
+    const JVP: &'static str;
+
     /// The same function by other operations.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors>;
     /// Which own rules exist.
@@ -386,11 +410,47 @@ macro_rules! own {
     };
 }
 
+/// The formulas of an operation's rules, from its class.
+macro_rules! formulas {
+    (Elementwise, $ty:ty) => {
+        ["as its row says", "as its row says, with the tangent for g"].map(String::from)
+    };
+    (Linear, $ty:ty) => {
+        [<$ty as Linear>::TRANSPOSE, "the operation itself, of the tangents"].map(String::from)
+    };
+    (Bilinear, $ty:ty) => {
+        [<$ty as Bilinear>::TRANSPOSES.join("; "), "the operation of (t_x, y), plus that of (x, t_y)".into()]
+    };
+    (General, $ty:ty) => {
+        [<$ty as General>::VJP, <$ty as General>::JVP].map(String::from)
+    };
+    (Composite, $ty:ty) => {
+        [<$ty as Composite>::VJP, <$ty as Composite>::JVP].map(String::from)
+    };
+    (Discrete, $ty:ty) => {
+        ["none: piecewise constant", "none: piecewise constant"].map(String::from)
+    };
+}
+
+/// What the documentation tells of an entry of the list.
+pub struct Entry {
+    /// The name of its variant.
+    pub name: &'static str,
+    /// Its documentation.
+    pub doc: &'static str,
+    /// Its class.
+    pub class: Class,
+    /// Its precision under autocast.
+    pub precision: Precision,
+    /// Reverse and forward rule as formulas.
+    pub rules: [String; 2],
+}
+
 macro_rules! ops {
-    ($($(#[$meta:meta])* $name:ident($ty:ty): $class:ident, $precision:ident;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident($ty:ty): $class:ident, $precision:ident;)*) => {
         /// An operation with its attributes. Its inputs stand outside.
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-        pub enum Op { $($(#[$meta])* $name($ty),)* }
+        pub enum Op { $($(#[doc = $doc])* $name($ty),)* }
 
         $(impl From<$ty> for Op {
             #[inline(always)]
@@ -401,6 +461,10 @@ macro_rules! ops {
             /// The public name.
             pub fn name(&self) -> &'static str {
                 match self { $(Op::$name(op) => op.name(),)* }
+            }
+            /// The name of its kind in the list.
+            pub fn kind(&self) -> &'static str {
+                match self { $(Op::$name(_) => stringify!($name),)* }
             }
             /// The class.
             #[inline]
@@ -441,6 +505,20 @@ macro_rules! ops {
             pub fn decompose(&self, x: &[&Tensor]) -> Option<Result<Tensors>> {
                 match self { $(Op::$name(_op) => decompose!($class, _op, x).map(|f| f()),)* }
             }
+            /// Floating point operations.
+            pub fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+                match self { $(Op::$name(op) => op.flops(x, y),)* }
+            }
+            /// What the documentation tells of every kind of operation, in the order of the list.
+            pub fn entries() -> Vec<Entry> {
+                vec![$(Entry {
+                    name: stringify!($name),
+                    doc: concat!($($doc, "\n"),*).trim_ascii(),
+                    class: Class::$class,
+                    precision: Precision::$precision,
+                    rules: formulas!($class, $ty),
+                },)*]
+            }
             /// Every kind of operation with its class and precision, in the order of the list.
             pub const ALL: &[(&str, Class, Precision)] =
                 &[$((stringify!($name), Class::$class, Precision::$precision),)*];
@@ -452,6 +530,9 @@ macro_rules! ops {
             }
             fn eval(&self, x: &[&Array]) -> Result<Arrays> {
                 Op::eval(self, x)
+            }
+            fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+                Op::flops(self, x, y)
             }
         }
     };

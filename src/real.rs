@@ -1,9 +1,12 @@
 //! `Real`: the number type that every elementwise rule is generic over.
 //!
-//! A rule such as `g * (1.0 - y * y)` is written once and read three ways:
+//! A rule such as `g * (1.0 - y * y)` is written once and read in several ways:
 //! * with [`crate::cpu::lane::F32`] or `F64` it is the body of a CPU loop,
 //! * with [`crate::ops::sym::Sym`] it is a sequence of recorded tensor operations,
-//! * with `gpu::wgsl::Expr` it is the text of a WGSL shader body.
+//! * with `gpu::wgsl::Expr` it is the text of a WGSL shader body,
+//!
+//! and for the books, in `src/ops/reading.rs`: with `Text` it is the formula in the documentation, with `Count` the
+//! number of its floating point operations.
 //!
 //! Read next: `src/ops/unary.rs`, the table of rules.
 
@@ -78,6 +81,17 @@ pub trait Real:
     fn erf(self) -> Self;
     /// `self` to the power `exponent`, as C's `pow`.
     fn pow(self, exponent: Self) -> Self;
+    /// Whether a cotangent of zero stays zero where the slope is not finite. Kernels always do so; a reading as
+    /// tensor operations asks its thread (`Modes::STRICT`).
+    #[inline(always)]
+    fn short_circuits() -> bool {
+        true
+    }
+    /// `value`, which `rule!` says is the function `name` of these arguments: for readings that print.
+    #[inline(always)]
+    fn named<const N: usize>(_name: &'static str, _arguments: [Self; N], value: Self) -> Self {
+        value
+    }
 }
 
 /// Lets a literal stand on the left of a [`Real`]: `1.0 - x`.
@@ -140,7 +154,7 @@ macro_rules! rule {
         where
             f64: $crate::real::Left<R>,
         {
-            $body
+            R::named(stringify!($name), [$($arg),*], $body)
         }
     };
 }

@@ -99,7 +99,7 @@ PROPERTIES = {
     **typed(
         bool_="requires_grad is_leaf is_freed retains_grad is_gpu is_floating_point",
         int_="ndim nbytes itemsize saved_bytes sequence_nr _version",
-        str_="name op op_class type",
+        str_="name op op_class kind type",
         tensor="T mT data",
         dtype="dtype",
         device="device",

@@ -46,6 +46,7 @@ from wengert._core import (
 from wengert._functions import *
 from wengert._info import finfo, iinfo
 from wengert.autograd.autocast import autocast
+from wengert.autograd.ieee import ieee_gradients, is_ieee_gradients_enabled
 from wengert.autograd.modes import (
     enable_grad,
     inference_mode,
@@ -82,10 +83,16 @@ from wengert.transforms import (
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
 
 # Parts that are imported when they are first used.
-_LAZY = ("amp", "debugging", "graph", "nn", "numpy", "optim", "plot", "testing", "utils")
+_LAZY = ("amp", "counting", "debugging", "graph", "nn", "numpy", "optim", "plot", "testing", "utils")
 
 # Functions of such parts that stand here as well.
-_LAZY_NAMES = {"debug": "debugging", "trace_backward": "debugging", "why": "debugging"}
+_LAZY_NAMES = {
+    "debug": "debugging",
+    "trace_backward": "debugging",
+    "why": "debugging",
+    "FlopCounter": "counting",
+    "flops": "counting",
+}
 
 
 def __getattr__(name: str) -> Any:

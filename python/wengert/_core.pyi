@@ -62,6 +62,9 @@ class Node:
     def is_leaf(self) -> builtins.bool:
         """Whether this stands for a leaf, into whose `.grad` its gradient is added."""
     @property
+    def kind(self) -> builtins.str:
+        """Which entry of the list of operations it is, as in `Map`; `leaf` for a leaf."""
+    @property
     def metadata(self) -> dict[Any, Any]:
         """A dict for the user's own notes on this entry; it lives as long as the entry."""
     def name(self, /) -> builtins.str:
@@ -916,6 +919,21 @@ class _Diary:
     def lines(self, /) -> Any:
         """The lines so far, and how many older ones were dropped."""
 
+class _GpuProgram:
+    """A shader that was parsed and validated."""
+    def __new__(cls, name: builtins.str, source: Any, entry: Any, constants: Any) -> Self: ...
+    @property
+    def inputs(self) -> list[NodeValue | None]:
+        """Name and dtype of each read-only buffer, in the order of their bindings."""
+    @property
+    def outputs(self) -> list[NodeValue]:
+        """Name and dtype of each writable buffer, in the order of their bindings."""
+    def run(self, /, inputs: Any, shapes: Any, groups: Any) -> Any:
+        """Runs the shader: an output of each of `shapes`. Inside `vmap` it runs once for each example."""
+    @property
+    def workgroup_size(self) -> Any:
+        """Invocations of a workgroup along x, y and z."""
+
 class _Lanes:
     """The batches that some tensors are in, for hooks that see gradients of all of them."""
     def __new__(cls, tensors: Sequence[Tensor]) -> Self: ...
@@ -1026,7 +1044,7 @@ def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, redu
 def _custom(rule: Any, name: Any, inputs: Any, forms: Any, strict: Any, batches: Any) -> Any:
     """Calls a function with custom rules: `rule` holds them, `forms` says where those for reverse and forward mode come from."""
 def _debug_modes(modes: Any) -> Any:
-    """Sets the debugging modes of this thread, a sum of 1 (lines), 2 (diary), 4 (anomalies), 8 (anomalies of the forward raise), 16 (for the package's own use); returns those before."""
+    """Sets the debugging modes of this thread, a sum of 1 (lines), 2 (diary), 4 (anomalies), 8 (anomalies of the forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those before."""
 def _det(x: Any) -> Any:
     """The determinant."""
 def _dropout(x: Any, p: Any) -> Any:
@@ -1035,6 +1053,14 @@ def _eigh(x: Any) -> Any:
     """Eigenvalues and eigenvectors of symmetric matrices."""
 def _empty_cache() -> Any:
     """Gives host memory that is kept for reuse back to the system."""
+def _flops_begin() -> Any:
+    """Begins to count floating point operations in this thread; regions nest."""
+def _flops_end() -> Any:
+    """Ends the innermost region of counting."""
+def _flops_read() -> Any:
+    """What the innermost region has counted: module, whether in backward, operation, calls, floating point operations."""
+def _flops_scope(scope: Any) -> Any:
+    """Says which module runs, as a number; returns the one before."""
 def _fold(input: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """Columns added up where windows over the last two axes have them from."""
 def _get_debug_modes() -> Any:
@@ -1085,6 +1111,10 @@ def _memory_stats() -> Any:
     """Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, where allocations came from, and entries of the tape."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
+def _op_entries() -> Any:
+    """What the documentation tells of every kind of operation: name, documentation, class, precision, and its reverse and forward rules as formulas."""
+def _op_formulas() -> Any:
+    """What the documentation tells of every row of the tables: name, number of inputs, value and partials as formulas (None where one is zero), what each partial reads, and the floating point operations of value and partials."""
 def _optim_adam(group: Any, state: Any, decoupled: Any) -> Any:
     """One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their number of steps and moments."""
 def _optim_sgd(group: Any, state: Any) -> Any:

@@ -18,6 +18,7 @@ pub fn add(total: Tensor, g: &Tensor, recorded: bool) -> Result<Tensor> {
                 && sum.same_shape(g) =>
         {
             add_in_place(&sum, g)?;
+            crate::cost::accumulated(g.numel());
             Ok(sum.into())
         }
         (total, g) => total.add(g),

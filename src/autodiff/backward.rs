@@ -250,10 +250,10 @@ impl Walk {
         let retain = self.options.retain_graph || self.options.create_graph;
         let saved = node.unpack(retain, self.options.create_graph, &g)?;
         let context = Vjp { node, saved: &saved, needs, recorded: self.options.create_graph };
-        let mut grads = tape::pull_back(op, &context, &g)?;
-        if let Some(tools) = &mut self.tools {
-            tools.pulled(&context, &g, &grads)?;
-        }
+        let mut grads = match &mut self.tools {
+            None => tape::pull_back(op, &context, &g)?,
+            Some(tools) => tools.pull(op, &context, &g)?,
+        };
         drop(saved);
         if node.hooks().is_some() {
             grads = self.after(node, grads, &g)?;

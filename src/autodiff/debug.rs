@@ -1,5 +1,6 @@
 //! What the debugging tools switch on, per thread: keeping lines, a diary of what is recorded, a listener to
-//! backward, and the search for values that are not finite (`src/autodiff/anomaly.rs`).
+//! backward, the search for values that are not finite (`src/autodiff/anomaly.rs`), the count of floating point
+//! operations (`src/cost.rs`), and strict gradients.
 //!
 //! With everything off, an operation pays for one load of a process-wide counter.
 
@@ -7,8 +8,10 @@ use crate::autodiff::anomaly;
 use crate::autodiff::backward::Options;
 use crate::autodiff::node::{Edge, Node, Vjp, lock};
 use crate::autodiff::place::{self, Place};
+use crate::cost;
 use crate::error::Result;
-use crate::op::Op;
+use crate::interp::tape;
+use crate::op::{Grads, Op};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -29,13 +32,27 @@ impl Modes {
     pub const ANOMALY: Modes = Modes(4);
     /// Forward values that are not finite raise.
     pub const FORWARD: Modes = Modes(8);
+    /// Derivatives follow IEEE arithmetic: a cotangent of zero times a slope that is not finite is NaN.
+    pub const STRICT: Modes = Modes(32);
+    /// Floating point operations are counted (`src/cost.rs`).
+    pub const COUNT: Modes = Modes(64);
 
     /// Both looks at forward values.
     pub const VALUES: Modes = Modes(Modes::ANOMALY.0 | Modes::FORWARD.0);
+    /// What takes an operation off the plain path, to where kernels are watched.
+    pub const WATCHED: Modes = Modes(Modes::ANOMALY.0 | Modes::STRICT.0 | Modes::COUNT.0);
 
     /// Whether all of `other` is on.
     pub const fn has(self, other: Modes) -> bool {
         self.0 & other.0 == other.0
+    }
+    /// Whether any of `other` is on.
+    pub const fn touches(self, other: Modes) -> bool {
+        self.0 & other.0 != 0
+    }
+    /// Both.
+    pub const fn and(self, other: Modes) -> Modes {
+        Modes(self.0 | other.0)
     }
     /// Without `other`.
     pub const fn without(self, other: Modes) -> Modes {
@@ -170,6 +187,9 @@ fn note_recorded(node: &Node, mark: usize) {
     if modes.has(Modes::ANOMALY) {
         anomaly::attach(node.seq, mark);
     }
+    if modes.has(Modes::COUNT) {
+        cost::recorded(node.seq);
+    }
     if let Some(diary) = diary().filter(|_| modes.has(Modes::DIARY)) {
         let inputs = node.edges.iter().flatten().map(|e| (e.node.seq, e.index)).collect();
         diary.write(Line { seq: Some(node.seq), what: node.name().to_string(), place: node.place, inputs });
@@ -211,6 +231,7 @@ pub fn last_left() -> Option<Line> {
 pub struct Backward {
     anomaly: Option<anomaly::Search>,
     diary: Option<Arc<Diary>>,
+    counting: Option<cost::Backward>,
     _suspended: Option<Restore>,
 }
 
@@ -230,11 +251,21 @@ impl Backward {
         let quiet = if options.create_graph { Modes::FORWARD } else { Modes::VALUES };
         let suspended = suspend(quiet);
         let anomaly = modes.has(Modes::ANOMALY).then(anomaly::Search::default);
-        Ok(Some(Backward { anomaly, diary, _suspended: suspended }))
+        let counting = modes.has(Modes::COUNT).then(cost::Backward::begin);
+        Ok(Some(Backward { anomaly, diary, counting, _suspended: suspended }))
     }
 
-    /// Called after each reverse rule.
-    pub fn pulled(&mut self, c: &Vjp, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()> {
+    /// Applies a reverse rule, and tells the tools.
+    pub fn pull(&mut self, op: &Op, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        if let Some(counting) = &self.counting {
+            counting.at(c.node.seq);
+        }
+        let grads = tape::pull_back(op, c, g)?;
+        self.pulled(c, g, &grads)?;
+        Ok(grads)
+    }
+
+    fn pulled(&mut self, c: &Vjp, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()> {
         let _quiet = suspend(modes());
         if let Some(search) = &mut self.anomaly {
             search.check(c, g, grads)?;

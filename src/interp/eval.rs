@@ -4,8 +4,11 @@ use crate::array::Array;
 use crate::autodiff::anomaly;
 use crate::autodiff::debug::{self, Modes};
 use crate::buffer::Device;
+use crate::cost;
 use crate::error::{Error, Result};
-use crate::op::{Kernel, Op};
+use crate::interp;
+use crate::op::{Arrays, Kernel, Op};
+use crate::ops::elementwise::by_parts;
 use crate::tensor::{Payload, Tensor, Tensors};
 use smallvec::SmallVec;
 
@@ -13,10 +16,8 @@ use smallvec::SmallVec;
 #[inline]
 pub fn run(op: &Op, x: &[&Array]) -> Result<Tensors> {
     check_devices(op, x)?;
-    let mut outputs = op.eval(x)?;
-    if debug::modes().has(Modes::ANOMALY) {
-        anomaly::ran(op, x, &outputs)?;
-    }
+    let modes = debug::modes();
+    let mut outputs = if modes.touches(Modes::WATCHED) { watched(op, x, modes)? } else { op.eval(x)? };
     let mut tensors = Tensors::new();
     if outputs.len() == 1 {
         // Nearly always; moving one value needs no iterator.
@@ -27,6 +28,33 @@ pub fn run(op: &Op, x: &[&Array]) -> Result<Tensors> {
         tensors.extend(outputs.into_iter().map(Tensor::Array));
     }
     Ok(tensors)
+}
+
+/// Runs `op` where somebody looks: at values, at costs, or at what becomes of a zero cotangent.
+#[cold]
+fn watched(op: &Op, x: &[&Array], modes: Modes) -> Result<Arrays> {
+    let outputs = {
+        // Operations that a kernel is made of are its own affair.
+        let _quiet = debug::suspend(Modes::VALUES.and(Modes::COUNT));
+        if modes.has(Modes::STRICT) { strictly(op, x)? } else { op.eval(x)? }
+    };
+    if modes.has(Modes::COUNT) {
+        cost::ran(op.name(), op.flops(x, &outputs));
+    }
+    if modes.has(Modes::ANOMALY) {
+        anomaly::ran(op, x, &outputs)?;
+    }
+    Ok(outputs)
+}
+
+/// A fused partial derivative as the operations of its formula, which then follow IEEE arithmetic.
+fn strictly(op: &Op, x: &[&Array]) -> Result<Arrays> {
+    let _guard = interp::evaluating();
+    match op {
+        Op::MapVjp(partial) => by_parts(partial, x),
+        Op::MapVjpJvp(partial) => by_parts(partial, x),
+        _ => op.eval(x),
+    }
 }
 
 /// [`run`] for an operation with one output, while nobody looks at values.
@@ -71,7 +99,7 @@ pub fn process(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
         }
     }
     if let Op::Map(map) = op
-        && !debug::modes().has(Modes::ANOMALY)
+        && !debug::modes().touches(Modes::WATCHED)
     {
         // Most of what is recorded has one output, which need not go through a list of arrays.
         let mut outputs = Tensors::new();

@@ -216,6 +216,12 @@ impl Drop for Guard {
     }
 }
 
+/// Until the guard is dropped, operations run and mean nothing else.
+#[must_use]
+pub fn evaluating() -> Guard {
+    enter(ROOT.below().clone())
+}
+
 /// Makes `interp` the current interpreter until the guard is dropped.
 #[must_use]
 pub fn enter(interp: Arc<Interp>) -> Guard {

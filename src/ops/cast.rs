@@ -29,9 +29,14 @@ impl Kernel for Cast {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], copy::cast(x[0], self.dtype)))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Cast {
+    const TRANSPOSE: &'static str = "g, converted back";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         g.cast(c.aval(0)?.dtype)
     }
@@ -54,9 +59,14 @@ impl Kernel for Transfer {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(x[0].to_device(self.device))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Transfer {
+    const TRANSPOSE: &'static str = "g, sent back";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         g.to_device(c.aval(0)?.device)
     }
@@ -76,9 +86,14 @@ impl Kernel for Contiguous {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(x[0].copied())
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Contiguous {
+    const TRANSPOSE: &'static str = "g";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         Ok(g.clone())
     }

@@ -47,6 +47,9 @@ impl Kernel for Compare {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], logic::compare(x[0], x[1], self.relation)))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Discrete for Compare {
@@ -79,6 +82,9 @@ impl Kernel for Logical {
             Logic::Xor => on_device!(x[0], logic::xor(x[0], x[1])),
         })
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Discrete for Logical {
@@ -104,9 +110,14 @@ impl Kernel for Select {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], logic::select(x[0], x[1], x[2])))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Select {
+    const TRANSPOSE: &'static str = "where(mask, g, 0) for x, where(mask, 0, g) for y";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0)
     }

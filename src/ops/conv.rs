@@ -9,8 +9,11 @@
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
+use crate::cost;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::op::{
+    Arrays, BY_PARTS, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Lane, Needs, Own, Saves,
+};
 use crate::ops::{on_device, one};
 use crate::shape::Shape;
 use crate::tensor::{Tensor, Tensors};
@@ -87,9 +90,23 @@ impl Kernel for Conv {
             Member::W => on_device!(x[0], conv::weight(x[0], x[1], window, groups)),
         })
     }
+    /// 2 per output of the convolution, element of its window, and channel of its group.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        let (weights, sums) = match self.gives {
+            Member::Y => (x[1], &y[0]),
+            Member::X => (x[1], x[0]),
+            Member::W => (&y[0], x[1]),
+        };
+        cost::product(sums.numel(), weights.numel() / weights.dim(0).max(1))
+    }
 }
 
 impl Bilinear for Conv {
+    const TRANSPOSES: [&'static str; 2] = [
+        "the other two members of one trilinear form: transposed convolution of g for x",
+        "correlation of x with g for the weights",
+    ];
+
     fn transpose_left(&self, g: &Tensor, y: &Tensor, _c: &Vjp) -> Result<Tensor> {
         match self.gives {
             Member::Y => crate::bind::bind1(self.by(Member::X), &[g, y]),
@@ -147,9 +164,16 @@ impl Kernel for ConvBias {
         let out = self.decompose(&operands.iter().collect::<Vec<_>>())?;
         out.iter().map(|y| y.array("conv").cloned()).collect()
     }
+    /// Those of the convolution, and one per output.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        self.conv.flops(x, y) + cost::each(y, 1)
+    }
 }
 
 impl Composite for ConvBias {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let out = crate::bind::bind1(self.conv.clone(), &[x[0], x[1]])?;
         one!(out.add(&per_channel(x[2], self.conv.window.rank)?))

@@ -1,16 +1,20 @@
 //! The operations behind the tables of `unary.rs` and `binary.rs`: one for all rows, one for all derivatives.
 
 use crate::array::Array;
+use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
+use crate::cost;
 use crate::cpu::lane::F64;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Composite, Elementwise, Grads, Kernel, Lane, Own, Reads, Saves};
+use crate::op::{
+    Arrays, BY_PARTS, BatchedOutputs, Composite, Elementwise, Grads, Kernel, Lane, Needs, Own, Reads, Saves,
+};
 use crate::ops::binary::Binary;
 use crate::ops::integer::eval_int;
 use crate::ops::table::{Arg, Fun, Params, Visit, pointwise_rule};
 use crate::ops::unary::{Parametric, Unary};
 use crate::ops::{one, sym};
-use crate::real::Pointwise;
+use crate::real::{Left, Pointwise, Real};
 use crate::shape::Shape;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::{SmallVec, smallvec};
@@ -42,6 +46,31 @@ impl Visit for Run<'_> {
             #[cfg(not(feature = "gpu"))]
             Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
         }
+    }
+}
+
+/// A partial whose first operand is the cotangent: where that is zero it stays zero, whatever the slope is there. So a
+/// branch that `where` did not take cannot spoil a gradient.
+#[derive(Clone, Copy)]
+struct Quiet<P>(P);
+
+impl<const N: usize, P: Pointwise<N>> Pointwise<N> for Quiet<P> {
+    #[inline(always)]
+    fn apply<R: Real>(&self, x: [R; N]) -> R
+    where
+        f64: Left<R>,
+    {
+        R::select(x[0].eq(R::lit(0.0)), x[0], self.0.apply(x))
+    }
+}
+
+/// Runs a partial.
+struct RunPartial<'a>(Run<'a>);
+
+impl Visit for RunPartial<'_> {
+    type Out = Result<Array>;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<Array> {
+        self.0.visit(Quiet(rule))
     }
 }
 
@@ -87,6 +116,10 @@ impl Kernel for Map {
             return eval_int(self, x);
         }
         self.fun.value(self.p.get(), Run { x, fun: self.fun, key: (0, self.p) })
+    }
+    /// As its row says, per output.
+    fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
+        cost::each(y, self.fun.flops())
     }
 }
 
@@ -154,16 +187,50 @@ impl Kernel for MapVjp {
     }
     #[inline]
     fn eval_one(&self, x: &[&Array]) -> Result<Array> {
-        self.visit(Run { x, fun: self.fun, key: (self.wrt + 1, self.p) })
+        self.visit(RunPartial(Run { x, fun: self.fun, key: (self.wrt + 1, self.p) }))
+    }
+    /// As the partial of its row says, per output.
+    fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
+        cost::each(y, self.fun.partial_flops(self.wrt as usize))
     }
 }
 
 impl Composite for MapVjp {
+    const VJP: &'static str = "the same of h for g; its derivative along x, y, o with h for a tangent";
+    const JVP: &'static str = "the same of t_g, plus its derivative along t_x, t_y, t_o";
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         one!(self.visit(Read(x)))
     }
     fn own(&self) -> Own {
-        Own { jvp: true, batch: true, ..Own::default() }
+        Own { vjp: true, jvp: true, batch: true }
+    }
+    fn saves(&self, needs: Needs, inputs: usize) -> Saves {
+        let reads = (1..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)));
+        reads.and(Saves::input(0).when((1..inputs).any(|i| needs.has(i))))
+    }
+    /// The same function of the cotangent's cotangent; and, the Jacobians being diagonal, its derivatives along the values
+    /// that it reads, with the cotangent for a tangent.
+    fn vjp(&self, c: &Vjp, h: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(h)) = h.first() else { return Ok(Grads::new()) };
+        let reads = (1..c.inputs()).map(|i| c.input(i)).collect::<Result<SmallVec<[&Tensor; 4]>>>()?;
+        let mut grads = Grads::new();
+        for i in 0..c.inputs() {
+            let mut inputs: SmallVec<[&Tensor; 8]> = SmallVec::new();
+            grads.push(if !c.needs(i) {
+                None
+            } else if i == 0 {
+                inputs.push(h);
+                inputs.extend(reads.iter().copied());
+                Some(crate::bind::bind1(*self, &inputs)?)
+            } else {
+                inputs.push(c.input(0)?);
+                inputs.extend(reads.iter().copied());
+                inputs.push(h);
+                Some(crate::bind::bind1(MapVjpJvp { of: *self, moves: 1 << (i - 1) }, &inputs)?)
+            });
+        }
+        Ok(grads)
     }
     /// Linear in the cotangent, so that the same operation pushes the cotangent's tangent.
     fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
@@ -193,7 +260,7 @@ impl Composite for MapVjp {
             let at: SmallVec<[&Tensor; 4]> =
                 std::iter::once(&one).chain(x[1..].iter().map(|lane| &lane.value)).collect();
             let slope = crate::bind::bind1(*self, &at)?;
-            let times = Map { fun: Fun::Binary(Binary::Mul), p: Params::default() };
+            let times = MapVjp { fun: Fun::Binary(Binary::Mul), wrt: 0, p: Params::default() };
             return aligned(times, &[x[0].clone(), Lane { value: slope, axis: None }]);
         }
         aligned(*self, x)
@@ -257,20 +324,25 @@ impl Kernel for MapVjpJvp {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         // The elementwise kernels of GPUs take four operands.
         if x[0].device() != Device::Cpu && self.reads() > 1 {
-            let x: SmallVec<[Tensor; 8]> = x.iter().map(|&x| x.clone().into()).collect();
-            let out = self.decompose(&x.iter().collect::<SmallVec<[&Tensor; 8]>>())?;
-            return out.iter().map(|y| y.array(self.name()).cloned()).collect();
+            return by_parts(self, x);
         }
         let (fun, key) = (self.of.fun, (self.of.wrt + 129, self.of.p));
         if x.len() == 1 + 2 * self.reads() {
-            return one!(self.visit(Run { x, fun, key }));
+            return one!(self.visit(RunPartial(Run { x, fun, key })));
         }
         let zero = Array::full(Shape::SCALAR, 0.0, x[0].dtype())?;
-        one!(self.visit(Run { x: &self.operands(x, &zero), fun, key }))
+        one!(self.visit(RunPartial(Run { x: &self.operands(x, &zero), fun, key })))
+    }
+    /// As the derivative of the partial says, per output.
+    fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
+        cost::each(y, self.of.fun.jet_flops(self.of.wrt as usize))
     }
 }
 
 impl Composite for MapVjpJvp {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let zero = x[0].scalar_like(0.0)?;
         one!(self.visit(Read(&self.operands(x, &zero))))
@@ -295,6 +367,16 @@ impl Composite for MapVjpJvp {
         }
         aligned(*self, x)
     }
+}
+
+/// A fused elementwise kernel as the operations of its composition.
+pub fn by_parts(op: &impl Composite, x: &[&Array]) -> Result<Arrays> {
+    let x: SmallVec<[Tensor; 8]> = x.iter().map(|&x| x.clone().into()).collect();
+    let out = op.decompose(&x.iter().collect::<SmallVec<[&Tensor; 8]>>())?;
+    // An operand that the formula leaves out may be what gives the result its shape.
+    let shape = x.iter().try_fold(Shape::SCALAR, |shape, x| shape.broadcast(&x.shape()));
+    let shape = shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?;
+    out.iter().map(|y| y.expand(&shape)?.array(op.name()).cloned()).collect()
 }
 
 /// Runs an elementwise operation on operands whose batch axes stand in front.

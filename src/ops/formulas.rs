@@ -9,7 +9,7 @@ macro_rules! plain_rule {
         $(#[$meta])*
         #[inline(always)]
         pub fn $name<R: Real>($($arg: R),*) -> R {
-            $body
+            R::named(stringify!($name), [$($arg),*], $body)
         }
     };
 }
@@ -42,12 +42,21 @@ rule! {
 plain_rule! {
     /// The derivative `d` that the cotangent `g` is multiplied with; 0 where `g` is 0 and `d` infinite or
     /// NaN. Replacing the factor instead of the product keeps the product's own derivative wherever `d` is
-    /// finite.
-    pub fn tame(g, d) R::select(g.eq(R::lit(0.0)) & !(d.abs().le(R::lit(3e38))), R::lit(0.0), d)
+    /// finite. Under `ieee_gradients` it is `d` itself.
+    pub fn tame(g, d) if R::short_circuits() {
+        R::select(g.eq(R::lit(0.0)) & !(d.abs().le(R::lit(3e38))), R::lit(0.0), d)
+    } else {
+        d
+    }
 }
 plain_rule! {
-    /// `x`, as what the cotangent `g` is divided by; 1 where both are 0.
-    pub fn divisor(g, x) R::select(g.eq(R::lit(0.0)) & x.eq(R::lit(0.0)), R::lit(1.0), x)
+    /// `x`, as what the cotangent `g` is divided by; 1 where `g` is 0 and `x` is 0 or NaN. Under `ieee_gradients`
+    /// it is `x` itself.
+    pub fn divisor(g, x) if R::short_circuits() {
+        R::select(g.eq(R::lit(0.0)) & !(x.abs().gt(R::lit(0.0))), R::lit(1.0), x)
+    } else {
+        x
+    }
 }
 plain_rule! {
     /// `value` where `condition` is not 0, else 0.

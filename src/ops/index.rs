@@ -6,6 +6,7 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::cost;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Needs, Saves};
@@ -28,9 +29,14 @@ impl Kernel for Take {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], gather::take(x[0], x[1], self.axis as usize)))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Take {
+    const TRANSPOSE: &'static str = "rows of g added up by index";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(1)
     }
@@ -94,9 +100,15 @@ impl Kernel for TakeAdd {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], gather::take_add(x[0], x[1], self.axis as usize, &self.shape)))
     }
+    /// One per input.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::each(x, 1)
+    }
 }
 
 impl Linear for TakeAdd {
+    const TRANSPOSE: &'static str = "rows of g taken by index";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(1)
     }
@@ -140,9 +152,14 @@ impl Kernel for Gather {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], gather::gather(x[0], x[1], self.axis as usize)))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Gather {
+    const TRANSPOSE: &'static str = "elements of g added up by index";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(1)
     }
@@ -171,9 +188,15 @@ impl Kernel for ScatterAdd {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], gather::scatter_add(x[0], x[1], self.axis as usize, &self.shape)))
     }
+    /// One per input.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::each(x, 1)
+    }
 }
 
 impl Linear for ScatterAdd {
+    const TRANSPOSE: &'static str = "elements of g gathered by index";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(1)
     }

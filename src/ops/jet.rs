@@ -98,6 +98,10 @@ impl<R: Real> Neg for Jet<R> {
 impl<R: Real> Real for Jet<R> {
     type Mask = R::Mask;
     #[inline(always)]
+    fn short_circuits() -> bool {
+        R::short_circuits()
+    }
+    #[inline(always)]
     fn lit(value: f64) -> Jet<R> {
         Jet::fixed(R::lit(value))
     }

@@ -39,9 +39,14 @@ impl Kernel for Cat {
         }
         Ok(smallvec![out])
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Cat {
+    const TRANSPOSE: &'static str = "the parts of g";
+
     fn transpose(&self, wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         g.narrow(self.axis as i64, self.lengths[..wrt].iter().sum(), self.lengths[wrt])
     }

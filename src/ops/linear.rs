@@ -4,10 +4,13 @@
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
+use crate::cost;
 use crate::cpu::epilogue::{Activation, Epilogue};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::op::{
+    Arrays, BY_PARTS, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Lane, Needs, Own, Saves,
+};
 use crate::ops::binary::Binary;
 use crate::ops::elementwise::{Map, MapVjp};
 use crate::ops::formulas::stable_sigmoid;
@@ -97,9 +100,18 @@ impl Kernel for Affine {
         let out = map(act).eval_one(&[&sum])?;
         Ok(if reads_input(self.act) { smallvec![out, sum] } else { smallvec![out] })
     }
+    /// 2 m n k, m n for the bias, and the activation.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        let terms = x[1].dim(1);
+        let act = u64::from(self.bias) + self.act.map_or(0, |act| Fun::Unary(act).flops());
+        y.first().map_or(0, |y| cost::product(y.numel(), terms)) + cost::each(y, act)
+    }
 }
 
 impl Composite for Affine {
+    const VJP: &'static str = "with h = g * act'(…): h W for x, h' x for W, the sum of h for b";
+    const JVP: &'static str = BY_PARTS;
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (value, weight) = (x[0], x[1]);
         let leading = value.shape().part(0, value.rank() - 1);
@@ -227,9 +239,20 @@ impl Kernel for AffineVjp {
         }
         Ok(out)
     }
+    /// 2 m n k for x and for W, (m - 1) n for b, and the partial of the activation.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        let [at, weight, value] = self.named(x);
+        let act = if at.is_some() { self.act.map_or(0, |act| Fun::Unary(act).partial_flops(0)) } else { 0 };
+        let terms = |a: Option<&Array>| a.map_or(0, |a| cost::product(x[0].numel(), a.dim(a.rank() - 1)));
+        let bias = if self.wants[2] { cost::folded(x, &y[y.len().saturating_sub(1)..]) } else { 0 };
+        cost::each(x, act) + terms(weight) + terms(value) + bias
+    }
 }
 
 impl Composite for AffineVjp {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let [at, weight, value] = self.named(x);
         let g = match (self.act, at) {

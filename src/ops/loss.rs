@@ -4,9 +4,10 @@
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
+use crate::cost;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::op::{Arrays, BY_PARTS, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
 use crate::ops::reduce::index_type;
 use crate::ops::{on_device, one};
 use crate::shape::Shape;
@@ -68,9 +69,17 @@ impl Kernel for CrossEntropy {
         let (loss, lse) = on_device!(x[0], norm::cross_entropy(x[0], x[1], self.ignore))?;
         Ok(smallvec![loss, lse])
     }
+    /// 3 n + 2 per row of n classes.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (rows, classes) = cost::rows(x[0]);
+        rows * (3 * classes + 2)
+    }
 }
 
 impl Composite for CrossEntropy {
+    const VJP: &'static str = "(softmax(x) - onehot(target)) * g";
+    const JVP: &'static str = BY_PARTS;
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (index, counts) = safe_targets(x[1], self.ignore)?;
         let wide = x[0].cast(x[0].dtype().compute())?;
@@ -113,9 +122,17 @@ impl Kernel for CrossEntropyVjp {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], norm::cross_entropy_vjp(x[0], x[1], x[2], x[3], self.ignore)))
     }
+    /// 3 n + 1 per row of n classes.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (rows, classes) = cost::rows(x[1]);
+        rows * (3 * classes + 1)
+    }
 }
 
 impl Composite for CrossEntropyVjp {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (index, counts) = safe_targets(x[2], self.ignore)?;
         let wide = x[1].cast(x[1].dtype().compute())?;

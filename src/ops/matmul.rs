@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::cost;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Bilinear, Kernel, Lane};
 use crate::ops::operand::promote;
@@ -116,6 +117,11 @@ impl Kernel for Matmul {
         }
         one!(out.with_layout(shape, &shape.strides()[..shape.rank()], out.offset()))
     }
+    /// 2 m n k.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        let terms = self.left.matrix(x[0]).map_or(0, |m| m.dim(m.rank() - 1));
+        y.iter().map(|y| cost::product(y.numel(), terms)).sum()
+    }
 }
 
 /// `x` with leading axes of length 1, up to `rank`: the kernels take operands of equal rank.
@@ -127,6 +133,8 @@ fn ranked(mut x: Array, rank: usize) -> Result<Array> {
 }
 
 impl Bilinear for Matmul {
+    const TRANSPOSES: [&'static str; 2] = ["g y' for x", "x' g for y"];
+
     fn transpose_left(&self, g: &Tensor, y: &Tensor, _c: &Vjp) -> Result<Tensor> {
         match (self.result(), self.left) {
             (None, _) => Matmul::scaled(g, y),

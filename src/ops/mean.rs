@@ -6,6 +6,7 @@
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
+use crate::cost;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
 use crate::ops::reduce::Sum;
@@ -63,9 +64,15 @@ impl Kernel for Mean {
         let sum = on_device!(x[0], reduce::sum(x[0], self.axes, self.keepdim))?;
         one!(divided(sum, count(&x[0].shape(), self.axes)))
     }
+    /// One per input.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        cost::folded(x, y) + cost::each(y, 1)
+    }
 }
 
 impl Linear for Mean {
+    const TRANSPOSE: &'static str = "g / n, stretched over the n elements of the axes";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let Mean { axes, keepdim } = *self;
         crate::bind::bind1(Spread { axes, keepdim, shape: c.aval(0)?.shape, mean: true }, &[g])
@@ -93,9 +100,15 @@ impl Kernel for Spread {
         }
         one!(kept.expand(&self.shape))
     }
+    /// None; one per input for the transpose of a mean.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        if self.mean { cost::each(x, 1) } else { 0 }
+    }
 }
 
 impl Linear for Spread {
+    const TRANSPOSE: &'static str = "the sum (or the mean) of g over the axes";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         let Spread { axes, keepdim, .. } = *self;
         if self.mean {

@@ -26,6 +26,7 @@ pub mod operand;
 pub mod patches;
 pub mod pool;
 pub mod random;
+pub mod reading;
 pub mod reduce;
 pub mod region;
 pub mod scan;

@@ -2,9 +2,12 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::cost;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Composite, General, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::op::{
+    Arrays, BY_PARTS, BatchedOutputs, Composite, General, Grads, Kernel, Lane, Needs, Own, Saves,
+};
 use crate::ops::elementwise::align;
 use crate::ops::operand::promote;
 use crate::ops::table::Params;
@@ -27,9 +30,17 @@ impl Kernel for Softmax {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], norm::softmax(x[0], self.log)))
     }
+    /// 4 n - 1 per row of n, its logarithm 4 n.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (rows, length) = cost::rows(x[0]);
+        rows * if self.log { 4 * length } else { (4 * length).saturating_sub(1) }
+    }
 }
 
 impl General for Softmax {
+    const VJP: &'static str = "o * (g - sum(g * o)); log: g - exp(o) * sum(g)";
+    const JVP: &'static str = "o * (t - sum(t * o)); log: t - sum(t * exp(o))";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::OUTPUTS
     }
@@ -71,9 +82,17 @@ impl Kernel for SoftmaxVjp {
         }
         one!(on_device!(x[0], norm::softmax_vjp(x[0], x[1], self.log)))
     }
+    /// 4 n - 1 per row of n.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (rows, length) = cost::rows(x[0]);
+        rows * (4 * length).saturating_sub(1)
+    }
 }
 
 impl Composite for SoftmaxVjp {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (g, y) = (x[0], x[1]);
         let last = Some(&[-1i64][..]);
@@ -121,9 +140,17 @@ impl Kernel for LayerNorm {
             on_device!(x[0], norm::layer_norm(x[0], weight, bias, self.axes as usize, self.eps.get()[0]))?;
         Ok(smallvec![y, mean, rstd])
     }
+    /// 5 n + 2 per row of n, 7 n + 2 with weight and bias.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        let rows = y[1].numel() as u64;
+        cost::each(x, if self.affine { 7 } else { 5 }) + 2 * rows
+    }
 }
 
 impl Composite for LayerNorm {
+    const VJP: &'static str = "rstd * (h - mean(h) - n * mean(h * n)) with h = g * weight, n = (x - mean) * rstd; sum(g * n), sum(g) for weight and bias";
+    const JVP: &'static str = BY_PARTS;
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let axes = self.reduced();
         let wide = x[0].cast(x[0].dtype().compute())?;
@@ -191,9 +218,16 @@ impl Kernel for LayerNormVjp {
             on_device!(x[0], norm::layer_norm_vjp(x[0], x[1], weight, x[2], x[3], self.axes as usize))?;
         Ok(if self.affine { smallvec![dx, dweight, dbias] } else { smallvec![dx] })
     }
+    /// 9 n per row of n, 13 n with weight and bias.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::each(x, if self.affine { 13 } else { 9 })
+    }
 }
 
 impl Composite for LayerNormVjp {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (g, value) = (x[0], x[1].cast(x[1].dtype().compute())?);
         let axes: Vec<i64> = (1..=self.axes as i64).map(|i| -i).collect();

@@ -42,9 +42,15 @@ impl Kernel for MaxPool {
         let (y, index) = on_device!(x[0], conv::max_pool(x[0], &self.window))?;
         Ok(smallvec![y, index])
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl General for MaxPool {
+    const VJP: &'static str = "g added to the places of the maxima";
+    const JVP: &'static str = "t at the places of the maxima";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::STATISTICS
     }

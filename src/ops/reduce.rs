@@ -4,10 +4,12 @@
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
+use crate::cost;
 use crate::dtype::{Category, DType};
 use crate::error::{Error, Result};
 use crate::op::{
-    Arrays, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own, Saves,
+    Arrays, BY_PARTS, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own,
+    Saves,
 };
 use crate::ops::mean::Spread;
 use crate::ops::{on_device, one};
@@ -31,9 +33,15 @@ impl Kernel for Sum {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], reduce::sum(x[0], self.axes, self.keepdim)))
     }
+    /// inputs - outputs.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        cost::folded(x, y)
+    }
 }
 
 impl Linear for Sum {
+    const TRANSPOSE: &'static str = "g, stretched over the axes";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         spread(g, self.axes, self.keepdim, &c.aval(0)?.shape)
     }
@@ -64,9 +72,16 @@ impl Kernel for Prod {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], reduce::prod(x[0], self.axes, self.keepdim)))
     }
+    /// inputs - outputs.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        cost::folded(x, y)
+    }
 }
 
 impl Composite for Prod {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
     /// A tree of products. Its derivatives are exact at zeros, to every order, where dividing the product by
     /// each factor fails.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
@@ -132,9 +147,15 @@ impl Kernel for Extremum {
             on_device!(x[0], reduce::min(x[0], self.axes, self.keepdim))
         })
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl General for Extremum {
+    const VJP: &'static str = "g, shared evenly among the elements that attain o";
+    const JVP: &'static str = "the mean of t over the elements that attain o";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0).and(Saves::OUTPUTS)
     }
@@ -177,6 +198,9 @@ impl Kernel for ArgExtremum {
         } else {
             on_device!(x[0], reduce::argmin(x[0], axis, self.keepdim))
         })
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
     }
 }
 

@@ -52,9 +52,14 @@ impl Kernel for Slice {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(x[0].slice_view(&self.region.starts, &self.region.steps, &self.region.lengths))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Slice {
+    const TRANSPOSE: &'static str = "g at its place, zeros elsewhere";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let shape = c.aval(0)?.shape;
         crate::bind::bind1(Unslice { region: self.region.clone(), shape, fill: Params::default() }, &[g])
@@ -84,9 +89,14 @@ impl Kernel for Unslice {
         let Region { starts, steps, .. } = &*self.region;
         one!(on_device!(x[0], gather::pad(x[0], &self.shape, starts, steps, self.fill.get()[0])))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Unslice {
+    const TRANSPOSE: &'static str = "the part of g where x was placed";
+
     fn tangent(&self) -> Op {
         Unslice { fill: Params::default(), ..self.clone() }.into()
     }
@@ -116,9 +126,14 @@ impl Kernel for Triangle {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], create::tri(x[0], self.diagonal, self.upper)))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Triangle {
+    const TRANSPOSE: &'static str = "the same triangle of g";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(*self, &[g])
     }

@@ -6,9 +6,11 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::cost;
 use crate::error::{Error, Result};
 use crate::op::{
-    Arrays, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own, Saves,
+    Arrays, BY_PARTS, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own,
+    Saves,
 };
 use crate::ops::{on_device, on_host, one};
 use crate::shape::normalize_axis;
@@ -37,6 +39,10 @@ impl Kernel for CumSum {
         let sums = on_device!(x[0], scan::cumsum(&flipped, axis))?;
         one!(flip_view(&sums, axis))
     }
+    /// inputs - lines.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::scanned(x, self.axis, 1)
+    }
 }
 
 /// The array read backwards along one axis.
@@ -50,6 +56,8 @@ fn flip_view(x: &Array, axis: usize) -> Result<Array> {
 }
 
 impl Linear for CumSum {
+    const TRANSPOSE: &'static str = "the cumulative sum of g from the other end";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(CumSum { reverse: !self.reverse, ..*self }, &[g])
     }
@@ -73,9 +81,16 @@ impl Kernel for CumProd {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], scan::cumprod(x[0], self.axis as usize)))
     }
+    /// inputs - lines.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::scanned(x, self.axis, 1)
+    }
 }
 
 impl Composite for CumProd {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
     /// A recurrence that decays by every factor and starts with the first.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (axis, length) = (self.axis as i64, x[0].shape().at(self.axis as usize));
@@ -139,9 +154,17 @@ impl Kernel for Recurrence {
         let sums = on_device!(x[0], recurrence::recurrence(&decay, &term, axis))?;
         one!(flip_view(&sums, axis))
     }
+    /// 2 (inputs - lines).
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::scanned(x, self.axis, 2)
+    }
 }
 
 impl General for Recurrence {
+    const VJP: &'static str =
+        "s = the same recurrence of g from the other end: s for x, s * (o of the step before) for decay";
+    const JVP: &'static str = "the same recurrence of t_x + t_decay * (o of the step before)";
+
     fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0).and(Saves::OUTPUTS.when(needs.has(0)))
     }
@@ -193,6 +216,9 @@ impl Kernel for ArgScan {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_host(x, |x| crate::cpu::recurrence::running_extreme(x[0], self.axis as usize, self.largest)))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
     }
 }
 

@@ -24,6 +24,9 @@ impl Kernel for SearchSorted {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_host(x, |x| crate::cpu::search::search_sorted(x[0], x[1], self.right)))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Discrete for SearchSorted {
@@ -50,6 +53,9 @@ impl Kernel for ScatterLast {
         let (axis, length) = (self.axis as usize, self.length as usize);
         one!(on_host(x, |x| crate::cpu::search::scatter_last(x[0], axis, length)))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Discrete for ScatterLast {
@@ -75,6 +81,9 @@ impl Kernel for ScatterExtreme {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let axis = self.axis as usize;
         one!(on_host(x, |x| crate::cpu::search::scatter_extreme(x[0], x[1], x[2], axis, self.largest)))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
     }
 }
 

@@ -81,9 +81,14 @@ impl Kernel for AsStrided {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         if x[0].is_contiguous() { one!(self.part.view(x[0])) } else { one!(self.part.view(&x[0].copied()?)) }
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for AsStrided {
+    const TRANSPOSE: &'static str = "g at its place, zeros elsewhere; the sum where an element is read twice";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         // What was read several times gets the sum.
         let repeated = self.part.repeated();
@@ -122,9 +127,14 @@ impl Kernel for Place {
         on_device!(x[0], copy::copy_into(&self.part.view(&out)?, x[0]))?;
         Ok(smallvec![out])
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Place {
+    const TRANSPOSE: &'static str = "the part of g where x was placed";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(AsStrided { part: self.part.clone() }, &[g])
     }
@@ -158,9 +168,14 @@ impl Kernel for Diagonal {
         let (shape, strides) = Diagonal::of(&x[0].shape(), |i| x[0].stride(i));
         one!(x[0].with_layout(shape, &strides[..shape.rank()], x[0].offset()))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Diagonal {
+    const TRANSPOSE: &'static str = "g on the diagonal, zeros elsewhere";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let whole = c.aval(0)?.shape;
         let own = whole.strides();
@@ -218,9 +233,14 @@ impl Kernel for Put {
         on_device!(x[1], copy::copy_into(&self.part.view(&out)?, x[1]))?;
         Ok(smallvec![out])
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Put {
+    const TRANSPOSE: &'static str = "g with zeros on the part for x, the part of g for what was put there";
+
     fn transpose(&self, wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         if wrt == 1 {
             return crate::bind::bind1(AsStrided { part: self.part.clone() }, &[g]);

@@ -4,6 +4,7 @@
 //! handle into a thread-local arena that lives for one reading, and the first error is kept there until the
 //! reading ends.
 
+use crate::autodiff::debug::{self, Modes};
 use crate::error::{Error, Result};
 use crate::ops::binary::Binary;
 use crate::ops::compare::{Logic, Relation};
@@ -180,6 +181,9 @@ impl Not for SymMask {
 
 impl Real for Sym {
     type Mask = SymMask;
+    fn short_circuits() -> bool {
+        !debug::modes().has(Modes::STRICT)
+    }
     fn lit(value: f64) -> Sym {
         Sym(put(Value::Literal(value)))
     }

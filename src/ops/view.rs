@@ -31,9 +31,14 @@ impl Kernel for Reshape {
                 .ok_or_else(|| Error::shape("internal: a dense array did not reshape"))
         )
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Reshape {
+    const TRANSPOSE: &'static str = "g in the shape of x";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         g.reshape(&c.aval(0)?.shape)
     }
@@ -56,9 +61,14 @@ impl Kernel for Permute {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(x[0].permute(&self.order[..x[0].rank()]))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Permute {
+    const TRANSPOSE: &'static str = "g with the axes put back";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         let mut inverse = [0u8; MAX_RANK];
         for (i, &o) in self.order[..g.rank()].iter().enumerate() {
@@ -90,9 +100,14 @@ impl Kernel for Expand {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(x[0].expand(&self.shape))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for Expand {
+    const TRANSPOSE: &'static str = "the sum of g over the stretched axes";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         g.sum_to(&c.aval(0)?.shape)
     }

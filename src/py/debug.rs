@@ -95,7 +95,7 @@ impl PyDiary {
 }
 
 /// Sets the debugging modes of this thread, a sum of 1 (lines), 2 (diary), 4 (anomalies), 8 (anomalies of the
-/// forward raise), 16 (for the package's own use); returns those before.
+/// forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those before.
 #[pyfunction]
 pub fn _debug_modes(modes: u32) -> u32 {
     debug::set_modes(Modes(modes)).0

@@ -88,6 +88,12 @@ impl PyNode {
         self.0.name().to_string()
     }
 
+    /// Which entry of the list of operations it is, as in `Map`; `leaf` for a leaf.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.op().map_or("leaf", |op| op.kind())
+    }
+
     /// The class of the operation, which decides its rules: `elementwise`, `linear`, `bilinear`, `general`,
     /// `composite`; `leaf` for a leaf.
     #[getter]

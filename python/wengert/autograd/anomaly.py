@@ -22,6 +22,8 @@ __all__ = [
 PLACES, DIARY, CHECK, FORWARD = 1, 2, 4, 8
 # Ours: says that anomaly detection is on, be it without looking at values.
 ENABLED = 16
+# All of these. The other bits belong to `ieee_gradients` and `FlopCounter`, which come and go on their own.
+TOOLS = PLACES | DIARY | CHECK | FORWARD | ENABLED
 
 
 class Place(NamedTuple):
@@ -61,11 +63,16 @@ def _bits(mode: bool, check_nan: bool, forward: bool) -> int:
 def _set(bits: int) -> int:
     """Sets the bits of anomaly detection, leaving those of `debug()`; returns all bits from before."""
     before = _core._get_debug_modes()
-    kept = PLACES | DIARY if before & DIARY else 0
+    kept = (PLACES | DIARY if before & DIARY else 0) | before & ~TOOLS
     if bits and not before & CHECK:
         _core._anomaly_clear()
     _core._debug_modes(kept | bits)
     return before
+
+
+def restore(before: int) -> None:
+    """Puts the bits of the debugging tools back to what they were."""
+    _core._debug_modes(before & TOOLS | _core._get_debug_modes() & ~TOOLS)
 
 
 def is_anomaly_enabled() -> bool:
@@ -94,7 +101,7 @@ class set_detect_anomaly(Region):
 
     def __call__(self, function: Callable[..., Any]) -> Any:
         """Runs `function` with detection on or off; outside of it, nothing changes."""
-        _core._debug_modes(self._before)
+        restore(self._before)
         return super().__call__(function)
 
     def __enter__(self) -> "set_detect_anomaly":
@@ -103,7 +110,7 @@ class set_detect_anomaly(Region):
 
     def __exit__(self, *exc: Any) -> None:
         """Puts detection back to what it was."""
-        _core._debug_modes(self._before)
+        restore(self._before)
 
 
 class detect_anomaly(Region):
@@ -161,7 +168,7 @@ class detect_anomaly(Region):
 
     def __exit__(self, *exc: Any) -> None:
         """Ends the region."""
-        _core._debug_modes(self._before.pop())
+        restore(self._before.pop())
 
     @property
     def notes(self) -> list[Note]:

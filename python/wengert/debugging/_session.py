@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wengert import _core
-from wengert.autograd.anomaly import DIARY, PLACES, Place
+from wengert.autograd.anomaly import DIARY, PLACES, Place, restore
 from wengert.autograd.modes import Region
 from wengert.debugging._numbers import Cotangent, Passage
 
@@ -124,7 +124,7 @@ class debug(Region):
     def __exit__(self, *exc: Any) -> None:
         """Ends the region."""
         self._diary.end()
-        _core._debug_modes(self._before.pop())
+        restore(self._before.pop())
 
     @property
     def lines(self) -> list[Line]:

@@ -1,6 +1,6 @@
 //! The gradients of attention: of `<g, out>`, and of `<g, J(t)>`.
 
-use super::{AttentionJvp, Given, NAME, Reader, Settings, Which, batched, compose, composed, every};
+use super::{AttentionJvp, Given, NAME, Reader, Scores, Settings, Which, batched, compose, composed, every};
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
@@ -77,9 +77,21 @@ impl Kernel for AttentionVjp {
             kernels::vjp(&given.inputs(&settings)?, &given.known()?, given.g()?, moved.as_ref(), wanted)?;
         Ok(grads.into_iter().flatten().collect())
     }
+    /// 2 l s (3 e + 2 v) and 6 per score for all gradients; of second order, products as its tangents ask.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let given = self.read(x);
+        let Some(s) = Scores::of(&given) else { return 0 };
+        let (wants, moves) = (|i| u64::from(self.wanted.has(i)), |i: usize| u64::from(given.t[i].is_some()));
+        let again = s.keys * (1 + moves(0) + moves(1)) + s.values * (1 + moves(2));
+        let products = s.keys * (wants(0) * (1 + moves(1)) + wants(1) * (1 + moves(0))) + s.values * wants(2);
+        again + products + s.count * if self.second.is_some() { 12 } else { 6 }
+    }
 }
 
 impl Composite for AttentionVjp {
+    const VJP: &'static str = "J(t) for g, the gradients of <g, J(t)> for the rest, along the cotangents t";
+    const JVP: &'static str = "the same of t_g, plus the gradients of <g, J(t)>";
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let given = self.read(x);
         match self.second {

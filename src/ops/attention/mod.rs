@@ -26,6 +26,7 @@ pub use tangent::AttentionJvp;
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
+use crate::cost;
 use crate::cpu::attention as kernels;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
@@ -178,6 +179,26 @@ impl<'a> Given<'a, Array> {
     }
 }
 
+/// The work that one matrix of scores takes, batch included.
+struct Scores {
+    /// How many scores there are.
+    count: u64,
+    /// A product with the queries or keys.
+    keys: u64,
+    /// A product with the values.
+    values: u64,
+}
+
+impl Scores {
+    fn of(given: &Given<'_, Array>) -> Option<Scores> {
+        let [q, k, v] = [given.x[0]?, given.x[1]?, given.x[2]?];
+        let (features, keys) = (q.dim(q.rank() - 1), k.dim(k.rank() - 2));
+        let count = q.numel() / features.max(1) * keys;
+        let product = |terms| cost::product(count, terms);
+        Some(Scores { count: count as u64, keys: product(features), values: product(v.dim(v.rank() - 1)) })
+    }
+}
+
 /// Runs a composition on arrays: how a GPU computes attention.
 fn composed(op: &impl Composite, x: &[&Array]) -> Result<Arrays> {
     let x: Vec<Tensor> = x.iter().map(|&x| Tensor::Array(x.clone())).collect();
@@ -220,9 +241,18 @@ impl Kernel for Attention {
         let (y, log_sum) = kernels::forward(&given.inputs(&settings)?)?;
         Ok(smallvec![y, log_sum])
     }
+    /// 2 l s (e + v) and 5 per score, 6 with a mask: l queries, s keys, of e and v features.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let given = Reader(x).operands(&self.settings, false);
+        Scores::of(&given).map_or(0, |s| s.keys + s.values + (5 + u64::from(self.settings.masked)) * s.count)
+    }
 }
 
 impl Composite for Attention {
+    const VJP: &'static str = "with p = softmax(scale q k'), s = p * (g v' - rowsum(g * o)) * scale: s k for q, s' q for k, p' g for v";
+    const JVP: &'static str =
+        "p v moved: p * (t_s - rowsum(p * t_s)) v + p t_v with t_s = scale (t_q k' + q t_k')";
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         compose::attention(&Reader(x).operands(&self.settings, false), &self.settings)
     }

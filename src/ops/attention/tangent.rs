@@ -1,12 +1,12 @@
 //! `J(t)`: the tangent of attention's result.
 
-use super::{AttentionVjp, Given, NAME, Reader, Settings, Which, batched, compose, composed, every};
+use super::{AttentionVjp, Given, NAME, Reader, Scores, Settings, Which, batched, compose, composed, every};
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
 use crate::cpu::attention as kernels;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::op::{Arrays, BY_PARTS, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
 use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
 
@@ -41,9 +41,20 @@ impl Kernel for AttentionJvp {
         let (y, mean) = kernels::jvp(&given.inputs(&settings)?, &given.known()?, &given.tangents())?;
         Ok(smallvec![y, mean])
     }
+    /// 2 l s (3 e + 2 v) and 6 per score for all tangents.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let given = self.read(x);
+        let Some(s) = Scores::of(&given) else { return 0 };
+        let moves = |i: usize| u64::from(given.t[i].is_some());
+        let changed = u64::from([0, 1, 3].into_iter().any(|i| given.t[i].is_some()));
+        s.keys * (1 + moves(0) + moves(1)) + s.values * (changed + moves(2)) + 6 * s.count
+    }
 }
 
 impl Composite for AttentionJvp {
+    const VJP: &'static str = "the gradients of <g, J(t)>";
+    const JVP: &'static str = BY_PARTS;
+
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         compose::tangent(&self.read(x), &self.settings)
     }

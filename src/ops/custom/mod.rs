@@ -360,9 +360,16 @@ impl Kernel for Custom {
         let outputs = self.run(&x.iter().collect::<Vec<_>>())?;
         outputs.iter().map(|y| y.array(self.rule.name()).cloned()).collect()
     }
+    /// None of its own: what its rules run is counted.
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl General for Custom {
+    const VJP: &'static str = "as the user says; else the transpose of the forward rule";
+    const JVP: &'static str = "as the user says; else the transpose of the reverse rule";
+
     /// `record` saves by itself.
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::NONE

@@ -5,6 +5,7 @@ use super::{
 };
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::cost;
 use crate::cpu::linalg::{self, Cutoff};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -27,9 +28,17 @@ impl Kernel for Det {
         on_cpu(self, x)?;
         one!(linalg::det(x[0]))
     }
+    /// 2/3 n^3 + n.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (count, n, _) = cost::matrices(x[0]);
+        count * (2 * n * n * n / 3 + n)
+    }
 }
 
 impl General for Det {
+    const VJP: &'static str = "g * cofactors(x)";
+    const JVP: &'static str = "sum(cofactors(x) * t)";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0)
     }
@@ -59,6 +68,11 @@ impl Kernel for Cofactor {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         on_cpu(self, x)?;
         one!(linalg::cofactor(x[0]))
+    }
+    /// 26 n^3: singular values and two products.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (count, n, _) = cost::matrices(x[0]);
+        count * 26 * n * n * n
     }
 }
 
@@ -91,6 +105,9 @@ impl Cofactor {
 }
 
 impl General for Cofactor {
+    const VJP: &'static str = "the Hessian of the determinant along g";
+    const JVP: &'static str = "the Hessian of the determinant along t";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0)
     }
@@ -125,9 +142,18 @@ impl Kernel for Pinv {
         let [absolute, relative] = self.cutoff.get();
         one!(linalg::pinv(x[0], Cutoff { absolute, relative }))
     }
+    /// 16 m n^2 + 8 n^3 with m the longer side: singular values and a product.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (count, m, n) = cost::matrices(x[0]);
+        let (long, short) = (m.max(n), m.min(n));
+        count * short * short * (16 * long + 8 * short)
+    }
 }
 
 impl General for Pinv {
+    const VJP: &'static str = "g' o o' (I - x o)' and (I - o x)' o' o g', less o' g o'";
+    const JVP: &'static str = "o o' t' (I - x o) + (I - o x) t' o' o - o t o";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0).and(Saves::OUTPUTS)
     }
@@ -169,6 +195,11 @@ impl Kernel for MatrixExp {
         on_cpu(self, x)?;
         one!(linalg::matrix_exp(x[0]))
     }
+    /// 44/3 n^3: six products and a system of equations, whatever the scaling.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (count, n, _) = cost::matrices(x[0]);
+        count * 44 * n * n * n / 3
+    }
 }
 
 impl MatrixExp {
@@ -182,6 +213,9 @@ impl MatrixExp {
 }
 
 impl General for MatrixExp {
+    const VJP: &'static str = "the upper right block of exp([[x', g], [0, x']])";
+    const JVP: &'static str = "the upper right block of exp([[x, t], [0, x]])";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0)
     }

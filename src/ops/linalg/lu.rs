@@ -7,6 +7,7 @@ use super::{
 };
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::cost;
 use crate::cpu::linalg;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
@@ -53,9 +54,18 @@ impl Kernel for Lu {
         on_cpu(self, x)?;
         Ok(linalg::lu(x[0])?.into_iter().collect())
     }
+    /// m n^2 - n^3 / 3 with m the longer side: 2/3 n^3 of a square matrix.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (count, m, n) = cost::matrices(x[0]);
+        let (long, short) = (m.max(n), m.min(n));
+        count * short * short * (3 * long - short) / 3
+    }
 }
 
 impl General for Lu {
+    const VJP: &'static str = "order' L'^-1 (below(L' g_L) + upper(g_U U')) U'^-1";
+    const JVP: &'static str = "M = L^-1 t[order] U^-1: L below(M), upper(M) U";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::OUTPUTS
     }
@@ -106,9 +116,16 @@ impl Kernel for Solve {
         on_cpu(self, x)?;
         one!(linalg::lu_solve(self.name(), x[2], x[3], x[1], self.adjoint))
     }
+    /// 2 n^2 per column of B.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        2 * cost::matrices(x[0]).1 * cost::each(y, 1)
+    }
 }
 
 impl General for Solve {
+    const VJP: &'static str = "A'^-1 g for B; -(A'^-1 g) o' for A";
+    const JVP: &'static str = "A^-1 (t_B - t_A o)";
+
     fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
         let matrix = Saves::input(0).and(Saves::input(2)).and(Saves::input(3));
         matrix.and(Saves::OUTPUTS.when(needs.has(0)))

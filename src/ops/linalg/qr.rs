@@ -7,6 +7,7 @@ use super::{
 };
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::cost;
 use crate::cpu::linalg;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
@@ -45,9 +46,18 @@ impl Kernel for Qr {
         on_cpu(self, x)?;
         Ok(linalg::qr(x[0], self.complete)?.into_iter().collect())
     }
+    /// 4 (m n^2 - n^3 / 3) with m the longer side (Golub and Van Loan).
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (count, m, n) = cost::matrices(x[0]);
+        let (long, short) = (m.max(n), m.min(n));
+        count * 4 * short * short * (3 * long - short) / 3
+    }
 }
 
 impl General for Qr {
+    const VJP: &'static str = "(g_Q outside of Q, plus Q below(W - W') + g_R) R'^-1 with W = Q' g_Q - g_R R'";
+    const JVP: &'static str = "C = Q' t R^-1, W = below(C) - below(C)': Q W + the rest of t R^-1, (C - W) R";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::OUTPUTS
     }

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::cost;
 use crate::cpu::linalg;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -50,9 +51,17 @@ impl Kernel for Eigh {
         on_cpu(self, x)?;
         Ok(linalg::eigh(x[0])?.into_iter().collect())
     }
+    /// 9 n^3 (Golub and Van Loan).
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (count, n, _) = cost::matrices(x[0]);
+        count * 9 * n * n * n
+    }
 }
 
 impl General for Eigh {
+    const VJP: &'static str = "V (diag(g_w) + F * V' g_V) V' with F[i, j] = 1 / (w[j] - w[i])";
+    const JVP: &'static str = "diag(V' t V), V (F * V' t V)";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::OUTPUTS
     }
@@ -95,6 +104,12 @@ impl Kernel for Svd {
         on_cpu(self, x)?;
         Ok(linalg::svd(x[0])?.into_iter().collect())
     }
+    /// 14 m n^2 + 8 n^3 with m the longer side (Golub and Van Loan).
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (count, m, n) = cost::matrices(x[0]);
+        let (long, short) = (m.max(n), m.min(n));
+        count * short * short * (14 * long + 8 * short)
+    }
 }
 
 impl Svd {
@@ -117,6 +132,10 @@ impl Svd {
 }
 
 impl General for Svd {
+    const VJP: &'static str = "U P V' with diag(g_s) in P, and U' g_U, V' g_V over sums and differences of values; what leaves U or V on top";
+    const JVP: &'static str =
+        "P = U' t V: diag(P); U and V turned by P + P' over differences, P - P' over sums of values";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::OUTPUTS
     }

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::cost;
 use crate::cpu::linalg::{self, Triangle};
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
@@ -47,9 +48,16 @@ impl Kernel for TriangularSolve {
         on_cpu(self, x)?;
         one!(linalg::triangular_solve(x[0], x[1], self.triangle))
     }
+    /// n^2 per column of B.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        cost::matrices(x[0]).1 * cost::each(y, 1)
+    }
 }
 
 impl General for TriangularSolve {
+    const VJP: &'static str = "T'^-1 g for B; -(T'^-1 g) o' where T is read, for T";
+    const JVP: &'static str = "T^-1 (t_B - t_T o)";
+
     fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0).and(Saves::OUTPUTS.when(needs.has(0)))
     }
@@ -93,10 +101,18 @@ impl Kernel for Cholesky {
         on_cpu(self, x)?;
         one!(linalg::cholesky(x[0]))
     }
+    /// n^3 / 3.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (count, n, _) = cost::matrices(x[0]);
+        count * n * n * n / 3
+    }
 }
 
 /// I. Murray, "Differentiation of the Cholesky decomposition", 2016.
 impl General for Cholesky {
+    const VJP: &'static str = "the symmetric part of o'^-1 half(o' g) o^-1";
+    const JVP: &'static str = "o half(o^-1 t o'^-1)";
+
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::OUTPUTS
     }

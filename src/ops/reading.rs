@@ -1,0 +1,414 @@
+//! Readings of rules for the books: `Text` prints a rule as a formula, `Count` counts its floating point operations.
+//!
+//! The documentation's table of operations (`docs/operations.md`) and the counts of `src/cost.rs` come from here, so
+//! neither can disagree with what kernels compute.
+
+use crate::ops::table::{Arg, Fun, Visit};
+use crate::real::{Pointwise, Real};
+use std::cell::{Cell, RefCell};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
+use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
+
+// ---- counting ----------------------------------------------------------------------------------------------
+
+/// A number of which only the arithmetic that is spent on it matters.
+#[derive(Clone, Copy)]
+pub struct Count;
+
+/// A truth value of a rule that is being counted.
+#[derive(Clone, Copy)]
+pub struct CountMask;
+
+thread_local! {
+    /// Floating point operations of the rule that is being read.
+    static SPENT: Cell<u64> = const { Cell::new(0) };
+}
+
+fn spend() -> Count {
+    SPENT.set(SPENT.get() + 1);
+    Count
+}
+
+/// The operators of a number type, with literals on either side.
+macro_rules! operators {
+    ($type:ident, $($trait:ident $method:ident |$a:ident, $b:ident| $body:expr;)*) => {$(
+        impl $trait for $type {
+            type Output = $type;
+            fn $method(self, other: $type) -> $type {
+                let ($a, $b) = (self, other);
+                $body
+            }
+        }
+        impl $trait<f64> for $type {
+            type Output = $type;
+            fn $method(self, other: f64) -> $type {
+                $trait::$method(self, $type::lit(other))
+            }
+        }
+        impl $trait<$type> for f64 {
+            type Output = $type;
+            fn $method(self, other: $type) -> $type {
+                $trait::$method($type::lit(self), other)
+            }
+        }
+    )*};
+}
+
+operators! { Count,
+    Add add |_a, _b| spend();
+    Sub sub |_a, _b| spend();
+    Mul mul |_a, _b| spend();
+    Div div |_a, _b| spend();
+}
+
+impl Neg for Count {
+    type Output = Count;
+    fn neg(self) -> Count {
+        Count
+    }
+}
+impl BitAnd for CountMask {
+    type Output = CountMask;
+    fn bitand(self, _other: CountMask) -> CountMask {
+        CountMask
+    }
+}
+impl BitOr for CountMask {
+    type Output = CountMask;
+    fn bitor(self, _other: CountMask) -> CountMask {
+        CountMask
+    }
+}
+impl Not for CountMask {
+    type Output = CountMask;
+    fn not(self) -> CountMask {
+        CountMask
+    }
+}
+
+/// Methods of one number that cost nothing, or one operation.
+macro_rules! counted {
+    ($free:expr; $($method:ident),*) => {
+        $(fn $method(self) -> Count {
+            if $free { Count } else { spend() }
+        })*
+    };
+}
+
+impl Real for Count {
+    type Mask = CountMask;
+    fn lit(_value: f64) -> Count {
+        Count
+    }
+    fn select(_mask: CountMask, _yes: Count, _no: Count) -> Count {
+        Count
+    }
+    fn lt(self, _other: Count) -> CountMask {
+        CountMask
+    }
+    fn le(self, _other: Count) -> CountMask {
+        CountMask
+    }
+    fn eq(self, _other: Count) -> CountMask {
+        CountMask
+    }
+    fn ne(self, _other: Count) -> CountMask {
+        CountMask
+    }
+    counted!(true; abs, floor, round);
+    counted!(false; sqrt, exp, expm1, log, log1p, sin, cos, tanh, erf);
+    fn pow(self, _exponent: Count) -> Count {
+        spend()
+    }
+}
+
+struct Spend;
+
+impl Visit for Spend {
+    type Out = u64;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> u64 {
+        let outer = SPENT.replace(0);
+        rule.apply([Count; N]);
+        SPENT.replace(outer)
+    }
+}
+
+impl Fun {
+    /// Floating point operations per element.
+    pub fn flops(self) -> u64 {
+        self.value([1.0; 2], Spend)
+    }
+    /// Those of the partial for input `wrt`.
+    pub fn partial_flops(self, wrt: usize) -> u64 {
+        self.partial(wrt, [1.0; 2], Spend).unwrap_or(0)
+    }
+    /// Those of the derivative of that partial.
+    pub fn jet_flops(self, wrt: usize) -> u64 {
+        self.jet(wrt, [1.0; 2], Spend).unwrap_or(0)
+    }
+}
+
+// ---- printing ----------------------------------------------------------------------------------------------
+
+/// How tightly the outermost operator of a formula binds.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Binds {
+    Sign,
+    Sum,
+    Product,
+    Power,
+    Name,
+}
+
+/// A formula: an index into the ones that this thread has read.
+#[derive(Clone, Copy)]
+pub struct Text(usize);
+
+/// A truth value of a formula.
+#[derive(Clone, Copy)]
+pub struct TextMask(usize);
+
+thread_local! {
+    static FORMULAS: RefCell<Vec<(String, Binds)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn put(text: String, binds: Binds) -> usize {
+    FORMULAS.with_borrow_mut(|all| {
+        all.push((text, binds));
+        all.len() - 1
+    })
+}
+
+fn get(i: usize) -> (String, Binds) {
+    FORMULAS.with_borrow(|all| all[i].clone())
+}
+
+/// A formula, in brackets where its outermost operator binds less than `least`.
+fn bound(i: usize, least: Binds) -> String {
+    let (text, binds) = get(i);
+    if binds < least { format!("({text})") } else { text }
+}
+
+fn joined(a: usize, sign: &str, b: usize, left: Binds, right: Binds, binds: Binds) -> usize {
+    put(format!("{} {sign} {}", bound(a, left), bound(b, right)), binds)
+}
+
+/// A function of formulas.
+fn call(name: &str, arguments: &[usize]) -> usize {
+    let arguments: Vec<String> = arguments.iter().map(|&i| get(i).0).collect();
+    put(format!("{name}({})", arguments.join(", ")), Binds::Name)
+}
+
+/// The attributes of a row, as numbers that no formula contains.
+const ATTRIBUTES: [f64; 2] = [1.2345678901234567e-201, 2.345678901234567e-202];
+
+/// A number as people write it.
+fn number(value: f64) -> (String, Binds) {
+    let names = [
+        (ATTRIBUTES[0], "a", Binds::Name),
+        (ATTRIBUTES[1], "b", Binds::Name),
+        (FRAC_1_SQRT_2, "sqrt(1/2)", Binds::Name),
+        (FRAC_2_SQRT_PI, "2/sqrt(pi)", Binds::Product),
+        (0.7978845608028654, "sqrt(2/pi)", Binds::Name),
+        (0.3989422804014327, "1/sqrt(2 pi)", Binds::Product),
+        (LN_2, "ln(2)", Binds::Name),
+        (1.0 / LN_2, "1/ln(2)", Binds::Product),
+        (LN_10, "ln(10)", Binds::Name),
+        (1.0 / LN_10, "1/ln(10)", Binds::Product),
+        (PI, "pi", Binds::Name),
+    ];
+    if let Some((_, name, binds)) = names.iter().find(|(v, _, _)| *v == value) {
+        return ((*name).into(), *binds);
+    }
+    let text = if value == 0.0 || (1e-4..1e6).contains(&value.abs()) {
+        format!("{value}")
+    } else {
+        format!("{value:e}")
+    };
+    let binds = if value < 0.0 { Binds::Sign } else { Binds::Name };
+    (text, binds)
+}
+
+operators! { Text,
+    Add add |a, b| Text(joined(a.0, "+", b.0, Binds::Sign, Binds::Sum, Binds::Sum));
+    Sub sub |a, b| Text(joined(a.0, "-", b.0, Binds::Sign, Binds::Product, Binds::Sum));
+    Mul mul |a, b| Text(if get(a.0).0 == get(b.0).0 {
+        put(format!("{}^2", bound(a.0, Binds::Name)), Binds::Power)
+    } else if get(a.0).0 == format!("{}^2", get(b.0).0) {
+        put(format!("{}^3", bound(b.0, Binds::Name)), Binds::Power)
+    } else {
+        joined(a.0, "*", b.0, Binds::Product, Binds::Product, Binds::Product)
+    });
+    Div div |a, b| Text(joined(a.0, "/", b.0, Binds::Product, Binds::Power, Binds::Product));
+}
+
+impl Neg for Text {
+    type Output = Text;
+    fn neg(self) -> Text {
+        Text(put(format!("-{}", bound(self.0, Binds::Product)), Binds::Sign))
+    }
+}
+impl BitAnd for TextMask {
+    type Output = TextMask;
+    fn bitand(self, other: TextMask) -> TextMask {
+        TextMask(joined(self.0, "and", other.0, Binds::Power, Binds::Power, Binds::Sum))
+    }
+}
+impl BitOr for TextMask {
+    type Output = TextMask;
+    fn bitor(self, other: TextMask) -> TextMask {
+        TextMask(joined(self.0, "or", other.0, Binds::Power, Binds::Power, Binds::Sum))
+    }
+}
+impl Not for TextMask {
+    type Output = TextMask;
+    fn not(self) -> TextMask {
+        TextMask(put(format!("not {}", bound(self.0, Binds::Name)), Binds::Power))
+    }
+}
+
+fn compared(a: Text, sign: &str, b: Text) -> TextMask {
+    TextMask(joined(a.0, sign, b.0, Binds::Sign, Binds::Sign, Binds::Power))
+}
+
+/// Methods of one number that are a function of the same name.
+macro_rules! printed {
+    ($($method:ident),*) => {
+        $(fn $method(self) -> Text {
+            Text(call(stringify!($method), &[self.0]))
+        })*
+    };
+}
+
+impl Real for Text {
+    type Mask = TextMask;
+    /// The page says once what becomes of a zero cotangent; the formulas do not repeat it.
+    fn short_circuits() -> bool {
+        false
+    }
+    fn named<const N: usize>(name: &'static str, arguments: [Text; N], value: Text) -> Text {
+        if matches!(name, "tame" | "divisor") {
+            return value;
+        }
+        let name = if name == "stable_sigmoid" { "sigmoid" } else { name };
+        Text(call(name, &arguments.map(|a| a.0)))
+    }
+    fn lit(value: f64) -> Text {
+        let (text, binds) = number(value);
+        Text(put(text, binds))
+    }
+    fn select(mask: TextMask, yes: Text, no: Text) -> Text {
+        Text(call("where", &[mask.0, yes.0, no.0]))
+    }
+    fn lt(self, other: Text) -> TextMask {
+        compared(self, "<", other)
+    }
+    fn le(self, other: Text) -> TextMask {
+        compared(self, "<=", other)
+    }
+    fn gt(self, other: Text) -> TextMask {
+        compared(self, ">", other)
+    }
+    fn ge(self, other: Text) -> TextMask {
+        compared(self, ">=", other)
+    }
+    fn eq(self, other: Text) -> TextMask {
+        if get(self.0).0 == get(other.0).0 { !self.ne(other) } else { compared(self, "=", other) }
+    }
+    fn ne(self, other: Text) -> TextMask {
+        if get(self.0).0 == get(other.0).0 {
+            TextMask(call("isnan", &[self.0]))
+        } else {
+            compared(self, "!=", other)
+        }
+    }
+    printed!(abs, floor, round, sqrt, exp, expm1, log, log1p, sin, cos, tanh, erf);
+    fn pow(self, exponent: Text) -> Text {
+        Text(put(format!("{}^{}", bound(self.0, Binds::Name), bound(exponent.0, Binds::Name)), Binds::Power))
+    }
+}
+
+/// Reads a rule whose operands have these names.
+struct Print<'a>(&'a [&'static str]);
+
+impl Visit for Print<'_> {
+    type Out = String;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> String {
+        let start = FORMULAS.with_borrow(Vec::len);
+        let name = |i: usize| self.0.get(i).copied().unwrap_or("?");
+        let operands: [Text; N] = std::array::from_fn(|i| Text(put(name(i).into(), Binds::Name)));
+        let out = get(rule.apply(operands).0).0;
+        FORMULAS.with_borrow_mut(|all| all.truncate(start));
+        out
+    }
+}
+
+impl Fun {
+    /// The value as a formula of `x` and `y`, with attributes `a` and `b`.
+    pub fn formula(self) -> String {
+        self.value(ATTRIBUTES, Print(&["x", "y", "z"]))
+    }
+    /// The partial for input `wrt` as a formula of the cotangent `g`, of `x`, `y` and the output `o`; `None` where it
+    /// is zero.
+    pub fn partial_formula(self, wrt: usize) -> Option<String> {
+        let mut names = vec!["g"];
+        names.extend(self.reads(wrt)?.iter().map(|arg| arg.name()));
+        self.partial(wrt, ATTRIBUTES, Print(&names))
+    }
+}
+
+impl Arg {
+    /// Its name in formulas.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Arg::X => "x",
+            Arg::Y => "y",
+            Arg::Out => "o",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::ops::binary::Binary;
+    use crate::ops::table::{Fun, all};
+    use crate::ops::unary::{Parametric, Unary};
+
+    #[test]
+    fn formulas_read_as_people_write_them() {
+        let partial = |fun: Unary| Fun::Unary(fun).partial_formula(0);
+        assert_eq!(partial(Unary::Tanh).as_deref(), Some("g * (1 - o^2)"));
+        assert_eq!(partial(Unary::Sqrt).as_deref(), Some("g * 0.5 / o"));
+        assert_eq!(partial(Unary::Log).as_deref(), Some("g / x"));
+        assert_eq!(partial(Unary::Floor), None);
+        assert_eq!(Fun::Unary(Unary::Silu).formula(), "x * sigmoid(x)");
+        assert_eq!(Fun::Binary(Binary::Div).partial_formula(1).as_deref(), Some("-g * o / y"));
+        assert_eq!(Fun::Parametric(Parametric::ClampMin).formula(), "where(x < a, a, x)");
+    }
+
+    #[test]
+    fn every_row_has_formulas_without_loose_ends() {
+        for fun in all() {
+            let partials = (0..2).filter_map(|i| fun.partial_formula(i));
+            for text in partials.chain([fun.formula()]) {
+                assert!(
+                    !text.is_empty() && !text.contains('?') && !text.contains("e-20"),
+                    "{}: {text}",
+                    fun.name()
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn counts_are_those_of_the_formulas() {
+        assert_eq!(Fun::Binary(Binary::Add).flops(), 1);
+        assert_eq!(Fun::Unary(Unary::Relu).flops(), 0);
+        assert_eq!(Fun::Unary(Unary::Tanh).flops(), 1);
+        // g * (1 - o * o)
+        assert_eq!(Fun::Unary(Unary::Tanh).partial_flops(0), 3);
+        // g * o
+        assert_eq!(Fun::Unary(Unary::Exp).partial_flops(0), 1);
+        assert_eq!(Fun::Unary(Unary::Floor).partial_flops(0), 0);
+    }
+}
