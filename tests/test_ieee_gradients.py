@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
+from wengert import _core
 
 X = (4.0, 0.25, 0.0, -1.0)
 
@@ -227,3 +228,28 @@ def test_on_a_gpu() -> None:
     assert wg.grad(f)(x).cpu().tolist() == [0.25, 1.0]
     with wg.ieee_gradients(True):
         assert wg.grad(f)(x).cpu()[0].item() == 0.25
+
+
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e4, -1e4, 1e300, math.inf, -math.inf, math.nan)
+ROWS = [(name, table) for name, _, table in _core.op_rows() if table != "Parametric"]
+
+
+@pytest.mark.parametrize(("name", "table"), ROWS, ids=[name for name, _ in ROWS])
+def test_every_row_keeps_a_cotangent_of_zero(name: str, table: str) -> None:
+    """Whatever the arguments: in reverse and forward mode, and in the derivative of the derivative."""
+    grid = np.meshgrid(SPECIAL, SPECIAL) if table == "Binary" else [np.array(SPECIAL)]
+    xs = [wg.tensor(values.ravel()).requires_grad_() for values in grid]
+    f = getattr(wg, name)
+    y = f(*xs)
+    zero = wg.zeros_like(y)
+    for g in wg.autograd.grad(y, xs, [zero], allow_unused=True, retain_graph=True):
+        assert g is None or not g.numpy().any()
+    constants = tuple(x.detach() for x in xs)
+    assert not wg.jvp(f, constants, tuple(wg.zeros_like(x) for x in xs))[1].numpy().any()
+    upstream = wg.zeros_like(y).requires_grad_()
+    grads = wg.autograd.grad(y, xs, [upstream], create_graph=True, allow_unused=True)
+    grads = [g for g in grads if g is not None and g.requires_grad]
+    if grads:
+        ones = [wg.ones_like(g) for g in grads]
+        for g in wg.autograd.grad(grads, xs, ones, allow_unused=True):
+            assert g is None or not g.numpy().any()
