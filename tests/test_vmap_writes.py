@@ -32,6 +32,7 @@ REDUCTIONS = {
     "reflected": lambda x: (1 - 2 / (x[x != 0] + 7)).sum(),
     "masked_select": lambda x: x.masked_select(x > 0).sum(),
     "method": lambda x: wg.masked_select(x, x > 0).exp().sum(),
+    "as_functions": lambda x: wg.sum(wg.exp(wg.abs(x[x < 2.5])) + 1),
     "twice": lambda x: (x[m := x > 0] * x[m]).sum(),
     "any": lambda x: (x[x > 0] > 2).any().to(x.dtype),
     "all": lambda x: (x[x > 0] > 0.7).all().to(x.dtype),

@@ -52,9 +52,19 @@ _IN_PLACE = """
 _WITH_OUT = ("cat", "stack", "where")
 
 
+@functools.cache
+def _selection() -> type:
+    """What a mask selects inside `vmap`, whose methods the functions are too."""
+    from wengert.transforms.selection import Selection
+
+    return Selection
+
+
 def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     def function(input: Any, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         if not isinstance(input, Tensor):
+            if isinstance(input, _selection()):
+                return getattr(input, name)(*args, **kwargs)
             beside = (
                 args and isinstance(args[0], Tensor) and isinstance(input, (builtins.int, builtins.float))
             )

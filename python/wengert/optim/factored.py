@@ -75,7 +75,8 @@ class Adafactor(Stepwise):
         t, values = state["step"], p.detach()
         rms = lambda x: math.sqrt(float(x.square().mean()))
         size = max(scale, rms(values)) * min(group["lr"], 1.0 / math.sqrt(t))
-        p.mul_(1.0 - group["lr"] * group["weight_decay"])
+        if group["weight_decay"]:
+            p.mul_(1.0 - group["lr"] * group["weight_decay"])
         squares = self._squares(p, g, state, t ** group["beta2_decay"], least)
         update = g / squares.clamp(min=least * least).sqrt_()
         p.add_(update, alpha=-size / max(1.0, rms(update) / group["d"]))

@@ -74,10 +74,18 @@ class LBFGS(Optimizer):
                 line_search_fn=line_search_fn,
             ),
         )
-        if len(self.param_groups) > 1:
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Takes the only group.
+
+        Raises:
+            ValueError: if there is one already.
+        """
+        if self.param_groups:
             raise ValueError(
-                f"LBFGS: one group of parameters expected, got {len(self.param_groups)}; all of them are one vector"
+                f"LBFGS: one group of parameters expected, got {len(self.param_groups) + 1}; all of them are one vector"
             )
+        super().add_param_group(param_group)
 
     @property
     def _memory(self) -> dict[str, Any]:
