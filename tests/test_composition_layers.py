@@ -60,7 +60,10 @@ def layers() -> dict[str, tuple[Callable[[wg.Tensor], wg.Tensor], tuple[int, ...
         "instance_norm": (lambda x: instances(x.unsqueeze(0)), (3, 4)),
         "conv": (lambda x: conv(x.unsqueeze(0)), (3, 4)),
         "cdist": (lambda x: F.cdist(x, x.flip(0) * 1.1 + 0.37), (3, 4)),
-        "embedding_bag": (lambda x: F.embedding_bag(bags, weight, None, "sum", x[:2, :3]), (3, 4)),
+        "embedding_bag": (
+            lambda x: F.embedding_bag(bags, weight, mode="sum", per_sample_weights=x[:2, :3]),
+            (3, 4),
+        ),
         "table": (lambda x: F.embedding_bag(wg.tensor([[0, 2], [1, 1]]), x), (3, 4)),
         "ctc_loss": (lambda x: F.ctc_loss(x.unsqueeze(1).log_softmax(-1), labels, [5], [2]), (5, 4)),
         "grid_sample": (lambda x: F.grid_sample(x[None, None], places, align_corners=True), (3, 4)),

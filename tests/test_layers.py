@@ -384,6 +384,92 @@ def test_clipping_by_a_norm_that_is_known() -> None:
     assert layer.bias.grad[0].item() == pytest.approx(0.5)
 
 
+# ---- settings that PyTorch's programs use ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bags", [False, True])
+def test_rows_that_are_shortened(bags: bool) -> None:
+    values = np.array([[3.0, 4.0], [0.3, 0.4], [6.0, 8.0], [1.0, 0.0]])
+    make = nn.EmbeddingBag if bags else nn.Embedding
+    layer = make.from_pretrained(values, freeze=False, max_norm=2.0)
+    assert layer.weight.requires_grad
+    out = layer(wg.tensor([[0, 1], [0, 3]]))
+    want = np.array([[1.2, 1.6], [0.3, 0.4], [6.0, 8.0], [1.0, 0.0]])
+    close(layer.weight, want, 1e-6)
+    picked = want[[[0, 1], [0, 3]]]
+    close(out, picked.mean(1) if bags else picked, 1e-6)
+    out.sum().backward()
+    close(layer.weight.grad, np.array([[2.0] * 2, [1.0] * 2, [0.0] * 2, [1.0] * 2]) / (2 if bags else 1))
+
+
+@pytest.mark.parametrize("bags", [False, True])
+def test_gradients_by_frequency(bags: bool) -> None:
+    table = wg.tensor(array(4, 3), requires_grad=True)
+    index, upstream = wg.tensor([[0, 1, 0], [0, 3, 3]]), wg.tensor(array(2, 3, 3))
+    if bags:
+        out = F.embedding_bag(index, table, mode="sum", scale_grad_by_freq=True)
+        upstream = upstream[:, :1].expand(2, 3, 3)
+        (out * upstream[:, 0]).sum().backward()
+    else:
+        (F.embedding(index, table, scale_grad_by_freq=True) * upstream).sum().backward()
+    want = np.zeros((4, 3))
+    np.add.at(want, np.asarray(index.tolist()), np.asarray(upstream.tolist()))
+    close(table.grad, want / np.array([[3], [1], [1], [2]]), 1e-12)
+    with pytest.raises(ValueError, match="sparse gradients are not available; leave sparse out"):
+        (F.embedding_bag if bags else F.embedding)(index, table, sparse=True)
+
+
+def test_tables_take_given_values() -> None:
+    values = wg.tensor(array(3, 2))
+    assert nn.Embedding(3, 2, _weight=values).weight.tolist() == values.tolist()
+    assert not nn.Embedding(3, 2, _freeze=True).weight.requires_grad
+    assert nn.EmbeddingBag(3, 2, _weight=values, mode="sum")(wg.tensor([[0, 2]])).tolist() == [
+        (values[0] + values[2]).tolist()
+    ]
+    with pytest.raises(wg.ShapeError, match=r"Embedding: values of shape \(3, 2\), expected \(4, 2\)"):
+        nn.Embedding(4, 2, _weight=values)
+
+
+def test_losses_with_a_factor_for_each_element() -> None:
+    x, t, w = (wg.tensor(a) for a in (array(3, 4), array(4, 3).T.copy(), np.abs(array(3, 4)) + 0.1))
+    for name in ("mse_loss", "l1_loss", "huber_loss"):
+        f = getattr(F, name)
+        each = f(x, t, reduction="none")
+        close(f(x, t, reduction="none", weight=w), (each * w).tolist(), 1e-12)
+        close(f(x, t, reduction="sum", weight=w), (each * w).sum().item(), 1e-12)
+        divisor = 12 if name == "huber_loss" else w.sum().item()
+        close(f(x, t, weight=w), (each * w).sum().item() / divisor, 1e-12)
+        with pytest.raises(
+            wg.ShapeError, match=rf"{name}: weight of shape \(3,\), expected \(3, 4\) as the input"
+        ):
+            f(x, t, weight=w[:, 0])
+
+
+def test_groups_without_a_bias() -> None:
+    layer = nn.GroupNorm(2, 4, bias=False)
+    assert list(layer.state_dict()) == ["weight"]
+
+
+def test_images_scaled_down_without_gaps() -> None:
+    from PIL import Image
+
+    image = array(1, 1, 12, 9)
+    for mode, kind in (("bilinear", Image.Resampling.BILINEAR), ("bicubic", Image.Resampling.BICUBIC)):
+        for size in ((5, 4), (12, 3), (3, 13)):
+            got = F.interpolate(wg.tensor(image), size, mode=mode, antialias=True)
+            pil = Image.fromarray(image[0, 0].astype(np.float32)).resize(size[::-1], kind)
+            close(got[0, 0], np.asarray(pil), 1e-5)
+    # Every element counts: a constant stays one, and all gradients are positive.
+    x = wg.ones(1, 1, 9, 9, requires_grad=True)
+    y = F.interpolate(x, scale_factor=1 / 3, mode="bilinear", antialias=True)
+    close(y, np.ones((1, 1, 3, 3)), 1e-6)
+    y.sum().backward()
+    assert x.grad.min().item() > 0
+    close(x.grad.sum(), 9.0, 1e-6)
+    with pytest.raises(ValueError, match="antialias is for modes 'bilinear' and 'bicubic', got 'nearest'"):
+        F.interpolate(wg.ones(1, 1, 4, 4), 2, antialias=True)
+
+
 CLOSED: dict[str, tuple[Any, list[list[float]]]] = {
     "upsample_nearest": (
         lambda x: F.upsample_nearest(x, scale_factor=2),

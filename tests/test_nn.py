@@ -317,6 +317,13 @@ def test_loss_layers():
         nn.L1Loss(reduction="avg")
 
 
+def test_loss_layers_take_settings_in_pytorchs_order():
+    x, t, w = wg.tensor(X), wg.tensor([0, 3, 2]), wg.tensor([1.0, 2.0, 3.0, 4.0], dtype=wg.float64)
+    close(nn.MultiMarginLoss(2, 0.5, w, "sum")(x, t), F.multi_margin_loss(x, t, 2, 0.5, w, "sum").item())
+    layer = nn.BCEWithLogitsLoss(None, "sum", w)
+    close(layer(x, wg.tensor(T)), F.binary_cross_entropy_with_logits(x, wg.tensor(T), None, "sum", w).item())
+
+
 def test_losses_at_the_edge():
     p = wg.tensor([0.0, 1.0, 0.5], dtype=wg.float64, requires_grad=True)
     loss = F.binary_cross_entropy(p, wg.tensor([0.0, 1.0, 1.0], dtype=wg.float64), reduction="sum")

@@ -135,6 +135,13 @@ def test_lbfgs_finds_minima():
     np.testing.assert_allclose(found, start - g / np.abs(g).sum(), atol=1e-12)
 
 
+def test_lbfgs_climbs():
+    start = np.array([-1.2, 1.0, 0.3])
+    down, *_ = minimised(rosenbrock, start, 2, line_search_fn="strong_wolfe")
+    up, *_ = minimised(lambda x: -rosenbrock(x), start, 2, line_search_fn="strong_wolfe", maximize=True)
+    assert up.tolist() == down.tolist()
+
+
 def test_lbfgs_resumes():
     start = np.array([-1.2, 1.0, 0.3])
     settings = dict(line_search_fn="strong_wolfe", max_iter=4)
@@ -501,6 +508,31 @@ def test_cyclic(settings, scale):
         ValueError, match="CyclicLR: cycle_momentum needs an optimiser with momentum or betas"
     ):
         schedules.CyclicLR(optim.Adagrad([nn.Parameter(wg.zeros(1))]), 0.1, 1.0)
+
+
+def test_one_cycle_in_three_phases():
+    def straight(share, low, high):
+        return low + (high - low) * share
+
+    for strategy, between in (
+        ("linear", straight),
+        ("cos", lambda s, a, b: b + (a - b) * (1 + math.cos(math.pi * s)) / 2),
+    ):
+        optimizer = optim.SGD([nn.Parameter(wg.zeros(1))], lr=1.0, momentum=0.9)
+        scheduler = schedules.OneCycleLR(
+            optimizer, 2.0, total_steps=20, pct_start=0.3, anneal_strategy=strategy, three_phase=True
+        )
+        start, end = 2 / 25, 2 / 25 / 1e4
+        for t in range(20):
+            group = optimizer.param_groups[0]
+            if t <= 5:
+                want = between(t / 5, start, 2.0), between(t / 5, 0.95, 0.85)
+            elif t <= 10:
+                want = between((t - 5) / 5, 2.0, start), between((t - 5) / 5, 0.85, 0.95)
+            else:
+                want = between((t - 10) / 9, start, end), 0.95
+            assert (group["lr"], group["momentum"]) == pytest.approx(want)
+            scheduler.step()
 
 
 def test_plateau():

@@ -58,8 +58,10 @@ class LBFGS(Optimizer):
         tolerance_change: float = 1e-9,
         history_size: int = 100,
         line_search_fn: str | None = None,
+        *,
+        maximize: bool = False,
     ) -> None:
-        """Settings."""
+        """Settings; `maximize` climbs."""
         if line_search_fn not in (None, "strong_wolfe"):
             raise ValueError(f"LBFGS: line_search_fn must be None or 'strong_wolfe', got {line_search_fn!r}")
         super().__init__(
@@ -72,6 +74,7 @@ class LBFGS(Optimizer):
                 tolerance_change=tolerance_change,
                 history_size=history_size,
                 line_search_fn=line_search_fn,
+                maximize=maximize,
             ),
         )
 
@@ -154,7 +157,8 @@ class LBFGS(Optimizer):
             memory["func_evals"] += 1
             with wg.enable_grad():
                 loss = closure()
-            return float(loss), self._gradient(), loss
+            sign = -1.0 if group["maximize"] else 1.0
+            return sign * float(loss), self._gradient() * sign, loss
 
         with wg.no_grad():
             value, g, first = evaluate()

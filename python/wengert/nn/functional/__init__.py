@@ -1,8 +1,9 @@
 """Layers and losses as functions, under PyTorch's names: `import wengert.nn.functional as F`.
 
 `activation.py`, `layers.py`, `attention.py`, `convolution.py`, `pooling.py`, `extremes.py`, `batch.py`, `dropout.py`,
-`vision.py`, `distance.py`, `loss.py`, `margins.py` and `alignment.py` hold them. Fused kernels (softmax, layer norm,
-cross-entropy) are the core's; everything else is composed of tensor operations, so it works in every transform.
+`vision.py`, `distance.py`, `tables.py`, `loss.py`, `margins.py` and `alignment.py` hold them. Fused kernels (softmax,
+layer norm, cross-entropy) are the core's; everything else is composed of tensor operations, so it works in every
+transform.
 """
 
 from .activation import (
@@ -63,7 +64,7 @@ from .convolution import (
     fold,
     unfold,
 )
-from .distance import cdist, embedding_bag, pdist
+from .distance import cdist, pdist
 from .dropout import (
     alpha_dropout,
     dropout1d,
@@ -85,7 +86,6 @@ from .layers import (
     bilinear,
     cosine_similarity,
     dropout,
-    embedding,
     group_norm,
     layer_norm,
     linear,
@@ -135,6 +135,7 @@ from .pooling import (
     max_pool2d,
     max_pool3d,
 )
+from .tables import embedding, embedding_bag
 from .vision import (
     affine_grid,
     channel_shuffle,

@@ -48,34 +48,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     return out if bias is None else out + bias
 
 
-@of_tensors
-def embedding(input: Tensor, weight: Tensor, padding_idx: int | None = None) -> Tensor:
-    """Rows of `weight` picked by integers.
-
-    Args:
-        input: integers of any shape.
-        weight: `(rows, features)`.
-        padding_idx: a row that gets no gradient.
-
-    Returns:
-        `input.shape + (features,)`.
-
-    Raises:
-        IndexError: for an index outside the rows.
-    """
-    if input.dtype.is_floating_point or input.dtype == wg.bool:
-        raise TypeError(f"embedding: integer indices expected, got {input.dtype}; convert with .long()")
-    if weight.ndim != 2:
-        raise wg.ShapeError(
-            f"embedding: weight of shape (rows, features) expected, got {tuple(weight.shape)}"
-        )
-    out = weight.take(input, dim=0)
-    if padding_idx is None:
-        return out
-    row = padding_idx if padding_idx >= 0 else padding_idx + weight.shape[0]
-    return wg.where((input == row).unsqueeze(-1), out.detach(), out)
-
-
 def _check_classes(tensor: Tensor, num_classes: int) -> None:
     """Raises for a class outside of `0 .. num_classes - 1`."""
     if tensor.numel() == 0:

@@ -21,6 +21,20 @@ def _reduce(loss: Tensor, reduction: str) -> Tensor:
     raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
 
 
+def _weighted(op: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
+    """Losses with a factor each; the mean is divided by the sum of the factors."""
+    _check_weight(op, loss, weight)
+    loss = loss * weight
+    return loss.sum() / weight.sum() if reduction == "mean" else _reduce(loss, reduction)
+
+
+def _check_weight(op: str, loss: Tensor, weight: Tensor) -> None:
+    if weight.shape != loss.shape:
+        raise wg.ShapeError(
+            f"{op}: weight of shape {tuple(weight.shape)}, expected {tuple(loss.shape)} as the input"
+        )
+
+
 def _same_shapes(op: str, input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
         warnings.warn(
@@ -122,29 +136,49 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
 
 
 @of_tensors
-def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """`(x - t)^2`. Warns where the shapes only match by broadcasting."""
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """`(x - t)^2`, with `weight` times a factor per element, by whose sum the mean is divided.
+
+    Warns where the shapes only match by broadcasting.
+    """
     _same_shapes("mse_loss", input, target)
-    return _reduce((input - target).square(), reduction)
+    loss = (input - target).square()
+    return _reduce(loss, reduction) if weight is None else _weighted("mse_loss", loss, weight, reduction)
 
 
 @of_tensors
-def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """`|x - t|`; its derivative at 0 is 0. Warns where the shapes only match by broadcasting."""
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
+    """`|x - t|`; its derivative at 0 is 0. With `weight` times a factor per element, by whose sum the mean is divided.
+
+    Warns where the shapes only match by broadcasting.
+    """
     _same_shapes("l1_loss", input, target)
-    return _reduce((input - target).abs(), reduction)
+    loss = (input - target).abs()
+    return _reduce(loss, reduction) if weight is None else _weighted("l1_loss", loss, weight, reduction)
 
 
 @of_tensors
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
-    """`d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964)."""
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
+    """`d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964), with `weight` times a factor per
+    element. The mean is divided by the number of elements all the same, as in PyTorch.
+    """
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
     _same_shapes("huber_loss", input, target)
     # With c = min(|d|, delta) both branches are c (|d| - c / 2): no selection, and smooth at the seam.
     distance = (input - target).abs()
     near = distance.clamp(max=delta)
-    return _reduce(near * (distance - 0.5 * near), reduction)
+    loss = near * (distance - 0.5 * near)
+    if weight is not None:
+        _check_weight("huber_loss", loss, weight)
+        loss = loss * weight
+    return _reduce(loss, reduction)
 
 
 @of_tensors

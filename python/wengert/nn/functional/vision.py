@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+import numpy as np
+
 import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
@@ -66,6 +68,31 @@ def _cubic(distance: Tensor) -> Tensor:
     return wg.where(d <= 1, near, wg.where(d < 2, far, _core.zeros_like(d)))
 
 
+def _filtered(x: Tensor, axis: int, out: int, mode: str, align_corners: bool, scale: float | None) -> Tensor:
+    """Resampling whose window grows with the step between outputs, so that no element is passed over."""
+    size = x.shape[axis]
+    if align_corners:
+        step = (size - 1) / (out - 1) if out > 1 else 0.0
+    else:
+        step = 1.0 / scale if scale else size / out
+    wide = max(step, 1.0)
+    reach = (2.0 if mode == "bicubic" else 1.0) * wide
+    matrix = np.zeros((out, size))
+    for i in range(out):
+        centre = step * (i + 0.5)
+        low, high = max(int(centre - reach + 0.5), 0), min(int(centre + reach + 0.5), size)
+        d = np.abs((np.arange(low, high) - centre + 0.5) / wide)
+        if mode == "bicubic":
+            # Keys' kernel with a = -0.5, as where images are scaled down elsewhere.
+            near, far = (1.5 * d - 2.5) * d * d + 1.0, ((-0.5 * d + 2.5) * d - 4.0) * d + 2.0
+            weight = np.where(d < 1.0, near, np.where(d < 2.0, far, 0.0))
+        else:
+            weight = np.maximum(1.0 - d, 0.0)
+        matrix[i, low:high] = weight / weight.sum()
+    weights = _core.tensor(matrix, dtype=x.dtype, device=x.device)
+    return (x.movedim(axis, -1) @ weights.mT).movedim(-1, axis)
+
+
 def _resampled(x: Tensor, axis: int, out: int, mode: str, align_corners: bool, scale: float | None) -> Tensor:
     size = x.shape[axis]
     if mode in ("nearest", "nearest-exact"):
@@ -100,6 +127,7 @@ def interpolate(
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
 ) -> Tensor:
     """The images of a batch `(N, C, spatial...)` at another resolution, axis by axis.
 
@@ -110,6 +138,8 @@ def interpolate(
             `"area"` (means).
         align_corners: whether the outermost elements of both lie on each other; otherwise the outermost edges do.
         recompute_scale_factor: derive the scale from the lengths, which are rounded, instead of using it as given.
+        antialias: widen the windows of `"bilinear"` and `"bicubic"` where the output is smaller, so that every element
+            counts.
 
     Raises:
         ShapeError: the number of axes does not fit the mode or the sizes.
@@ -124,6 +154,8 @@ def interpolate(
         )
     if (size is None) == (scale_factor is None):
         raise ValueError("interpolate: give either size or scale_factor")
+    if antialias and mode not in ("bilinear", "bicubic"):
+        raise ValueError(f"interpolate: antialias is for modes 'bilinear' and 'bicubic', got {mode!r}")
     if align_corners is not None and MODES[mode] is None:
         raise ValueError(f"interpolate: align_corners has no meaning for mode {mode!r}")
     given = size if size is not None else scale_factor
@@ -142,7 +174,8 @@ def interpolate(
     out = input
     for k, (n, scale) in enumerate(zip(sizes, scales)):
         if n != input.shape[2 + k] or scale not in (None, 1.0):
-            out = _resampled(out, 2 + k, n, mode, bool(align_corners), scale)
+            resampled = _filtered if antialias else _resampled
+            out = resampled(out, 2 + k, n, mode, bool(align_corners), scale)
     return out
 
 

@@ -106,6 +106,17 @@ class Bilinear(Module):
         )
 
 
+def table(
+    name: str, shape: tuple[int, int], values: Tensor | None, freeze: bool, device: Any, dtype: Any
+) -> Parameter:
+    """The weight of a table of rows: given values, or memory for new ones."""
+    if values is None:
+        return Parameter(wg.empty(shape, device=device, dtype=dtype), requires_grad=not freeze)
+    if tuple(values.shape) != shape:
+        raise wg.ShapeError(f"{name}: values of shape {tuple(values.shape)}, expected {shape}")
+    return Parameter(values, requires_grad=not freeze)
+
+
 class Embedding(Module):
     """A table of vectors, looked up by integers; starts as N(0, 1), with zeros in row `padding_idx`."""
 
@@ -116,28 +127,43 @@ class Embedding(Module):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
+        _weight: Tensor | None = None,
+        _freeze: bool = False,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        """Makes `weight` of shape (num_embeddings, embedding_dim)."""
+        """Makes `weight` of shape (num_embeddings, embedding_dim), or takes `_weight`, untrained with `_freeze`."""
         super().__init__()
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx {padding_idx} is outside the {num_embeddings} rows")
         if padding_idx is not None and padding_idx < 0:
             padding_idx += num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
-        self.weight = Parameter(wg.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
-        self.reset_parameters()
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
+        self.weight = table("Embedding", (num_embeddings, embedding_dim), _weight, _freeze, device, dtype)
+        if _weight is None:
+            self.reset_parameters()
 
     @classmethod
     def from_pretrained(
-        cls, embeddings: Any, freeze: bool = True, padding_idx: int | None = None
+        cls,
+        embeddings: Any,
+        freeze: bool = True,
+        padding_idx: int | None = None,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
     ) -> "Embedding":
         """A layer around given values of shape (rows, features); not trained if `freeze`."""
         values = wg.as_tensor(embeddings)
-        layer = cls(values.shape[0], values.shape[1], padding_idx, device=values.device, dtype=values.dtype)
-        layer.weight = Parameter(values, requires_grad=not freeze)
-        return layer
+        settings = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(values.shape[0], values.shape[1], *settings, values, freeze)
 
     def reset_parameters(self) -> None:
         """Draws new initial values."""
@@ -148,7 +174,15 @@ class Embedding(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         """The rows."""
-        return F.embedding(input, self.weight, self.padding_idx)
+        return F.embedding(
+            input,
+            self.weight,
+            self.padding_idx,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
+            self.sparse,
+        )
 
     def extra_repr(self) -> str:
         """Sizes."""

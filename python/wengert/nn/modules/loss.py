@@ -16,11 +16,12 @@ class _Loss(Module):
     _function: Any
     _tensors: tuple[str, ...] = ()
     _settings: dict[str, Any] = {}  # noqa: RUF012 (one table per class, never written)
+    _order: tuple[str, ...] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Takes tensor settings first, then plain settings, by position or keyword."""
+        """Takes tensor settings first, then plain settings, by position or keyword; some have an order of their own."""
         super().__init__()
-        names = [*self._tensors, *self._settings]
+        names = list(self._order or (*self._tensors, *self._settings))
         unknown = set(kwargs) - set(names)
         if len(args) > len(names) or unknown:
             raise TypeError(f"{type(self).__name__} takes {', '.join(names)}; got {args} {kwargs}")
@@ -49,13 +50,14 @@ class _Loss(Module):
         return ", ".join(f"{name}={self.__dict__[name]!r}" for name in self._settings)
 
 
-def _layer(name: str, function: Any, tensors: tuple[str, ...] = (), **settings: Any) -> Any:
+def _layer(name: str, function: Any, tensors: tuple[str, ...] = (), order: str = "", **settings: Any) -> Any:
     doc = f"Layer of `nn.functional.{function.__name__}`. {(function.__doc__ or '').strip().splitlines()[0]}"
     members = {
         "__doc__": doc,
         "__module__": __name__,
         "_function": staticmethod(function),
         "_tensors": tensors,
+        "_order": tuple(order.split()),
         "_settings": {**settings} if "reduction" in settings else {**settings, "reduction": "mean"},
     }
     return type(name, (_Loss,), members)
@@ -66,7 +68,12 @@ CrossEntropyLoss = _layer(
 )
 NLLLoss = _layer("NLLLoss", F.nll_loss, ("weight",), ignore_index=-100)
 BCELoss = _layer("BCELoss", F.binary_cross_entropy, ("weight",))
-BCEWithLogitsLoss = _layer("BCEWithLogitsLoss", F.binary_cross_entropy_with_logits, ("weight", "pos_weight"))
+BCEWithLogitsLoss = _layer(
+    "BCEWithLogitsLoss",
+    F.binary_cross_entropy_with_logits,
+    ("weight", "pos_weight"),
+    "weight reduction pos_weight",
+)
 KLDivLoss = _layer("KLDivLoss", F.kl_div, reduction="mean", log_target=False)
 MSELoss = _layer("MSELoss", F.mse_loss)
 L1Loss = _layer("L1Loss", F.l1_loss)
@@ -81,7 +88,9 @@ TripletMarginLoss = _layer(
     "TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False
 )
 CosineEmbeddingLoss = _layer("CosineEmbeddingLoss", F.cosine_embedding_loss, margin=0.0)
-MultiMarginLoss = _layer("MultiMarginLoss", F.multi_margin_loss, ("weight",), p=1, margin=1.0)
+MultiMarginLoss = _layer(
+    "MultiMarginLoss", F.multi_margin_loss, ("weight",), "p margin weight reduction", p=1, margin=1.0
+)
 MultiLabelMarginLoss = _layer("MultiLabelMarginLoss", F.multilabel_margin_loss)
 MultiLabelSoftMarginLoss = _layer("MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss, ("weight",))
 TripletMarginWithDistanceLoss = _layer(

@@ -9,6 +9,7 @@ from .. import functional as F
 from .. import init
 from ..module import Module
 from ..parameter import Parameter
+from .affine import table
 
 __all__ = [
     "ChannelShuffle",
@@ -153,21 +154,38 @@ class EmbeddingBag(Module):
         self,
         num_embeddings: int,
         embedding_dim: int,
+        max_norm: float | None = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
         mode: str = "mean",
+        sparse: bool = False,
+        _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        """Makes `weight` of shape (num_embeddings, embedding_dim)."""
+        """Makes `weight` of shape (num_embeddings, embedding_dim), or takes `_weight`."""
         super().__init__()
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
+        self.max_norm, self.norm_type = max_norm, norm_type
+        self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse
         self.include_last_offset = include_last_offset
         self.padding_idx = (
             padding_idx if padding_idx is None or padding_idx >= 0 else num_embeddings + padding_idx
         )
-        self.weight = Parameter(wg.empty((num_embeddings, embedding_dim), device=device, dtype=dtype))
-        self.reset_parameters()
+        shape = (num_embeddings, embedding_dim)
+        self.weight = table("EmbeddingBag", shape, _weight, False, device, dtype)
+        if _weight is None:
+            self.reset_parameters()
+
+    @classmethod
+    def from_pretrained(cls, embeddings: Any, freeze: bool = True, **settings: Any) -> "EmbeddingBag":
+        """A layer around given values of shape (rows, features); not trained if `freeze`."""
+        values = wg.as_tensor(embeddings)
+        layer = cls(values.shape[0], values.shape[1], _weight=values, **settings)
+        layer.weight.requires_grad_(not freeze)
+        return layer
 
     def reset_parameters(self) -> None:
         """Draws new initial values."""
@@ -184,7 +202,11 @@ class EmbeddingBag(Module):
             input,
             self.weight,
             offsets,
+            self.max_norm,
+            self.norm_type,
+            self.scale_grad_by_freq,
             self.mode,
+            self.sparse,
             per_sample_weights,
             self.include_last_offset,
             self.padding_idx,

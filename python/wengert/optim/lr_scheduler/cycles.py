@@ -87,9 +87,12 @@ class OneCycleLR(LRScheduler):
         max_momentum: float = 0.95,
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
+        three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        """`total_steps`, or `epochs` and `steps_per_epoch`."""
+        """`total_steps`, or `epochs` and `steps_per_epoch`. With `three_phase` the way back to the first rate takes as
+        many steps as the way up, and the rest goes on from there.
+        """
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 raise ValueError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
@@ -108,24 +111,31 @@ class OneCycleLR(LRScheduler):
             max_momentum,
         )
         self.max_lr, self.div_factor, self.final_div_factor = max_lr, div_factor, final_div_factor
+        self.three_phase = three_phase
         super().__init__(optimizer, last_epoch)
 
-    def _between(self, t: int, start: float, peak: float, end: float) -> float:
-        top, last = self.pct_start * self.total_steps - 1.0, self.total_steps - 1.0
-        if t <= top:
-            low, high, share = start, peak, t / top if top > 0 else 1.0
-        else:
-            low, high, share = peak, end, (t - top) / (last - top) if last > top else 1.0
+    def _between(self, t: int, values: list[float]) -> float:
+        """The value at a step that goes from each of these to the next, phase by phase."""
+        rise, last = self.pct_start * self.total_steps, self.total_steps - 1.0
+        ends = [0.0, rise - 1.0, *([2.0 * rise - 2.0] if self.three_phase else []), last]
+        k = 0
+        while k < len(values) - 2 and t > ends[k + 1]:
+            k += 1
+        low, high, length = values[k], values[k + 1], ends[k + 1] - ends[k]
+        share = (t - ends[k]) / length if length > 0 else 1.0
         return _cosine(low, high, share) if self.anneal_strategy == "cos" else low + (high - low) * share
 
     def _lr(self, base: float, t: int, i: int) -> float:
         if t > self.total_steps:
             raise ValueError(f"OneCycleLR: step {t} of a cycle of {self.total_steps}; make it longer")
-        start = self.max_lr / self.div_factor
+        start, low, high = self.max_lr / self.div_factor, self.base_momentum, self.max_momentum
+        end = start / self.final_div_factor
         if self.cycle_momentum:
-            value = self._between(t, self.max_momentum, self.base_momentum, self.max_momentum)
+            value = self._between(t, [high, low, high, high] if self.three_phase else [high, low, high])
             _set_momentum(self.optimizer.param_groups[i], value)
-        return self._between(t, start, self.max_lr, start / self.final_div_factor)
+        return self._between(
+            t, [start, self.max_lr, start, end] if self.three_phase else [start, self.max_lr, end]
+        )
 
 
 class CyclicLR(LRScheduler):
