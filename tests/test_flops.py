@@ -151,6 +151,25 @@ def test_modules() -> None:
     assert not any("Net.body.0" in line for line in counter.table(depth=2).splitlines())
 
 
+def test_modules_are_listed_in_their_order() -> None:
+    net = nn.Sequential(*(nn.Linear(2, 2) for _ in range(11)))
+    with wg.FlopCounter() as counter:
+        net(wg.ones(1, 2)).exp()
+    names = list(dict.fromkeys(row.module for row in counter.rows))
+    assert names == [*(f"Sequential.{i}" for i in range(11)), "Global"]
+    shown = [line.split()[0] for line in str(counter).splitlines() if line.startswith("  Sequential")]
+    assert shown == names[:-1]
+
+
+def test_in_place_operations_count() -> None:
+    x = wg.ones(10)
+    with wg.FlopCounter() as counter:
+        x += 1
+        x.mul_(2)
+        x[2:5] = 3
+    assert counter.total == 20
+
+
 def test_checkpoints_count_what_runs_again() -> None:
     from wengert.utils.checkpoint import checkpoint
 

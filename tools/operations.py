@@ -273,7 +273,8 @@ def structured(runs: dict[str, Run], samples: dict[str, Any]) -> Iterator[str]:
         kind = entry["name"]
         discrete = entry["class"] == "Discrete"
         covering = [s for s in samples.values() if kind in s.rows]
-        seen = any(kind in runs[s.name].saved for s in samples.values() if s.gpu)
+        ran = [runs[s.name] for s in samples.values() if s.gpu]
+        seen = any(kind in run.saved or kind.lower() in run.made_of for run in ran)
         gpu = seen or not covering or any(s.gpu for s in covering)
         rows.append(
             [

@@ -6,7 +6,8 @@ checkpoint that runs again) is counted, with the shapes that it really has, batc
 What counts: additions, subtractions, multiplications, divisions and elementary functions (`exp`, `sqrt`, `tanh`, …) of
 one element count one each, of whatever dtype. Changes of sign, comparisons, selections, roundings, random numbers and
 moving data count nothing. The count is that of the formula: a product of matrices is `2 m n k`, a convolution two for
-each product of its window, padding included, attention the composition's, causal or not.
+each product of its window, padding included, attention the composition's, causal or not. The fused steps of optimisers
+are no operations and are not counted.
 """
 
 import threading
@@ -169,7 +170,7 @@ class FlopCounter:
 
     def _read(self) -> list[Row]:
         found = (Row(_modules.names[scope], *rest) for scope, *rest in _core._flops_read())
-        return sorted(found, key=lambda row: (row.module, row.backward, -row.flops, row.op))
+        return sorted(found, key=lambda row: (_place(row.module), row.backward, -row.flops, row.op))
 
     @property
     def rows(self) -> list[Row]:
@@ -228,6 +229,13 @@ class FlopCounter:
         return self.table()
 
 
+def _place(name: str) -> list[tuple[int, int, str]]:
+    """Sorts modules as people count: 2 before 10, what runs outside of any last."""
+    if name == GLOBAL:
+        return [(2, 0, "")]
+    return [(0, int(part), "") if part.isdigit() else (1, 0, part) for part in name.split(".")]
+
+
 def _table(rows: list[Row], depth: int | None) -> str:
     """The lines of the table, columns aligned."""
     total = sum(row.flops for row in rows)
@@ -242,7 +250,7 @@ def _table(rows: list[Row], depth: int | None) -> str:
 
     names = {row.module for row in rows}
     holders = {".".join(name.split(".")[:n]) for name in names for n in range(1, name.count(".") + 2)}
-    for name in sorted(holders, key=lambda name: (name == GLOBAL, name.split("."))):
+    for name in sorted(holders, key=_place):
         level = name.count(".")
         if depth is not None and level >= depth:
             continue
