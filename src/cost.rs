@@ -4,7 +4,7 @@
 //! element count one each. Changes of sign, comparisons, selections, roundings, and moving data count nothing. What is
 //! counted is the formula, not a kernel's way to compute it: a product of matrices is `2 m n k`, with or without
 //! blocks, and a causal attention counts the scores that its mask discards. Each operation says its count
-//! (`Kernel::flops`); those of the tables are read off their rows (`src/ops/reading.rs`).
+//! (`Kernel::flops`); those of the tables are read off their rows (`src/ops/reading/`).
 //!
 //! Counting is a mode of a thread (`Modes::COUNT`): with it off, nothing of this file runs.
 

@@ -5,7 +5,7 @@
 //! * with [`crate::ops::sym::Sym`] it is a sequence of recorded tensor operations,
 //! * with `gpu::wgsl::Expr` it is the text of a WGSL shader body,
 //!
-//! and for the books, in `src/ops/reading.rs`: with `Text` it is the formula in the documentation, with `Count` the
+//! and for the books, in `src/ops/reading/`: with `Text` it is the formula in the documentation, with `Count` the
 //! number of its floating point operations.
 //!
 //! Read next: `src/ops/unary.rs`, the table of rules.

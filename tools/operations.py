@@ -1,7 +1,7 @@
 """Write docs/operations.md, the table of all operations; `--check` compares and writes nothing.
 
 Nothing in the table is typed here. Formulas and counts of the elementwise functions are readings of their rows
-(`src/ops/reading.rs`), those of the others constants beside their rules (`TRANSPOSE`, `VJP`, `JVP`) and the line above
+(`src/ops/reading/`), those of the others constants beside their rules (`TRANSPOSE`, `VJP`, `JVP`) and the line above
 `fn flops`; errors come from benches/results/ulp.md; what is saved, which dtypes are taken, and what a function is made
 of are found by running the samples of the test suite. The output depends on the built module and the sources alone.
 """
