@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 Work = Callable[[], object]
 ROUNDS = 15
 SAMPLE_SECONDS = 0.01
+# A library's threads go on looking for work after a call (OpenMP's for 0.2 s) and take the core of whoever comes next.
+REST_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,11 @@ def repetitions(work: Work) -> int:
         calls *= 4
 
 
-def measure(row: Row, rounds: int = ROUNDS) -> Result:
-    """Prepare and warm every library, then time them in turn, starting each round with another one."""
+def measure(row: Row, rounds: int = ROUNDS, rest: float = 0.0) -> Result:
+    """Prepare and warm every library, then time them in turn, starting each round with another one.
+
+    `rest` is how long to wait, in seconds, before a library's turn; calls that are not timed then wake threads and clocks.
+    """
     result, ready = Result(row), {}
     for library, maker in row.makers.items():
         try:
@@ -95,6 +100,10 @@ def measure(row: Row, rounds: int = ROUNDS) -> Result:
         for place in range(len(names)):
             library = names[(place + turn) % len(names)]
             work, calls = ready[library]
+            if rest:
+                time.sleep(rest)
+                for _ in range(2 * calls):
+                    work()
             start = time.perf_counter()
             for _ in range(calls):
                 work()

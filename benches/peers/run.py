@@ -62,7 +62,7 @@ def table(name: str, rounds: int, only: str) -> str:
     """Measure one table, printing as it goes; returns Markdown."""
     title, threads = TABLES[name]
     threads = confine(threads)
-    from clock import measure
+    from clock import REST_SECONDS, measure
     from libraries import versions
 
     rows = [row for row in importlib.import_module(name).ROWS if only.lower() in row.name.lower()]
@@ -70,7 +70,7 @@ def table(name: str, rounds: int, only: str) -> str:
     lines = [f"## {title}", "", " | ".join(heads).join(("| ", " |")), "|---" * len(heads) + "|"]
     missing: list[str] = []
     for row in rows:
-        result = measure(row, rounds)
+        result = measure(row, rounds, REST_SECONDS if threads > 1 else 0.0)
         line = cells(result)
         lines.append(" | ".join(line).join(("| ", " |")))
         peers = "  ".join(f"{head} {cell}" for head, cell in zip(heads[4:], line[4:], strict=True) if cell)
