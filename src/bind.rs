@@ -48,8 +48,18 @@ pub fn bind(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
 pub fn bind1<O: Kernel + Into<Op>>(op: O, inputs: &[&Tensor]) -> Result<Tensor> {
     match plain(inputs) {
         Some(arrays) => eval::run_one(&op, &arrays),
-        None => bind_current(&op.into(), inputs)?.pop().ok_or_else(no_output),
+        None => bind_one(op.into(), inputs),
     }
+}
+
+/// [`bind_current`] for an operation with one output.
+fn bind_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
+    if let Some(at) = interp::outermost()
+        && let Some((primals, needs)) = tape::recordable(at, &op, inputs)
+    {
+        return tape::record(at, op, inputs, &primals, needs);
+    }
+    bind_current(&op, inputs)?.pop().ok_or_else(no_output)
 }
 
 /// Runs `op` as the innermost interpreter of this thread understands it.

@@ -534,6 +534,10 @@ macro_rules! ops {
             fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
                 Op::flops(self, x, y)
             }
+            #[inline]
+            fn eval_one(&self, x: &[&Array]) -> Result<Array> {
+                match self { $(Op::$name(op) => op.eval_one(x),)* }
+            }
         }
     };
 }

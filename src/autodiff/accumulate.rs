@@ -4,12 +4,11 @@
 use crate::buffer::Device;
 use crate::error::Result;
 use crate::ops::elementwise::add_in_place;
-use crate::tensor::Tensor;
+use crate::tensor::{Aval, Tensor};
 
-/// `total + g`. Writes into `total`'s memory if this is the only handle to it and the sum need not be
-/// recorded.
-pub fn add(total: Tensor, g: &Tensor, recorded: bool) -> Result<Tensor> {
-    match (total, g) {
+/// `total += g`. Writes into `total`'s memory if this is the only handle to it and the sum need not be recorded.
+pub fn add(total: &mut Tensor, g: &Tensor, recorded: bool) -> Result<()> {
+    match (&*total, g) {
         (Tensor::Array(sum), Tensor::Array(g))
             if !recorded
                 && sum.device() == Device::Cpu
@@ -17,28 +16,40 @@ pub fn add(total: Tensor, g: &Tensor, recorded: bool) -> Result<Tensor> {
                 && sum.dtype() == g.dtype()
                 && sum.same_shape(g) =>
         {
-            add_in_place(&sum, g)?;
+            add_in_place(sum, g)?;
             crate::cost::accumulated(g.numel());
-            Ok(sum.into())
+            Ok(())
         }
-        (total, g) => total.add(g),
+        (before, g) => {
+            *total = before.add(g)?;
+            Ok(())
+        }
     }
 }
 
 /// Sums `g` over broadcast axes and converts it so that it has exactly this shape and dtype.
 #[inline]
-pub fn fit(g: Tensor, aval: &crate::tensor::Aval) -> Result<Tensor> {
-    let g = if g.has_shape(&aval.shape) { g } else { g.sum_to(&aval.shape)? };
-    if g.dtype() == aval.dtype { Ok(g) } else { g.cast(aval.dtype) }
+pub fn fit(g: &mut Tensor, aval: &Aval) -> Result<()> {
+    if !g.has_shape(&aval.shape) {
+        *g = g.sum_to(&aval.shape)?;
+    }
+    if g.dtype() != aval.dtype {
+        *g = g.cast(aval.dtype)?;
+    }
+    Ok(())
+}
+
+/// [`fit`], handed on.
+pub fn fitted(mut g: Tensor, aval: &Aval) -> Result<Tensor> {
+    fit(&mut g, aval).map(|()| g)
 }
 
 /// Puts `g` into the gradient slot of a leaf.
 pub fn into_slot(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result<()> {
-    *slot = Some(match slot.take() {
+    match slot {
         Some(total) => add(total, &g, recorded)?,
-        None if recorded => g,
-        None => own(g)?,
-    });
+        None => *slot = Some(if recorded { g } else { own(g)? }),
+    }
     Ok(())
 }
 

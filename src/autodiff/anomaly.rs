@@ -307,7 +307,7 @@ impl Search {
             finite &= is_finite(g)?;
         }
         let mut culprits: Vec<Edge> = Vec::new();
-        for (slot, t) in c.saved {
+        for (slot, t) in c.saved.iter().filter_map(|kept| Some((kept.slot, kept.tensor()?))) {
             let name = match slot {
                 Slot::Input(i) => format!("the saved input {i}"),
                 Slot::Output(i) => format!("the saved output {i}"),
@@ -316,7 +316,7 @@ impl Search {
             let finite = is_finite(t)?;
             finite_operands &= finite;
             if let Slot::Input(i) = slot
-                && let Some(Some(edge)) = node.edges.get(*i as usize)
+                && let Some(Some(edge)) = node.edges.get(i as usize)
                 && !finite
             {
                 culprits.push(edge.clone());

@@ -8,7 +8,7 @@
 use crate::autodiff::accumulate;
 use crate::autodiff::debug;
 use crate::autodiff::lanes::edge_behind;
-use crate::autodiff::node::{Edge, Node, Origin, Vjp};
+use crate::autodiff::node::{Edge, Node, Origin, Saved, Vjp};
 use crate::autodiff::place;
 use crate::autodiff::queue::{Queue, Slots};
 use crate::autodiff::running::{self, Nodes};
@@ -98,23 +98,22 @@ pub fn run(
 impl Walk {
     /// Hands on what the rule of an entry gave for one of its inputs.
     #[inline]
-    fn send(&mut self, edge: &Edge, g: Option<Tensor>) -> Result<()> {
+    fn send(&mut self, edge: &Edge, mut g: Option<Tensor>) -> Result<()> {
         if self.relevant.as_ref().is_some_and(|r| !r.contains(&Arc::as_ptr(&edge.node))) {
             return Ok(());
         }
-        let g = match g {
-            Some(g) => {
-                self.patience.spend(g.numel())?;
-                Some(accumulate::fit(g, edge.aval())?)
-            }
-            None => None,
-        };
+        if let Some(g) = &mut g {
+            self.patience.spend(g.numel())?;
+            accumulate::fit(g, edge.aval())?;
+        }
         if edge.node.is_leaf() {
             return self.reach(edge, g);
         }
-        let Some(g) = g else { return Ok(()) };
-        let slot = &mut self.queue.slots(&edge.node)[edge.index as usize];
-        add_to(slot, g, self.options.create_graph)
+        if g.is_some() {
+            let slot = &mut self.queue.slots(&edge.node)[edge.index as usize];
+            add_to(slot, g, self.options.create_graph)?;
+        }
+        Ok(())
     }
 
     /// Adds a gradient to that of a leaf. The leaf is visited as soon as all edges to it have had their turn, so
@@ -128,9 +127,7 @@ impl Walk {
         let start = || Sum { node: node.clone(), total: None, edges: 0 };
         let sum = self.leaves.entry(key).or_insert_with(start);
         sum.edges += 1;
-        if let Some(g) = g {
-            add_to(&mut sum.total, g, self.options.create_graph)?;
-        }
+        add_to(&mut sum.total, g, self.options.create_graph)?;
         // One reference is that of the sum itself.
         if sum.edges >= node.edges_to(1) && settled(node, sum.total.as_ref()) {
             let sum = self.leaves.remove(&key);
@@ -200,7 +197,7 @@ impl Walk {
         let mut grads = Grads::new();
         for edge in &node.edges {
             grads.push(match (edge, given.next().flatten()) {
-                (Some(edge), Some(g)) => Some(accumulate::fit(g, edge.aval())?),
+                (Some(edge), Some(g)) => Some(accumulate::fitted(g, edge.aval())?),
                 _ => None,
             });
         }
@@ -248,7 +245,8 @@ impl Walk {
         }
         self.before(node, &mut g)?;
         let retain = self.options.retain_graph || self.options.create_graph;
-        let saved = node.unpack(retain, self.options.create_graph, &g)?;
+        let mut saved = Saved::new();
+        node.unpack(retain, self.options.create_graph, &g, &mut saved)?;
         let context = Vjp { node, saved: &saved, needs, recorded: self.options.create_graph };
         let mut grads = match &mut self.tools {
             None => tape::pull_back(op, &context, &g)?,
@@ -260,11 +258,9 @@ impl Walk {
         }
         // Where a rule passes its cotangent through, this leaves the next entry as its only owner.
         drop(g);
-        let mut grads = grads.into_iter();
-        for edge in &node.edges {
-            let g = grads.next().flatten();
+        for (i, edge) in node.edges.iter().enumerate() {
             if let Some(edge) = edge {
-                self.send(edge, g)?;
+                self.send(edge, grads.get_mut(i).and_then(Option::take))?;
             }
         }
         Ok(())
@@ -273,11 +269,12 @@ impl Walk {
 
 /// Adds `g` to the gradient that waits in `slot`.
 #[inline]
-fn add_to(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result<()> {
-    *slot = Some(match slot.take() {
-        Some(total) => accumulate::add(total, &g, recorded)?,
-        None => g,
-    });
+fn add_to(slot: &mut Option<Tensor>, g: Option<Tensor>, recorded: bool) -> Result<()> {
+    match (slot.as_mut(), &g) {
+        (Some(total), Some(g)) => accumulate::add(total, g, recorded)?,
+        (Some(_), None) => {}
+        (None, _) => *slot = g,
+    }
     Ok(())
 }
 

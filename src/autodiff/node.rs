@@ -53,9 +53,6 @@ pub enum Slot {
 /// The values an entry keeps for its reverse rule; a product keeps two.
 pub type Saved = SmallVec<[Kept; 2]>;
 
-/// Saved values as tensors again.
-pub type Restored = SmallVec<[(Slot, Tensor); 2]>;
-
 /// What a tape entry stands for.
 pub enum Origin {
     /// A tensor that requires a gradient; the gradient accumulates here.
@@ -101,13 +98,34 @@ pub fn live_nodes() -> u64 {
 }
 
 impl Node {
-    /// An entry for a recorded operation.
+    /// An entry for a recorded operation. `fill` writes its edges and what it saves to where they stay: an entry
+    /// is large, and to move it would cost more than to write it.
     #[inline(always)]
-    pub fn recorded(tag: Tag, op: Op, edges: Edges, saved: Saved, outputs: SmallVec<[Aval; 1]>) -> Arc<Node> {
-        let seq = SEQ.fetch_add(1, Ordering::Relaxed);
-        let place = debug::place();
-        let origin = Origin::Op { op, saved: Mutex::new(Some(saved)) };
-        Arc::new(Node { seq, tag, origin, edges, outputs, place, hooks: OnceLock::new() })
+    pub fn recorded(
+        tag: Tag,
+        op: Op,
+        fill: impl FnOnce(&Op, &mut Edges, &mut Saved, &mut SmallVec<[Aval; 1]>) -> Result<()>,
+    ) -> Result<Arc<Node>> {
+        let room = Arc::<Node>::new_uninit();
+        let at: *mut Node = Arc::as_ptr(&room).cast_mut().cast();
+        // SAFETY: nobody else knows this memory; every field is written, which the pattern below sees to, before it
+        // becomes an entry, and the references end before the entry is handed out.
+        let (node, Node { seq: _, tag: _, origin, edges, outputs, place: _, hooks: _ }) = unsafe {
+            (&raw mut (*at).seq).write(SEQ.fetch_add(1, Ordering::Relaxed));
+            (&raw mut (*at).tag).write(tag);
+            (&raw mut (*at).origin).write(Origin::Op { op, saved: Mutex::new(Some(Saved::new())) });
+            (&raw mut (*at).edges).write(Edges::new());
+            (&raw mut (*at).outputs).write(SmallVec::new());
+            (&raw mut (*at).place).write(debug::place());
+            (&raw mut (*at).hooks).write(OnceLock::new());
+            (room.assume_init(), &mut *at)
+        };
+        if let Origin::Op { op, saved } = origin
+            && let Some(saved) = saved.get_mut().unwrap_or_else(|e| e.into_inner())
+        {
+            fill(op, edges, saved, outputs)?;
+        }
+        Ok(node)
     }
 
     /// An entry for a tensor that requires a gradient.
@@ -225,22 +243,25 @@ impl Node {
         }
     }
 
-    /// The saved values as tensors; `attached` puts them back on the tape so that the rule itself is
+    /// Hands out the saved values as tensors; `attached` puts them back on the tape so that the rule itself is
     /// recorded. Unless `retain`, the entry gives them up. What is kept in reserve is left out unless the
     /// cotangents `g` ask for it.
-    pub fn unpack(self: &Arc<Self>, retain: bool, attached: bool, g: &[Option<Tensor>]) -> Result<Restored> {
-        let mut out = Restored::new();
-        let Origin::Op { op, saved } = &self.origin else { return Ok(out) };
+    pub fn unpack(
+        self: &Arc<Self>,
+        retain: bool,
+        attached: bool,
+        g: &[Option<Tensor>],
+        out: &mut Saved,
+    ) -> Result<()> {
+        let Origin::Op { op, saved } = &self.origin else { return Ok(()) };
         let mut guard = lock(saved);
-        let Some(values) = guard.as_mut() else { return Err(freed(op.name(), self.place)) };
+        let Some(values) = guard.as_ref() else { return Err(freed(op.name(), self.place)) };
         if !retain && !attached && values.iter().all(|value| value.is_plain() && !value.in_reserve) {
-            // Nearly always: arrays, which change hands under the lock because no code but ours runs.
-            let restored = values.drain(..).try_for_each(|value| {
-                out.push((value.slot, value.restore(op, self.place)?));
-                Ok(())
-            });
-            *guard = None;
-            return restored.map(|()| out);
+            // Nearly always: arrays, which are handed out as they are.
+            if let Some(values) = guard.take() {
+                *out = values;
+            }
+            return out.iter().try_for_each(|value| value.check(op, self.place));
         }
         let kept: Saved = match retain {
             true => values.iter().map(Kept::share).collect(),
@@ -254,9 +275,9 @@ impl Node {
             }
             let slot = value.slot;
             let tensor = value.restore(op, self.place)?;
-            out.push((slot, if attached { self.attach(slot, tensor) } else { tensor }));
+            out.push(Kept::plain(slot, if attached { self.attach(slot, tensor) } else { tensor }));
         }
-        Ok(out)
+        Ok(())
     }
 
     /// A saved value as the tensor it was on the tape.
@@ -372,7 +393,7 @@ pub struct Vjp<'a> {
     /// The tape entry.
     pub node: &'a Arc<Node>,
     /// The saved values.
-    pub saved: &'a [(Slot, Tensor)],
+    pub saved: &'a [Kept],
     /// The wanted gradients.
     pub needs: Needs,
     /// Whether the tape of this entry records what the rule does.
@@ -392,9 +413,9 @@ impl Vjp<'_> {
 
     #[inline]
     fn find(&self, slot: Slot) -> Option<&Tensor> {
-        for (s, t) in self.saved {
-            if *s == slot {
-                return Some(t);
+        for kept in self.saved {
+            if kept.slot == slot {
+                return kept.tensor();
             }
         }
         None

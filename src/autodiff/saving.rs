@@ -50,6 +50,21 @@ pub struct Kept {
 }
 
 impl Kept {
+    /// A value as it is.
+    #[inline]
+    pub fn plain(slot: Slot, value: Tensor) -> Kept {
+        Kept { slot, in_reserve: false, version: version(&value), store: Store::Plain(value) }
+    }
+
+    /// The value, unless something else was put in its place.
+    #[inline]
+    pub fn tensor(&self) -> Option<&Tensor> {
+        match &self.store {
+            Store::Plain(t) => Some(t),
+            Store::Packed(_) => None,
+        }
+    }
+
     /// Whether it is a concrete array, which holds nothing else.
     #[inline]
     pub fn is_plain(&self) -> bool {
@@ -67,10 +82,7 @@ impl Kept {
 
     /// What is known of the value, unless something else was put in its place.
     pub fn aval(&self) -> Option<Aval> {
-        match &self.store {
-            Store::Plain(t) => Some(t.aval()),
-            Store::Packed(_) => None,
-        }
+        self.tensor().map(Tensor::aval)
     }
 
     /// Keeps it in reserve.
@@ -94,18 +106,23 @@ impl Kept {
         }
     }
 
-    /// The value; an error if it was written to since it was saved by `op`.
+    /// Raises if the value was written to since it was saved by `op`.
     #[inline]
+    pub fn check(&self, op: &Op, place: Option<Place>) -> Result<()> {
+        let Store::Plain(t) = &self.store else { return Ok(()) };
+        let now = version(t);
+        if now == self.version {
+            return Ok(());
+        }
+        Err(modified(op.name(), place, self.slot, (self.version, now), t))
+    }
+
+    /// The value; an error if it was written to since it was saved by `op`.
     pub fn restore(self, op: &Op, place: Option<Place>) -> Result<Tensor> {
+        self.check(op, place)?;
         match self.store {
             Store::Packed(p) => p.unpack(),
-            Store::Plain(t) => {
-                let now = version(&t);
-                if now != self.version {
-                    return Err(modified(op.name(), place, self.slot, (self.version, now), &t));
-                }
-                Ok(t)
-            }
+            Store::Plain(t) => Ok(t),
         }
     }
 }
@@ -181,12 +198,16 @@ fn announce(memory: &crate::array::Array) -> Result<()> {
 
 /// Saves `value` for `op`, which the tape with this tag records.
 #[inline]
-pub fn save(tape: Tag, op: &Op, slot: Slot, value: &Tensor, saved: &mut Saved) -> Result<()> {
-    if is_inference(value) && !crate::buffer::inference() {
-        return Err(inference(op, value));
+pub fn save(tape: Tag, op: &Op, slot: Slot, value: Tensor, saved: &mut Saved) -> Result<()> {
+    if is_inference(&value) && !crate::buffer::inference() {
+        return Err(inference(op, &value));
     }
-    let store = if PACKING.get() { packed(tape, op, slot, value)? } else { Store::Plain(value.clone()) };
-    saved.push(Kept { slot, in_reserve: false, version: version(value), store });
+    if PACKING.get() {
+        let store = packed(tape, op, slot, &value)?;
+        saved.push(Kept { slot, in_reserve: false, version: version(&value), store });
+    } else {
+        saved.push(Kept::plain(slot, value));
+    }
     Ok(())
 }
 

@@ -187,6 +187,12 @@ pub fn with_current<T>(f: impl FnOnce(&Arc<Interp>) -> T) -> T {
     f(&current())
 }
 
+/// The outermost tape, if that is the innermost interpreter of this thread too.
+#[inline]
+pub fn outermost() -> Option<&'static Arc<Interp>> {
+    HERE.with(|here| here.outermost.get()).then(|| &*ROOT)
+}
+
 /// Whether the chain is nothing but ambient tapes over `Eval`.
 #[inline(always)]
 pub fn is_plain() -> bool {

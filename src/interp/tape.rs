@@ -1,11 +1,13 @@
 //! Reverse mode: runs the operation one level down and writes a tape entry.
 
+use crate::array::Array;
+use crate::autodiff::debug::Modes;
 use crate::autodiff::node::{Edge, Edges, Handle, Node, Saved, Slot, Vjp};
 use crate::autodiff::saving;
 use crate::autodiff::{anomaly, debug, place};
 use crate::bind::bind_at;
 use crate::error::Result;
-use crate::interp::{self, Interp};
+use crate::interp::{self, Interp, eval};
 use crate::op::{Class, Needs, Op, Saves};
 use crate::tensor::{Payload, Tensor, Tensors, Traced};
 use smallvec::SmallVec;
@@ -45,15 +47,89 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         debug::not_recorded(op, recording, inputs);
         return Ok(outputs);
     }
-    let mut saved = Saved::new();
-    save(at, op, needs, &primals, &outputs, &mut saved)?;
-    let mut avals = SmallVec::new();
-    for y in &outputs {
-        avals.push(y.aval());
-    }
-    let node = Node::recorded(at.tag, op.clone(), edges, saved, avals);
+    let node = Node::recorded(at.tag, op.clone(), |op, kept_edges, saved, avals| {
+        *kept_edges = edges;
+        avals.extend(outputs.iter().map(Tensor::aval));
+        save(at, op, needs, &primals, &outputs, saved)
+    })?;
     debug::recorded(&node, mark);
     Ok(attach(at, outputs, node))
+}
+
+/// The arrays below `inputs`, and which of them are on the tape `at`, for most of what is recorded: an operation with
+/// one output on arrays that at most this tape knows, while nobody looks at values. `None` for everything else.
+#[inline]
+pub fn recordable<'a>(at: &Interp, op: &Op, inputs: &[&'a Tensor]) -> Option<(SmallVec<[&'a Array; 4]>, Needs)> {
+    if !at.records() || debug::modes() != Modes(0) {
+        return None;
+    }
+    let mut primals = SmallVec::new();
+    let mut needs = Needs::default();
+    for (i, x) in inputs.iter().enumerate() {
+        let (primal, entry) = taped(at, x)?;
+        primals.push(primal);
+        if entry.is_some() {
+            needs.add(i);
+        }
+    }
+    let by_other_rules = match op.class() {
+        Class::Discrete => true,
+        Class::Composite => !op.own().vjp,
+        _ => matches!(op, Op::Custom(_)),
+    };
+    (!by_other_rules).then_some((primals, needs))
+}
+
+/// The array below a tensor that is an array or an array on this tape, and the entry that made it.
+#[inline(always)]
+fn taped<'a>(at: &Interp, x: &'a Tensor) -> Option<(&'a Array, Option<(&'a Handle, u32)>)> {
+    match x {
+        Tensor::Array(a) => Some((a, None)),
+        Tensor::Traced(t) => match &t.payload {
+            Payload::Taped { primal: Tensor::Array(a), node, index } if t.tag == at.tag => {
+                Some((a, Some((node, *index))))
+            }
+            _ => None,
+        },
+    }
+}
+
+/// [`process`] for what is [`recordable`], given what was found there.
+#[inline]
+pub fn record(
+    at: &Interp,
+    op: Op,
+    inputs: &[&Tensor],
+    primals: &[&Array],
+    needs: Needs,
+) -> Result<Tensor> {
+    let out = eval::run_one(&op, primals)?;
+    let aval = out.aval();
+    if !aval.dtype.is_float() {
+        return Ok(out);
+    }
+    let node = Node::recorded(at.tag, op, |op, edges, saved, avals| {
+        for x in inputs {
+            let entry = taped(at, x).and_then(|(_, entry)| entry);
+            edges.push(entry.map(|(node, index)| Edge { node: node.entry().clone(), index }));
+        }
+        avals.push(aval);
+        let saves = op.saves(needs, inputs.len());
+        if saves == Saves::NONE {
+            return Ok(());
+        }
+        for (i, &x) in primals.iter().enumerate() {
+            if saves.has_input(i) {
+                saving::save(at.tag, op, Slot::Input(i as u16), x.clone().into(), saved)?;
+            }
+        }
+        if saves.has_output(0) {
+            saving::save(at.tag, op, Slot::Output(0), out.clone(), saved)?;
+        }
+        Ok(())
+    })?;
+    let payload = Payload::Taped { primal: out, node: Handle::new(node), index: 0 };
+    Ok(Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload })))
 }
 
 /// Keeps what the reverse rule of `op` will read, in `saved`, which is too large to be returned.
@@ -72,12 +148,12 @@ fn save(
     }
     for (i, x) in inputs.iter().enumerate() {
         if saves.has_input(i) {
-            saving::save(at.tag, op, Slot::Input(i as u16), x, saved)?;
+            saving::save(at.tag, op, Slot::Input(i as u16), (*x).clone(), saved)?;
         }
     }
     for (i, y) in outputs.iter().enumerate() {
         if saves.has_output(i) {
-            saving::save(at.tag, op, Slot::Output(i as u16), y, saved)?;
+            saving::save(at.tag, op, Slot::Output(i as u16), y.clone(), saved)?;
         }
     }
     Ok(())
@@ -107,6 +183,9 @@ fn output(at: &Interp, primal: Tensor, node: Arc<Node>, index: u32) -> Tensor {
 
 /// Runs the reverse rule of a recorded operation.
 pub fn pull_back(op: &Op, context: &Vjp, g: &[Option<Tensor>]) -> Result<crate::op::Grads> {
-    op.vjp(context, g)
-        .map_err(|e| place::within(e, &format!("backward of {}", op.name()), context.node.place))
+    let grads = op.vjp(context, g);
+    if grads.is_ok() {
+        return grads;
+    }
+    grads.map_err(|e| place::within(e, &format!("backward of {}", op.name()), context.node.place))
 }

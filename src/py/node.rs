@@ -4,7 +4,7 @@
 use crate::autodiff::accumulate;
 use crate::autodiff::held::Held;
 use crate::autodiff::lanes::edge_behind;
-use crate::autodiff::node::{Edge, Node, Slot, Vjp};
+use crate::autodiff::node::{Edge, Node, Saved, Slot, Vjp};
 use crate::autodiff::place::Place;
 use crate::error::Error;
 use crate::interp::tape;
@@ -246,13 +246,14 @@ fn apply(node: &Arc<Node>, g: &[Option<Tensor>]) -> crate::error::Result<Vec<Opt
     for (i, _) in node.edges.iter().enumerate().filter(|(_, e)| e.is_some()) {
         needs.add(i);
     }
-    let saved = node.unpack(true, false, g)?;
+    let mut saved = Saved::new();
+    node.unpack(true, false, g, &mut saved)?;
     let grads = tape::pull_back(op, &Vjp { node, saved: &saved, needs, recorded: false }, g)?;
     let mut grads = grads.into_iter();
     node.edges
         .iter()
         .map(|edge| match (edge, grads.next().flatten()) {
-            (Some(edge), Some(g)) => accumulate::fit(g, edge.aval()).map(Some),
+            (Some(edge), Some(g)) => accumulate::fitted(g, edge.aval()).map(Some),
             _ => Ok(None),
         })
         .collect()

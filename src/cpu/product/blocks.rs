@@ -147,7 +147,11 @@ impl<'a, M: Mac> Blocks<'a, M> {
     /// Computes some columns, whose packed copy is given or not needed.
     fn compute(&self, columns: &Range<usize>, right: Option<Shared<M::In>>) {
         let p = &self.p;
-        let down = p.m.div_ceil(self.rows);
+        // Blocks of strips of rows, about equally high and evenly many, so that two threads get the same.
+        let (strips, height) = (p.m.div_ceil(M::ROWS), self.rows / M::ROWS);
+        let down = strips.div_ceil(height);
+        let down = if down > 1 && height > 1 { down.next_multiple_of(2) } else { down };
+        let top = |block: usize| p.m.min(block * strips / down * M::ROWS);
         let strips = columns.len().div_ceil(self.width);
         // Few rows: the columns are cut too.
         let small = WORK.div_ceil(self.rows.min(p.m) * self.width * p.k);
@@ -157,9 +161,9 @@ impl<'a, M: Mac> Blocks<'a, M> {
         let work = self.rows.min(p.m) * (part * self.width).min(columns.len()) * p.k;
         parallel_for(down * across, WORK.div_ceil(work), |range| {
             for piece in range {
-                let (i, j) = (piece / across * self.rows, columns.start + piece % across * part * self.width);
+                let (i, j) = (piece / across, columns.start + piece % across * part * self.width);
                 let block = Block {
-                    rows: i..p.m.min(i + self.rows),
+                    rows: top(i)..top(i + 1),
                     columns: j..columns.end.min(j + part * self.width),
                 };
                 let right = right.map(|r| r.get().wrapping_add((j - columns.start) * self.steps));

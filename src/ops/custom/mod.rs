@@ -19,7 +19,7 @@ pub use transpose::transpose;
 use crate::array::Array;
 use crate::autodiff::debug::{self, Modes};
 use crate::autodiff::held::Holder;
-use crate::autodiff::node::{Edge, Edges, Handle, Node, Saved, Slot, Vjp};
+use crate::autodiff::node::{Edge, Edges, Handle, Node, Slot, Vjp};
 use crate::autodiff::{anomaly, saving, transform};
 use crate::bind::bind_at;
 use crate::dtype::DType;
@@ -168,22 +168,26 @@ impl Custom {
             debug::not_recorded(&op, recording, inputs);
             return Ok(self.shown(&plan, outputs));
         }
-        let mut saved = Saved::new();
-        for &source in &plan.saved {
-            let (slot, value) = located(&plan, source, &primals, &outputs).ok_or_else(|| self.absent())?;
-            saving::save(at.tag, &op, slot, value, &mut saved)?;
-        }
-        if plan.traceable && outputs.len() > plan.visible {
+        let node = Node::recorded(at.tag, op, |op, kept_edges, saved, avals| {
+            *kept_edges = edges;
+            avals.extend(outputs.iter().map(Tensor::aval));
+            for &source in &plan.saved {
+                let (slot, value) =
+                    located(&plan, source, &primals, &outputs).ok_or_else(|| self.absent())?;
+                saving::save(at.tag, op, slot, value.clone(), saved)?;
+            }
+            if !plan.traceable || outputs.len() == plan.visible {
+                return Ok(());
+            }
             for (i, x) in primals.iter().enumerate().filter(|(i, _)| !plan.saved.contains(&Source::Input(*i)))
             {
-                saving::save(at.tag, &op, Slot::Input(i as u16), x, &mut saved)?;
+                saving::save(at.tag, op, Slot::Input(i as u16), (*x).clone(), saved)?;
                 if let Some(kept) = saved.last_mut() {
                     kept.reserve();
                 }
             }
-        }
-        let avals = outputs.iter().map(Tensor::aval).collect();
-        let node = Node::recorded(at.tag, op, edges, saved, avals);
+            Ok(())
+        })?;
         debug::recorded(&node, mark);
         let wrap = |(i, primal): (usize, Tensor)| {
             if !differentiable(&plan, i, &primal) {

@@ -26,7 +26,7 @@ pub fn transpose(
         for (y, seed) in map(&arguments)?.into_iter().zip(seeds) {
             if let (Some(y), Some(seed)) = (y, seed) {
                 // A rule may leave sums over broadcast axes to the tape.
-                out.push(accumulate::fit(y, &seed.aval())?);
+                out.push(accumulate::fitted(y, &seed.aval())?);
                 weights.push(Some(seed.clone()));
             }
         }
