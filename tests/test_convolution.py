@@ -285,3 +285,21 @@ def test_rows_are_added_in_the_same_order_by_any_number_of_threads(rows, width, 
             np.testing.assert_array_equal(sums.gather(0, picks).numpy(), want[index % rows])
     finally:
         wg.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("dtype", [wg.float32, wg.float64])
+def test_an_infinity_reaches_only_the_weights_that_meet_it(dtype):
+    """Rows lie one after another in memory; what an element gives one row must not reach the next."""
+    rng = np.random.default_rng(3)
+    for hole in (np.inf, -np.inf, np.nan):
+        image = rng.standard_normal((2, 3, 5, 6))
+        image[1, 1, 2, 0] = hole
+        gradient = rng.standard_normal((2, 4, 3, 4))
+        weight = wg.zeros(4, 3, 3, 3, dtype=dtype, requires_grad=True)
+        out = F.conv2d(wg.tensor(image, dtype=dtype), weight)
+        out.backward(wg.tensor(gradient, dtype=dtype))
+        windows = np.lib.stride_tricks.sliding_window_view(image, (3, 3), axis=(2, 3))
+        expected = np.einsum("noyx,ncyxhw->ochw", gradient, windows)
+        got = weight.grad.numpy()
+        assert np.array_equal(np.isfinite(got), np.isfinite(expected))
+        np.testing.assert_allclose(got, expected.astype(got.dtype), rtol=2e-4, atol=1e-5)

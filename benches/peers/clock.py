@@ -34,6 +34,7 @@ class Row:
     target: Target
     makers: dict[str, Callable[[], Work]]
     per_call: int = 1  # operations in one call of the work; times are given per operation
+    limit: str = ""  # what keeps wengert from the target, said where the target is missed
 
 
 @dataclass

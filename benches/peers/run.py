@@ -69,12 +69,15 @@ def table(name: str, rounds: int, only: str) -> str:
     heads = ["work", "wengert, us", "target", "met", "numpy", "torch", "jax jit", "autograd", "micrograd"]
     lines = [f"## {title}", "", " | ".join(heads).join(("| ", " |")), "|---" * len(heads) + "|"]
     missing: list[str] = []
+    short: list[str] = []
     for row in rows:
         result = measure(row, rounds, REST_SECONDS if threads > 1 else 0.0)
         line = cells(result)
         lines.append(" | ".join(line).join(("| ", " |")))
         peers = "  ".join(f"{head} {cell}" for head, cell in zip(heads[4:], line[4:], strict=True) if cell)
         print(f"{line[0]:<55} wengert {line[1]:>13}  target {line[2]:<12} {line[3]:<4} {peers}", flush=True)
+        if result.met() == "no":
+            short.append(f"- {row.name}: {row.limit or 'not looked into yet'}.")
         for library, reason in result.absent.items():
             installed = versions().get(library.split()[0], "") != "not installed"
             if installed:
@@ -86,6 +89,8 @@ def table(name: str, rounds: int, only: str) -> str:
         "Times in microseconds, in parentheses wengert's time over the peer's.",
         f"{threads} core(s) of {processor()}, Python {platform.python_version()}; {shown}.",
     ]
+    if short:
+        lines += ["", "What limits the rows that fall short:", "", *short]
     if missing:
         lines += ["", "Not measured:", "", *missing]
     return "\n".join(lines) + "\n"

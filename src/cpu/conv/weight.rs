@@ -126,38 +126,37 @@ impl<T: Float> Body<T> for Task<'_, T> {
         let inputs = plan.inputs.0.min(of.inputs - input);
         let pitch = (inputs * taps).next_multiple_of(TERMS);
         let mut sums = vec![T::default(); outputs * pitch];
-        for piece in part * plan.pieces..((part + 1) * plan.pieces).min(plan.cut.pieces()) {
-            let (image, images, start, lines) = plan.cut.piece(&of.lines, of.images, piece);
-            let grid = Grid::new(&lines, images);
-            let mut offsets = grid.offsets(inputs);
-            offsets.resize(pitch, 0);
-            let span = grid.span.next_multiple_of(V::LANES);
-            let (_room, [cells, second]) = Room::new([inputs * grid.channel, outputs * span]);
-            let plane: usize = lines.iter().map(|l| l.input).product();
-            let channels = of.groups * of.inputs;
-            // SAFETY: the piece lies inside of its tensors, and both grids have room for it.
+        let block = Channels { group, input, inputs, output, outputs };
+        let pieces = part * plan.pieces..((part + 1) * plan.pieces).min(plan.cut.pieces());
+        for piece in pieces.clone() {
+            // SAFETY: the piece lies inside of its tensors.
             unsafe {
-                let x = of.x.as_ptr().add((image * channels + group * of.inputs + input) * plane);
-                let from = Planes { start: x, image: channels * plane, channel: plane };
-                grid.fill::<V>(from, inputs, cells);
-                let first = [image, group * of.outputs + output];
-                self.scatter::<V>(&grid, &lines, start, first, outputs, second, span);
+                let laid = self.lay::<V>(piece, &block, pitch);
                 let sums = sums.as_mut_ptr();
                 for term in (0..pitch).step_by(TERMS) {
                     let blocks = outputs.div_ceil(V::ROWS / 2);
                     for block in 0..blocks {
                         let row = block * outputs / blocks;
                         let tile = Tile {
-                            span,
-                            y: second.add(row * span),
-                            x: cells,
-                            offsets: offsets.as_ptr().add(term),
+                            span: laid.span,
+                            y: laid.y.add(row * laid.span),
+                            x: laid.x,
+                            offsets: laid.offsets.as_ptr().add(term),
                             sums: sums.add(row * pitch + term),
                             pitch,
                         };
                         tile.rows::<V>((block + 1) * outputs / blocks - row);
                     }
                 }
+            }
+        }
+        if !sums.iter().all(|&s| finite(s)) {
+            // An infinity or NaN of the input met the zeros between two rows of the cotangent.
+            let wrong: Vec<usize> = (0..sums.len()).filter(|&i| !finite(sums[i])).collect();
+            wrong.iter().for_each(|&i| sums[i] = T::default());
+            for piece in pieces {
+                // SAFETY: as above.
+                unsafe { self.lay::<V>(piece, &block, pitch).add_rows(&wrong, pitch, &mut sums) };
             }
         }
         for row in 0..outputs {
@@ -169,7 +168,82 @@ impl<T: Float> Body<T> for Task<'_, T> {
     }
 }
 
+/// Whether a number is neither infinite nor NaN.
+fn finite<T: Float>(x: T) -> bool {
+    x.to_f64().is_finite()
+}
+
+/// The channels of a task, within their group.
+struct Channels {
+    group: usize,
+    input: usize,
+    inputs: usize,
+    output: usize,
+    outputs: usize,
+}
+
+/// A piece of the images, laid out.
+struct Laid<T> {
+    grid: Grid,
+    /// How many outputs a row of the grid has.
+    count: usize,
+    /// Where the terms begin.
+    offsets: Vec<u32>,
+    span: usize,
+    x: *const T,
+    /// Output channels, `span` apart.
+    y: *const T,
+    _room: Room,
+}
+
+impl<T: Float> Laid<T> {
+    /// Adds the products of the places in `wrong` again, row by row, without what lies between rows.
+    ///
+    /// # Safety
+    /// The places are those of sums of this piece's channels, `pitch` to an output channel.
+    unsafe fn add_rows(&self, wrong: &[usize], pitch: usize, sums: &mut [T]) {
+        for &i in wrong {
+            // SAFETY: the caller's promise.
+            let (x, y) = unsafe {
+                (self.x.add(self.offsets[i % pitch] as usize), self.y.add(i / pitch * self.span))
+            };
+            self.grid.rows(|position, ..| {
+                for at in position..position + self.count {
+                    // SAFETY: both rows lie in their grids.
+                    sums[i] += unsafe { *x.add(at) * *y.add(at) };
+                }
+            });
+        }
+    }
+}
+
 impl<T: Float> Task<'_, T> {
+    /// Lays out a piece of the images.
+    ///
+    /// # Safety
+    /// The piece lies inside of its tensors, and `V` is available.
+    #[inline(always)]
+    unsafe fn lay<V: Vector<Float = T>>(&self, piece: usize, block: &Channels, pitch: usize) -> Laid<T> {
+        let of = self.of;
+        let (image, images, start, lines) = self.plan.cut.piece(&of.lines, of.images, piece);
+        let grid = Grid::new(&lines, images);
+        let mut offsets = grid.offsets(block.inputs);
+        offsets.resize(pitch, 0);
+        let span = grid.span.next_multiple_of(V::LANES);
+        let (room, [x, y]) = Room::new([block.inputs * grid.channel, block.outputs * span]);
+        let plane: usize = lines.iter().map(|l| l.input).product();
+        let channels = of.groups * of.inputs;
+        // SAFETY: the caller's promise; both grids have room for the piece.
+        unsafe {
+            let first = (image * channels + block.group * of.inputs + block.input) * plane;
+            let from = Planes { start: of.x.as_ptr().add(first), image: channels * plane, channel: plane };
+            grid.fill::<V>(from, block.inputs, x);
+            let first = [image, block.group * of.outputs + block.output];
+            self.scatter::<V>(&grid, &lines, start, first, block.outputs, y, span);
+        }
+        Laid { grid, count: lines[2].count, offsets, span, x, y, _room: room }
+    }
+
     /// Copies `y` to the positions of the grid, zeros between its rows.
     ///
     /// # Safety
