@@ -207,7 +207,7 @@ impl<T: Float> Laid<T> {
             let (x, y) = unsafe {
                 (self.x.add(self.offsets[i % pitch] as usize), self.y.add(i / pitch * self.span))
             };
-            self.grid.rows(|position, ..| {
+            self.grid.rows(|position, _, _, _| {
                 for at in position..position + self.count {
                     // SAFETY: both rows lie in their grids.
                     sums[i] += unsafe { *x.add(at) * *y.add(at) };
