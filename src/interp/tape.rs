@@ -59,7 +59,11 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
 /// The arrays below `inputs`, and which of them are on the tape `at`, for most of what is recorded: an operation with
 /// one output on arrays that at most this tape knows, while nobody looks at values. `None` for everything else.
 #[inline]
-pub fn recordable<'a>(at: &Interp, op: &Op, inputs: &[&'a Tensor]) -> Option<(SmallVec<[&'a Array; 4]>, Needs)> {
+pub fn recordable<'a>(
+    at: &Interp,
+    op: &Op,
+    inputs: &[&'a Tensor],
+) -> Option<(SmallVec<[&'a Array; 4]>, Needs)> {
     if !at.records() || debug::modes() != Modes(0) {
         return None;
     }
@@ -96,13 +100,7 @@ fn taped<'a>(at: &Interp, x: &'a Tensor) -> Option<(&'a Array, Option<(&'a Handl
 
 /// [`process`] for what is [`recordable`], given what was found there.
 #[inline]
-pub fn record(
-    at: &Interp,
-    op: Op,
-    inputs: &[&Tensor],
-    primals: &[&Array],
-    needs: Needs,
-) -> Result<Tensor> {
+pub fn record(at: &Interp, op: Op, inputs: &[&Tensor], primals: &[&Array], needs: Needs) -> Result<Tensor> {
     let out = eval::run_one(&op, primals)?;
     let aval = out.aval();
     if !aval.dtype.is_float() {

@@ -204,9 +204,8 @@ impl<T: Float> Laid<T> {
     unsafe fn add_rows(&self, wrong: &[usize], pitch: usize, sums: &mut [T]) {
         for &i in wrong {
             // SAFETY: the caller's promise.
-            let (x, y) = unsafe {
-                (self.x.add(self.offsets[i % pitch] as usize), self.y.add(i / pitch * self.span))
-            };
+            let (x, y) =
+                unsafe { (self.x.add(self.offsets[i % pitch] as usize), self.y.add(i / pitch * self.span)) };
             self.grid.rows(|position, _, _, _| {
                 for at in position..position + self.count {
                     // SAFETY: both rows lie in their grids.

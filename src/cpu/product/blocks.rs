@@ -162,10 +162,8 @@ impl<'a, M: Mac> Blocks<'a, M> {
         parallel_for(down * across, WORK.div_ceil(work), |range| {
             for piece in range {
                 let (i, j) = (piece / across, columns.start + piece % across * part * self.width);
-                let block = Block {
-                    rows: top(i)..top(i + 1),
-                    columns: j..columns.end.min(j + part * self.width),
-                };
+                let block =
+                    Block { rows: top(i)..top(i + 1), columns: j..columns.end.min(j + part * self.width) };
                 let right = right.map(|r| r.get().wrapping_add((j - columns.start) * self.steps));
                 // SAFETY: the caller's promise; blocks are disjoint.
                 unsafe { self.block(&block, right) };

@@ -200,7 +200,9 @@ class TransformerDecoderLayer(_Layer):
 
 def _copies(layer: Module, count: int) -> ModuleList:
     if not isinstance(layer, Module):
-        raise TypeError(f"a transformer is made of copies of a layer: a Module expected, got {type(layer).__name__}")
+        raise TypeError(
+            f"a transformer is made of copies of a layer: a Module expected, got {type(layer).__name__}"
+        )
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 
