@@ -84,7 +84,7 @@ def repetitions(work: Work) -> int:
 def measure(row: Row, rounds: int = ROUNDS, rest: float = 0.0) -> Result:
     """Prepare and warm every library, then time them in turn, starting each round with another one.
 
-    `rest` is how long to wait, in seconds, before a library's turn; calls that are not timed then wake threads and clocks.
+    `rest` is how long to wait, in seconds, before a library's turn; calls that are not timed then wake its threads.
     """
     result, ready = Result(row), {}
     for library, maker in row.makers.items():
