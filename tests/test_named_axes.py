@@ -149,12 +149,14 @@ def test_normalisation_by_the_batch_one_example_at_a_time() -> None:
 
 
 def test_errors_of_named_axes() -> None:
-    with pytest.raises(NameError, match=r"psum: there is no axis 'i' here; vmap\(..., axis_name='i'\)"):
+    with pytest.raises(ValueError, match=r"psum: there is no axis 'i' here; vmap\(..., axis_name='i'\)"):
         wg.psum(wg.ones(2), "i")
-    with pytest.raises(NameError, match=r"axis_index: there is no axis 'j' here.*Known here: 'i'"):
+    with pytest.raises(ValueError, match=r"axis_index: there is no axis 'j' here.*Known here: 'i'"):
         wg.vmap(lambda x: wg.axis_index("j"), axis_name="i")(wg.ones(2))
+    with pytest.raises(TypeError, match="psum: axis_name must be a string, got int"):
+        wg.psum(wg.ones(2), 0)
     # A name ends with its batch, also after an exception.
-    with pytest.raises(NameError):
+    with pytest.raises(ValueError):
         wg.axis_size("i")
     with pytest.raises(ValueError, match="axis_name needs all examples at once; leave out chunk_size"):
         wg.vmap(lambda x: x, axis_name="i", chunk_size=2)

@@ -68,6 +68,11 @@ LAYERS: Situations = {
         ValueError,
         "TransformerEncoderLayer: activation must be a function, 'relu' or 'gelu', got 'softmax'",
     ),
+    "transformer_layer": (
+        lambda: nn.TransformerDecoder(ones(2), 2),  # type: ignore[arg-type]
+        TypeError,
+        "TransformerDecoder: a layer to copy expected, got Tensor",
+    ),
     "transformer_widths": (
         lambda: nn.Transformer(4, 2, 1, 1, 4)(ones(2, 3, 4), ones(2, 3, 6)),
         wg.ShapeError,

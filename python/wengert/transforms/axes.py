@@ -35,9 +35,11 @@ def named(name: str, index: Tensor, size: int) -> Iterator[None]:
 
 def _axis(function: str, name: str) -> tuple[Tensor, int]:
     axes = _AXES.get()
+    if not isinstance(name, str):
+        raise TypeError(f"{function}: axis_name must be a string, got {type(name).__name__}")
     if name not in axes:
         known = ", ".join(repr(n) for n in axes) or "none"
-        raise NameError(
+        raise ValueError(
             f"{function}: there is no axis {name!r} here; vmap(..., axis_name={name!r}) gives an axis its name. "
             f"Known here: {known}"
         )
@@ -139,7 +141,7 @@ def psum(x: Any, axis_name: str) -> Any:
     over the axis is a sum over the axis.
 
     Raises:
-        NameError: where no batch has an axis of this name.
+        ValueError: where no batch has an axis of this name.
 
     Example:
         >>> wg.vmap(lambda x: x / wg.psum(x, "i"), axis_name="i")(wg.tensor([1.0, 3.0]))

@@ -198,11 +198,9 @@ class TransformerDecoderLayer(_Layer):
         return self._around(tgt, [attend, cross, self._fed])
 
 
-def _copies(layer: Module, count: int) -> ModuleList:
+def _copies(name: str, layer: Module, count: int) -> ModuleList:
     if not isinstance(layer, Module):
-        raise TypeError(
-            f"a transformer is made of copies of a layer: a Module expected, got {type(layer).__name__}"
-        )
+        raise TypeError(f"{name}: a layer to copy expected, got {type(layer).__name__}")
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 
@@ -219,7 +217,11 @@ class TransformerEncoder(Module):
     ) -> None:
         """Copies `encoder_layer`, values and all; the last two settings are accepted and change nothing."""
         super().__init__()
-        self.layers, self.num_layers, self.norm = _copies(encoder_layer, num_layers), num_layers, norm
+        self.layers, self.num_layers, self.norm = (
+            _copies("TransformerEncoder", encoder_layer, num_layers),
+            num_layers,
+            norm,
+        )
 
     def forward(
         self,
@@ -240,7 +242,11 @@ class TransformerDecoder(Module):
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         """Copies `decoder_layer`, values and all."""
         super().__init__()
-        self.layers, self.num_layers, self.norm = _copies(decoder_layer, num_layers), num_layers, norm
+        self.layers, self.num_layers, self.norm = (
+            _copies("TransformerDecoder", decoder_layer, num_layers),
+            num_layers,
+            norm,
+        )
 
     def forward(
         self,
