@@ -175,6 +175,13 @@ def test_dtypes_that_a_gpu_lacks_raise() -> None:
             wg.zeros(2, dtype=dtype, device=DEVICE)
 
 
+@pytest.mark.parametrize("name", ["inv", "cholesky", "svd", "eigh", "qr", "det", "pinv", "matrix_exp", "lu"])
+def test_linear_algebra_says_that_it_runs_on_the_cpu(name: str) -> None:
+    message = rf"^{name}: runs on the CPU only, got a tensor on gpu(:0)?; move it with \.cpu\(\), and the result back"
+    with pytest.raises(wg.DeviceError, match=message):
+        getattr(wg.linalg, name)(wg.eye(2, device=DEVICE))
+
+
 def test_operands_on_different_devices_raise() -> None:
     x, y = wg.ones(2), wg.ones(2, device=DEVICE)
     for op in (lambda: x + y, lambda: y @ x, lambda: wg.cat([x, y]), lambda: wg.where(x > 0, x, y)):

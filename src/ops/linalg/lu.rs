@@ -9,6 +9,7 @@ use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::cost;
 use crate::cpu::linalg;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
 use crate::ops::index::{Gather, ScatterAdd};
@@ -167,8 +168,8 @@ impl Tensor {
     /// `X` with `A X = B`, where `A` is this matrix, or with `A' X = B` if `adjoint`. The batches broadcast.
     pub fn solve(&self, b: &Tensor, adjoint: bool) -> Result<Tensor> {
         let (a, b) = together("solve", self, b)?;
-        // One factorisation for equal matrices, however many right-hand sides they have.
-        let (factors, order, _) = self.detach().cast(a.dtype())?.lu()?;
+        // One factorisation for equal matrices, however many right-hand sides they have; it is not rounded.
+        let (factors, order, _) = self.detach().cast(DType::F64)?.lu()?;
         let order = order.expand(&a.shape().removed(a.rank() - 1))?;
         let op = Solve { adjoint, inverse: false };
         crate::bind::bind1(op, &[&a, &b, &factors.expand(&a.shape())?, &order])
@@ -177,9 +178,9 @@ impl Tensor {
     /// The inverse.
     pub fn inverse(&self) -> Result<Tensor> {
         check_square("inv", self)?;
-        let (factors, order, _) = self.detach().lu()?;
+        let (factors, order, _) = self.detach().cast(DType::F64)?.lu()?;
         let n = sides(self).0;
-        let eye = Tensor::eye(n, n, factors.dtype(), self.device())?;
+        let eye = Tensor::eye(n, n, self.dtype(), self.device())?;
         let eye = eye.expand(&with_sides(&self.shape(), n, n))?;
         crate::bind::bind1(Solve { adjoint: false, inverse: true }, &[self, &eye, &factors, &order])
     }
