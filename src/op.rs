@@ -673,6 +673,8 @@ ops! {
     Pinv(ops::linalg::functions::Pinv): General, F32;
     /// The exponential of matrices.
     MatrixExp(ops::linalg::functions::MatrixExp): General, F32;
+    /// The discrete Fourier transform of pairs.
+    Fft(ops::fft::Fft): Linear, F32;
     /// Random numbers from a seed and a position in its stream.
     Random(ops::random::Random): Discrete, Any;
     /// A function with rules of the user's own.

@@ -18,6 +18,7 @@ import wengert as wg
 from composed_samples import COMPOSED
 from composite_samples import COMPOSITE
 from conv_samples import CONVOLUTIONS
+from fft_samples import FOURIER
 from index_samples import INDEXING
 from layer_samples import SHAPED
 from linalg_samples import LINALG
@@ -411,4 +412,5 @@ SAMPLES += LAYERS
 SAMPLES += SHAPED
 SAMPLES += CONVOLUTIONS
 SAMPLES += LINALG
+SAMPLES += FOURIER
 DIFFERENTIABLE = [sample for sample in SAMPLES if sample.order > 0]

@@ -12,6 +12,7 @@ pub mod create;
 mod cross_entropy;
 mod drive;
 pub mod epilogue;
+pub mod fft;
 mod fold;
 pub mod gather;
 mod half_float;

@@ -10,6 +10,7 @@ pub mod convolve;
 pub mod create;
 pub mod custom;
 pub mod elementwise;
+pub mod fft;
 pub mod formulas;
 pub mod index;
 pub mod inplace;

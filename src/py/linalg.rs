@@ -1,4 +1,4 @@
-//! Linear algebra behind `wengert.linalg`, whose functions document it.
+//! Linear algebra and Fourier transforms behind `wengert.linalg` and `wengert.fft`, whose functions document them.
 
 use crate::error::Result;
 use crate::py::args::run;
@@ -109,11 +109,18 @@ fn _matrix_exp(py: Python<'_>, x: Given<'_>) -> PyResult<PyTensor> {
     with(py, &x, Tensor::matrix_exp).map(PyTensor::from)
 }
 
+/// The Fourier transform along an axis of pairs along the last axis.
+#[pyfunction]
+fn _fft(py: Python<'_>, x: Given<'_>, axis: i64, inverse: bool, scale: f64) -> PyResult<PyTensor> {
+    let x = x.value()?.into_owned();
+    run(py, x.numel(), || x.fft_of_pairs(axis, inverse, scale)).map(PyTensor::from)
+}
+
 /// Registers the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     macro_rules! add {
         ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
     }
-    add!(_cholesky, _triangular_solve, _lu, _solve, _inv, _qr, _eigh, _svd, _det, _pinv, _matrix_exp);
+    add!(_cholesky, _triangular_solve, _lu, _solve, _inv, _qr, _eigh, _svd, _det, _pinv, _matrix_exp, _fft);
     Ok(())
 }

@@ -1,0 +1,50 @@
+"""Fourier transforms, with derivatives of every order.
+
+Names and arguments are those of `torch.fft`; `axis` and `axes` are accepted beside `dim`. A length may be
+anything: prime factors up to 31 are transformed directly, longer ones as a convolution. Everything runs on the CPU, in
+float64, and is rounded once.
+
+Example:
+    >>> x = wg.tensor([1.0, 2.0, 3.0, 4.0])
+    >>> wg.fft.irfft(wg.fft.rfft(x))
+    tensor([1., 2., 3., 4.])
+"""
+
+from ._frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from ._transforms import (
+    fft,
+    fft2,
+    fftn,
+    hfft,
+    ifft,
+    ifft2,
+    ifftn,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
+)
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]

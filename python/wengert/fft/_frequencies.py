@@ -1,0 +1,41 @@
+"""The frequencies that the elements of a transform belong to, and their order."""
+
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+
+from ._pairs import checked
+
+
+def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of `fft` for `n` samples at distances `d`: `0, 1, …, -2, -1` over `n * d`."""
+    checked("fftfreq", n)
+    numbers = [*range((n + 1) // 2), *range(-(n // 2), 0)]
+    return _core.tensor([k / (n * d) for k in numbers], dtype=dtype, device=device)
+
+
+def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """The frequencies of `rfft` for `n` samples at distances `d`: `0, 1, …, n // 2` over `n * d`."""
+    checked("rfftfreq", n)
+    return _core.tensor([k / (n * d) for k in range(n // 2 + 1)], dtype=dtype, device=device)
+
+
+def _shifted(name: str, x: Any, dim: Any, back: bool) -> Tensor:
+    x = operand(name, x)
+    dims = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    for axis in dims:
+        n = x.shape[axis]
+        x = x.roll((n + 1) // 2 if back else n // 2, axis)
+    return x
+
+
+def fftshift(input: Any, dim: Any = None, *, axes: Any = None) -> Tensor:
+    """Frequency zero in the middle of the axes `dim`, of all by default."""
+    return _shifted("fftshift", input, dim if axes is None else axes, False)
+
+
+def ifftshift(input: Any, dim: Any = None, *, axes: Any = None) -> Tensor:
+    """The inverse of `fftshift`."""
+    return _shifted("ifftshift", input, dim if axes is None else axes, True)
