@@ -1053,6 +1053,8 @@ def _eigh(x: Any) -> Any:
     """Eigenvalues and eigenvectors of symmetric matrices."""
 def _empty_cache() -> Any:
     """Gives host memory that is kept for reuse back to the system."""
+def _fft(x: Any, axis: Any, inverse: Any, scale: Any) -> Any:
+    """The Fourier transform along an axis of pairs along the last axis."""
 def _flops_begin() -> Any:
     """Begins to count floating point operations in this thread; regions nest."""
 def _flops_end() -> Any:
