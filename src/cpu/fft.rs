@@ -213,9 +213,7 @@ impl PlainBody for Pass<'_> {
                 _ => {
                     for r in 0..p {
                         let to = (j + done * r) * run;
-                        for k in 0..run {
-                            self.y[to + k] = from[k];
-                        }
+                        self.y[to..to + run].copy_from_slice(&from[..run]);
                         for q in 1..p {
                             let w = self.weight(q, j + done * r);
                             for k in 0..run {
