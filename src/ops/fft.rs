@@ -35,6 +35,11 @@ impl Kernel for Fft {
         }
         one!(crate::cpu::fft::fft(x[0], self.axis as usize, self.inverse, self.scale.get()[0]))
     }
+    /// 5 n log2(n) per line of n numbers, the logarithm rounded up.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let length = x[0].dim(self.axis as usize).max(1);
+        5 * (x[0].numel() as u64 / 2) * length.next_power_of_two().ilog2() as u64
+    }
 }
 
 #[cold]
@@ -45,6 +50,8 @@ fn elsewhere(name: &str, device: Device) -> Error {
 }
 
 impl Linear for Fft {
+    const TRANSPOSE: &'static str = "the transform of g with the other sign";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(Fft { inverse: !self.inverse, ..*self }, &[g])
     }
