@@ -13,6 +13,8 @@ __all__ = ["LBFGS"]
 
 # A point of a line: how far along it, the value there, the slope there, and the gradient.
 Point = tuple[float, float, float, Tensor]
+# The value here, its gradient, and the loss as the closure returned it.
+Evaluate = Callable[[], tuple[float, Tensor, Any]]
 
 
 class LBFGS(Optimizer):
@@ -138,6 +140,45 @@ class LBFGS(Optimizer):
         for name, value in (("old_dirs", change), ("old_stps", moved)):
             memory[name] = [*memory[name], value][-size:]
 
+    def _along(self, evaluate: Evaluate, here: Point, direction: Tensor, length: float, budget: int) -> Point:
+        """Moves the parameters along a direction, by one length or by a line search: where they come to."""
+        start = self._values()
+
+        def at(t: float) -> Point:
+            self._place(start + direction * t)
+            value, g, _ = evaluate()
+            return t, value, float((g * direction).sum()), g
+
+        if self.param_groups[0]["line_search_fn"] is None:
+            return at(length)
+        found = strong_wolfe(at, here, length, max(budget, 1))
+        self._place(start + direction * found[0])
+        return found
+
+    def _iterate(self, evaluate: Evaluate) -> Any:
+        """Makes the iterations of one step; returns the first loss."""
+        group, memory = self.param_groups[0], self._memory
+        before = memory["func_evals"]
+        value, g, first = evaluate()
+        for _ in range(group["max_iter"]):
+            direction = self._direction(g)
+            slope = float((g * direction).sum())
+            if float(g.abs().max()) <= group["tolerance_grad"] or slope > -group["tolerance_change"]:
+                break
+            # Before anything is known of the scale, the first step is at most as long as `lr`.
+            fresh = not memory["old_dirs"]
+            length = group["lr"] * (min(1.0, 1.0 / float(g.abs().sum())) if fresh else 1.0)
+            budget = group["max_eval"] - (memory["func_evals"] - before)
+            length, new, _, after = self._along(evaluate, (0.0, value, slope, g), direction, length, budget)
+            moved = direction * length
+            self._remember(after - g, moved, group["history_size"])
+            memory["n_iter"] += 1
+            small = min(float(moved.abs().max()), abs(new - value)) < group["tolerance_change"]
+            value, g = new, after
+            if small or not math.isfinite(value) or memory["func_evals"] - before >= group["max_eval"]:
+                break
+        return first
+
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Makes up to `max_iter` iterations; returns the loss before the first.
 
@@ -146,55 +187,18 @@ class LBFGS(Optimizer):
         """
         if closure is None:
             raise TypeError("LBFGS: step() needs a closure that computes the loss and its gradients again")
-        group, memory = self.param_groups[0], self._memory
+        sign = -1.0 if self.param_groups[0]["maximize"] else 1.0
         for hook in tuple(self._pre_hooks.values()):
             hook(self, (closure,), {})
-        calls = 0
 
         def evaluate() -> tuple[float, Tensor, Any]:
-            nonlocal calls
-            calls += 1
-            memory["func_evals"] += 1
+            self._memory["func_evals"] += 1
             with wg.enable_grad():
                 loss = closure()
-            sign = -1.0 if group["maximize"] else 1.0
             return sign * float(loss), self._gradient() * sign, loss
 
         with wg.no_grad():
-            value, g, first = evaluate()
-            for _ in range(group["max_iter"]):
-                if float(g.abs().max()) <= group["tolerance_grad"]:
-                    break
-                direction = self._direction(g)
-                slope = float((g * direction).sum())
-                if slope > -group["tolerance_change"]:
-                    break
-                # Before anything is known of the scale, the first step is at most as long as `lr`.
-                fresh = not memory["old_dirs"]
-                length = group["lr"] * (min(1.0, 1.0 / float(g.abs().sum())) if fresh else 1.0)
-                start, before = self._values(), value
-                if group["line_search_fn"] is None:
-                    self._place(start + direction * length)
-                    value, after, _ = evaluate()
-                else:
-
-                    def at(t: float, start: Tensor = start, direction: Tensor = direction) -> Point:
-                        self._place(start + direction * t)
-                        value, g, _ = evaluate()
-                        return t, value, float((g * direction).sum()), g
-
-                    budget = group["max_eval"] - calls
-                    length, value, _, after = strong_wolfe(at, (0.0, value, slope, g), length, max(budget, 1))
-                    self._place(start + direction * length)
-                moved = direction * length
-                self._remember(after - g, moved, group["history_size"])
-                memory["n_iter"] += 1
-                g = after
-                stuck = float(moved.abs().max()) <= group["tolerance_change"]
-                if stuck or abs(value - before) < group["tolerance_change"] or calls >= group["max_eval"]:
-                    break
-                if not math.isfinite(value):
-                    break
+            first = self._iterate(evaluate)
         for hook in tuple(self._post_hooks.values()):
             hook(self, (closure,), {})
         return first
