@@ -23,8 +23,9 @@ FLOATS = ["float32", "float64"]
 SIGNED = [name for name in standard.KINDS["signed integer"] if hasattr(xp, name)]
 UNSIGNED = [name for name in standard.KINDS["unsigned integer"] if hasattr(xp, "uint64")]
 INTS = SIGNED + UNSIGNED
-COMPLEX = [name for name in standard.KINDS["complex floating"] if hasattr(xp, name)]
 REALS = INTS + FLOATS
+COMPLEX = [name for name in standard.KINDS["complex floating"] if hasattr(xp, name)]
+NUMBERS = REALS + COMPLEX
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)
 AXES = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
 STACKS = hnp.array_shapes(min_dims=2, max_dims=4, min_side=1, max_side=3)
@@ -92,7 +93,8 @@ def case(*names: str) -> Callable[[Callable[..., Call]], Callable[..., Call]]:
 @case("add", "subtract", "multiply", "maximum", "minimum")
 def _arithmetic(name: str, draw: Draw) -> Call:
     a, b = draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=3, max_side=4)).input_shapes
-    kind = draw(st.sampled_from([INTS, FLOATS]))
+    ordered = name not in ("add", "subtract", "multiply", "divide", "equal", "not_equal")
+    kind = draw(st.sampled_from([INTS, FLOATS] if ordered else [INTS, FLOATS, FLOATS + COMPLEX]))
     dtype = draw(st.sampled_from(kind))
     other = draw(st.sampled_from([d for d in kind if standard.promoted(dtype, d)]))
     return called(name, array(draw, [dtype], a), array(draw, [other], b))
@@ -157,7 +159,7 @@ def _complex(name: str, draw: Draw) -> Call:
 
 @case("sum", "prod")
 def _sum(name: str, draw: Draw) -> Call:
-    x = array(draw, low=-2, high=2)
+    x = array(draw, NUMBERS, low=-2, high=2)
     return called(name, x, axis=axes_of(draw, x), keepdims=draw(st.booleans()))
 
 
@@ -169,20 +171,20 @@ def _extremum(name: str, draw: Draw) -> Call:
 
 @case("mean", "std", "var")
 def _moment(name: str, draw: Draw) -> Call:
-    x = array(draw, FLOATS, AXES)
+    x = array(draw, FLOATS + COMPLEX * (name == "mean"), AXES)
     more = {} if name == "mean" else {"correction": draw(st.sampled_from([0, 0.0, 0.5]))}
     return called(name, x, axis=axes_of(draw, x), keepdims=draw(st.booleans()), **more)
 
 
 @case("all", "any", "count_nonzero")
 def _truth(name: str, draw: Draw) -> Call:
-    x = array(draw, [*REALS, "bool"])
+    x = array(draw, [*NUMBERS, "bool"])
     return called(name, x, axis=axes_of(draw, x), keepdims=draw(st.booleans()))
 
 
 @case("cumulative_sum", "cumulative_prod")
 def _scan(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES, low=-2, high=2)
+    x = array(draw, NUMBERS, AXES, low=-2, high=2)
     return called(name, x, axis=axis_of(draw, x), include_initial=draw(st.booleans()))
 
 
@@ -221,20 +223,20 @@ def _searched(name: str, draw: Draw) -> Call:
 
 @case("where")
 def _where(name: str, draw: Draw) -> Call:
-    dtype, shape = draw(st.sampled_from(REALS)), draw(SHAPES)
+    dtype, shape = draw(st.sampled_from(NUMBERS)), draw(SHAPES)
     return called(name, array(draw, ["bool"], shape), array(draw, [dtype], shape), array(draw, [dtype], ()))
 
 
 @case("take")
 def _take(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
+    x = array(draw, NUMBERS, AXES)
     axis = axis_of(draw, x)
     return called(name, x, array(draw, ["int64"], (3,), 0, x.shape[axis] - 1), axis=axis)
 
 
 @case("take_along_axis")
 def _take_along(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
+    x = array(draw, NUMBERS, AXES)
     axis = axis_of(draw, x)
     shape = [2 if i == axis % x.ndim else d for i, d in enumerate(x.shape)]
     return called(name, x, array(draw, ["int64"], tuple(shape), 0, x.shape[axis] - 1), axis=axis)
@@ -250,8 +252,8 @@ def _clip(name: str, draw: Draw) -> Call:
 
 @case("concat", "stack")
 def _joined(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
-    dtype = draw(st.sampled_from([d for d in REALS if standard.promoted(x.dtype.name, d)]))
+    x = array(draw, NUMBERS, AXES)
+    dtype = draw(st.sampled_from([d for d in NUMBERS if standard.promoted(x.dtype.name, d)]))
     other = array(draw, [dtype], x.shape)
     axes = st.integers(-x.ndim, x.ndim - 1)
     return called(name, [x, other, x], axis=draw(st.none() | axes if name == "concat" else axes))
@@ -260,36 +262,36 @@ def _joined(name: str, draw: Draw) -> Call:
 @case("broadcast_arrays")
 def _broadcast(name: str, draw: Draw) -> Call:
     shapes = draw(hnp.mutually_broadcastable_shapes(num_shapes=3, max_dims=3, max_side=4)).input_shapes
-    return called(name, *(array(draw, shape=shape) for shape in shapes))
+    return called(name, *(array(draw, NUMBERS, shape) for shape in shapes))
 
 
 @case("broadcast_to")
 def _broadcast_to(name: str, draw: Draw) -> Call:
-    x = array(draw)
+    x = array(draw, NUMBERS)
     return called(name, x, (2, *x.shape))
 
 
 @case("expand_dims")
 def _expanded(name: str, draw: Draw) -> Call:
-    x = array(draw)
+    x = array(draw, NUMBERS)
     return called(name, x, axis=draw(st.integers(-x.ndim - 1, x.ndim)))
 
 
 @case("squeeze")
 def _squeezed(name: str, draw: Draw) -> Call:
-    x = array(draw)[None, ..., None]
+    x = array(draw, NUMBERS)[None, ..., None]
     return called(name, x, axis=draw(st.sampled_from([0, -1, (0, -1), (-1,), ()])))
 
 
 @case("flip")
 def _flipped(name: str, draw: Draw) -> Call:
-    x = array(draw)
+    x = array(draw, NUMBERS)
     return called(name, x, axis=axes_of(draw, x))
 
 
 @case("roll")
 def _rolled(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
+    x = array(draw, NUMBERS, AXES)
     axes = draw(hnp.valid_tuple_axes(x.ndim, min_size=1))
     shifts = tuple(draw(st.integers(-5, 5)) for _ in axes)
     choices = [(shifts, axes), (shifts[0], None), (shifts[0], axes[0]), (shifts[0], axes)]
@@ -299,24 +301,24 @@ def _rolled(name: str, draw: Draw) -> Call:
 
 @case("moveaxis")
 def _moved(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
+    x = array(draw, NUMBERS, AXES)
     return called(name, x, axis_of(draw, x), axis_of(draw, x))
 
 
 @case("permute_dims")
 def _permuted(name: str, draw: Draw) -> Call:
-    x = array(draw)
+    x = array(draw, NUMBERS)
     return called(name, x, tuple(draw(st.permutations(range(x.ndim)))))
 
 
 @case("matrix_transpose", "linalg.matrix_transpose")
 def _transposed(name: str, draw: Draw) -> Call:
-    return called(name, array(draw, shape=STACKS))
+    return called(name, array(draw, NUMBERS, STACKS))
 
 
 @case("repeat")
 def _repeated(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
+    x = array(draw, NUMBERS, AXES)
     axis = draw(st.none() | st.integers(-x.ndim, x.ndim - 1))
     length = x.size if axis is None else x.shape[axis]
     counts = array(draw, ["int64"], (length,), 0, 3)
@@ -325,35 +327,35 @@ def _repeated(name: str, draw: Draw) -> Call:
 
 @case("tile")
 def _tiled(name: str, draw: Draw) -> Call:
-    return called(name, array(draw), draw(st.sampled_from([(2,), (1, 2), (2, 0), (2, 1, 1, 3), ()])))
+    return called(name, array(draw, NUMBERS), draw(st.sampled_from([(2,), (1, 2), (2, 0), (2, 1, 1, 3), ()])))
 
 
 @case("reshape")
 def _reshaped(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
+    x = array(draw, NUMBERS, AXES)
     shape = draw(st.sampled_from([(-1,), (x.size,), (1, -1, 1), (*x.shape[::-1],), (x.shape[0], -1)]))
     return called(name, x, shape, copy=draw(st.sampled_from([None, True])))
 
 
 @case("unstack")
 def _unstacked(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
+    x = array(draw, NUMBERS, AXES)
     return called(name, x, axis=axis_of(draw, x))
 
 
 @case("tril", "triu")
 def _triangle(name: str, draw: Draw) -> Call:
-    return called(name, array(draw, shape=STACKS), k=draw(st.integers(-3, 3)))
+    return called(name, array(draw, NUMBERS, STACKS), k=draw(st.integers(-3, 3)))
 
 
 @case("linalg.diagonal", "linalg.trace")
 def _diagonal(name: str, draw: Draw) -> Call:
-    return called(name, array(draw, shape=STACKS), offset=draw(st.integers(-1, 1)))
+    return called(name, array(draw, NUMBERS, STACKS), offset=draw(st.integers(-1, 1)))
 
 
 @case("diff")
 def _differences(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
+    x = array(draw, NUMBERS, AXES)
     axis = axis_of(draw, x)
     ends = draw(st.sampled_from([{}, {"prepend": x}, {"append": x}, {"prepend": x, "append": x}]))
     return called(name, x, axis=axis, n=draw(st.integers(1, 2)), **ends)
@@ -364,19 +366,19 @@ def _product(name: str, draw: Draw) -> Call:
     a, b = draw(
         hnp.mutually_broadcastable_shapes(signature=np.matmul.signature, max_dims=2, max_side=4)
     ).input_shapes
-    dtype = draw(st.sampled_from(REALS))
+    dtype = draw(st.sampled_from(NUMBERS))
     return called(name, array(draw, [dtype], a), array(draw, [dtype], b))
 
 
 @case("vecdot", "linalg.vecdot")
 def _vecdot(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
+    x = array(draw, NUMBERS, AXES)
     return called(name, x, array(draw, [x.dtype.name], x.shape), axis=draw(st.integers(-x.ndim, -1)))
 
 
 @case("tensordot", "linalg.tensordot")
 def _tensordot(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=AXES)
+    x = array(draw, NUMBERS, AXES)
     other = array(draw, [x.dtype.name], x.shape[::-1])
     pairs = (tuple(range(x.ndim)), tuple(reversed(range(x.ndim))))
     return called(
@@ -386,7 +388,7 @@ def _tensordot(name: str, draw: Draw) -> Call:
 
 @case("linalg.outer")
 def _outer(name: str, draw: Draw) -> Call:
-    x = array(draw, shape=(3,))
+    x = array(draw, NUMBERS, (3,))
     return called(name, x, array(draw, [x.dtype.name], (2,)))
 
 
@@ -398,7 +400,7 @@ def _cross(name: str, draw: Draw) -> Call:
 
 @case("linalg.vector_norm")
 def _vector_norm(name: str, draw: Draw) -> Call:
-    x = array(draw, FLOATS, AXES)
+    x = array(draw, FLOATS + COMPLEX, AXES)
     order = draw(st.sampled_from([0, 1, 2, 3, 0.5, np.inf, -np.inf]))
     return called(name, x, axis=axes_of(draw, x) or None, keepdims=draw(st.booleans()), ord=order)
 
@@ -430,22 +432,22 @@ def _eye(name: str, draw: Draw) -> Call:
 
 @case("full", "ones", "zeros")
 def _filled(name: str, draw: Draw) -> Call:
-    shape, dtype = draw(SHAPES | st.integers(0, 3)), draw(st.sampled_from([*REALS, "bool"]))
+    shape, dtype = draw(SHAPES | st.integers(0, 3)), draw(st.sampled_from([*NUMBERS, "bool"]))
     value = [3] if name == "full" else []
     return lambda ns, _: by_name(ns, name)(shape, *value, dtype=getattr(ns, dtype))
 
 
 @case("full_like", "ones_like", "zeros_like")
 def _filled_like(name: str, draw: Draw) -> Call:
-    x = array(draw, [*REALS, "bool"])
-    dtype = draw(st.sampled_from([None, *REALS]))
+    x = array(draw, [*NUMBERS, "bool"])
+    dtype = draw(st.sampled_from([None, *NUMBERS]))
     value = [3] if name == "full_like" else []
     return lambda ns, asarray: by_name(ns, name)(asarray(x), *value, dtype=dtype and getattr(ns, dtype))
 
 
 @case("meshgrid")
 def _grid(name: str, draw: Draw) -> Call:
-    dtype = draw(st.sampled_from(REALS))
+    dtype = draw(st.sampled_from(NUMBERS))
     vectors = [array(draw, [dtype], (n,)) for n in draw(st.lists(st.integers(1, 3), min_size=1, max_size=3))]
     return called(name, *vectors, indexing=draw(st.sampled_from(["xy", "ij"])))
 
