@@ -150,3 +150,30 @@ def test_methods_against_numpy(ours: str) -> None:
     f = lambda x: eval(ours, {**scope, "x": x})
     gradcheck(f, wg.tensor(a))
     assert_close(wg.vmap(f)(wg.tensor(a[None])), eval(SHAPES[ours], scope)[None])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "int32"])
+def test_clamp_with_bounds_out_of_order(dtype: str) -> None:
+    x = wg.tensor([1, 4, 9], dtype=getattr(wg, dtype))
+    low, high = wg.tensor(5, dtype=x.dtype), wg.tensor(3, dtype=x.dtype)
+    for bounds in ((5, 3), (low, high), (5, high), (low, 3)):
+        assert x.clamp(*bounds).tolist() == [3, 3, 3]
+
+
+def test_clamp_with_bounds_that_are_no_numbers() -> None:
+    nan = float("nan")
+    x = wg.tensor([1.0, -wg.inf, nan], requires_grad=True)
+    for bounds in (
+        (nan, None),
+        (None, nan),
+        (nan, 1.0),
+        (wg.tensor(nan), None),
+        (nan, wg.tensor(1.0)),
+        (wg.tensor([nan]), 2),
+    ):
+        assert all(v != v for v in x.clamp(*bounds).tolist())
+    assert wg.ones(2).clamp(max=wg.tensor([0.5, nan])).tolist()[0] == 0.5
+    y = wg.ones(2, requires_grad=True)
+    y.clamp(min=nan).sum().backward()
+    assert y.grad.tolist() == [0.0, 0.0]
+    assert wg.tensor([1, 2]).clamp(max=wg.inf).tolist() == [1, 2]
