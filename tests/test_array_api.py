@@ -192,16 +192,16 @@ COMPLEX = """
     """.split()
 
 
-@pytest.mark.parametrize("dtype", [name for name in standard.KINDS["complex floating"] if name in DTYPES])
 @pytest.mark.parametrize("name", COMPLEX)
-def test_complex_functions(name: str, dtype: str) -> None:
+def test_complex_functions(name: str) -> None:
     parts = [0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, -3.0, 1e-3, 20.0]
-    x = np.array([complex(a, b) for a in parts for b in parts], dtype)
-    with np.errstate(all="ignore"):
-        wanted = np.asarray(by_name(reference, name)(reference.asarray(x)))
+    for dtype in [d for d in standard.KINDS["complex floating"] if d in DTYPES]:
+        x = np.array([complex(a, b) for a in parts for b in parts], dtype)
+        with np.errstate(all="ignore"):
+            wanted = np.asarray(by_name(reference, name)(reference.asarray(x)))
         keep = np.isfinite(wanted)
-    found = by_name(xp, name)(xp.asarray(x))
-    same(found[xp.asarray(keep)], wanted[keep], 2e-5 if dtype == "complex64" else 1e-12)
+        found = by_name(xp, name)(xp.asarray(x))
+        same(found[xp.asarray(keep)], wanted[keep], 2e-5 if dtype == "complex64" else 1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if is_there(name)])

@@ -20,8 +20,8 @@ UNARY = {
     **{
         name: name
         for name in """
-        abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p log2
-        logical_not negative reciprocal round sign signbit sin sinh sqrt square tan tanh trunc
+        abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p
+        log2 logical_not negative reciprocal round sign signbit sin sinh sqrt square tan tanh trunc
         """.split()
     },
     "bitwise_invert": "bitwise_not",
@@ -89,6 +89,19 @@ for _table, _made in ((UNARY, _unary), (BINARY, _binary)):
         if hasattr(Tensor, _method):
             globals()[_name] = _made(_name, getattr(Tensor, _method))
             __all__.append(_name)
+
+
+def _part(name: str) -> Callable[..., Tensor]:
+    def function(x: Tensor, /) -> Tensor:
+        return getattr(operand(name, x), name)
+
+    return _named(function, name, getattr(Tensor, name))
+
+
+for _name in ("imag", "real"):
+    if hasattr(Tensor, _name):
+        globals()[_name] = _part(_name)
+        __all__.append(_name)
 
 
 def positive(x: Tensor, /) -> Tensor:

@@ -8,6 +8,9 @@ from wengert._functions import tensordot as _tensordot
 
 from ._elementwise import alike
 
+# The identity in a build without complex dtypes.
+_conjugate = getattr(Tensor, "conj", lambda x: x)
+
 __all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
 
 
@@ -31,7 +34,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The product of vectors along an axis of both; the other axes broadcast.
+    """The product of vectors along an axis of both, the first conjugated; the other axes broadcast.
 
     Raises:
         ShapeError: vectors of different lengths.
@@ -39,5 +42,5 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     x1, x2 = alike("vecdot", operand("vecdot", x1), operand("vecdot", x2))
     if x1.shape[axis] != x2.shape[axis]:
         raise ShapeError(f"vecdot: axis {axis} of shapes {x1.shape} and {x2.shape} differs in length")
-    rows, columns = x1.moveaxis(axis, -1).unsqueeze(-2), x2.moveaxis(axis, -1).unsqueeze(-1)
+    rows, columns = _conjugate(x1).moveaxis(axis, -1).unsqueeze(-2), x2.moveaxis(axis, -1).unsqueeze(-1)
     return (rows @ columns).squeeze((-2, -1))
