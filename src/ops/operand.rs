@@ -212,10 +212,14 @@ impl Tensor {
         }
     }
 
-    /// Values limited to `[min, max]`; the derivative at a bound is 1.
+    /// Values limited to `[min, max]`; the derivative at a bound is 1. Where `min > max`, all become `max`; a bound
+    /// that is NaN makes all NaN.
     pub fn clamp(&self, min: Option<f64>, max: Option<f64>) -> Result<Tensor> {
+        if [min, max].into_iter().flatten().any(f64::is_nan) {
+            return self.mul(0.0)?.add(f64::NAN);
+        }
         match (min, max) {
-            (Some(low), Some(high)) => self.parametric(Parametric::Clamp, [low, high]),
+            (Some(low), Some(high)) => self.parametric(Parametric::Clamp, [low.min(high), high]),
             (Some(low), None) => self.parametric(Parametric::ClampMin, [low, 0.0]),
             (None, Some(high)) => self.parametric(Parametric::ClampMax, [high, 0.0]),
             (None, None) => Err(Error::value("clamp: give min, max or both")),

@@ -4,7 +4,7 @@
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::compare::Logic;
+use crate::ops::compare::{Logic, Relation};
 use crate::ops::index::nonzero;
 use crate::py::args::{Arg, AsTensor, either, run};
 use crate::py::operators::logical;
@@ -366,15 +366,22 @@ pub fn clamp(py: Python<'_>, x: &Tensor, min: Option<Arg>, max: Option<Arg>) -> 
     }
     // A bound that is a tensor passes the gradient on where it holds.
     let mut out = x.clone();
-    if let Some(low) = &min {
-        let below = out.compare(low.operand(), crate::ops::compare::Relation::Lt)?;
-        out = below.select(low.operand(), &out)?;
-    }
-    if let Some(high) = &max {
-        let above = out.compare(high.operand(), crate::ops::compare::Relation::Gt)?;
-        out = above.select(high.operand(), &out)?;
+    for (bound, relation) in [(&min, Relation::Lt), (&max, Relation::Gt)] {
+        if let Some(bound) = bound {
+            out = beyond(&out, bound, relation)?.select(bound.operand(), &out)?;
+        }
     }
     Ok(out)
+}
+
+/// Where `x` is beyond a bound, or the bound is NaN.
+fn beyond(x: &Tensor, bound: &Arg, relation: Relation) -> Result<Tensor> {
+    let mask = x.compare(bound.operand(), relation)?;
+    match bound {
+        Arg::Tensor(t) if t.dtype().is_float() => mask.logical(&t.ne(t)?, Logic::Or),
+        Arg::Float(v) if v.is_nan() => mask.logical(&mask.logical_not()?, Logic::Or),
+        _ => Ok(mask),
+    }
 }
 
 fn close(x: &Tensor, y: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
