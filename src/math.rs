@@ -9,19 +9,23 @@
 //! `benches/results/ulp.md`; `tests/math_ulp.rs` holds CPUs to 2 (sigmoid to 2.5) and
 //! `tests/shaders/test_math.py` GPUs to 3.
 //!
-//! Read next: `src/math/pow.rs`, which needs more than single precision, and `src/cpu/lane.rs`.
+//! Read next: `src/math/functions.rs`, which function each kind of lane uses; `src/math/special.rs`, the functions
+//! that both precisions have one formula for; `src/math/pow.rs`, which needs more than single precision.
 
 pub mod double;
+pub mod functions;
 mod pow;
 mod power;
+pub mod special;
 mod tanh;
 pub mod turns;
 
+pub use functions::Functions;
+pub(crate) use functions::through_functions;
 pub use pow::pow;
 pub use power::pow as table_pow;
 pub use tanh::tanh as table_tanh;
 
-use crate::cpu::vector::Wide;
 use crate::real::Real;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Shl, Shr, Sub};
 
@@ -309,77 +313,21 @@ pub fn erf<L: Lane>(x: L) -> L {
     with_sign_of(L::select(size.lt(L::lit(0.945)), near, far), x)
 }
 
-/// The functions of one precision, for lanes that know theirs only as a type.
-pub trait Functions: Copy + 'static {
-    /// [`Real::exp`].
-    fn exp<L: Wide<Number = Self>>(x: L) -> L;
-    /// [`Real::expm1`].
-    fn expm1<L: Wide<Number = Self>>(x: L) -> L;
-    /// [`Real::log`].
-    fn log<L: Wide<Number = Self>>(x: L) -> L;
-    /// [`Real::log1p`].
-    fn log1p<L: Wide<Number = Self>>(x: L) -> L;
-    /// [`Real::sin`].
-    fn sin<L: Wide<Number = Self>>(x: L) -> L;
-    /// [`Real::cos`].
-    fn cos<L: Wide<Number = Self>>(x: L) -> L;
-    /// [`Real::tanh`].
-    fn tanh<L: Wide<Number = Self>>(x: L) -> L;
-    /// [`Real::erf`].
-    fn erf<L: Wide<Number = Self>>(x: L) -> L;
-    /// [`Real::pow`].
-    fn pow<L: Wide<Number = Self>>(x: L, y: L) -> L;
+/// Quotients below this have every bit that [`fmod`] needs.
+#[inline(always)]
+pub(crate) const fn small_quotients<L: Lane>() -> f64 {
+    (1_u64 << (L::MANTISSA - 1)) as f64
 }
 
-macro_rules! functions {
-    ($float:ty: $($name:ident($($x:ident),*) = $body:expr;)*) => {
-        impl Functions for $float {$(
-            #[inline(always)]
-            fn $name<L: Wide<Number = Self>>($($x: L),*) -> L {
-                $body
-            }
-        )*}
-    };
+/// The remainder of a division with the sign of `x`, exact where multiply-adds are fused and the quotient is below
+/// [`small_quotients`].
+#[inline(always)]
+pub fn fmod<L: Lane>(x: L, y: L) -> L {
+    let (size, divisor) = (x.abs(), y.abs());
+    let rest = (-(size / divisor).floor()).mul_add(divisor, size);
+    // The rounded quotient may be one too large or too small.
+    let rest = L::select(rest.lt(L::lit(0.0)), rest + divisor, rest);
+    let rest = L::select(rest.ge(divisor), rest - divisor, rest);
+    let whole = size.lt(divisor);
+    with_sign_of(L::select(whole, size, rest), x)
 }
-
-functions! { f32:
-    exp(x) = exp(x);
-    expm1(x) = expm1(x);
-    log(x) = log(x);
-    log1p(x) = log1p(x);
-    sin(x) = sin(x, turns::quarters(x));
-    cos(x) = cos(turns::quarters(x));
-    tanh(x) = table_tanh(x);
-    erf(x) = erf(x);
-    pow(x, y) = table_pow(x, y);
-}
-
-functions! { f64:
-    exp(x) = double::exp(x);
-    expm1(x) = double::expm1(x);
-    log(x) = double::log(x);
-    log1p(x) = double::log1p(x);
-    sin(x) = double::sin(x);
-    cos(x) = double::cos(x);
-    tanh(x) = double::tanh(x);
-    erf(x) = double::erf(x);
-    pow(x, y) = double::pow(x, y);
-}
-
-/// The methods of [`Real`] that are functions of the library of `$number`.
-macro_rules! through_functions {
-    ($number:ty) => {
-        $crate::math::through_functions!(@ $number; exp, expm1, log, log1p, sin, cos, tanh, erf);
-        #[inline(always)]
-        fn pow(self, exponent: Self) -> Self {
-            <$number as $crate::math::Functions>::pow(self, exponent)
-        }
-    };
-    (@ $number:ty; $($name:ident),*) => {$(
-        #[inline(always)]
-        fn $name(self) -> Self {
-            <$number as $crate::math::Functions>::$name(self)
-        }
-    )*};
-}
-pub(crate) use through_functions;

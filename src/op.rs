@@ -553,6 +553,10 @@ ops! {
     Compare(ops::compare::Compare): Discrete, Any;
     /// Logical and, or, xor, not.
     Logical(ops::compare::Logical): Discrete, Any;
+    /// Functions of two integers: their bits, their common divisor.
+    Bitwise(ops::bitwise::Bitwise): Discrete, Any;
+    /// The next floating point number towards another.
+    NextAfter(ops::neighbour::NextAfter): Discrete, Any;
     /// `where(mask, x, y)`.
     Select(ops::compare::Select): Linear, Any;
     /// Conversion to another dtype.

@@ -16,6 +16,14 @@ use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 pub trait Truth: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output = Self> {}
 impl<M: Copy + BitAnd<Output = M> + BitOr<Output = M> + Not<Output = M>> Truth for M {}
 
+/// Declares the primitive functions.
+macro_rules! declare {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
+        #[doc = $doc]
+        fn $name(self) -> Self;
+    )*};
+}
+
 /// A real number, be it a lane of a CPU loop, a recorded tensor or a WGSL expression.
 ///
 /// Comparisons with NaN are false (`ne` is true). `select` never evaluates lazily: both sides are computed.
@@ -63,24 +71,13 @@ pub trait Real:
     fn round(self) -> Self;
     /// Square root.
     fn sqrt(self) -> Self;
-    /// Natural exponential.
-    fn exp(self) -> Self;
-    /// `exp(self) - 1`, accurate near 0.
-    fn expm1(self) -> Self;
-    /// Natural logarithm.
-    fn log(self) -> Self;
-    /// `log(1 + self)`, accurate near 0.
-    fn log1p(self) -> Self;
-    /// Sine.
-    fn sin(self) -> Self;
-    /// Cosine.
-    fn cos(self) -> Self;
-    /// Hyperbolic tangent.
-    fn tanh(self) -> Self;
-    /// Error function.
-    fn erf(self) -> Self;
+    crate::math::functions::primitives!(declare);
     /// `self` to the power `exponent`, as C's `pow`.
     fn pow(self, exponent: Self) -> Self;
+    /// Remainder of a division by `divisor`, with the sign of `self`.
+    fn fmod(self, divisor: Self) -> Self;
+    /// Derivative of order `order`, a whole number, of the digamma function.
+    fn polygamma(self, order: usize) -> Self;
     /// Whether a cotangent of zero stays zero where the slope is not finite. Kernels always do so; a reading as
     /// tensor operations asks its thread (`Modes::STRICT`).
     #[inline(always)]
@@ -133,6 +130,20 @@ pub trait Integer: Copy + Send + Sync + Ord + 'static {
     fn remainder(self, other: Self) -> Self;
     /// Wrapping power; 0 for a negative exponent unless the base is 1 or -1.
     fn pow(self, exponent: Self) -> Self;
+    /// Remainder with the sign of `self`; 0 where the divisor is 0.
+    fn fmod(self, divisor: Self) -> Self;
+    /// The bits that both have.
+    fn and(self, other: Self) -> Self;
+    /// The bits that at least one has.
+    fn or(self, other: Self) -> Self;
+    /// The bits that exactly one has.
+    fn xor(self, other: Self) -> Self;
+    /// Bits moved up by `count` places; 0 for a count that is negative or not below the number of bits.
+    fn shl(self, count: Self) -> Self;
+    /// Bits moved down by `count` places, the sign staying; for other counts what is left of the sign: 0 or -1.
+    fn shr(self, count: Self) -> Self;
+    /// Greatest common divisor, not negative; that of 0 and 0 is 0.
+    fn gcd(self, other: Self) -> Self;
     /// The constant `value`, wrapping.
     fn lit(value: i64) -> Self;
 }

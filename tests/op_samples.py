@@ -24,16 +24,16 @@ from layer_samples import SHAPED
 from linalg_samples import LINALG
 from loss_samples import LOSSES
 from nn_samples import LAYERS
-from sample import ANY, Table
+from sample import ANY, SPECIAL, Table
 from scan_samples import SCANS
 from scipy import special
 from sort_samples import SORTING
+from special_samples import SPECIAL_FUNCTIONS
 from support import Arg, Array, Case, Domain, Grid, Integers, Real, Source, Truth
 from view_samples import VIEWS
 
 POSITIVE = Real(0.3, 4.0)
 NONZERO = Real(-3.0, 3.0, avoid=(0.0,), gap=0.3)
-SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 30.0, -30.0, 1e4, -1e4, math.inf, -math.inf, math.nan)
 
 
 SAMPLES = Table()
@@ -42,10 +42,7 @@ add = SAMPLES.record
 # ---- elementwise: one operand ------------------------------------------------------------------------------
 
 
-def unary(name: str, reference: Callable[..., Any], domain: Domain = ANY, **more: Any) -> None:
-    """A function of one variable."""
-    settings = {"rows": (name, "Map", "MapVjp", "MapVjpJvp"), "special": SPECIAL, **more}
-    add(name, lambda x: getattr(x, name)(), reference, lambda s: Case((Arg(s.shape(), domain),)), **settings)
+unary, binary = SAMPLES.unary, SAMPLES.binary
 
 
 def sigmoid(x: Array) -> Array:
@@ -129,20 +126,6 @@ add(
 
 # ---- elementwise: two operands -----------------------------------------------------------------------------
 
-
-def binary(
-    name: str, reference: Callable[..., Any], left: Domain = ANY, right: Domain = ANY, **more: Any
-) -> None:
-    """A function of two variables, broadcast."""
-
-    def case(s: Source) -> Case:
-        a, b = s.broadcast(2)
-        return Case((Arg(a, left), Arg(b, right)))
-
-    settings = {"rows": (name, "Map", "MapVjp", "MapVjpJvp"), "special": SPECIAL, **more}
-    add(name, lambda x, y: getattr(x, name)(y), reference, case, **settings)
-
-
 binary("add", np.add, integers=True)
 binary("sub", np.subtract, integers=True)
 binary("mul", np.multiply, integers=True)
@@ -164,21 +147,11 @@ binary(
     integers=True,
     special=(0.0, 1.0, -2.5, math.inf, -math.inf, math.nan),
 )
-binary(
-    "floor_divide",
-    lambda x, y: np.floor(x / y),
-    Grid(offset=0.1),
-    Grid(step=0.5, offset=0.25),
-    special=(1.0, -2.5, 2.0),
-)
-binary(
-    "remainder",
-    np.remainder,
-    Grid(offset=0.1),
-    Grid(step=0.5, offset=0.25),
-    special=(1.0, -2.5, 2.0, 0.5),
-    scale=8,
-)
+DIVISION = (1.0, -2.5, 2.0, 0.5, 1e4, -1e-3, math.inf, -math.inf, math.nan)
+tenths, quarters = Grid(offset=0.1), Grid(step=0.5, offset=0.25)
+binary("floor_divide", np.floor_divide, tenths, quarters, special=DIVISION)
+binary("remainder", np.remainder, tenths, quarters, special=DIVISION, scale=8)
+binary("fmod", np.fmod, tenths, quarters, special=DIVISION, scale=8)
 
 EXTREMES = (0.0, 1.0, -2.5, math.inf, -math.inf, math.nan)
 binary("fmax", np.fmax, Grid(), Grid(offset=0.1), special=EXTREMES)
@@ -401,6 +374,7 @@ along(
     scale=4,
 )
 
+SAMPLES += SPECIAL_FUNCTIONS
 SAMPLES += VIEWS
 SAMPLES += INDEXING
 SAMPLES += LOSSES

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from support import Case, Real, Source
+from support import Arg, Case, Domain, Real, Source
 
 ANY = Real(-3.0, 3.0)
+SPECIAL = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 30.0, -30.0, 1e4, -1e4, math.inf, -math.inf, math.nan)
 
 
 @dataclass(frozen=True)
@@ -60,3 +62,29 @@ class Table(list[OpSample]):
     ) -> None:
         """Adds a record; it covers the row of its own name unless `rows` says otherwise."""
         self.append(OpSample(name, fn, reference, case, **{"rows": (name,), **more}))
+
+    def unary(self, name: str, reference: Callable[..., Any], domain: Domain = ANY, **more: Any) -> None:
+        """A row of the table of functions of one variable."""
+        settings = {"rows": (name, "Map", "MapVjp", "MapVjpJvp"), "special": SPECIAL, **more}
+
+        def case(s: Source) -> Case:
+            return Case((Arg(s.shape(), domain),))
+
+        self.record(name, lambda x: getattr(x, name)(), reference, case, **settings)
+
+    def binary(
+        self,
+        name: str,
+        reference: Callable[..., Any],
+        left: Domain = ANY,
+        right: Domain = ANY,
+        **more: Any,
+    ) -> None:
+        """A row of the table of functions of two variables, which broadcast."""
+
+        def case(s: Source) -> Case:
+            a, b = s.broadcast(2)
+            return Case((Arg(a, left), Arg(b, right)))
+
+        settings = {"rows": (name, "Map", "MapVjp", "MapVjpJvp"), "special": SPECIAL, **more}
+        self.record(name, lambda x, y: getattr(x, name)(y), reference, case, **settings)

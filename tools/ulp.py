@@ -53,7 +53,23 @@ def sigmoid(x):
     return 1 / (1 + mp.exp(-x))
 
 
+def at_least_one(count):
+    """Samples from 1 on whose distances from it have even logarithms."""
+    return 1 + sizes(1e-7, 1, POSITIVE)(count)
+
+
+def next_to_one(count):
+    """Samples up to 1 whose distances from it have even logarithms."""
+    return 1 - sizes(1e-7, 1, POSITIVE)(count)
+
+
+def inverse_erf(x):
+    """The inverse of the error function, which is infinite at 1."""
+    return mp.erfinv(x) if abs(x) < 1 else mp.sign(x) * mp.inf
+
+
 POSITIVE = (1.0,)
+UNIT = (even(-1, 1), sizes(1e-35, 1))
 ANGLES = (even(-10, 10), sizes(1e-10, 1e9), sizes(1e9, 1e38), multiples)
 AROUND_0 = (even(-1, 1), sizes(1e-35, 1))
 FUNCTIONS = {
@@ -71,6 +87,31 @@ FUNCTIONS = {
     ),
     "silu": Function(F.silu, lambda x: x * sigmoid(x), (even(-80, 80), *AROUND_0)),
     "gelu": Function(F.gelu, lambda x: x * mp.ncdf(x), (even(-12, 12), *AROUND_0)),
+    "exp2": Function(wg.exp2, lambda x: mpf(2) ** x, (even(-125, 127), *AROUND_0)),
+    "log2": Function(
+        wg.log2, lambda x: mp.log(x, 2), (sizes(1e-37, 1e38, POSITIVE), even(0.3, 3), near(1, 1e-7, 0.1))
+    ),
+    "log10": Function(wg.log10, mp.log10, (sizes(1e-37, 1e38, POSITIVE), even(0.3, 3), near(1, 1e-7, 0.1))),
+    "tan": Function(wg.tan, mp.tan, ANGLES, 1300),
+    "asin": Function(wg.asin, mp.asin, UNIT),
+    "acos": Function(wg.acos, mp.acos, (*UNIT, next_to_one)),
+    "atan": Function(wg.atan, mp.atan, (even(-10, 10), sizes(1e-35, 1e35))),
+    "sinh": Function(wg.sinh, mp.sinh, (even(-88, 88), even(-2, 2), *AROUND_0)),
+    "cosh": Function(wg.cosh, mp.cosh, (even(-88, 88), even(-2, 2))),
+    "asinh": Function(wg.asinh, mp.asinh, (even(-10, 10), sizes(1e-35, 1e35))),
+    "acosh": Function(wg.acosh, mp.acosh, (even(1, 10), sizes(1, 1e35, POSITIVE), at_least_one)),
+    "atanh": Function(wg.atanh, mp.atanh, UNIT),
+    "erfc": Function(wg.erfc, mp.erfc, (even(-6, 9.1), *AROUND_0)),
+    "erfinv": Function(wg.erfinv, inverse_erf, (even(-1, 1), *AROUND_0, next_to_one)),
+    "ndtr": Function(wg.ndtr, mp.ncdf, (even(-12.5, 8), *AROUND_0)),
+    "lgamma": Function(
+        wg.lgamma,
+        lambda x: mp.log(abs(mp.gamma(x))) if x < 1e6 else mp.loggamma(x),
+        (even(0, 20), sizes(1e-35, 1e35, POSITIVE), near(1, 1e-6, 0.5), near(2, 1e-6, 0.5)),
+    ),
+    "digamma": Function(wg.digamma, mp.digamma, (even(0, 20), sizes(1e-30, 1e35, POSITIVE), near(1.46, 1e-3, 0.5))),
+    "polygamma 1": Function(lambda x: wg.polygamma(1, x), lambda x: mp.psi(1, x), (even(0, 20), sizes(1e-10, 1e10, POSITIVE))),
+    "polygamma 2": Function(lambda x: wg.polygamma(2, x), lambda x: mp.psi(2, x), (even(0, 20), sizes(1e-10, 1e10, POSITIVE))),
     "sqrt": Function(wg.sqrt, mp.sqrt, (sizes(1e-37, 1e38, POSITIVE),)),
     "rsqrt": Function(wg.rsqrt, lambda x: 1 / mp.sqrt(x), (sizes(1e-37, 1e38, POSITIVE),)),
 }
@@ -78,6 +119,8 @@ FUNCTIONS = {
 
 def error(got, exact, mantissa, smallest):
     """The distance between the two in units in the last place."""
+    if mp.isinf(exact):
+        return 0.0 if float(got) == float(exact) else float("inf")
     exponent = max(mp.frexp(exact)[1] - 1, smallest) if exact else smallest
     return float(abs(mpf(float(got)) - exact) / mpf(2) ** (exponent - mantissa))
 

@@ -25,10 +25,19 @@ _METHODS_ONLY = frozenset(
 # Other names of methods, PyTorch's and NumPy's.
 _ALIASES = {
     "absolute": "abs",
+    "arccos": "acos",
+    "arccosh": "acosh",
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "arctanh": "atanh",
+    "bitwise_invert": "bitwise_not",
     "clip": "clamp",
     "concat": "cat",
     "concatenate": "cat",
     "divide": "div",
+    "fix": "trunc",
     "true_divide": "div",
     "greater": "gt",
     "greater_equal": "ge",
@@ -44,8 +53,8 @@ _ALIASES = {
 
 # Operations outside the tables of elementwise functions that have an in-place form, too.
 _IN_PLACE = """
-    clamp_max clamp_min cumsum eq ge gelu gt index_add le log_softmax logical_and logical_not logical_or logical_xor lt
-    masked_fill ne softmax softplus tril triu
+    bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor clamp_max clamp_min cumsum eq ge gelu gt index_add le log_softmax logical_and logical_not logical_or logical_xor lt
+    masked_fill ne nextafter gcd softmax softplus tril triu
     """.split()
 
 # Functions of the core that take `out`; the others are methods.
@@ -165,6 +174,14 @@ def reshape(input: Any, shape: Any) -> Tensor:
 def numel(input: Any) -> int:
     """Number of elements."""
     return operand("numel", input).numel()
+
+
+def polygamma(n: int, input: Any) -> Tensor:
+    """Derivative of order `n` of the digamma function, `n` from 0 to 20.
+
+    NaN or infinite at integers that are not positive.
+    """
+    return operand("polygamma", input).polygamma(n)
 
 
 def is_tensor(obj: Any) -> bool:
@@ -288,7 +305,7 @@ _OWN = [
         "initial_seed",
         "is_floating_point",
     ),
-    *("is_tensor", "meshgrid", "numel", "permute", "reshape", "seed", "tensordot", "vstack"),
+    *("is_tensor", "meshgrid", "numel", "permute", "polygamma", "reshape", "seed", "tensordot", "vstack"),
 ]
 # Functions of the families that are no methods; the others follow from their methods.
 _COMPOSED = {n: getattr(f, n) for f in composed.FAMILIES for n in f.__all__ if not hasattr(Tensor, n)}

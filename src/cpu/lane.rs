@@ -9,7 +9,7 @@
 //!
 //! Read next: `src/math.rs`, the polynomials of the `f32` lanes.
 
-use crate::math::{self, Lane, turns};
+use crate::math::{self, Lane};
 use crate::real::Real;
 use std::num::Wrapping;
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -215,33 +215,7 @@ macro_rules! single {
         impl Real for $lane {
             plain_methods!($lane, f32);
             single!(@$rounding $lane);
-            single!(@through $lane, exp, expm1, log, log1p, erf);
-            #[inline(always)]
-            fn tanh(self) -> $lane {
-                math::table_tanh(self)
-            }
-            #[inline(always)]
-            fn sin(self) -> $lane {
-                math::sin(self, self.quarters())
-            }
-            #[inline(always)]
-            fn cos(self) -> $lane {
-                math::cos(self.quarters())
-            }
-            #[inline(always)]
-            fn pow(self, exponent: $lane) -> $lane {
-                math::table_pow(self, exponent)
-            }
-        }
-        impl $lane {
-            /// `turns::quarters`, both ways, and then the right one.
-            #[inline(always)]
-            fn quarters(self) -> ($lane, Wrapping<i32>) {
-                let (near, near_turns) = turns::small_quarters(self);
-                let (far, far_turns) = turns::any_quarters(f64::from(self.0));
-                let small = self.0.abs() < turns::LARGE as f32;
-                (if small { near } else { $lane(far as f32) }, if small { near_turns } else { Wrapping(far_turns) })
-            }
+            math::through_functions!(f32);
         }
         bits!($lane, f32, i32, 23, 127, 12_582_912.0, false, $mul_add);
     };
@@ -250,14 +224,6 @@ macro_rules! single {
     };
     (@added $lane:ident) => {
         added_rounding!($lane, 8_388_608.0);
-    };
-    (@through $lane:ident, $($name:ident),*) => {
-        $(
-            #[inline(always)]
-            fn $name(self) -> $lane {
-                math::$name(self)
-            }
-        )*
     };
 }
 

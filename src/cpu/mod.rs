@@ -27,6 +27,7 @@ mod many;
 pub mod map;
 pub mod matmul;
 mod narrow;
+pub mod neighbour;
 pub mod norm;
 pub mod optim;
 mod product;

@@ -49,7 +49,12 @@ pub trait Wide: Lane {
     unsafe fn store_part(self, to: *mut Self::Number, count: usize);
     /// `f` of the numbers of `x` where the mask holds, `self` elsewhere: for arguments so rare that they need
     /// not be fast.
-    fn replace(self, mask: Self::Mask, x: Self, f: fn(Self::Number) -> Self::Number) -> Self;
+    fn replace<const N: usize>(
+        self,
+        mask: Self::Mask,
+        x: [Self; N],
+        f: fn([Self::Number; N]) -> Self::Number,
+    ) -> Self;
     /// The entries of a table at the last four bits of `index`.
     fn lookup(index: Self::Int, table: &[Self::Number; 16]) -> Self;
 }
@@ -209,7 +214,7 @@ number!(f32, F32, F32Fma, Vector<avx2::Single>, Vector<avx512::Single>);
 number!(f64, F64, F64Fma, Vector<avx2::Double>, Vector<avx512::Double>);
 
 macro_rules! scalar_loops {
-    ($($lane:ident $float:ty),*) => {$(
+    ($($lane:ident $float:ty, branches $branches:literal;)*) => {$(
         impl Wide for $lane {
             type Number = $float;
             const WIDTH: usize = 1;
@@ -230,8 +235,18 @@ macro_rules! scalar_loops {
             #[inline(always)]
             unsafe fn store_part(self, _to: *mut $float, _count: usize) {}
             #[inline(always)]
-            fn replace(self, mask: bool, x: $lane, f: fn($float) -> $float) -> $lane {
-                if mask { $lane(f(x.0)) } else { self }
+            fn replace<const N: usize>(
+                self,
+                mask: bool,
+                x: [$lane; N],
+                f: fn([$float; N]) -> $float,
+            ) -> $lane {
+                // Single precision computes both, so that loops stay without branches.
+                if $branches {
+                    return if mask { $lane(f(x.map(|x| x.0))) } else { self };
+                }
+                let value = f(x.map(|x| x.0));
+                $lane(if mask { value } else { self.0 })
             }
             #[inline(always)]
             fn lookup(index: Self::Int, table: &[$float; 16]) -> $lane {
@@ -241,4 +256,9 @@ macro_rules! scalar_loops {
     )*};
 }
 
-scalar_loops!(F32 f32, F32Fma f32, F64 f64, F64Fma f64);
+scalar_loops! {
+    F32 f32, branches false;
+    F32Fma f32, branches false;
+    F64 f64, branches true;
+    F64Fma f64, branches true;
+}

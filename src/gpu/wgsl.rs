@@ -241,7 +241,7 @@ impl Not for Mask {
     }
 }
 
-/// Methods that are a built-in function, a comparison or a library function of WGSL.
+/// Methods that are a built-in function or a comparison of WGSL.
 macro_rules! methods {
     (built_in: $($method:ident),*) => {
         $(fn $method(self) -> Expr {
@@ -253,9 +253,13 @@ macro_rules! methods {
             Mask(push(format_args!(concat!("v{} ", $sign, " v{}"), self.0, other.0)))
         })*
     };
-    (library: $($method:ident),*) => {
-        $(fn $method(self) -> Expr {
-            Expr(call(stringify!($method), &[self]))
+}
+
+/// Calls of the library for the primitive functions.
+macro_rules! library_calls {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+        $(fn $name(self) -> Expr {
+            Expr(call(stringify!($name), &[self]))
         })*
     };
 }
@@ -273,9 +277,15 @@ impl Real for Expr {
     }
     methods!(compare: lt "<", le "<=", eq "==", gt ">", ge ">=");
     methods!(built_in: abs, floor, round, sqrt);
-    methods!(library: exp, expm1, log, log1p, sin, cos, tanh, erf);
+    crate::math::functions::primitives!(library_calls);
     fn pow(self, exponent: Expr) -> Expr {
         Expr(call("pow", &[self, exponent]))
+    }
+    fn fmod(self, divisor: Expr) -> Expr {
+        Expr(call("fmod", &[self, divisor]))
+    }
+    fn polygamma(self, order: usize) -> Expr {
+        math::special::polygamma::<f32, Expr>(self, order)
     }
 }
 

@@ -25,13 +25,13 @@ impl<L: Wide<Number = f64>> Double for L {}
 /// `log2(e)`.
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
 /// The first 32 bits of `log(2)`: products with exponents are exact.
-const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
+pub(super) const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
 /// `log(2) - LN2_HIGH`.
-const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+pub(super) const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 /// Bits of the square root of 1/2.
-const ROOT_HALF: i64 = 0x3fe6_a09e_667f_3bcd;
+pub(super) const ROOT_HALF: i64 = 0x3fe6_a09e_667f_3bcd;
 /// `(exp(r) - 1 - r) / r^2` on `|r| <= log(2)/2`.
-const EXP: [f64; 10] = [
+pub(super) const EXP: [f64; 10] = [
     0.5000000000000013,
     0.166666666666667,
     0.04166666666651491,
@@ -44,7 +44,7 @@ const EXP: [f64; 10] = [
     2.511785877443642e-08,
 ];
 /// `(2 atanh(s) - 2 s) / s^3` in `s^2`, `|s| <= 0.1716`.
-const LOG: [f64; 7] = [
+pub(super) const LOG: [f64; 7] = [
     0.6666666666666735,
     0.39999999999409336,
     0.2857142874369247,

@@ -2,7 +2,9 @@
 //!
 //! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
 
-use crate::ops::formulas::{divisor, half_tie, length, share, sign, tame, where_nonzero};
+use crate::ops::formulas::{
+    angle, divisor, floor_quotient, floor_remainder, half_tie, length, share, sign, tame, truncated, turn, where_nonzero,
+};
 use crate::ops::table::define_table;
 use std::f64::consts::LN_2;
 
@@ -28,10 +30,17 @@ macro_rules! binary_table {
             Minimum minimum(x, y) = R::select(x.lt(y) | x.ne(x), x, y),
                 [(g, x, y) => half_tie(y, x, g), (g, x, y) => half_tie(x, y, g)];
             /// `floor(x / y)`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0.
-            FloorDivide floor_divide(x, y) = (x / y).floor(), [];
+            FloorDivide floor_divide(x, y) = floor_quotient(x, y), [];
             /// Remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU
             /// the result is 0.
-            Remainder remainder(x, y) = x - (x / y).floor() * y, [(g) => g, (g, x, y) => -(g * (x / y).floor())];
+            Remainder remainder(x, y) = floor_remainder(x, y), [(g) => g, (g, x, y) => -(g * floor_quotient(x, y))];
+            /// Remainder with the sign of the dividend, as C's `fmod`. Integers over zero raise ZeroDivisionError; on a GPU
+            /// the result is 0.
+            Fmod fmod(x, y) = x.fmod(y), [(g) => g, (g, x, y) => -(g * truncated(x / y))];
+            /// Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0.
+            Atan2 atan2(x, y) = angle(x, y),
+                [(g, x, y) => g * turn(y, x),
+                 (g, x, y) => -(g * turn(x, y))];
             /// Larger of two values, or the one that is not NaN; at a tie each gets half of the gradient.
             Fmax fmax(x, y) = R::select(x.gt(y) | y.ne(y), x, y),
                 [(g, x, y) => R::select(y.ne(y), g, half_tie(x, y, g)), (g, x, y) => R::select(x.ne(x) & y.eq(y), g, half_tie(y, x, g))];

@@ -93,7 +93,8 @@ impl Discrete for Logical {
     }
 }
 
-fn aligned(op: impl Kernel + Into<crate::op::Op>, x: &[Lane]) -> Result<BatchedOutputs> {
+/// A function of elements on operands whose batch axes stand in front.
+pub(super) fn aligned(op: impl Kernel + Into<crate::op::Op>, x: &[Lane]) -> Result<BatchedOutputs> {
     let values = align(x)?;
     let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
     Ok(smallvec![(crate::bind::bind1(op, &refs)?, Some(0))])

@@ -273,9 +273,21 @@ impl Fun {
         match self {
             Fun::Unary(f) => matches!(
                 f,
-                Unary::Sin | Unary::Cos | Unary::Erf | Unary::Gelu | Unary::GeluTanh | Unary::Silu
+                Unary::Sin
+                    | Unary::Cos
+                    | Unary::Sinh
+                    | Unary::Cosh
+                    | Unary::Erf
+                    | Unary::Erfc
+                    | Unary::Erfinv
+                    | Unary::Ndtr
+                    | Unary::Lgamma
+                    | Unary::Digamma
+                    | Unary::Gelu
+                    | Unary::GeluTanh
+                    | Unary::Silu
             ),
-            Fun::Parametric(f) => f == Parametric::Softplus,
+            Fun::Parametric(f) => matches!(f, Parametric::Softplus | Parametric::Polygamma),
             Fun::Binary(_) => false,
         }
     }

@@ -21,16 +21,60 @@ plain_rule! {
         R::select(x.eq(x), one, x)
     }
 }
-rule! {
-    /// The logistic function without overflow: the exponential is always of a non-positive number.
-    pub fn stable_sigmoid(x) {
-        let e = (-(x.abs())).exp();
-        R::select(x.lt(R::lit(0.0)), e, R::lit(1.0)) / (1.0 + e)
+plain_rule! {
+    /// Density of the standard normal distribution.
+    pub fn normal_pdf(x) (x * x * -0.5).exp() * 0.3989422804014327
+}
+plain_rule! {
+    /// `1 - x^2`, without cancellation.
+    pub fn one_minus_square(x) (R::lit(1.0) - x) * (x + 1.0)
+}
+plain_rule! {
+    /// Derivative of the arc sine.
+    pub fn arc_slope(x) R::lit(1.0) / one_minus_square(x).sqrt()
+}
+plain_rule! {
+    /// Derivative of the sigmoid linear unit.
+    pub fn silu_slope(x) {
+        let logistic = x.sigmoid();
+        logistic * (x * (R::lit(1.0) - logistic) + 1.0)
     }
 }
-rule! {
-    /// Density of the standard normal distribution.
-    pub fn normal_pdf(x) 0.3989422804014327 * (-0.5 * (x * x)).exp()
+plain_rule! {
+    /// The nearest integer towards 0.
+    pub fn truncated(x) R::select(x.lt(R::lit(0.0)), -((-x).floor()), x.floor())
+}
+plain_rule! {
+    /// Remainder of `x / y` with the sign of `y`.
+    pub fn floor_remainder(x, y) {
+        let rest = x.fmod(y);
+        let zero = R::lit(0.0);
+        R::select(rest.lt(zero) & y.gt(zero) | rest.gt(zero) & y.lt(zero), rest + y, rest)
+    }
+}
+plain_rule! {
+    /// `x / y` rounded down: the remainder goes first, so that a rounded quotient cannot reach the next integer.
+    pub fn floor_quotient(x, y) {
+        let (rest, zero) = (x.fmod(y), R::lit(0.0));
+        let below = R::select(rest.lt(zero) & y.gt(zero) | rest.gt(zero) & y.lt(zero), R::lit(1.0), zero);
+        R::select(y.eq(zero), x / y, ((x - rest) / y - below).round())
+    }
+}
+plain_rule! {
+    /// Angle of the point `(x, y)`, from `-pi` to `pi`; which end, and which side at 0, the signs of zeros say.
+    pub fn angle(y, x) {
+        let zero = R::lit(0.0);
+        let (height, width) = (y.abs(), x.abs());
+        let steep = height.gt(width);
+        let (low, top) = (R::select(steep, width, height), R::select(steep, height, width));
+        let ratio = R::select(low.eq(top), R::select(top.eq(zero), zero, R::lit(1.0)), low / top);
+        let part = ratio.atan();
+        let part = R::select(steep, R::lit(std::f64::consts::FRAC_PI_2) - part, part);
+        let left = x.lt(zero) | (R::lit(1.0) / x).lt(zero);
+        let part = R::select(left, R::lit(std::f64::consts::PI) - part, part);
+        let part = R::select(y.lt(zero) | (R::lit(1.0) / y).lt(zero), -part, part);
+        R::select(x.ne(x) | y.ne(y), x + y, part)
+    }
 }
 rule! {
     /// Derivative of GELU's tanh approximation.
@@ -70,13 +114,20 @@ rule! {
 }
 rule! {
     /// `g` times the share of `x` in `exp(x) + exp(y)`; half of it where both are equal, infinite ones too.
-    pub fn share(x, y, g) g * stable_sigmoid(R::select(x.eq(y), R::lit(0.0), x - y))
+    pub fn share(x, y, g) g * R::select(x.eq(y), R::lit(0.0), x - y).sigmoid()
 }
-rule! {
+plain_rule! {
     /// Length of the vector of two non-negative numbers: the larger one taken out of the root.
     pub fn length(x, y) {
         let (top, low) = (R::select(x.gt(y) | x.ne(x), x, y), R::select(x.gt(y) | x.ne(x), y, x));
         let ratio = R::select(top.eq(low), R::lit(1.0), low / top);
-        R::select(top.eq(R::lit(0.0)), top, top * (1.0 + ratio * ratio).sqrt())
+        R::select(top.eq(R::lit(0.0)), top, top * (ratio * ratio + 1.0).sqrt())
+    }
+}
+plain_rule! {
+    /// `x / (x^2 + y^2)` without overflow; 0 where both are 0.
+    pub fn turn(x, y) {
+        let size = length(x.abs(), y.abs());
+        where_nonzero(size, x / size / size)
     }
 }

@@ -11,6 +11,7 @@ use crate::ops::table::Fun;
 use crate::ops::unary::{Parametric, Unary};
 use crate::real::{Integer, PointwiseInt};
 
+/// A function of integers, with attributes in `_p`, as a type that implements `PointwiseInt`.
 macro_rules! integer_rule {
     ($n:literal, [$($x:ident),*] => $body:expr) => {{
         #[derive(Clone, Copy)]
@@ -27,10 +28,12 @@ macro_rules! integer_rule {
     }};
 }
 
+pub(super) use integer_rule;
+
 /// Raises where an integer would be divided by zero. On a GPU the answer would come too late, and the result
 /// is 0.
 fn check_divisor(op: &Map, x: &[&Array]) -> Result<()> {
-    let divides = matches!(op.fun, Fun::Binary(Binary::FloorDivide | Binary::Remainder));
+    let divides = matches!(op.fun, Fun::Binary(Binary::FloorDivide | Binary::Remainder | Binary::Fmod));
     if !divides || x[1].device() != Device::Cpu || x.iter().any(|a| a.numel() == 0) {
         return Ok(());
     }
@@ -87,7 +90,8 @@ pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
         Fun::Unary(Unary::Sign) => unary!(|x, _| x.max(I::lit(-1)).min(I::lit(1))),
         Fun::Unary(Unary::Square) => unary!(|x, _| x.mul(x)),
         Fun::Unary(Unary::Relu) => unary!(|x, _| x.max(I::lit(0))),
-        Fun::Unary(Unary::Floor | Unary::Ceil | Unary::Round) => Ok(x[0].clone()),
+        Fun::Unary(Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc) => Ok(x[0].clone()),
+        Fun::Unary(Unary::Frac) => unary!(|x, _| x.sub(x)),
         Fun::Parametric(Parametric::Clamp) => clamp(x[0], p[0], p[1]),
         Fun::Parametric(Parametric::ClampMin) => clamp(x[0], p[0], f64::INFINITY),
         Fun::Parametric(Parametric::ClampMax) => clamp(x[0], f64::NEG_INFINITY, p[0]),
@@ -99,6 +103,7 @@ pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
         Fun::Binary(Binary::Minimum) => binary!(|x, y| x.min(y)),
         Fun::Binary(Binary::FloorDivide) => binary!(|x, y| x.floor_div(y)),
         Fun::Binary(Binary::Remainder) => binary!(|x, y| x.remainder(y)),
+        Fun::Binary(Binary::Fmod) => binary!(|x, y| x.fmod(y)),
         _ => Err(Error::dtype(format!(
             "{}: not defined for {}; convert with .float()",
             op.name(),
@@ -107,7 +112,8 @@ pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
     }
 }
 
-fn run_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+/// Runs a rule on the device of its operands.
+pub(super) fn run_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
     match x[0].device() {
         Device::Cpu => crate::cpu::map::pointwise_int(x, rule),
         #[cfg(feature = "gpu")]

@@ -4,9 +4,11 @@
 //! second derivative; read with jets over `Sym`, the same derivative as recorded operations. Each method is the row
 //! of the same name in `unary.rs` or `binary.rs` with the tangent for `g`, so that singular points are treated alike.
 
-use crate::ops::formulas::{divisor, sign, tame, where_nonzero};
+use crate::ops::formulas::{
+    arc_slope, divisor, length, normal_pdf, one_minus_square, sign, silu_slope, tame, truncated, where_nonzero,
+};
 use crate::real::Real;
-use std::f64::consts::FRAC_2_SQRT_PI;
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A number and its tangent; `None` is a tangent known to be zero, which costs nothing.
@@ -95,6 +97,18 @@ impl<R: Real> Neg for Jet<R> {
     }
 }
 
+/// The primitive functions: what each makes of a tangent `t` at `x`, where its value is `o`.
+macro_rules! slopes {
+    ($($name:ident |$t:ident, $x:ident, $o:ident| $slope:expr;)*) => {$(
+        #[inline(always)]
+        #[allow(unused_variables)]
+        fn $name(self) -> Jet<R> {
+            let ($x, $o) = (self.value, self.value.$name());
+            self.through($o, |$t| $slope)
+        }
+    )*};
+}
+
 impl<R: Real> Real for Jet<R> {
     type Mask = R::Mask;
     #[inline(always)]
@@ -146,41 +160,35 @@ impl<R: Real> Real for Jet<R> {
         let o = self.value.sqrt();
         self.through(o, |t| t * tame(t, R::lit(0.5) / o))
     }
-    #[inline(always)]
-    fn exp(self) -> Jet<R> {
-        let o = self.value.exp();
-        self.through(o, |t| t * tame(t, o))
-    }
-    #[inline(always)]
-    fn expm1(self) -> Jet<R> {
-        let o = self.value.expm1();
-        self.through(o, |t| t * tame(t, o + 1.0))
-    }
-    #[inline(always)]
-    fn log(self) -> Jet<R> {
-        self.through(self.value.log(), |t| t / divisor(t, self.value))
-    }
-    #[inline(always)]
-    fn log1p(self) -> Jet<R> {
-        self.through(self.value.log1p(), |t| t / divisor(t, self.value + 1.0))
-    }
-    #[inline(always)]
-    fn sin(self) -> Jet<R> {
-        self.through(self.value.sin(), |t| t * self.value.cos())
-    }
-    #[inline(always)]
-    fn cos(self) -> Jet<R> {
-        self.through(self.value.cos(), |t| -(t * self.value.sin()))
-    }
-    #[inline(always)]
-    fn tanh(self) -> Jet<R> {
-        let o = self.value.tanh();
-        self.through(o, |t| t * (R::lit(1.0) - o * o))
-    }
-    #[inline(always)]
-    fn erf(self) -> Jet<R> {
-        let x = self.value;
-        self.through(x.erf(), |t| t * ((-(x * x)).exp() * FRAC_2_SQRT_PI))
+    slopes! {
+        exp |t, x, o| t * tame(t, o);
+        expm1 |t, x, o| t * tame(t, o + 1.0);
+        exp2 |t, x, o| t * tame(t, o * LN_2);
+        log |t, x, o| t / divisor(t, x);
+        log1p |t, x, o| t / divisor(t, x + 1.0);
+        log2 |t, x, o| t / divisor(t, x * LN_2);
+        log10 |t, x, o| t / divisor(t, x * LN_10);
+        sin |t, x, o| t * x.cos();
+        cos |t, x, o| -(t * x.sin());
+        tan |t, x, o| t * tame(t, o * o + 1.0);
+        asin |t, x, o| t * tame(t, arc_slope(x));
+        acos |t, x, o| -(t * tame(t, arc_slope(x)));
+        atan |t, x, o| t / (x * x + 1.0);
+        sinh |t, x, o| t * tame(t, x.cosh());
+        cosh |t, x, o| t * tame(t, x.sinh());
+        tanh |t, x, o| t * (R::lit(1.0) - o * o);
+        asinh |t, x, o| t / length(x.abs(), R::lit(1.0));
+        acosh |t, x, o| t / divisor(t, (x - 1.0).sqrt() * (x + 1.0).sqrt());
+        atanh |t, x, o| t / divisor(t, one_minus_square(x));
+        sigmoid |t, x, o| t * (o * (R::lit(1.0) - o));
+        silu |t, x, o| t * silu_slope(x);
+        erf |t, x, o| t * ((-(x * x)).exp() * FRAC_2_SQRT_PI);
+        erfc |t, x, o| -(t * ((-(x * x)).exp() * FRAC_2_SQRT_PI));
+        erfinv |t, x, o| t * tame(t, (o * o).exp() / FRAC_2_SQRT_PI);
+        ndtr |t, x, o| t * normal_pdf(x);
+        gelu |t, x, o| t * (x.ndtr() + x * normal_pdf(x));
+        lgamma |t, x, o| t * tame(t, x.digamma());
+        digamma |t, x, o| t * tame(t, x.polygamma(1));
     }
     #[inline(always)]
     fn pow(self, exponent: Jet<R>) -> Jet<R> {
@@ -190,5 +198,14 @@ impl<R: Real> Real for Jet<R> {
         let power =
             exponent.tangent.map(|t| R::select(x.eq(R::lit(0.0)), R::lit(0.0), t * tame(t, o * x.log())));
         Jet { value: o, tangent: sum(base, power) }
+    }    #[inline(always)]
+    fn fmod(self, divisor: Jet<R>) -> Jet<R> {
+        let (x, y) = (self.value, divisor.value);
+        let along = divisor.tangent.map(|t| -(t * truncated(x / y)));
+        Jet { value: x.fmod(y), tangent: sum(self.tangent, along) }
+    }
+    #[inline(always)]
+    fn polygamma(self, order: usize) -> Jet<R> {
+        self.through(self.value.polygamma(order), |t| t * tame(t, self.value.polygamma(order + 1)))
     }
 }

@@ -13,7 +13,6 @@ use crate::op::{
 };
 use crate::ops::binary::Binary;
 use crate::ops::elementwise::{Map, MapVjp};
-use crate::ops::formulas::stable_sigmoid;
 use crate::ops::matmul::{Form, Matmul, product};
 use crate::ops::on_device;
 use crate::ops::table::{Arg, Fun, pointwise_rule};
@@ -78,7 +77,7 @@ fn finished(x: &Array, weight: &Array, bias: Option<&Array>, act: Option<Unary>)
     let p = [0.0; 2];
     let relu = pointwise_rule!(p; [x] => R::select(x.le(R::lit(0.0)), R::lit(0.0), x));
     let tanh = pointwise_rule!(p; [x] => x.tanh());
-    let sigmoid = pointwise_rule!(p; [x] => stable_sigmoid(x));
+    let sigmoid = pointwise_rule!(p; [x] => x.sigmoid());
     let act: Option<&dyn Activation> = match act {
         Some(Unary::Relu) => Some(&relu),
         Some(Unary::Tanh) => Some(&tanh),

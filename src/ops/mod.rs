@@ -2,6 +2,7 @@
 
 pub mod attention;
 pub mod binary;
+pub mod bitwise;
 pub mod bundle;
 pub mod cast;
 pub mod compare;
@@ -22,6 +23,7 @@ pub mod linear;
 pub mod loss;
 pub mod matmul;
 pub mod mean;
+pub mod neighbour;
 pub mod norm;
 pub mod operand;
 pub mod patches;

@@ -186,6 +186,8 @@ impl Tensor {
                 | Unary::Floor
                 | Unary::Ceil
                 | Unary::Round
+                | Unary::Trunc
+                | Unary::Frac
         );
         self.map(Map { fun: Fun::Unary(fun), p: Params::default() }, keeps_integers)
     }
@@ -193,7 +195,7 @@ impl Tensor {
     /// Applies a row of the table of functions with attributes.
     pub fn parametric(&self, fun: Parametric, p: [f64; 2]) -> Result<Tensor> {
         let whole = p.iter().all(|v| v.fract() == 0.0 || v.is_infinite());
-        let keeps_integers = whole && !matches!(fun, Parametric::Softplus);
+        let keeps_integers = whole && !matches!(fun, Parametric::Softplus | Parametric::Polygamma);
         self.map(Map { fun: Fun::Parametric(fun), p: p.into() }, keeps_integers)
     }
 
@@ -224,6 +226,15 @@ impl Tensor {
             (None, Some(high)) => self.parametric(Parametric::ClampMax, [high, 0.0]),
             (None, None) => Err(Error::value("clamp: give min, max or both")),
         }
+    }
+
+    /// Derivative of order `n` of the digamma function.
+    pub fn polygamma(&self, n: u32) -> Result<Tensor> {
+        const MOST: u32 = 20;
+        if n > MOST {
+            return Err(Error::value(format!("polygamma: an order from 0 to {MOST} expected, got {n}")));
+        }
+        self.parametric(Parametric::Polygamma, [f64::from(n), 0.0])
     }
 
     /// `log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`.

@@ -5,11 +5,12 @@
 //! reading ends.
 
 use crate::autodiff::debug::{self, Modes};
+use crate::cpu::lane::F64Fma;
 use crate::error::{Error, Result};
 use crate::ops::binary::Binary;
 use crate::ops::compare::{Logic, Relation};
 use crate::ops::operand::{self, Operand};
-use crate::ops::unary::Unary;
+use crate::ops::unary::{Parametric, Unary};
 use crate::real::{Pointwise, Real};
 use crate::tensor::Tensor;
 use std::cell::RefCell;
@@ -179,6 +180,15 @@ impl Not for SymMask {
     }
 }
 
+/// The primitive functions, as operations of the rows of their names.
+macro_rules! rows {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
+        fn $name(self) -> Sym {
+            unary(self, Unary::$row, |v| F64Fma(v).$name().0)
+        }
+    )*};
+}
+
 impl Real for Sym {
     type Mask = SymMask;
     fn short_circuits() -> bool {
@@ -225,31 +235,18 @@ impl Real for Sym {
     fn sqrt(self) -> Sym {
         unary(self, Unary::Sqrt, f64::sqrt)
     }
-    fn exp(self) -> Sym {
-        unary(self, Unary::Exp, f64::exp)
-    }
-    fn expm1(self) -> Sym {
-        unary(self, Unary::Expm1, f64::exp_m1)
-    }
-    fn log(self) -> Sym {
-        unary(self, Unary::Log, f64::ln)
-    }
-    fn log1p(self) -> Sym {
-        unary(self, Unary::Log1p, f64::ln_1p)
-    }
-    fn sin(self) -> Sym {
-        unary(self, Unary::Sin, f64::sin)
-    }
-    fn cos(self) -> Sym {
-        unary(self, Unary::Cos, f64::cos)
-    }
-    fn tanh(self) -> Sym {
-        unary(self, Unary::Tanh, f64::tanh)
-    }
-    fn erf(self) -> Sym {
-        unary(self, Unary::Erf, |v| crate::cpu::lane::F64Fma(v).erf().0)
-    }
+    crate::math::functions::primitives!(rows);
     fn pow(self, exponent: Sym) -> Sym {
         binary(self, exponent, Binary::Pow, f64::powf)
+    }
+    fn fmod(self, divisor: Sym) -> Sym {
+        binary(self, divisor, Binary::Fmod, |x, y| x % y)
+    }
+    fn polygamma(self, order: usize) -> Sym {
+        Sym(match get(self.0) {
+            Value::Tensor(t) => put_result(t.parametric(Parametric::Polygamma, [order as f64, 0.0])),
+            Value::Literal(v) => put(Value::Literal(F64Fma(v).polygamma(order).0)),
+            Value::Failed => put(Value::Failed),
+        })
     }
 }

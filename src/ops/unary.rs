@@ -12,8 +12,11 @@
 //! but a cotangent of 0 stays 0 there (`tame`), so that a branch which `where` did not take cannot spoil a
 //! gradient.
 
-use crate::ops::formulas::{divisor, gelu_slope, normal_pdf, sign, stable_sigmoid, tame};
+use crate::ops::formulas::{
+    arc_slope, divisor, gelu_slope, length, normal_pdf, one_minus_square, sign, silu_slope, tame, truncated,
+};
 use crate::ops::table::define_table;
+use std::f64::consts::{LN_2, LN_10};
 
 macro_rules! unary_table {
     ($callback:ident) => {
@@ -36,38 +39,74 @@ macro_rules! unary_table {
             Exp exp(x) = x.exp(), [(g, o) => g * tame(g, o)];
             /// `exp(x) - 1`, accurate near 0.
             Expm1 expm1(x) = x.expm1(), [(g, o) => g * tame(g, o + 1.0)];
+            /// `2 ** x`.
+            Exp2 exp2(x) = x.exp2(), [(g, o) => g * tame(g, LN_2 * o)];
             /// Natural logarithm.
             Log log(x) = x.log(), [(g, x) => g / divisor(g, x)];
             /// `log(1 + x)`, accurate near 0.
             Log1p log1p(x) = x.log1p(), [(g, x) => g / divisor(g, 1.0 + x)];
+            /// Logarithm to base 2.
+            Log2 log2(x) = x.log2(), [(g, x) => g / divisor(g, LN_2 * x)];
+            /// Logarithm to base 10.
+            Log10 log10(x) = x.log10(), [(g, x) => g / divisor(g, LN_10 * x)];
             /// Sine of an angle in radians.
             Sin sin(x) = x.sin(), [(g, x) => g * x.cos()];
             /// Cosine of an angle in radians.
             Cos cos(x) = x.cos(), [(g, x) => -(g * x.sin())];
+            /// Tangent of an angle in radians.
+            Tan tan(x) = x.tan(), [(g, o) => g * tame(g, 1.0 + o * o)];
+            /// Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`.
+            Asin asin(x) = x.asin(), [(g, x) => g * tame(g, arc_slope(x))];
+            /// Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`.
+            Acos acos(x) = x.acos(), [(g, x) => -(g * tame(g, arc_slope(x)))];
+            /// Arc tangent, from `-pi/2` to `pi/2`.
+            Atan atan(x) = x.atan(), [(g, x) => g / (1.0 + x * x)];
+            /// Hyperbolic sine.
+            Sinh sinh(x) = x.sinh(), [(g, x) => g * tame(g, x.cosh())];
+            /// Hyperbolic cosine.
+            Cosh cosh(x) = x.cosh(), [(g, x) => g * tame(g, x.sinh())];
             /// Hyperbolic tangent.
             Tanh tanh(x) = x.tanh(), [(g, o) => g * (1.0 - o * o)];
+            /// Inverse hyperbolic sine.
+            Asinh asinh(x) = x.asinh(), [(g, x) => g / length(x.abs(), R::lit(1.0))];
+            /// Inverse hyperbolic cosine; NaN below 1.
+            Acosh acosh(x) = x.acosh(), [(g, x) => g / divisor(g, (x - 1.0).sqrt() * (x + 1.0).sqrt())];
+            /// Inverse hyperbolic tangent; NaN outside of `[-1, 1]`.
+            Atanh atanh(x) = x.atanh(), [(g, x) => g / divisor(g, one_minus_square(x))];
             /// Error function.
             Erf erf(x) = x.erf(), [(g, x) => g * (std::f64::consts::FRAC_2_SQRT_PI * (-(x * x)).exp())];
+            /// `1 - erf(x)`, accurate where that is small.
+            Erfc erfc(x) = x.erfc(), [(g, x) => -(g * (std::f64::consts::FRAC_2_SQRT_PI * (-(x * x)).exp()))];
+            /// Inverse of the error function; NaN outside of `[-1, 1]`.
+            Erfinv erfinv(x) = x.erfinv(), [(g, o) => g * tame(g, (o * o).exp() / std::f64::consts::FRAC_2_SQRT_PI)];
+            /// Distribution function of the standard normal distribution.
+            Ndtr ndtr(x) = x.ndtr(), [(g, x) => g * normal_pdf(x)];
+            /// Logarithm of the size of the gamma function.
+            Lgamma lgamma(x) = x.lgamma(), [(g, x) => g * tame(g, x.digamma())];
+            /// Digamma function, the derivative of `lgamma`; NaN at negative integers.
+            Digamma digamma(x) = x.digamma(), [(g, x) => g * tame(g, x.polygamma(1))];
             /// Logistic sigmoid `1 / (1 + exp(-x))`.
-            Sigmoid sigmoid(x) = stable_sigmoid(x), [(g, o) => g * (o * (1.0 - o))];
+            Sigmoid sigmoid(x) = x.sigmoid(), [(g, o) => g * (o * (1.0 - o))];
             /// Rectified linear unit `max(x, 0)`; its derivative at 0 is 0.
             Relu relu(x) = R::select(x.le(R::lit(0.0)), R::lit(0.0), x),
                 [(g, o) => R::select(o.gt(R::lit(0.0)), g, R::lit(0.0))];
             /// Gaussian error linear unit `x * Phi(x)` (Hendrycks and Gimpel 2016), exact form.
-            Gelu gelu_exact(x) = x * (0.5 * (1.0 + (x * std::f64::consts::FRAC_1_SQRT_2).erf())),
-                [(g, x) => g * (0.5 * (1.0 + (x * std::f64::consts::FRAC_1_SQRT_2).erf()) + x * normal_pdf(x))];
+            Gelu gelu_exact(x) = x.gelu(), [(g, x) => g * (x.ndtr() + x * normal_pdf(x))];
             /// GELU by the tanh approximation (Hendrycks and Gimpel 2016).
             GeluTanh gelu_tanh(x) = x * (0.5 * (1.0 + (0.7978845608028654 * (x + 0.044715 * (x * x * x))).tanh())),
                 [(g, x) => g * gelu_slope(x)];
             /// Sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017).
-            Silu silu(x) = x * stable_sigmoid(x),
-                [(g, x) => g * (stable_sigmoid(x) * (1.0 + x * (1.0 - stable_sigmoid(x))))];
+            Silu silu(x) = x.silu(), [(g, x) => g * silu_slope(x)];
             /// Largest integer not above `x`.
             Floor floor(x) = x.floor(), [];
             /// Smallest integer not below `x`.
             Ceil ceil(x) = -((-x).floor()), [];
             /// Nearest integer, ties to even.
             Round round(x) = x.round(), [];
+            /// Nearest integer towards 0.
+            Trunc trunc(x) = truncated(x), [];
+            /// What is behind the decimal point, with the sign of `x`.
+            Frac frac(x) = x - truncated(x), [(g) => g];
         }
     };
 }
@@ -81,7 +120,7 @@ macro_rules! parametric_table {
             /// `log(1 + exp(b x)) / b` with attribute `b`, linear where `b x` exceeds the threshold.
             Softplus softplus(x) = R::select((x * p[0]).gt(R::lit(p[1])), x,
                     (R::select(x.gt(R::lit(0.0)), x * p[0], R::lit(0.0)) + (-((x * p[0]).abs())).exp().log1p()) / p[0]),
-                [(g, x) => g * R::select((x * p[0]).gt(R::lit(p[1])), R::lit(1.0), stable_sigmoid(x * p[0]))];
+                [(g, x) => g * R::select((x * p[0]).gt(R::lit(p[1])), R::lit(1.0), (x * p[0]).sigmoid())];
             /// Values limited to attributes `[low, high]`; the derivative at a bound is 1.
             Clamp clamp(x) = R::select(x.lt(R::lit(p[0])), R::lit(p[0]), R::select(x.gt(R::lit(p[1])), R::lit(p[1]), x)),
                 [(g, x) => R::select(x.ge(R::lit(p[0])) & x.le(R::lit(p[1])), g, R::lit(0.0))];
@@ -91,6 +130,8 @@ macro_rules! parametric_table {
             /// Values not above an attribute; the derivative at the bound is 1.
             ClampMax clamp_max(x) = R::select(x.gt(R::lit(p[0])), R::lit(p[0]), x),
                 [(g, x) => R::select(x.le(R::lit(p[0])), g, R::lit(0.0))];
+            /// Derivative of an order, the attribute, of the digamma function.
+            Polygamma polygamma(x) = x.polygamma(p[0] as usize), [(g, x) => g * tame(g, x.polygamma(p[0] as usize + 1))];
         }
     };
 }

@@ -3,14 +3,13 @@
 //! The operators are the hot path: two tensors go to the core with no conversion, a number becomes an operand
 //! that adapts, and everything else is looked at last.
 
-use crate::dtype::DType;
 use crate::ops::binary::{Binary, binary_table};
+use crate::ops::bitwise::{Bits, bitwise};
 use crate::ops::compare::{Logic, Relation};
 use crate::ops::elementwise::{Operand, binary};
 use crate::ops::unary::{Unary, unary_table};
-use crate::py::args::{Arg, LARGE, run};
+use crate::py::args::{Arg, AsTensor, LARGE, run};
 use crate::py::aside::Aside;
-use crate::py::error::type_error;
 use crate::py::inplace;
 use crate::py::tensor::PyTensor;
 use crate::py::view::value;
@@ -77,27 +76,27 @@ fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation)
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
-/// Raises for numbers under `&`, `|`, `^` and `~`, which would mean their bits.
-fn check_truth(dtype: DType) -> PyResult<()> {
-    if dtype == DType::Bool {
-        return Ok(());
-    }
-    Err(type_error(format!(
-        "the operators &, |, ^ and ~ combine bool tensors, got {dtype}; compare first, or use logical_and and its kin"
-    )))
-}
-
-/// `x <logic> y` on truth values.
-fn connective(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, logic: Logic) -> PyResult<Py<PyAny>> {
+/// `x <fun> y` or, reflected, `y <fun> x`; `NotImplemented` for an object that is no operand.
+fn bits(
+    x: &Bound<'_, PyTensor>,
+    y: &Bound<'_, PyAny>,
+    fun: Bits,
+    reflected: bool,
+) -> PyResult<Py<PyAny>> {
     let py = x.py();
     let Some(y) = Arg::from_any(y)? else {
         return Ok(py.NotImplemented());
     };
     let x = value(x)?;
-    for dtype in [x.dtype(), y.operand().result_type(&x)] {
-        check_truth(dtype)?;
-    }
-    Ok(Py::new(py, PyTensor::from(logical(py, &x, &y, logic)?))?.into_any())
+    Ok(Py::new(py, PyTensor::from(bits_of(py, &x, &y, fun, reflected)?))?.into_any())
+}
+
+/// `x <fun> y` or, reflected, `y <fun> x`.
+fn bits_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Bits, reflected: bool) -> PyResult<Tensor> {
+    run(py, x.numel(), || {
+        let (x, y) = (Operand::Tensor(x), y.operand());
+        if reflected { bitwise(fun, y, x) } else { bitwise(fun, x, y) }
+    })
 }
 
 /// `x <logic> y` on truth values.
@@ -199,26 +198,7 @@ impl PyTensor {
         self.apply(py, |x| x.abs())
     }
     fn __invert__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        check_truth(self.look().t.dtype())?;
-        self.apply(py, |x| x.logical_not())
-    }
-    fn __and__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        connective(slf, other, Logic::And)
-    }
-    fn __rand__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        connective(slf, other, Logic::And)
-    }
-    fn __or__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        connective(slf, other, Logic::Or)
-    }
-    fn __ror__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        connective(slf, other, Logic::Or)
-    }
-    fn __xor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        connective(slf, other, Logic::Xor)
-    }
-    fn __rxor__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        connective(slf, other, Logic::Xor)
+        self.apply(py, Tensor::bitwise_not)
     }
     fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
         let relation = match op {
@@ -230,6 +210,63 @@ impl PyTensor {
             CompareOp::Ge => Relation::Ge,
         };
         comparison(slf, other, relation)
+    }
+}
+
+macro_rules! bit_operators {
+    ($($fun:ident $op:ident $reflected:ident $in_place:ident $method:ident $doc:literal;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                fn $op(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                    bits(slf, other, Bits::$fun, false)
+                }
+                fn $reflected(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+                    bits(slf, other, Bits::$fun, true)
+                }
+                fn $in_place(slf: &Bound<'_, Self>, other: Arg) -> PyResult<()> {
+                    inplace::update(slf, stringify!($method), |py, x| bits_of(py, x, &other, Bits::$fun, false))
+                }
+                #[doc = $doc]
+                fn $method(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
+                    bits_of(py, &*self.value()?, &other, Bits::$fun, false).map(PyTensor::from)
+                }
+            )*
+        }
+    };
+}
+
+bit_operators! {
+    And __and__ __rand__ __iand__ bitwise_and "The bits that both integers have; on bools, both.";
+    Or __or__ __ror__ __ior__ bitwise_or "The bits that at least one integer has; on bools, at least one.";
+    Xor __xor__ __rxor__ __ixor__ bitwise_xor "The bits that exactly one integer has; on bools, exactly one.";
+    LeftShift __lshift__ __rlshift__ __ilshift__ bitwise_left_shift
+        "The bits of integers moved up by `other` places; 0 where that is negative or not below the number of bits.";
+    RightShift __rshift__ __rrshift__ __irshift__ bitwise_right_shift
+        "The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`, rounded down. 0 or -1 where \
+         `other` is negative or not below the number of bits.";
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Every bit of integers the opposite, `-1 - x`; on bools, the opposite.
+    fn bitwise_not(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, Tensor::bitwise_not)
+    }
+
+    /// Greatest common divisor of integers, not negative; that of 0 and 0 is 0.
+    fn gcd(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
+        bits_of(py, &*self.value()?, &other, Bits::Gcd, false).map(PyTensor::from)
+    }
+
+    /// The next number of the dtype in the direction of `other`; NaN where either is. No gradient.
+    fn nextafter(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.nextafter(&other.0))
+    }
+
+    /// Derivative of order `n` of the digamma function, `n` from 0 to 20; infinite or NaN at integers that are not positive.
+    fn polygamma(&self, py: Python<'_>, n: u32) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.polygamma(n))
     }
 }
 

@@ -6,6 +6,17 @@ from host import SHADERS, axes, rng, run, types
 from scipy import special
 
 LIBRARY = (SHADERS / "lib" / "math.wgsl").read_text()
+
+def silu(x):
+    """`x` times the logistic function, 0 at minus infinity."""
+    return np.where(x == -np.inf, 0.0, x * special.expit(x))
+
+
+def gelu(x):
+    """`x` times the normal distribution function, 0 at minus infinity."""
+    return np.where(x == -np.inf, 0.0, x * special.ndtr(x))
+
+
 # Per function: the reference, the range of arguments whose results are normal numbers, the error allowed.
 UNARY = {
     "exp": (np.exp, (-87.0, 88.7), 2),
@@ -16,6 +27,26 @@ UNARY = {
     "cos": (np.cos, (-1e5, 1e5), 3),
     "tanh": (np.tanh, (-12.0, 12.0), 3),
     "erf": (special.erf, (-5.0, 5.0), 3),
+    "exp2": (np.exp2, (-125.9, 127.9), 3),
+    "log2": (np.log2, (1.2e-38, 3.4e38), 3),
+    "log10": (np.log10, (1.2e-38, 3.4e38), 3),
+    "tan": (np.tan, (-1e5, 1e5), 3),
+    "asin": (np.arcsin, (-1.0, 1.0), 3),
+    "acos": (np.arccos, (-1.0, 1.0), 3),
+    "atan": (np.arctan, (-1e5, 1e5), 3),
+    "sinh": (np.sinh, (-88.0, 88.0), 3),
+    "cosh": (np.cosh, (-88.0, 88.0), 3),
+    "asinh": (np.arcsinh, (-3.4e38, 3.4e38), 3),
+    "acosh": (np.arccosh, (1.0, 3.4e38), 3),
+    "atanh": (np.arctanh, (-0.99999, 0.99999), 3),
+    "sigmoid": (special.expit, (-87.0, 88.0), 3),
+    "silu": (silu, (-80.0, 88.0), 3),
+    "erfc": (special.erfc, (-5.0, 9.0), 3),
+    "erfinv": (special.erfinv, (-0.99999, 0.99999), 3),
+    "ndtr": (special.ndtr, (-12.5, 8.0), 3),
+    "gelu": (gelu, (-12.5, 30.0), 3),
+    "lgamma": (special.gammaln, (1.2e-38, 1e36), 4),
+    "digamma": (special.digamma, (1.2e-38, 1e30), 8),
 }
 
 

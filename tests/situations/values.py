@@ -143,20 +143,32 @@ VALUES: Situations = {
         TypeError,
         "std: a floating point tensor expected, got int64; convert with .float() first",
     ),
-    "bits_of_integers": (
-        lambda: i(1) & i(3),
+    "bits_of_floats": (
+        lambda: i(1) & ones(1),
         TypeError,
-        (
-            "the operators &, |, ^ and ~ combine bool tensors, got int64; compare first, or use "
-            "logical_and and its kin"
-        ),
+        "bitwise_and: bools or integers expected, got float32; compare first, or use logical_and and its kin",
     ),
     "inverse_of_floats": (
         lambda: ~ones(2),
         TypeError,
+        "bitwise_not: bools or integers expected, got float32; compare first, or use logical_and and its kin",
+    ),
+    "shift_of_bools": (
+        lambda: wg.tensor([True]) << True,
+        TypeError,
+        "bitwise_left_shift: integers expected, got bool; convert with .to() to an integer dtype",
+    ),
+    "order_of_polygamma": (
+        lambda: wg.polygamma(21, ones(1)),
+        ValueError,
+        "polygamma: an order from 0 to 20 expected, got 21",
+    ),
+    "fmod_of_integers_by_zero": (
+        lambda: wg.fmod(i(1), i(0)),
+        ZeroDivisionError,
         (
-            "the operators &, |, ^ and ~ combine bool tensors, got float32; compare first, or use "
-            "logical_and and its kin"
+            "fmod: int64 cannot be divided by zero; mask the divisor with where(), or convert with .float() for inf "
+            "and nan"
         ),
     ),
     "class_of_one_hot": (

@@ -14,15 +14,20 @@ __all__ = [
     "addcmul",
     "deg2rad",
     "float_power",
-    "fmod",
-    "frac",
+    "isneginf",
+    "isposinf",
+    "lcm",
     "ldexp",
     "lerp",
+    "log_ndtr",
     "logaddexp2",
     "logit",
     "nan_to_num",
+    "positive",
     "rad2deg",
+    "signbit",
     "sinc",
+    "xlog1py",
     "xlogy",
 ]
 
@@ -65,20 +70,6 @@ def nan_to_num(
     out = input.masked_fill(input.isnan(), float(nan))
     out = out.masked_fill(input == math.inf, float(posinf))
     return out.masked_fill(input == -math.inf, float(neginf))
-
-
-@method
-def frac(input: Tensor) -> Tensor:
-    """What is behind the decimal point, with the sign of the number."""
-    return input - _core.where(input < 0, input.ceil(), input.floor()).detach()
-
-
-@method
-def fmod(input: Tensor, other: Any) -> Tensor:
-    """The remainder of a division, with the sign of the dividend, as C's `fmod`."""
-    other = operand("fmod", other)
-    size = input.abs().remainder(other.abs())
-    return _core.where(input < 0, -size, size)
 
 
 @method
@@ -138,3 +129,68 @@ def float_power(input: Tensor, exponent: Any) -> Tensor:
     """`input ** exponent`, computed in float64."""
     exponent = exponent.double() if isinstance(exponent, Tensor) else float(exponent)
     return input.double() ** exponent
+
+
+@method
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself, as `+x`."""
+    return input
+
+
+@method
+def signbit(input: Tensor) -> Tensor:
+    """Whether the sign is negative, that of zeros included; False for NaN."""
+    if not input.is_floating_point():
+        return input < 0
+    return _core.where(input == 0, 1.0 / input, input) < 0
+
+
+@method
+def isposinf(input: Tensor) -> Tensor:
+    """Where the elements are infinite and positive."""
+    return input == math.inf
+
+
+@method
+def isneginf(input: Tensor) -> Tensor:
+    """Where the elements are infinite and negative."""
+    return input == -math.inf
+
+
+@method
+def lcm(input: Tensor, other: Any) -> Tensor:
+    """Least common multiple of integers, not negative; 0 where either is 0."""
+    other = operand("lcm", other)
+    divisor = input.gcd(other)
+    return (input // divisor.masked_fill(divisor == 0, 1) * other).abs()
+
+
+@method
+def xlog1py(input: Tensor, other: Any) -> Tensor:
+    """`input * log(1 + other)`, zero where `input` is zero (NaN where `other` is)."""
+    other = operand("xlog1py", other)
+    zero = (input == 0).logical_and(other.isnan().logical_not())
+    return (input * other.masked_fill(zero, 0.0).log1p()).masked_fill(zero, 0.0)
+
+
+@method
+def log_ndtr(input: Tensor) -> Tensor:
+    """Logarithm of the standard normal distribution function.
+
+    Below -5, where the function itself soon underflows, by its asymptotic series (M. Abramowitz and I. Stegun, 1964,
+    26.2.12) in Laplace's continued fraction.
+    """
+    x = floating("log_ndtr", input)
+    low = x < -5.0
+    size = (-x).masked_fill(low.logical_not(), 5.0)
+    # Phi(-s) = pdf(s) / (s + 1/(s + 2/(s + 3/...)))
+    fraction = size
+    for k in range(_FRACTIONS, 0, -1):
+        fraction = size + k / fraction
+    tail = -0.5 * size * size - _HALF_LOG_2_PI - fraction.log()
+    return _core.where(low, tail, x.masked_fill(low, 0.0).ndtr().log())
+
+
+# Steps of the continued fraction that double precision needs from -5 on, and log(2 pi) / 2.
+_FRACTIONS = 60
+_HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)

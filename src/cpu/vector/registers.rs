@@ -304,17 +304,28 @@ impl<R: Registers> Wide for Vector<R> {
         unsafe { R::store_part(to, count, self.0) }
     }
     #[inline(always)]
-    fn replace(self, mask: Mask<R>, x: Vector<R>, f: fn(R::Number) -> R::Number) -> Vector<R> {
+    fn replace<const N: usize>(
+        self,
+        mask: Mask<R>,
+        x: [Vector<R>; N],
+        f: fn([R::Number; N]) -> R::Number,
+    ) -> Vector<R> {
         let zero = R::Number::default();
-        let (mut from, mut to, mut marks) = ([zero; 16], [zero; 16], [zero; 16]);
+        let (mut from, mut to, mut marks) = ([[zero; 16]; N], [zero; 16], [zero; 16]);
         // SAFETY: no register is wider than the arrays.
         unsafe {
-            x.store(from.as_mut_ptr());
+            for k in 0..N {
+                x[k].store(from[k].as_mut_ptr());
+            }
             self.store(to.as_mut_ptr());
             Self::select(mask, Self::lit(1.0), Self::lit(0.0)).store(marks.as_mut_ptr());
             for i in 0..R::WIDTH {
                 if marks[i] != zero {
-                    to[i] = f(from[i]);
+                    let mut one = [zero; N];
+                    for k in 0..N {
+                        one[k] = from[k][i];
+                    }
+                    to[i] = f(one);
                 }
             }
             Self::load(to.as_ptr())

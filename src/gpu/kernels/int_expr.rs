@@ -58,6 +58,27 @@ impl Integer for IntExpr {
     fn lit(value: i64) -> Self {
         push(format!("bitcast<i32>({:#x}u)", value as u32))
     }
+    fn fmod(self, divisor: Self) -> Self {
+        call("int_fmod", self, divisor)
+    }
+    fn and(self, other: Self) -> Self {
+        push(format!("v{} & v{}", self.0, other.0))
+    }
+    fn or(self, other: Self) -> Self {
+        push(format!("v{} | v{}", self.0, other.0))
+    }
+    fn xor(self, other: Self) -> Self {
+        push(format!("v{} ^ v{}", self.0, other.0))
+    }
+    fn shl(self, count: Self) -> Self {
+        call("int_shl", self, count)
+    }
+    fn shr(self, count: Self) -> Self {
+        call("int_shr", self, count)
+    }
+    fn gcd(self, other: Self) -> Self {
+        call("int_gcd", self, other)
+    }
 }
 
 impl Ord for IntExpr {
@@ -82,7 +103,7 @@ impl PartialOrd for IntExpr {
     }
 }
 
-/// Division and power as `Integer` defines them.
+/// Division, power, shifts and common divisor as `Integer` defines them.
 pub const LIBRARY: &str = "
 fn floor_div(x: i32, y: i32) -> i32 {
   if (y == 0) { return 0; }
@@ -93,6 +114,28 @@ fn floor_div(x: i32, y: i32) -> i32 {
 fn remainder(x: i32, y: i32) -> i32 {
   if (y == 0 || y == -1) { return 0; }
   return x - floor_div(x, y) * y;
+}
+fn int_fmod(x: i32, y: i32) -> i32 {
+  if (y == 0 || y == -1) { return 0; }
+  return x % y;
+}
+fn int_shl(x: i32, n: i32) -> i32 {
+  if (n < 0 || n > 31) { return 0; }
+  return x << u32(n);
+}
+fn int_shr(x: i32, n: i32) -> i32 {
+  if (n < 0 || n > 31) { return x >> 31u; }
+  return x >> u32(n);
+}
+fn int_gcd(x: i32, y: i32) -> i32 {
+  var a = x;
+  var b = y;
+  while (b != 0) {
+    let rest = int_fmod(a, b);
+    a = b;
+    b = rest;
+  }
+  return select(a, 0 - a, a < 0);
 }
 fn int_pow(x: i32, n: i32) -> i32 {
   if (n < 0) {

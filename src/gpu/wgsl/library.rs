@@ -6,9 +6,45 @@
 
 use super::{Expr, math, write};
 
-/// The names of all library functions, each after those that it calls; `exp` stands for `w_exp`.
-pub const NAMES: [&str; 11] =
-    ["ne", "turns", "exp", "expm1", "log", "log1p", "sin", "cos", "tanh", "erf", "pow"];
+/// The list of names.
+macro_rules! names {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+        /// The names of all library functions, each after those that it calls; `exp` stands for `w_exp`.
+        pub const NAMES: &[&str] = &["ne", "turns", $(stringify!($name),)* "pow", "fmod"];
+    };
+}
+crate::math::functions::primitives!(names);
+
+/// The formulas of GPUs for the primitive functions.
+mod formulas {
+    use super::{Expr, math};
+    pub use math::special::sigmoid;
+    pub use math::{erf, exp, expm1, log, log1p, tanh};
+
+    /// Functions that have one formula for both precisions.
+    macro_rules! of_both_precisions {
+        ($($name:ident)*) => {$(
+            pub fn $name(x: Expr) -> Expr {
+                math::special::$name::<f32, Expr>(x)
+            }
+        )*};
+    }
+    of_both_precisions! {
+        exp2 log2 log10 asin acos atan sinh cosh asinh acosh atanh erfc erfinv ndtr gelu lgamma digamma
+    }
+    pub fn sin(x: Expr) -> Expr {
+        math::sin(x, x.quarters())
+    }
+    pub fn cos(x: Expr) -> Expr {
+        math::cos(x.quarters())
+    }
+    pub fn tan(x: Expr) -> Expr {
+        math::special::tan(x, x.quarters())
+    }
+    pub fn silu(x: Expr) -> Expr {
+        math::special::silu::<f32, Expr>(x, sigmoid(x))
+    }
+}
 
 /// `a != b`, true where either is NaN even if the compiler assumes that there is none.
 const NE: &str = "\
@@ -77,19 +113,22 @@ fn w_turns(x: f32) -> vec2<f32> {
 
 /// The text of one library function alone, and the names of those that it calls.
 fn one(name: &str) -> (String, Vec<&'static str>) {
-    let unary = |body: fn(Expr) -> Expr| write(&format!("w_{name}"), &["x"], |v| body(v[0]));
+    macro_rules! of_one_number {
+        ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+            match name {
+                $(stringify!($name) => {
+                    return write(concat!("w_", stringify!($name)), &["x"], |v| formulas::$name(v[0]));
+                })*
+                _ => {}
+            }
+        };
+    }
+    crate::math::functions::primitives!(of_one_number);
     match name {
         "ne" => (NE.to_owned(), Vec::new()),
         "turns" => (TURNS.to_owned(), Vec::new()),
-        "exp" => unary(math::exp),
-        "expm1" => unary(math::expm1),
-        "log" => unary(math::log),
-        "log1p" => unary(math::log1p),
-        "sin" => unary(|x| math::sin(x, x.quarters())),
-        "cos" => unary(|x| math::cos(x.quarters())),
-        "tanh" => unary(math::tanh),
-        "erf" => unary(math::erf),
         "pow" => write("w_pow", &["x", "y"], |v| math::pow(v[0], v[1])),
+        "fmod" => write("w_fmod", &["x", "y"], |v| math::fmod(v[0], v[1])),
         // A function that is unknown here has no text; naga names it when it meets the call.
         _ => (String::new(), Vec::new()),
     }
@@ -130,7 +169,7 @@ pub fn library_file() -> String {
 // count as 0.
 
 ";
-    head.to_owned() + &library(&NAMES)
+    head.to_owned() + &library(NAMES)
 }
 
 #[cfg(test)]
@@ -161,7 +200,7 @@ mod tests {
             assert!(text.contains(&format!("fn w_{name}(")), "{name} is missing");
             check(&text);
         }
-        check(&library(&NAMES));
+        check(&library(NAMES));
     }
 
     #[test]

@@ -68,7 +68,7 @@ fn shifted_sin<L: Double>(x: L, shift: f64) -> L {
 pub fn sin<L: Double>(x: L) -> L {
     let value = L::select(x.eq(L::lit(0.0)), x, shifted_sin(x, 0.0));
     let huge = !x.abs().lt(L::lit(HUGE));
-    if L::may_hold(huge) { value.replace(huge, x, |x| huge_sin(x, 0)) } else { value }
+    if L::may_hold(huge) { value.replace(huge, [x], |[x]| huge_sin(x, 0)) } else { value }
 }
 
 /// Cosine.
@@ -76,7 +76,7 @@ pub fn sin<L: Double>(x: L) -> L {
 pub fn cos<L: Double>(x: L) -> L {
     let value = shifted_sin(x, 0.5);
     let huge = !x.abs().lt(L::lit(HUGE));
-    if L::may_hold(huge) { value.replace(huge, x, |x| huge_sin(x, 1)) } else { value }
+    if L::may_hold(huge) { value.replace(huge, [x], |[x]| huge_sin(x, 1)) } else { value }
 }
 
 /// The tangent of `r + low + n * pi/2` for `|r| <= pi/4`, from `odd`, whether `n` is.
@@ -103,7 +103,7 @@ pub fn tan<L: Double>(x: L) -> L {
     let value = tan_quarter(r, low, L::int_eq(n & L::int(1), L::int(1)));
     let value = L::select(x.eq(L::lit(0.0)), x, value);
     let huge = !x.abs().lt(L::lit(HUGE));
-    if L::may_hold(huge) { value.replace(huge, x, huge_tan) } else { value }
+    if L::may_hold(huge) { value.replace(huge, [x], |[x]| huge_tan(x)) } else { value }
 }
 
 /// The sine of `x + n * pi/2` for `|x| >= 2^30`.

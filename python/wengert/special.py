@@ -1,0 +1,56 @@
+"""Special functions under the names of `torch.special` and `scipy.special`.
+
+Each is a function of the main namespace: elementwise, of floating point tensors of any shape (integers become float32),
+with every rule of differentiation and batching. Formulas and singular points: `docs/formulas.md`; errors in units in
+the last place: `benches/results/ulp.md`.
+"""
+
+from wengert import (
+    digamma,
+    erf,
+    erfc,
+    erfinv,
+    exp2,
+    expm1,
+    lgamma,
+    log1p,
+    log_ndtr,
+    log_softmax,
+    logit,
+    logsumexp,
+    ndtr,
+    polygamma,
+    sigmoid,
+    sinc,
+    softmax,
+    xlog1py,
+    xlogy,
+)
+
+# The other names of some.
+expit, gammaln, psi = sigmoid, lgamma, digamma
+
+__all__ = [
+    "digamma",
+    "erf",
+    "erfc",
+    "erfinv",
+    "exp2",
+    "expit",
+    "expm1",
+    "gammaln",
+    "lgamma",
+    "log1p",
+    "log_ndtr",
+    "log_softmax",
+    "logit",
+    "logsumexp",
+    "ndtr",
+    "polygamma",
+    "psi",
+    "sigmoid",
+    "sinc",
+    "softmax",
+    "xlog1py",
+    "xlogy",
+]

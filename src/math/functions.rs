@@ -1,0 +1,226 @@
+//! The list of primitive functions, and which formula each kind of lane has for them.
+//!
+//! Rules call functions as methods of [`Real`](crate::real::Real). The list here is the one place that names those of
+//! one number: it declares the methods, sends CPU lanes to the formulas of their precision, GPUs to the WGSL library,
+//! recorded rules to the row of the function's name. A new one is a line here, its formula, its slope in
+//! `src/ops/jet.rs` and its row in `src/ops/unary.rs`.
+
+use super::{double, special, table_pow, table_tanh, turns};
+use crate::cpu::lane::F64Fma;
+use crate::cpu::vector::Wide;
+
+/// Calls a macro with its own arguments, then the functions of one number: documentation, name, row of the table.
+macro_rules! primitives {
+    ($callback:path $(, $($more:tt)*)?) => {
+        $callback! { $($($more)*;)?
+            /// Natural exponential.
+            exp Exp,
+            /// `exp(self) - 1`, accurate near 0.
+            expm1 Expm1,
+            /// `2^self`.
+            exp2 Exp2,
+            /// Natural logarithm.
+            log Log,
+            /// `log(1 + self)`, accurate near 0.
+            log1p Log1p,
+            /// Logarithm to base 2.
+            log2 Log2,
+            /// Logarithm to base 10.
+            log10 Log10,
+            /// Sine.
+            sin Sin,
+            /// Cosine.
+            cos Cos,
+            /// Tangent.
+            tan Tan,
+            /// Arc sine.
+            asin Asin,
+            /// Arc cosine.
+            acos Acos,
+            /// Arc tangent.
+            atan Atan,
+            /// Hyperbolic sine.
+            sinh Sinh,
+            /// Hyperbolic cosine.
+            cosh Cosh,
+            /// Hyperbolic tangent.
+            tanh Tanh,
+            /// Inverse hyperbolic sine.
+            asinh Asinh,
+            /// Inverse hyperbolic cosine.
+            acosh Acosh,
+            /// Inverse hyperbolic tangent.
+            atanh Atanh,
+            /// Logistic function.
+            sigmoid Sigmoid,
+            /// `self` times its logistic function.
+            silu Silu,
+            /// Error function.
+            erf Erf,
+            /// `1 - erf(self)`, accurate where that is small.
+            erfc Erfc,
+            /// Inverse of the error function.
+            erfinv Erfinv,
+            /// Distribution function of the standard normal distribution.
+            ndtr Ndtr,
+            /// `self` times that.
+            gelu Gelu,
+            /// Logarithm of the size of the gamma function.
+            lgamma Lgamma,
+            /// Its derivative.
+            digamma Digamma,
+        }
+    };
+}
+pub(crate) use primitives;
+
+macro_rules! declare {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+        /// The functions of one precision, for lanes that know theirs only as a type.
+        pub trait Functions: Copy + 'static {
+            $(
+                #[doc = $doc]
+                fn $name<L: Wide<Number = Self>>(x: L) -> L;
+            )*
+            /// `x` to the power `y`, as C's `pow`.
+            fn pow<L: Wide<Number = Self>>(x: L, y: L) -> L;
+            /// Remainder of a division, with the sign of `x`.
+            fn fmod<L: Wide<Number = Self>>(x: L, y: L) -> L;
+            /// Derivative of order `order` of the digamma function.
+            fn polygamma<L: Wide<Number = Self>>(x: L, order: usize) -> L;
+        }
+    };
+}
+primitives!(declare);
+
+macro_rules! functions {
+    ($float:ty: $($name:ident($($x:ident),*) = $body:expr;)*) => {
+        impl Functions for $float {
+            $(
+                #[inline(always)]
+                fn $name<L: Wide<Number = Self>>($($x: L),*) -> L {
+                    $body
+                }
+            )*
+            #[inline(always)]
+            fn polygamma<L: Wide<Number = Self>>(x: L, order: usize) -> L {
+                let everywhere = L::lit(0.0).eq(L::lit(0.0));
+                let n = L::lit(order as f64);
+                x.replace(everywhere, [x, n], |[x, n]| one_polygamma(f64::from(x), n as usize) as $float)
+            }
+        }
+    };
+}
+
+functions! { f32:
+    exp(x) = super::exp(x);
+    expm1(x) = super::expm1(x);
+    exp2(x) = special::exp2::<f32, L>(x);
+    log(x) = super::log(x);
+    log1p(x) = super::log1p(x);
+    log2(x) = special::log2::<f32, L>(x);
+    log10(x) = special::log10::<f32, L>(x);
+    sin(x) = super::sin(x, turns::quarters(x));
+    cos(x) = super::cos(turns::quarters(x));
+    tan(x) = special::tan(x, turns::quarters(x));
+    asin(x) = special::asin::<f32, L>(x);
+    acos(x) = special::acos::<f32, L>(x);
+    atan(x) = special::atan::<f32, L>(x);
+    sinh(x) = special::sinh::<f32, L>(x);
+    cosh(x) = special::cosh::<f32, L>(x);
+    tanh(x) = table_tanh(x);
+    asinh(x) = special::asinh::<f32, L>(x);
+    acosh(x) = special::acosh::<f32, L>(x);
+    atanh(x) = special::atanh::<f32, L>(x);
+    sigmoid(x) = special::exact_sigmoid(x);
+    silu(x) = special::silu::<f32, L>(x, special::exact_sigmoid(x));
+    erf(x) = super::erf(x);
+    erfc(x) = special::erfc::<f32, L>(x);
+    erfinv(x) = special::erfinv::<f32, L>(x);
+    ndtr(x) = special::ndtr::<f32, L>(x);
+    gelu(x) = special::gelu::<f32, L>(x);
+    lgamma(x) = special::lgamma::<f32, L>(x);
+    digamma(x) = special::digamma::<f32, L>(x);
+    pow(x, y) = table_pow(x, y);
+    fmod(x, y) = remainder(x, y, |[x, y]| x % y);
+}
+
+functions! { f64:
+    exp(x) = double::exp(x);
+    expm1(x) = double::expm1(x);
+    exp2(x) = special::exp2::<f64, L>(x);
+    log(x) = double::log(x);
+    log1p(x) = double::log1p(x);
+    log2(x) = special::log2::<f64, L>(x);
+    log10(x) = special::log10::<f64, L>(x);
+    sin(x) = double::sin(x);
+    cos(x) = double::cos(x);
+    tan(x) = double::tan(x);
+    asin(x) = special::asin::<f64, L>(x);
+    acos(x) = special::acos::<f64, L>(x);
+    atan(x) = special::atan::<f64, L>(x);
+    sinh(x) = special::sinh::<f64, L>(x);
+    cosh(x) = special::cosh::<f64, L>(x);
+    tanh(x) = double::tanh(x);
+    asinh(x) = special::asinh::<f64, L>(x);
+    acosh(x) = special::acosh::<f64, L>(x);
+    atanh(x) = special::atanh::<f64, L>(x);
+    sigmoid(x) = special::exact_sigmoid(x);
+    silu(x) = special::silu::<f64, L>(x, special::exact_sigmoid(x));
+    erf(x) = double::erf(x);
+    erfc(x) = special::erfc::<f64, L>(x);
+    erfinv(x) = special::double_erfinv(x);
+    ndtr(x) = special::ndtr::<f64, L>(x);
+    gelu(x) = special::gelu::<f64, L>(x);
+    lgamma(x) = special::lgamma::<f64, L>(x);
+    digamma(x) = special::digamma::<f64, L>(x);
+    pow(x, y) = double::pow(x, y);
+    fmod(x, y) = remainder(x, y, |[x, y]| x % y);
+}
+
+/// The derivative of order `n` of the digamma function at one number: few programs need it for many, and the code is
+/// long.
+#[cold]
+fn one_polygamma(x: f64, n: usize) -> f64 {
+    special::polygamma::<f64, F64Fma>(F64Fma(x), n).0
+}
+
+/// The remainder of a division, exactly; `scalar` is for quotients of more bits than a mantissa has.
+#[inline(always)]
+fn remainder<L: Wide>(x: L, y: L, scalar: fn([L::Number; 2]) -> L::Number) -> L {
+    let value = super::fmod(x, y);
+    let quotient = (x / y).abs();
+    let large = quotient.ge(L::lit(super::small_quotients::<L>())) & x.abs().lt(x.special(super::INFINITY));
+    if L::may_hold(large) { value.replace(large, [x, y], scalar) } else { value }
+}
+
+/// The methods of [`Real`](crate::real::Real) that are functions of the library of `$number`.
+macro_rules! through_functions {
+    ($number:ty) => {
+        $crate::math::functions::primitives!($crate::math::functions::through, $number);
+        #[inline(always)]
+        fn pow(self, exponent: Self) -> Self {
+            <$number as $crate::math::Functions>::pow(self, exponent)
+        }
+        #[inline(always)]
+        fn fmod(self, divisor: Self) -> Self {
+            <$number as $crate::math::Functions>::fmod(self, divisor)
+        }
+        #[inline(always)]
+        fn polygamma(self, order: usize) -> Self {
+            <$number as $crate::math::Functions>::polygamma(self, order)
+        }
+    };
+}
+pub(crate) use through_functions;
+
+/// The primitive functions among them.
+macro_rules! through {
+    ($number:ty; $(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
+        #[inline(always)]
+        fn $name(self) -> Self {
+            <$number as $crate::math::Functions>::$name(self)
+        }
+    )*};
+}
+pub(crate) use through;

@@ -1,0 +1,243 @@
+//! The logarithm of the gamma function and its derivatives.
+//!
+//! Around 1, 2 and the root of the digamma function, polynomials without that root; steps of 1 lead there from
+//! everywhere below `GAMMA_FAR`, Stirling's series takes over above, and the reflection formula below 0 (M. Abramowitz
+//! and I. Stegun, *Handbook of Mathematical Functions*, 1964, chapter 6). Next to its other roots, between negative
+//! integers, the logarithm of the gamma function is a small difference and has few good bits.
+
+use super::{Precision, log_parts, series, sin_pi};
+use crate::math::{INFINITY, Lane, NAN};
+use std::f64::consts::PI;
+
+/// The logarithm of `pi`.
+const LN_PI: f64 = 1.144_729_885_849_400_2;
+/// `log(2 pi) / 2 - 1/2`.
+const STIRLING_START: f64 = 0.418_938_533_204_672_74;
+/// Below, functions step up by 1 to be near a table.
+const SMALL: f64 = 0.75;
+
+/// Logarithm of the size of the gamma function.
+#[inline(always)]
+pub fn lgamma<P: Precision, L: Lane>(x: L) -> L {
+    let size = x.abs();
+    let value = L::select(size.lt(x.special(INFINITY)), lgamma_positive::<P, L>(size), size);
+    let negative = x.lt(L::lit(0.0));
+    if !L::may_hold(negative) {
+        return value;
+    }
+    let sine = sin_pi::<P, L>(size - size.round()).abs();
+    let product = size * sine;
+    let (high, low) = log_parts::<P, L>(product);
+    let reflected = (L::lit(LN_PI) - (high + low)) - value;
+    let reflected = L::select(product.eq(L::lit(0.0)), x.special(INFINITY), reflected);
+    L::select(negative & size.lt(x.special(INFINITY)), reflected, value)
+}
+
+/// [`lgamma`] for `0 <= x < infinity`.
+#[inline(always)]
+fn lgamma_positive<P: Precision, L: Lane>(x: L) -> L {
+    let one = L::lit(1.0);
+    let (small, far) = (x.lt(L::lit(SMALL)), x.ge(L::lit(P::GAMMA_FAR)));
+    let (mut y, mut product) = (x, one);
+    let mut k = 0;
+    while k < P::GAMMA_STEPS {
+        let above = y.ge(L::lit(2.5));
+        let below = y - 1.0;
+        product = L::select(above, product * below, product);
+        y = L::select(above, below, y);
+        k += 1;
+    }
+    // The distance from 1 or from 2; a small x went up by 1.
+    let by_one = L::select(small, x, y - 1.0).lt(L::lit(0.5));
+    let distance = L::select(small, x, y - 1.0);
+    let distance = L::select(by_one, distance, L::select(small, x - 1.0, y - 2.0));
+    let near = L::select(by_one, series(distance, P::LGAMMA_ONE), series(distance, P::LGAMMA_TWO)) * distance;
+    let (high, low) = log_parts::<P, L>(L::select(small | far, x, product));
+    let logarithm = high + low;
+    let stepped = near + L::select(small, -logarithm, logarithm);
+    // Stirling: the large part of the logarithm is exact.
+    let inverse = one / x;
+    let half = x - 0.5;
+    let rest = inverse.mul_add(series(inverse * inverse, P::STIRLING), L::lit(STIRLING_START));
+    let stirling = half * (high - 1.0) + half.mul_add(low, rest);
+    let value = L::select(far, stirling, stepped);
+    L::select(x.eq(L::lit(0.0)), x.special(INFINITY), value)
+}
+
+/// The derivative of [`lgamma`]: NaN at negative integers, infinite at 0.
+#[inline(always)]
+pub fn digamma<P: Precision, L: Lane>(x: L) -> L {
+    let size = x.abs();
+    let value = L::select(size.lt(x.special(INFINITY)), digamma_positive::<P, L>(size), size);
+    let below = x.le(L::lit(0.0));
+    if !L::may_hold(below) {
+        return value;
+    }
+    let inverse = L::lit(1.0) / size;
+    let reflected = value + (cotangent::<P, L>(size) * PI + inverse);
+    let value = L::select(below, reflected, value);
+    L::select(x.eq(L::lit(0.0)), L::lit(-1.0) / x, value)
+}
+
+/// `cos(pi x) / sin(pi x)`; NaN at integers.
+#[inline(always)]
+fn cotangent<P: Precision, L: Lane>(x: L) -> L {
+    let r = x - x.round();
+    let cosine = sin_pi::<P, L>(L::lit(0.5) - r.abs());
+    L::select(r.eq(L::lit(0.0)), x.special(NAN), cosine / sin_pi::<P, L>(r))
+}
+
+/// [`digamma`] for `0 < x < infinity`.
+#[inline(always)]
+fn digamma_positive<P: Precision, L: Lane>(x: L) -> L {
+    let one = L::lit(1.0);
+    let (small, far) = (x.lt(L::lit(SMALL)), x.ge(L::lit(P::GAMMA_FAR)));
+    // The sum of the inverses of the steps, as one fraction.
+    let (mut y, mut above, mut under) = (x, L::lit(0.0), one);
+    let mut k = 0;
+    while k < P::GAMMA_STEPS {
+        let steps = y.ge(L::lit(2.25));
+        let below = y - 1.0;
+        above = L::select(steps, above.mul_add(below, under), above);
+        under = L::select(steps, under * below, under);
+        y = L::select(steps, below, y);
+        k += 1;
+    }
+    let y = L::select(small, x + 1.0, y);
+    let (above, under) = (L::select(small, -one, above), L::select(small, x, under));
+    let from_root = (y - P::DIGAMMA_ROOT[0]) - P::DIGAMMA_ROOT[1];
+    let near = from_root.mul_add(series(y - 1.5, P::DIGAMMA), above / under);
+    let inverse = one / x;
+    let square = inverse * inverse;
+    let (high, low) = log_parts::<P, L>(x);
+    let rest = inverse.mul_add(L::lit(0.5), square * series(square, P::DIGAMMA_REST));
+    L::select(far, high + (low - rest), near)
+}
+
+/// `B_2j / (2j)!` for the Bernoulli numbers `B`.
+const EULER_MACLAURIN: [f64; 10] = [
+    0.08333333333333333,
+    -0.001388888888888889,
+    3.306878306878307e-05,
+    -8.267195767195768e-07,
+    2.08767569878681e-08,
+    -5.284190138687493e-10,
+    1.3382536530684679e-11,
+    -3.3896802963225829e-13,
+    8.586062056277845e-15,
+    -2.174868698558062e-16,
+];
+/// The highest order that has a reflection formula here.
+const MOST: usize = 40;
+
+/// Derivative of order `order` of [`digamma`], which it is itself for 0.
+///
+/// `(-1)^(n+1) n! zeta(n + 1, x)`, with the zeta function by Euler's and Maclaurin's sum.
+#[inline(always)]
+pub fn polygamma<P: Precision, L: Lane>(x: L, order: usize) -> L {
+    let n = order.min(MOST);
+    if n == 0 {
+        return digamma::<P, L>(x);
+    }
+    let below = x.le(L::lit(0.0));
+    let positive = L::select(below, L::lit(1.0) - x, x);
+    let value = zeta::<P, L>(positive, n) * signed_factorial(n);
+    if !L::may_hold(below) {
+        return value;
+    }
+    let r = x - x.round();
+    let cosine = sin_pi::<P, L>(L::lit(0.5) - r.abs());
+    let pole = cotangent_slope(cosine / sin_pi::<P, L>(r), n);
+    let reflected = if n % 2 == 0 { value - pole } else { -value - pole };
+    // At a pole of even order the two sides differ in sign.
+    let reflected = if n % 2 == 0 { L::select(r.eq(L::lit(0.0)), x.special(NAN), reflected) } else { reflected };
+    L::select(below, reflected, value)
+}
+
+/// `(-1)^(n+1) n!`.
+#[inline(always)]
+fn signed_factorial(n: usize) -> f64 {
+    let mut product = if n % 2 == 0 { -1.0 } else { 1.0 };
+    let mut k = 2;
+    while k <= n {
+        product *= k as f64;
+        k += 1;
+    }
+    product
+}
+
+/// `x` to a power that is a whole number.
+#[inline(always)]
+fn whole_power<L: Lane>(x: L, n: usize) -> L {
+    let (mut result, mut square, mut left) = (L::lit(1.0), x, n);
+    while left > 0 {
+        if left & 1 == 1 {
+            result = result * square;
+        }
+        left >>= 1;
+        if left > 0 {
+            square = square * square;
+        }
+    }
+    result
+}
+
+/// The sum of `(x + k)^-(n + 1)` over all `k >= 0`, for `x > 0`.
+#[inline(always)]
+fn zeta<P: Precision, L: Lane>(x: L, n: usize) -> L {
+    let one = L::lit(1.0);
+    // The sum over the first terms, and from where on the rest is taken as a series.
+    let far = x.ge(L::lit(P::ZETA_TERMS as f64));
+    let end = one / L::select(far, x, x + P::ZETA_TERMS as f64);
+    let square = end * end;
+    // Coefficients of the rest after the terms below, in powers of 1 / (x + terms).
+    let s = (n + 1) as f64;
+    let mut factor = s;
+    let mut rest = L::lit(0.0);
+    let mut power = square;
+    let mut j = 0;
+    while j < EULER_MACLAURIN.len() {
+        rest = power.mul_add(L::lit(EULER_MACLAURIN[j] * factor), rest);
+        let at = s + 2.0 * j as f64;
+        factor *= (at + 1.0) * (at + 2.0);
+        power = power * square;
+        j += 1;
+    }
+    let series = whole_power(end, n) * ((end * 0.5 + rest) + 1.0 / n as f64);
+    let mut sum = series;
+    let mut k = P::ZETA_TERMS;
+    while k > 0 {
+        k -= 1;
+        sum = sum + whole_power(one / (x + k as f64), n + 1);
+    }
+    L::select(far, series, sum)
+}
+
+/// `pi` times the derivative of order `n` of `cot(pi x)`, given `c = cot(pi x)`: a polynomial in `c`, since the first
+/// is `-pi (1 + c^2)`.
+#[inline(always)]
+fn cotangent_slope<L: Lane>(c: L, n: usize) -> L {
+    let mut coefficients = [0.0; MOST + 2];
+    coefficients[1] = PI;
+    let mut order = 0;
+    while order < n {
+        // -pi (1 + c^2) times the derivative.
+        let mut next = [0.0; MOST + 2];
+        let mut k = 1;
+        while k <= order + 1 {
+            let slope = -PI * k as f64 * coefficients[k];
+            next[k - 1] += slope;
+            next[k + 1] += slope;
+            k += 1;
+        }
+        coefficients = next;
+        order += 1;
+    }
+    let mut sum = L::lit(coefficients[n + 1]);
+    let mut k = n + 1;
+    while k > 0 {
+        k -= 1;
+        sum = sum.mul_add(c, L::lit(coefficients[k]));
+    }
+    sum
+}

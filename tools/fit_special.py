@@ -1,0 +1,226 @@
+"""Fit the polynomials of src/math/special: writes src/math/special/tables.rs, for both precisions.
+
+`python tools/fit_special.py` takes a few minutes and prints the error that each fit leaves, relative to the function it
+is a part of. The method is that of `fit_math.py`. A table holds the coefficients of a function of one variable over an
+interval; its documentation in the file says which. Needs mpmath.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from fit_math import remez, single
+from mpmath import mp, mpf
+
+TARGET = Path(__file__).parent.parent / "src" / "math" / "special" / "tables.rs"
+TINY = mpf("1e-9")
+ROOT = mp.findroot(mp.digamma, mpf("1.4616321449683623"))
+HEAD = """\
+//! Coefficients of the polynomials of this folder, lowest power first, for both precisions.
+//!
+//! Written by `python tools/fit_special.py`: change that, not this.
+"""
+
+
+@dataclass
+class Table:
+    """What is fitted: the function, what makes an error of it relative, interval and degree in each precision.
+
+    A degree of None: no table.
+    """
+
+    name: str
+    meaning: str
+    target: Callable
+    weight: Callable
+    intervals: tuple
+    degrees: tuple
+
+
+def root(function):
+    """`(f(x) - x) / x^3` as a function of `z = x^2`, and the weight that makes its error relative to `f`."""
+
+    def target(z):
+        x = mp.sqrt(z)
+        return (function(x) - x) / (x * z)
+
+    def weight(z):
+        x = mp.sqrt(z)
+        return x * z / function(x)
+
+    return target, weight
+
+
+def relative(target):
+    """A function whose own relative error counts."""
+    return target, lambda t: 1 / abs(target(t))
+
+
+def sine_of_turns(z):
+    """`sin(pi r) / r` in `z = r^2`."""
+    return mp.sin(mp.pi * mp.sqrt(z)) / mp.sqrt(z)
+
+
+def scaled_erfc(centre):
+    """`(1 + 2 t) exp(t^2) erfc(t)` in `u = (t - K) / (t + K)` (M. Shepherd and J. Laframboise, 1981)."""
+
+    def target(u):
+        t = centre * (1 + u) / (1 - u)
+        return (1 + 2 * t) * mp.exp(t * t) * mp.erfc(t)
+
+    return target
+
+
+def inverse_erf(w):
+    """`erfinv(x) / x` where `w = -log(1 - x^2)` (M. Giles, 2012)."""
+    x = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(x) / x
+
+
+def stirling(v):
+    """What Stirling's formula lacks of `lgamma(x)`, times `x`, in `v = 1 / x^2`."""
+    x = 1 / mp.sqrt(v)
+    return x * (mp.loggamma(x) - ((x - mpf(1) / 2) * mp.log(x) - x + mp.log(2 * mp.pi) / 2))
+
+
+def digamma_rest(v):
+    """`(log(x) - 1 / (2 x) - digamma(x)) x^2` in `v = 1 / x^2`."""
+    x = 1 / mp.sqrt(v)
+    return (mp.log(x) - 1 / (2 * x) - mp.digamma(x)) / v
+
+
+def both(low, high):
+    """The same interval in both precisions."""
+    return ((mpf(low), mpf(high)),) * 2
+
+
+def to_u(centre, limit):
+    """The interval of `u` for `0 <= t <= limit`."""
+    centre, limit = mpf(centre), mpf(limit)
+    return (-1 + TINY, (limit - centre) / (limit + centre))
+
+
+def tables(precision):
+    """The tables; those that depend on the precision for the one with this index."""
+    centre = (mpf("2.5"), mpf("3.5"))[precision]
+    far = (mpf(4), mpf(8))[precision]
+    quarter = (mp.pi / 4 * mpf("1.001")) ** 2
+    half = mpf("0.251")
+    return [
+        Table("TAN", "`(tan(r) - r) / r^3` in `r^2`, `|r| <= pi/4`", *root(mp.tan), both(TINY, quarter), (6, None)),
+        Table("ASIN", "`(asin(x) - x) / x^3` in `x^2`, `|x| <= 1/2`", *root(mp.asin), both(TINY, half), (4, 12)),
+        Table("ATAN", "`(atan(x) - x) / x^3` in `x^2`, `|x| <= 1`", *root(mp.atan), both(TINY, 1), (8, 20)),
+        Table("ATANH", "`(atanh(x) - x) / x^3` in `x^2`, `|x| <= 1/2`", *root(mp.atanh), both(TINY, half), (5, 13)),
+        Table("ASINH", "`(asinh(x) - x) / x^3` in `x^2`, `|x| <= 1`", *root(mp.asinh), both(TINY, 1), (8, 20)),
+        Table(
+            "ACOSH",
+            "`(acosh(1 + t) / sqrt(2 t) - 1) / t`, `0 <= t <= 1`",
+            lambda t: (mp.acosh(1 + t) / mp.sqrt(2 * t) - 1) / t,
+            lambda t: t * mp.sqrt(2 * t) / mp.acosh(1 + t),
+            both("1e-6", 1),
+            (6, 15),
+        ),
+        Table("SINH", "`(sinh(x) - x) / x^3` in `x^2`, `|x| <= 1`", *root(mp.sinh), both(TINY, 1), (3, 6)),
+        Table("SIN_PI", "`sin(pi r) / r` in `r^2`, `|r| <= 1/2`", *relative(sine_of_turns), both(TINY, half), (4, 8)),
+        Table(
+            "ERFCX",
+            "`(1 + 2 t) exp(t^2) erfc(t)` in `(t - K) / (t + K)`, from `t = 0` to where the tail is 0",
+            *relative(scaled_erfc(centre)),
+            (to_u("2.5", 11), to_u("3.5", 28)),
+            (10, 22),
+        ),
+        Table(
+            "ERFINV",
+            "`erfinv(x) / x` in `w - 2.5` for `w = -log(1 - x^2) <= 5`",
+            *relative(lambda t: inverse_erf(t + mpf("2.5"))),
+            both(mpf("-2.5") + TINY, "2.5"),
+            (10, 12),
+        ),
+        Table(
+            "ERFINV_TAIL",
+            "`erfinv(x) / x` in `sqrt(w) - 3` beyond",
+            *relative(lambda t: inverse_erf((t + 3) ** 2)),
+            ((mpf("-0.77"), mpf("1.15")), (mpf("-0.77"), mpf("3.2"))),
+            (10, 12),
+        ),
+        Table(
+            "LGAMMA_ONE",
+            "`lgamma(1 + d) / d`, `-1/4 <= d <= 1/2`",
+            *relative(lambda d: mp.loggamma(1 + d) / d),
+            both("-0.2501", "0.5001"),
+            (10, 22),
+        ),
+        Table(
+            "LGAMMA_TWO",
+            "`lgamma(2 + d) / d`, `|d| <= 1/2`",
+            *relative(lambda d: mp.loggamma(2 + d) / d),
+            both("-0.5001", "0.5001"),
+            (8, 18),
+        ),
+        Table(
+            "STIRLING",
+            "what Stirling's formula lacks of `lgamma(x)`, times `x`, in `1 / x^2`, from `GAMMA_FAR` on",
+            stirling,
+            lambda v: mp.sqrt(v) / mp.loggamma(1 / mp.sqrt(v)),
+            both("1e-6", 1 / far**2),
+            (2, 5),
+        ),
+        Table(
+            "DIGAMMA",
+            "`digamma(y) / (y - root)` in `y - 1.5`, `0.75 <= y <= 2.25`",
+            *relative(lambda t: mp.digamma(t + mpf("1.5")) / (t + mpf("1.5") - ROOT)),
+            both("-0.7501", "0.7501"),
+            (13, 29),
+        ),
+        Table(
+            "DIGAMMA_REST",
+            "`(log(x) - 1 / (2 x) - digamma(x)) x^2` in `1 / x^2`, from `GAMMA_FAR` on",
+            digamma_rest,
+            lambda v: v / mp.digamma(1 / mp.sqrt(v)),
+            both("1e-6", 1 / far**2),
+            (3, 6),
+        ),
+    ]
+
+
+def fitted(table, precision):
+    """The coefficients as the precision holds them, and the error that is left."""
+    low, high = table.intervals[precision]
+    degree = table.degrees[precision]
+    rounded = []
+    coefficients, error = remez(table.target, table.weight, low, high, rounded, degree)
+    if precision == 1:
+        return [float(c) for c in coefficients], error
+    # The first coefficients are rounded one at a time, so that the others make up for it.
+    for _ in range(3):
+        rounded.append(single(coefficients[0]))
+        coefficients, _ = remez(table.target, table.weight, low, high, rounded, degree)
+    return [float(single(c)) for c in (*rounded, *coefficients)], error
+
+
+def constant(table, coefficients):
+    """A table as Rust."""
+    lines = [f"    /// {table.meaning[0].upper() + table.meaning[1:] if table.meaning[0] != '`' else table.meaning}."]
+    lines.append(f"    pub const {table.name}: [f64; {len(coefficients)}] = [")
+    lines += [f"        {c!r}," for c in coefficients]
+    return "\n".join([*lines, "    ];"])
+
+
+def main():
+    """Fit everything and write the file."""
+    parts = [HEAD]
+    for precision, name in enumerate(("single", "double")):
+        parts.append(f"/// For {name} precision.\npub mod {name} {{")
+        for table in tables(precision):
+            if table.degrees[precision] is None:
+                continue
+            coefficients, error = fitted(table, precision)
+            print(f"{name} {table.name}: 2^{float(mp.log(error, 2)):.1f}", file=sys.stderr, flush=True)
+            parts.append(constant(table, coefficients))
+        parts.append("}\n")
+    TARGET.write_text("\n".join(parts))
+
+
+if __name__ == "__main__":
+    main()
