@@ -35,7 +35,12 @@ unary("erfc", special.erfc)
 unary("erfinv", special.erfinv, INSIDE, special=UNIT)
 unary("ndtr", special.ndtr)
 POLES = (0.0, 1.0, 0.5, 2.0, -2.5, 30.0, 1e4, 1e-3, -1e-3, math.inf, math.nan)
-unary("lgamma", special.gammaln, Real(-2.7, 6.0, avoid=(-2.0, -1.0, 0.0), gap=0.25), special=(*POLES, -1.0, -30.0))
+unary(
+    "lgamma",
+    special.gammaln,
+    Real(-2.7, 6.0, avoid=(-2.0, -1.0, 0.0), gap=0.25),
+    special=(*POLES, -1.0, -30.0),
+)
 unary(
     "digamma",
     special.digamma,
@@ -45,7 +50,13 @@ unary(
 )
 unary("trunc", np.trunc, Real(-3, 3, avoid=WHOLE), integers=True)
 unary("frac", lambda x: x - np.trunc(x), Real(-3, 3, avoid=WHOLE), integers=True)
-binary("atan2", np.arctan2, Real(0.3, 3.0), ANY, special=(0.0, -0.0, 1.0, -2.5, 1e4, math.inf, -math.inf, math.nan))
+binary(
+    "atan2",
+    np.arctan2,
+    Real(0.3, 3.0),
+    ANY,
+    special=(0.0, -0.0, 1.0, -2.5, 1e4, math.inf, -math.inf, math.nan),
+)
 
 
 def polygamma_case(s: Source) -> Case:

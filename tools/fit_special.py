@@ -108,11 +108,27 @@ def tables(precision):
     quarter = (mp.pi / 4 * mpf("1.001")) ** 2
     half = mpf("0.251")
     return [
-        Table("TAN", "`(tan(r) - r) / r^3` in `r^2`, `|r| <= pi/4`", *root(mp.tan), both(TINY, quarter), (6, None)),
-        Table("ASIN", "`(asin(x) - x) / x^3` in `x^2`, `|x| <= 1/2`", *root(mp.asin), both(TINY, half), (4, 12)),
+        Table(
+            "TAN",
+            "`(tan(r) - r) / r^3` in `r^2`, `|r| <= pi/4`",
+            *root(mp.tan),
+            both(TINY, quarter),
+            (6, None),
+        ),
+        Table(
+            "ASIN", "`(asin(x) - x) / x^3` in `x^2`, `|x| <= 1/2`", *root(mp.asin), both(TINY, half), (4, 12)
+        ),
         Table("ATAN", "`(atan(x) - x) / x^3` in `x^2`, `|x| <= 1`", *root(mp.atan), both(TINY, 1), (8, 20)),
-        Table("ATANH", "`(atanh(x) - x) / x^3` in `x^2`, `|x| <= 1/2`", *root(mp.atanh), both(TINY, half), (5, 13)),
-        Table("ASINH", "`(asinh(x) - x) / x^3` in `x^2`, `|x| <= 1`", *root(mp.asinh), both(TINY, 1), (8, 20)),
+        Table(
+            "ATANH",
+            "`(atanh(x) - x) / x^3` in `x^2`, `|x| <= 1/2`",
+            *root(mp.atanh),
+            both(TINY, half),
+            (5, 13),
+        ),
+        Table(
+            "ASINH", "`(asinh(x) - x) / x^3` in `x^2`, `|x| <= 1`", *root(mp.asinh), both(TINY, 1), (8, 20)
+        ),
         Table(
             "ACOSH",
             "`(acosh(1 + t) / sqrt(2 t) - 1) / t`, `0 <= t <= 1`",
@@ -122,7 +138,13 @@ def tables(precision):
             (6, 15),
         ),
         Table("SINH", "`(sinh(x) - x) / x^3` in `x^2`, `|x| <= 1`", *root(mp.sinh), both(TINY, 1), (3, 6)),
-        Table("SIN_PI", "`sin(pi r) / r` in `r^2`, `|r| <= 1/2`", *relative(sine_of_turns), both(TINY, half), (4, 8)),
+        Table(
+            "SIN_PI",
+            "`sin(pi r) / r` in `r^2`, `|r| <= 1/2`",
+            *relative(sine_of_turns),
+            both(TINY, half),
+            (4, 8),
+        ),
         Table(
             "ERFCX",
             "`(1 + 2 t) exp(t^2) erfc(t)` in `(t - K) / (t + K)`, from `t = 0` to where the tail is 0",
@@ -201,7 +223,9 @@ def fitted(table, precision):
 
 def constant(table, coefficients):
     """A table as Rust."""
-    lines = [f"    /// {table.meaning[0].upper() + table.meaning[1:] if table.meaning[0] != '`' else table.meaning}."]
+    lines = [
+        f"    /// {table.meaning[0].upper() + table.meaning[1:] if table.meaning[0] != '`' else table.meaning}."
+    ]
     lines.append(f"    pub const {table.name}: [f64; {len(coefficients)}] = [")
     lines += [f"        {c!r}," for c in coefficients]
     return "\n".join([*lines, "    ];"])

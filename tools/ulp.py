@@ -70,6 +70,7 @@ def inverse_erf(x):
 
 POSITIVE = (1.0,)
 UNIT = (even(-1, 1), sizes(1e-35, 1))
+POLYGAMMA = (even(0, 20), sizes(1e-10, 1e10, POSITIVE))
 ANGLES = (even(-10, 10), sizes(1e-10, 1e9), sizes(1e9, 1e38), multiples)
 AROUND_0 = (even(-1, 1), sizes(1e-35, 1))
 FUNCTIONS = {
@@ -109,9 +110,11 @@ FUNCTIONS = {
         lambda x: mp.log(abs(mp.gamma(x))) if x < 1e6 else mp.loggamma(x),
         (even(0, 20), sizes(1e-35, 1e35, POSITIVE), near(1, 1e-6, 0.5), near(2, 1e-6, 0.5)),
     ),
-    "digamma": Function(wg.digamma, mp.digamma, (even(0, 20), sizes(1e-30, 1e35, POSITIVE), near(1.46, 1e-3, 0.5))),
-    "polygamma 1": Function(lambda x: wg.polygamma(1, x), lambda x: mp.psi(1, x), (even(0, 20), sizes(1e-10, 1e10, POSITIVE))),
-    "polygamma 2": Function(lambda x: wg.polygamma(2, x), lambda x: mp.psi(2, x), (even(0, 20), sizes(1e-10, 1e10, POSITIVE))),
+    "digamma": Function(
+        wg.digamma, mp.digamma, (even(0, 20), sizes(1e-30, 1e35, POSITIVE), near(1.46, 1e-3, 0.5))
+    ),
+    "polygamma 1": Function(lambda x: wg.polygamma(1, x), lambda x: mp.psi(1, x), POLYGAMMA),
+    "polygamma 2": Function(lambda x: wg.polygamma(2, x), lambda x: mp.psi(2, x), POLYGAMMA),
     "sqrt": Function(wg.sqrt, mp.sqrt, (sizes(1e-37, 1e38, POSITIVE),)),
     "rsqrt": Function(wg.rsqrt, lambda x: 1 / mp.sqrt(x), (sizes(1e-37, 1e38, POSITIVE),)),
 }

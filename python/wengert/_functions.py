@@ -53,7 +53,8 @@ _ALIASES = {
 
 # Operations outside the tables of elementwise functions that have an in-place form, too.
 _IN_PLACE = """
-    bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor clamp_max clamp_min cumsum eq ge gelu gt index_add le log_softmax logical_and logical_not logical_or logical_xor lt
+    bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+    clamp_max clamp_min cumsum eq ge gelu gt index_add le log_softmax logical_and logical_not logical_or logical_xor lt
     masked_fill ne nextafter gcd softmax softplus tril triu
     """.split()
 

@@ -92,9 +92,8 @@ mod tests {
 
     #[test]
     fn steps_cross_zero_and_reach_infinity() {
-        let next = |x: f32, y: f32| {
-            f32::from_bits(Format::next(x.to_bits(), y.to_bits(), f32::INFINITY.to_bits()))
-        };
+        let next =
+            |x: f32, y: f32| f32::from_bits(Format::next(x.to_bits(), y.to_bits(), f32::INFINITY.to_bits()));
         assert_eq!(next(1.0, 2.0), 1.0 + f32::EPSILON);
         assert_eq!(next(1.0, -2.0), 1.0 - f32::EPSILON / 2.0);
         assert_eq!(next(0.0, -1.0), -f32::from_bits(1));

@@ -45,7 +45,8 @@ pub fn quarters<L: Wide<Number = f32>>(x: L) -> (L, L::Int) {
         return (r, n);
     }
     let r = r.replace(large, [x], |[x]| any_quarters(f64::from(x)).0 as f32);
-    let turns = L::from_int(n & L::int(3)).replace(large, [x], |[x]| (any_quarters(f64::from(x)).1 & 3) as f32);
+    let turns =
+        L::from_int(n & L::int(3)).replace(large, [x], |[x]| (any_quarters(f64::from(x)).1 & 3) as f32);
     (r, turns.nearest_int().1)
 }
 

@@ -3,7 +3,8 @@
 //! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
 
 use crate::ops::formulas::{
-    angle, divisor, floor_quotient, floor_remainder, half_tie, length, share, sign, tame, truncated, turn, where_nonzero,
+    angle, divisor, floor_quotient, floor_remainder, half_tie, length, share, sign, tame, truncated, turn,
+    where_nonzero,
 };
 use crate::ops::table::define_table;
 use std::f64::consts::LN_2;

@@ -113,9 +113,9 @@ fn check_dtype(name: &str, dtype: DType, bools: bool) -> Result<()> {
         _ if bools => Err(Error::dtype(format!(
             "{name}: bools or integers expected, got {dtype}; compare first, or use logical_and and its kin"
         ))),
-        _ => {
-            Err(Error::dtype(format!("{name}: integers expected, got {dtype}; convert with .to() to an integer dtype")))
-        }
+        _ => Err(Error::dtype(format!(
+            "{name}: integers expected, got {dtype}; convert with .to() to an integer dtype"
+        ))),
     }
 }
 

@@ -5,7 +5,8 @@
 //! of the same name in `unary.rs` or `binary.rs` with the tangent for `g`, so that singular points are treated alike.
 
 use crate::ops::formulas::{
-    arc_slope, divisor, length, normal_pdf, one_minus_square, sign, silu_slope, tame, truncated, where_nonzero,
+    arc_slope, divisor, length, normal_pdf, one_minus_square, sign, silu_slope, tame, truncated,
+    where_nonzero,
 };
 use crate::real::Real;
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
@@ -198,7 +199,8 @@ impl<R: Real> Real for Jet<R> {
         let power =
             exponent.tangent.map(|t| R::select(x.eq(R::lit(0.0)), R::lit(0.0), t * tame(t, o * x.log())));
         Jet { value: o, tangent: sum(base, power) }
-    }    #[inline(always)]
+    }
+    #[inline(always)]
     fn fmod(self, divisor: Jet<R>) -> Jet<R> {
         let (x, y) = (self.value, divisor.value);
         let along = divisor.tangent.map(|t| -(t * truncated(x / y)));

@@ -77,12 +77,7 @@ fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation)
 }
 
 /// `x <fun> y` or, reflected, `y <fun> x`; `NotImplemented` for an object that is no operand.
-fn bits(
-    x: &Bound<'_, PyTensor>,
-    y: &Bound<'_, PyAny>,
-    fun: Bits,
-    reflected: bool,
-) -> PyResult<Py<PyAny>> {
+fn bits(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, fun: Bits, reflected: bool) -> PyResult<Py<PyAny>> {
     let py = x.py();
     let Some(y) = Arg::from_any(y)? else {
         return Ok(py.NotImplemented());
@@ -243,8 +238,8 @@ bit_operators! {
     LeftShift __lshift__ __rlshift__ __ilshift__ bitwise_left_shift
         "The bits of integers moved up by `other` places; 0 where that is negative or not below the number of bits.";
     RightShift __rshift__ __rrshift__ __irshift__ bitwise_right_shift
-        "The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`, rounded down. 0 or -1 where \
-         `other` is negative or not below the number of bits.";
+        "The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`, rounded down. Where \
+         `other` is negative or not below the number of bits, 0 or -1 is left.";
 }
 
 #[pymethods]

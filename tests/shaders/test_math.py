@@ -7,6 +7,7 @@ from scipy import special
 
 LIBRARY = (SHADERS / "lib" / "math.wgsl").read_text()
 
+
 def silu(x):
     """`x` times the logistic function, 0 at minus infinity."""
     return np.where(x == -np.inf, 0.0, x * special.expit(x))

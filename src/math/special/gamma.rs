@@ -150,7 +150,8 @@ pub fn polygamma<P: Precision, L: Lane>(x: L, order: usize) -> L {
     let pole = cotangent_slope(cosine / sin_pi::<P, L>(r), n);
     let reflected = if n % 2 == 0 { value - pole } else { -value - pole };
     // At a pole of even order the two sides differ in sign.
-    let reflected = if n % 2 == 0 { L::select(r.eq(L::lit(0.0)), x.special(NAN), reflected) } else { reflected };
+    let reflected =
+        if n % 2 == 0 { L::select(r.eq(L::lit(0.0)), x.special(NAN), reflected) } else { reflected };
     L::select(below, reflected, value)
 }
 
