@@ -95,15 +95,14 @@ def both(low, high):
     return ((mpf(low), mpf(high)),) * 2
 
 
-def to_u(centre, limit):
-    """The interval of `u` for `0 <= t <= limit`."""
-    centre, limit = mpf(centre), mpf(limit)
-    return (-1 + TINY, (limit - centre) / (limit + centre))
+def to_u(centre, low, high):
+    """The interval of `u` for `low <= t <= high`."""
+    return tuple((mpf(t) - centre) / (mpf(t) + centre) for t in (low, high))
 
 
 def tables(precision):
     """The tables; those that depend on the precision for the one with this index."""
-    centre = (mpf("2.5"), mpf("3.5"))[precision]
+    centre = (mpf("2"), mpf("3.25"))[precision]
     far = (mpf(4), mpf(8))[precision]
     quarter = (mp.pi / 4 * mpf("1.001")) ** 2
     half = mpf("0.251")
@@ -147,10 +146,10 @@ def tables(precision):
         ),
         Table(
             "ERFCX",
-            "`(1 + 2 t) exp(t^2) erfc(t)` in `(t - K) / (t + K)`, from `t = 0` to where the tail is 0",
+            "`(1 + 2 t) exp(t^2) erfc(t)` in `(t - K) / (t + K)`, from `t = 0.4` to where the tail is 0",
             *relative(scaled_erfc(centre)),
-            (to_u("2.5", 11), to_u("3.5", 28)),
-            (10, 22),
+            (to_u(centre, "0.4", 11), to_u(centre, "0.4", 28)),
+            (9, 21),
         ),
         Table(
             "ERFINV",
@@ -210,15 +209,25 @@ def fitted(table, precision):
     """The coefficients as the precision holds them, and the error that is left."""
     low, high = table.intervals[precision]
     degree = table.degrees[precision]
-    rounded = []
-    coefficients, error = remez(table.target, table.weight, low, high, rounded, degree)
+    ideal, error = remez(table.target, table.weight, low, high, [], degree)
     if precision == 1:
-        return [float(c) for c in coefficients], error
-    # The first coefficients are rounded one at a time, so that the others make up for it.
-    for _ in range(3):
-        rounded.append(single(coefficients[0]))
-        coefficients, _ = remez(table.target, table.weight, low, high, rounded, degree)
-    return [float(single(c)) for c in (*rounded, *coefficients)], error
+        return [float(c) for c in ideal], error
+    # All rounded, or the first few one at a time, so that the others make up for it: whatever leaves less.
+    candidates = []
+    for count in range(4):
+        rounded, coefficients = [], ideal
+        for _ in range(count):
+            rounded.append(single(coefficients[0]))
+            coefficients, _ = remez(table.target, table.weight, low, high, rounded, degree)
+        candidates.append([single(c) for c in (*rounded, *coefficients)])
+    points = [low + (high - low) * (i + mpf(1) / 3) / 500 for i in range(500)]
+    exact = [(t, table.target(t), table.weight(t)) for t in points]
+
+    def left(coefficients):
+        return max(abs(w * (y - mp.polyval(coefficients[::-1], t))) for t, y, w in exact)
+
+    best = min(candidates, key=left)
+    return [float(c) for c in best], left(best)
 
 
 def constant(table, coefficients):

@@ -64,6 +64,8 @@ pub trait Precision {
     const ZETA_TERMS: usize;
     /// `(exp(r) - 1 - r) / r^2` on `|r| <= log(2)/2`.
     const EXP: &'static [f64];
+    /// `(erf(x) - x) / x` in `x^2` near 0.
+    const ERF: &'static [f64];
     /// Arc sine; `tables.rs` says what the tables from here on hold.
     const ASIN: &'static [f64];
     /// Arc tangent.
@@ -125,12 +127,13 @@ impl Precision for f32 {
     const SIGMOID_END: f64 = 18.0;
     const SILU_END: f64 = 112.0;
     const ERFC_END: f64 = 10.5;
-    const ERFCX_CENTRE: f64 = 2.5;
+    const ERFCX_CENTRE: f64 = 2.0;
     const GAMMA_FAR: f64 = 4.0;
     const GAMMA_STEPS: usize = 2;
     const DIGAMMA_ROOT: [f64; 2] = [1.461_632_132_530_212_4, 1.243_814_993_891_890_9e-8];
     const ZETA_TERMS: usize = 8;
     const EXP: &'static [f64] = &super::EXP;
+    const ERF: &'static [f64] = &super::ERF;
     from_tables!(single);
     #[inline(always)]
     fn log_near_one<L: Lane>(f: L) -> L {
@@ -155,12 +158,13 @@ impl Precision for f64 {
     const SIGMOID_END: f64 = 38.0;
     const SILU_END: f64 = 760.0;
     const ERFC_END: f64 = 27.5;
-    const ERFCX_CENTRE: f64 = 3.5;
+    const ERFCX_CENTRE: f64 = 3.25;
     const GAMMA_FAR: f64 = 8.0;
     const GAMMA_STEPS: usize = 6;
     const DIGAMMA_ROOT: [f64; 2] = [1.461_632_144_968_362_2, 9.549_995_429_965_697e-17];
     const ZETA_TERMS: usize = 12;
     const EXP: &'static [f64] = &super::double::EXP;
+    const ERF: &'static [f64] = &super::double::ERF;
     from_tables!(double);
     #[inline(always)]
     fn log_near_one<L: Lane>(f: L) -> L {

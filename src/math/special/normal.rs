@@ -1,15 +1,24 @@
 //! The normal distribution: the complement of the error function, the distribution function, GELU, and the inverse of
 //! the error function.
 //!
-//! The tail is `exp(-x^2)` times a function that varies slowly (M. Shepherd and J. Laframboise, 1981), so that small
+//! Near 0 all follow the error function. The tail is `exp(-x^2)` times a function that varies slowly (M. Shepherd and J. Laframboise, 1981), so that small
 //! values have as many good bits as others; the exponent is known to twice the precision.
 
 use super::{Precision, exp_times, log_parts, series, square_parts};
 use crate::math::double::{self, Double};
 use crate::math::{INFINITY, Lane, NAN};
-use std::f64::consts::FRAC_1_SQRT_2;
+use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
-/// `exp(t^2) erfc(t)` for `t >= 0`.
+/// Up to here, the complement of the error function is what is missing to 1.
+const NEAR: f64 = 0.4;
+
+/// The error function for `|t| <= NEAR`.
+#[inline(always)]
+fn erf_near<P: Precision, L: Lane>(t: L) -> L {
+    t.mul_add(series(t * t, P::ERF), t)
+}
+
+/// `exp(t^2) erfc(t)` for `t >= NEAR`.
 #[inline(always)]
 fn erfcx<P: Precision, L: Lane>(t: L) -> L {
     let u = (t - P::ERFCX_CENTRE) / (t + P::ERFCX_CENTRE);
@@ -22,30 +31,39 @@ pub fn erfc<P: Precision, L: Lane>(x: L) -> L {
     let t = x.abs().clamp(0.0, P::ERFC_END);
     let (high, low) = square_parts::<P, L>(t);
     let tail = exp_times::<P, L>(-high, -low, erfcx::<P, L>(t));
-    L::select(x.lt(L::lit(0.0)), L::lit(2.0) - tail, tail)
+    let far = L::select(x.lt(L::lit(0.0)), L::lit(2.0) - tail, tail);
+    L::select(t.lt(L::lit(NEAR)), L::lit(1.0) - erf_near::<P, L>(x), far)
 }
 
-/// `factor * Phi(-size)` for the normal distribution function `Phi` and `0 <= size <= sqrt(2) ERFC_END`.
+/// `factor * Phi(-size)` for the normal distribution function `Phi` and `sqrt(2) NEAR <= size <= sqrt(2) ERFC_END`.
 #[inline(always)]
 fn normal_tail<P: Precision, L: Lane>(size: L, factor: L) -> L {
     let (high, low) = square_parts::<P, L>(size);
     exp_times::<P, L>(high * -0.5, low * -0.5, factor * erfcx::<P, L>(size * FRAC_1_SQRT_2))
 }
 
+/// `Phi(x)` for `|x| <= sqrt(2) NEAR`.
+#[inline(always)]
+fn normal_near<P: Precision, L: Lane>(x: L) -> L {
+    erf_near::<P, L>(x * FRAC_1_SQRT_2).mul_add(L::lit(0.5), L::lit(0.5))
+}
+
 /// Distribution function of the standard normal distribution.
 #[inline(always)]
 pub fn ndtr<P: Precision, L: Lane>(x: L) -> L {
-    let size = x.abs().clamp(0.0, P::ERFC_END * std::f64::consts::SQRT_2);
+    let size = x.abs().clamp(0.0, P::ERFC_END * SQRT_2);
     let tail = normal_tail::<P, L>(size, L::lit(0.5));
-    L::select(x.lt(L::lit(0.0)), tail, L::lit(1.0) - tail)
+    let far = L::select(x.lt(L::lit(0.0)), tail, L::lit(1.0) - tail);
+    L::select(size.lt(L::lit(NEAR * SQRT_2)), normal_near::<P, L>(x), far)
 }
 
 /// `x Phi(x)`: for positive `x`, what is missing to `x` is as for `-x`.
 #[inline(always)]
 pub fn gelu<P: Precision, L: Lane>(x: L) -> L {
-    let size = x.abs().clamp(0.0, P::ERFC_END * std::f64::consts::SQRT_2);
+    let size = x.abs().clamp(0.0, P::ERFC_END * SQRT_2);
     let missing = normal_tail::<P, L>(size, size * 0.5);
-    L::select(x.lt(L::lit(0.0)), -missing, x - missing)
+    let far = L::select(x.lt(L::lit(0.0)), -missing, x - missing);
+    L::select(size.lt(L::lit(NEAR * SQRT_2)), x * normal_near::<P, L>(x), far)
 }
 
 /// Inverse of the error function, after M. Giles (2012): `x` times a polynomial in `w = -log(1 - x^2)`, or in its root.
