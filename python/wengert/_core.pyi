@@ -147,19 +147,25 @@ class Tensor:
     def __gt__(self, value: Any, /) -> Tensor: ...
     def __hash__(self, /) -> builtins.int: ...
     def __iadd__(self, value: Any, /) -> Tensor: ...
+    def __iand__(self, value: Any, /) -> Tensor: ...
     def __ifloordiv__(self, value: Any, /) -> Tensor: ...
+    def __ilshift__(self, value: Any, /) -> Tensor: ...
     def __imatmul__(self, other: _Operand, /) -> Tensor: ...
     def __imod__(self, value: Any, /) -> Tensor: ...
     def __imul__(self, value: Any, /) -> Tensor: ...
     def __index__(self, /) -> builtins.int: ...
     def __int__(self, /) -> builtins.int: ...
     def __invert__(self, /) -> Tensor: ...
+    def __ior__(self, value: Any, /) -> Tensor: ...
     def __ipow__(self, value: Any, /) -> Tensor: ...
+    def __irshift__(self, value: Any, /) -> Tensor: ...
     def __isub__(self, value: Any, /) -> Tensor: ...
     def __iter__(self, /) -> Iterator[Tensor]: ...
     def __itruediv__(self, value: Any, /) -> Tensor: ...
+    def __ixor__(self, value: Any, /) -> Tensor: ...
     def __le__(self, value: Any, /) -> Tensor: ...
     def __len__(self, /) -> builtins.int: ...
+    def __lshift__(self, value: Any, /) -> Tensor: ...
     def __lt__(self, value: Any, /) -> Tensor: ...
     def __matmul__(self, value: Any, /) -> Tensor: ...
     def __mod__(self, value: Any, /) -> Tensor: ...
@@ -174,11 +180,14 @@ class Tensor:
     def __reduce__(self, /) -> Any: ...
     def __repr__(self, /) -> builtins.str: ...
     def __rfloordiv__(self, value: Any, /) -> Tensor: ...
+    def __rlshift__(self, value: Any, /) -> Tensor: ...
     def __rmatmul__(self, value: Any, /) -> Tensor: ...
     def __rmod__(self, value: Any, /) -> Tensor: ...
     def __rmul__(self, value: Any, /) -> Tensor: ...
     def __ror__(self, value: Any, /) -> Tensor: ...
     def __rpow__(self, value: Any, mod: Any = None, /) -> Tensor: ...
+    def __rrshift__(self, value: Any, /) -> Tensor: ...
+    def __rshift__(self, value: Any, /) -> Tensor: ...
     def __rsub__(self, value: Any, /) -> Tensor: ...
     def __rtruediv__(self, value: Any, /) -> Tensor: ...
     def __rxor__(self, value: Any, /) -> Tensor: ...
@@ -204,6 +213,14 @@ class Tensor:
         """Absolute value; its derivative at 0 is 0."""
     def absolute_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`abs`, in place."""
+    def acos(self, /) -> Tensor:
+        """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
+    def acos_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`acos`, in place."""
+    def acosh(self, /) -> Tensor:
+        """Inverse hyperbolic cosine; NaN below 1."""
+    def acosh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`acosh`, in place."""
     def add(self, /, other: _Operand) -> Tensor:
         """Sum `x + y`."""
     def add_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
@@ -236,6 +253,34 @@ class Tensor:
         """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
     def any(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Whether any element is true, over `dim` (all axes by default)."""
+    def arccos(self, /) -> Tensor:
+        """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
+    def arccos_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`acos`, in place."""
+    def arccosh(self, /) -> Tensor:
+        """Inverse hyperbolic cosine; NaN below 1."""
+    def arccosh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`acosh`, in place."""
+    def arcsin(self, /) -> Tensor:
+        """Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
+    def arcsin_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`asin`, in place."""
+    def arcsinh(self, /) -> Tensor:
+        """Inverse hyperbolic sine."""
+    def arcsinh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`asinh`, in place."""
+    def arctan(self, /) -> Tensor:
+        """Arc tangent, from `-pi/2` to `pi/2`."""
+    def arctan2(self, /, other: _Operand) -> Tensor:
+        """Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
+    def arctan2_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atan2`, in place."""
+    def arctan_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atan`, in place."""
+    def arctanh(self, /) -> Tensor:
+        """Inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
+    def arctanh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atanh`, in place."""
     def argmax(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Index of the first maximum along `dim`, or in the flattened tensor."""
     def argmin(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
@@ -244,6 +289,26 @@ class Tensor:
         """The positions that sort `dim`. Equal elements always keep their order (`stable` is accepted); NaN counts as the largest."""
     def as_strided(self, size: builtins.int | Sequence[builtins.int], stride: Any, storage_offset: Any = 0) -> Tensor:
         """Element `i` of the result is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
+    def asin(self, /) -> Tensor:
+        """Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
+    def asin_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`asin`, in place."""
+    def asinh(self, /) -> Tensor:
+        """Inverse hyperbolic sine."""
+    def asinh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`asinh`, in place."""
+    def atan(self, /) -> Tensor:
+        """Arc tangent, from `-pi/2` to `pi/2`."""
+    def atan2(self, /, other: _Operand) -> Tensor:
+        """Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
+    def atan2_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atan2`, in place."""
+    def atan_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atan`, in place."""
+    def atanh(self, /) -> Tensor:
+        """Inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
+    def atanh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`atanh`, in place."""
     def backward(self, /, gradient: Any = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False, inputs: Any = None) -> None:
         """Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their `.grad`."""
     def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
@@ -256,6 +321,34 @@ class Tensor:
         """This tensor as bfloat16."""
     def bincount(self, weights: Any = None, minlength: Any = 0) -> Tensor:
         """How often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
+    def bitwise_and(self, /, other: _Operand) -> Tensor:
+        """The bits that both integers have; on bools, both."""
+    def bitwise_and_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_and`, in place."""
+    def bitwise_invert(self, /) -> Tensor:
+        """Every bit of integers the opposite, `-1 - x`; on bools, the opposite."""
+    def bitwise_invert_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_not`, in place."""
+    def bitwise_left_shift(self, /, other: _Operand) -> Tensor:
+        """The bits of integers moved up by `other` places; 0 where that is negative or not below the number of bits."""
+    def bitwise_left_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_left_shift`, in place."""
+    def bitwise_not(self, /) -> Tensor:
+        """Every bit of integers the opposite, `-1 - x`; on bools, the opposite."""
+    def bitwise_not_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_not`, in place."""
+    def bitwise_or(self, /, other: _Operand) -> Tensor:
+        """The bits that at least one integer has; on bools, at least one."""
+    def bitwise_or_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_or`, in place."""
+    def bitwise_right_shift(self, /, other: _Operand) -> Tensor:
+        """The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`, rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left."""
+    def bitwise_right_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_right_shift`, in place."""
+    def bitwise_xor(self, /, other: _Operand) -> Tensor:
+        """The bits that exactly one integer has; on bools, exactly one."""
+    def bitwise_xor_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`bitwise_xor`, in place."""
     def bmm(self, /, mat2: Any) -> Tensor:
         """Products of two batches of matrices."""
     def bool(self, /) -> Tensor:
@@ -298,6 +391,10 @@ class Tensor:
         """Cosine of an angle in radians."""
     def cos_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`cos`, in place."""
+    def cosh(self, /) -> Tensor:
+        """Hyperbolic cosine."""
+    def cosh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`cosh`, in place."""
     def count_nonzero(self, /, dim: _Dims = ..., *, axis: _Dims = None) -> Tensor:
         """Number of elements that are not zero, over `dim` (all axes by default)."""
     def cov(self, *, correction: Any = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
@@ -342,6 +439,10 @@ class Tensor:
         """The diagonal of the last two axes of a matrix; see `diagonal` for other axes."""
     def diff(self, /, n: builtins.int = 1, dim: _Dims = ..., *, axis: _Dims = None) -> Tensor:
         """Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times."""
+    def digamma(self, /) -> Tensor:
+        """Digamma function, the derivative of `lgamma`; NaN at negative integers."""
+    def digamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`digamma`, in place."""
     def dim(self, /) -> builtins.int:
         """Number of axes."""
     def dist(self, other: _Operand, p: builtins.float = 2.0) -> Tensor:
@@ -373,8 +474,20 @@ class Tensor:
         """Error function."""
     def erf_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`erf`, in place."""
+    def erfc(self, /) -> Tensor:
+        """`1 - erf(x)`, accurate where that is small."""
+    def erfc_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`erfc`, in place."""
+    def erfinv(self, /) -> Tensor:
+        """Inverse of the error function; NaN outside of `[-1, 1]`."""
+    def erfinv_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`erfinv`, in place."""
     def exp(self, /) -> Tensor:
         """Natural exponential."""
+    def exp2(self, /) -> Tensor:
+        """`2 ** x`."""
+    def exp2_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`exp2`, in place."""
     def exp_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`exp`, in place."""
     def expand(self, /, *sizes: Any) -> Tensor:
@@ -387,6 +500,10 @@ class Tensor:
         """`expm1`, in place."""
     def fill_(self, /, value: Any) -> Tensor:
         """Sets every element to `value`, in place."""
+    def fix(self, /) -> Tensor:
+        """Nearest integer towards 0."""
+    def fix_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`trunc`, in place."""
     def flatten(self, /, start_dim: Any = 0, end_dim: Any = ...) -> Tensor:
         """Axes `start_dim` to `end_dim` merged into one."""
     def flip(self, /, *dims: Any) -> Tensor:
@@ -411,12 +528,20 @@ class Tensor:
         """Smaller of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
     def fmin_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`fmin`, in place."""
-    def fmod(self, other: _Operand) -> Tensor:
-        """The remainder of a division, with the sign of the dividend, as C's `fmod`."""
-    def frac(self) -> Tensor:
-        """What is behind the decimal point, with the sign of the number."""
+    def fmod(self, /, other: _Operand) -> Tensor:
+        """Remainder with the sign of the dividend, as C's `fmod`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
+    def fmod_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`fmod`, in place."""
+    def frac(self, /) -> Tensor:
+        """What is behind the decimal point, with the sign of `x`."""
+    def frac_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`frac`, in place."""
     def gather(self, /, dim: _Dims, index: Any) -> Tensor:
         """One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`."""
+    def gcd(self, /, other: _Operand) -> Tensor:
+        """Greatest common divisor of integers, not negative; that of 0 and 0 is 0."""
+    def gcd_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`gcd`, in place."""
     def ge(self, /, other: _Operand) -> Tensor:
         """`self >= other`, elementwise, as bools."""
     def ge_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -505,6 +630,10 @@ class Tensor:
         """Where the elements are infinite."""
     def isnan(self, /) -> Tensor:
         """Where the elements are not a number."""
+    def isneginf(self) -> Tensor:
+        """Where the elements are infinite and negative."""
+    def isposinf(self) -> Tensor:
+        """Where the elements are infinite and positive."""
     def item(self, /) -> Any:
         """The one element as a Python number. Raises ValueError for any other number of elements."""
     @property
@@ -514,6 +643,8 @@ class Tensor:
         """The Kronecker product: every element of `input` times all of `other`, block by block."""
     def kthvalue(self, k: builtins.int, dim: _Dims = -1, keepdim: builtins.bool = False) -> Any:
         """The `k`-th smallest element along `dim` (1 is the smallest), and where it is: the pair (values, indices)."""
+    def lcm(self, other: _Operand) -> Tensor:
+        """Least common multiple of integers, not negative; 0 where either is 0."""
     def ldexp(self, other: _Operand) -> Tensor:
         """`input * 2 ** other`."""
     def le(self, /, other: _Operand) -> Tensor:
@@ -532,16 +663,30 @@ class Tensor:
         """`self <= other`, elementwise, as bools."""
     def less_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`le`, in place."""
+    def lgamma(self, /) -> Tensor:
+        """Logarithm of the size of the gamma function."""
+    def lgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lgamma`, in place."""
     def linear_recurrence(self, /, decay: Any, dim: _Dims = ..., reverse: Any = False, *, axis: _Dims = None) -> Tensor:
         """The first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the other way round; saves decays and result."""
     def log(self, /) -> Tensor:
         """Natural logarithm."""
+    def log10(self, /) -> Tensor:
+        """Logarithm to base 10."""
+    def log10_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`log10`, in place."""
     def log1p(self, /) -> Tensor:
         """`log(1 + x)`, accurate near 0."""
     def log1p_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`log1p`, in place."""
+    def log2(self, /) -> Tensor:
+        """Logarithm to base 2."""
+    def log2_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`log2`, in place."""
     def log_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`log`, in place."""
+    def log_ndtr(self) -> Tensor:
+        """Logarithm of the standard normal distribution function."""
     def log_softmax(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
         """`log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output."""
     def log_softmax_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -653,6 +798,10 @@ class Tensor:
     @property
     def ndim(self) -> builtins.int:
         """Number of axes."""
+    def ndtr(self, /) -> Tensor:
+        """Distribution function of the standard normal distribution."""
+    def ndtr_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ndtr`, in place."""
     def ne(self, /, other: _Operand) -> Tensor:
         """`self != other`, elementwise, as bools."""
     def ne_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -667,6 +816,10 @@ class Tensor:
         """`neg`, in place."""
     def nelement(self, /) -> builtins.int:
         """Number of elements."""
+    def nextafter(self, /, other: _Operand) -> Tensor:
+        """The next number of the dtype in the direction of `other`; NaN where either is. No gradient."""
+    def nextafter_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`nextafter`, in place."""
     def nonzero(self, /, *, as_tuple: Any = False) -> Any:
         """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
     def norm(self, /, p: builtins.float | None = None, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
@@ -690,6 +843,12 @@ class Tensor:
         """Axes in the order given."""
     def pinverse(self, rcond: Any = 1e-15) -> Tensor:
         """The Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
+    def polygamma(self, /, n: builtins.int) -> Tensor:
+        """Derivative of order `n` of the digamma function, `n` from 0 to 20; infinite or NaN at integers that are not positive."""
+    def polygamma_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`polygamma`, in place."""
+    def positive(self) -> Tensor:
+        """The tensor itself, as `+x`."""
     def pow(self, /, other: _Operand) -> Tensor:
         """Power `x ** y`. At `x = 0` the partial in `y` is 0, as in PyTorch."""
     def pow_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -777,6 +936,8 @@ class Tensor:
         """Sign: -1, 0 or 1."""
     def sign_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sign`, in place."""
+    def signbit(self) -> Tensor:
+        """Whether the sign is negative, that of zeros included; False for NaN."""
     def silu(self, /) -> Tensor:
         """Sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017)."""
     def silu_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -787,6 +948,10 @@ class Tensor:
         """`sin`, in place."""
     def sinc(self) -> Tensor:
         """`sin(pi x) / (pi x)`, 1 at zero. (Differentiable to every order away from zero; there the slope is 0.)"""
+    def sinh(self, /) -> Tensor:
+        """Hyperbolic sine."""
+    def sinh_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`sinh`, in place."""
     @property
     def size(self) -> Any:
         """The number of elements, a number; called (`x.size()`, `x.size(0)`), the shape or the length of one axis."""
@@ -844,6 +1009,10 @@ class Tensor:
         """Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices."""
     def take_along_dim(self, /, indices: Any, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Elements along `dim` at `index`, which broadcasts against the other axes; without `dim`, of the flattened tensor."""
+    def tan(self, /) -> Tensor:
+        """Tangent of an angle in radians."""
+    def tan_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`tan`, in place."""
     def tanh(self, /) -> Tensor:
         """Hyperbolic tangent."""
     def tanh_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -874,6 +1043,10 @@ class Tensor:
         """Quotient `x / y`; integers give a float."""
     def true_divide_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`div`, in place."""
+    def trunc(self, /) -> Tensor:
+        """Nearest integer towards 0."""
+    def trunc_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`trunc`, in place."""
     def type(self, /, dtype: _DTypeLike | None = None) -> Tensor:
         """This tensor converted to `dtype`; without an argument, the name of its class and dtype."""
     def type_as(self, /, other: _Operand) -> Tensor:
@@ -904,6 +1077,8 @@ class Tensor:
         """This tensor with the shape of `other`; as `reshape`."""
     def where(self, /, condition: Any, other: _Operand) -> Tensor:
         """`x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked."""
+    def xlog1py(self, other: _Operand) -> Tensor:
+        """`input * log(1 + other)`, zero where `input` is zero (NaN where `other` is)."""
     def xlogy(self, other: _Operand) -> Tensor:
         """`input * log(other)`, zero where `input` is zero (NaN where `other` is)."""
     def zero_(self, /) -> Tensor:
