@@ -264,7 +264,10 @@ fn two_sum(x: f64, y: f64) -> (f64, f64) {
 }
 
 /// `x * y + z`, rounded once: the product of two floats is exact in double precision.
-#[inline(always)]
+///
+/// Not inlined, as its twin below: formulas have hundreds of products, and their loops for processors without fused
+/// multiply-adds would be most of what the compiler has to do.
+#[inline(never)]
 fn imitated_f32(x: f32, y: f32, z: f32) -> f32 {
     let (sum, lost) = two_sum(f64::from(x) * f64::from(y), f64::from(z));
     to_odd(sum, lost) as f32
@@ -272,7 +275,7 @@ fn imitated_f32(x: f32, y: f32, z: f32) -> f32 {
 
 /// `x * y + z`, rounded once, for numbers whose product neither overflows nor loses bits below the smallest
 /// number (T. Dekker's product); elsewhere about as good.
-#[inline(always)]
+#[inline(never)]
 fn imitated_f64(x: f64, y: f64, z: f64) -> f64 {
     const SPLIT: f64 = 134_217_729.0;
     let halves = |v: f64| {

@@ -51,7 +51,7 @@ macro_rules! binary_table {
             /// `log(exp(x) + exp(y))` without overflow.
             LogAddExp logaddexp(x, y) = R::select(x.eq(y), x + LN_2, R::select(x.gt(y), x, y) + (-((x - y).abs())).exp().log1p()),
                 [(g, x, y) => share(x, y, g), (g, x, y) => share(y, x, g)];
-            /// Length of the vector `(x, y)` without overflow; at 0 the gradient is 0.
+            /// Length of the vector `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0.
             Hypot hypot(x, y) = length(x.abs(), y.abs()),
                 [(g, x, o) => g * where_nonzero(o, x / o), (g, y, o) => g * where_nonzero(o, y / o)];
             /// `x` with the sign of `y`; zero has one, too.

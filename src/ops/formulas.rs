@@ -47,9 +47,10 @@ plain_rule! {
 plain_rule! {
     /// Remainder of `x / y` with the sign of `y`.
     pub fn floor_remainder(x, y) {
-        let rest = x.fmod(y);
-        let zero = R::lit(0.0);
-        R::select(rest.lt(zero) & y.gt(zero) | rest.gt(zero) & y.lt(zero), rest + y, rest)
+        let (rest, zero) = (x.fmod(y), R::lit(0.0));
+        let signed_zero = R::select(y.lt(zero), R::lit(-0.0), zero);
+        let wrong = rest.lt(zero) & y.gt(zero) | rest.gt(zero) & y.lt(zero);
+        R::select(rest.eq(zero), signed_zero, R::select(wrong, rest + y, rest))
     }
 }
 plain_rule! {
@@ -57,7 +58,9 @@ plain_rule! {
     pub fn floor_quotient(x, y) {
         let (rest, zero) = (x.fmod(y), R::lit(0.0));
         let below = R::select(rest.lt(zero) & y.gt(zero) | rest.gt(zero) & y.lt(zero), R::lit(1.0), zero);
-        R::select(y.eq(zero), x / y, ((x - rest) / y - below).round())
+        let whole = ((x - rest) / y - below).round();
+        let signed = R::select(whole.eq(zero), x / y * 0.0, whole);
+        R::select(y.eq(zero), x / y, signed)
     }
 }
 plain_rule! {

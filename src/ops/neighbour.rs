@@ -19,6 +19,9 @@ impl Kernel for NextAfter {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_host(x, |x| crate::cpu::neighbour::next_after(x[0], x[1])))
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Discrete for NextAfter {

@@ -56,11 +56,11 @@ impl Not for CountMask {
     }
 }
 
-/// Methods of one number that cost nothing, or one operation.
+/// The primitive functions, one operation each.
 macro_rules! counted {
-    ($free:expr; $($method:ident),*) => {
-        $(fn $method(self) -> Count {
-            if $free { Count } else { spend() }
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+        $(fn $name(self) -> Count {
+            spend()
         })*
     };
 }
@@ -85,9 +85,26 @@ impl Real for Count {
     fn ne(self, _other: Count) -> CountMask {
         CountMask
     }
-    counted!(true; abs, floor, round);
-    counted!(false; sqrt, exp, expm1, log, log1p, sin, cos, tanh, erf);
+    fn abs(self) -> Count {
+        Count
+    }
+    fn floor(self) -> Count {
+        Count
+    }
+    fn round(self) -> Count {
+        Count
+    }
+    fn sqrt(self) -> Count {
+        spend()
+    }
+    crate::math::functions::primitives!(counted);
     fn pow(self, _exponent: Count) -> Count {
+        spend()
+    }
+    fn fmod(self, _divisor: Count) -> Count {
+        spend()
+    }
+    fn polygamma(self, _order: usize) -> Count {
         spend()
     }
 }

@@ -128,11 +128,15 @@ fn compared(a: Text, sign: &str, b: Text) -> TextMask {
     TextMask(joined(a.0, sign, b.0, Binds::Sign, Binds::Sign, Binds::Power))
 }
 
-/// Methods of one number that are a function of the same name.
+/// The primitive functions, as calls of their names; those that are a product of `x` and another, as that.
 macro_rules! printed {
-    ($($method:ident),*) => {
-        $(fn $method(self) -> Text {
-            Text(call(stringify!($method), &[self.0]))
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+        $(fn $name(self) -> Text {
+            match stringify!($name) {
+                "silu" => self * self.sigmoid(),
+                "gelu" => self * self.ndtr(),
+                name => Text(call(name, &[self.0])),
+            }
         })*
     };
 }
@@ -147,7 +151,6 @@ impl Real for Text {
         if matches!(name, "tame" | "divisor") {
             return value;
         }
-        let name = if name == "stable_sigmoid" { "sigmoid" } else { name };
         Text(call(name, &arguments.map(|a| a.0)))
     }
     fn lit(value: f64) -> Text {
@@ -179,9 +182,29 @@ impl Real for Text {
             compared(self, "!=", other)
         }
     }
-    printed!(abs, floor, round, sqrt, exp, expm1, log, log1p, sin, cos, tanh, erf);
+    fn abs(self) -> Text {
+        Text(call("abs", &[self.0]))
+    }
+    fn floor(self) -> Text {
+        Text(call("floor", &[self.0]))
+    }
+    fn round(self) -> Text {
+        Text(call("round", &[self.0]))
+    }
+    fn sqrt(self) -> Text {
+        Text(call("sqrt", &[self.0]))
+    }
+    crate::math::functions::primitives!(printed);
     fn pow(self, exponent: Text) -> Text {
         Text(put(format!("{}^{}", bound(self.0, Binds::Name), bound(exponent.0, Binds::Name)), Binds::Power))
+    }
+    fn fmod(self, divisor: Text) -> Text {
+        Text(call("fmod", &[self.0, divisor.0]))
+    }
+    fn polygamma(self, order: usize) -> Text {
+        // Formulas are read with attributes that are no whole numbers: order 0 is `a`, 1 is `a + 1`.
+        let order = put(if order == 0 { "a".into() } else { "a + 1".into() }, Binds::Name);
+        Text(call("polygamma", &[order, self.0]))
     }
 }
 
