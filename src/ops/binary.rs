@@ -3,8 +3,8 @@
 //! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
 
 use crate::ops::formulas::{
-    angle, divisor, floor_quotient, floor_remainder, half_tie, length, share, sign, tame, truncated, turn,
-    where_nonzero,
+    angle, divisor, floor_quotient, floor_remainder, half_tie, hypotenuse, share, sign, tame, truncated,
+    turn, where_nonzero,
 };
 use crate::ops::table::define_table;
 use std::f64::consts::LN_2;
@@ -52,7 +52,7 @@ macro_rules! binary_table {
             LogAddExp logaddexp(x, y) = R::select(x.eq(y), x + LN_2, R::select(x.gt(y), x, y) + (-((x - y).abs())).exp().log1p()),
                 [(g, x, y) => share(x, y, g), (g, x, y) => share(y, x, g)];
             /// Length of the vector `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0.
-            Hypot hypot(x, y) = length(x.abs(), y.abs()),
+            Hypot hypot(x, y) = hypotenuse(x.abs(), y.abs()),
                 [(g, x, o) => g * where_nonzero(o, x / o), (g, y, o) => g * where_nonzero(o, y / o)];
             /// `x` with the sign of `y`; zero has one, too.
             Copysign copysign(x, y) = R::select(y.lt(R::lit(0.0)) | (1.0 / y).lt(R::lit(0.0)), -(x.abs()), x.abs()),

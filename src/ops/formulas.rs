@@ -134,3 +134,10 @@ plain_rule! {
         where_nonzero(size, x / size / size)
     }
 }
+plain_rule! {
+    /// Length of the vector of two numbers that are not negative, infinite where either is, NaN or not.
+    pub fn hypotenuse(x, y) {
+        let infinity = R::lit(f64::INFINITY);
+        R::select(x.eq(infinity) | y.eq(infinity), infinity, length(x, y))
+    }
+}
