@@ -589,7 +589,7 @@ class Tensor:
     def histc(self, bins: Any = 100, min: Any = 0, max: Any = 0) -> Tensor:
         """How many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
     def hypot(self, /, other: _Operand) -> Tensor:
-        """Length of the vector `(x, y)` without overflow; at 0 the gradient is 0."""
+        """Length of the vector `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`hypot`, in place."""
     def index_add(self, /, dim: _Dims, index: Any, source: Any, *, alpha: builtins.float = 1.0) -> Tensor:
