@@ -6,7 +6,7 @@
 //!
 //! The coefficients come from `tools/fit_math.py` (Remez exchange in 50-digit arithmetic); those of tables are
 //! interpolated at Chebyshev's points. The largest errors in units in the last place are in
-//! `benches/results/ulp.md`; `tests/math_ulp.rs` holds CPUs to 2 (sigmoid to 2.5) and
+//! `benches/results/ulp.md`; `tests/math_ulp.rs` holds CPUs to 2, products of two to 3, and
 //! `tests/shaders/test_math.py` GPUs to 3.
 //!
 //! Read next: `src/math/functions.rs`, which function each kind of lane uses; `src/math/special.rs`, the functions

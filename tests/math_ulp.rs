@@ -21,11 +21,16 @@ fn sets() -> impl Iterator<Item = Isa> {
 }
 
 #[test]
-fn every_function_is_within_two_ulp() {
-    // What is composed of several functions has the errors of all; where it is a small difference, many.
-    for row in functions().filter(|row| !["gelu_exact", "gelu_tanh", "silu"].contains(&row.name())) {
+fn every_function_is_within_two_or_three_ulp() {
+    // Between negative integers the last two have roots, next to which they are small differences.
+    const UNBOUNDED: [&str; 3] = ["gelu_tanh", "lgamma", "digamma"];
+    for row in functions().filter(|row| !UNBOUNDED.contains(&row.name())) {
         let found = worst(row, isa::isa(), 4099);
-        let allowed = if row.name() == "sigmoid" { 2.5 } else { 2.0 };
+        // What multiplies two functions has the errors of both.
+        let allowed = match row.name() {
+            "tan" | "erfc" | "erfinv" | "ndtr" | "gelu_exact" | "silu" => 3.0,
+            _ => 2.0,
+        };
         assert!(found.ulp <= allowed, "{}: {found}", row.name());
     }
 }

@@ -83,7 +83,20 @@ from wengert.transforms import (
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
 
 # Parts that are imported when they are first used.
-_LAZY = ("amp", "counting", "debugging", "fft", "graph", "nn", "numpy", "optim", "plot", "special", "testing", "utils")
+_LAZY = (
+    "amp",
+    "counting",
+    "debugging",
+    "fft",
+    "graph",
+    "nn",
+    "numpy",
+    "optim",
+    "plot",
+    "special",
+    "testing",
+    "utils",
+)
 
 # Functions of such parts that stand here as well.
 _LAZY_NAMES = {

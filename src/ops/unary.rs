@@ -131,7 +131,8 @@ macro_rules! parametric_table {
             ClampMax clamp_max(x) = R::select(x.gt(R::lit(p[0])), R::lit(p[0]), x),
                 [(g, x) => R::select(x.le(R::lit(p[0])), g, R::lit(0.0))];
             /// Derivative of an order, the attribute, of the digamma function.
-            Polygamma polygamma(x) = x.polygamma(p[0] as usize), [(g, x) => g * tame(g, x.polygamma(p[0] as usize + 1))];
+            Polygamma polygamma(x) = x.polygamma(p[0] as usize),
+                [(g, x) => g * tame(g, R::named("polygamma", [1.0 + R::lit(p[0]), x], x.polygamma(p[0] as usize + 1)))];
         }
     };
 }

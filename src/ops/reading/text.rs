@@ -202,8 +202,8 @@ impl Real for Text {
         Text(call("fmod", &[self.0, divisor.0]))
     }
     fn polygamma(self, order: usize) -> Text {
-        // Formulas are read with attributes that are no whole numbers: order 0 is `a`, 1 is `a + 1`.
-        let order = put(if order == 0 { "a".into() } else { "a + 1".into() }, Binds::Name);
+        // The row of that name is read with an attribute that is no whole number.
+        let order = put(if order == 0 { "a".into() } else { order.to_string() }, Binds::Name);
         Text(call("polygamma", &[order, self.0]))
     }
 }
