@@ -10,13 +10,13 @@ use crate::autodiff::debug::{self, Modes};
 use crate::error::Result;
 use crate::interp::{self, Interp, Kind, autocast, batch, dual, eval, tape};
 use crate::op::{Kernel, Op, no_output};
-use crate::ops::custom;
+use crate::ops::{complex, custom};
 use crate::tensor::{Tensor, Tensors};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// The inputs as arrays where only kernels can be meant: nothing but ambient tapes is in force, no interpreter
-/// owns any input, and nobody looks at values.
+/// owns any input, none is complex, and nobody looks at values.
 #[inline]
 fn plain<'a>(inputs: &[&'a Tensor]) -> Option<SmallVec<[&'a Array; 4]>> {
     if !interp::is_plain() || debug::modes().touches(Modes::WATCHED) {
@@ -25,8 +25,8 @@ fn plain<'a>(inputs: &[&'a Tensor]) -> Option<SmallVec<[&'a Array; 4]>> {
     let mut arrays = SmallVec::new();
     for x in inputs {
         match x {
-            Tensor::Array(a) => arrays.push(a),
-            Tensor::Traced(_) => return None,
+            Tensor::Array(a) if !a.dtype().is_complex() => arrays.push(a),
+            _ => return None,
         }
     }
     Some(arrays)
@@ -62,8 +62,14 @@ fn bind_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
     bind_current(&op, inputs)?.pop().ok_or_else(no_output)
 }
 
-/// Runs `op` as the innermost interpreter of this thread understands it.
+/// Runs `op` as the innermost interpreter of this thread understands it; on complex inputs, what it means for
+/// their parts.
 fn bind_current(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
+    if inputs.iter().any(|x| x.dtype().is_complex())
+        && let Some(out) = complex::lower(op, inputs)?
+    {
+        return Ok(out);
+    }
     interp::with_current(|at| bind_at(at, op, inputs))
 }
 

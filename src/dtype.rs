@@ -3,6 +3,7 @@
 //! Few types have loops of their own: kernels that compute do so in [`DType::compute`], kernels that move elements
 //! know nothing but their size.
 
+use crate::complex::Complex;
 use crate::error::{Error, Result};
 use half::{bf16, f16};
 use std::fmt;
@@ -29,6 +30,13 @@ macro_rules! dtypes {
                 }
             }
 
+            /// The alignment of elements in memory: that of the parts of a pair.
+            pub const fn align(self) -> usize {
+                match self {
+                    $(DType::$variant => align_of::<$element>(),)*
+                }
+            }
+
             /// The public name: `float32`, `int64`, ...
             pub const fn name(self) -> &'static str {
                 match self {
@@ -36,7 +44,7 @@ macro_rules! dtypes {
                 }
             }
 
-            /// Bool, Int or Float.
+            /// Bool, Int, Float or Complex.
             pub const fn category(self) -> Category {
                 match self {
                     $(DType::$variant => Category::$category,)*
@@ -82,6 +90,10 @@ dtypes! {
     F32 f32, "float32", Float, F32;
     /// IEEE double precision.
     F64 f64, "float64", Float, F64;
+    /// A pair of float32, real and imaginary part.
+    C64 Complex<f32>, "complex64", Complex, C64;
+    /// A pair of float64.
+    C128 Complex<f64>, "complex128", Complex, C128;
 }
 
 /// The class of a dtype, in promotion order.
@@ -93,6 +105,8 @@ pub enum Category {
     Int,
     /// Floating point numbers.
     Float,
+    /// Complex numbers.
+    Complex,
 }
 
 impl DType {
@@ -105,6 +119,8 @@ impl DType {
             "half" => "float16",
             "float" => "float32",
             "double" => "float64",
+            "cfloat" => "complex64",
+            "cdouble" => "complex128",
             other => other,
         };
         DType::ALL.into_iter().find(|dtype| dtype.name() == name)
@@ -115,9 +131,38 @@ impl DType {
         DType::ALL.map(DType::name).join(", ")
     }
 
-    /// Whether this is a floating point type, the only kind that has derivatives.
+    /// Whether this is a type of real floating point numbers.
     pub const fn is_float(self) -> bool {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+    }
+
+    /// Whether this is a complex type.
+    #[inline(always)]
+    pub const fn is_complex(self) -> bool {
+        self as u8 >= DType::C64 as u8
+    }
+
+    /// Whether numbers of this type have derivatives.
+    #[inline(always)]
+    pub const fn is_differentiable(self) -> bool {
+        self as u8 >= DType::F16 as u8
+    }
+
+    /// The type of the parts of a complex number; other types are their own.
+    pub const fn real(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            other => other,
+        }
+    }
+
+    /// The complex type whose parts hold numbers of this type: complex128 for float64, complex64 for all others.
+    pub const fn complex(self) -> DType {
+        match self {
+            DType::F64 | DType::C128 => DType::C128,
+            _ => DType::C64,
+        }
     }
 
     /// Whether this is an integer type.
@@ -139,6 +184,7 @@ impl DType {
             return self;
         }
         match (self.category(), other.category()) {
+            _ if self.is_complex() || other.is_complex() => self.complex().max(other.complex()),
             (a, b) if a < b => other,
             (a, b) if a > b => self,
             _ => match (self, other) {
@@ -173,7 +219,7 @@ impl DType {
             Category::Bool => (0, 1),
             Category::Int if self.is_unsigned() => (0, (1 << bits) - 1),
             Category::Int => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
-            Category::Float => (i64::MIN as i128, i64::MAX as i128),
+            Category::Float | Category::Complex => (i64::MIN as i128, i64::MAX as i128),
         }
     }
 
@@ -189,9 +235,9 @@ impl DType {
         )))
     }
 
-    /// The float type of an operation that is defined on floats only, such as `exp`.
+    /// The type of an operation that is not defined on integers, such as `exp`.
     pub const fn to_float(self) -> DType {
-        if self.is_float() { self } else { DType::F32 }
+        if self.is_differentiable() { self } else { DType::F32 }
     }
 }
 
@@ -265,7 +311,8 @@ macro_rules! dispatch {
     ($dtype:expr, $t:ident => $body:expr) => {
         $crate::dispatch!(@$dtype, $t, $body;
             Bool bool, U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, U64 u64, I64 i64,
-            F16 half::f16, BF16 half::bf16, F32 f32, F64 f64)
+            F16 half::f16, BF16 half::bf16, F32 f32, F64 f64,
+            C64 $crate::complex::Complex<f32>, C128 $crate::complex::Complex<f64>)
     };
     (@$dtype:expr, $t:ident, $body:expr; $($variant:ident $element:ty),*) => {
         match $dtype {
@@ -329,8 +376,12 @@ macro_rules! dispatch_width {
                 type $t = u32;
                 $body
             }
-            _ => {
+            8 => {
                 type $t = u64;
+                $body
+            }
+            _ => {
+                type $t = [u64; 2];
                 $body
             }
         }
@@ -352,6 +403,7 @@ mod tests {
         assert_eq!(I64.promote(F16), F16);
         assert_eq!(U8.promote(I32), I32);
         assert_eq!(Bool.promote(U8), U8);
+        assert_eq!((C64.promote(F64), C64.promote(I64), F16.promote(C64)), (C128, C64, C64));
     }
 
     #[test]

@@ -13,6 +13,7 @@ pub mod array;
 pub mod autodiff;
 pub mod bind;
 pub mod buffer;
+pub mod complex;
 pub mod cost;
 pub mod cpu;
 pub mod dtype;

@@ -234,7 +234,7 @@ pub trait Linear: Kernel + Clone + Into<Op> {
         for (x, t) in x.iter().zip(t) {
             moved.push(match t {
                 Some(t) => t.clone(),
-                None if x.dtype().is_float() => x.zeros_like()?,
+                None if x.dtype().is_differentiable() => x.zeros_like()?,
                 None => (*x).clone(),
             });
         }
@@ -565,6 +565,10 @@ ops! {
     Transfer(ops::cast::Transfer): Linear, Any;
     /// A copy in row-major order.
     Contiguous(ops::cast::Contiguous): Linear, Any;
+    /// Complex numbers as pairs of real ones.
+    ViewAsReal(ops::complex::ViewAsReal): Linear, Any;
+    /// Pairs of real numbers as complex ones.
+    ViewAsComplex(ops::complex::ViewAsComplex): Linear, Any;
     /// Copies of several tensors, as one entry of the tape.
     Bundle(ops::bundle::Bundle): General, Any;
     /// Sum over axes.

@@ -13,6 +13,7 @@ pub fn add(total: &mut Tensor, g: &Tensor, recorded: bool) -> Result<()> {
             if !recorded
                 && sum.device() == Device::Cpu
                 && sum.is_exclusive()
+                && !sum.dtype().is_complex()
                 && sum.dtype() == g.dtype()
                 && sum.same_shape(g) =>
         {

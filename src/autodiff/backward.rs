@@ -388,6 +388,11 @@ pub fn grad(
 /// The cotangent that backward starts with.
 fn seed(y: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
     match gradient {
+        None if y.dtype().is_complex() => Err(Error::autodiff(format!(
+            "backward: a {} tensor has no single gradient; make it real first, as in y.abs().sum().backward(), or \
+             pass gradient= of the same shape",
+            y.dtype()
+        ))),
         None if y.numel() == 1 => y.ones_like(),
         None => Err(Error::autodiff(format!(
             "backward: a tensor of shape {} has no single gradient; reduce it first, as in y.sum().backward(), \

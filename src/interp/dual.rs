@@ -33,7 +33,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         }
     }
     let outputs = bind_at(at.below(), op, &primals)?;
-    if tangents.iter().all(Option::is_none) || !outputs.iter().any(|y| y.dtype().is_float()) {
+    if tangents.iter().all(Option::is_none) || !outputs.iter().any(|y| y.dtype().is_differentiable()) {
         return Ok(outputs);
     }
     let moved = {

@@ -43,7 +43,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     }
     let mark = anomaly::mark();
     let outputs = bind_at(at.below(), op, &primals)?;
-    if !recording || op.class() == Class::Discrete || !outputs.iter().any(|y| y.dtype().is_float()) {
+    if !recording || op.class() == Class::Discrete || !outputs.iter().any(|y| y.dtype().is_differentiable()) {
         debug::not_recorded(op, recording, inputs);
         return Ok(outputs);
     }
@@ -57,7 +57,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
 }
 
 /// The arrays below `inputs`, and which of them are on the tape `at`, for most of what is recorded: an operation with
-/// one output on arrays that at most this tape knows, while nobody looks at values. `None` for everything else.
+/// one output on real arrays that at most this tape knows, while nobody looks at values. `None` for everything else.
 #[inline]
 pub fn recordable<'a>(
     at: &Interp,
@@ -71,6 +71,9 @@ pub fn recordable<'a>(
     let mut needs = Needs::default();
     for (i, x) in inputs.iter().enumerate() {
         let (primal, entry) = taped(at, x)?;
+        if primal.dtype().is_complex() {
+            return None;
+        }
         primals.push(primal);
         if entry.is_some() {
             needs.add(i);
@@ -103,7 +106,7 @@ fn taped<'a>(at: &Interp, x: &'a Tensor) -> Option<(&'a Array, Option<(&'a Handl
 pub fn record(at: &Interp, op: Op, inputs: &[&Tensor], primals: &[&Array], needs: Needs) -> Result<Tensor> {
     let out = eval::run_one(&op, primals)?;
     let aval = out.aval();
-    if !aval.dtype.is_float() {
+    if !aval.dtype.is_differentiable() {
         return Ok(out);
     }
     let node = Node::recorded(at.tag, op, |op, edges, saved, avals| {
@@ -171,7 +174,7 @@ pub fn attach(at: &Interp, mut outputs: Tensors, node: Arc<Node>) -> Tensors {
 /// Makes `primal` output `index` of `node`, if it can have derivatives.
 #[inline]
 fn output(at: &Interp, primal: Tensor, node: Arc<Node>, index: u32) -> Tensor {
-    if !primal.dtype().is_float() {
+    if !primal.dtype().is_differentiable() {
         return primal;
     }
     let aval = primal.aval();

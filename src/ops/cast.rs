@@ -137,6 +137,9 @@ impl Tensor {
         if self.dtype() == dtype {
             return Ok(self.clone());
         }
+        if dtype.is_complex() {
+            return crate::ops::complex::cast(self, dtype);
+        }
         crate::bind::bind1(Cast { dtype }, &[self])
     }
 

@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
-use crate::dtype::DType;
+use crate::dtype::{Category, DType};
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane, Linear, Needs, Saves};
 use crate::ops::elementwise::align;
@@ -194,6 +194,7 @@ impl Tensor {
         };
         let dtype = match (&x, &y) {
             (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => other.result_type(t),
+            (Operand::Complex(..), _) | (_, Operand::Complex(..)) => DType::C64,
             (Operand::Float(_), _) | (_, Operand::Float(_)) => DType::F32,
             (Operand::Bool(_), Operand::Bool(_)) => DType::Bool,
             _ if like.device() == crate::buffer::Device::Cpu => DType::I64,
@@ -205,6 +206,24 @@ impl Tensor {
         check_broadcast("where", &mask, &y)?;
         check_broadcast("where", &x, &y)?;
         crate::bind::bind1(Select, &[&mask, &x, &y])
+    }
+
+    /// Where the numbers are infinite: complex ones if either part is.
+    pub fn is_infinite(&self) -> Result<Tensor> {
+        match self.dtype().category() {
+            Category::Float => self.abs()?.eq(f64::INFINITY),
+            Category::Complex => self.view_as_real()?.is_infinite()?.any(Some(&[-1]), false),
+            _ => self.ne(self),
+        }
+    }
+
+    /// Where the numbers are neither infinite nor NaN: complex ones if neither part is.
+    pub fn is_finite(&self) -> Result<Tensor> {
+        match self.dtype().category() {
+            Category::Float => self.abs()?.lt(f64::INFINITY),
+            Category::Complex => self.view_as_real()?.is_finite()?.all(Some(&[-1]), false),
+            _ => self.eq(self),
+        }
     }
 
     /// This tensor with `value` where `mask` holds.

@@ -125,7 +125,9 @@ impl Linear for Spread {
 impl Tensor {
     /// Arithmetic mean over `axes` (all when `None`); NaN where there is nothing to average. Integers raise.
     pub fn mean(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        self.check_float("mean")?;
+        if !self.dtype().is_complex() {
+            self.check_float("mean")?;
+        }
         let axes = self.shape().axes(axes, "mean")?;
         crate::bind::bind1(Mean { axes, keepdim }, &[self])
     }

@@ -6,6 +6,7 @@ pub mod bitwise;
 pub mod bundle;
 pub mod cast;
 pub mod compare;
+pub mod complex;
 pub mod conv;
 pub mod convolve;
 pub mod create;

@@ -21,6 +21,8 @@ pub enum Operand<'a> {
     Int(i64),
     /// A float.
     Float(f64),
+    /// A complex number: real and imaginary part.
+    Complex(f64, f64),
 }
 
 impl<'a> From<&'a Tensor> for Operand<'a> {
@@ -53,7 +55,8 @@ impl Operand<'_> {
                     DType::I32
                 }
             }
-            Operand::Float(_) if !dtype.is_float() => DType::F32,
+            Operand::Float(_) if !dtype.is_differentiable() => DType::F32,
+            Operand::Complex(..) => dtype.complex(),
             _ => dtype,
         }
     }
@@ -72,6 +75,10 @@ impl Operand<'_> {
                 Tensor::operand(v as f64, dtype, like.device())
             }
             Operand::Float(v) => Tensor::operand(v, dtype, like.device()),
+            Operand::Complex(re, im) => {
+                let part = |v| Tensor::operand(v, dtype.real(), like.device());
+                crate::ops::complex::join(&part(re)?, &part(im)?)
+            }
         }
     }
 }
@@ -105,9 +112,14 @@ pub fn promote(x: &Tensor, y: &Tensor) -> DType {
 /// Applies a row of the binary table to two operands, at least one of them a tensor.
 pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
     if let (Binary::Pow, Operand::Tensor(t), Operand::Int(2) | Operand::Float(2.0)) = (fun, &x, &y)
-        && t.dtype().is_float()
+        && t.dtype().is_differentiable()
     {
         return t.square();
+    }
+    if let (Binary::Pow, Operand::Tensor(t), Operand::Int(n @ -64..=64)) = (fun, &x, &y)
+        && t.dtype().is_complex()
+    {
+        return crate::ops::complex::power(t, n);
     }
     let like = match (&x, &y) {
         (Operand::Tensor(a), Operand::Tensor(b)) => meeting(&[*a, *b]),
@@ -144,7 +156,7 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
         }
         dtype = if like.device() == Device::Cpu { DType::I64 } else { DType::I32 };
     }
-    if let (Binary::Pow, Operand::Int(exponent @ ..0), false) = (fun, &y, dtype.is_float()) {
+    if let (Binary::Pow, Operand::Int(exponent @ ..0), false) = (fun, &y, dtype.is_differentiable()) {
         return Err(Error::value(format!(
             "pow: integers have no negative powers, got the exponent {exponent}; convert the base with .float() first"
         )));
@@ -201,7 +213,7 @@ impl Tensor {
 
     fn map(&self, op: Map, keeps_integers: bool) -> Result<Tensor> {
         match self.dtype().category() {
-            Category::Float => crate::bind::bind1(op, &[self]),
+            Category::Float | Category::Complex => crate::bind::bind1(op, &[self]),
             Category::Int if keeps_integers => crate::bind::bind1(op, &[self]),
             Category::Bool if op.fun == Fun::Unary(Unary::Neg) => {
                 Err(Error::dtype("neg: not defined for bool tensors; use ~ or logical_not"))

@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
 use crate::cost;
-use crate::dtype::{Category, DType};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{
     Arrays, BY_PARTS, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own,
@@ -218,7 +218,7 @@ pub(crate) fn index_type(device: Device) -> DType {
 
 impl Tensor {
     pub(crate) fn widened(&self) -> Result<Tensor> {
-        if self.dtype().category() == Category::Float || self.dtype() == DType::U64 {
+        if self.dtype().is_differentiable() || self.dtype() == DType::U64 {
             Ok(self.clone())
         } else {
             self.cast(index_type(self.device()))

@@ -13,6 +13,7 @@ use crate::ops::operand::{self, Operand};
 use crate::ops::unary::{Parametric, Unary};
 use crate::real::{Pointwise, Real};
 use crate::tensor::Tensor;
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 
@@ -71,18 +72,52 @@ pub fn read<const N: usize, P: Pointwise<N>>(x: &[&Tensor], rule: P) -> Result<T
     if x.len() != N {
         return Err(Error::value(format!("internal: a rule takes {N} operands, got {}", x.len())));
     }
+    let out = reading(x.iter().copied(), |x| get(rule.apply(std::array::from_fn(|i| x[i])).0))?;
+    tensor_of(out, x[0])
+}
+
+/// Reads a formula with several values.
+pub fn record<const K: usize>(x: &[Tensor], formula: impl FnOnce(&[Sym]) -> [Sym; K]) -> Result<[Tensor; K]> {
+    let out = reading(x.iter(), |x| formula(x).map(|value| get(value.0)))?;
+    let all = out.into_iter().map(|value| tensor_of(value, &x[0])).collect::<Result<Vec<Tensor>>>()?;
+    all.try_into().map_err(|_| Error::value("internal: a formula lost a value"))
+}
+
+/// What `f` makes of tensors as numbers of a rule, or the first error on the way.
+fn reading<'a, T>(x: impl Iterator<Item = &'a Tensor>, f: impl FnOnce(&[Sym]) -> T) -> Result<T> {
     let (start, outer) = ARENA.with_borrow_mut(|a| (a.values.len(), a.error.take()));
-    let inputs: [Sym; N] = std::array::from_fn(|i| Sym(put(Value::Tensor(x[i].clone()))));
-    let out = get(rule.apply(inputs).0);
+    let inputs: SmallVec<[Sym; 4]> = x.map(|x| Sym(put(Value::Tensor(x.clone())))).collect();
+    let out = f(&inputs);
     let error = ARENA.with_borrow_mut(|a| {
         a.values.truncate(start);
         std::mem::replace(&mut a.error, outer)
     });
-    match (error, out) {
-        (Some(error), _) => Err(error),
-        (None, Value::Tensor(t)) => Ok(t),
-        (None, Value::Literal(v)) => x[0].scalar_like(v)?.expand(&x[0].shape()),
-        (None, Value::Failed) => Err(Error::value("internal: a failed rule lost its error")),
+    error.map_or(Ok(out), Err)
+}
+
+/// A value as a tensor; a constant gets the shape of `like`.
+fn tensor_of(value: Value, like: &Tensor) -> Result<Tensor> {
+    match value {
+        Value::Tensor(t) => Ok(t),
+        Value::Literal(v) => like.scalar_like(v)?.expand(&like.shape()),
+        Value::Failed => Err(Error::value("internal: a failed rule lost its error")),
+    }
+}
+
+impl Sym {
+    /// Length of the vector of both, by the row of that name, whose gradient at 0 is 0.
+    pub fn hypot(self, other: Sym) -> Sym {
+        binary(self, other, Binary::Hypot, f64::hypot)
+    }
+
+    /// Angle of the point `(x, self)`, by the row of that name.
+    pub fn atan2(self, x: Sym) -> Sym {
+        binary(self, x, Binary::Atan2, f64::atan2)
+    }
+
+    /// `self` with the sign of `other`.
+    pub fn copysign(self, other: Sym) -> Sym {
+        binary(self, other, Binary::Copysign, f64::copysign)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::py::{convert, numpy};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyIterator, PyList, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyIterator, PyList, PyTuple};
 
 /// Work on more elements than this releases the interpreter lock.
 pub const LARGE: usize = 32 * 1024;
@@ -160,6 +160,8 @@ pub enum Arg {
     Int(i64),
     /// A float.
     Float(f64),
+    /// A complex number: real and imaginary part.
+    Complex(f64, f64),
 }
 
 impl Arg {
@@ -170,6 +172,7 @@ impl Arg {
             Arg::Bool(v) => Operand::Bool(*v),
             Arg::Int(v) => Operand::Int(*v),
             Arg::Float(v) => Operand::Float(*v),
+            Arg::Complex(re, im) => Operand::Complex(*re, *im),
         }
     }
 
@@ -195,6 +198,9 @@ impl Arg {
         }
         if obj.is_instance_of::<PyInt>() {
             return Ok(Some(Arg::Int(obj.extract()?)));
+        }
+        if let Ok(v) = obj.cast::<PyComplex>() {
+            return Ok(Some(Arg::Complex(v.real(), v.imag())));
         }
         Arg::from_other(obj)
     }

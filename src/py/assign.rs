@@ -152,5 +152,6 @@ fn scaled(other: Arg, alpha: Option<f64>) -> PyResult<Arg> {
         (Arg::Int(v), Some(a)) if a.fract() == 0.0 => Arg::Int(v * a as i64),
         (Arg::Int(v), Some(a)) => Arg::Float(v as f64 * a),
         (Arg::Bool(v), Some(a)) => Arg::Float(f64::from(v) * a),
+        (Arg::Complex(re, im), Some(a)) => Arg::Complex(re * a, im * a),
     })
 }

@@ -50,9 +50,9 @@ pub fn element(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     }
     // NumPy's float64 scalar is a Python float, but says what it is.
     if let Some(number) = number(obj)?
-        && !(number.2 == Class::Float && is_array(obj))
+        && !(number.2 >= Class::Float && is_array(obj))
     {
-        return scalar(number);
+        return scalar(obj, number);
     }
     if is_array(obj) {
         return share(obj);

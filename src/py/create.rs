@@ -116,6 +116,7 @@ fn full(
         Arg::Bool(_) => DType::Bool,
         Arg::Int(_) => integer(device),
         Arg::Float(_) => DType::F32,
+        Arg::Complex(..) => DType::C64,
         Arg::Tensor(t) => t.dtype(),
     };
     made(
@@ -151,6 +152,13 @@ fn constant(value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult
         }
         Arg::Float(v) => Tensor::full(shape, *v, dtype, device)?,
         Arg::Bool(v) => Tensor::full(shape, f64::from(*v), dtype, device)?,
+        Arg::Complex(..) if !dtype.is_complex() => {
+            return Err(type_error(format!("full: a complex number does not fit into {dtype}; use dtype=complex64")));
+        }
+        Arg::Complex(re, im) => {
+            let part = |v: f64| Tensor::scalar(v, dtype.real(), device);
+            crate::ops::complex::join(&part(*re)?, &part(*im)?)?.expand(&shape)?.copied()?
+        }
     })
 }
 
@@ -185,7 +193,7 @@ fn arange(
             Some(Arg::Bool(v)) => Ok((f64::from(v), Some(i64::from(v)))),
             Some(Arg::Tensor(t)) if t.dtype().is_float() => Ok((t.item()?, None)),
             Some(Arg::Tensor(t)) => t.item().map(|v| (v, Some(v as i64))).map_err(PyErr::from),
-            None => Err(type_error("arange: numbers expected")),
+            Some(Arg::Complex(..)) | None => Err(type_error("arange: real numbers expected")),
         }
     };
     let first = number(start)?;

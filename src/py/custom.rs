@@ -174,7 +174,7 @@ impl PyRule {
         let Settled { plan, outputs, .. } = self.settled()?;
         let needs: Vec<bool> = t.iter().map(Option::is_some).collect();
         let moves = |(i, y): (usize, &Aval)| {
-            (y.dtype.is_float() && plan.constant.get(i) != Some(&true)).then_some(*y)
+            (y.dtype.is_differentiable() && plan.constant.get(i) != Some(&true)).then_some(*y)
         };
         let domain: Vec<Option<Aval>> = outputs.iter().enumerate().map(moves).collect();
         custom::transpose(|g| self.own_vjp(saved, g, &needs), &domain, t)

@@ -91,7 +91,7 @@ impl<'py> Call<'_, 'py> {
     /// The differentiated argument, if it is a floating point tensor.
     fn primal(&self) -> PyResult<Option<Tensor>> {
         match self.args.get_item(self.at)?.cast::<PyTensor>() {
-            Ok(t) => Ok(Some(value(t)?).filter(|t| t.dtype().is_float())),
+            Ok(t) => Ok(Some(value(t)?).filter(|t| t.dtype().is_differentiable())),
             Err(_) => Ok(None),
         }
     }
@@ -157,7 +157,7 @@ fn _jvp_of_tensors(
     unflatten: &Any<'_>,
 ) -> PyResult<Option<(Py<PyAny>, Py<PyAny>)>> {
     let (Some(x), Some(t)) = (all_tensors(primals)?, all_tensors(tangents)?) else { return Ok(None) };
-    if x.len() != t.len() || !x.iter().all(|x| x.dtype().is_float()) {
+    if x.len() != t.len() || !x.iter().all(|x| x.dtype().is_differentiable()) {
         return Ok(None);
     }
     let trees = Trees { flatten, unflatten };

@@ -85,6 +85,7 @@ fn type_of(dtype: DType) -> DlType {
         Category::Int => 0,
         Category::Float if dtype == DType::BF16 => 4,
         Category::Float => 2,
+        Category::Complex => 5,
         Category::Bool => 6,
     };
     DlType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
@@ -310,7 +311,7 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let shape = Shape::new(&dims)?;
     let strides = strides.unwrap_or_else(|| shape.strides()[..rank].to_vec());
     let address = tensor.data as usize + tensor.byte_offset as usize;
-    if !address.is_multiple_of(dtype.size()) {
+    if !address.is_multiple_of(dtype.align()) {
         return Err(PyBufferError::new_err("from_dlpack: the memory is not aligned to its elements"));
     }
     let array = numpy::foreign(address, shape, &strides, dtype, Box::new(owner))?;

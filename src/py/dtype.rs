@@ -7,7 +7,7 @@ use crate::py::error::{type_error, value_error};
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyType};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 
 /// The type of a tensor's elements; one object per type, also found as `wengert.float32` and so on.
 ///
@@ -39,6 +39,7 @@ fn parse(obj: &Bound<'_, PyAny>) -> Option<DType> {
     let py = obj.py();
     if let Ok(t) = obj.cast::<PyType>() {
         for (class, dtype) in [
+            (py.get_type::<PyComplex>(), DType::C64),
             (py.get_type::<PyFloat>(), DType::F32),
             (py.get_type::<PyInt>(), DType::I64),
             (py.get_type::<PyBool>(), DType::Bool),
@@ -105,7 +106,17 @@ impl PyDType {
     fn itemsize(&self) -> usize {
         self.dtype.size()
     }
-    /// Whether this is a floating point type, the only kind that has derivatives.
+    /// Whether this is a complex type.
+    #[getter]
+    fn is_complex(&self) -> bool {
+        self.dtype.is_complex()
+    }
+    /// Whether numbers of this type have derivatives: floating point and complex ones.
+    #[getter]
+    fn is_differentiable(&self) -> bool {
+        self.dtype.is_differentiable()
+    }
+    /// Whether this is a type of real floating point numbers.
     #[getter]
     fn is_floating_point(&self) -> bool {
         self.dtype.is_float()
@@ -119,7 +130,10 @@ impl PyDType {
 
 fn is_python_type(obj: &Bound<'_, PyAny>) -> bool {
     let py = obj.py();
-    obj.is(py.get_type::<PyFloat>()) || obj.is(py.get_type::<PyInt>()) || obj.is(py.get_type::<PyBool>())
+    obj.is(py.get_type::<PyFloat>())
+        || obj.is(py.get_type::<PyInt>())
+        || obj.is(py.get_type::<PyBool>())
+        || obj.is(py.get_type::<PyComplex>())
 }
 
 /// NumPy's dtype of the same name.

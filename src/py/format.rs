@@ -22,7 +22,7 @@ pub fn tensor(t: &Tensor) -> Result<String> {
         Some(text) => body = text,
         None => body.push_str(&values(&t.detach(), body.len())?),
     }
-    if !matches!(t.dtype(), DType::F32 | DType::I64 | DType::Bool) {
+    if !matches!(t.dtype(), DType::F32 | DType::I64 | DType::Bool | DType::C64) {
         notes.push(format!("dtype={}", t.dtype()));
     }
     if t.numel() == 0 && t.rank() != 1 && tracer(t).is_none() {
@@ -164,9 +164,24 @@ fn exact(t: &Tensor) -> Result<Vec<String>> {
             _ => host.slice::<i64>()?.iter().map(i64::to_string).collect(),
         });
     }
+    if t.dtype().is_complex() {
+        return complex(t);
+    }
     let numbers = t.to_vec()?;
     let style = style(t, &numbers);
     Ok(numbers.iter().map(|&v| number(v, &style)).collect())
+}
+
+/// Complex numbers as Python writes them, both parts in a style of their own.
+fn complex(t: &Tensor) -> Result<Vec<String>> {
+    let parts = |part: Tensor| -> Result<Vec<String>> {
+        let numbers = part.to_vec()?;
+        let style = style(&part, &numbers);
+        Ok(numbers.iter().map(|&v| number(v, &style)).collect())
+    };
+    let (re, im) = (parts(t.real()?)?, parts(t.imag()?)?);
+    let sign = |im: &str| if im.starts_with('-') { "" } else { "+" };
+    Ok(re.iter().zip(&im).map(|(re, im)| format!("{re}{}{im}j", sign(im))).collect())
 }
 
 /// The rows that are shown: `None` stands for those left out.

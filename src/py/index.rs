@@ -69,7 +69,7 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
         Some(Arg::Tensor(t)) => t,
         Some(Arg::Int(i)) => return Ok(Item::At(i)),
         Some(Arg::Bool(v)) => Tensor::from_slice(&[v], &[])?,
-        Some(Arg::Float(_)) => return Err(not_an_index(obj)),
+        Some(Arg::Float(_) | Arg::Complex(..)) => return Err(not_an_index(obj)),
         None if obj.is_instance_of::<PyString>() => return Err(not_an_index(obj)),
         None => match obj.len() {
             Ok(0) => Tensor::from_slice::<i64>(&[], &[0])?,
@@ -79,7 +79,7 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
     };
     match t.dtype() {
         DType::Bool => Ok(Item::Mask(t)),
-        d if d.is_float() => Err(not_an_index(obj)),
+        d if d.is_differentiable() => Err(not_an_index(obj)),
         _ if t.rank() == 0 && t.concrete().is_some() => Ok(Item::At(t.item()? as i64)),
         _ => Ok(Item::Index(t)),
     }

@@ -47,6 +47,8 @@ fn format(dtype: DType) -> &'static CStr {
         DType::BF16 => c"H",
         DType::F32 => c"f",
         DType::F64 => c"d",
+        DType::C64 => c"Zf",
+        DType::C128 => c"Zd",
     }
 }
 

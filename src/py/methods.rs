@@ -296,12 +296,12 @@ impl PyTensor {
 
     /// Where the elements are infinite.
     fn isinf(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| if x.dtype().is_float() { x.abs()?.eq(f64::INFINITY) } else { x.ne(x) })
+        self.apply(py, Tensor::is_infinite)
     }
 
     /// Where the elements are neither infinite nor NaN.
     fn isfinite(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| if x.dtype().is_float() { x.abs()?.lt(f64::INFINITY) } else { x.eq(x) })
+        self.apply(py, Tensor::is_finite)
     }
 
     /// Where `|x - y| <= atol + rtol * |y|`.
@@ -358,7 +358,7 @@ pub fn clamp(py: Python<'_>, x: &Tensor, min: Option<Arg>, max: Option<Arg>) -> 
         Some(Arg::Float(v)) => Some(Some(*v)),
         Some(Arg::Int(v)) => Some(Some(*v as f64)),
         Some(Arg::Bool(v)) => Some(Some(f64::from(*v))),
-        Some(Arg::Tensor(_)) => None,
+        Some(Arg::Tensor(_) | Arg::Complex(..)) => None,
         None => Some(None),
     };
     if let (Some(low), Some(high)) = (number(&min), number(&max)) {

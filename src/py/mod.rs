@@ -12,6 +12,7 @@ mod aside;
 mod assign;
 mod autograd;
 mod collect;
+mod complex;
 mod conv;
 mod conversion;
 mod convert;
@@ -77,6 +78,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     create::register(m)?;
     random::register(m)?;
     functions::register(m)?;
+    complex::register(m)?;
     transform::register(m)?;
     direct::register(m)?;
     saving::register(m)?;

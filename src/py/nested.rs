@@ -1,25 +1,29 @@
 //! Nested lists of numbers to tensors and back.
 
 use crate::array::Array;
+use crate::complex::Complex;
 use crate::buffer::Device;
 use crate::dtype::{DType, Element};
 use crate::py::aside::Aside;
 use crate::py::convert::element;
-use crate::py::error::value_error;
+use crate::py::error::{type_error, value_error};
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyTuple};
 
 /// What a number is, in order of promotion.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Class {
+    #[default]
     Bool,
     Int,
     Float,
+    Complex,
 }
 
-/// A Python number: as an integer, as a float, and what it is.
+/// A Python number: as an integer, as a float, and what it is. That of a complex one is its real part.
 pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i128, f64, Class)>> {
     if let Ok(v) = obj.cast::<PyFloat>() {
         return Ok(Some((0, v.value(), Class::Float)));
@@ -34,6 +38,9 @@ pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i128, f64, Class)>> {
         };
         return Ok(Some((v, v as f64, Class::Int)));
     }
+    if let Ok(v) = obj.cast::<PyComplex>() {
+        return Ok(Some((0, v.real(), Class::Complex)));
+    }
     Ok(None)
 }
 
@@ -43,19 +50,29 @@ fn too_large(integer: impl std::fmt::Display) -> PyErr {
 }
 
 /// A number as a tensor without axes.
-pub fn scalar((int, float, class): (i128, f64, Class)) -> PyResult<Tensor> {
+pub fn scalar(obj: &Bound<'_, PyAny>, (int, float, class): (i128, f64, Class)) -> PyResult<Tensor> {
     Ok(match class {
+        Class::Complex => Array::from_slice(&[Complex { re: float, im: imaginary(obj) }], Shape::SCALAR)
+            .and_then(|a| Tensor::Array(a).cast(DType::C64)),
         Class::Float => Tensor::scalar(float, DType::F32, Device::Cpu),
         Class::Int => Tensor::from_slice(&[i64::try_from(int).map_err(|_| too_large(int))?], &[]),
         Class::Bool => Tensor::from_slice(&[int != 0], &[]),
     }?)
 }
 
+/// The imaginary part of a number.
+fn imaginary(obj: &Bound<'_, PyAny>) -> f64 {
+    obj.cast::<PyComplex>().map_or(0.0, |v| v.imag())
+}
+
 /// Numbers collected from nested lists.
+#[derive(Default)]
 struct Nested {
     shape: Vec<usize>,
     ints: Vec<i128>,
     floats: Vec<f64>,
+    /// Imaginary parts, from the first complex number on; those before it have none.
+    imaginary: Vec<f64>,
     class: Class,
     /// Whether an element is a tensor or array.
     mixed: bool,
@@ -91,10 +108,22 @@ impl Nested {
                 self.shape[depth]
             )));
         }
+        if class == Class::Complex {
+            self.imaginary.resize(self.floats.len(), 0.0);
+            self.imaginary.push(imaginary(obj));
+        }
         self.ints.push(int);
         self.floats.push(float);
         self.class = self.class.max(class);
         Ok(())
+    }
+
+    /// The complex numbers.
+    fn complex(&mut self) -> crate::error::Result<Tensor> {
+        self.imaginary.resize(self.floats.len(), 0.0);
+        let pairs = self.floats.iter().zip(&self.imaginary);
+        let all: Vec<Complex<f64>> = pairs.map(|(&re, &im)| Complex { re, im }).collect();
+        Tensor::from_slice(&all, &self.shape)
     }
 
     /// The integers, which fit into int64.
@@ -123,8 +152,7 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
             crate::shape::MAX_RANK
         )));
     }
-    let mut all =
-        Nested { shape: Vec::new(), ints: Vec::new(), floats: Vec::new(), class: Class::Bool, mixed: false };
+    let mut all = Nested::default();
     all.collect(obj, 0)?;
     if all.mixed {
         let parts = obj.try_iter()?.map(|x| element(&x?, depth + 1)).collect::<PyResult<Vec<_>>>()?;
@@ -132,6 +160,7 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     }
     let class = if all.floats.is_empty() { Class::Float } else { all.class };
     Ok(match class {
+        Class::Complex => all.complex()?.cast(DType::C64)?,
         Class::Float => {
             let values: Vec<f32> = all.floats.iter().zip(&all.ints).map(|(f, _)| *f as f32).collect();
             Tensor::from_slice(&values, &all.shape)?
@@ -148,15 +177,22 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
 /// integers.
 pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
     let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
-    let is_number = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>();
+    let is_number = obj.is_instance_of::<PyFloat>()
+        || obj.is_instance_of::<PyInt>()
+        || obj.is_instance_of::<PyComplex>();
     if dtype == DType::F32 || !(is_list || is_number) {
         return Ok(None);
     }
-    let mut all =
-        Nested { shape: Vec::new(), ints: Vec::new(), floats: Vec::new(), class: Class::Bool, mixed: false };
+    let mut all = Nested::default();
     all.collect(obj, 0)?;
     if all.mixed {
         return Ok(None);
+    }
+    if all.class == Class::Complex && !dtype.is_complex() {
+        return Err(type_error(format!("complex numbers do not fit into {dtype}; use dtype=complex64, or give .real")));
+    }
+    if dtype.is_complex() {
+        return Ok(Some(all.complex()?.cast(dtype)?));
     }
     if all.class == Class::Float || dtype == DType::F64 {
         let exact = Tensor::from_slice(&all.floats, &all.shape)?;
@@ -193,6 +229,11 @@ where
     Ok(PyList::new(py, items)?.into_any())
 }
 
+/// A complex number of Python.
+fn python(py: Python<'_>, re: f64, im: f64) -> Bound<'_, PyComplex> {
+    PyComplex::from_doubles(py, re, im)
+}
+
 /// Nested lists of Python numbers.
 pub fn to_list<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
     let host = crate::cpu::copy::computed(&py.aside(|| array.to_device(Device::Cpu))?)?;
@@ -202,6 +243,8 @@ pub fn to_list<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny
         DType::U64 => list_of::<u64, u64>(py, &host, 0, 0, &|v| v),
         DType::F32 => list_of::<f32, f64>(py, &host, 0, 0, &f64::from),
         DType::F64 => list_of::<f64, f64>(py, &host, 0, 0, &|v| v),
+        DType::C64 => list_of::<Complex<f32>, _>(py, &host, 0, 0, &|v| python(py, v.re.into(), v.im.into())),
+        DType::C128 => list_of::<Complex<f64>, _>(py, &host, 0, 0, &|v| python(py, v.re, v.im)),
         _ => list_of::<i32, i32>(py, &host, 0, 0, &|v| v),
     }
 }

@@ -48,7 +48,7 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         Some(strides) => listed(&strides)?,
         None => shape.strides()[..shape.rank()].iter().map(|s| s * size).collect(),
     };
-    let aligned = address % dtype.size() == 0 && strides.iter().all(|s| s % size == 0);
+    let aligned = address % dtype.align() == 0 && strides.iter().all(|s| s % size == 0);
     if !aligned || read_only {
         // Memory that must not be written, or that no slice of numbers can describe.
         let kwargs = PyDict::new(py);
@@ -103,6 +103,7 @@ fn kind_of(dtype: DType) -> Option<String> {
         Category::Int if dtype.is_unsigned() => 'u',
         Category::Int => 'i',
         Category::Float => 'f',
+        Category::Complex => 'c',
     };
     (dtype != DType::BF16).then(|| format!("{kind}{}", dtype.size()))
 }
@@ -125,7 +126,6 @@ fn array_dtype(array: &Bound<'_, PyAny>, description: &Bound<'_, PyAny>) -> PyRe
                 "arrays in foreign byte order are not accepted; convert with array.astype('{name}')"
             )));
         }
-        "complex64" | "complex128" => "float32, for real and imaginary part",
         _ => "float32",
     };
     Err(type_error(format!(
@@ -165,8 +165,8 @@ pub fn to_numpy<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>>
 
 /// A tensor over the memory of a NumPy array: writing to one writes to the other.
 ///
-/// Any strides and the dtypes bool, integers of 8 to 64 bits with and without sign, float16, float32, float64 (and
-/// bfloat16 of ml_dtypes) are taken without a copy; read-only arrays are copied. Other dtypes raise TypeError.
+/// Any strides and the dtypes bool, integers of 8 to 64 bits with and without sign, float16, float32, float64, complex64,
+/// complex128 (and bfloat16 of ml_dtypes) are taken without a copy; read-only arrays are copied. Other dtypes raise TypeError.
 #[pyfunction]
 pub fn from_numpy(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if !array.hasattr("__array_interface__")? {

@@ -68,7 +68,7 @@ pub fn shape_tuple<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTu
 
 /// Makes `t` a leaf of the current ambient tape; itself if it is recorded there already.
 pub fn require_grad(t: &Tensor) -> PyResult<Tensor> {
-    if !t.dtype().is_float() {
+    if !t.dtype().is_differentiable() {
         return Err(Error::autodiff(format!(
             "only floating point tensors have gradients, got {}; convert with .float() first",
             t.dtype()
@@ -137,6 +137,10 @@ pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         DType::U64 => PyInt::new(py, value.slice::<u64>()?[0]).into_any(),
         dtype if dtype.is_integer() => {
             PyInt::new(py, crate::cpu::copy::cast(&value, DType::I64)?.slice::<i64>()?[0]).into_any()
+        }
+        dtype if dtype.is_complex() => {
+            let parts = Tensor::Array(value.as_real()?).to_vec()?;
+            PyComplex::from_doubles(py, parts[0], parts[1]).into_any()
         }
         _ => PyFloat::new(py, value.item()?).into_any(),
     })
@@ -233,7 +237,7 @@ impl PyTensor {
         self.look().t.numel() * self.look().t.dtype().size()
     }
 
-    /// Whether the dtype is a floating point type, the only kind that has derivatives.
+    /// Whether the dtype is a type of real floating point numbers.
     fn is_floating_point(&self) -> bool {
         self.look().t.dtype().is_float()
     }
@@ -371,7 +375,7 @@ impl PyTensor {
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.look().t.dtype().is_float() || self.look().t.numel() != 1 {
+        if self.look().t.dtype().is_differentiable() || self.look().t.numel() != 1 {
             return Err(PyTypeError::new_err(format!(
                 "only an integer tensor with one element is an index, got {} of shape {}",
                 self.look().t.dtype(),

@@ -332,7 +332,7 @@ impl Custom {
 /// Whether output `i` carries derivatives.
 fn differentiable(plan: &Plan, i: usize, y: &Tensor) -> bool {
     let constant = if i < plan.visible { plan.constant.get(i) == Some(&true) } else { !plan.traceable };
-    y.dtype().is_float() && !constant
+    y.dtype().is_differentiable() && !constant
 }
 
 /// Whether the gradient of input `i` is wanted.

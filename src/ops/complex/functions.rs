@@ -1,0 +1,171 @@
+//! The elementary functions of complex numbers, by real ones. Branch cuts are those of C99's annex G and NumPy: on a
+//! cut the sign of a zero decides.
+
+use super::number::{Number, read, read_real};
+use super::undefined;
+use crate::error::Result;
+use crate::ops::binary::Binary;
+use crate::ops::elementwise::Map;
+use crate::ops::sym::Sym;
+use crate::ops::table::Fun;
+use crate::ops::unary::Unary;
+use crate::real::Real;
+use crate::tensor::Tensor;
+use std::f64::consts::{LN_2, LN_10};
+
+/// A row of the tables of functions, for complex inputs.
+pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
+    let one = |f: fn(Number) -> Number| read(x, |[z]: [Number; 1]| f(z));
+    let two = |f: fn(Number, Number) -> Number| read(x, |[z, w]: [Number; 2]| f(z, w));
+    match op.fun {
+        Fun::Unary(Unary::Neg) => x[0].view_as_real()?.neg()?.view_as_complex(),
+        Fun::Unary(Unary::Abs) => read_real(x, Number::size),
+        Fun::Unary(Unary::Sign) => one(Number::sign),
+        Fun::Unary(Unary::Square) => one(Number::square),
+        Fun::Unary(Unary::Sqrt) => one(Number::sqrt),
+        Fun::Unary(Unary::Rsqrt) => one(|z| z.sqrt().reciprocal()),
+        Fun::Unary(Unary::Reciprocal) => one(Number::reciprocal),
+        Fun::Unary(Unary::Exp) => one(Number::exp),
+        Fun::Unary(Unary::Exp2) => one(|z| (z * LN_2).exp()),
+        Fun::Unary(Unary::Expm1) => one(Number::expm1),
+        Fun::Unary(Unary::Log) => one(Number::log),
+        Fun::Unary(Unary::Log2) => one(|z| z.log() * (1.0 / LN_2)),
+        Fun::Unary(Unary::Log10) => one(|z| z.log() * (1.0 / LN_10)),
+        Fun::Unary(Unary::Log1p) => one(Number::log1p),
+        Fun::Unary(Unary::Sin) => one(Number::sin),
+        Fun::Unary(Unary::Cos) => one(Number::cos),
+        Fun::Unary(Unary::Tan) => one(|z| z.turned().tanh().turned_back()),
+        Fun::Unary(Unary::Sinh) => one(|z| z.turned().sin().turned_back()),
+        Fun::Unary(Unary::Cosh) => one(|z| z.turned().cos()),
+        Fun::Unary(Unary::Tanh) => one(Number::tanh),
+        Fun::Unary(Unary::Asin) => one(Number::asin),
+        Fun::Unary(Unary::Acos) => one(Number::acos),
+        Fun::Unary(Unary::Atan) => one(|z| z.turned().atanh().turned_back()),
+        Fun::Unary(Unary::Asinh) => one(|z| z.turned().asin().turned_back()),
+        Fun::Unary(Unary::Acosh) => one(Number::acosh),
+        Fun::Unary(Unary::Atanh) => one(Number::atanh),
+        Fun::Unary(Unary::Sigmoid) => one(|z| ((-z).exp() + 1.0).reciprocal()),
+        Fun::Binary(Binary::Add) => x[0].view_as_real()?.add(&x[1].view_as_real()?)?.view_as_complex(),
+        Fun::Binary(Binary::Sub) => x[0].view_as_real()?.sub(&x[1].view_as_real()?)?.view_as_complex(),
+        Fun::Binary(Binary::Mul) => two(|z, w| z * w),
+        Fun::Binary(Binary::Div) => two(|z, w| z / w),
+        Fun::Binary(Binary::Pow) => two(Number::pow),
+        _ => Err(undefined(op.fun.name(), x)),
+    }
+}
+
+impl Tensor {
+    /// The angle of complex numbers from the positive real axis, in `[-pi, pi]`; of real ones 0 or pi.
+    pub fn angle(&self) -> Result<Tensor> {
+        if self.dtype().is_complex() {
+            return read_real(&[self], Number::angle);
+        }
+        let x = self.cast(self.dtype().to_float())?;
+        let zero = x.mul(0.0)?;
+        x.lt(0.0)?.select(std::f64::consts::PI, &zero)
+    }
+}
+
+impl Number {
+    /// The root with a real part that is not negative.
+    fn sqrt(self) -> Number {
+        let (re, im) = (self.re, self.im);
+        // Both halves have one sign, so that nothing cancels.
+        let main = (0.5 * self.size() + 0.5 * re.abs()).sqrt();
+        let other = Sym::select(main.eq(Sym::lit(0.0)), im, im / (2.0 * main));
+        let left = re.lt(Sym::lit(0.0));
+        Number {
+            re: Sym::select(left, other.abs(), main),
+            im: Sym::select(left, main.copysign(im), other),
+        }
+    }
+
+    fn exp(self) -> Number {
+        let size = self.re.exp();
+        // An infinite size times a zero sine is zero here.
+        let flat = self.im.eq(Sym::lit(0.0)) & size.eq(Sym::lit(f64::INFINITY));
+        Number { re: size * self.im.cos(), im: Sym::select(flat, self.im, size * self.im.sin()) }
+    }
+
+    fn expm1(self) -> Number {
+        let half = (0.5 * self.im).sin();
+        Number { re: self.re.expm1() * self.im.cos() - 2.0 * half * half, im: self.exp().im }
+    }
+
+    /// The logarithm of the size, accurate where that is near 1.
+    fn log_size(self) -> Sym {
+        let (a, b) = (self.re.abs(), self.im.abs());
+        let steep = b.gt(a);
+        let (top, low) = (Sym::select(steep, b, a), Sym::select(steep, a, b));
+        let near = top.gt(Sym::lit(0.5)) & top.lt(Sym::lit(2.0));
+        // What is not picked must not overflow either: its derivative would be NaN.
+        let (t, l) = (Sym::select(near, top, Sym::lit(1.0)), Sym::select(near, low, Sym::lit(0.0)));
+        Sym::select(near, 0.5 * ((t - 1.0) * (t + 1.0) + l * l).log1p(), self.size().log())
+    }
+
+    fn log(self) -> Number {
+        Number { re: self.log_size(), im: self.angle() }
+    }
+
+    fn log1p(self) -> Number {
+        let moved = self + 1.0;
+        let small = self.re.abs().lt(Sym::lit(0.5)) & self.im.abs().lt(Sym::lit(0.5));
+        let (a, b) = (
+            Sym::select(small, self.re, Sym::lit(0.0)),
+            Sym::select(small, self.im, Sym::lit(0.0)),
+        );
+        let near = 0.5 * (a * (a + 2.0) + b * b).log1p();
+        Number { re: Sym::select(small, near, moved.log_size()), im: moved.angle() }
+    }
+
+    fn sin(self) -> Number {
+        Number { re: self.re.sin() * self.im.cosh(), im: self.re.cos() * self.im.sinh() }
+    }
+
+    fn cos(self) -> Number {
+        Number { re: self.re.cos() * self.im.cosh(), im: -(self.re.sin() * self.im.sinh()) }
+    }
+
+    /// Numerator and denominator of `sinh / cosh`, both over `cosh(re)^2`.
+    fn tanh(self) -> Number {
+        let (sin, cos, tanh) = (self.im.sin(), self.im.cos(), self.re.tanh());
+        let flat = 1.0 / self.re.cosh();
+        let scale = cos * cos + tanh * tanh * (sin * sin);
+        Number { re: tanh / scale, im: sin * cos * flat * flat / scale }
+    }
+
+    /// Kahan, "Branch cuts for complex elementary functions", 1987, as are the next two.
+    fn asin(self) -> Number {
+        let (left, right) = (self.from_one().sqrt(), (self + 1.0).sqrt());
+        Number { re: self.re.atan2((left * right).re), im: (left.conj() * right).im.asinh() }
+    }
+
+    fn acos(self) -> Number {
+        let (left, right) = (self.from_one().sqrt(), (self + 1.0).sqrt());
+        Number { re: 2.0 * left.re.atan2(right.re), im: (right.conj() * left).im.asinh() }
+    }
+
+    fn acosh(self) -> Number {
+        let (left, right) = ((self + -1.0).sqrt(), (self + 1.0).sqrt());
+        Number { re: (left.conj() * right).re.asinh(), im: 2.0 * left.im.atan2(right.re) }
+    }
+
+    fn atanh(self) -> Number {
+        let (a, b) = (self.re, self.im);
+        let side = 1.0 - a;
+        Number {
+            re: 0.25 * (4.0 * a / (side * side + b * b)).log1p(),
+            im: 0.5 * (2.0 * b).atan2(side * (1.0 + a) - b * b),
+        }
+    }
+
+    /// `exp(w log z)`; 0 to the power 0 is 1, to any other 0.
+    fn pow(self, exponent: Number) -> Number {
+        let at_zero = self.is_zero();
+        let base = Number { re: Sym::select(at_zero, Sym::lit(1.0), self.re), im: self.im };
+        let power = (exponent * base.log()).exp();
+        let zero = exponent.re * 0.0;
+        let limit = Number { re: Sym::select(exponent.is_zero(), Sym::lit(1.0), zero), im: zero };
+        Number::select(at_zero, limit, power)
+    }
+}

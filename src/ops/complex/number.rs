@@ -1,0 +1,172 @@
+//! Complex numbers of recorded parts, and their arithmetic.
+
+use crate::complex::Complex;
+use crate::error::Result;
+use crate::ops::sym::{Sym, record};
+use crate::real::Real;
+use crate::tensor::Tensor;
+use std::ops::{Add, Mul, Neg, Sub};
+
+/// A complex number of a formula.
+pub type Number = Complex<Sym>;
+
+/// Reads a formula of complex numbers on the tensors `x`.
+pub fn read<const N: usize>(x: &[&Tensor], formula: impl FnOnce([Number; N]) -> Number) -> Result<Tensor> {
+    let [re, im] = record(&parts(x)?, |all| {
+        let out = formula(std::array::from_fn(|i| Number { re: all[2 * i], im: all[2 * i + 1] }));
+        [out.re, out.im]
+    })?;
+    super::join(&re, &im)
+}
+
+/// Reads a formula with a real value.
+pub fn read_real(x: &[&Tensor], formula: impl FnOnce(Number) -> Sym) -> Result<Tensor> {
+    let [out] = record(&parts(x)?, |all| [formula(Number { re: all[0], im: all[1] })])?;
+    Ok(out)
+}
+
+fn parts(x: &[&Tensor]) -> Result<Vec<Tensor>> {
+    let mut all = Vec::with_capacity(2 * x.len());
+    for x in x {
+        all.push(x.real()?);
+        all.push(x.imag()?);
+    }
+    Ok(all)
+}
+
+impl Add for Number {
+    type Output = Number;
+    fn add(self, other: Number) -> Number {
+        Number { re: self.re + other.re, im: self.im + other.im }
+    }
+}
+
+impl Sub for Number {
+    type Output = Number;
+    fn sub(self, other: Number) -> Number {
+        Number { re: self.re - other.re, im: self.im - other.im }
+    }
+}
+
+impl Neg for Number {
+    type Output = Number;
+    fn neg(self) -> Number {
+        Number { re: -self.re, im: -self.im }
+    }
+}
+
+impl Mul for Number {
+    type Output = Number;
+    fn mul(self, other: Number) -> Number {
+        Number {
+            re: self.re * other.re - self.im * other.im,
+            im: self.re * other.im + self.im * other.re,
+        }
+    }
+}
+
+impl Mul<f64> for Number {
+    type Output = Number;
+    fn mul(self, factor: f64) -> Number {
+        Number { re: self.re * factor, im: self.im * factor }
+    }
+}
+
+impl Add<f64> for Number {
+    type Output = Number;
+    fn add(self, number: f64) -> Number {
+        Number { re: self.re + number, im: self.im }
+    }
+}
+
+impl std::ops::Div for Number {
+    type Output = Number;
+    /// Without overflow of squares: Smith, "Algorithm 116: complex division", 1962.
+    fn div(self, other: Number) -> Number {
+        let Scaled { wide, ratio, scale } = other.scaled();
+        let re = Sym::select(wide, self.re + self.im * ratio, self.re * ratio + self.im);
+        let im = Sym::select(wide, self.im - self.re * ratio, self.im * ratio - self.re);
+        Number { re: re / scale, im: im / scale }
+    }
+}
+
+/// A divisor, by its larger part.
+struct Scaled {
+    /// Whether that is the real one.
+    wide: <Sym as Real>::Mask,
+    /// The smaller part over the larger.
+    ratio: Sym,
+    /// The squared size over the larger part.
+    scale: Sym,
+}
+
+impl Number {
+    fn scaled(self) -> Scaled {
+        let wide = self.re.abs().ge(self.im.abs());
+        let (top, low) = (Sym::select(wide, self.re, self.im), Sym::select(wide, self.im, self.re));
+        let ratio = Sym::select(top.eq(Sym::lit(0.0)), Sym::lit(0.0), low / top);
+        Scaled { wide, ratio, scale: top + low * ratio }
+    }
+
+    /// `1 / z`.
+    pub fn reciprocal(self) -> Number {
+        let Scaled { wide, ratio, scale } = self.scaled();
+        Number {
+            re: Sym::select(wide, Sym::lit(1.0), ratio) / scale,
+            im: Sym::select(wide, -ratio, Sym::lit(-1.0)) / scale,
+        }
+    }
+
+    /// `z * z`.
+    pub fn square(self) -> Number {
+        Number { re: (self.re - self.im) * (self.re + self.im), im: 2.0 * self.re * self.im }
+    }
+
+    /// The conjugate.
+    pub fn conj(self) -> Number {
+        Number { re: self.re, im: -self.im }
+    }
+
+    /// `i z`.
+    pub fn turned(self) -> Number {
+        Number { re: -self.im, im: self.re }
+    }
+
+    /// `-i z`.
+    pub fn turned_back(self) -> Number {
+        Number { re: self.im, im: -self.re }
+    }
+
+    /// `1 - z`, the sign of a zero imaginary part turned as well.
+    pub fn from_one(self) -> Number {
+        Number { re: 1.0 - self.re, im: -self.im }
+    }
+
+    /// The absolute value; its gradient at 0 is 0.
+    pub fn size(self) -> Sym {
+        self.re.hypot(self.im)
+    }
+
+    /// The angle from the positive real axis, in `[-pi, pi]`; its gradient at 0 is 0.
+    pub fn angle(self) -> Sym {
+        self.im.atan2(self.re)
+    }
+
+    /// `z / |z|`, and 0 at 0, where its gradient is 0 too.
+    pub fn sign(self) -> Number {
+        let size = self.size();
+        let at_zero = size.eq(Sym::lit(0.0));
+        let part = |x: Sym| Sym::select(at_zero, Sym::lit(0.0), x / size);
+        Number { re: part(self.re), im: part(self.im) }
+    }
+
+    /// `yes` where `mask` holds, `no` elsewhere.
+    pub fn select(mask: <Sym as Real>::Mask, yes: Number, no: Number) -> Number {
+        Number { re: Sym::select(mask, yes.re, no.re), im: Sym::select(mask, yes.im, no.im) }
+    }
+
+    /// Where both parts are 0.
+    pub fn is_zero(self) -> <Sym as Real>::Mask {
+        self.re.eq(Sym::lit(0.0)) & self.im.eq(Sym::lit(0.0))
+    }
+}
