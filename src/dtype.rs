@@ -350,9 +350,12 @@ macro_rules! dispatch_computed {
                 type $t = f64;
                 $body
             }
-            _ => {
+            $crate::dtype::DType::I32 => {
                 type $t = i32;
                 $body
+            }
+            other => {
+                return Err($crate::error::Error::dtype(format!("internal: a kernel got dtype {other}")));
             }
         }
     };

@@ -243,3 +243,29 @@ def bundle_case(s: Source) -> Case:
 
 
 add("bundle", lambda *x: tuple(_core._bundle(x)), lambda *x: tuple(x), bundle_case, rows=("Bundle",))
+
+
+def complex_square(x: wg.Tensor) -> wg.Tensor:
+    """Pairs of numbers squared as complex ones. Halves are no parts of complex numbers."""
+    wide = x if x.dtype in ("float32", "float64") else x.float()
+    return wg.view_as_real(wg.view_as_complex(wide).square()).to(x.dtype)
+
+
+def complex_square_reference(x: Array) -> Array:
+    a, b = x[..., 0], x[..., 1]
+    return np.stack([a * a - b * b, 2 * a * b], -1)
+
+
+def pairs_case(s: Source) -> Case:
+    return Case((Arg((*s.shape(0, 2), 2)),))
+
+
+add(
+    "view_as_complex",
+    complex_square,
+    complex_square_reference,
+    pairs_case,
+    rows=("ViewAsReal", "ViewAsComplex"),
+    scale=4,
+    gpu=False,
+)

@@ -29,6 +29,8 @@ from wengert._core import (
     __version__,
     bfloat16,
     bool,
+    complex64,
+    complex128,
     device,
     dtype,
     float16,
@@ -81,6 +83,7 @@ from wengert.transforms import (
 
 # PyTorch's other names of the dtypes.
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
+cfloat, cdouble = complex64, complex128
 
 # Parts that are imported when they are first used.
 _LAZY = (

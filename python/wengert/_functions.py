@@ -195,6 +195,21 @@ def is_floating_point(input: Any) -> bool:
     return operand("is_floating_point", input).dtype.is_floating_point
 
 
+def is_complex(input: Any) -> bool:
+    """Whether the dtype is complex."""
+    return operand("is_complex", input).dtype.is_complex
+
+
+def real(input: Any) -> Tensor:
+    """The real part; a real tensor is its own."""
+    return operand("real", input).real
+
+
+def imag(input: Any) -> Tensor:
+    """The imaginary part of a complex tensor. Real ones raise TypeError."""
+    return operand("imag", input).imag
+
+
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
 
@@ -303,10 +318,12 @@ _OWN = [
         "broadcast_tensors",
         "einsum",
         "hstack",
+        "imag",
         "initial_seed",
+        "is_complex",
         "is_floating_point",
     ),
-    *("is_tensor", "meshgrid", "numel", "permute", "polygamma", "reshape", "seed", "tensordot", "vstack"),
+    *("is_tensor", "meshgrid", "numel", "permute", "polygamma", "real", "reshape", "seed", "tensordot", "vstack"),
 ]
 # Functions of the families that are no methods; the others follow from their methods.
 _COMPOSED = {n: getattr(f, n) for f in composed.FAMILIES for n in f.__all__ if not hasattr(Tensor, n)}

@@ -6,7 +6,7 @@ from wengert import _core
 
 
 class finfo:
-    """Limits of a floating point dtype.
+    """Limits of a floating point dtype, or of the parts of a complex one.
 
     `eps` is the gap above 1, `tiny` the smallest normal number.
 
@@ -18,6 +18,7 @@ class finfo:
     def __init__(self, dtype: Any = None) -> None:
         """Of `dtype`, or of a tensor's; float32 by default."""
         self.dtype, name = _named(_core.float32 if dtype is None else dtype)
+        name = {"complex64": "float32", "complex128": "float64"}.get(name, name)
         if name not in _FLOATS:
             raise TypeError(f"finfo: a floating point dtype expected, got {name}; see iinfo")
         self.bits, mantissa, top = _FLOATS[name]

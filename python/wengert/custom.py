@@ -239,7 +239,7 @@ class _Call(Rule):
             saving.sources = [(0, i) for i in range(len(inputs))]
         self.residuals = (kept, structure)
         self.inputs, self.outputs = [aval(x) for x in inputs], [aval(y) for y in outputs]
-        traceable = any(t.dtype.is_floating_point for t in saving.hidden)
+        traceable = any(t.dtype.is_differentiable for t in saving.hidden)
         plan = (len(outputs), saving.sources, [False] * len(outputs), traceable)
         return (outputs + saving.hidden if hidden else outputs), plan
 
@@ -288,7 +288,7 @@ class _Call(Rule):
             g = flat[i]
             if g is not None:
                 check_shape(g, shape, True, who, f"the cotangent of leaf {i} of the arguments")
-            out.append(g if need and dtype.is_floating_point else None)
+            out.append(g if need and dtype.is_differentiable else None)
         return out
 
     def jvp(

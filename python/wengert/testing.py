@@ -18,6 +18,8 @@ _TOLERANCES = {
     "bfloat16": (1.6e-2, 1e-5),
     "float32": (1.3e-6, 1e-5),
     "float64": (1e-7, 1e-7),
+    "complex64": (1.3e-6, 1e-5),
+    "complex128": (1e-7, 1e-7),
 }
 
 
@@ -82,7 +84,8 @@ def _compare(
         wrong = a != b
         distance = np.abs(a.astype(np.float64) - b.astype(np.float64))
     else:
-        a, b = a.astype(np.float64), b.astype(np.float64)
+        wide = np.complex128 if "c" in (a.dtype.kind, b.dtype.kind) else np.float64
+        a, b = a.astype(wide), b.astype(wide)
         wrong = ~np.isclose(a, b, rtol=relative, atol=absolute, equal_nan=equal_nan)
         with np.errstate(invalid="ignore"):
             distance = np.abs(a - b)

@@ -5,9 +5,9 @@ use super::isa::{PlainBody, run_plain};
 use super::layout::{broadcast, common_dtype, wrong_dtype};
 use super::map::into_fresh;
 use crate::array::Array;
+use crate::dispatch_computed;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::{dispatch_computed, dispatch_width};
 
 /// How two numbers are compared.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -49,7 +49,14 @@ pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
         return Err(wrong_dtype("select", mask.dtype()));
     }
     let dtype = common_dtype(&[x, y])?;
-    let kernel: Kernel = dispatch_width!(dtype.size(), T => select_kernel::<T>);
+    let kernel: Kernel = match dtype.size() {
+        1 => select_kernel::<u8>,
+        2 => select_kernel::<u16>,
+        4 => select_kernel::<u32>,
+        8 => select_kernel::<u64>,
+        // A tile has no room for larger elements.
+        _ => return Err(wrong_dtype("select", dtype)),
+    };
     into_fresh(&[mask, x, y], dtype, kernel, std::ptr::null(), false)
 }
 

@@ -271,7 +271,7 @@ fn rows_of(op: &str, logits: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor
         DType::I32 | DType::I64 => target.clone(),
         _ => target.cast(index_type(target.device()))?,
     };
-    let x = if logits.dtype().is_float() { logits.clone() } else { logits.cast(DType::F32)? };
+    let x = logits.cast(logits.dtype().to_float())?;
     let last = x.move_axis(axis, x.rank() - 1)?;
     let classes = x.shape().at(axis);
     let rows = last.reshape(&Shape::new(&[t.numel(), classes])?)?;

@@ -264,7 +264,7 @@ impl LayerNormVjp {
 impl Tensor {
     fn softmax_along(&self, axis: i64, log: bool) -> Result<Tensor> {
         let op = Softmax { log };
-        let x = if self.dtype().is_float() { self.clone() } else { self.cast(DType::F32)? };
+        let x = self.cast(self.dtype().to_float())?;
         if x.rank() == 0 {
             normalize_axis(axis, 1, op.name())?;
             return if log { x.mul(0.0) } else { x.mul(0.0)?.add(1.0) };
@@ -314,7 +314,7 @@ impl Tensor {
                 )));
             }
         }
-        let x = if self.dtype().is_float() { self.clone() } else { self.cast(DType::F32)? };
+        let x = self.cast(self.dtype().to_float())?;
         let affine = weight.is_some() || bias.is_some();
         let op = LayerNorm { axes: shape.len() as u8, affine, eps: [eps, 0.0].into() };
         let out = match (weight, bias) {

@@ -64,6 +64,15 @@ impl Operand<'_> {
     /// This operand as a tensor of `dtype` on the device of `like`. A tensor stays where it is, unless it is a
     /// number in disguise: [`join`].
     pub fn to_tensor(&self, dtype: DType, like: &Tensor) -> Result<Tensor> {
+        let complex = match self {
+            Operand::Tensor(x) => x.dtype().is_complex(),
+            other => matches!(other, Operand::Complex(..)),
+        };
+        if complex && !dtype.is_complex() {
+            return Err(Error::dtype(format!(
+                "complex numbers do not fit into a {dtype} tensor; give their .real or .abs(), or convert it first"
+            )));
+        }
         match *self {
             Operand::Tensor(x) => join(x, dtype, like.device()),
             Operand::Bool(v) => Tensor::operand(v as u8 as f64, dtype, like.device()),
@@ -116,7 +125,7 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
     {
         return t.square();
     }
-    if let (Binary::Pow, Operand::Tensor(t), Operand::Int(n @ -64..=64)) = (fun, &x, &y)
+    if let (Binary::Pow, Operand::Tensor(t), Operand::Int(n @ -64..=64)) = (fun, x, y)
         && t.dtype().is_complex()
     {
         return crate::ops::complex::power(t, n);

@@ -363,7 +363,7 @@ impl Tensor {
 
     /// `log(sum(exp(x)))` over `axes`, without overflow.
     pub fn logsumexp(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        let x = if self.dtype().is_float() { self.clone() } else { self.cast(DType::F32)? };
+        let x = self.cast(self.dtype().to_float())?;
         if x.numel() == 0 {
             return x.exp()?.sum(axes, keepdim)?.log();
         }

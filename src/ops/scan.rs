@@ -297,7 +297,7 @@ impl Tensor {
     /// `log(cumsum(exp(x)))` along `axis`, without overflow: sums relative to the largest element so far, which
     /// decay where that grows.
     pub fn logcumsumexp(&self, axis: i64) -> Result<Tensor> {
-        let x = if self.dtype().is_float() { self.clone() } else { self.cast(crate::dtype::DType::F32)? };
+        let x = self.cast(self.dtype().to_float())?;
         if x.rank() == 0 || x.numel() == 0 {
             normalize_axis(axis, x.rank().max(1), "logcumsumexp")?;
             return Ok(x);

@@ -93,6 +93,11 @@ pub fn build(
     let was_tensor = obj.is_instance_of::<PyTensor>();
     let shared = was_tensor || is_array(obj);
     let t = as_tensor(obj)?;
+    if let (Some(dtype), false, true) = (dtype, shared, t.dtype().is_complex())
+        && !dtype.is_complex()
+    {
+        return Err(type_error(format!("complex numbers do not fit into {dtype}; give their .real, or dtype=complex64")));
+    }
     let t = if copy && was_tensor {
         debug::left("tensor()", &t);
         t.detach()

@@ -6,7 +6,7 @@ use crate::buffer::Device;
 use crate::dtype::{DType, Element};
 use crate::py::aside::Aside;
 use crate::py::convert::element;
-use crate::py::error::{type_error, value_error};
+use crate::py::error::value_error;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::IntoPyObjectExt;
@@ -189,7 +189,7 @@ pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<T
         return Ok(None);
     }
     if all.class == Class::Complex && !dtype.is_complex() {
-        return Err(type_error(format!("complex numbers do not fit into {dtype}; use dtype=complex64, or give .real")));
+        return Ok(None);
     }
     if dtype.is_complex() {
         return Ok(Some(all.complex()?.cast(dtype)?));

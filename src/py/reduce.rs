@@ -260,6 +260,9 @@ fn order_of_norm(p: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
 
 /// The `p`-norm; at 0 its gradient is 0, by a denominator that is never 0.
 fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return norm(&x.abs()?, p, axes, keep);
+    }
     if p == 0.0 {
         return x.ne(0i64)?.cast(x.dtype())?.sum(axes, keep);
     }

@@ -17,7 +17,7 @@ use crate::py::{format, nested, numpy};
 use crate::tensor::{Payload, Tensor, Traced};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyTuple};
 use std::sync::Arc;
 
 /// A new object of class `Tensor`.

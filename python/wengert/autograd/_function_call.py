@@ -139,7 +139,7 @@ class FunctionCall(Rule):
 
     def traceable(self, saving: Saving) -> bool:
         """Whether hidden outputs have derivatives."""
-        floats = any(t.dtype.is_floating_point for t in saving.hidden)
+        floats = any(t.dtype.is_differentiable for t in saving.hidden)
         return floats and not is_once(backward_of(self.cls))
 
     def run(self, inputs: list[Tensor], hidden: bool) -> tuple[list[Tensor], Plan]:
@@ -219,7 +219,7 @@ class FunctionCall(Rule):
             g = gradients[i]
             if g is not None:
                 check_shape(g, shape, True, who, f"the gradient of argument {i}")
-            out.append(g if need and dtype.is_floating_point else None)
+            out.append(g if need and dtype.is_differentiable else None)
         return out
 
     def jvp(

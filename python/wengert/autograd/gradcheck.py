@@ -38,30 +38,38 @@ def _direction(x: Tensor, seed: int) -> Tensor:
     return _like(np.random.default_rng(seed).standard_normal(x.numel()), x)
 
 
+def _as_real(x: Tensor) -> Tensor:
+    return _core.view_as_real(x) if x.dtype.is_complex else x
+
+
 class _Problem:
-    """A function as one of its moving tensors alone, which gives its floating point outputs."""
+    """A function as one of its moving tensors alone, which gives its outputs that have derivatives.
+
+    Complex tensors move, and come out, as pairs of their real and imaginary parts.
+    """
 
     def __init__(self, function: Callable[..., Any], inputs: Any, caller: str) -> None:
         args = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
         self.function = function
         self.leaves, self.structure = tree_flatten(args)
-        floats = [i for i, x in enumerate(self.leaves) if isinstance(x, Tensor) and x.dtype.is_floating_point]
+        floats = [i for i, x in enumerate(self.leaves) if isinstance(x, Tensor) and x.dtype.is_differentiable]
         asked = [i for i in floats if self.leaves[i].requires_grad]
-        self.moving = asked or [i for i in floats if self.leaves[i].dtype == _core.float64]
+        double = (_core.float64, _core.complex128)
+        self.moving = asked or [i for i in floats if self.leaves[i].dtype in double]
         if not self.moving:
             raise ValueError(
                 f"{caller}: no input is a float64 tensor, and none requires a gradient; differences need double "
                 "precision"
             )
-        self.at = [self.leaves[i].detach() for i in self.moving]
+        self.at = [_as_real(self.leaves[i].detach()) for i in self.moving]
 
     def __call__(self, values: list[Tensor]) -> list[Tensor]:
-        """The floating point outputs at `values`."""
+        """The outputs that have derivatives, at `values`."""
         full = list(self.leaves)
         for i, value in zip(self.moving, values):
-            full[i] = value
+            full[i] = _core.view_as_complex(value) if self.leaves[i].dtype.is_complex else value
         out = tree_flatten(self.function(*tree_unflatten(self.structure, full)))[0]
-        return [y for y in out if isinstance(y, Tensor) and y.dtype.is_floating_point]
+        return [_as_real(y) for y in out if isinstance(y, Tensor) and y.dtype.is_differentiable]
 
     def name(self, i: int) -> str:
         """Input `i` among all the leaves that were given."""

@@ -194,7 +194,7 @@ def _spread(gradients: tuple[Any, ...], places: list[int], count: int) -> tuple[
 
 def _through_entry(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int], Any]:
     """The values, the places of those that went through one entry of the tape, and the entry (None without)."""
-    places = [i for i, x in enumerate(values) if isinstance(x, Tensor) and x.dtype.is_floating_point]
+    places = [i for i, x in enumerate(values) if isinstance(x, Tensor) and x.dtype.is_differentiable]
     if not any(values[i].requires_grad for i in places):
         return values, places, None
     passed = _core._bundle([values[i] for i in places])

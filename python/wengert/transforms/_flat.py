@@ -37,7 +37,7 @@ def flatten_result(name: str) -> Callable[[Any], tuple[list[Tensor], TreeDef]]:
 
 def check_float(leaves: list[Tensor], name: str) -> None:
     for x in leaves:
-        if not x.dtype.is_floating_point:
+        if not x.dtype.is_differentiable:
             raise TypeError(
                 f"{name}: only floating point inputs have derivatives, got {x.dtype!r} of shape {tuple(x.shape)}; "
                 "convert it with .float(), or leave it out of argnums"

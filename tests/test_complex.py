@@ -1,0 +1,457 @@
+"""Complex tensors: values against NumPy, derivatives against differences of both parts, and every transform."""
+
+import copy
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import wengert as wg
+from support import array
+from wengert.autograd import gradcheck, gradgradcheck
+
+TYPES = ["complex64", "complex128"]
+TOLERANCE = {"complex64": 3e-5, "complex128": 1e-12}
+
+
+def some(dtype: str = "complex128", shape: tuple[int, ...] = (4, 5), seed: int = 0) -> Any:
+    """Normal numbers."""
+    rng = np.random.default_rng(seed)
+    return (rng.normal(size=shape) + 1j * rng.normal(size=shape)).astype(dtype)
+
+
+def near(got: wg.Tensor, expected: Any, tolerance: float) -> None:
+    """Values and dtype of a result."""
+    assert got.dtype == getattr(wg, np.asarray(expected).dtype.name)
+    np.testing.assert_allclose(array(got), expected, rtol=tolerance, atol=tolerance)
+
+
+def layouts(x: Any) -> list[wg.Tensor]:
+    """The same matrix in several layouts."""
+    double = np.repeat(np.repeat(x, 2, 0), 2, 1)
+    return [
+        wg.tensor(x),
+        wg.tensor(np.ascontiguousarray(x.T)).mT,
+        wg.tensor(double)[::2, ::2],
+        wg.tensor(x).flip(0).flip(0),
+    ]
+
+
+# ---- values and conversion -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_numbers_go_in_and_out_unchanged(dtype: str) -> None:
+    x = some(dtype)
+    t = wg.from_numpy(x)
+    assert t.dtype == getattr(wg, dtype)
+    assert t.is_complex()
+    assert not t.is_floating_point()
+    assert np.array_equal(t.numpy(), x)
+    assert np.shares_memory(t.numpy(), x)
+    assert np.array_equal(wg.tensor(x.T).numpy(), x.T)
+    assert np.array_equal(np.from_dlpack(t), x)
+    assert np.array_equal(wg.from_dlpack(x).numpy(), x)
+    assert t.tolist() == x.tolist()
+    assert np.array_equal(wg.tensor(x.tolist(), dtype=t.dtype).numpy(), x)
+    assert t[1, 2].item() == x[1, 2]
+    assert np.array_equal(t.real.numpy(), x.real)
+    assert np.array_equal(t.imag.numpy(), x.imag)
+    assert np.shares_memory(t.real.numpy(), x)
+    assert t.element_size() == x.itemsize
+    assert np.array_equal(pickle.loads(pickle.dumps(t)).numpy(), x)
+    assert np.array_equal(copy.deepcopy(t).numpy(), x)
+
+
+def test_numbers_of_python() -> None:
+    assert wg.tensor(1 + 2j).dtype == wg.complex64
+    assert wg.tensor([1, 2.5, 1j]).tolist() == [1, 2.5, 1j]
+    assert wg.tensor([1, 2j], dtype=wg.complex128).dtype == wg.cdouble
+    assert wg.tensor([1, 2], dtype=complex).dtype == wg.complex64
+    assert complex(wg.tensor(3 - 1j).item()) == 3 - 1j
+    assert wg.full((2,), 1 + 1j).tolist() == [1 + 1j] * 2
+    assert wg.zeros(2, dtype=wg.complex64).tolist() == [0, 0]
+    assert (wg.tensor([1.0, 2.0]) * 1j).tolist() == [1j, 2j]
+    assert (wg.tensor([1.0], dtype=wg.float64) + 1j).dtype == wg.complex128
+    assert (1j - wg.tensor([1, 2])).tolist() == [-1 + 1j, -2 + 1j]
+    assert (wg.ones(2, dtype=wg.complex64) * 2.5).dtype == wg.complex64
+    assert wg.finfo(wg.complex128).eps == wg.finfo(wg.float64).eps
+    with pytest.raises(TypeError, match="complex numbers do not fit into float32"):
+        wg.tensor([1j], dtype=wg.float32)
+
+
+def test_how_they_print() -> None:
+    assert repr(wg.tensor([1 + 2j, 0.25 - 0.5j])) == "tensor([1.00+2.0j, 0.25-0.5j])"
+    assert repr(wg.tensor([1j], dtype=wg.complex128)) == "tensor([0.+1.j], dtype=complex128)"
+    assert repr(wg.tensor(complex(1, float("nan")))) == "tensor(1.+nanj)"
+    assert repr(wg.tensor([1e-9 - 1j])) == "tensor([1.0000e-09-1.j])"
+
+
+def test_promotion() -> None:
+    x = wg.ones(2, dtype=wg.complex64)
+    for name, expected in (
+        ("float32", "complex64"),
+        ("float64", "complex128"),
+        ("int64", "complex64"),
+        ("float16", "complex64"),
+    ):
+        assert (x + wg.ones(2, dtype=getattr(wg, name))).dtype == getattr(wg, expected)
+    assert (x + wg.ones(2, dtype=wg.complex128)).dtype == wg.complex128
+    assert wg.where(wg.tensor([True, False]), x, wg.zeros(2)).dtype == wg.complex64
+    assert wg.cat([x, wg.zeros(1)]).dtype == wg.complex64
+
+
+def test_conversions() -> None:
+    x = wg.tensor([1.5 - 2j, 0j, 3j])
+    assert x.to(wg.complex128).tolist() == x.tolist()
+    assert x.to(wg.float64).tolist() == [1.5, 0, 0]
+    assert x.bool().tolist() == [True, False, True]
+    assert wg.tensor([1, 2]).to(wg.complex64).tolist() == [1, 2]
+    assert wg.complex(wg.tensor([1.0, 2.0]), wg.tensor(3.0)).tolist() == [1 + 3j, 2 + 3j]
+    near(wg.polar(wg.tensor([2.0]), wg.tensor([np.pi / 2])), np.array([2j], "complex64"), 1e-6)
+    assert wg.view_as_real(x).tolist() == [[1.5, -2], [0, 0], [0, 3]]
+    assert wg.view_as_complex(wg.tensor([[1.0, 2.0]])).tolist() == [1 + 2j]
+    pairs = wg.zeros(3, 2)
+    wg.view_as_complex(pairs)[1] = 5 - 1j
+    assert pairs.tolist() == [[0, 0], [5, -1], [0, 0]]
+
+
+# ---- functions -------------------------------------------------------------------------------------------------------
+
+UNARY: dict[str, Callable[..., Any]] = {
+    "neg": np.negative,
+    "abs": np.abs,
+    "square": np.square,
+    "sqrt": np.sqrt,
+    "rsqrt": lambda z: 1 / np.sqrt(z),
+    "reciprocal": np.reciprocal,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "angle": np.angle,
+    "conj": np.conj,
+    "sgn": lambda z: z / np.abs(z),
+    "sign": lambda z: z / np.abs(z),
+    "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "isnan": np.isnan,
+    "isinf": np.isinf,
+    "isfinite": np.isfinite,
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", UNARY)
+def test_functions_of_one_number(name: str, dtype: str) -> None:
+    for scale in (0.02, 1.0, 5.0):
+        z = (some(dtype) * scale).astype(dtype)
+        expected = UNARY[name](z.astype("complex128"))
+        expected = expected.astype(
+            {"complex64": {"c": "complex64", "f": "float32", "b": "bool"}}.get(dtype, {}).get(
+                expected.dtype.kind, expected.dtype
+            )
+        )
+        for x in layouts(z):
+            got = getattr(x, name)()
+            assert got.dtype == getattr(wg, expected.dtype.name)
+            size = np.abs(expected).max() if expected.dtype.kind in "fc" else 1.0
+            np.testing.assert_allclose(
+                array(got), expected, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * size * 0.1
+            )
+
+
+CUTS = ["sqrt", "log", "log2", "log10", "log1p", "asin", "acos", "atan", "asinh", "acosh", "atanh", "angle"]
+
+
+@pytest.mark.parametrize("name", CUTS)
+def test_branch_cuts_are_those_of_numpy(name: str) -> None:
+    reals = [complex(a, b) for a in (-3.0, -2.0, -0.5, 0.5, 2.0, 3.0) for b in (0.0, -0.0)]
+    imaginary = [complex(a, b) for b in (-3.0, -2.0, -0.5, 0.5, 2.0, 3.0) for a in (0.0, -0.0)]
+    z = np.array([*reals, *imaginary])
+    with np.errstate(all="ignore"):
+        expected = UNARY[name](z)
+    np.testing.assert_allclose(array(getattr(wg.tensor(z), name)()), expected, rtol=1e-12, atol=1e-14)
+
+
+BINARY: dict[str, Callable[..., Any]] = {
+    "add": lambda x, y: x + y,
+    "sub": lambda x, y: x - y,
+    "mul": lambda x, y: x * y,
+    "div": lambda x, y: x / y,
+    "pow": lambda x, y: x**y,
+    "eq": lambda x, y: x == y,
+    "ne": lambda x, y: x != y,
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", BINARY)
+def test_functions_of_two_numbers(name: str, dtype: str) -> None:
+    f, a, b = BINARY[name], some(dtype), some(dtype, seed=1)
+    b[0] = a[0]
+    for x in layouts(a):
+        for y in layouts(b):
+            near(f(x, y), f(a, b), TOLERANCE[dtype])
+    near(f(wg.tensor(a), wg.tensor(b[0])), f(a, b[0]), TOLERANCE[dtype])
+    real = b.real.copy()
+    near(f(wg.tensor(a), wg.tensor(real)), f(a, real), TOLERANCE[dtype])
+
+
+def test_powers_and_quotients_at_zero_and_far_out() -> None:
+    z = np.array([0, 1j, -2, 1 + 1j])
+    for n in (0, 1, 2, 3, 7, -1, -3):
+        with np.errstate(all="ignore"):
+            expected = z**n
+        np.testing.assert_allclose(array(wg.tensor(z) ** n)[1:], expected[1:], atol=1e-14)
+    assert array(wg.tensor(z) ** wg.zeros(4, dtype=wg.complex128)).tolist() == [1, 1, 1, 1]
+    assert array(wg.tensor(z) ** (0.5 + 0j))[0] == 0
+    far = np.array([1e300 + 1e300j, 1e-300 - 1e-300j, 1e200])
+    np.testing.assert_allclose(array(wg.tensor(far) / wg.tensor(far)), np.ones(3), rtol=1e-12)
+    np.testing.assert_allclose(array(wg.tensor(far).abs()), np.abs(far), rtol=1e-12)
+    np.testing.assert_allclose(array(wg.tensor(far).sqrt()), np.sqrt(far), rtol=1e-12)
+    near_one = np.exp(1j * np.linspace(0.1, 3, 7)) * (1 + 1e-9)
+    np.testing.assert_allclose(array(wg.tensor(near_one).log().real), np.full(7, 1e-9), rtol=1e-6)
+
+
+def test_there_is_no_order() -> None:
+    x = wg.tensor([1j, 2])
+    for f in (lambda: x < x, lambda: x >= 0, lambda: wg.ones(2) > x):
+        with pytest.raises(TypeError, match="complex numbers have no order"):
+            f()
+    for f in (
+        x.amax,
+        x.floor,
+        x.erf,
+        lambda: x.sort(),
+        lambda: x.softmax(0),
+        lambda: wg.maximum(x, x),
+        x.argmax,
+    ):
+        with pytest.raises(TypeError, match="complex64"):
+            f()
+    with pytest.raises(TypeError, match="imag: a complex tensor expected, got float32"):
+        _ = wg.ones(2).imag
+
+
+# ---- shapes, reductions, products ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_what_moves_elements(dtype: str) -> None:
+    z = some(dtype, (4, 6))
+    i = np.array([3, 0, 3])
+    for x in layouts(z):
+        near(x.reshape(3, 8), z.reshape(3, 8), 0)
+        near(x.T.contiguous(), z.T, 0)
+        near(x[1:, ::2], z[1:, ::2], 0)
+        near(x[wg.tensor(i)], z[i], 0)
+        near(x[wg.tensor(z.real > 0)], z[z.real > 0], 0)
+        near(wg.cat([x, x], 1), np.concatenate([z, z], 1), 0)
+        near(wg.stack([x, x]), np.stack([z, z]), 0)
+        near(x.flip(1), np.flip(z, 1), 0)
+        near(x.roll(2, 1), np.roll(z, 2, 1), 0)
+        near(x.tril(), np.tril(z), 0)
+        near(
+            x.gather(1, wg.tensor([[0, 5], [1, 1], [2, 3], [4, 0]])),
+            np.take_along_axis(z, np.array([[0, 5], [1, 1], [2, 3], [4, 0]]), 1),
+            0,
+        )
+        near(wg.where(wg.tensor(z.real > 0), x, 0), np.where(z.real > 0, z, 0), 0)
+        near(x.expand(2, 4, 6).clone(), np.broadcast_to(z, (2, 4, 6)), 0)
+        near(x.masked_fill(wg.tensor(z.real > 0), 1j), np.where(z.real > 0, np.asarray(1j, dtype), z), 0)
+        near(x.diagonal(), np.diagonal(z), 0)
+        near(wg.nn.functional.pad(x, (1, 2)), np.pad(z, ((0, 0), (1, 2))), 0)
+    y = wg.tensor(z)
+    y[1] = 2 - 1j
+    y[:, 0] += 1
+    z[1] = 2 - 1j
+    z[:, 0] += 1
+    near(y, z, 0)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_reductions_and_scans(dtype: str) -> None:
+    z, tolerance = some(dtype, (4, 6)), TOLERANCE[dtype] * 10
+    for x in layouts(z):
+        for name in ("sum", "mean", "prod"):
+            near(getattr(x, name)(), np.asarray(getattr(z, name)()), tolerance)
+            for axis in (0, 1):
+                near(getattr(x, name)(axis=axis), getattr(z, name)(axis=axis), tolerance)
+                near(
+                    getattr(x, name)(axis=axis, keepdims=True),
+                    getattr(z, name)(axis=axis, keepdims=True),
+                    tolerance,
+                )
+        for axis in (0, 1):
+            near(x.cumsum(axis), z.cumsum(axis), tolerance)
+            near(x.cumprod(axis), z.cumprod(axis), tolerance)
+    assert wg.zeros(0, dtype=wg.complex64).sum().item() == 0
+    assert wg.zeros(0, dtype=wg.complex64).prod().item() == 1
+    assert wg.zeros(2, 0, dtype=wg.complex64).exp().shape == (2, 0)
+    assert bool((wg.tensor([0j, 1j]) != 0).any())
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_products_of_matrices(dtype: str) -> None:
+    a, b = some(dtype, (4, 6)), some(dtype, (6, 3), seed=1)
+    for x in layouts(a):
+        for y in layouts(b):
+            near(x @ y, a @ b, TOLERANCE[dtype])
+    near(wg.tensor(a) @ wg.tensor(b[:, 0]), a @ b[:, 0], TOLERANCE[dtype])
+    near(wg.tensor(a).mH, a.conj().T, 0)
+    near(wg.tensor(a).H @ wg.tensor(a), a.conj().T @ a, TOLERANCE[dtype] * 10)
+    batch = some(dtype, (5, 3, 4), seed=2)
+    near(wg.tensor(batch) @ wg.tensor(a), batch @ a, TOLERANCE[dtype])
+    near(wg.einsum("ij,jk->ik", wg.tensor(a), wg.tensor(b)), a @ b, TOLERANCE[dtype])
+    near(wg.tensor(a).norm(), np.asarray(np.linalg.norm(a)), TOLERANCE[dtype])
+    near(wg.tensor(a).norm(3, 1), np.linalg.norm(a, 3, 1), TOLERANCE[dtype])
+    near(wg.tensor(a) @ wg.tensor(b.real.copy()).to(getattr(wg, dtype)), a @ b.real, TOLERANCE[dtype])
+
+
+# ---- derivatives -----------------------------------------------------------------------------------------------------
+
+
+def test_the_gradient_is_the_direction_of_steepest_ascent() -> None:
+    z = wg.tensor([1 + 2j, -0.5j], requires_grad=True)
+    (z.abs() ** 2).sum().backward()
+    assert z.grad is not None
+    np.testing.assert_allclose(array(z.grad), 2 * array(z.detach()), rtol=1e-6)
+    z.grad = None
+    z.real.sum().backward()
+    assert z.grad.tolist() == [1, 1]
+    z.grad = None
+    z.imag.sum().backward()
+    assert z.grad.tolist() == [1j, 1j]
+    # A real input gets a real gradient.
+    x = wg.tensor([2.0], requires_grad=True)
+    ((x * (1 + 1j)).abs() ** 2).sum().backward()
+    np.testing.assert_allclose(array(x.grad), [8.0], rtol=1e-6)
+    # Of a holomorphic function, with cotangent 1: the conjugate of its derivative.
+    w = wg.tensor([0.3 + 0.4j], dtype=wg.complex128, requires_grad=True)
+    w.exp().backward(wg.ones(1, dtype=wg.complex128))
+    np.testing.assert_allclose(array(w.grad), np.conj(np.exp(0.3 + 0.4j)), rtol=1e-12)
+    with pytest.raises(
+        RuntimeError, match="backward: a complex128 tensor has no single gradient; make it real first"
+    ):
+        w.exp().sum().backward()
+    zero = wg.tensor([0j], requires_grad=True)
+    zero.abs().sum().backward()
+    assert zero.grad.tolist() == [0]
+
+
+NO_SLOPE = ("isnan", "isinf", "isfinite")
+
+
+@pytest.mark.parametrize("name", [name for name in UNARY if name not in NO_SLOPE])
+def test_derivatives_of_functions_of_one_number(name: str) -> None:
+    z = wg.tensor(some(shape=(5,), seed=3))
+    f = lambda x: getattr(x, name)()
+    assert gradcheck(f, z, check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(f, z, check_fwd_over_rev=True, fast_mode=True)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "pow"])
+def test_derivatives_of_functions_of_two_numbers(name: str) -> None:
+    x, y = wg.tensor(some(shape=(3, 2), seed=3)), wg.tensor(some(shape=(2,), seed=4))
+    assert gradcheck(BINARY[name], (x, y), check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(BINARY[name], (x, y), check_fwd_over_rev=True, fast_mode=True)
+    assert gradcheck(BINARY[name], (x, wg.tensor([0.5, 1.5], dtype=wg.float64)), check_forward_ad=True)
+
+
+STRUCTURED: dict[str, Callable[..., Any]] = {
+    "sum": lambda x: x.sum(0),
+    "mean": lambda x: x.mean(1),
+    "prod": lambda x: x.prod(0),
+    "cumsum": lambda x: x.cumsum(1),
+    "cumprod": lambda x: x.cumprod(1),
+    "matmul": lambda x: x @ x.mH,
+    "matvec": lambda x: x @ x[0],
+    "index": lambda x: x[wg.tensor([1, 1, 0])],
+    "gather": lambda x: x.gather(1, wg.tensor([[0, 0], [2, 1]])),
+    "slice": lambda x: x[:, ::2],
+    "where": lambda x: wg.where(wg.tensor([True, False, True]), x, x.conj()),
+    "cat": lambda x: wg.cat([x, 2j * x]),
+    "expand": lambda x: x.sum(0).expand(4, 3) * 1.0,
+    "real": lambda x: x.real * x.imag,
+    "polar": lambda x: wg.polar(x.abs(), x.angle() * 2),
+    "complex": lambda x: wg.complex(x.imag, x.real),
+    "cast": lambda x: (x.real + 1).to(wg.complex128) * x,
+    "tril": lambda x: x.tril(),
+    "strided": lambda x: x.T.reshape(-1)[1:],
+    "power": lambda x: x**3 + x**-2,
+    "scalar": lambda x: 1j * x + (2 - 1j) / x,
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_derivatives_of_structured_operations(name: str) -> None:
+    x = wg.tensor(some(shape=(2, 3), seed=5))
+    assert gradcheck(STRUCTURED[name], x, check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(STRUCTURED[name], x, check_fwd_over_rev=True, fast_mode=True)
+
+
+def test_every_transform() -> None:
+    z = wg.tensor(some(shape=(3,), seed=6))
+    loss = lambda z: (z.exp() * z.conj()).sum().abs()
+    g = wg.grad(loss)(z)
+    value, pullback = wg.vjp(loss, z)
+    near(pullback(wg.ones_like(value))[0], array(g), 1e-12)
+    t = wg.tensor(some(shape=(3,), seed=7))
+    _, moved = wg.jvp(loss, (z,), (t,))
+    # Real derivative along t: the real inner product with the gradient.
+    np.testing.assert_allclose(moved.item(), np.vdot(array(g), array(t)).real, rtol=1e-10)
+    batch = wg.tensor(some(shape=(4, 3), seed=8))
+    together = wg.vmap(wg.grad(loss))(batch)
+    for row, one in zip(batch, together):
+        near(one, array(wg.grad(loss)(row)), 1e-12)
+    twice = wg.grad(lambda z: (wg.grad(loss)(z).abs() ** 2).sum())(z)
+    assert twice.dtype == wg.complex128
+    leaf = wg.tensor(array(z), requires_grad=True)
+    for _ in range(2):
+        loss(leaf).backward()
+    near(leaf.grad, 2 * array(g), 1e-12)
+    out = wg.utils.checkpoint.checkpoint(loss, leaf)
+    leaf.grad = None
+    out.backward()
+    near(leaf.grad, array(g), 1e-12)
+    with wg.no_grad():
+        leaf -= 0.1 * leaf.grad
+    assert loss(leaf).item() < value.item()
+
+
+def test_writes_in_place_are_recorded() -> None:
+    z = wg.tensor(some(shape=(3,), seed=9), requires_grad=True)
+    y = z * 1.0
+    y[1] = y[0] * 1j
+    y *= 2
+    (y.abs() ** 2).sum().backward()
+    expected = array(z.detach()) * np.array([16, 0, 8])
+    near(z.grad, expected, 1e-12)
+
+
+def test_errors_say_what_to_do() -> None:
+    with pytest.raises(wg.ShapeError, match="view_as_complex: a last axis of length 2 expected"):
+        wg.view_as_complex(wg.ones(3))
+    with pytest.raises(TypeError, match="view_as_complex: a float32 or float64 tensor expected, got int64"):
+        wg.view_as_complex(wg.ones(3, 2, dtype=wg.int64))
+    with pytest.raises(TypeError, match="view_as_real: a complex tensor expected, got float32"):
+        wg.view_as_real(wg.ones(3))
+    with pytest.raises(TypeError, match="the result is complex64 and cannot be stored in a float32 tensor"):
+        x = wg.ones(2)
+        x += 1j
