@@ -453,5 +453,8 @@ def test_errors_say_what_to_do() -> None:
     with pytest.raises(TypeError, match="view_as_real: a complex tensor expected, got float32"):
         wg.view_as_real(wg.ones(3))
     with pytest.raises(TypeError, match="the result is complex64 and cannot be stored in a float32 tensor"):
-        x = wg.ones(2)
-        x += 1j
+        wg.ones(2).add_(1j)
+    with pytest.raises(TypeError, match="complex numbers do not fit into a float32 tensor"):
+        wg.ones(2)[0] = 1j
+    with pytest.raises(TypeError, match="complex numbers do not fit into a float32 tensor"):
+        wg.ones(2)[0] = wg.tensor(1j)
