@@ -303,6 +303,9 @@ def test_reductions_and_scans(dtype: str) -> None:
             near(x.cumprod(axis), z.cumprod(axis), tolerance)
     assert wg.zeros(0, dtype=wg.complex64).sum().item() == 0
     assert wg.zeros(0, dtype=wg.complex64).prod().item() == 1
+    holes = wg.tensor([1 + 1j, complex(np.nan, 2)], dtype=getattr(wg, dtype))
+    assert holes.nansum().tolist() == 1 + 1j
+    assert wg.nan_to_num(holes).tolist() == [1 + 1j, 2j]
     assert wg.zeros(2, 0, dtype=wg.complex64).exp().shape == (2, 0)
     assert bool((wg.tensor([0j, 1j]) != 0).any())
 

@@ -80,7 +80,7 @@ def test_read_only_and_unaligned_arrays_are_copied():
     assert spread["b"].tolist() == [0, 0, 0, 0]
 
 
-@pytest.mark.parametrize("dtype", [">f4", ">i2", "c8", "S3", "O", "M8[s]", [("a", "f4")]])
+@pytest.mark.parametrize("dtype", [">f4", ">i2", ">c8", "S3", "O", "M8[s]", [("a", "f4")]])
 def test_arrays_of_other_types_are_refused(dtype):
     with pytest.raises(TypeError, match=r"not accepted; convert with array\.astype"):
         wg.from_numpy(np.zeros(3, dtype=dtype))

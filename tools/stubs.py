@@ -80,7 +80,7 @@ PARAMETERS = typed(
 RETURNS = {
     **typed(
         int_="__len__ __int__ __index__ __hash__ dim numel nelement element_size storage_offset data_ptr",
-        bool_="__bool__ __contains__ is_contiguous is_floating_point allclose equal",
+        bool_="__bool__ __contains__ is_complex is_contiguous is_floating_point allclose equal",
         float_="__float__",
         str_="__repr__ __str__ __format__ name",
         array="__array__ numpy",
@@ -97,10 +97,10 @@ RETURNS = {
 }
 PROPERTIES = {
     **typed(
-        bool_="requires_grad is_leaf is_freed retains_grad is_gpu is_floating_point",
+        bool_="requires_grad is_leaf is_freed retains_grad is_gpu is_floating_point is_complex is_differentiable",
         int_="ndim nbytes itemsize saved_bytes sequence_nr _version",
         str_="name op op_class kind type",
-        tensor="T mT data",
+        tensor="T mT H mH real imag data",
         dtype="dtype",
         device="device",
     ),
@@ -119,8 +119,9 @@ WRITABLE = {"grad", "requires_grad", "data"}
 COMPARISONS = {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 # Functions of the module that make or join tensors.
 MAKERS = typed(
-    tensor="arange as_tensor bernoulli cat empty empty_like eye from_dlpack from_numpy full full_like linspace normal "
-    "ones ones_like rand rand_like randint randn randn_like randperm stack tensor where zeros zeros_like"
+    tensor="arange as_tensor bernoulli cat complex empty empty_like eye from_dlpack from_numpy full full_like linspace normal "
+    "ones ones_like polar rand rand_like randint randn randn_like randperm stack tensor view_as_complex view_as_real "
+    "where zeros zeros_like"
 )
 # Slots that object defines too and that say nothing about the class.
 DULL = {

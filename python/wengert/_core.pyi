@@ -17,6 +17,8 @@ _DeviceLike: TypeAlias = device | builtins.str
 __version__: builtins.str
 bfloat16: dtype
 bool: dtype
+complex128: dtype
+complex64: dtype
 float16: dtype
 float32: dtype
 float64: dtype
@@ -124,6 +126,9 @@ class Pullback:
 class Tensor:
     """A tensor: numbers of one dtype in a grid of up to eight axes, on the CPU or a GPU, with their derivatives."""
     def __new__(cls, data: Any = None, *, requires_grad: builtins.bool = False) -> Self: ...
+    @property
+    def H(self) -> Tensor:
+        """The matrix transposed and conjugated: its adjoint."""
     @property
     def T(self) -> Tensor:
         """All axes in reverse order."""
@@ -251,6 +256,8 @@ class Tensor:
         """Minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
     def aminmax(self, *, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
         """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
+    def angle(self, /) -> Tensor:
+        """The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
     def any(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Whether any element is true, over `dim` (all axes by default)."""
     def arccos(self, /) -> Tensor:
@@ -377,6 +384,8 @@ class Tensor:
         """Limits the elements to `[min, max]`, in place."""
     def clone(self, /) -> Tensor:
         """A copy, through which gradients flow."""
+    def conj(self, /) -> Tensor:
+        """The complex conjugate, in memory of its own; a real tensor is its own."""
     def contiguous(self, /) -> Tensor:
         """A copy in row-major order, or this tensor if it is so already."""
     def copy_(self, /, src: Any, non_blocking: builtins.bool = False) -> Tensor:
@@ -592,6 +601,9 @@ class Tensor:
         """Length of the vector `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`hypot`, in place."""
+    @property
+    def imag(self) -> Tensor:
+        """The imaginary part, which shares memory unless it is recorded. Raises TypeError for a real tensor."""
     def index_add(self, /, dim: _Dims, index: Any, source: Any, *, alpha: builtins.float = 1.0) -> Tensor:
         """This tensor with rows of `source` added along `dim` at a vector of indices."""
     def index_add_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -610,10 +622,12 @@ class Tensor:
         """This tensor as int32."""
     def inverse(self) -> Tensor:
         """The inverse; see `linalg.inv`."""
+    def is_complex(self, /) -> builtins.bool:
+        """Whether the dtype is complex."""
     def is_contiguous(self, /) -> builtins.bool:
         """Whether the elements lie in row-major order without gaps."""
     def is_floating_point(self, /) -> builtins.bool:
-        """Whether the dtype is a floating point type, the only kind that has derivatives."""
+        """Whether the dtype is a type of real floating point numbers."""
     @property
     def is_gpu(self) -> builtins.bool:
         """Whether the tensor is on a GPU."""
@@ -727,6 +741,9 @@ class Tensor:
         """`self < other`, elementwise, as bools."""
     def lt_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lt`, in place."""
+    @property
+    def mH(self) -> Tensor:
+        """The last two axes exchanged, conjugated: the adjoint of each matrix."""
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
@@ -867,6 +884,9 @@ class Tensor:
         """Radians as degrees."""
     def ravel(self, /) -> Tensor:
         """All elements in one axis."""
+    @property
+    def real(self) -> Tensor:
+        """The real part, which shares memory unless it is recorded; a real tensor is its own."""
     def reciprocal(self, /) -> Tensor:
         """Reciprocal `1 / x`."""
     def reciprocal_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -925,6 +945,8 @@ class Tensor:
         """`input` with the elements of `src` combined at the places that `index` names along `dim`."""
     def select(self, /, dim: _Dims, index: Any) -> Tensor:
         """The element at `index` along `dim`, without that axis."""
+    def sgn(self, /) -> Tensor:
+        """`x / |x|`, and 0 at 0; the sign of real numbers."""
     @property
     def shape(self) -> tuple[builtins.int, ...]:
         """The lengths of the axes, as a tuple."""
@@ -1149,8 +1171,14 @@ class dtype:
     def __reduce__(self, /) -> Any: ...
     def __repr__(self, /) -> builtins.str: ...
     @property
+    def is_complex(self) -> builtins.bool:
+        """Whether this is a complex type."""
+    @property
+    def is_differentiable(self) -> builtins.bool:
+        """Whether numbers of this type have derivatives: floating point and complex ones."""
+    @property
     def is_floating_point(self) -> builtins.bool:
-        """Whether this is a floating point type, the only kind that has derivatives."""
+        """Whether this is a type of real floating point numbers."""
     @property
     def itemsize(self) -> builtins.int:
         """Bytes per element."""
@@ -1352,6 +1380,8 @@ def cat(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None) -> Ten
     """Tensors joined along an existing axis; all other axes must agree."""
 def checkpoint(function: Callable[..., Any], args: Any, kwargs: Any = None) -> Any:
     """Calls `fn(*args, **kwargs)` without keeping what its operations save; backward runs it again."""
+def complex(real: Any, imag: Any) -> Tensor:
+    """`real + i imag`, broadcast together: complex128 where either is float64, else complex64."""
 def empty(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor whose values do not matter yet (they are 0)."""
 def empty_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -1392,6 +1422,8 @@ def op_kinds() -> Any:
     """Every kind of operation: its name, its class, its precision under autocast."""
 def op_rows() -> Any:
     """Every row of the tables of elementwise functions: its name, its documentation, its table."""
+def polar(abs: Any, angle: Any) -> Tensor:
+    """`abs * (cos(angle) + i sin(angle))`."""
 def rand(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform random numbers on `[0, 1)`, from the default generator."""
 def rand_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -1414,6 +1446,10 @@ def stack(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None) -> T
     """Tensors of one shape joined along a new axis."""
 def tensor(data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor holding a copy of `data`: numbers, nested lists, arrays, tensors."""
+def view_as_complex(input: Tensor) -> Tensor:
+    """Complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; memory is shared where each pair lies side by side and nothing is recorded. VJP: `view_as_real(g)`; saves nothing."""
+def view_as_real(input: Tensor) -> Tensor:
+    """Pairs of real and imaginary parts along a new last axis; memory is shared unless recorded. VJP: `view_as_complex(g)`; saves nothing."""
 def where(condition: Any, input: Tensor | None = None, other: _Operand | None = None) -> Tensor:
     """`input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. With the condition alone: positions of true elements."""
 def zeros(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:

@@ -323,7 +323,18 @@ _OWN = [
         "is_complex",
         "is_floating_point",
     ),
-    *("is_tensor", "meshgrid", "numel", "permute", "polygamma", "real", "reshape", "seed", "tensordot", "vstack"),
+    *(
+        "is_tensor",
+        "meshgrid",
+        "numel",
+        "permute",
+        "polygamma",
+        "real",
+        "reshape",
+        "seed",
+        "tensordot",
+        "vstack",
+    ),
 ]
 # Functions of the families that are no methods; the others follow from their methods.
 _COMPOSED = {n: getattr(f, n) for f in composed.FAMILIES for n in f.__all__ if not hasattr(Tensor, n)}

@@ -3,7 +3,6 @@
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::cost;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{
     Arrays, BY_PARTS, BatchedOutputs, Composite, General, Grads, Kernel, Lane, Needs, Own, Saves,

@@ -10,7 +10,10 @@ use pyo3::prelude::*;
 
 /// A view of other elements than those of the tensor. It is no view whose writes a tape could follow, so that what
 /// is recorded gets memory of its own.
-fn seen(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> crate::error::Result<Tensor>) -> PyResult<PyTensor> {
+fn seen(
+    obj: &Bound<'_, PyTensor>,
+    f: impl Fn(&Tensor) -> crate::error::Result<Tensor>,
+) -> PyResult<PyTensor> {
     let t = value(obj)?;
     let out = f(&t)?;
     Ok(if t.traced().is_some() { out.copied()? } else { out }.into())

@@ -96,7 +96,9 @@ pub fn build(
     if let (Some(dtype), false, true) = (dtype, shared, t.dtype().is_complex())
         && !dtype.is_complex()
     {
-        return Err(type_error(format!("complex numbers do not fit into {dtype}; give their .real, or dtype=complex64")));
+        return Err(type_error(format!(
+            "complex numbers do not fit into {dtype}; give their .real, or dtype=complex64"
+        )));
     }
     let t = if copy && was_tensor {
         debug::left("tensor()", &t);

@@ -153,7 +153,9 @@ fn constant(value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult
         Arg::Float(v) => Tensor::full(shape, *v, dtype, device)?,
         Arg::Bool(v) => Tensor::full(shape, f64::from(*v), dtype, device)?,
         Arg::Complex(..) if !dtype.is_complex() => {
-            return Err(type_error(format!("full: a complex number does not fit into {dtype}; use dtype=complex64")));
+            return Err(type_error(format!(
+                "full: a complex number does not fit into {dtype}; use dtype=complex64"
+            )));
         }
         Arg::Complex(re, im) => {
             let part = |v: f64| Tensor::scalar(v, dtype.real(), device);

@@ -1,8 +1,8 @@
 //! Nested lists of numbers to tensors and back.
 
 use crate::array::Array;
-use crate::complex::Complex;
 use crate::buffer::Device;
+use crate::complex::Complex;
 use crate::dtype::{DType, Element};
 use crate::py::aside::Aside;
 use crate::py::convert::element;
@@ -177,9 +177,8 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
 /// integers.
 pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
     let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
-    let is_number = obj.is_instance_of::<PyFloat>()
-        || obj.is_instance_of::<PyInt>()
-        || obj.is_instance_of::<PyComplex>();
+    let is_number =
+        obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>() || obj.is_instance_of::<PyComplex>();
     if dtype == DType::F32 || !(is_list || is_number) {
         return Ok(None);
     }

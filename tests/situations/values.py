@@ -115,7 +115,7 @@ VALUES: Situations = {
         TypeError,
         (
             "'float12' is not a dtype of wengert; expected one of bool, uint8, int8, uint16, int16, uint32, "
-            "int32, uint64, int64, float16, bfloat16, float32, float64"
+            "int32, uint64, int64, float16, bfloat16, float32, float64, complex64, complex128"
         ),
     ),
     "operand_type": (

@@ -60,6 +60,9 @@ def nan_to_num(
 
     The gradient of what was replaced is zero.
     """
+    if input.is_complex():
+        parts = nan_to_num(_core.view_as_real(input), nan, posinf, neginf)
+        return _core.view_as_complex(parts)
     if not input.is_floating_point():
         return input.clone()
     from wengert._info import finfo

@@ -71,7 +71,7 @@ def std_mean(
 @method
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The sum of the elements that are not NaN."""
-    kept = input.masked_fill(input.isnan(), 0.0) if input.is_floating_point() else input
+    kept = input.masked_fill(input.isnan(), 0.0) if input.dtype.is_differentiable else input
     return kept.sum(dim, keepdim=keepdim)
 
 

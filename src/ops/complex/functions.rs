@@ -74,10 +74,7 @@ impl Number {
         let main = (0.5 * self.size() + 0.5 * re.abs()).sqrt();
         let other = Sym::select(main.eq(Sym::lit(0.0)), im, im / (2.0 * main));
         let left = re.lt(Sym::lit(0.0));
-        Number {
-            re: Sym::select(left, other.abs(), main),
-            im: Sym::select(left, main.copysign(im), other),
-        }
+        Number { re: Sym::select(left, other.abs(), main), im: Sym::select(left, main.copysign(im), other) }
     }
 
     fn exp(self) -> Number {
@@ -110,10 +107,7 @@ impl Number {
     fn log1p(self) -> Number {
         let moved = self + 1.0;
         let small = self.re.abs().lt(Sym::lit(0.5)) & self.im.abs().lt(Sym::lit(0.5));
-        let (a, b) = (
-            Sym::select(small, self.re, Sym::lit(0.0)),
-            Sym::select(small, self.im, Sym::lit(0.0)),
-        );
+        let (a, b) = (Sym::select(small, self.re, Sym::lit(0.0)), Sym::select(small, self.im, Sym::lit(0.0)));
         let near = 0.5 * (a * (a + 2.0) + b * b).log1p();
         Number { re: Sym::select(small, near, moved.log_size()), im: moved.angle() }
     }

@@ -58,10 +58,7 @@ impl Neg for Number {
 impl Mul for Number {
     type Output = Number;
     fn mul(self, other: Number) -> Number {
-        Number {
-            re: self.re * other.re - self.im * other.im,
-            im: self.re * other.im + self.im * other.re,
-        }
+        Number { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
     }
 }
 
