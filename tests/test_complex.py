@@ -298,6 +298,8 @@ def test_reductions_and_scans(dtype: str) -> None:
                     getattr(z, name)(axis=axis, keepdims=True),
                     tolerance,
                 )
+        near(x.std(), np.asarray(z.std(ddof=1)), tolerance)
+        near(x.var(0), z.var(0, ddof=1), tolerance)
         for axis in (0, 1):
             near(x.cumsum(axis), z.cumsum(axis), tolerance)
             near(x.cumprod(axis), z.cumprod(axis), tolerance)

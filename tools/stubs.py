@@ -119,9 +119,9 @@ WRITABLE = {"grad", "requires_grad", "data"}
 COMPARISONS = {f"__{name}__" for name in ("eq", "ne", "lt", "le", "gt", "ge")}
 # Functions of the module that make or join tensors.
 MAKERS = typed(
-    tensor="arange as_tensor bernoulli cat complex empty empty_like eye from_dlpack from_numpy full full_like linspace normal "
-    "ones ones_like polar rand rand_like randint randn randn_like randperm stack tensor view_as_complex view_as_real "
-    "where zeros zeros_like"
+    tensor="arange as_tensor bernoulli cat complex empty empty_like eye from_dlpack from_numpy full full_like linspace "
+    "normal ones ones_like polar rand rand_like randint randn randn_like randperm stack tensor view_as_complex "
+    "view_as_real where zeros zeros_like"
 )
 # Slots that object defines too and that say nothing about the class.
 DULL = {

@@ -142,7 +142,7 @@ impl Pool {
 pub fn storage_bytes(index: u8, numel: usize, dtype: DType) -> Result<u64> {
     let n = numel as u64;
     match dtype {
-        DType::F32 | DType::I32 | DType::Bool => Ok(n * 4),
+        DType::F32 | DType::I32 | DType::U32 | DType::Bool => Ok(n * 4),
         DType::F16 | DType::BF16 => Ok(n.div_ceil(2) * 4),
         DType::F64 => Err(no_dtype(index, dtype, "convert with .float() (float32)")),
         DType::C64 | DType::C128 => Err(no_dtype(index, dtype, "move .real and .imag there,")),

@@ -14,13 +14,26 @@ pub struct Template {
     source: &'static str,
     lines: Vec<(String, String)>,
     appendix: String,
-    /// The WGSL type of the arithmetic: `f32` or `i32`.
+    /// The WGSL type of the arithmetic: `f32`, `i32` or `u32`.
     compute: &'static str,
+}
+
+/// The dtype in whose arithmetic a dtype is computed: float32, int32 or uint32.
+pub fn arithmetic(dtype: DType) -> DType {
+    match dtype {
+        DType::U32 => DType::U32,
+        dtype if dtype.is_float() => DType::F32,
+        _ => DType::I32,
+    }
 }
 
 /// The WGSL type in which a dtype is computed.
 pub fn compute_type(dtype: DType) -> &'static str {
-    if dtype.is_float() { "f32" } else { "i32" }
+    match arithmetic(dtype) {
+        DType::U32 => "u32",
+        DType::F32 => "f32",
+        _ => "i32",
+    }
 }
 
 /// Elements per 32-bit word.
@@ -150,14 +163,15 @@ pub fn load_text(name: &str, dtype: DType, compute: &str) -> String {
     let half = format!("(({name}[i >> 1u] >> ((i & 1u) << 4u)) & 0xffffu)");
     let value = match (dtype, compute) {
         (DType::F32, "f32") => format!("bitcast<f32>({word})"),
-        (DType::F32, _) => format!("i32(bitcast<f32>({word}))"),
+        (DType::F32, t) => format!("{t}(bitcast<f32>({word}))"),
         (DType::I32, "f32") => format!("f32(bitcast<i32>({word}))"),
-        (DType::I32, _) => format!("bitcast<i32>({word})"),
+        (DType::U32, "f32") => format!("f32({word})"),
+        (DType::I32 | DType::U32, t) => format!("bitcast<{t}>({word})"),
         (DType::Bool, t) => format!("{t}({word})"),
         (DType::F16, "f32") => format!("unpack2x16float({half}).x"),
-        (DType::F16, _) => format!("i32(unpack2x16float({half}).x)"),
+        (DType::F16, t) => format!("{t}(unpack2x16float({half}).x)"),
         (DType::BF16, "f32") => format!("bitcast<f32>({half} << 16u)"),
-        (_, _) => format!("i32(bitcast<f32>({half} << 16u))"),
+        (_, t) => format!("{t}(bitcast<f32>({half} << 16u))"),
     };
     format!("fn load_{name}(i: u32) -> T {{ return {value}; }}")
 }
@@ -173,6 +187,9 @@ fn store_text(name: &str, dtype: DType, compute: &str) -> String {
         // The bits decide what is zero: arithmetic may assume that there is no NaN.
         DType::Bool if is_float => "select(0u, 1u, (bitcast<u32>(v.x) & 0x7fffffffu) != 0u)".to_string(),
         DType::Bool => "select(0u, 1u, v.x != 0)".to_string(),
+        // As on the CPU, where a negative number wraps.
+        DType::U32 if is_float => "select(u32(v.x), bitcast<u32>(i32(v.x)), v.x < 0.0)".to_string(),
+        DType::U32 => "u32(v.x)".to_string(),
         _ => "bitcast<u32>(i32(v.x))".to_string(),
     };
     // Writing to a string cannot fail.

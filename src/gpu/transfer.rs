@@ -42,6 +42,7 @@ pub fn upload(x: &Array, index: u8) -> Result<Array> {
         }
         DType::F32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<f32>()?))?,
         DType::I32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<i32>()?))?,
+        DType::U32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<u32>()?))?,
         DType::F16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::f16>()?))?,
         DType::BF16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::bf16>()?))?,
         dtype => {
@@ -196,6 +197,7 @@ fn unpack(bytes: &[u8], skip: usize, out: &mut Array) -> Result<()> {
         }
         DType::F32 => fill(out.slice_mut::<f32>()?, bytes),
         DType::I32 => fill(out.slice_mut::<i32>()?, bytes),
+        DType::U32 => fill(out.slice_mut::<u32>()?, bytes),
         DType::F16 => fill(out.slice_mut::<half::f16>()?, &bytes[2 * skip..]),
         DType::BF16 => fill(out.slice_mut::<half::bf16>()?, &bytes[2 * skip..]),
         _ => return Err(unreadable(out)),

@@ -218,7 +218,9 @@ pub(crate) fn index_type(device: Device) -> DType {
 
 impl Tensor {
     pub(crate) fn widened(&self) -> Result<Tensor> {
-        if self.dtype().is_differentiable() || self.dtype() == DType::U64 {
+        // What the integers of this device that sums are kept in cannot hold stays as it is.
+        let widest = if self.device() == Device::Cpu { DType::U64 } else { DType::U32 };
+        if self.dtype().is_differentiable() || self.dtype() == widest {
             Ok(self.clone())
         } else {
             self.cast(index_type(self.device()))
@@ -265,18 +267,26 @@ impl Tensor {
         )))
     }
 
-    /// Variance over `axes`: squared deviations from the mean, summed and divided by `n - correction`.
+    /// Variance over `axes`: squared deviations from the mean, summed and divided by `n - correction`; of complex
+    /// numbers their squared distances.
     pub fn var(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        self.check_float("var")?;
+        if !self.dtype().is_complex() {
+            self.check_float("var")?;
+        }
         let set = self.shape().axes(axes, "var")?;
         let count: usize = set.iter().map(|i| self.shape().at(i)).product();
-        let centred = self.sub(&self.mean(axes, true)?)?;
+        let mut centred = self.sub(&self.mean(axes, true)?)?;
+        if centred.dtype().is_complex() {
+            centred = centred.abs()?;
+        }
         centred.square()?.sum(axes, keepdim)?.div((count as f64 - correction).max(0.0))
     }
 
     /// Standard deviation: the square root of [`Tensor::var`].
     pub fn std(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        self.check_float("std")?;
+        if !self.dtype().is_complex() {
+            self.check_float("std")?;
+        }
         self.var(axes, correction, keepdim)?.sqrt()
     }
 

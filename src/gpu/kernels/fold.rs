@@ -1,5 +1,6 @@
 //! The associative operations of reductions and scans.
 
+use crate::dtype::DType;
 use crate::real::{Integer, Left, Pointwise, PointwiseInt, Real};
 
 /// An associative operation.
@@ -40,13 +41,15 @@ impl Fold {
     }
 
     /// The neutral element. Infinities have no literal: they arrive as the parameter `s1`.
-    pub fn init(self, is_float: bool) -> &'static str {
-        match (self, is_float) {
+    pub fn init(self, compute: DType) -> &'static str {
+        match (self, compute) {
             (Fold::Sum, _) => "T(0)",
             (Fold::Prod, _) => "T(1)",
-            (_, true) => "p.s1",
-            (Fold::Max, false) => "bitcast<i32>(0x80000000u)",
-            (Fold::Min, false) => "0x7fffffff",
+            (_, DType::F32) => "p.s1",
+            (Fold::Max, DType::U32) => "0u",
+            (Fold::Min, DType::U32) => "0xffffffffu",
+            (Fold::Max, _) => "bitcast<i32>(0x80000000u)",
+            (Fold::Min, _) => "0x7fffffff",
         }
     }
 

@@ -3,19 +3,36 @@
 //! Indices are int32. One that is out of range raises at the next read-back (see `src/gpu/status.rs`).
 
 use super::copy::{cast, contiguous, index_of};
+use super::map::pointwise_int;
 use super::params::{Params, variant};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::template::{Template, per_word};
 use crate::gpu::{kernel, launch, status};
+use crate::real::{Integer, PointwiseInt};
 use crate::shape::Shape;
 
-fn check_index(idx: &Array) -> Result<()> {
+/// The indices as int32.
+fn indices(idx: &Array) -> Result<Array> {
     if idx.dtype() == DType::I32 {
-        return Ok(());
+        return Ok(idx.clone());
+    }
+    if idx.dtype() == DType::U32 {
+        // What does not fit is out of range for every axis, and must not count from the end.
+        return cast(&pointwise_int([idx], Limit)?, DType::I32);
     }
     Err(Error::dtype(format!("internal: indices on a gpu are int32, got {idx:?}")))
+}
+
+/// The number, or the largest int32.
+#[derive(Clone, Copy)]
+struct Limit;
+
+impl PointwiseInt<1> for Limit {
+    fn apply<I: Integer>(&self, [x]: [I; 1]) -> I {
+        x.min(I::lit(i32::MAX.into()))
+    }
 }
 
 /// Strides of `x` as parameters, 0 on `axis`.
@@ -30,7 +47,7 @@ fn product(lengths: impl Iterator<Item = usize>) -> usize {
 /// `out[o, k, i] = x[o, idx[k], i]`: the axis is replaced by the shape of `idx`. Negative indices count from
 /// the end.
 pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
-    check_index(idx)?;
+    let idx = &indices(idx)?;
     let mut dims: Vec<usize> = x.shape().iter().take(axis).collect();
     dims.extend(idx.shape().iter());
     dims.extend(x.shape().iter().skip(axis + 1));
@@ -50,7 +67,7 @@ pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
 
 /// `out[c] = x[c with c[axis] replaced by idx[c]]`, of the shape of `idx`.
 pub fn gather(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
-    check_index(idx)?;
+    let idx = &indices(idx)?;
     let out = Array::empty(idx.shape(), x.dtype(), x.device())?;
     let idx_strides = idx.strides().iter().map(|&s| s as i64).collect();
     read_along("gather", x, idx, &out, axis, strides_off(x, axis), idx_strides)?;
@@ -84,7 +101,7 @@ fn read_along(
 /// The transpose of [`take`]: `g` added into zeros of `shape` at `idx` along `axis`, in the order of the
 /// indices.
 pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
-    check_index(idx)?;
+    let idx = &indices(idx)?;
     let outer = product(shape.iter().take(axis));
     let inner = product(shape.iter().skip(axis + 1));
     let length = idx.numel();
@@ -108,7 +125,7 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
 
 /// The transpose of [`gather`]: `g` added into zeros of `shape`, in the order of the indices.
 pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
-    check_index(idx)?;
+    let idx = &indices(idx)?;
     let strides: Vec<i64> = idx.strides().iter().map(|&s| s as i64).collect();
     write_along("gather", g, idx, axis, shape, &strides)
 }
@@ -148,7 +165,7 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
     let index = index_of(x)?;
     let out = Array::empty(*shape, x.dtype(), x.device())?;
     // Whole words are moved as bits, so that NaN payloads and subnormals survive.
-    let moved = if x.dtype() == DType::F32 { DType::I32 } else { x.dtype() };
+    let moved = if x.dtype().size() == 4 { DType::I32 } else { x.dtype() };
     let kernel = kernel(index, "pad", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/pad.wgsl"), moved);
         text.load("x", moved).store("out", moved).elements_per_word(moved);
@@ -164,7 +181,7 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
     if x.dtype().is_float() {
         params.float(fill);
     } else {
-        params.word(fill as i32 as usize);
+        params.word(fill as i64 as u32 as usize);
     }
     let groups = out.numel().div_ceil(per_word(x.dtype()) as usize).div_ceil(256) as u64;
     launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;

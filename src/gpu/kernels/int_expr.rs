@@ -3,12 +3,13 @@
 //! `max` and `min` become the functions of that name. Any other comparison cannot be written down, since its
 //! answer is needed at once; a rule that makes one is refused.
 
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::real::{Integer, PointwiseInt};
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-/// A named value of the function that is being written: an `i32`.
+/// A named value of the function that is being written: an `i32` or a `u32`, the type `T` of the skeleton.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub struct IntExpr(u32);
 
@@ -56,7 +57,7 @@ impl Integer for IntExpr {
         call("int_pow", self, exponent)
     }
     fn lit(value: i64) -> Self {
-        push(format!("bitcast<i32>({:#x}u)", value as u32))
+        push(format!("bitcast<T>({:#x}u)", value as u32))
     }
     fn fmod(self, divisor: Self) -> Self {
         call("int_fmod", self, divisor)
@@ -103,8 +104,47 @@ impl PartialOrd for IntExpr {
     }
 }
 
+/// The functions that rules of integers of this type call.
+pub fn library(dtype: DType) -> &'static str {
+    if dtype == DType::U32 { UNSIGNED } else { SIGNED }
+}
+
+/// Division, powers, shifts and divisors of numbers without sign, as `Integer` defines them.
+const UNSIGNED: &str = "
+fn floor_div(x: u32, y: u32) -> u32 {
+  if (y == 0u) { return 0u; }
+  return x / y;
+}
+fn remainder(x: u32, y: u32) -> u32 {
+  if (y == 0u) { return 0u; }
+  return x % y;
+}
+fn int_fmod(x: u32, y: u32) -> u32 { return remainder(x, y); }
+fn int_shl(x: u32, n: u32) -> u32 { return select(0u, x << (n & 31u), n < 32u); }
+fn int_shr(x: u32, n: u32) -> u32 { return select(0u, x >> (n & 31u), n < 32u); }
+fn int_gcd(x: u32, y: u32) -> u32 {
+  var a = x;
+  var b = y;
+  for (; b != 0u; ) {
+    let rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+fn int_pow(x: u32, n: u32) -> u32 {
+  var result = 1u;
+  var base = x;
+  for (var rest = n; rest > 0u; rest >>= 1u) {
+    if ((rest & 1u) == 1u) { result *= base; }
+    base *= base;
+  }
+  return result;
+}
+";
+
 /// Division, power, shifts and common divisor as `Integer` defines them.
-pub const LIBRARY: &str = "
+const SIGNED: &str = "
 fn floor_div(x: i32, y: i32) -> i32 {
   if (y == 0) { return 0; }
   if (y == -1) { return 0 - x; }
@@ -153,7 +193,7 @@ fn int_pow(x: i32, n: i32) -> i32 {
 }
 ";
 
-/// The text of `fn op` for an integer rule; the functions that it calls are in [`LIBRARY`].
+/// The text of `fn op` for an integer rule; the functions that it calls are in [`library`].
 pub fn function<const N: usize, P: PointwiseInt<N>>(args: &[&str; N], rule: P) -> Result<String> {
     WRITER.with_borrow_mut(|w| *w = Writer::default());
     let x = args.map(|name| push(name.to_string()));
@@ -164,6 +204,6 @@ pub fn function<const N: usize, P: PointwiseInt<N>>(args: &[&str; N], rule: P) -
             "internal: an integer rule compares its inputs; it has no gpu kernel",
         ));
     }
-    let parameters = args.map(|name| format!("{name}: i32")).join(", ");
-    Ok(format!("fn op({parameters}) -> i32 {{\n{}  return v{};\n}}\n", writer.text, result.0))
+    let parameters = args.map(|name| format!("{name}: T")).join(", ");
+    Ok(format!("fn op({parameters}) -> T {{\n{}  return v{};\n}}\n", writer.text, result.0))
 }

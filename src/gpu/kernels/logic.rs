@@ -5,11 +5,7 @@ use crate::array::Array;
 use crate::cpu::logic::{Connective, Relation};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-
-/// The dtype in whose arithmetic elements of `dtype` are compared.
-fn arithmetic(dtype: DType) -> DType {
-    if dtype.is_float() { DType::F32 } else { DType::I32 }
-}
+use crate::gpu::template::arithmetic;
 
 /// Runs an elementwise text `fn op` over `x`, which all have one dtype, into bool.
 fn truth(name: &str, key: u64, x: &[&Array], text: String) -> Result<Array> {

@@ -9,7 +9,7 @@ use super::params::{Params, Walk, variant};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::gpu::template::{Template, per_word};
+use crate::gpu::template::{Template, arithmetic, per_word};
 use crate::gpu::wgsl::{self, Expr};
 use crate::gpu::{kernel, launch};
 use crate::real::{Pointwise, PointwiseInt, Predicate, Real};
@@ -40,7 +40,7 @@ pub(super) struct Job<'a> {
     pub key: u64,
     /// The dtype of the result.
     pub dtype: DType,
-    /// The dtype whose arithmetic the rule uses: float32 or int32.
+    /// The dtype whose arithmetic the rule uses: float32, int32 or uint32.
     pub compute: DType,
 }
 
@@ -166,13 +166,13 @@ fn covers_words(out: &Array) -> bool {
 /// The rule as WGSL, and its job: the text itself tells integer rules apart.
 fn int_job<const N: usize, P: PointwiseInt<N>>(dtype: DType, rule: P) -> Result<(Job<'static>, String)> {
     let text = int_expr::function(&names::<N>()?, rule)?;
-    Ok((Job { name: "int", key: hash(&text), dtype, compute: DType::I32 }, text))
+    Ok((Job { name: "int", key: hash(&text), dtype, compute: arithmetic(dtype) }, text))
 }
 
-/// `rule` applied to int32 arrays, which broadcast together.
+/// `rule` applied to int32 or uint32 arrays, which broadcast together.
 pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
     let (job, text) = int_job(x[0].dtype(), rule)?;
-    run(&job, &x, &|| Ok(text.clone() + int_expr::LIBRARY))
+    run(&job, &x, &|| Ok(text.clone() + int_expr::library(job.dtype)))
 }
 
 /// As [`pointwise_int`], into the view `out`, which may be one of the inputs.
@@ -182,7 +182,7 @@ pub fn pointwise_int_into<const N: usize, P: PointwiseInt<N>>(
     rule: P,
 ) -> Result<()> {
     let (job, text) = int_job(out.dtype(), rule)?;
-    into_view(&job, &x, out, &|| Ok(text.clone() + int_expr::LIBRARY))
+    into_view(&job, &x, out, &|| Ok(text.clone() + int_expr::library(job.dtype)))
 }
 
 /// The truth of `rule` for every element of float arrays, as bool.

@@ -1,5 +1,6 @@
 //! Random numbers on the GPU; the twin of `src/cpu/random.rs`, and the same streams.
 
+use super::copy::cast;
 use super::params::{Params, variant};
 use crate::array::Array;
 use crate::buffer::Device;
@@ -34,6 +35,9 @@ pub fn randint(
             "randint: {low}..{high} does not fit into int32, the integers of a gpu"
         )));
     };
+    if dtype == DType::U32 {
+        return cast(&randint(index, shape, DType::I32, low, high, seed, offset)?, dtype);
+    }
     if dtype != DType::I32 {
         return Err(Error::dtype(format!("randint: a gpu draws int32, not {dtype}; use device='cpu'")));
     }

@@ -10,7 +10,7 @@ use super::params::{Params, Walk, variant};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::template::{Template, per_word};
+use crate::gpu::template::{Template, arithmetic, per_word};
 use crate::gpu::{kernel, launch};
 use crate::shape::{Axes, MAX_RANK, Shape};
 
@@ -104,7 +104,7 @@ impl Task<'_> {
 
     /// Cuts the longest reduced axis into equal parts and a rest.
     fn run_cut(mut self, dtype: DType, parts: i64) -> Result<Array> {
-        let wide = if dtype.is_float() { DType::F32 } else { DType::I32 };
+        let wide = arithmetic(dtype);
         let Some(longest) = (0..self.axis.rank()).max_by_key(|&i| self.axis.dims[i]) else {
             return self.dispatch(dtype);
         };
@@ -148,7 +148,7 @@ impl Task<'_> {
         let index = index_of(x)?;
         let out = Array::empty(Shape::new(&[count as usize])?, dtype, x.device())?;
         let is_float = x.dtype().is_float();
-        let compute = if is_float { DType::F32 } else { DType::I32 };
+        let compute = arithmetic(x.dtype());
         let words = (count as usize).div_ceil(per_word(dtype) as usize) as i64;
         let entry = self.entry(words);
         let name = format!("reduce_{}", self.fold.name());
@@ -160,7 +160,7 @@ impl Task<'_> {
             if self.squared {
                 text.set("fn pre", "fn pre(x: T) -> T { return x * x; }");
             }
-            Ok(text.build().replace("INIT", self.fold.init(is_float)))
+            Ok(text.build().replace("INIT", self.fold.init(compute)))
         })?;
         let mut params = Params::default();
         self.kept.write(&mut params);
@@ -224,7 +224,7 @@ fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array>
     let tree = task.length() >= 32;
     let entry = if tree { "tree" } else { "serial" };
     let kernel = kernel(index, name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
-        let compute = if is_float { DType::F32 } else { DType::I32 };
+        let compute = arithmetic(x.dtype());
         let mut text = Template::new(include_str!("../../../shaders/argreduce.wgsl"), compute);
         text.load("x", x.dtype());
         if name == "argmin" {

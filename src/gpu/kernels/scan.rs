@@ -4,9 +4,8 @@ use super::copy::{cast, convert, index_of};
 use super::fold::Fold;
 use super::params::{Params, Walk, variant};
 use crate::array::Array;
-use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::template::Template;
+use crate::gpu::template::{Template, arithmetic};
 use crate::gpu::{kernel, launch};
 /// Running sums along `axis`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
@@ -20,7 +19,7 @@ pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
 
 fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
     let index = index_of(x)?;
-    let compute = if x.dtype().is_float() { DType::F32 } else { DType::I32 };
+    let compute = arithmetic(x.dtype());
     let out = Array::empty(x.shape(), compute, x.device())?;
     let kept = Walk::over(&x.shape(), &[x, &out], (0..x.rank()).filter(|&i| i != axis));
     let (lines, length) = (kept.dims.iter().product::<i64>(), x.dim(axis));
@@ -33,7 +32,7 @@ fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
     let kernel = kernel(index, &name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
         let mut text = Template::new(include_str!("../../../shaders/scan.wgsl"), compute);
         text.load("x", x.dtype()).store("out", compute);
-        text.set("const INIT", format!("const INIT: T = {};", fold.init(false)));
+        text.set("const INIT", format!("const INIT: T = {};", fold.init(compute)));
         text.set("fn combine", fold.combine(false));
         Ok(text.build())
     })?;
