@@ -40,9 +40,14 @@ impl Kernel for ViewAsReal {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(x[0].as_real())
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for ViewAsReal {
+    const TRANSPOSE: &'static str = "the pairs of g as complex numbers";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         g.view_as_complex()
     }
@@ -69,9 +74,14 @@ impl Kernel for ViewAsComplex {
             ),
         }
     }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
 }
 
 impl Linear for ViewAsComplex {
+    const TRANSPOSE: &'static str = "g as pairs of real numbers";
+
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         g.view_as_real()
     }
