@@ -1,24 +1,55 @@
 """Fourier transforms, with derivatives of every order.
 
-A length may be anything: prime factors up to 31 are transformed directly, longer ones as a convolution. Everything runs
-on the CPU, in float64, and is rounded once.
+Names and arguments are those of `torch.fft`; `axis` and `axes` are accepted beside `dim`. A length may be
+anything: prime factors up to 31 are transformed directly, longer ones as a convolution. Everything runs on the CPU, in
+float64, and is rounded once.
 
 Example:
     >>> x = wg.tensor([1.0, 2.0, 3.0, 4.0])
-    >>> wg.fft.irfft_of_pairs(wg.fft.rfft_to_pairs(x))
+    >>> wg.fft.irfft(wg.fft.rfft(x))
     tensor([1., 2., 3., 4.])
 """
 
 from ._frequencies import fftfreq, fftshift, ifftshift, rfftfreq
 from ._of_pairs import fft_of_pairs, ifft_of_pairs, irfft_of_pairs, rfft_to_pairs
+from ._transforms import (
+    fft,
+    fft2,
+    fftn,
+    hfft,
+    ifft,
+    ifft2,
+    ifftn,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
+)
 
 __all__ = [
+    "fft",
+    "fft2",
     "fft_of_pairs",
     "fftfreq",
+    "fftn",
     "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
     "ifft_of_pairs",
+    "ifftn",
     "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
     "irfft_of_pairs",
+    "irfftn",
+    "rfft",
+    "rfft2",
     "rfft_to_pairs",
     "rfftfreq",
+    "rfftn",
 ]

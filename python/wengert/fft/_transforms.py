@@ -1,0 +1,207 @@
+"""The family of Fourier transforms, of complex and of real tensors."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+
+from ._pairs import of_real, to_real, transform
+
+#: What a transform from `a` to `b` scales, its inverse by the same name does not.
+_OPPOSITE = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+
+def _floating(name: str, x: Any) -> Tensor:
+    """A tensor of real or complex floating point numbers; integers become float32."""
+    x = operand(name, x)
+    return x if x.is_floating_point() or x.is_complex() else x.float()
+
+
+def _pairs(name: str, x: Any) -> Tensor:
+    """Real and imaginary parts along a new last axis."""
+    x = _floating(name, x)
+    return _core.view_as_real(x) if x.is_complex() else _core.stack([x, _core.zeros_like(x)], -1)
+
+
+def _real(name: str, x: Any) -> Tensor:
+    """A tensor of real numbers.
+
+    Raises:
+        TypeError: for complex ones.
+    """
+    x = _floating(name, x)
+    if x.is_complex():
+        raise TypeError(
+            f"{name}: real numbers expected, got {x.dtype}; use {name.replace('r', '').replace('h', '')}"
+        )
+    return x
+
+
+def _axis(name: str, rank: int, dim: int) -> int:
+    """An axis, counted from the front."""
+    if not -rank <= dim < rank:
+        raise IndexError(f"{name}: axis {dim} is out of range for a tensor with {rank} axes")
+    return dim % rank
+
+
+def _one(name: str, pairs: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool) -> Tensor:
+    return _core.view_as_complex(transform(name, pairs, _axis(name, pairs.ndim - 1, dim), n, norm, inverse))
+
+
+def fft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
+) -> Tensor:
+    """The discrete Fourier transform `y[k] = sum(x[t] * exp(-2 pi i t k / n))` along `dim`.
+
+    Args:
+        input: real or complex; integers become float32.
+        n: the length: input is cut off there, or filled up with zeros.
+        dim: the axis; `axis` is another name of it.
+        norm: `"backward"` (the default) does not scale, `"ortho"` by `1 / sqrt(n)`, `"forward"` by `1 / n`; the
+            inverse has what is missing.
+
+    Runs on the CPU, in float64, rounded once. It is linear, so its derivatives are transforms; saves nothing.
+    """
+    return _one("fft", _pairs("fft", input), n, dim if axis is None else axis, norm, False)
+
+
+def ifft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
+) -> Tensor:
+    """The inverse of `fft`: `x[t] = sum(y[k] * exp(2 pi i t k / n)) / n`."""
+    return _one("ifft", _pairs("ifft", input), n, dim if axis is None else axis, norm, True)
+
+
+def rfft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
+) -> Tensor:
+    """The first `n // 2 + 1` elements of the transform of real numbers; the others are conjugates of these."""
+    x = _real("rfft", input)
+    along = _axis("rfft", x.ndim, dim if axis is None else axis)
+    return _core.view_as_complex(of_real("rfft", x, along, n, norm))
+
+
+def irfft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
+) -> Tensor:
+    """The inverse of `rfft`: `n` real numbers, by default `2 * (length - 1)`."""
+    pairs = _pairs("irfft", input)
+    return to_real("irfft", pairs, _axis("irfft", pairs.ndim - 1, dim if axis is None else axis), n, norm)
+
+
+def hfft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
+) -> Tensor:
+    """The transform of numbers that are conjugates of each other around 0, given by their first half: `n` real numbers,
+    by default `2 * (length - 1)`."""
+    pairs = _conjugate(_pairs("hfft", input))
+    along = _axis("hfft", pairs.ndim - 1, dim if axis is None else axis)
+    return to_real("hfft", pairs, along, n, _opposite("hfft", norm))
+
+
+def ihfft(
+    input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
+) -> Tensor:
+    """The inverse of `hfft`: the first half of the inverse transform of real numbers."""
+    x = _real("ihfft", input)
+    along = _axis("ihfft", x.ndim, dim if axis is None else axis)
+    return _core.view_as_complex(_conjugate(of_real("ihfft", x, along, n, _opposite("ihfft", norm))))
+
+
+def _conjugate(pairs: Tensor) -> Tensor:
+    return pairs * _core.tensor([1.0, -1.0], dtype=pairs.dtype)
+
+
+def _opposite(name: str, norm: str | None) -> str:
+    """The convention under which the transform with the other sign has the scale of this one."""
+    if norm not in _OPPOSITE:
+        raise ValueError(f"{name}: norm must be one of 'backward', 'ortho', 'forward', got {norm!r}")
+    return _OPPOSITE[norm]
+
+
+def _plan(name: str, rank: int, s: Sequence[int] | None, dim: Any) -> list[tuple[int, int | None]]:
+    """The axes to transform, counted from the front, and their lengths where they were given."""
+    if dim is None:
+        axes = list(range(rank)) if s is None else list(range(rank - len(s), rank))
+    else:
+        axes = [_axis(name, rank, d) for d in ([dim] if isinstance(dim, int) else dim)]
+    if len(set(axes)) != len(axes) or any(a < 0 for a in axes):
+        raise ValueError(
+            f"{name}: different axes of a tensor with {rank} axes expected, got {dim if dim is not None else s}"
+        )
+    if s is not None and len(s) != len(axes):
+        raise ValueError(f"{name}: as many lengths as axes expected, got {len(s)} and {len(axes)}")
+    return [(axis, None if s is None or s[i] == -1 else s[i]) for i, axis in enumerate(axes)]
+
+
+def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None) -> Tensor:
+    """The transform along several axes: `dim`, or as many of the last as `s` has lengths, or all. See `fft`."""
+    return _several("fftn", input, s, dim if axes is None else axes, norm, False)
+
+
+def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None) -> Tensor:
+    """The inverse of `fftn`."""
+    return _several("ifftn", input, s, dim if axes is None else axes, norm, True)
+
+
+def _several(name: str, input: Any, s: Any, dim: Any, norm: str | None, inverse: bool) -> Tensor:
+    pairs = _pairs(name, input)
+    for axis, n in _plan(name, pairs.ndim - 1, s, dim):
+        pairs = transform(name, pairs, axis, n, norm, inverse)
+    return _core.view_as_complex(pairs)
+
+
+def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None) -> Tensor:
+    """The transform of real numbers along several axes, of which the last keeps its first half; see `rfft`."""
+    x = _real("rfftn", input)
+    plan = _plan("rfftn", x.ndim, s, dim if axes is None else axes)
+    if not plan:
+        raise ValueError("rfftn: at least one axis expected, got none")
+    (last, n), others = plan[-1], plan[:-1]
+    pairs = of_real("rfftn", x, last, n, norm)
+    for axis, n in others:
+        pairs = transform("rfftn", pairs, axis, n, norm, False)
+    return _core.view_as_complex(pairs)
+
+
+def irfftn(
+    input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None
+) -> Tensor:
+    """The inverse of `rfftn`: real numbers; the last axis has by default `2 * (length - 1)`."""
+    pairs = _pairs("irfftn", input)
+    plan = _plan("irfftn", pairs.ndim - 1, s, dim if axes is None else axes)
+    if not plan:
+        raise ValueError("irfftn: at least one axis expected, got none")
+    for axis, n in plan[:-1]:
+        pairs = transform("irfftn", pairs, axis, n, norm, True)
+    return to_real("irfftn", pairs, *plan[-1], norm)
+
+
+def fft2(
+    input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
+) -> Tensor:
+    """`fftn` along two axes, by default the last."""
+    return fftn(input, s, dim, norm, axes=axes)
+
+
+def ifft2(
+    input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
+) -> Tensor:
+    """`ifftn` along two axes, by default the last."""
+    return ifftn(input, s, dim, norm, axes=axes)
+
+
+def rfft2(
+    input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
+) -> Tensor:
+    """`rfftn` along two axes, by default the last."""
+    return rfftn(input, s, dim, norm, axes=axes)
+
+
+def irfft2(
+    input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
+) -> Tensor:
+    """`irfftn` along two axes, by default the last."""
+    return irfftn(input, s, dim, norm, axes=axes)
