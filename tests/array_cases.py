@@ -41,10 +41,10 @@ def by_name(namespace: Any, name: str) -> Any:
 def array(draw: Draw, dtypes: list[str] = REALS, shape: Any = SHAPES, low: int = -4, high: int = 4) -> Any:
     """An array of small integers in one of these dtypes."""
     dtype = np.dtype(draw(st.sampled_from(dtypes)))
+    shape = draw(shape) if isinstance(shape, st.SearchStrategy) else shape
     if dtype.kind == "c":
         parts = [array(draw, [f"float{dtype.itemsize * 4}"], shape, low, high) for _ in range(2)]
-        return parts[0] + np.asarray(1j, dtype) * parts[1]
-    shape = draw(shape) if isinstance(shape, st.SearchStrategy) else shape
+        return np.asarray(parts[0] + np.asarray(1j, dtype) * parts[1], dtype)
     low = max(low, 0) if dtype.kind == "u" else low
     elements = st.booleans() if dtype.kind == "b" else st.integers(low, high)
     numbers = draw(st.lists(elements, min_size=math.prod(shape), max_size=math.prod(shape)))
