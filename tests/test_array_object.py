@@ -174,6 +174,8 @@ def test_numbers_of_python() -> None:
         x = xp.asarray(1, dtype=getattr(xp, name))
         assert [bool(x), int(x), float(x)] == [True, 1, 1.0]
         assert [type(bool(x)), type(int(x)), type(float(x))] == [bool, int, float]
+    assert complex(xp.asarray(1 - 2j)) == 1 - 2j
+    assert complex(xp.asarray(3)) == 3
     for name in INTS:
         assert operator.index(xp.asarray(3, dtype=getattr(xp, name))) == 3
     with pytest.raises(TypeError):

@@ -85,7 +85,7 @@ RETURNS = {
         str_="__repr__ __str__ __format__ name",
         array="__array__ numpy",
         none="__setitem__ __delitem__ backward retain_grad remove set_num_threads set_rng_state manual_seed",
-        any_="stride size split chunk unbind tolist item nonzero max min sort topk __reduce__ __dlpack__ "
+        any_="__complex__ stride size split chunk unbind tolist item nonzero max min sort topk __reduce__ __dlpack__ "
         "kthvalue median nanmedian mode unique unique_consecutive aminmax var_mean std_mean cummax cummin "
         "__array_namespace__",
     ),

@@ -74,7 +74,17 @@ def _imatmul(self: Tensor, other: Any, /) -> Tensor:
     return self._in_place("matmul", other)
 
 
-_METHODS = {"__array_namespace__": _array_namespace, "__imatmul__": _imatmul, "to_device": _to_device}
+def _complex(self: Tensor, /) -> complex:
+    """The one element as a complex number."""
+    return complex(self.item())
+
+
+_METHODS = {
+    "__array_namespace__": _array_namespace,
+    "__complex__": _complex,
+    "__imatmul__": _imatmul,
+    "to_device": _to_device,
+}
 for _name, _method in _METHODS.items():
     _method.__name__ = _method.__qualname__ = _name
     setattr(Tensor, _name, _method)
