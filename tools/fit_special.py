@@ -20,6 +20,8 @@ HEAD = """\
 //! Coefficients of the polynomials of this folder, lowest power first, for both precisions.
 //!
 //! Written by `python tools/fit_special.py`: change that, not this.
+
+#![allow(clippy::approx_constant, reason = "the first coefficient of a sine of half turns is one")]
 """
 
 

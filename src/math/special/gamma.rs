@@ -12,7 +12,7 @@ use std::f64::consts::PI;
 /// The logarithm of `pi`.
 const LN_PI: f64 = 1.144_729_885_849_400_2;
 /// `log(2 pi) / 2 - 1/2`.
-const STIRLING_START: f64 = 0.418_938_533_204_672_74;
+const STIRLING_START: f64 = 0.418_938_533_204_672_7;
 /// Below, functions step up by 1 to be near a table.
 const SMALL: f64 = 0.75;
 
@@ -148,17 +148,17 @@ pub fn polygamma<P: Precision, L: Lane>(x: L, order: usize) -> L {
     let r = x - x.round();
     let cosine = sin_pi::<P, L>(L::lit(0.5) - r.abs());
     let pole = cotangent_slope(cosine / sin_pi::<P, L>(r), n);
-    let reflected = if n % 2 == 0 { value - pole } else { -value - pole };
+    let reflected = if n.is_multiple_of(2) { value - pole } else { -value - pole };
     // At a pole of even order the two sides differ in sign.
     let reflected =
-        if n % 2 == 0 { L::select(r.eq(L::lit(0.0)), x.special(NAN), reflected) } else { reflected };
+        if n.is_multiple_of(2) { L::select(r.eq(L::lit(0.0)), x.special(NAN), reflected) } else { reflected };
     L::select(below, reflected, value)
 }
 
 /// `(-1)^(n+1) n!`.
 #[inline(always)]
 fn signed_factorial(n: usize) -> f64 {
-    let mut product = if n % 2 == 0 { -1.0 } else { 1.0 };
+    let mut product = if n.is_multiple_of(2) { -1.0 } else { 1.0 };
     let mut k = 2;
     while k <= n {
         product *= k as f64;

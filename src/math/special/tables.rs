@@ -2,6 +2,8 @@
 //!
 //! Written by `python tools/fit_special.py`: change that, not this.
 
+#![allow(clippy::approx_constant, reason = "the first coefficient of a sine of half turns is one")]
+
 /// For single precision.
 pub mod single {
     /// `(tan(r) - r) / r^3` in `r^2`, `|r| <= pi/4`.
