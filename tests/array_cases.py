@@ -533,3 +533,34 @@ def _ranked(name: str, draw: Draw) -> Call:
     x = matrices(draw, draw(st.integers(0, 2)))
     rtol = draw(st.sampled_from([None, 0.1, np.full(x.shape[:-2], 0.25, x.dtype)]))
     return called(name, x, rtol=rtol)
+
+
+@case("fft.fft", "fft.ifft", "fft.hfft", "fft.ihfft", "fft.rfft", "fft.irfft")
+def _transform(name: str, draw: Draw) -> Call:
+    x = array(draw, FLOATS if name in ("fft.rfft", "fft.ihfft") else COMPLEX, AXES)
+    # The inverse of a transform of real numbers needs a length of its own where the axis has one element.
+    n = draw(st.integers(2, 5) if name in ("fft.irfft", "fft.hfft") else st.none() | st.integers(1, 5))
+    return called(
+        name, x, n=n, axis=axis_of(draw, x), norm=draw(st.sampled_from(["backward", "ortho", "forward"]))
+    )
+
+
+@case("fft.fftn", "fft.ifftn", "fft.rfftn", "fft.irfftn")
+def _transforms(name: str, draw: Draw) -> Call:
+    x = array(draw, FLOATS if name == "fft.rfftn" else COMPLEX, AXES)
+    axes = draw(hnp.valid_tuple_axes(x.ndim, min_size=1))
+    s = [draw(st.integers(2, 4)) for _ in axes]
+    s, axes = draw(st.sampled_from([(s, axes), (None, axes) if name != "fft.irfftn" else (s, axes)]))
+    return called(name, x, s=s, axes=axes, norm=draw(st.sampled_from(["backward", "ortho", "forward"])))
+
+
+@case("fft.fftfreq", "fft.rfftfreq")
+def _frequencies(name: str, draw: Draw) -> Call:
+    n, d = draw(st.integers(1, 9)), draw(st.sampled_from([1.0, 0.5, 3.0]))
+    return lambda ns, _: by_name(ns, name)(n, d=d, dtype=ns.float64)
+
+
+@case("fft.fftshift", "fft.ifftshift")
+def _shifted(name: str, draw: Draw) -> Call:
+    x = array(draw, FLOATS, AXES)
+    return called(name, x, axes=axes_of(draw, x) or None)

@@ -23,6 +23,7 @@ from . import (
     _products,
     _reductions,
     _searching,
+    fft,
     linalg,
 )
 from ._creation import *
@@ -47,6 +48,7 @@ _FILES = (_creation, _dtypes, _elementwise, _info, _manipulation, _products, _re
 __all__ = [
     "__array_api_version__",
     "e",
+    "fft",
     "inf",
     "linalg",
     "nan",
