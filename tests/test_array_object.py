@@ -55,7 +55,8 @@ def same(found: Any, wanted: Any) -> None:
     wanted = np.asarray(wanted)
     assert isinstance(found, wg.Tensor)
     assert found.dtype == wanted.dtype.name
-    np.testing.assert_allclose(np.asarray(found), wanted, rtol=2e-6 if wanted.dtype.itemsize == 4 else 1e-14)
+    rtol = 2e-6 if wanted.dtype in ("float32", "complex64") else 1e-14
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=rtol)
     assert found.shape == wanted.shape
 
 
