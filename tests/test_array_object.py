@@ -18,7 +18,7 @@ reference.set_array_api_strict_flags(api_version="2024.12")
 
 ARITHMETIC = ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"]
 COMPARISONS = ["eq", "ne", "lt", "le", "gt", "ge"]
-BITS = ["and", "or", "xor", "lshift", "rshift"] if hasattr(wg.Tensor, "__lshift__") else []
+BITS = ["and", "or", "xor", "lshift", "rshift"]
 # The words of Python that cannot be names of functions, and those whose function has another name.
 FUNCTIONS = {"and": operator.and_, "or": operator.or_}
 

@@ -100,7 +100,7 @@ fn fill_empty<T: Element, F: Fold<T>>(out: &mut Array) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{layouts, rounded, same_for_any_threads, sample, shape, values};
+    use super::super::testing::{layouts, parts, rounded, same_for_any_threads, sample, shape, values};
     use super::*;
 
     /// The reduction by definition, in `f64`.
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn every_set_of_axes_agrees_with_the_definition() -> Result<()> {
-        for dtype in DType::ALL.into_iter().filter(|&d| d != DType::Bool) {
+        for dtype in parts().filter(|&d| d != DType::Bool) {
             for dims in [&[][..], &[7], &[3, 5], &[4, 3, 40], &[2, 600, 3], &[0, 4]] {
                 for x in layouts(dims, dtype)? {
                     for bits in 0..1usize << dims.len() {

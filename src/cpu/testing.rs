@@ -12,6 +12,11 @@ pub fn shape(dims: &[usize]) -> Shape {
     Shape::new(dims).unwrap_or_default()
 }
 
+/// The dtypes that kernels compute in: complex numbers reach them as pairs of their parts.
+pub fn parts() -> impl Iterator<Item = DType> {
+    DType::ALL.into_iter().filter(|dtype| !dtype.is_complex())
+}
+
 /// A contiguous array of values that repeat with no short period, in -2..2 (0..4 for unsigned and bool).
 pub fn sample(dims: &[usize], dtype: DType) -> Result<Array> {
     let mut out = Array::empty(shape(dims), dtype, Default::default())?;

@@ -19,10 +19,8 @@ KINDS = {
 KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
 KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"] + KINDS["complex floating"]
 
-# The dtypes of the standard that this build has, by name.
-DTYPES: dict[str, dtype] = {
-    name: getattr(_core, name) for name in (*KINDS["bool"], *KINDS["numeric"]) if hasattr(_core, name)
-}
+# The dtypes of the standard by name.
+DTYPES: dict[str, dtype] = {name: getattr(_core, name) for name in (*KINDS["bool"], *KINDS["numeric"])}
 
 # The two that the standard does not have are floating point numbers as well.
 _OF_KIND = KINDS | {kind: (*KINDS[kind], "float16", "bfloat16") for kind in ("real floating", "numeric")}

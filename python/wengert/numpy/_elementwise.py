@@ -86,9 +86,8 @@ def _named(
 
 for _table, _made in ((UNARY, _unary), (BINARY, _binary)):
     for _name, _method in _table.items():
-        if hasattr(Tensor, _method):
-            globals()[_name] = _made(_name, getattr(Tensor, _method))
-            __all__.append(_name)
+        globals()[_name] = _made(_name, getattr(Tensor, _method))
+        __all__.append(_name)
 
 
 def _part(name: str) -> Callable[..., Tensor]:
@@ -99,9 +98,8 @@ def _part(name: str) -> Callable[..., Tensor]:
 
 
 for _name in ("imag", "real"):
-    if hasattr(Tensor, _name):
-        globals()[_name] = _part(_name)
-        __all__.append(_name)
+    globals()[_name] = _part(_name)
+    __all__.append(_name)
 
 
 def positive(x: Tensor, /) -> Tensor:
