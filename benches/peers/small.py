@@ -330,8 +330,8 @@ ROWS = [
             "autograd": scalars_autograd,
         },
         2 * SCALAR_STEPS,
-        limit="an operation makes a Python object, a value and an entry of the tape, and two gradients; no function has "
-        "more than 5 % of the time",
+        limit="an operation makes a Python object, a value and an entry of the tape, and two gradients; no function "
+        "has more than 5 % of the time",
     ),
     Row(
         "MLP step 16-32-1, batch 32, SGD",
