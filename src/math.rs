@@ -320,7 +320,7 @@ pub(crate) const fn small_quotients<L: Lane>() -> f64 {
 }
 
 /// The remainder of a division with the sign of `x`, exact where multiply-adds are fused and the quotient is below
-/// [`small_quotients`].
+/// `small_quotients`.
 #[inline(always)]
 pub fn fmod<L: Lane>(x: L, y: L) -> L {
     let (size, divisor) = (x.abs(), y.abs());
