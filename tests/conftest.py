@@ -20,6 +20,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 HERE = Path(__file__).parent
 
+# Its assertions stand for those of many tests: let them show both sides.
+pytest.register_assert_rewrite("messages")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark everything under tests/shaders and in tests/test_gpu*.py as `gpu`."""

@@ -2,6 +2,7 @@
 
 import pytest
 import wengert as wg
+from messages import Situations, message_tests
 
 
 def rule(bwd=None, fwd=None):
@@ -52,7 +53,7 @@ def no_rules(kind):
     kind(mine)(wg.ones(3))
 
 
-SITUATIONS = {
+SITUATIONS: Situations = {
     "too few cotangents": (
         lambda: differentiate(rule(lambda kept, g: (g,))), RuntimeError,
         "the reverse rule of mine returned 1 cotangents, expected 2: one per differentiable argument, None for zeros",
@@ -104,14 +105,7 @@ SITUATIONS = {
     ),
 }  # fmt: skip
 
-
-@pytest.mark.parametrize("name", list(SITUATIONS))
-def test_message(name: str) -> None:
-    call, kind, message = SITUATIONS[name]
-    with pytest.raises(kind) as caught:
-        call()
-    assert str(caught.value) == message
-    assert wg.vmap(wg.grad(lambda x: x.sin()))(wg.zeros(2)).tolist() == [1.0, 1.0]
+test_message = message_tests(SITUATIONS)
 
 
 def test_a_reverse_rule_that_cannot_be_transposed_says_so() -> None:

@@ -1,10 +1,9 @@
 """Fourier transforms beside NumPy's: lengths of every kind, conventions, identities, derivatives."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import wengert as wg
+from messages import Situations, message_tests
 from support import Array, array, assert_near
 
 
@@ -90,7 +89,7 @@ def test_derivatives_of_a_spectrum() -> None:
     assert_near(wg.jacfwd(wg.fft.rfft_to_pairs)(x), matrix, 1e-13)
 
 
-ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
+ERRORS: Situations = {
     "norm": (
         lambda: wg.fft.fft_of_pairs(wg.ones(3, 2), norm="unitary"),
         ValueError,
@@ -123,10 +122,4 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     ),
 }
 
-
-@pytest.mark.parametrize("name", list(ERRORS))
-def test_errors(name: str) -> None:
-    call, kind, message = ERRORS[name]
-    with pytest.raises(kind) as caught:
-        call()
-    assert str(caught.value) == message
+test_errors = message_tests(ERRORS)

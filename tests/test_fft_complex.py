@@ -1,10 +1,9 @@
 """The family of Fourier transforms of complex and real tensors, beside NumPy's."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 import wengert as wg
+from messages import Situations, message_tests
 from support import Array, assert_near
 
 NORMS = [None, "backward", "ortho", "forward"]
@@ -106,7 +105,7 @@ def test_batches() -> None:
     near(wg.vmap(lambda z: wg.fft.ifft(z, norm="ortho"))(wg.tensor(z)), np.fft.ifft(z, norm="ortho"))
 
 
-ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
+ERRORS: Situations = {
     "norm": (
         lambda: wg.fft.fft(wg.ones(3), norm="unitary"),
         ValueError,
@@ -154,10 +153,4 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     ),
 }
 
-
-@pytest.mark.parametrize("name", list(ERRORS))
-def test_errors(name: str) -> None:
-    call, kind, message = ERRORS[name]
-    with pytest.raises(kind) as caught:
-        call()
-    assert str(caught.value) == message
+test_errors = message_tests(ERRORS)

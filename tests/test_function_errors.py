@@ -2,6 +2,7 @@
 
 import pytest
 import wengert as wg
+from messages import Situations, assert_usable, message_tests
 from wengert.autograd import Function
 
 
@@ -78,7 +79,7 @@ def closed_over_vmap() -> None:
     wg.grad(lambda x: wg.vmap(outer, in_dims=(0, None))(wg.ones(3), x).sum())(wg.ones(()))
 
 
-SITUATIONS = {
+SITUATIONS: Situations = {
     "too few gradients": (
         lambda: backward_of(wg.ones(3)), RuntimeError,
         "Mine.backward returned 1 gradients, expected 3: one per argument of forward, None for an argument without one",
@@ -155,24 +156,7 @@ SITUATIONS = {
     ),
 }  # fmt: skip
 
-
-def still_usable() -> None:
-    x = leaf(2)
-    (x * 3).sum().backward()
-    assert x.grad.tolist() == [3.0, 3.0]
-    assert wg.is_grad_enabled()
-    assert not wg.is_autocast_enabled()
-    assert wg.vmap(wg.grad(lambda x: x.sin()))(wg.zeros(2)).tolist() == [1.0, 1.0]
-
-
-@pytest.mark.parametrize("name", list(SITUATIONS))
-def test_message(name: str) -> None:
-    call, kind, message = SITUATIONS[name]
-    with pytest.raises(kind) as caught:
-        call()
-    assert str(caught.value) == message
-    assert "internal" not in message
-    still_usable()
+test_message = message_tests(SITUATIONS)
 
 
 def raiser(error: BaseException):
@@ -225,4 +209,4 @@ def test_exceptions_pass_through_and_leave_the_library_usable(
         raised = e
     # Some calls have no use for the rule that raises.
     assert raised is None or error in (raised, raised.__cause__)
-    still_usable()
+    assert_usable()

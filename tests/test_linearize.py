@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import wengert as wg
 import wengert.nn.functional as F
+from messages import assert_message
 from support import array, assert_near
 
 X = np.array([0.3, 1.2, -0.7, 2.0])
@@ -302,33 +303,27 @@ def test_backward_inside_and_recorded_primals() -> None:
 
 def test_errors() -> None:
     x = x64(X)
-    cases: list[tuple[Any, type[Exception], str]] = [
-        (
-            lambda: wg.linearize(lambda x: x, wg.arange(3)),
-            TypeError,
-            "linearize: only floating point inputs have derivatives, got wengert.int64 of shape (3,); convert it with "
-            ".float(), or leave it out of argnums",
-        ),
-        (
-            lambda: wg.linearize(lambda x: x, x)[1](wg.ones(4)),
-            wg.ShapeError,
-            "linearize: a tangent is float32(4,), expected float64(4,) as its primal",
-        ),
-        (
-            lambda: wg.linearize(lambda x: x, x)[1](x, x),
-            ValueError,
-            "linearize: tangents of structure TreeDef((*, *)) given for primals of structure TreeDef((*,))",
-        ),
-        (
-            lambda: wg.linearize(lambda x: "text", x),
-            TypeError,
-            "linearize: the function's result is str, expected a tensor or a tree of tensors",
-        ),
-    ]
-    for call, kind, message in cases:
-        with pytest.raises(kind) as caught:
-            call()
-        assert str(caught.value) == message
+    assert_message(
+        lambda: wg.linearize(lambda x: x, wg.arange(3)),
+        TypeError,
+        "linearize: only floating point inputs have derivatives, got wengert.int64 of shape (3,); convert it with "
+        ".float(), or leave it out of argnums",
+    )
+    assert_message(
+        lambda: wg.linearize(lambda x: x, x)[1](wg.ones(4)),
+        wg.ShapeError,
+        "linearize: a tangent is float32(4,), expected float64(4,) as its primal",
+    )
+    assert_message(
+        lambda: wg.linearize(lambda x: x, x)[1](x, x),
+        ValueError,
+        "linearize: tangents of structure TreeDef((*, *)) given for primals of structure TreeDef((*,))",
+    )
+    assert_message(
+        lambda: wg.linearize(lambda x: "text", x),
+        TypeError,
+        "linearize: the function's result is str, expected a tensor or a tree of tensors",
+    )
     with pytest.raises(TypeError, match="depends on the batch element or tangent"):
         wg.linearize(lambda x: x if x.sum().item() > 0 else -x, x)
     seen = []

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
+from messages import Situations, message_tests
 from support import Array, array, assert_near
 from wengert import nn
 from wengert.nn.utils import parametrizations, parametrize
@@ -217,7 +218,7 @@ def test_orthogonal(shape: tuple[int, int], kind: str, from_weight: bool) -> Non
     assert losses[-1] < losses[0]
 
 
-ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
+ERRORS: Situations = {
     "no module": (
         lambda: parametrize.register_parametrization(square(), "weight", abs),
         TypeError,
@@ -267,10 +268,4 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     ),
 }
 
-
-@pytest.mark.parametrize("name", list(ERRORS))
-def test_errors(name: str) -> None:
-    call, kind, message = ERRORS[name]
-    with pytest.raises(kind) as caught:
-        call()
-    assert str(caught.value) == message
+test_errors = message_tests(ERRORS)

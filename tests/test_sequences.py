@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
+from messages import Situations, message_tests
 from support import Array, array, assert_near
 from wengert import nn
 from wengert.nn.utils import rnn
@@ -118,7 +119,7 @@ def test_recurrent_layers(kind: str, options: str, lengths: tuple[int, ...]) -> 
         assert_near(got, array(want), 1e-12)
 
 
-ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
+ERRORS: Situations = {
     "order": (
         lambda: rnn.pack_padded_sequence(wg.ones(3, 2), [1, 3]),
         ValueError,
@@ -162,10 +163,4 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     ),
 }
 
-
-@pytest.mark.parametrize("name", list(ERRORS))
-def test_errors(name: str) -> None:
-    call, kind, message = ERRORS[name]
-    with pytest.raises(kind) as caught:
-        call()
-    assert str(caught.value) == message
+test_errors = message_tests(ERRORS)

@@ -1,8 +1,8 @@
 """Sorting, the largest few, and drawing by weights: what the records of operations do not say."""
 
 import numpy as np
-import pytest
 import wengert as wg
+from messages import Situations, message_tests
 from support import array
 
 
@@ -81,33 +81,33 @@ def test_draws_repeat_with_the_seed_and_have_no_gradient() -> None:
     assert not first.requires_grad
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (
-            lambda: wg.ones(2, 3).topk(4),
-            "topk: k = 4 elements asked for along axis 1 of length 3; k is between 0 and 3",
-        ),
-        (
-            lambda: wg.ones(3).multinomial(4),
-            "multinomial: 4 draws from 3 categories are not possible; draw at least one, and without replacement "
-            "at most as many as there are categories",
-        ),
-        (
-            lambda: wg.tensor([0.0, 1.0]).multinomial(2),
-            "multinomial: 2 categories with a weight above 0 needed in every row, got 1",
-        ),
-        (
-            lambda: wg.tensor([-1.0, 1.0]).multinomial(1),
-            "multinomial: finite weights of at least 0 expected, got -1; softmax makes weights of any scores",
-        ),
-        (
-            lambda: wg.ones(1, 1, 1).multinomial(1),
-            "multinomial: weights of shape (n,) or (rows, n) expected, got (1, 1, 1)",
-        ),
-    ],
-)
-def test_errors_say_what_to_do(call: object, message: str) -> None:
-    with pytest.raises(ValueError) as caught:
-        call()  # type: ignore[operator]
-    assert str(caught.value) == message
+ERRORS: Situations = {
+    "more than there are": (
+        lambda: wg.ones(2, 3).topk(4),
+        ValueError,
+        "topk: k = 4 elements asked for along axis 1 of length 3; k is between 0 and 3",
+    ),
+    "draws without replacement": (
+        lambda: wg.ones(3).multinomial(4),
+        ValueError,
+        "multinomial: 4 draws from 3 categories are not possible; draw at least one, and without replacement "
+        "at most as many as there are categories",
+    ),
+    "no weights": (
+        lambda: wg.tensor([0.0, 1.0]).multinomial(2),
+        ValueError,
+        "multinomial: 2 categories with a weight above 0 needed in every row, got 1",
+    ),
+    "negative weights": (
+        lambda: wg.tensor([-1.0, 1.0]).multinomial(1),
+        ValueError,
+        "multinomial: finite weights of at least 0 expected, got -1; softmax makes weights of any scores",
+    ),
+    "axes": (
+        lambda: wg.ones(1, 1, 1).multinomial(1),
+        ValueError,
+        "multinomial: weights of shape (n,) or (rows, n) expected, got (1, 1, 1)",
+    ),
+}
+
+test_errors = message_tests(ERRORS)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
+from messages import Situations, message_tests
 from support import Array, array, assert_near
 from wengert import nn
 from wengert.optim import SGD, swa_utils
@@ -136,7 +137,7 @@ def test_at_once() -> None:
     assert schedule.get_last_lr() == [0.01]
 
 
-ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
+ERRORS: Situations = {
     "decay": (
         lambda: swa_utils.get_ema_avg_fn(1.5),
         ValueError,
@@ -172,10 +173,4 @@ ERRORS: dict[str, tuple[Any, type[Exception], str]] = {
     ),
 }
 
-
-@pytest.mark.parametrize("name", list(ERRORS))
-def test_errors(name: str) -> None:
-    call, kind, message = ERRORS[name]
-    with pytest.raises(kind) as caught:
-        call()
-    assert str(caught.value) == message
+test_errors = message_tests(ERRORS)

@@ -3,13 +3,15 @@
 One table per subject; a new situation goes into the table of its subject.
 """
 
+from messages import Situations
+
 from situations.autograd import AUTOGRAD
 from situations.composed import COMPOSED
 from situations.indexing import INDEXING
 from situations.layers import LAYERS
 from situations.linalg import LINALG
+from situations.operands import leaf, ones
 from situations.shapes import SHAPES
-from situations.table import Situations, leaf, ones
 from situations.tape import TAPE
 from situations.transforms import TRANSFORMS
 from situations.values import VALUES

@@ -1,9 +1,10 @@
 """Of the tape: backward, in-place writes, hooks, checkpoints."""
 
 import wengert as wg
+from messages import Situations
 from wengert.utils.checkpoint import checkpoint
 
-from situations.table import Situations, i, leaf, ones
+from situations.operands import i, leaf, ones
 
 
 def used_graph() -> None:

@@ -1,8 +1,9 @@
 """Of the operations that are made of others: order statistics, scattering, windows, products."""
 
 import wengert as wg
+from messages import Situations
 
-from situations.table import Situations, i, ones
+from situations.operands import i, ones
 
 COMPOSED: Situations = {
     "recurrence_of_integers": (

@@ -1,9 +1,10 @@
 """Of indices, masks, gather and scatter."""
 
 import wengert as wg
+from messages import Situations
 from wengert.nn import functional as F
 
-from situations.table import Situations, i, ones
+from situations.operands import i, ones
 
 INDEXING: Situations = {
     "index_out_of_range": (

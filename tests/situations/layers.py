@@ -3,10 +3,11 @@
 from typing import Any
 
 import wengert as wg
+from messages import Situations
 from wengert import nn
 from wengert.nn import functional as F
 
-from situations.table import Situations, i, ones
+from situations.operands import i, ones
 
 
 def attend(q: tuple[int, ...], k: tuple[int, ...], v: tuple[int, ...], **more: Any) -> Any:

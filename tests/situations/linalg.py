@@ -1,8 +1,9 @@
 """Of linear algebra: shapes, dtypes, and matrices without what was asked for."""
 
 import wengert as wg
+from messages import Situations
 
-from situations.table import Situations, i, ones
+from situations.operands import i, ones
 
 L = wg.linalg
 

@@ -1,9 +1,10 @@
 """Of shapes and axes: broadcasting, products, views, joins, reductions."""
 
 import wengert as wg
+from messages import Situations
 from wengert.nn.functional import scaled_dot_product_attention as attend
 
-from situations.table import Situations, i, ones
+from situations.operands import i, ones
 
 SHAPES: Situations = {
     "broadcast": (

@@ -1,11 +1,12 @@
 """Of the tape: hooks, saved values, gradients as attributes, inference mode, training loops."""
 
 import wengert as wg
+from messages import Situations
 from wengert import nn
 from wengert.amp import GradScaler
 from wengert.autograd import Function, graph
 
-from situations.table import Situations, leaf, ones
+from situations.operands import leaf, ones
 
 
 def inferred() -> wg.Tensor:

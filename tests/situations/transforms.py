@@ -1,8 +1,9 @@
 """Of grad, jvp, vmap and Jacobians."""
 
 import wengert as wg
+from messages import Situations
 
-from situations.table import Situations, i, ones
+from situations.operands import i, ones
 
 
 def escaped() -> None:

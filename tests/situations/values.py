@@ -1,9 +1,10 @@
 """Of arguments and dtypes: layers, losses, random numbers, conversions."""
 
 import wengert as wg
+from messages import Situations
 from wengert.nn import functional as F
 
-from situations.table import Situations, i, ones
+from situations.operands import i, ones
 
 VALUES: Situations = {
     "truth_of_many": (

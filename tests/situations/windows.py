@@ -3,9 +3,10 @@
 from typing import Any
 
 import wengert as wg
+from messages import Situations
 from wengert.nn import functional as F
 
-from situations.table import Situations, ones
+from situations.operands import ones
 
 
 def conv(x: tuple[int, ...], w: tuple[int, ...], **more: Any) -> Any:
