@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import wengert as wg
 import wengert.numpy as xp
-from array_cases import AXES, COMPLEX, FLOATS, INTS, SHAPES, array
+from array_cases.drawing import AXES, COMPLEX, FLOATS, INTS, SHAPES, array
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
