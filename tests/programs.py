@@ -1,4 +1,4 @@
-"""The example programs as modules, for the tests that look inside them."""
+"""Programs beside the package as modules, for the tests that look inside them: examples, tools."""
 
 import importlib.util
 import sys
@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import wengert as wg
 
-FOLDER = Path(__file__).parents[1] / "examples"
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "examples"
 
 
-def module(name: str) -> types.ModuleType:
-    """An example, as a module."""
+def module(name: str, folder: str = "examples") -> types.ModuleType:
+    """A program, as a module."""
     if name not in sys.modules:
-        spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+        spec = importlib.util.spec_from_file_location(name, ROOT / folder / f"{name}.py")
         assert spec is not None
         assert spec.loader is not None
         sys.modules[name] = importlib.util.module_from_spec(spec)

@@ -1,17 +1,13 @@
 """A network worked out by hand: its loss and nine gradients, by every way there is."""
 
-import importlib.util
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 import wengert as wg
+from programs import module
 
-PATH = Path(__file__).parents[1] / "examples" / "backprop_by_hand.py"
-SPEC = importlib.util.spec_from_file_location("backprop_by_hand", PATH)
-example = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(example)
+example = module("backprop_by_hand")
 
 # To four digits, from pencil and paper.
 LOSS = 0.4629

@@ -2,28 +2,17 @@
 
 import ast
 import doctest
-import importlib.util
+import importlib
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
+import programs
 import pytest
 import wengert as wg
 
-ROOT = Path(__file__).parents[1]
-
-
-def load() -> ModuleType:
-    """The module that decides what the reference documents."""
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "_ext" / "reference.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-reference = load()
+reference = programs.module("reference", "docs/_ext")
 PAGES = reference.pages()
 DOCUMENTED = {name for page in PAGES for name in page.names}
 

@@ -1,32 +1,20 @@
 """The committed stub of the extension module is what the built module says."""
 
 import ast
-import importlib.util
-from pathlib import Path
-from types import ModuleType
 
 import wengert._core as core
+from programs import ROOT, module
 
-ROOT = Path(__file__).parent.parent
-
-
-def generator() -> ModuleType:
-    """tools/stubs.py as a module."""
-    spec = importlib.util.spec_from_file_location("stubs", ROOT / "tools" / "stubs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+generator = module("stubs", "tools")
 
 
 def test_stub_is_up_to_date() -> None:
     committed = (ROOT / "python" / "wengert" / "_core.pyi").read_text(encoding="utf-8")
-    assert generator().generate(core) == committed, "run `make stubs`"
+    assert generator.generate(core) == committed, "run `make stubs`"
 
 
 def test_stub_parses_and_names_everything() -> None:
-    tree = ast.parse(generator().generate(core))
+    tree = ast.parse(generator.generate(core))
     named = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
     named |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     own = {name for name in vars(core) if not name.startswith("__")}
