@@ -20,8 +20,8 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 HERE = Path(__file__).parent
 
-# Its assertions stand for those of many tests: let them show both sides.
-pytest.register_assert_rewrite("messages")
+# Modules whose assertions stand for those of many tests: let them show both sides.
+pytest.register_assert_rewrite("complex_reference", "messages")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import wengert as wg
-from support import array
-from test_attention import (
+from attention_reference import (
     MASKS,
+    Array,
+    Derivative,
     attend,
     back_of_forward,
     first,
@@ -25,10 +25,9 @@ from test_attention import (
     second,
     third,
 )
+from support import array
 
 DEVICE = "gpu"
-Derivative = Callable[..., Any]
-Array = np.ndarray[Any, Any]
 
 
 def pair(*arrays: Array, dtype: wg.dtype = wg.float32) -> tuple[list[wg.Tensor], list[wg.Tensor]]:

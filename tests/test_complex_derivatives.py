@@ -1,0 +1,129 @@
+"""Derivatives of complex tensors against differences of both parts, and every transform."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import wengert as wg
+from complex_reference import BINARY, UNARY, near, some
+from support import array
+from wengert.autograd import gradcheck, gradgradcheck
+
+
+def test_the_gradient_is_the_direction_of_steepest_ascent() -> None:
+    z = wg.tensor([1 + 2j, -0.5j], requires_grad=True)
+    (z.abs() ** 2).sum().backward()
+    assert z.grad is not None
+    np.testing.assert_allclose(array(z.grad), 2 * array(z.detach()), rtol=1e-6)
+    z.grad = None
+    z.real.sum().backward()
+    assert z.grad.tolist() == [1, 1]
+    z.grad = None
+    z.imag.sum().backward()
+    assert z.grad.tolist() == [1j, 1j]
+    # A real input gets a real gradient.
+    x = wg.tensor([2.0], requires_grad=True)
+    ((x * (1 + 1j)).abs() ** 2).sum().backward()
+    np.testing.assert_allclose(array(x.grad), [8.0], rtol=1e-6)
+    # Of a holomorphic function, with cotangent 1: the conjugate of its derivative.
+    w = wg.tensor([0.3 + 0.4j], dtype=wg.complex128, requires_grad=True)
+    w.exp().backward(wg.ones(1, dtype=wg.complex128))
+    np.testing.assert_allclose(array(w.grad), np.conj(np.exp(0.3 + 0.4j)), rtol=1e-12)
+    with pytest.raises(
+        RuntimeError, match="backward: a complex128 tensor has no single gradient; make it real first"
+    ):
+        w.exp().sum().backward()
+    zero = wg.tensor([0j], requires_grad=True)
+    zero.abs().sum().backward()
+    assert zero.grad.tolist() == [0]
+
+
+NO_SLOPE = ("isnan", "isinf", "isfinite")
+
+
+@pytest.mark.parametrize("name", [name for name in UNARY if name not in NO_SLOPE])
+def test_derivatives_of_functions_of_one_number(name: str) -> None:
+    z = wg.tensor(some(shape=(5,), seed=3))
+    f = lambda x: getattr(x, name)()
+    assert gradcheck(f, z, check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(f, z, check_fwd_over_rev=True, fast_mode=True)
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "pow"])
+def test_derivatives_of_functions_of_two_numbers(name: str) -> None:
+    x, y = wg.tensor(some(shape=(3, 2), seed=3)), wg.tensor(some(shape=(2,), seed=4))
+    assert gradcheck(BINARY[name], (x, y), check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(BINARY[name], (x, y), check_fwd_over_rev=True, fast_mode=True)
+    assert gradcheck(BINARY[name], (x, wg.tensor([0.5, 1.5], dtype=wg.float64)), check_forward_ad=True)
+
+
+STRUCTURED: dict[str, Callable[..., Any]] = {
+    "sum": lambda x: x.sum(0),
+    "mean": lambda x: x.mean(1),
+    "prod": lambda x: x.prod(0),
+    "cumsum": lambda x: x.cumsum(1),
+    "cumprod": lambda x: x.cumprod(1),
+    "matmul": lambda x: x @ x.mH,
+    "matvec": lambda x: x @ x[0],
+    "index": lambda x: x[wg.tensor([1, 1, 0])],
+    "gather": lambda x: x.gather(1, wg.tensor([[0, 0], [2, 1]])),
+    "slice": lambda x: x[:, ::2],
+    "where": lambda x: wg.where(wg.tensor([True, False, True]), x, x.conj()),
+    "cat": lambda x: wg.cat([x, 2j * x]),
+    "expand": lambda x: x.sum(0).expand(4, 3) * 1.0,
+    "real": lambda x: x.real * x.imag,
+    "polar": lambda x: wg.polar(x.abs(), x.angle() * 2),
+    "complex": lambda x: wg.complex(x.imag, x.real),
+    "cast": lambda x: (x.real + 1).to(wg.complex128) * x,
+    "tril": lambda x: x.tril(),
+    "strided": lambda x: x.T.reshape(-1)[1:],
+    "power": lambda x: x**3 + x**-2,
+    "scalar": lambda x: 1j * x + (2 - 1j) / x,
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_derivatives_of_structured_operations(name: str) -> None:
+    x = wg.tensor(some(shape=(2, 3), seed=5))
+    assert gradcheck(STRUCTURED[name], x, check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(STRUCTURED[name], x, check_fwd_over_rev=True, fast_mode=True)
+
+
+def test_every_transform() -> None:
+    z = wg.tensor(some(shape=(3,), seed=6))
+    loss = lambda z: (z.exp() * z.conj()).sum().abs()
+    g = wg.grad(loss)(z)
+    value, pullback = wg.vjp(loss, z)
+    near(pullback(wg.ones_like(value))[0], array(g), 1e-12)
+    t = wg.tensor(some(shape=(3,), seed=7))
+    _, moved = wg.jvp(loss, (z,), (t,))
+    # Real derivative along t: the real inner product with the gradient.
+    np.testing.assert_allclose(moved.item(), np.vdot(array(g), array(t)).real, rtol=1e-10)
+    batch = wg.tensor(some(shape=(4, 3), seed=8))
+    together = wg.vmap(wg.grad(loss))(batch)
+    for row, one in zip(batch, together):
+        near(one, array(wg.grad(loss)(row)), 1e-12)
+    twice = wg.grad(lambda z: (wg.grad(loss)(z).abs() ** 2).sum())(z)
+    assert twice.dtype == wg.complex128
+    leaf = wg.tensor(array(z), requires_grad=True)
+    for _ in range(2):
+        loss(leaf).backward()
+    near(leaf.grad, 2 * array(g), 1e-12)
+    out = wg.utils.checkpoint.checkpoint(loss, leaf)
+    leaf.grad = None
+    out.backward()
+    near(leaf.grad, array(g), 1e-12)
+    with wg.no_grad():
+        leaf -= 0.1 * leaf.grad
+    assert loss(leaf).item() < value.item()
+
+
+def test_writes_in_place_are_recorded() -> None:
+    z = wg.tensor(some(shape=(3,), seed=9), requires_grad=True)
+    y = z * 1.0
+    y[1] = y[0] * 1j
+    y *= 2
+    (y.abs() ** 2).sum().backward()
+    expected = array(z.detach()) * np.array([16, 0, 8])
+    near(z.grad, expected, 1e-12)
