@@ -144,7 +144,7 @@ impl Batch {
     /// One element of the batch as a product.
     fn product<'a, S, O>(&self, item: usize, target: Target<'a, O>) -> Product<'a, S, O> {
         let (left, right) = self.operands(item);
-        Product { m: self.m, n: self.n, k: self.k, left, right, target, add: false }
+        Product { m: self.m, n: self.n, k: self.k, left, right, target }
     }
 
     /// Whether the depth is long for a small result.

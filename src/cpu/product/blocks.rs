@@ -286,7 +286,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 (Target::Memory(out, stride, sink), None) if !self.swapped => {
                     let at = out.offset(block.rows.start as isize * stride + j as isize);
                     let piece = piece(at, stride);
-                    self.tiles(block, steps, left, right, &piece, self.p.add || steps.start > 0);
+                    self.tiles(block, steps, left, right, &piece, steps.start > 0);
                     if let (true, Some(sink)) = (done, sink) {
                         sink.take(piece);
                     }
@@ -354,14 +354,14 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 Target::Sink(sink) => {
                     scratch::with(Use::Turned, piece.rows * piece.columns, |at| {
                         let turned = turned(&piece, at, piece.rows as isize);
-                        copy_turned::<M>(&piece, &turned, false);
+                        copy_turned::<M>(&piece, &turned);
                         sink.take(turned);
                     });
                 }
                 Target::Memory(out, stride, sink) => {
                     let turned =
                         turned(&piece, out.offset(piece.j as isize * stride + piece.i as isize), stride);
-                    copy_turned::<M>(&piece, &turned, self.p.add);
+                    copy_turned::<M>(&piece, &turned);
                     if let Some(sink) = sink {
                         sink.take(turned);
                     }

@@ -24,8 +24,6 @@ pub struct Inner<M: Mac> {
     pub out_row: isize,
     /// Elements from the results of one column to those of the next.
     pub out_column: isize,
-    /// Whether the products are added to what is there.
-    pub add: bool,
 }
 
 /// Computes some inner products.
@@ -71,8 +69,7 @@ pub unsafe fn inner<M: Mac, const R: usize, const C: usize, const U: usize>(t: &
         for i in 0..R {
             for j in 0..C {
                 let to = t.out.offset(i as isize * t.out_row + j as isize * t.out_column);
-                let total = *total.add(i * C + j);
-                *to = if t.add { M::add(*to, total) } else { total };
+                *to = *total.add(i * C + j);
             }
         }
     }

@@ -51,8 +51,6 @@ pub trait Mac: Copy + 'static {
     unsafe fn mac(sum: Self::Y, x: Self::X, y: Self::X) -> Self::Y;
     /// The sum of two vectors of sums.
     unsafe fn plus(x: Self::Y, y: Self::Y) -> Self::Y;
-    /// The sum of two results.
-    fn add(x: Self::Out, y: Self::Out) -> Self::Out;
     /// Writes a vector of results.
     unsafe fn put(to: *mut Self::Out, sum: Self::Y);
     /// Writes the first `n` lanes of one.

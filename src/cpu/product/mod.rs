@@ -104,8 +104,6 @@ pub struct Product<'a, S, O> {
     pub right: Operand<S>,
     /// Where the result goes.
     pub target: Target<'a, O>,
-    /// Whether the product is added to what is in memory.
-    pub add: bool,
 }
 
 // SAFETY: whoever makes a product vouches that its memory is nobody else's to write.

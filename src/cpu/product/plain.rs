@@ -127,10 +127,6 @@ impl<T: Number, const N: usize> Mac for Plain<T, N> {
         std::array::from_fn(|i| T::plus(x[i], y[i]))
     }
     #[inline(always)]
-    fn add(x: T, y: T) -> T {
-        T::plus(x, y)
-    }
-    #[inline(always)]
     unsafe fn put(to: *mut T, sum: [T; N]) {
         unsafe { Self::store(to, sum) }
     }

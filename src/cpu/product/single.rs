@@ -26,7 +26,7 @@ pub unsafe fn single<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
         out,
         out_row,
         columns: p.n,
-        add: p.add,
+        add: false,
     };
     // SAFETY: the caller's promise.
     unsafe { compute(&tile) };
@@ -42,14 +42,13 @@ pub fn turned<O>(piece: &Piece<O>, at: *mut O, stride: isize) -> Piece<O> {
 ///
 /// # Safety
 /// Both pieces exist.
-pub unsafe fn copy_turned<M: Mac>(from: &Piece<M::Out>, to: &Piece<M::Out>, add: bool) {
+pub unsafe fn copy_turned<M: Mac>(from: &Piece<M::Out>, to: &Piece<M::Out>) {
     for i in 0..to.rows {
         for j in 0..to.columns {
             // SAFETY: the caller's promise.
             unsafe {
                 let at = to.at.offset(i as isize * to.stride + j as isize);
-                let x = *from.at.offset(j as isize * from.stride + i as isize);
-                *at = if add { M::add(*at, x) } else { x };
+                *at = *from.at.offset(j as isize * from.stride + i as isize);
             }
         }
     }

@@ -83,34 +83,29 @@ where
     let wanted: Vec<i64> = (0..m * n).map(|at| want(at / n, at % n)).collect();
     let stored = |v: &[i64]| -> Vec<M::Stored> { v.iter().map(|&v| <()>::stored(v)).collect() };
     let (sa, sb) = (stored(&a), stored(&b));
-    for add in [false, true] {
-        let stride = n + 1;
-        let mut out: Vec<M::Out> = vec![<()>::sum(5); m * stride];
-        let p = Product::<M::Stored, M::Out> {
-            m,
-            n,
-            k,
-            left: Operand { data: sa[a0..].as_ptr(), free: ar, depth: ac },
-            right: Operand { data: sb[b0..].as_ptr(), free: bc, depth: br },
-            target: Target::Memory(out.as_mut_ptr(), stride as isize, None),
-            add,
-        };
-        // SAFETY: the vectors have these sizes.
-        unsafe { run::<M>(&p) };
-        for (at, got) in out.iter().enumerate() {
-            let (i, j) = (at / stride, at % stride);
-            let want = if j == n { 5 } else { wanted[i * n + j] + if add { 5 } else { 0 } };
-            assert_eq!(*got, <()>::sum(want), "{m} {k} {n}, layouts {x} {y}, at {i}, {j}, add {add}");
-        }
-        if !add {
-            let sink = Collect(Mutex::new(vec![None; m * n]), n);
-            // SAFETY: as above.
-            unsafe { run::<M>(&Product { target: Target::Sink(&sink), ..p }) };
-            let got = sink.0.into_inner().unwrap_or_default();
-            let want: Vec<_> = wanted.iter().map(|&v| Some(<()>::sum(v))).collect();
-            assert!(got == want, "{m} {k} {n}, layouts {x} {y}, through a sink");
-        }
+    let stride = n + 1;
+    let mut out: Vec<M::Out> = vec![<()>::sum(5); m * stride];
+    let p = Product::<M::Stored, M::Out> {
+        m,
+        n,
+        k,
+        left: Operand { data: sa[a0..].as_ptr(), free: ar, depth: ac },
+        right: Operand { data: sb[b0..].as_ptr(), free: bc, depth: br },
+        target: Target::Memory(out.as_mut_ptr(), stride as isize, None),
+    };
+    // SAFETY: the vectors have these sizes.
+    unsafe { run::<M>(&p) };
+    for (at, got) in out.iter().enumerate() {
+        let (i, j) = (at / stride, at % stride);
+        let want = if j == n { 5 } else { wanted[i * n + j] };
+        assert_eq!(*got, <()>::sum(want), "{m} {k} {n}, layouts {x} {y}, at {i}, {j}");
     }
+    let sink = Collect(Mutex::new(vec![None; m * n]), n);
+    // SAFETY: as above.
+    unsafe { run::<M>(&Product { target: Target::Sink(&sink), ..p }) };
+    let got = sink.0.into_inner().unwrap_or_default();
+    let want: Vec<_> = wanted.iter().map(|&v| Some(<()>::sum(v))).collect();
+    assert!(got == want, "{m} {k} {n}, layouts {x} {y}, through a sink");
 }
 
 /// Shapes around the borders of vectors, tiles, strips and blocks, and layouts for each.

@@ -107,7 +107,6 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
     ) {
         let size = size_of::<S>() as isize;
         let (out_row, out_column) = if self.swapped { (1, piece.stride) } else { (piece.stride, 1) };
-        let add = self.p.add && matches!(self.p.target, Target::Memory(..));
         let mut at = 0;
         while at < columns {
             let four = at + GROUP <= columns;
@@ -122,7 +121,6 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
                     out: piece.at.wrapping_offset(row as isize * out_row + at as isize * out_column),
                     out_row,
                     out_column,
-                    add,
                 };
                 let rows = GROUP.min(self.rows - row);
                 // SAFETY: the caller's promise.

@@ -60,10 +60,10 @@ macro_rules! tables {
     };
 }
 
-/// What is alike for all: how results are read, written and added.
+/// What is alike for all: how results are read and written.
 macro_rules! results {
-    ($out:ty, $y:ty, $lanes:literal, |$u:ident, $v:ident| $add:expr, $zero:expr, $plus:ident, $get:expr, $get_first:expr,
-     $put:expr, $put_first:expr) => {
+    ($out:ty, $y:ty, $lanes:literal, $zero:expr, $plus:ident, $get:expr, $get_first:expr, $put:expr,
+     $put_first:expr) => {
         #[inline(always)]
         unsafe fn zero() -> $y {
             // SAFETY: here and below, the caller's promise.
@@ -72,10 +72,6 @@ macro_rules! results {
         #[inline(always)]
         unsafe fn plus(x: $y, y: $y) -> $y {
             unsafe { $plus(x, y) }
-        }
-        #[inline(always)]
-        fn add($u: $out, $v: $out) -> $out {
-            $add
         }
         #[inline(always)]
         unsafe fn get(from: *const $out) -> $y {
@@ -99,7 +95,7 @@ macro_rules! results {
 /// Element types whose operands are multiplied as they lie in memory.
 macro_rules! vectors {
     ($($(#[$doc:meta])* $name:ident($t:ty, $x:ty, $lanes:literal, $masks:literal), $set:ident($rows:literal; $($low:literal)*; $($high:literal)*),
-        add |$u:ident, $v:ident| $add:expr, zero $zero:ident, splat $splat:ident, load $load:ident, load_first $load_first:expr,
+        zero $zero:ident, splat $splat:ident, load $load:ident, load_first $load_first:expr,
         store $store:ident, store_first $store_first:expr, plus $plus:ident, mac $mac:expr, turn $turn:ident;)*) => {
         $($(#[$doc])*
         #[derive(Clone, Copy)]
@@ -116,7 +112,7 @@ macro_rules! vectors {
             const STEP: usize = 1;
             const MASKS: bool = $masks;
             tables!($set; $($low)*; $($high)*);
-            results!($t, $x, $lanes, |$u, $v| $add, $zero, $plus, $load, $load_first, $store, $store_first);
+            results!($t, $x, $lanes, $zero, $plus, $load, $load_first, $store, $store_first);
             #[inline(always)]
             unsafe fn splat(from: *const $t) -> $x {
                 unsafe { $splat(*from) }
@@ -156,43 +152,43 @@ macro_rules! vectors {
 vectors! {
     /// Sixteen `f32`.
     F32x16(f32, __m512, 16, true), avx512(12; 1 2 3 4 5 6; 7 8 9 10 11 12),
-        add |u, v| u + v, zero _mm512_setzero_ps, splat _mm512_set1_ps, load _mm512_loadu_ps,
+        zero _mm512_setzero_ps, splat _mm512_set1_ps, load _mm512_loadu_ps,
         load_first |p, n| _mm512_maskz_loadu_ps(first(n), p), store _mm512_storeu_ps,
         store_first |p, x, n| _mm512_mask_storeu_ps(p, first(n), x), plus _mm512_add_ps,
         mac |s, x, y| _mm512_fmadd_ps(x, y, s), turn turn_16x16;
     /// Eight `f64`.
     F64x8(f64, __m512d, 8, true), avx512(12; 1 2 3 4 5 6; 7 8 9 10 11 12),
-        add |u, v| u + v, zero _mm512_setzero_pd, splat _mm512_set1_pd, load _mm512_loadu_pd,
+        zero _mm512_setzero_pd, splat _mm512_set1_pd, load _mm512_loadu_pd,
         load_first |p, n| _mm512_maskz_loadu_pd(first(n) as u8, p), store _mm512_storeu_pd,
         store_first |p, x, n| _mm512_mask_storeu_pd(p, first(n) as u8, x), plus _mm512_add_pd,
         mac |s, x, y| _mm512_fmadd_pd(x, y, s), turn turn_8x8_wide;
     /// Sixteen `i32`, wrapping.
     I32x16(i32, __m512i, 16, true), avx512(12; 1 2 3 4 5 6; 7 8 9 10 11 12),
-        add |u, v| u.wrapping_add(v), zero _mm512_setzero_si512, splat _mm512_set1_epi32, load _mm512_loadu_epi32,
+        zero _mm512_setzero_si512, splat _mm512_set1_epi32, load _mm512_loadu_epi32,
         load_first |p, n| _mm512_maskz_loadu_epi32(first(n), p), store _mm512_storeu_epi32,
         store_first |p, x, n| _mm512_mask_storeu_epi32(p, first(n), x), plus _mm512_add_epi32,
         mac |s, x, y| _mm512_add_epi32(s, _mm512_mullo_epi32(x, y)), turn turn_16x16;
     /// Eight `i64`, wrapping.
     I64x8(i64, __m512i, 8, true), avx512(12; 1 2 3 4 5 6; 7 8 9 10 11 12),
-        add |u, v| u.wrapping_add(v), zero _mm512_setzero_si512, splat _mm512_set1_epi64, load _mm512_loadu_epi64,
+        zero _mm512_setzero_si512, splat _mm512_set1_epi64, load _mm512_loadu_epi64,
         load_first |p, n| _mm512_maskz_loadu_epi64(first(n) as u8, p), store _mm512_storeu_epi64,
         store_first |p, x, n| _mm512_mask_storeu_epi64(p, first(n) as u8, x), plus _mm512_add_epi64,
         mac |s, x, y| _mm512_add_epi64(s, _mm512_mullo_epi64(x, y)), turn turn_8x8_wide;
     /// Eight `f32`.
     F32x8(f32, __m256, 8, false), avx2(6; 1 2 3; 4 5 6),
-        add |u, v| u + v, zero _mm256_setzero_ps, splat _mm256_set1_ps, load _mm256_loadu_ps,
+        zero _mm256_setzero_ps, splat _mm256_set1_ps, load _mm256_loadu_ps,
         load_first |p, n| _mm256_maskload_ps(p, first_of_8(n)), store _mm256_storeu_ps,
         store_first |p, x, n| _mm256_maskstore_ps(p, first_of_8(n), x), plus _mm256_add_ps,
         mac |s, x, y| _mm256_fmadd_ps(x, y, s), turn turn_8x8;
     /// Four `f64`.
     F64x4(f64, __m256d, 4, false), avx2(6; 1 2 3; 4 5 6),
-        add |u, v| u + v, zero _mm256_setzero_pd, splat _mm256_set1_pd, load _mm256_loadu_pd,
+        zero _mm256_setzero_pd, splat _mm256_set1_pd, load _mm256_loadu_pd,
         load_first |p, n| _mm256_maskload_pd(p, first_of_4(n)), store _mm256_storeu_pd,
         store_first |p, x, n| _mm256_maskstore_pd(p, first_of_4(n), x), plus _mm256_add_pd,
         mac |s, x, y| _mm256_fmadd_pd(x, y, s), turn turn_4x4;
     /// Eight `i32`, wrapping.
     I32x8(i32, __m256i, 8, false), avx2(6; 1 2 3; 4 5 6),
-        add |u, v| u.wrapping_add(v), zero _mm256_setzero_si256, splat _mm256_set1_epi32, load _mm256_loadu_si256,
+        zero _mm256_setzero_si256, splat _mm256_set1_epi32, load _mm256_loadu_si256,
         load_first |p, n| _mm256_maskload_epi32(p, first_of_8(n)), store _mm256_storeu_si256,
         store_first |p, x, n| _mm256_maskstore_epi32(p, first_of_8(n), x), plus _mm256_add_epi32,
         mac |s, x, y| _mm256_add_epi32(s, _mm256_mullo_epi32(x, y)), turn turn_8x8;
@@ -217,7 +213,6 @@ impl Mac for Bf16x32 {
         f32,
         __m512,
         16,
-        |u, v| u + v,
         _mm512_setzero_ps,
         _mm512_add_ps,
         _mm512_loadu_ps,
