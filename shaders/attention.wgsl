@@ -14,6 +14,7 @@
 // the keys, 64 at a time, and multiplies what it has by exp(old maximum - new one) where the maximum grows.
 // Tiles of which no query sees a key by causality are left out. A query that sees nothing has result 0 and
 // logarithm minus infinity. Every chunk of columns computes the scores anew.
+//@ use philox
 //@ use attention_tiles
 //@ use attention_scores
 //@ fn log_

@@ -18,6 +18,7 @@
 // middle), with P (D H - delta) for the tangents of the scores and P D (W - mean) for the values. Every
 // output is owned by one workgroup, which adds in a fixed order: no atomics, the same bits in every run.
 // Tiles outside of causality are left out.
+//@ use philox
 //@ use attention_tiles
 //@ use attention_scores
 //@ const SECOND

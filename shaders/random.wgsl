@@ -14,6 +14,7 @@
 // with u1 in (0, 1] and u2 in [0, 1), z = sqrt(-2 ln u1) * (cos, sin)(2 pi u2), and likewise from lanes 2 and
 // 3. Bits and integers take one word per element. BELOW_ONE keeps 16-bit
 // uniforms from being rounded up to 1.
+//@ use philox
 struct Params {
   count: u32, seed_low: u32, seed_high: u32, offset_low: u32, offset_high: u32,
   stream_low: u32, stream_high: u32,
@@ -36,30 +37,6 @@ fn log_(x: f32) -> f32 { return log(x); }
 fn sin_(x: f32) -> f32 { return sin(x); }
 //@ fn cos_
 fn cos_(x: f32) -> f32 { return cos(x); }
-
-// The 64-bit product of a and b as (low, high), from 16-bit pieces.
-fn multiply(a: u32, b: u32) -> vec2<u32> {
-  let a0 = a & 0xffffu;
-  let a1 = a >> 16u;
-  let b0 = b & 0xffffu;
-  let b1 = b >> 16u;
-  let middle = a1 * b0 + ((a0 * b0) >> 16u);
-  let other = a0 * b1 + (middle & 0xffffu);
-  return vec2<u32>(a * b, a1 * b1 + (middle >> 16u) + (other >> 16u));
-}
-
-// Ten rounds of Philox.
-fn philox(counter: vec4<u32>, seed: vec2<u32>) -> vec4<u32> {
-  var c = counter;
-  var k = seed;
-  for (var round = 0u; round < 10u; round += 1u) {
-    let x = multiply(0xD2511F53u, c.x);
-    let z = multiply(0xCD9E8D57u, c.z);
-    c = vec4<u32>(z.y ^ c.y ^ k.x, z.x, x.y ^ c.w ^ k.y, x.x);
-    k += vec2<u32>(0x9E3779B9u, 0xBB67AE85u);
-  }
-  return c;
-}
 
 // The four words of counter offset + j.
 fn draw(j: u32) -> vec4<u32> {

@@ -105,28 +105,9 @@ fn moved_scores(at: Place, query0: u32, key0: u32, turned: bool, t: u32) -> Bloc
   return w;
 }
 
-// The 64-bit product of a and b as (low, high), from 16-bit pieces.
-fn multiply(a: u32, b: u32) -> vec2<u32> {
-  let a0 = a & 0xffffu;
-  let a1 = a >> 16u;
-  let b0 = b & 0xffffu;
-  let b1 = b >> 16u;
-  let middle = a1 * b0 + ((a0 * b0) >> 16u);
-  let other = a0 * b1 + (middle & 0xffffu);
-  return vec2<u32>(a * b, a1 * b1 + (middle >> 16u) + (other >> 16u));
-}
-
-// The four words of a counter: ten rounds of Philox (as random.wgsl).
-fn philox(low: u32, high: u32) -> vec4<u32> {
-  var c = vec4<u32>(low, high, 0u, 0u);
-  var key = vec2<u32>(p.seed_low, p.seed_high);
-  for (var round = 0u; round < 10u; round += 1u) {
-    let x = multiply(0xD2511F53u, c.x);
-    let z = multiply(0xCD9E8D57u, c.z);
-    c = vec4<u32>(z.y ^ c.y ^ key.x, z.x, x.y ^ c.w ^ key.y, x.x);
-    key += vec2<u32>(0x9E3779B9u, 0xBB67AE85u);
-  }
-  return c;
+// The four words of a counter of dropout's stream.
+fn drawn(low: u32, high: u32) -> vec4<u32> {
+  return philox(vec4<u32>(low, high, 0u, 0u), vec2<u32>(p.seed_low, p.seed_high));
 }
 
 // What dropout multiplies the weights of keys key .. key + 3 by, for the query with number `row`.
@@ -137,10 +118,10 @@ fn kept4(row: u32, key: u32) -> vec4<f32> {
   let block = (low >> 2u) | (high << 30u);
   let counter = p.offset_low + block;
   let carried = p.offset_high + (high >> 2u) + select(0u, 1u, counter < block);
-  let a = philox(counter, carried);
+  let a = drawn(counter, carried);
   var words = a;
   if ((low & 3u) != 0u) {
-    let b = philox(counter + 1u, carried + select(0u, 1u, counter == 0xffffffffu));
+    let b = drawn(counter + 1u, carried + select(0u, 1u, counter == 0xffffffffu));
     switch (low & 3u) {
       case 1u: { words = vec4<u32>(a.yzw, b.x); }
       case 2u: { words = vec4<u32>(a.zw, b.xy); }

@@ -22,6 +22,7 @@ use problem::{Pass, Problem, SIDE, shared_out, words_start_rows};
 macro_rules! passes {
     ($file:literal) => {
         concat!(
+            include_str!("../../../shaders/lib/philox.wgsl"),
             include_str!("../../../shaders/lib/attention_tiles.wgsl"),
             include_str!("../../../shaders/lib/attention_scores.wgsl"),
             include_str!(concat!("../../../shaders/", $file))

@@ -10,6 +10,9 @@ use crate::gpu::template::Template;
 use crate::gpu::{kernel, launch};
 use crate::shape::Shape;
 
+const SOURCE: &str =
+    concat!(include_str!("../../../shaders/lib/philox.wgsl"), include_str!("../../../shaders/random.wgsl"));
+
 /// Numbers uniform in `[0, 1)`: element `i` depends on the seed and on `offset + i / 4` alone.
 pub fn uniform(index: u8, shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Array> {
     draw(index, "draw_uniform", shape, dtype, seed, offset, (0, 1))
@@ -55,7 +58,7 @@ fn draw(
 ) -> Result<Array> {
     let out = Array::empty(shape, dtype, Device::Gpu(index))?;
     let kernel = kernel(index, entry, variant(&[dtype as u64]), entry, || {
-        let mut text = Template::new(include_str!("../../../shaders/random.wgsl"), DType::F32);
+        let mut text = Template::new(SOURCE, DType::F32);
         text.store("out", dtype).elements_per_word(dtype).math(&["log", "sin", "cos"]);
         if let Some(largest) =
             [(DType::F16, "0x1.ffcp-1"), (DType::BF16, "0x1.fep-1")].iter().find(|l| l.0 == dtype)
