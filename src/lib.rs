@@ -8,11 +8,12 @@
 //! runs; [`interp`] holds the interpreters that decide what running means (evaluate, record, push a tangent,
 //! batch, write down, cast); [`autodiff`] walks the tape. Below all that, [`mod@array`], [`buffer`], [`dtype`] and
 //! [`shape`] are values without derivatives, and [`cpu`] and `gpu` are kernels that know no operation by name.
-//! [`cost`] counts.
+//! [`cost`] counts; [`blocks`] is an allocator that suits a tape.
 
 pub mod array;
 pub mod autodiff;
 pub mod bind;
+pub mod blocks;
 pub mod buffer;
 pub mod complex;
 pub mod cost;

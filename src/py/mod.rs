@@ -11,7 +11,6 @@ mod args;
 mod aside;
 mod assign;
 mod autograd;
-mod blocks;
 mod collect;
 mod complex;
 mod conv;
@@ -63,7 +62,7 @@ mod view;
 use pyo3::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: blocks::Blocks = blocks::Blocks;
+static ALLOCATOR: crate::blocks::Blocks = crate::blocks::Blocks;
 
 /// The Rust core of wengert; use it through the package `wengert`.
 #[pymodule(gil_used = false)]
