@@ -141,6 +141,61 @@ def test_branch_cuts_are_those_of_numpy(name: str) -> None:
     np.testing.assert_allclose(array(getattr(wg.tensor(z), name)()), expected, rtol=1e-12, atol=1e-14)
 
 
+# Where the sign of a result is open: the angle, of which only sine and cosine matter, is infinite. (Tangents at
+# infinity have the sign of the angle in the array API standard, of its double's sine in C99.)
+ENDLESS: dict[str, Callable[[complex], bool]] = {
+    **dict.fromkeys(["exp", "sinh", "cosh", "tan"], lambda z: np.isinf(z.imag)),
+    **dict.fromkeys(["sin", "cos", "tanh"], lambda z: np.isinf(z.real)),
+}
+
+
+@pytest.mark.parametrize(
+    "name", ["sqrt", "exp", "log", "log10", "sin", "cos", "tan", "sinh", "cosh", "tanh", *CUTS[5:11]]
+)
+def test_infinities_and_nans_are_those_of_c99(name: str) -> None:
+    parts = [0.0, -0.0, 1.5, -1.5, 800.0, -800.0, np.inf, -np.inf, np.nan]
+    z = np.array([complex(a, b) for a in parts for b in parts])
+    with np.errstate(all="ignore"):
+        expected = UNARY[name](z)
+    got = array(getattr(wg.tensor(z), name)())
+    for part in ("real", "imag"):
+        a, b = getattr(expected, part), getattr(got, part)
+        np.testing.assert_allclose(np.abs(b), np.abs(a), rtol=1e-12, atol=1e-15, err_msg=part)
+        signed = ~np.isnan(z) & ~np.isnan(a) & ~np.array([ENDLESS.get(name, lambda _: False)(w) for w in z])
+        assert np.array_equal(np.signbit(a[signed]), np.signbit(b[signed])), part
+
+
+def test_expm1_at_infinities() -> None:
+    inf, nan = np.inf, np.nan
+    cases = [
+        (complex(-0.0, 0.0), 0.0, 0.0),
+        (complex(inf, 0.0), inf, 0.0),
+        (complex(-inf, 2.0), -1.0, 0.0),
+        (complex(inf, inf), inf, nan),
+        (complex(inf, nan), inf, nan),
+        (complex(-inf, inf), -1.0, 0.0),
+        (complex(-inf, nan), -1.0, 0.0),
+        (complex(nan, 0.0), nan, 0.0),
+        (complex(nan, 1.0), nan, nan),
+        (complex(1.0, inf), nan, nan),
+    ]
+    got = array(wg.tensor([z for z, _, _ in cases], dtype=wg.complex128).expm1())
+    np.testing.assert_array_equal(got.real, [re for _, re, _ in cases])
+    np.testing.assert_array_equal(got.imag, [im for _, _, im in cases])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_distinct_numbers(dtype: str) -> None:
+    z = np.array([[1 + 2j, 1 - 2j, -1j, 0], [1 + 2j, complex(-0.0, 0.0), 3, -1j]], dtype)
+    wanted = np.unique(z, return_inverse=True, return_counts=True)
+    got = wg.unique(wg.tensor(z), return_inverse=True, return_counts=True)
+    for a, b in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(array(a), b)
+    rows = wg.unique(wg.tensor(z[[1, 0, 1]]), dim=0)
+    np.testing.assert_array_equal(array(rows), np.unique(z, axis=0))
+    assert wg.unique(wg.tensor([complex(np.nan, 1), complex(np.nan, 1)])).numel() == 2
+
+
 @pytest.mark.parametrize("name", ["asin", "acos", "atan", "asinh", "acosh", "atanh", "log", "log1p", "sqrt"])
 def test_no_digits_are_lost_beside_branch_points(name: str) -> None:
     near = [complex(a, b) for a in (-1.0, 1.0, 0.0) for b in (0.001, -0.001)]

@@ -229,9 +229,12 @@ def _all_distinct(
     order = None
     if not is_sorted:
         order = positions_like(x, rows.shape[0])
+        keys = rows.detach()
+        if keys.is_complex():
+            keys = _core.view_as_real(keys).flatten(1)
         # Stable sorts from the last column to the first order the rows as words are ordered.
-        for column in reversed(range(rows.shape[1])):
-            order = order.index_select(0, rows.detach().select(1, column).index_select(0, order).argsort(0))
+        for column in reversed(range(keys.shape[1])):
+            order = order.index_select(0, keys.select(1, column).index_select(0, order).argsort(0))
     values, *rest = _distinct(rows, order, inverse, counts)
     if front is None:
         values = values.reshape(-1)
@@ -250,6 +253,8 @@ def unique(
     dim: int | None = None,
 ) -> Any:
     """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct.
+
+    Complex numbers ascend by their real parts, then by their imaginary ones, as in NumPy.
 
     Args:
         sorted: accepted; the result is always sorted.

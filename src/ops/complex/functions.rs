@@ -1,17 +1,18 @@
 //! The elementary functions of complex numbers, by real ones. Branch cuts are those of C99's annex G and NumPy: on a
-//! cut the sign of a zero decides.
+//! cut the sign of a zero decides. So are the values where a part is infinite or NaN: what is known of the result
+//! stays known.
 
 use super::number::{Number, read, read_real};
 use super::undefined;
 use crate::error::Result;
 use crate::ops::binary::Binary;
 use crate::ops::elementwise::Map;
-use crate::ops::sym::Sym;
+use crate::ops::sym::{Sym, SymMask};
 use crate::ops::table::Fun;
 use crate::ops::unary::Unary;
 use crate::real::Real;
 use crate::tensor::Tensor;
-use std::f64::consts::{LN_2, LN_10};
+use std::f64::consts::{FRAC_PI_2, LN_2, LN_10};
 
 /// A row of the tables of functions, for complex inputs.
 pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
@@ -32,11 +33,11 @@ pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
         Fun::Unary(Unary::Log2) => one(|z| z.log() * (1.0 / LN_2)),
         Fun::Unary(Unary::Log10) => one(|z| z.log() * (1.0 / LN_10)),
         Fun::Unary(Unary::Log1p) => one(Number::log1p),
-        Fun::Unary(Unary::Sin) => one(Number::sin),
-        Fun::Unary(Unary::Cos) => one(Number::cos),
+        Fun::Unary(Unary::Sin) => one(|z| z.turned().sinh().turned_back()),
+        Fun::Unary(Unary::Cos) => one(|z| z.turned().cosh()),
         Fun::Unary(Unary::Tan) => one(|z| z.turned().tanh().turned_back()),
-        Fun::Unary(Unary::Sinh) => one(|z| z.turned().sin().turned_back()),
-        Fun::Unary(Unary::Cosh) => one(|z| z.turned().cos()),
+        Fun::Unary(Unary::Sinh) => one(Number::sinh),
+        Fun::Unary(Unary::Cosh) => one(Number::cosh),
         Fun::Unary(Unary::Tanh) => one(Number::tanh),
         Fun::Unary(Unary::Asin) => one(Number::asin),
         Fun::Unary(Unary::Acos) => one(Number::acos),
@@ -66,27 +67,47 @@ impl Tensor {
     }
 }
 
+/// `size * cos`, or the size alone where it is `settled`, whatever is known of the angle.
+fn spread(settled: SymMask, size: Sym, cos: Sym) -> Sym {
+    Sym::select(settled & cos.ne(cos), size, size * cos)
+}
+
 impl Number {
+    /// Where a part is infinite.
+    fn is_infinite(self) -> SymMask {
+        let infinite = Sym::lit(f64::INFINITY);
+        self.re.abs().eq(infinite) | self.im.abs().eq(infinite)
+    }
+
+    /// Where the imaginary part is NaN and the real one 0.
+    fn is_lost_beside_zero(self) -> SymMask {
+        self.im.ne(self.im) & self.re.eq(Sym::lit(0.0))
+    }
+
     /// The root with a real part that is not negative.
     fn sqrt(self) -> Number {
         let (re, im) = (self.re, self.im);
+        let steep = im.abs().eq(Sym::lit(f64::INFINITY));
         // Both halves have one sign, so that nothing cancels.
-        let main = (0.5 * self.size() + 0.5 * re.abs()).sqrt();
-        let other = Sym::select(main.eq(Sym::lit(0.0)), im, im / (2.0 * main));
+        let main = Sym::select(steep, im.abs(), (0.5 * self.size() + 0.5 * re.abs()).sqrt());
+        let other = Sym::select(steep | main.eq(Sym::lit(0.0)), im, im / (2.0 * main));
         let left = re.lt(Sym::lit(0.0));
         Number { re: Sym::select(left, other.abs(), main), im: Sym::select(left, main.copysign(im), other) }
     }
 
     fn exp(self) -> Number {
-        let size = self.re.exp();
-        // An infinite size times a zero sine is zero here.
-        let flat = self.im.eq(Sym::lit(0.0)) & size.eq(Sym::lit(f64::INFINITY));
-        Number { re: size * self.im.cos(), im: Sym::select(flat, self.im, size * self.im.sin()) }
+        let (size, cos, sin) = (self.re.exp(), self.im.cos(), self.im.sin());
+        // On the real axis the result is real, be its size infinite or unknown.
+        let im = sin.times(size);
+        let none = im.ne(im) & self.re.eq(Sym::lit(f64::NEG_INFINITY));
+        let settled = self.re.abs().eq(Sym::lit(f64::INFINITY));
+        Number { re: spread(settled, size, cos), im: Sym::select(none, size, im) }
     }
 
     fn expm1(self) -> Number {
-        let half = (0.5 * self.im).sin();
-        Number { re: self.re.expm1() * self.im.cos() - 2.0 * half * half, im: self.exp().im }
+        let (half, cos, all) = ((0.5 * self.im).sin(), self.im.cos(), self.exp());
+        let near = self.re.expm1() * cos + (0.0 - 2.0 * half * half);
+        Number { re: Sym::select(cos.ne(cos), all.re - 1.0, near), im: all.im }
     }
 
     /// The logarithm of the size, accurate where that is near 1.
@@ -112,36 +133,56 @@ impl Number {
         Number { re: Sym::select(small, near, moved.log_size()), im: moved.angle() }
     }
 
-    fn sin(self) -> Number {
-        Number { re: self.re.sin() * self.im.cosh(), im: self.re.cos() * self.im.sinh() }
+    fn sinh(self) -> Number {
+        let (cosh, sinh, cos, sin) = (self.re.cosh(), self.re.sinh(), self.im.cos(), self.im.sin());
+        // At zero or an infinity.
+        let settled = self.re.eq(self.re + self.re);
+        Number { re: spread(settled, sinh, cos), im: sin.times(cosh) }
     }
 
-    fn cos(self) -> Number {
-        Number { re: self.re.cos() * self.im.cosh(), im: -(self.re.sin() * self.im.sinh()) }
+    fn cosh(self) -> Number {
+        let (cosh, sinh, cos, sin) = (self.re.cosh(), self.re.sinh(), self.im.cos(), self.im.sin());
+        // Real on both axes.
+        let (im, zero) = (sinh * sin, Sym::lit(0.0));
+        let real = Sym::select(im.ne(im) & sin.eq(zero), Sym::select(sinh.lt(zero), -sin, sin), im);
+        let settled = self.re.abs().eq(Sym::lit(f64::INFINITY));
+        Number { re: spread(settled, cosh, cos), im: Sym::select(im.ne(im) & sinh.eq(zero), sinh, real) }
     }
 
     /// Numerator and denominator of `sinh / cosh`, both over `cosh(re)^2`.
     fn tanh(self) -> Number {
-        let (sin, cos, tanh) = (self.im.sin(), self.im.cos(), self.re.tanh());
+        // Far out the angle does not matter any more, not even an infinite one.
+        let far = self.re.abs().eq(Sym::lit(f64::INFINITY));
+        let angle = Sym::select(far, Sym::lit(0.0).copysign(self.im), self.im);
+        let (sin, cos, tanh) = (angle.sin(), angle.cos(), self.re.tanh());
         let flat = 1.0 / self.re.cosh();
         let scale = cos * cos + tanh * tanh * (sin * sin);
-        Number { re: tanh / scale, im: sin * cos * flat * flat / scale }
+        Number { re: tanh.over(scale), im: (sin * cos).times(flat * flat / scale) }
     }
 
     /// Kahan, "Branch cuts for complex elementary functions", 1987, as are the next two.
     fn asin(self) -> Number {
         let (left, right) = (self.from_one().sqrt(), (self + 1.0).sqrt());
-        Number { re: self.re.atan2((left * right).re), im: (left.conj() * right).im.asinh() }
+        let near = Number { re: self.re.atan2((left * right).re), im: (left.conj() * right).im.asinh() };
+        let far = Number { re: self.re.atan2(self.im.abs()), im: Sym::lit(f64::INFINITY).copysign(self.im) };
+        let out = Number::select(self.is_infinite(), far, near);
+        Number { re: Sym::select(self.is_lost_beside_zero(), self.re, out.re), ..out }
     }
 
     fn acos(self) -> Number {
         let (left, right) = (self.from_one().sqrt(), (self + 1.0).sqrt());
-        Number { re: 2.0 * left.re.atan2(right.re), im: (right.conj() * left).im.asinh() }
+        let near = Number { re: 2.0 * left.re.atan2(right.re), im: (right.conj() * left).im.asinh() };
+        let far = Number { re: self.im.abs().atan2(self.re), im: -Sym::lit(f64::INFINITY).copysign(self.im) };
+        let out = Number::select(self.is_infinite(), far, near);
+        Number { re: Sym::select(self.is_lost_beside_zero(), Sym::lit(FRAC_PI_2), out.re), ..out }
     }
 
     fn acosh(self) -> Number {
         let (left, right) = ((self + -1.0).sqrt(), (self + 1.0).sqrt());
-        Number { re: (left.conj() * right).re.asinh(), im: 2.0 * left.im.atan2(right.re) }
+        let near = Number { re: (left.conj() * right).re.asinh(), im: 2.0 * left.im.atan2(right.re) };
+        let far = Number { re: Sym::lit(f64::INFINITY), im: self.angle() };
+        let out = Number::select(self.is_infinite(), far, near);
+        Number { im: Sym::select(self.is_lost_beside_zero(), Sym::lit(FRAC_PI_2), out.im), ..out }
     }
 
     fn atanh(self) -> Number {
@@ -151,7 +192,12 @@ impl Number {
         let size = Sym::select(left, -a, a);
         let side = 1.0 - size;
         let re = 0.25 * (4.0 * size / (side * side + b * b)).log1p();
-        Number { re: Sym::select(left, -re, re), im: 0.5 * (2.0 * b).atan2(side * (1.0 + size) - b * b) }
+        let im = 0.5 * (2.0 * b).atan2(side * (1.0 + size) - b * b);
+        let near = Number { re: Sym::select(left, -re, re), im };
+        let turn = Sym::select(b.ne(b), b, Sym::lit(FRAC_PI_2).copysign(b));
+        let far = Number { re: Sym::lit(0.0).copysign(a), im: turn };
+        let out = Number::select(self.is_infinite(), far, near);
+        Number { re: Sym::select(self.is_lost_beside_zero(), a, out.re), ..out }
     }
 
     /// `exp(w log z)`; 0 to the power 0 is 1, to any other 0.
