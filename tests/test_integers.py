@@ -182,6 +182,8 @@ def test_sums_have_the_dtype_that_was_asked_for(dtype: str) -> None:
     for ours, theirs in (
         (x.sum(dtype=kind), a.sum(dtype=dtype)),
         (x.prod(1, dtype=kind), a.prod(1, dtype=dtype)),
+        (x.cumsum(1, dtype=kind), a.cumsum(1, dtype=dtype)),
+        (x.cumprod(0, dtype=kind), a.cumprod(0, dtype=dtype)),
     ):
         assert ours.dtype == kind
         assert np.array_equal(ours.numpy(), theirs)

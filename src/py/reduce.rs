@@ -31,11 +31,15 @@ impl PyTensor {
         run(py, t.numel(), || f(&t, over.dims.get(), over.keep)).map(PyTensor::from)
     }
 
-    fn cast_first(&self, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<PyTensor> {
-        Ok(PyTensor::from(match optional_dtype(dtype)? {
-            Some(dtype) => self.value()?.cast(dtype)?,
-            None => self.value()?.into_owned(),
-        }))
+    /// `f`, computed in `dtype` if one is given. Integers widen on the way, but the result has the dtype asked for.
+    pub(super) fn in_dtype(
+        &self,
+        py: Python<'_>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+    ) -> PyResult<PyTensor> {
+        let Some(dtype) = optional_dtype(dtype)? else { return self.apply(py, f) };
+        self.apply(py, |x| f(&x.cast(dtype)?)?.cast(dtype))
     }
 }
 
@@ -77,8 +81,7 @@ macro_rules! reductions {
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
                     let over = Over::new(dim, keepdim, axis, keepdims);
-                    // Integers are summed in a wider dtype, but the result has the one that was asked for.
-                    self.cast_first(dtype)?.reduced(py, over, Tensor::$method)?.cast_first(dtype)
+                    self.in_dtype(py, dtype, |x| x.$method(over.dims.get(), over.keep))
                 }
             )*
         }
@@ -197,10 +200,16 @@ reductions! { places:
 
 #[pymethods]
 impl PyTensor {
-    /// Cumulative sum along `dim`.
-    #[pyo3(signature = (dim=None, *, axis=None))]
-    fn cumsum(&self, py: Python<'_>, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.cumsum(either(dim, axis, 0)))
+    /// Cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64.
+    #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
+    fn cumsum(
+        &self,
+        py: Python<'_>,
+        dim: Option<i64>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        axis: Option<i64>,
+    ) -> PyResult<PyTensor> {
+        self.in_dtype(py, dtype, |x| x.cumsum(either(dim, axis, 0)))
     }
 
     /// Number of elements that are not zero, over `dim` (all axes by default).

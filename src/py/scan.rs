@@ -7,11 +7,17 @@ use pyo3::prelude::*;
 
 #[pymethods]
 impl PyTensor {
-    /// The cumulative product along `dim`, exact in its gradient at zeros too. Integers and bools are multiplied as
-    /// int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output.
-    #[pyo3(signature = (dim=None, *, axis=None))]
-    fn cumprod(&self, py: Python<'_>, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.cumprod(either(dim, axis, 0)))
+    /// The cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers and bools
+    /// are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output.
+    #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
+    fn cumprod(
+        &self,
+        py: Python<'_>,
+        dim: Option<i64>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        axis: Option<i64>,
+    ) -> PyResult<PyTensor> {
+        self.in_dtype(py, dtype, |x| x.cumprod(either(dim, axis, 0)))
     }
 
     /// The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal
