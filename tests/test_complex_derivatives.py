@@ -90,6 +90,35 @@ def test_derivatives_of_structured_operations(name: str) -> None:
     assert gradgradcheck(STRUCTURED[name], x, check_fwd_over_rev=True, fast_mode=True)
 
 
+def test_a_product_that_was_not_taken_has_no_gradient() -> None:
+    z = wg.tensor([1 + 1j, 2 - 1j], dtype=wg.complex128)
+    w = wg.tensor([complex(np.inf, 0), 2j], dtype=wg.complex128)
+    taken = wg.tensor([False, True])
+    for product in (lambda z: z * w, lambda z: w * z, lambda z: w * z.conj()):
+        loss = lambda z: wg.where(taken, product(z), 0.0).abs().sum()  # noqa: B023
+        assert wg.isfinite(wg.grad(loss)(z)).all()
+        moved = wg.jvp(product, (z,), (wg.tensor([0j, 1j], dtype=wg.complex128),))[1]
+        assert wg.isfinite(moved).all()
+        with wg.ieee_gradients(True):
+            assert wg.isnan(wg.grad(loss)(z)).tolist() == [True, False]
+
+
+def test_products_of_every_layout() -> None:
+    x, y = some(shape=(4, 6), seed=11), some(shape=(4, 6), seed=12)
+    a, b = wg.tensor(x), wg.tensor(y)
+    near(a.T * b.T, x.T * y.T, 1e-15)
+    near(a[::-1, ::2] * b[:, 1::2], x[::-1, ::2] * y[:, 1::2], 1e-15)
+    near(a * b[0], x * y[0], 1e-15)
+    near(a[:, :1] * b, x[:, :1] * y, 1e-15)
+    near(a * (2 - 1j), x * (2 - 1j), 1e-15)
+    near((2 - 1j) * a.T, (2 - 1j) * x.T, 1e-15)
+    near(a[0, 0].expand(4, 6) * b, x[0, 0] * y, 1e-15)
+    near(a[0, 0] * b[1, 1], x[0, 0] * y[1, 1], 1e-15)
+    assert (a[:0] * b[:0]).shape == (0, 6)
+    long = some(shape=(100_000,), seed=13)
+    near(wg.tensor(long).square(), long**2, 1e-15)
+
+
 def test_every_transform() -> None:
     z = wg.tensor(some(shape=(3,), seed=6))
     loss = lambda z: (z.exp() * z.conj()).sum().abs()

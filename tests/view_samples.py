@@ -256,8 +256,25 @@ def complex_square_reference(x: Array) -> Array:
     return np.stack([a * a - b * b, 2 * a * b], -1)
 
 
+def complex_product(x: wg.Tensor, y: wg.Tensor) -> wg.Tensor:
+    """Pairs of numbers multiplied as complex ones, the second one conjugated."""
+    wide = [t if t.dtype in ("float32", "float64") else t.float() for t in (x, y)]
+    a, b = (wg.view_as_complex(t) for t in wide)
+    return wg.view_as_real(a * b.conj()).to(x.dtype)
+
+
+def complex_product_reference(x: Array, y: Array) -> Array:
+    a, b, c, d = x[..., 0], x[..., 1], y[..., 0], y[..., 1]
+    return np.stack([a * c + b * d, b * c - a * d], -1)
+
+
 def pairs_case(s: Source) -> Case:
     return Case((Arg((*s.shape(0, 2), 2)),))
+
+
+def two_pairs_case(s: Source) -> Case:
+    x, y = s.broadcast(2)
+    return Case((Arg((*x, 2)), Arg((*y, 2))))
 
 
 add(
@@ -266,6 +283,15 @@ add(
     complex_square_reference,
     pairs_case,
     rows=("ViewAsReal", "ViewAsComplex"),
+    scale=4,
+    gpu=False,
+)
+add(
+    "complex_mul",
+    complex_product,
+    complex_product_reference,
+    two_pairs_case,
+    rows=("ComplexProduct",),
     scale=4,
     gpu=False,
 )

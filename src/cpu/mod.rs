@@ -6,6 +6,7 @@
 pub mod attention;
 pub mod axis;
 mod cast;
+pub mod complex;
 pub mod conv;
 pub mod copy;
 pub mod create;

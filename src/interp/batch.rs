@@ -20,7 +20,19 @@ pub fn process(at: &Arc<Interp>, size: usize, op: &Op, inputs: &[&Tensor]) -> Re
         let _guard = interp::enter(at.below().clone());
         op.batch(&lanes, size).map_err(|e| e.context(&format!("vmap of {}", op.name())))?
     };
-    Ok(outputs.into_iter().map(|(y, axis)| wrap(at, y, axis)).collect())
+    outputs.into_iter().map(|(y, axis)| checked(op, size, y, axis).map(|y| wrap(at, y, axis))).collect()
+}
+
+/// What a batching rule returned, if it has the batch where the rule says: what runs on it trusts that.
+fn checked(op: &Op, size: usize, y: Tensor, axis: Option<usize>) -> Result<Tensor> {
+    let shape = y.shape();
+    if axis.is_none_or(|axis| axis < shape.rank() && shape.at(axis) == size) {
+        return Ok(y);
+    }
+    Err(Error::shape(format!(
+        "internal: vmap of {}: a result of shape {shape} has no batch of {size} along axis {axis:?}",
+        op.name()
+    )))
 }
 
 /// The value behind `x` and its batch axis at level `at`, if it has one there.

@@ -184,6 +184,8 @@ ops! {
     ViewAsReal(ops::complex::ViewAsReal): Linear, Any;
     /// Pairs of real numbers as complex ones.
     ViewAsComplex(ops::complex::ViewAsComplex): Linear, Any;
+    /// Product of complex numbers.
+    ComplexProduct(ops::complex::ComplexProduct): Bilinear, Any;
     /// Copies of several tensors, as one entry of the tape.
     Bundle(ops::bundle::Bundle): General, Any;
     /// Sum over axes.

@@ -227,7 +227,7 @@ impl Composite for MapVjp {
     const JVP: &'static str = "the same of t_g, plus its derivative along t_x, t_y, t_o";
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
-        one!(self.visit(Read(x)))
+        one!(read(x, |formula| self.visit(formula)))
     }
     fn own(&self) -> Own {
         Own { vjp: true, jvp: true, batch: true }
@@ -388,7 +388,7 @@ impl Composite for MapVjpJvp {
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let zero = x[0].scalar_like(0.0)?;
-        one!(self.visit(Read(&self.operands(x, &zero))))
+        one!(read(&self.operands(x, &zero), |formula| self.visit(formula)))
     }
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
@@ -416,10 +416,15 @@ impl Composite for MapVjpJvp {
 pub fn by_parts(op: &impl Composite, x: &[&Array]) -> Result<Arrays> {
     let x: SmallVec<[Tensor; 8]> = x.iter().map(|&x| x.clone().into()).collect();
     let out = op.decompose(&x.iter().collect::<SmallVec<[&Tensor; 8]>>())?;
-    // An operand that the formula leaves out may be what gives the result its shape.
+    out.iter().map(|y| y.array(op.name()).cloned()).collect()
+}
+
+/// A formula as tensor operations, in the shape of its operands: one that the formula leaves out may be what gives
+/// the result an axis.
+fn read(x: &[&Tensor], visit: impl FnOnce(Read) -> Result<Tensor>) -> Result<Tensor> {
+    let out = visit(Read(x))?;
     let shape = x.iter().try_fold(Shape::SCALAR, |shape, x| shape.broadcast(&x.shape()));
-    let shape = shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?;
-    out.iter().map(|y| y.expand(&shape)?.array(op.name()).cloned()).collect()
+    out.expand(&shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?)
 }
 
 /// Runs an elementwise operation on operands whose batch axes stand in front.

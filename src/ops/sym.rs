@@ -9,9 +9,7 @@ use crate::cpu::lane::F64Fma;
 use crate::error::{Error, Result};
 use crate::ops::binary::Binary;
 use crate::ops::compare::{Logic, Relation};
-use crate::ops::elementwise::MapVjp;
 use crate::ops::operand::{self, Operand};
-use crate::ops::table::{Fun, Params};
 use crate::ops::unary::{Parametric, Unary};
 use crate::real::{Pointwise, Real};
 use crate::tensor::Tensor;
@@ -122,24 +120,18 @@ impl Sym {
         binary(self, other, Binary::Copysign, f64::copysign)
     }
 
-    /// `self * other`, and 0 where `self` is, even beside an infinity or NaN: the product of a partial.
+    /// `self * other`, and 0 where `self` is, even beside an infinity or NaN.
     pub fn times(self, other: Sym) -> Sym {
-        partial(self, other, Binary::Mul)
+        self.unless_zero(self * other)
     }
 
     /// `self / other`, and 0 where `self` is, whatever `other` is.
     pub fn over(self, other: Sym) -> Sym {
-        partial(self, other, Binary::Div)
+        self.unless_zero(self / other)
     }
-}
 
-/// The partial of a product or quotient, with `x` for the cotangent.
-fn partial(x: Sym, y: Sym, fun: Binary) -> Sym {
-    let op = MapVjp { fun: Fun::Binary(fun), wrt: 0, p: Params::default() };
-    match (get(x.0), get(y.0)) {
-        (Value::Tensor(x), Value::Tensor(y)) => Sym(put_result(crate::bind::bind1(op, &[&x, &y]))),
-        _ if fun == Binary::Mul => x * y,
-        _ => x / y,
+    fn unless_zero(self, value: Sym) -> Sym {
+        Sym::select(value.ne(value) & self.eq(Sym::lit(0.0)), self, value)
     }
 }
 

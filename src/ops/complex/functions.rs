@@ -3,6 +3,7 @@
 //! stays known.
 
 use super::number::{Number, read, read_real};
+use super::product::multiply;
 use super::undefined;
 use crate::error::Result;
 use crate::ops::binary::Binary;
@@ -22,7 +23,7 @@ pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
         Fun::Unary(Unary::Neg) => x[0].view_as_real()?.neg()?.view_as_complex(),
         Fun::Unary(Unary::Abs) => read_real(x, Number::size),
         Fun::Unary(Unary::Sign) => one(Number::sign),
-        Fun::Unary(Unary::Square) => one(Number::square),
+        Fun::Unary(Unary::Square) => multiply(x[0], x[0]),
         Fun::Unary(Unary::Sqrt) => one(Number::sqrt),
         Fun::Unary(Unary::Rsqrt) => one(|z| z.sqrt().reciprocal()),
         Fun::Unary(Unary::Reciprocal) => one(Number::reciprocal),
@@ -48,7 +49,7 @@ pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
         Fun::Unary(Unary::Sigmoid) => one(|z| ((-z).exp() + 1.0).reciprocal()),
         Fun::Binary(Binary::Add) => x[0].view_as_real()?.add(&x[1].view_as_real()?)?.view_as_complex(),
         Fun::Binary(Binary::Sub) => x[0].view_as_real()?.sub(&x[1].view_as_real()?)?.view_as_complex(),
-        Fun::Binary(Binary::Mul) => two(|z, w| z * w),
+        Fun::Binary(Binary::Mul) => multiply(x[0], x[1]),
         Fun::Binary(Binary::Div) => two(|z, w| z / w),
         Fun::Binary(Binary::Pow) => two(Number::pow),
         _ => Err(undefined(op.fun.name(), x)),
@@ -143,10 +144,10 @@ impl Number {
     fn cosh(self) -> Number {
         let (cosh, sinh, cos, sin) = (self.re.cosh(), self.re.sinh(), self.im.cos(), self.im.sin());
         // Real on both axes.
-        let (im, zero) = (sinh * sin, Sym::lit(0.0));
-        let real = Sym::select(im.ne(im) & sin.eq(zero), Sym::select(sinh.lt(zero), -sin, sin), im);
+        let (im, zero) = (sinh.times(sin), Sym::lit(0.0));
+        let real = Sym::select(sinh.lt(zero), -sin, sin);
         let settled = self.re.abs().eq(Sym::lit(f64::INFINITY));
-        Number { re: spread(settled, cosh, cos), im: Sym::select(im.ne(im) & sinh.eq(zero), sinh, real) }
+        Number { re: spread(settled, cosh, cos), im: Sym::select(im.ne(im) & sin.eq(zero), real, im) }
     }
 
     /// Numerator and denominator of `sinh / cosh`, both over `cosh(re)^2`.

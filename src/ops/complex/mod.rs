@@ -1,16 +1,18 @@
 //! Complex tensors: what every operation means for pairs of real numbers.
 //!
-//! But for factorisations of matrices (`src/ops/linalg/`), no kernel computes with complex numbers and no rule
-//! differentiates them. Where an operation meets a complex input, [`lower`] puts operations of the real and imaginary parts in its place, before any interpreter sees it;
-//! factorisations and operations that merely move elements stay as they are. Two views lead from pairs of numbers to complex ones and
+//! But for products, and factorisations of matrices (`src/ops/linalg/`), no kernel computes with complex numbers and no
+//! rule differentiates them. Where an operation meets a complex input, [`lower`] puts operations of the real and
+//! imaginary parts in its place, before any interpreter sees it; factorisations and operations that merely move
+//! elements stay as they are. Two views lead from pairs of numbers to complex ones and
 //! back, both linear, so that VJP, JVP and batching are those of the real operations. What comes out as the
 //! gradient of a real loss `L` at `a + ib` is `dL/da + i dL/db`, the direction of steepest ascent, as in PyTorch.
 //!
-//! Read next: `number.rs`, the arithmetic; `functions.rs`, the elementary functions.
+//! Read next: `number.rs`, the arithmetic; `functions.rs`, the elementary functions; `product.rs`.
 
 mod functions;
 mod number;
 mod parts;
+mod product;
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
@@ -28,6 +30,7 @@ use smallvec::smallvec;
 
 pub use functions::map;
 pub use parts::{cast, join, power};
+pub use product::ComplexProduct;
 
 /// Complex numbers as pairs of real ones, along a new last axis. A view.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -95,6 +98,7 @@ impl Linear for ViewAsComplex {
 pub fn lower(op: &Op, x: &[&Tensor]) -> Result<Option<Tensors>> {
     let out = match op {
         Op::ViewAsReal(_)
+        | Op::ComplexProduct(_)
         | Op::Contiguous(_)
         | Op::Transfer(_)
         | Op::Bundle(_)

@@ -114,11 +114,6 @@ impl Number {
         }
     }
 
-    /// `z * z`.
-    pub fn square(self) -> Number {
-        Number { re: (self.re - self.im) * (self.re + self.im), im: 2.0 * self.re * self.im }
-    }
-
     /// The conjugate.
     pub fn conj(self) -> Number {
         Number { re: self.re, im: -self.im }

@@ -1,0 +1,82 @@
+//! The product of complex numbers.
+
+use crate::array::Array;
+use crate::autodiff::debug::{self, Modes};
+use crate::autodiff::node::Vjp;
+use crate::bind::bind1;
+use crate::cost;
+use crate::cpu::complex::{Gate, product};
+use crate::error::{Error, Result};
+use crate::op::{Arrays, BatchedOutputs, Bilinear, Grads, Kernel, Lane};
+use crate::ops::elementwise::align;
+use crate::ops::one;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// `x y` or `x conj(y)`, of operands of one shape.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ComplexProduct {
+    /// Whether the right operand is conjugated.
+    pub conjugate: bool,
+    /// The operand whose zeros remain zero beside infinities: a cotangent or a tangent.
+    pub gate: Gate,
+}
+
+/// The product of two complex tensors, which broadcast.
+pub fn multiply(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    ComplexProduct { conjugate: false, gate: Gate::Open }.broadcast(x, y)
+}
+
+impl ComplexProduct {
+    fn broadcast(self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        let shape = x.shape().broadcast(&y.shape());
+        let shape = shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?;
+        bind1(self, &[&x.expand(&shape)?, &y.expand(&shape)?])
+    }
+
+    /// A product with a cotangent or tangent, which is the operand that `gate` names.
+    fn of_slope(conjugate: bool, gate: Gate, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+        let gate = if debug::modes().has(Modes::STRICT) { Gate::Open } else { gate };
+        bind1(ComplexProduct { conjugate, gate }, &[x, y])
+    }
+}
+
+impl Kernel for ComplexProduct {
+    fn name(&self) -> &'static str {
+        "mul"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(product(x[0], x[1], self.conjugate, self.gate))
+    }
+    /// Four products and two sums of parts.
+    fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
+        cost::each(y, 6)
+    }
+}
+
+impl Bilinear for ComplexProduct {
+    const TRANSPOSES: [&'static str; 2] = ["g conj(y) for x", "g conj(x) for y"];
+
+    fn transpose_left(&self, g: &Tensor, y: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        Self::of_slope(!self.conjugate, Gate::Left, g, y)
+    }
+    fn transpose_right(&self, g: &Tensor, x: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        if self.conjugate {
+            return Self::of_slope(true, Gate::Right, x, g);
+        }
+        Self::of_slope(true, Gate::Left, g, x)
+    }
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let left = t[0].as_ref().map(|t| Self::of_slope(self.conjugate, Gate::Left, t, x[1])).transpose()?;
+        let right =
+            t[1].as_ref().map(|t| Self::of_slope(self.conjugate, Gate::Right, x[0], t)).transpose()?;
+        Ok(smallvec![match (left, right) {
+            (Some(a), Some(b)) => Some(a.add(&b)?),
+            (a, b) => a.or(b),
+        }])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let x = align(x)?;
+        Ok(smallvec![(self.broadcast(&x[0], &x[1])?, Some(0))])
+    }
+}
