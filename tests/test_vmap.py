@@ -121,6 +121,39 @@ def test_tangents_against_a_loop(sample: OpSample) -> None:
     run()
 
 
+@pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.vmap and s.order > 1], ids=str)
+def test_second_derivatives_under_an_outer_tape(sample: OpSample) -> None:
+    """A tensor outside of the batch that requires a gradient takes every operation through a tape below the batch."""
+
+    @examples(4)
+    @given(drawn(sample.case, most=3))
+    def run(d: Drawn) -> None:
+        wrt = tuple(i for i in d.case.real if i not in sample.extra.get("constant", ()))
+        stacked, axes, sets = batched(d, d.case, 2)
+        if not wrt or not floats(sample.fn(*[wg.tensor(v) for v in sets[0]], **d.case.kwargs)):
+            return
+
+        def second(one: wg.Tensor) -> object:
+            def total(*x: wg.Tensor) -> wg.Tensor:
+                args = [v * one if i in wrt else v for i, v in enumerate(x)]
+                # Cotangents and tangents that all examples share: what batches is only what the rules read.
+                parts = [(y * one).sum() for y in floats(sample.fn(*args, **d.case.kwargs))]
+                return sum(parts[1:], parts[0])
+
+            def slope(*x: wg.Tensor) -> wg.Tensor:
+                terms = [g.sum() for g in wg.grad(total, argnums=wrt)(*x)]
+                return sum(terms[1:], terms[0])
+
+            return wg.grad(slope, argnums=wrt)
+
+        leaf = wg.tensor(1.0, dtype=wg.float64, requires_grad=True)
+        expected = looped(second(leaf.detach()), sets)
+        got = wg.vmap(second(leaf), in_dims=tuple(axes))(*[wg.tensor(v) for v in stacked])
+        expect_stack(got, expected, 0, f"vmap of second derivatives of {sample.name}, in {axes}")
+
+    run()
+
+
 @by_sample
 def test_nested_batches(sample: OpSample) -> None:
     @examples(5)

@@ -26,6 +26,20 @@ pub enum Relation {
     Ge,
 }
 
+impl Relation {
+    /// Whether it holds for two numbers.
+    pub fn holds(self, x: f64, y: f64) -> bool {
+        match self {
+            Relation::Lt => x < y,
+            Relation::Le => x <= y,
+            Relation::Eq => x == y,
+            Relation::Ne => x != y,
+            Relation::Gt => x > y,
+            Relation::Ge => x >= y,
+        }
+    }
+}
+
 /// A connective of truth values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Connective {

@@ -3,8 +3,8 @@
 //! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
 
 use crate::ops::formulas::{
-    angle, divisor, floor_quotient, floor_remainder, half_tie, hypotenuse, share, sign, tame, truncated,
-    turn, where_nonzero,
+    angle, divisor, floor_quotient, floor_remainder, half_tie, hypotenuse, power_slope, share, sign, tame,
+    truncated, turn, where_nonzero,
 };
 use crate::ops::table::define_table;
 use std::f64::consts::LN_2;
@@ -22,7 +22,7 @@ macro_rules! binary_table {
             Div div(x, y) = x / y, [(g, y) => g / divisor(g, y), (g, y, o) => -(g * tame(g, o / y))];
             /// Power `x ** y`. At `x = 0` the partial in `y` is 0, as in PyTorch.
             Pow pow(x, y) = x.pow(y),
-                [(g, x, y) => where_nonzero(y, g * tame(g, y * x.pow(y - 1.0))),
+                [(g, x, y) => g * tame(g, power_slope(x, y)),
                  (g, x, o) => R::select(x.eq(R::lit(0.0)), R::lit(0.0), g * tame(g, o * x.log()))];
             /// Larger of two values; at a tie each gets half of the gradient.
             Maximum maximum(x, y) = R::select(x.gt(y) | x.ne(x), x, y),

@@ -41,11 +41,13 @@ plain_rule! {
     }
 }
 plain_rule! {
-    /// `i1(x) / (x i0(x))`, which is 1/2 at 0.
+    /// `i1(x) / (x i0(x))`, which is 1/2 at 0, and its series there, whose derivatives are right.
     pub fn bessel_ratio(x) {
-        let zero = R::lit(0.0);
-        let divisor = R::select(x.eq(zero), R::lit(1.0), x);
-        let ratio = R::select(x.eq(zero), R::lit(0.5), x.i1e() / (x.i0e() * divisor));
+        let (zero, square) = (R::lit(0.0), x * x);
+        let near = x.abs().lt(R::lit(0.03));
+        let series = square * (19.0 / 61440.0) - 11.0 / 6144.0;
+        let series = ((series * square + 1.0 / 96.0) * square - 1.0 / 16.0) * square + 0.5;
+        let ratio = R::select(near, series, x.i1e() / (x.i0e() * R::select(near, R::lit(1.0), x)));
         R::select(x.abs().lt(R::lit(1e12)), ratio, zero)
     }
 }
@@ -127,6 +129,13 @@ plain_rule! {
     }
 }
 plain_rule! {
+    /// `y x^(y - 1)`, and 0 for `y = 0` at `x = 0`.
+    pub fn power_slope(x, y) {
+        let slope = y * x.pow(y - 1.0);
+        R::select(y.eq(R::lit(0.0)) & slope.ne(slope), R::lit(0.0), slope)
+    }
+}
+plain_rule! {
     /// `value` where `condition` is not 0, else 0.
     pub fn where_nonzero(condition, value) R::select(condition.eq(R::lit(0.0)), R::lit(0.0), value)
 }
@@ -138,20 +147,29 @@ rule! {
 }
 rule! {
     /// `g` times the share of `x` in `exp(x) + exp(y)`; half of it where both are equal, infinite ones too.
-    pub fn share(x, y, g) g * R::select(x.eq(y), R::lit(0.0), x - y).sigmoid()
+    pub fn share(x, y, g) {
+        let lead = x - y;
+        g * R::select(x.eq(y) & lead.ne(lead), R::lit(0.0), lead).sigmoid()
+    }
 }
 plain_rule! {
     /// Length of the vector of two non-negative numbers: the larger one taken out of the root.
     pub fn length(x, y) {
         let (top, low) = (R::select(x.gt(y) | x.ne(x), x, y), R::select(x.gt(y) | x.ne(x), y, x));
-        let ratio = R::select(top.eq(low), R::lit(1.0), low / top);
+        let quotient = low / top;
+        let ratio = R::select(top.eq(low) & quotient.ne(quotient), R::lit(1.0), quotient);
         R::select(top.eq(R::lit(0.0)), top, top * (ratio * ratio + 1.0).sqrt())
     }
 }
 plain_rule! {
+    /// The absolute value for formulas that are smooth in it: its slope at 0 is 1, so that nothing of an even function's
+    /// derivatives is lost there.
+    pub fn magnitude(x) R::select(x.lt(R::lit(0.0)), -x, x)
+}
+plain_rule! {
     /// `x / (x^2 + y^2)` without overflow; 0 where both are 0.
     pub fn turn(x, y) {
-        let size = length(x.abs(), y.abs());
+        let size = length(magnitude(x), magnitude(y));
         where_nonzero(size, x / size / size)
     }
 }

@@ -5,8 +5,8 @@
 //! of the same name in `unary.rs` or `binary.rs` with the tangent for `g`, so that singular points are treated alike.
 
 use crate::ops::formulas::{
-    arc_slope, divisor, i0e_slope, i1_slope, i1e_slope, length, normal_pdf, one_minus_square, sign,
-    silu_slope, tame, truncated, where_nonzero,
+    arc_slope, divisor, i0e_slope, i1_slope, i1e_slope, length, normal_pdf, one_minus_square, power_slope,
+    sign, silu_slope, tame, truncated,
 };
 use crate::real::Real;
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
@@ -199,7 +199,7 @@ impl<R: Real> Real for Jet<R> {
     fn pow(self, exponent: Jet<R>) -> Jet<R> {
         let (x, y) = (self.value, exponent.value);
         let o = x.pow(y);
-        let base = self.tangent.map(|t| where_nonzero(y, t * tame(t, y * x.pow(y - 1.0))));
+        let base = self.tangent.map(|t| t * tame(t, power_slope(x, y)));
         let power =
             exponent.tangent.map(|t| R::select(x.eq(R::lit(0.0)), R::lit(0.0), t * tame(t, o * x.log())));
         Jet { value: o, tangent: sum(base, power) }

@@ -163,17 +163,23 @@ fn compare(x: Sym, y: Sym, relation: Relation) -> SymMask {
     let (a, b) = (get(x.0), get(y.0));
     let like = match (&a, &b) {
         (Value::Tensor(t), _) | (_, Value::Tensor(t)) => t.clone(),
-        _ => return SymMask(put_result(Err(Error::value("internal: a rule compared two literals")))),
+        (Value::Literal(a), Value::Literal(b)) => return SymMask::known(relation.holds(*a, *b)),
+        _ => return SymMask(put(Value::Failed)),
     };
     let result = tensor(&a, &like).and_then(|a| a.compare(&tensor(&b, &like)?, relation));
     SymMask(put_result(result))
 }
 
 fn logic(x: SymMask, y: SymMask, logic: Logic) -> SymMask {
-    SymMask(match (get(x.0), get(y.0)) {
-        (Value::Tensor(a), Value::Tensor(b)) => put_result(a.logical(&b, logic)),
-        _ => put(Value::Failed),
-    })
+    match (get(x.0), get(y.0)) {
+        (Value::Tensor(a), Value::Tensor(b)) => SymMask(put_result(a.logical(&b, logic))),
+        // What is known decides, or leaves it to the other.
+        (Value::Literal(known), _) if (known != 0.0) == (logic == Logic::Or) => x,
+        (Value::Literal(_), _) => y,
+        (_, Value::Literal(known)) if (known != 0.0) == (logic == Logic::Or) => y,
+        (_, Value::Literal(_)) => x,
+        _ => SymMask(put(Value::Failed)),
+    }
 }
 
 macro_rules! arithmetic {
@@ -207,6 +213,13 @@ impl Neg for Sym {
     }
 }
 
+impl SymMask {
+    /// A truth value that is the same for all elements.
+    fn known(holds: bool) -> SymMask {
+        SymMask(put(Value::Literal(holds as u8 as f64)))
+    }
+}
+
 impl BitAnd for SymMask {
     type Output = SymMask;
     fn bitand(self, other: SymMask) -> SymMask {
@@ -224,7 +237,8 @@ impl Not for SymMask {
     fn not(self) -> SymMask {
         SymMask(match get(self.0) {
             Value::Tensor(t) => put_result(t.logical_not()),
-            _ => put(Value::Failed),
+            Value::Literal(known) => return SymMask::known(known == 0.0),
+            Value::Failed => put(Value::Failed),
         })
     }
 }
@@ -247,7 +261,11 @@ impl Real for Sym {
         Sym(put(Value::Literal(value)))
     }
     fn select(mask: SymMask, yes: Sym, no: Sym) -> Sym {
-        let Value::Tensor(mask) = get(mask.0) else { return Sym(put(Value::Failed)) };
+        let mask = match get(mask.0) {
+            Value::Tensor(mask) => mask,
+            Value::Literal(known) => return if known != 0.0 { yes } else { no },
+            Value::Failed => return Sym(put(Value::Failed)),
+        };
         let (yes, no) = (get(yes.0), get(no.0));
         let dtype = match (&yes, &no) {
             (Value::Tensor(t), _) | (_, Value::Tensor(t)) => t.dtype(),

@@ -13,8 +13,8 @@
 //! gradient.
 
 use crate::ops::formulas::{
-    arc_slope, divisor, gelu_slope, i0e_slope, i1_slope, i1e_slope, length, normal_pdf, one_minus_square,
-    sign, silu_slope, tame, truncated,
+    arc_slope, divisor, gelu_slope, i0e_slope, i1_slope, i1e_slope, length, magnitude, normal_pdf,
+    one_minus_square, sign, silu_slope, tame, truncated,
 };
 use crate::ops::table::define_table;
 use std::f64::consts::{LN_2, LN_10};
@@ -69,7 +69,7 @@ macro_rules! unary_table {
             /// Hyperbolic tangent.
             Tanh tanh(x) = x.tanh(), [(g, o) => g * (1.0 - o * o)];
             /// Inverse hyperbolic sine.
-            Asinh asinh(x) = x.asinh(), [(g, x) => g / length(x.abs(), R::lit(1.0))];
+            Asinh asinh(x) = x.asinh(), [(g, x) => g / length(magnitude(x), R::lit(1.0))];
             /// Inverse hyperbolic cosine; NaN below 1.
             Acosh acosh(x) = x.acosh(), [(g, x) => g / divisor(g, (x - 1.0).sqrt() * (x + 1.0).sqrt())];
             /// Inverse hyperbolic tangent; NaN outside of `[-1, 1]`.

@@ -8,6 +8,7 @@ use super::undefined;
 use crate::error::Result;
 use crate::ops::binary::Binary;
 use crate::ops::elementwise::Map;
+use crate::ops::formulas::magnitude;
 use crate::ops::sym::{Sym, SymMask};
 use crate::ops::table::Fun;
 use crate::ops::unary::Unary;
@@ -90,10 +91,10 @@ impl Number {
         let (re, im) = (self.re, self.im);
         let steep = im.abs().eq(Sym::lit(f64::INFINITY));
         // Both halves have one sign, so that nothing cancels.
-        let main = Sym::select(steep, im.abs(), (0.5 * self.size() + 0.5 * re.abs()).sqrt());
+        let main = Sym::select(steep, im.abs(), (0.5 * self.size() + 0.5 * magnitude(re)).sqrt());
         let other = Sym::select(steep | main.eq(Sym::lit(0.0)), im, im / (2.0 * main));
-        let left = re.lt(Sym::lit(0.0));
-        Number { re: Sym::select(left, other.abs(), main), im: Sym::select(left, main.copysign(im), other) }
+        let (left, side) = (re.lt(Sym::lit(0.0)), Sym::lit(1.0).copysign(im));
+        Number { re: Sym::select(left, other * side, main), im: Sym::select(left, main * side, other) }
     }
 
     fn exp(self) -> Number {
@@ -113,7 +114,7 @@ impl Number {
 
     /// The logarithm of the size, accurate where that is near 1.
     fn log_size(self) -> Sym {
-        let (a, b) = (self.re.abs(), self.im.abs());
+        let (a, b) = (magnitude(self.re), magnitude(self.im));
         let steep = b.gt(a);
         let (top, low) = (Sym::select(steep, b, a), Sym::select(steep, a, b));
         let near = top.gt(Sym::lit(0.5)) & top.lt(Sym::lit(2.0));
