@@ -5,8 +5,8 @@
 //! of the same name in `unary.rs` or `binary.rs` with the tangent for `g`, so that singular points are treated alike.
 
 use crate::ops::formulas::{
-    arc_slope, divisor, i0e_slope, i1_slope, i1e_slope, length, normal_pdf, one_minus_square, power_slope,
-    sign, silu_slope, tame, truncated,
+    arc_slope, divisor, i0e_slope, i1_slope, i1e_slope, length, magnitude, normal_pdf, one_minus_square,
+    power_slope, sign, silu_slope, tame, truncated,
 };
 use crate::real::Real;
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
@@ -178,7 +178,7 @@ impl<R: Real> Real for Jet<R> {
         sinh |t, x, o| t * tame(t, x.cosh());
         cosh |t, x, o| t * tame(t, x.sinh());
         tanh |t, x, o| t * (R::lit(1.0) - o * o);
-        asinh |t, x, o| t / length(x.abs(), R::lit(1.0));
+        asinh |t, x, o| t / length(magnitude(x), R::lit(1.0));
         acosh |t, x, o| t / divisor(t, (x - 1.0).sqrt() * (x + 1.0).sqrt());
         atanh |t, x, o| t / divisor(t, one_minus_square(x));
         sigmoid |t, x, o| t * (o * (R::lit(1.0) - o));
