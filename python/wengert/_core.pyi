@@ -429,10 +429,10 @@ class Tensor:
         """The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: each gradient goes to where its element is; saves the indices."""
     def cummin(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Any:
         """The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the smallest. VJP: each gradient goes to where its element is; saves the indices."""
-    def cumprod(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
-        """The cumulative product along `dim`, exact in its gradient at zeros too. Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output."""
-    def cumsum(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
-        """Cumulative sum along `dim`."""
+    def cumprod(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
+        """The cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output."""
+    def cumsum(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
+        """Cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64."""
     def cumsum_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`cumsum`, in place."""
     @property
