@@ -320,15 +320,29 @@ impl Array {
         Error::shape(format!("expand: shape {} cannot be broadcast to {shape}", self.shape()))
     }
 
+    #[cold]
+    fn outside(&self, lengths: &Shape) -> Error {
+        Error::shape(format!(
+            "internal: a slice of shape {lengths} reaches beyond a tensor of shape {}",
+            self.shape()
+        ))
+    }
+
     /// The view `start + step * i` for `i < length` on every axis.
     pub fn slice_view(&self, starts: &[usize], steps: &[isize], lengths: &Shape) -> Result<Array> {
+        let mut inside = lengths.rank() == self.rank();
         let mut offset = self.offset() as isize;
         let mut strides = [0isize; MAX_RANK];
-        for i in 0..self.rank() {
+        for i in 0..self.rank().min(lengths.rank()) {
             if lengths.at(i) > 0 {
+                let last = starts[i] as isize + steps[i] * (lengths.at(i) as isize - 1);
+                inside &= starts[i] < self.dim(i) && (0..self.dim(i) as isize).contains(&last);
                 offset += starts[i] as isize * self.stride(i);
             }
             strides[i] = self.stride(i) * steps[i];
+        }
+        if !inside {
+            return Err(self.outside(lengths));
         }
         self.with_layout(*lengths, &strides[..self.rank()], offset as usize)
     }
