@@ -59,7 +59,7 @@ _IN_PLACE = """
     """.split()
 
 # Functions of the core that take `out`; the others are methods.
-_WITH_OUT = ("cat", "stack", "where")
+_WITH_OUT = ("stack", "where")
 
 
 @functools.cache
@@ -248,6 +248,25 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
+def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Tensor | None = None) -> Tensor:
+    """Tensors joined along `dim`; their shapes agree on all other axes. A copy.
+
+    Vectors without elements join anything, as in PyTorch.
+
+    Raises:
+        ShapeError: shapes that do not fit.
+    """
+    try:
+        result = _core.cat(tensors, dim, axis=axis)
+    except _core.ShapeError:
+        parts = operands("cat", tensors)
+        kept = [x for x in parts if x.ndim != 1 or x.numel()]
+        if not kept or len(kept) == len(parts):
+            raise
+        result = _core.cat(kept, dim, axis=axis)
+    return result if out is None else _store("cat", out, result)
+
+
 def vstack(tensors: Any) -> Tensor:
     """Tensors joined along the first axis; vectors become rows."""
     return _core.cat([t if t.ndim > 1 else t.reshape(1, -1) for t in operands("vstack", tensors)], 0)
@@ -316,6 +335,7 @@ _OWN = [
         "bernoulli",
         "broadcast_shapes",
         "broadcast_tensors",
+        "cat",
         "einsum",
         "hstack",
         "imag",

@@ -4,8 +4,8 @@ They have no rules of their own. Their derivatives, and their behaviour under ev
 operations they call. A function marked `@method` is a method of `Tensor` as well.
 """
 
-from . import factorizations, ordering, pointwise, products, scattering, shaping, statistics
+from . import copies, factorizations, ordering, pointwise, products, random, reductions, scattering, shaping, statistics
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (factorizations, ordering, pointwise, products, scattering, shaping, statistics)
+FAMILIES = (copies, factorizations, ordering, pointwise, products, random, reductions, scattering, shaping, statistics)

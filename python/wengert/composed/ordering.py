@@ -64,6 +64,10 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
     if dim is None:
         flat = input.reshape(-1)
         if flat.numel() == 0:
+            if not flat.is_floating_point():
+                raise ValueError(
+                    f"{name}: no elements, the shape is {tuple(input.shape)}, and {input.dtype} has no NaN to say so"
+                )
             return flat.sum() * float("nan")
         return _middle(name, flat, 0, False, skip_nan).values
     x, axis = on_axis(name, input, dim)
@@ -86,7 +90,7 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
 
 @method
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The median: the middle element in sorted order, the lower one of two; NaN where there is a NaN.
+    """The median: the middle element in sorted order, the lower one of two; NaN where there is a NaN, and of no elements.
 
     Args:
         dim: the axis; without it, of all elements.
@@ -94,6 +98,9 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
     Returns:
         The pair (values, indices) along `dim`, or one value. The gradient goes to where the element is.
+
+    Raises:
+        ValueError: of no elements along `dim`, or of no integers.
     """
     return _middle("median", input, dim, keepdim, False)
 
@@ -290,6 +297,8 @@ def searchsorted(
     """
     if side not in (None, "left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
+    if right and side == "left":
+        raise ValueError("searchsorted: right=True and side='left' contradict each other; give one of them")
     sequence = operand("searchsorted", sorted_sequence)
     if sorter is not None:
         sequence = sequence.gather(-1, operand("searchsorted", sorter))
@@ -378,7 +387,7 @@ def histogram(
     """
     x = floating("histogram", input).detach().reshape(-1)
     if isinstance(bins, Tensor):
-        edges = bins.to(x.dtype)
+        edges = bins.clone() if bins.dtype == x.dtype else bins.to(x.dtype)
     else:
         low, high = (
             range if range is not None else ((x.min().item(), x.max().item()) if x.numel() else (0.0, 1.0))

@@ -34,8 +34,18 @@ __all__ = [
 
 @method
 def lerp(input: Tensor, end: Any, weight: Any) -> Tensor:
-    """`input + weight * (end - input)`; all broadcast."""
-    return input + weight * (operand("lerp", end) - input)
+    """`input + weight * (end - input)`; all broadcast.
+
+    From weight 1/2 on it is `end - (1 - weight) * (end - input)`, so that both ends are met exactly.
+    """
+    end = operand("lerp", end)
+    if isinstance(weight, (int, float, complex)):
+        near = abs(weight) < 0.5
+        return input + weight * (end - input) if near else end + (weight - 1) * (end - input)
+    weight = operand("lerp", weight)
+    near = weight.detach().abs() < 0.5
+    offset = _core.where(near, weight, weight - 1)
+    return _core.where(near, input, end) + offset * (end - input)
 
 
 @method
@@ -97,12 +107,28 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
     return p.log() - (-p).log1p()
 
 
+def _real(x: Tensor) -> Tensor:
+    """Integers as float32."""
+    return x if x.dtype.is_differentiable else x.float()
+
+
+def _unmet(input: Tensor, other: Tensor, pole: float) -> Tensor:
+    """Where a factor 0 meets a logarithm that is no finite number: at its pole, below it, and at infinity.
+
+    Elsewhere the product needs no care, and its slope in the factor is the logarithm, at 0 too.
+    """
+    if other.is_complex():
+        return (input == 0).logical_and(other == pole)
+    return (input == 0).logical_and((other <= pole).logical_or(other == math.inf))
+
+
 @method
 def xlogy(input: Tensor, other: Any) -> Tensor:
-    """`input * log(other)`, zero where `input` is zero (NaN where `other` is)."""
+    """`input * log(other)`, zero where `input` is zero (NaN where `other` is); there the slope in `input` is the
+    logarithm, and 0 where that is not finite.
+    """
     other = operand("xlogy", other)
-    zero = (input == 0).logical_and(other.isnan().logical_not())
-    return (input * other.masked_fill(zero, 1.0).log()).masked_fill(zero, 0.0)
+    return input * _real(other).masked_fill(_unmet(input, other, 0), 1.0).log()
 
 
 @method
@@ -129,9 +155,12 @@ def rad2deg(input: Tensor) -> Tensor:
 
 @method
 def float_power(input: Tensor, exponent: Any) -> Tensor:
-    """`input ** exponent`, computed in float64."""
-    exponent = exponent.double() if isinstance(exponent, Tensor) else float(exponent)
-    return input.double() ** exponent
+    """`input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
+    given = exponent if isinstance(exponent, Tensor) else operand("float_power", exponent)
+    wide = _core.complex128 if input.is_complex() or given.is_complex() else _core.float64
+    if isinstance(exponent, (int, float)):
+        return input.to(wide) ** exponent
+    return input.to(wide) ** (exponent if isinstance(exponent, complex) else given.to(wide))
 
 
 @method
@@ -170,10 +199,11 @@ def lcm(input: Tensor, other: Any) -> Tensor:
 
 @method
 def xlog1py(input: Tensor, other: Any) -> Tensor:
-    """`input * log(1 + other)`, zero where `input` is zero (NaN where `other` is)."""
+    """`input * log(1 + other)`, zero where `input` is zero (NaN where `other` is); there the slope in `input` is the
+    logarithm, and 0 where that is not finite.
+    """
     other = operand("xlog1py", other)
-    zero = (input == 0).logical_and(other.isnan().logical_not())
-    return (input * other.masked_fill(zero, 0.0).log1p()).masked_fill(zero, 0.0)
+    return input * _real(other).masked_fill(_unmet(input, other, -1), 0.0).log1p()
 
 
 @method

@@ -8,7 +8,18 @@ from wengert._core import Tensor
 
 from ._method import method
 
-__all__ = ["addbmm", "addmv", "addr", "baddbmm", "chain_matmul", "cross", "inner", "kron", "vdot"]
+__all__ = [
+    "addbmm",
+    "addmm",
+    "addmv",
+    "addr",
+    "baddbmm",
+    "chain_matmul",
+    "cross",
+    "inner",
+    "kron",
+    "vdot",
+]
 
 
 def _scaled(input: Tensor, beta: float, product: Tensor, alpha: float) -> Tensor:
@@ -20,6 +31,12 @@ def _scaled(input: Tensor, beta: float, product: Tensor, alpha: float) -> Tensor
 def _has_axes(name: str, which: str, x: Tensor, count: int) -> None:
     if x.ndim != count:
         raise _core.ShapeError(f"{name}: {which} must have {count} axes, got shape {tuple(x.shape)}")
+
+
+@method
+def addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
+    return _scaled(input, beta, operand("addmm", mat1).matmul(operand("addmm", mat2)), alpha)
 
 
 @method
@@ -53,8 +70,8 @@ def addr(input: Tensor, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float =
 
 @method
 def vdot(input: Tensor, other: Any) -> Tensor:
-    """The product of two vectors."""
-    return input.dot(operand("vdot", other))
+    """The inner product of two vectors, `sum(conj(input) * other)`."""
+    return input.conj().dot(operand("vdot", other))
 
 
 @method

@@ -11,7 +11,17 @@ from wengert._core import Tensor
 
 from ._method import index_dtype, method, on_axis
 
-__all__ = ["index_copy", "index_fill", "index_put", "masked_scatter", "scatter", "scatter_reduce"]
+__all__ = [
+    "index_copy",
+    "index_fill",
+    "index_put",
+    "masked_fill",
+    "masked_scatter",
+    "scatter",
+    "scatter_reduce",
+]
+
+_masked_fill, _masked_fill_ = Tensor.masked_fill, Tensor.masked_fill_
 
 
 def _checked(name: str, x: Tensor, dim: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
@@ -202,6 +212,45 @@ def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False
     )[key]
     values = operand("index_put", values).to(input.dtype).expand(places.shape)
     return input.reshape(-1).index_add(0, places.reshape(-1), values.reshape(-1)).reshape(input.shape)
+
+
+def _filling(name: str, input: Tensor, value: Any) -> Any:
+    """What fills a tensor, in its dtype, which the result keeps; the core's promotes."""
+    if input.is_complex() or (input.is_floating_point() and type(value) in (int, float)):
+        return value
+    if type(value) in (int, float) and input.dtype != _core.bool:
+        from wengert._info import iinfo
+
+        limits = iinfo(input.dtype)
+        if not limits.min <= value <= limits.max:
+            raise ValueError(f"{name}: {input.dtype} holds {limits.min} to {limits.max}, got {value}")
+    given = operand(name, value)
+    if given.is_complex():
+        raise TypeError(f"{name}: {input.dtype} does not hold complex numbers; convert with .to(wg.complex64) first")
+    return given if given.dtype == input.dtype else given.to(input.dtype)
+
+
+@method
+def masked_fill(input: Tensor, mask: Any, value: Any) -> Tensor:
+    """`input` with `value` where `mask` holds; the two broadcast, and the result has the dtype of `input`.
+
+    Args:
+        mask: bools.
+        value: a number or a tensor without axes; it is converted to the dtype of `input`.
+
+    Raises:
+        TypeError: a mask of another dtype; a complex value for a tensor that is not.
+        ValueError: a number that an integer dtype does not hold.
+    """
+    return _masked_fill(input, mask, _filling("masked_fill", input, value))
+
+
+def masked_fill_(input: Tensor, mask: Any, value: Any) -> Tensor:
+    """`masked_fill`, in place."""
+    return _masked_fill_(input, mask, _filling("masked_fill_", input, value))
+
+
+Tensor.masked_fill_ = masked_fill_  # type: ignore[method-assign]
 
 
 @method

@@ -1,6 +1,7 @@
 """Shapes: repeating, turning, windows, diagonals, and joining along given axes."""
 
 import itertools
+import math
 from typing import Any
 
 from wengert import _core
@@ -16,18 +17,74 @@ __all__ = [
     "atleast_3d",
     "block_diag",
     "cartesian_prod",
+    "chunk",
     "column_stack",
     "combinations",
     "diag_embed",
     "dstack",
     "logspace",
     "repeat_interleave",
-    "rot90",
     "tril_indices",
+    "take_along_dim",
     "triu_indices",
+    "unflatten",
     "unfold",
     "vander",
 ]
+
+
+# The core's own methods, whose arguments are looked at here first.
+_chunk, _take_along_dim, _unflatten = Tensor.chunk, Tensor.take_along_dim, Tensor.unflatten
+
+
+@method
+def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
+    """`chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones."""
+    axis = dim if axis is None else axis
+    if chunks > 0 and input.numel() == 0 and input.shape[axis] == 0:
+        return input.split([0] * chunks, axis)
+    return _chunk(input, chunks, axis)
+
+
+@method
+def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
+    """The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor.
+
+    Raises:
+        IndexError: for an index out of range.
+        ShapeError: the shapes do not broadcast.
+    """
+    axis = dim if axis is None else axis
+    indices = operand("take_along_dim", indices)
+    if axis is not None and indices.ndim == input.ndim and -input.ndim <= axis < input.ndim:
+        pairs = zip(input.shape, indices.shape)
+        if any(k != axis % input.ndim and n != m and 1 not in (n, m) for k, (n, m) in enumerate(pairs)):
+            raise _core.ShapeError(
+                f"take_along_dim: indices of shape {tuple(indices.shape)} and a tensor of shape {tuple(input.shape)} "
+                f"do not broadcast: lengths on all axes but {axis} must be equal or 1"
+            )
+    return _take_along_dim(input, indices, axis)
+
+
+@method
+def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
+    """The axis `dim` split into axes of these lengths, one of which may be -1. A view.
+
+    Raises:
+        ShapeError: the lengths do not multiply to that of the axis.
+    """
+    # Of a tensor without elements every shape with a 0 would do.
+    if input.numel() == 0 and -input.ndim <= dim < input.ndim:
+        length, given = input.shape[dim], [int(n) for n in sizes]
+        known = math.prod(n for n in given if n != -1)
+        if -1 in given and known and length % known == 0:
+            sizes = [length // known if n == -1 else n for n in given]
+        elif -1 in given or known != length:
+            raise _core.ShapeError(
+                f"unflatten: axis {dim} of length {length} in shape {tuple(input.shape)} does not split into "
+                f"{tuple(given)}; their product must be the length"
+            )
+    return _unflatten(input, dim, sizes)
 
 
 @method
@@ -47,7 +104,8 @@ def repeat_interleave(
         if repeats < 0:
             raise ValueError(f"repeat_interleave: repeats must not be negative, got {repeats}")
         wide = x.unsqueeze(axis + 1)
-        wide = wide.expand([*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]])
+        # The copy is made here, so that the result shares no memory with one repetition either.
+        wide = wide.expand([*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]]).clone()
         return wide.reshape([*x.shape[:axis], length * repeats, *x.shape[axis + 1 :]])
     counts = operand("repeat_interleave", repeats)
     if counts.is_floating_point() or counts.ndim > 1 or counts.numel() not in (1, length):
@@ -65,27 +123,13 @@ def repeat_interleave(
 
 
 @method
-def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """Turned by `k` quarters in the plane of two axes, from the first towards the second."""
-    if len(dims) != 2 or dims[0] % max(input.ndim, 1) == dims[1] % max(input.ndim, 1):
-        raise ValueError(
-            f"rot90: two different axes expected, got {tuple(dims)} for a tensor with {input.ndim} axes"
-        )
-    a, b = dims
-    quarter = k % 4
-    if quarter == 0:
-        return input.clone()
-    if quarter == 2:
-        return input.flip(a, b)
-    turned = input.transpose(a, b)
-    return turned.flip(a) if quarter == 1 else turned.flip(b)
-
-
-@method
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
     if input.ndim == 0:
         raise _core.ShapeError("diag_embed: at least one axis expected, got a number")
+    rank = input.ndim + 1
+    if dim1 % rank == dim2 % rank:
+        raise ValueError(f"diag_embed: two different axes expected, got {dim1} and {dim2} of {rank}")
     length = input.shape[-1]
     size = length + abs(offset)
     rows, columns = positions_like(input, size).unsqueeze(1), positions_like(input, size).unsqueeze(0)

@@ -24,11 +24,12 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -
 
 def _shifted(name: str, x: Any, dim: Any, back: bool) -> Tensor:
     x = operand(name, x)
+    out = x
     dims = range(x.ndim) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     for axis in dims:
         n = x.shape[axis]
-        x = x.roll((n + 1) // 2 if back else n // 2, axis)
-    return x
+        out = out.roll((n + 1) // 2 if back else n // 2, axis)
+    return x.clone() if out is x else out
 
 
 def fftshift(input: Any, dim: Any = None, *, axes: Any = None) -> Tensor:

@@ -63,6 +63,8 @@ def matrix_power(A: Any, n: int, /) -> Tensor:
         raise TypeError(f"matrix_power: n must be an integer, got {type(n).__name__}")
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise _core.ShapeError(f"matrix_power: square matrices expected, got shape {tuple(A.shape)}")
+    if n == 1:
+        return A.clone()
     if n < 0:
         A, n = inv(A), -n
     out = None

@@ -108,9 +108,11 @@ def cond(A: Any, /, p: Any = None) -> Tensor:
     """The condition number of matrices: the norm of `A` times that of its inverse.
 
     By default, and for `p` 2 and -2, it is the ratio of the largest and the smallest singular value, and the matrices
-    need not be square. Infinite for a singular matrix.
+    need not be square. Infinite for a singular matrix, 0 for one without elements.
     """
     A = operand("cond", A)
+    if A.ndim > 1 and A.shape[-1] == A.shape[-2] == 0:
+        return _core.zeros(A.shape[:-2], dtype=A.abs().dtype, device=A.device)
     if p is None or p in (2, -2):
         values = svdvals(A)
         most, least = values.amax(-1), values.amin(-1)

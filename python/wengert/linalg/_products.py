@@ -24,8 +24,8 @@ def outer(x1: Any, x2: Any, /) -> Tensor:
 
 
 def vecdot(x1: Any, x2: Any, /, *, dim: int = -1, axis: int | None = None) -> Tensor:
-    """The inner products of the vectors along `dim`; the other axes broadcast."""
-    return (operand("vecdot", x1) * operand("vecdot", x2)).sum(dim if axis is None else axis)
+    """The inner products of the vectors along `dim`, `sum(conj(x1) * x2)`; the other axes broadcast."""
+    return (operand("vecdot", x1).conj() * operand("vecdot", x2)).sum(dim if axis is None else axis)
 
 
 def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 from wengert import _core
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
+from wengert.composed.copies import reversed_view
 from wengert._functions import broadcast_shapes, broadcast_tensors
 
 from ._dtypes import result_type
@@ -97,7 +98,7 @@ def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """Reversed along some axes, all by default."""
     x = operand("flip", x)
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return x.flip(axes) if axes else x.clone()
+    return reversed_view(x, axes) if axes else x.clone()
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:

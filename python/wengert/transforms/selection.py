@@ -72,7 +72,7 @@ class Selection:
 
     def _only(self, otherwise: Any) -> Tensor:
         """All elements, with another value where they are not selected."""
-        return self.values.masked_fill(self.mask.logical_not(), otherwise)
+        return _core.where(self.mask, self.values, otherwise)
 
     def numel(self) -> Tensor:
         """How many elements there are: a tensor without axes."""
@@ -93,8 +93,9 @@ class Selection:
         return squares / (self.numel().to(self.dtype) - less)
 
     def std(self, unbiased: bool = True, *, correction: float | None = None) -> Tensor:
-        """The root of their variance."""
-        return self.var(unbiased, correction=correction).sqrt()
+        """The root of their variance; where that is zero, so is its gradient."""
+        out = self.var(unbiased, correction=correction).sqrt()
+        return out.masked_fill(out.detach() == 0, 0.0)
 
     def prod(self) -> Tensor:
         """Their product."""

@@ -49,7 +49,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, else `alpha (exp(x) - 1)` (Clevert et al. 2015)."""
     # The exponential only sees the negative part, so it cannot overflow where it is not used.
-    return wg.where(input > 0, input, input.clamp(max=0.0).expm1() * alpha)
+    return wg.where(input <= 0, input.clamp(max=0.0).expm1() * alpha, input)
 
 
 @of_tensors
@@ -57,7 +57,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, else `alpha (exp(x / alpha) - 1)` (Barron 2017)."""
     if alpha == 0:
         raise ValueError("celu: alpha must not be 0")
-    return wg.where(input > 0, input, (input.clamp(max=0.0) / alpha).expm1() * alpha)
+    return wg.where(input <= 0, (input.clamp(max=0.0) / alpha).expm1() * alpha, input)
 
 
 @of_tensors
@@ -162,14 +162,14 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """`x` where it exceeds `threshold`, else `value`."""
-    return wg.where(input > threshold, input, value)
+    """`x` where it exceeds `threshold` (or is NaN), else `value`."""
+    return wg.where(input <= threshold, value, input)
 
 
 @of_tensors
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """`x` where `|x| > lambd`, else 0."""
-    return wg.where(input.abs() > lambd, input, 0.0)
+    """`x` where `|x| > lambd` (or NaN), else 0."""
+    return wg.where(input.abs() <= lambd, 0.0, input)
 
 
 @of_tensors

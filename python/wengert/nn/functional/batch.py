@@ -61,7 +61,7 @@ def batch_norm(
         mean = wide.mean(axes)
         centred = wide - mean.reshape(per_channel)
         var = (centred * centred).mean(axes)
-        if training:
+        if training and count:
             _update(running_mean, mean, momentum)
             _update(running_var, var * (count / max(count - 1, 1)), momentum)
     else:
@@ -121,7 +121,7 @@ def instance_norm(
             f"instance_norm: more than one value per channel of an image expected, got input of shape "
             f"{tuple(input.shape)}"
         )
-    if running_mean is not None or running_var is not None:
+    if input.numel() and (running_mean is not None or running_var is not None):
         with wg.no_grad():
             wide = input.detach().to(wg.float32) if input.dtype.itemsize < 4 else input.detach()
             mean = wide.mean(axes, keepdim=True)

@@ -8,6 +8,7 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert.composed.copies import padded
 
 
 def linear(
@@ -139,7 +140,8 @@ def group_norm(
             f"group_norm: the channels (axis 1) of shape {tuple(input.shape)} do not divide into "
             f"{num_groups} groups"
         )
-    rows = input.reshape(input.shape[0], num_groups, -1)
+    size = math.prod(input.shape[1:]) // num_groups
+    rows = input.reshape(input.shape[0], num_groups, size)
     out = _core._layer_norm(rows, (rows.shape[-1],), None, None, eps).reshape(tuple(input.shape))
     per_channel = (-1, *[1] * (input.ndim - 2))
     if weight is not None:
@@ -171,7 +173,7 @@ def pairwise_distance(
 
 @of_tensors
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Enlarges the last axes.
+    """Enlarges the last axes. A copy, also where all widths are zero.
 
     Args:
         input: any tensor.
@@ -186,16 +188,16 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         )
     pairs = list(zip(widths[::2], widths[1::2]))
     if mode == "constant":
-        return _core._pad(input, widths, 0.0 if value is None else float(value))
+        return padded(input, widths, 0.0 if value is None else float(value))
     if mode not in ("reflect", "replicate", "circular"):
         raise ValueError(f"pad: mode must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}")
+    out = input
     for i, (before, after) in enumerate(pairs):
         if before or after:
             index = _padded_index(input.shape[-1 - i], before, after, mode)
-            input = input.index_select(
-                -1 - i, wg.tensor(index, device=input.device, dtype=_index_type(input))
-            )
-    return input
+            places = wg.tensor(index, device=input.device, dtype=_index_type(input))
+            out = out.index_select(-1 - i, places)
+    return input.clone() if out is input else out
 
 
 def _index_type(input: Tensor) -> wg.dtype:

@@ -7,6 +7,7 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert._values import check_within, extremes, not_negative
 
 from .layers import cosine_similarity, pairwise_distance
 
@@ -32,6 +33,17 @@ def _check_weight(op: str, loss: Tensor, weight: Tensor) -> None:
     if weight.shape != loss.shape:
         raise wg.ShapeError(
             f"{op}: weight of shape {tuple(weight.shape)}, expected {tuple(loss.shape)} as the input"
+        )
+
+
+def _check_class_weight(op: str, input: Tensor, weight: Tensor | None) -> None:
+    if weight is None or input.ndim == 0:
+        return
+    classes = input.shape[min(input.ndim - 1, 1)]
+    if tuple(weight.shape) != (classes,):
+        raise wg.ShapeError(
+            f"{op}: weight of shape {tuple(weight.shape)}, expected ({classes},), one for each class of the input of "
+            f"shape {tuple(input.shape)}"
         )
 
 
@@ -72,6 +84,7 @@ def cross_entropy(
     """
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing is between 0 and 1, got {label_smoothing}")
+    _check_class_weight("cross_entropy", input, weight)
     return _core._cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
@@ -83,7 +96,11 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    """`-x[target]` of log-probabilities; shapes as in `cross_entropy`."""
+    """`-x[target]` of log-probabilities; shapes and errors as in `cross_entropy`."""
+    _check_class_weight("nll_loss", input, weight)
+    if input.ndim:
+        classes = input.shape[min(input.ndim - 1, 1)]
+        target = not_negative("nll_loss", "target", target, classes, ignore_index)
     return _core._nll_loss(input, target, weight, ignore_index, reduction)
 
 
@@ -103,20 +120,32 @@ def binary_cross_entropy_with_logits(
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """`-t log p - (1 - t) log(1 - p)` of probabilities; logarithms are cut off at -100, as in PyTorch."""
+    """`-t log p - (1 - t) log(1 - p)` of probabilities; logarithms are cut off at -100, as in PyTorch.
+
+    Where one is cut off, its slope is 1e12 (in float16 the largest number), so that a probability of exactly 0 or 1
+    that is wrong still moves.
+
+    Raises:
+        ShapeError: the shapes differ.
+        ValueError: probabilities or targets outside of 0 to 1, on the CPU and outside of `vmap` and `jvp`.
+    """
     if input.shape != target.shape:
         raise wg.ShapeError(
             f"binary_cross_entropy: target has shape {tuple(target.shape)}, expected {tuple(input.shape)} as "
             "the input"
         )
+    check_within("binary_cross_entropy", "input", input, 0, 1)
+    check_within("binary_cross_entropy", "target", target, 0, 1)
     loss = -(target * _bounded_log(input) + (1.0 - target) * _bounded_log(1.0 - input))
     return _reduce(loss if weight is None else loss * weight, reduction)
 
 
 def _bounded_log(p: Tensor) -> Tensor:
-    # The logarithm never sees 0, so that its gradient there is 0 times nothing rather than 0 times infinity.
+    # The logarithm never sees 0, where a line takes its place.
     tiny = p <= 3.7835e-44 if p.dtype == wg.float64 else p <= 0.0
-    return wg.where(tiny, wg.full_like(p, -100.0), wg.where(tiny, wg.ones_like(p), p).log().clamp(min=-100.0))
+    slope = min(1e12, wg.finfo(p.dtype).max)
+    line = (p - p.detach()) * slope - 100.0
+    return wg.where(tiny, line, wg.where(tiny, wg.ones_like(p), p).log().clamp(min=-100.0))
 
 
 @of_tensors
@@ -157,6 +186,12 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tens
     return _reduce(loss, reduction) if weight is None else _weighted("l1_loss", loss, weight, reduction)
 
 
+def _huber(distance: Tensor, delta: float) -> Tensor:
+    """With `c` the distance clamped to `delta`, both branches are `c (d - c / 2)`: smooth at 0 and at the seam."""
+    near = distance.clamp(-delta, delta)
+    return near * (distance - 0.5 * near)
+
+
 @of_tensors
 def huber_loss(
     input: Tensor,
@@ -171,10 +206,7 @@ def huber_loss(
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
     _same_shapes("huber_loss", input, target)
-    # With c = min(|d|, delta) both branches are c (|d| - c / 2): no selection, and smooth at the seam.
-    distance = (input - target).abs()
-    near = distance.clamp(max=delta)
-    loss = near * (distance - 0.5 * near)
+    loss = _huber(input - target, delta)
     if weight is not None:
         _check_weight("huber_loss", loss, weight)
         loss = loss * weight
@@ -188,7 +220,8 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
         raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     if beta == 0:
         return l1_loss(input, target, reduction)
-    return huber_loss(input, target, reduction, beta) / beta
+    _same_shapes("smooth_l1_loss", input, target)
+    return _reduce(_huber(input - target, beta) / beta, reduction)
 
 
 @of_tensors
@@ -216,7 +249,28 @@ def poisson_nll_loss(
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
-    """`(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`; the bound passes gradients on."""
+    """`(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`; the bound passes gradients on.
+
+    Args:
+        input: means, of any shape.
+        target: of a shape that broadcasts with it.
+        var: variances of the shape of `input`, of that shape without its last axis, or with length 1 there.
+
+    Raises:
+        ShapeError: another shape of `var`.
+        ValueError: a negative variance, on the CPU and outside of `vmap` and `jvp`.
+    """
+    shape = tuple(input.shape)
+    if tuple(var.shape) != shape and shape and tuple(var.shape) == shape[:-1]:
+        var = var.unsqueeze(-1)
+    if tuple(var.shape) not in (shape, (*shape[:-1], 1)):
+        raise wg.ShapeError(
+            f"gaussian_nll_loss: var of shape {tuple(var.shape)}, expected {shape} as the input, or one for all of "
+            f"its last axis, {shape[:-1]}"
+        )
+    found = extremes(var)
+    if found is not None and found[0] < 0:
+        raise ValueError(f"gaussian_nll_loss: variances must not be negative, got {found[0]:g}")
     bounded = var + (var.detach().clamp(min=eps) - var.detach())
     loss = 0.5 * (bounded.log() + (input - target).square() / bounded)
     return _reduce(loss + 0.5 * math.log(2.0 * math.pi) if full else loss, reduction)

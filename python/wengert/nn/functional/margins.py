@@ -7,6 +7,7 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert._values import not_negative
 
 from .activation import logsigmoid
 from .distance import _norm
@@ -50,10 +51,19 @@ def multi_margin_loss(
         target: class indices `(N,)` or `()`.
         p: 1 or 2.
         weight: a factor per class of the target.
+
+    Raises:
+        IndexError: for a class index out of range.
+        ShapeError: for shapes that do not fit.
     """
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p must be 1 or 2, got {p}")
     x, t, single = _rows("multi_margin_loss", input, target, False)
+    if weight is not None and tuple(weight.shape) != (x.shape[1],):
+        raise _core.ShapeError(
+            f"multi_margin_loss: weight of shape {tuple(weight.shape)}, expected ({x.shape[1]},), one for each class"
+        )
+    t = not_negative("multi_margin_loss", "target", t, x.shape[1])
     index = t.unsqueeze(1)
     gap = (margin - x.gather(1, index) + x).relu()
     gap = gap if p == 1 else gap * gap

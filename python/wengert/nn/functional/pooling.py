@@ -225,6 +225,12 @@ def _sizes(output_size: Sizes) -> list[int | None]:
     return [output_size] if output_size is None or isinstance(output_size, int) else list(output_size)
 
 
+def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Sizes) -> Tensor:
+    """Means over windows; where each window is one element, the core gives the input itself."""
+    out = _core._adaptive_avg_pool(rank, input, _sizes(output_size))
+    return out.clone() if out.shape == input.shape else out
+
+
 @of_tensors
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
     """Averages of `output_size` windows that together cover the spatial axis.
@@ -235,16 +241,16 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
     Raises:
         ValueError: for a size below 1.
     """
-    return _core._adaptive_avg_pool(1, input, _sizes(output_size))
+    return _adaptive_avg_pool(1, input, output_size)
 
 
 @of_tensors
 def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
     """`adaptive_avg_pool1d` over two spatial axes."""
-    return _core._adaptive_avg_pool(2, input, _sizes(output_size))
+    return _adaptive_avg_pool(2, input, output_size)
 
 
 @of_tensors
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
     """`adaptive_avg_pool1d` over three spatial axes."""
-    return _core._adaptive_avg_pool(3, input, _sizes(output_size))
+    return _adaptive_avg_pool(3, input, output_size)

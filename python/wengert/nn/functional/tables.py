@@ -7,6 +7,7 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert._values import not_negative
 
 __all__ = ["embedding", "embedding_bag"]
 
@@ -71,6 +72,7 @@ def embedding(
         ValueError: for `sparse`.
     """
     _check("embedding", input, weight, sparse)
+    input = not_negative("embedding", "index", input, weight.shape[0])
     if max_norm is not None:
         _shorten(input, weight, max_norm, norm_type)
     out = weight.take(input, dim=0)
@@ -80,6 +82,25 @@ def embedding(
         return out
     row = padding_idx if padding_idx >= 0 else padding_idx + weight.shape[0]
     return wg.where((input == row).unsqueeze(-1), out.detach(), out)
+
+
+def _check_offsets(offsets: Tensor, count: int) -> None:
+    """Raises for starts of bags that are not in order, or leave indices out."""
+    if offsets.ndim != 1 or offsets.dtype.is_floating_point or offsets.dtype == wg.bool:
+        raise _core.ShapeError(
+            f"embedding_bag: offsets must be a vector of integers, got {offsets.dtype} of shape {tuple(offsets.shape)}"
+        )
+    if offsets.shape[0] == 0:
+        return
+    try:
+        starts = offsets.tolist()
+    except TypeError:  # inside vmap and jvp values cannot be looked at
+        return
+    if starts[0] != 0 or starts[-1] > count or any(a > b for a, b in zip(starts, starts[1:])):
+        raise ValueError(
+            f"embedding_bag: offsets must begin with 0, never decrease, and end at {count} or before, the number of "
+            f"indices; got {starts if len(starts) < 9 else [*starts[:4], '...', *starts[-3:]]}"
+        )
 
 
 @of_tensors
@@ -113,6 +134,13 @@ def embedding_bag(
 
     Returns:
         `(B, D)`.
+
+    Raises:
+        IndexError: for an index outside the rows.
+        ShapeError: for shapes that do not fit.
+        TypeError: for indices that are no integers.
+        ValueError: for offsets that do not begin with 0, decrease, or lie behind the indices; for modes and arguments
+            that exclude each other.
     """
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"embedding_bag: mode must be 'sum', 'mean' or 'max', got {mode!r}")
@@ -131,6 +159,8 @@ def embedding_bag(
             f"embedding_bag: per_sample_weights of shape {tuple(per_sample_weights.shape)} for indices of shape "
             f"{tuple(input.shape)}"
         )
+    if padding_idx is not None and padding_idx < 0:
+        padding_idx += weight.shape[0]
     flat = input.reshape(-1)
     dtype = _core.int32 if weight.is_gpu else _core.int64
     at = _core.arange(0, flat.shape[0], dtype=dtype, device=weight.device)
@@ -138,6 +168,7 @@ def embedding_bag(
         count = input.shape[0]
         bag = at.floor_divide(max(input.shape[1], 1))
     else:
+        _check_offsets(offsets, flat.shape[0])
         starts = offsets.narrow(0, 0, offsets.shape[0] - 1) if include_last_offset else offsets
         count = starts.shape[0]
         bag = wg.searchsorted(starts, at, right=True).to(dtype) - 1

@@ -176,7 +176,7 @@ def interpolate(
         if n != input.shape[2 + k] or scale not in (None, 1.0):
             resampled = _filtered if antialias else _resampled
             out = resampled(out, 2 + k, n, mode, bool(align_corners), scale)
-    return out
+    return input.clone() if out is input else out
 
 
 @of_tensors
@@ -354,7 +354,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             f"pixel_shuffle: {r}² must divide the channels of an input of shape {tuple(input.shape)}"
         )
     *lead, channels, height, width = input.shape
-    x = input.reshape(-1, channels // (r * r), r, r, height, width).permute(0, 1, 4, 2, 5, 3)
+    x = input.reshape(math.prod(lead), channels // (r * r), r, r, height, width).permute(0, 1, 4, 2, 5, 3).clone()
     return x.reshape(*lead, channels // (r * r), height * r, width * r)
 
 
@@ -367,7 +367,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
             f"pixel_unshuffle: {r} must divide height and width of an input of shape {tuple(input.shape)}"
         )
     *lead, channels, height, width = input.shape
-    x = input.reshape(-1, channels, height // r, r, width // r, r).permute(0, 1, 3, 5, 2, 4)
+    x = input.reshape(math.prod(lead), channels, height // r, r, width // r, r).permute(0, 1, 3, 5, 2, 4).clone()
     return x.reshape(*lead, channels * r * r, height // r, width // r)
 
 
@@ -379,4 +379,5 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
             f"channel_shuffle: {groups} groups must divide the channels of {tuple(input.shape)}"
         )
     count, channels, *rest = input.shape
-    return input.reshape(count, groups, channels // groups, *rest).transpose(1, 2).reshape(input.shape)
+    dealt = input.reshape(count, groups, channels // groups, *rest).transpose(1, 2)
+    return dealt.clone().reshape(input.shape)

@@ -58,6 +58,12 @@ class _Conv(Module):
         self.kernel_size = _each(name, "kernel_size", kernel_size, rank)
         self.stride = _each(name, "stride", stride, rank)
         self.padding = padding if isinstance(padding, str) else _each(name, "padding", padding, rank)
+        if isinstance(padding, str) and padding not in ("valid", "same"):
+            raise ValueError(f"{name}: padding is numbers, 'valid' or 'same', got {padding!r}")
+        if padding == "same" and any(s != 1 for s in self.stride):
+            raise ValueError(
+                f"{name}: padding 'same' is defined for stride 1, got {self.stride}; give the padding in numbers"
+            )
         self.dilation = _each(name, "dilation", dilation, rank)
         self.groups, self.padding_mode = groups, padding_mode
         first, second = channels[::-1] if not self._transposed else channels

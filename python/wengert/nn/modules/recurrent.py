@@ -98,6 +98,8 @@ class _Recurrent(Module):
             raise ValueError(f"{name}: input_size, hidden_size and num_layers must be positive")
         if not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout is a probability, got {dropout}")
+        if proj_size and self.kind != "LSTM":
+            raise ValueError(f"{name}: proj_size is an option of LSTM, got {proj_size}; leave it out")
         if not 0 <= proj_size < hidden_size:
             raise ValueError(
                 f"{name}: proj_size must be less than hidden_size = {hidden_size}, got {proj_size}"
@@ -227,10 +229,11 @@ class _Recurrent(Module):
         if isinstance(input, PackedSequence):
             return self._packed(input, hx)
         name = type(self).__name__
-        if input.ndim not in (2, 3) or input.shape[-1] != self.input_size or 0 in input.shape[:-1]:
+        time = 1 if self.batch_first and input.ndim == 3 else 0
+        if input.ndim not in (2, 3) or input.shape[-1] != self.input_size or not input.shape[time]:
             raise wg.ShapeError(
-                f"{name}: input of shape {tuple(input.shape)}, expected 2 or 3 axes of which none is empty, the "
-                f"last of length input_size = {self.input_size}"
+                f"{name}: input of shape {tuple(input.shape)}, expected 2 or 3 axes, at least one step in time, and the "
+                f"last axis of length input_size = {self.input_size}"
             )
         batched = input.ndim == 3
         x = input if batched else input.unsqueeze(1)
@@ -270,8 +273,6 @@ class RNN(_Recurrent):
         self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", **more: Any
     ) -> None:
         """The options are those of all recurrent layers, but for `proj_size`."""
-        if more.get("proj_size"):
-            raise ValueError("RNN: proj_size is an option of LSTM")
         super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **more)
         self.nonlinearity = nonlinearity
 
