@@ -30,7 +30,9 @@ def check_within(name: str, what: str, x: Tensor, low: float, high: float) -> No
         raise ValueError(f"{name}: {what} must lie between {low:g} and {high:g}, got {bad:g}")
 
 
-def not_negative(name: str, what: str, index: Tensor, count: int, ignored: int | None = None) -> Tensor:
+def not_negative(
+    name: str, what: str, index: Tensor, count: int, of: str, ignored: int | None = None
+) -> Tensor:
     """Indices that must not count from the end, although the core's do.
 
     Where they cannot be looked at, negative ones become `count`, which the core refuses like any other that is too
@@ -38,7 +40,7 @@ def not_negative(name: str, what: str, index: Tensor, count: int, ignored: int |
 
     Args:
         what: what an index names, in the error.
-        count: how many there are.
+        count: how many there are, `of` what.
         ignored: a value that passes.
 
     Raises:
@@ -57,5 +59,5 @@ def not_negative(name: str, what: str, index: Tensor, count: int, ignored: int |
         return index.masked_fill(wrong, count)
     if wrong.any().item():
         bad = index.masked_fill(wrong.logical_not(), 0).min().item()
-        raise IndexError(f"{name}: {what} {bad} is out of range for {count}, expected 0..{count - 1}")
+        raise IndexError(f"{name}: {what} {bad} is out of range for {count} {of}, expected 0..{count - 1}")
     return index

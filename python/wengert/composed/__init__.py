@@ -4,8 +4,32 @@ They have no rules of their own. Their derivatives, and their behaviour under ev
 operations they call. A function marked `@method` is a method of `Tensor` as well.
 """
 
-from . import copies, factorizations, ordering, pointwise, products, random, reductions, scattering, shaping, statistics
+from . import (
+    buckets,
+    copies,
+    factorizations,
+    ordering,
+    pointwise,
+    products,
+    random,
+    reductions,
+    scattering,
+    shaping,
+    statistics,
+)
 
 __all__ = ["FAMILIES"]
 
-FAMILIES = (copies, factorizations, ordering, pointwise, products, random, reductions, scattering, shaping, statistics)
+FAMILIES = (
+    buckets,
+    copies,
+    factorizations,
+    ordering,
+    pointwise,
+    products,
+    random,
+    reductions,
+    scattering,
+    shaping,
+    statistics,
+)

@@ -71,7 +71,7 @@ def var(
     axis: Any = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """Variance along `dim`, or of all elements: the squared distances from the mean over their number less `correction`.
+    """Variance along `dim`, or of all elements: squared distances from the mean over their number less `correction`.
 
     Args:
         dim: an axis or several; a bool here is `unbiased`.

@@ -226,7 +226,9 @@ def _filling(name: str, input: Tensor, value: Any) -> Any:
             raise ValueError(f"{name}: {input.dtype} holds {limits.min} to {limits.max}, got {value}")
     given = operand(name, value)
     if given.is_complex():
-        raise TypeError(f"{name}: {input.dtype} does not hold complex numbers; convert with .to(wg.complex64) first")
+        raise TypeError(
+            f"{name}: {input.dtype} does not hold complex numbers; convert with .to(wg.complex64) first"
+        )
     return given if given.dtype == input.dtype else given.to(input.dtype)
 
 
@@ -250,7 +252,7 @@ def masked_fill_(input: Tensor, mask: Any, value: Any) -> Tensor:
     return _masked_fill_(input, mask, _filling("masked_fill_", input, value))
 
 
-Tensor.masked_fill_ = masked_fill_  # type: ignore[method-assign]
+Tensor.masked_fill_ = masked_fill_  # type: ignore[assignment, method-assign]
 
 
 @method

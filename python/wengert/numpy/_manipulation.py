@@ -6,8 +6,8 @@ from typing import Any
 from wengert import _core
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
-from wengert.composed.copies import reversed_view
 from wengert._functions import broadcast_shapes, broadcast_tensors
+from wengert.composed.copies import reversed_view
 
 from ._dtypes import result_type
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
-from wengert.composed.ordering import searchsorted as _searchsorted
+from wengert.composed.buckets import searchsorted as _searchsorted
 
 from ._elementwise import alike
 

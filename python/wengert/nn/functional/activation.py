@@ -163,13 +163,13 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 @of_tensors
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`x` where it exceeds `threshold` (or is NaN), else `value`."""
-    return wg.where(input <= threshold, value, input)
+    return input.masked_fill(input <= threshold, value)
 
 
 @of_tensors
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """`x` where `|x| > lambd` (or NaN), else 0."""
-    return wg.where(input.abs() <= lambd, 0.0, input)
+    return input.masked_fill(input.abs() <= lambd, 0.0)
 
 
 @of_tensors

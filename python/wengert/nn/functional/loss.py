@@ -100,7 +100,7 @@ def nll_loss(
     _check_class_weight("nll_loss", input, weight)
     if input.ndim:
         classes = input.shape[min(input.ndim - 1, 1)]
-        target = not_negative("nll_loss", "target", target, classes, ignore_index)
+        target = not_negative("nll_loss", "target", target, classes, "classes", ignore_index)
     return _core._nll_loss(input, target, weight, ignore_index, reduction)
 
 

@@ -63,7 +63,7 @@ def multi_margin_loss(
         raise _core.ShapeError(
             f"multi_margin_loss: weight of shape {tuple(weight.shape)}, expected ({x.shape[1]},), one for each class"
         )
-    t = not_negative("multi_margin_loss", "target", t, x.shape[1])
+    t = not_negative("multi_margin_loss", "target", t, x.shape[1], "classes")
     index = t.unsqueeze(1)
     gap = (margin - x.gather(1, index) + x).relu()
     gap = gap if p == 1 else gap * gap

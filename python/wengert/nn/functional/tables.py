@@ -1,5 +1,6 @@
 """Rows of tables picked by integers, one by one or added up in bags."""
 
+import itertools
 import math
 from typing import Any
 
@@ -72,7 +73,7 @@ def embedding(
         ValueError: for `sparse`.
     """
     _check("embedding", input, weight, sparse)
-    input = not_negative("embedding", "index", input, weight.shape[0])
+    input = not_negative("embedding", "index", input, weight.shape[0], "rows")
     if max_norm is not None:
         _shorten(input, weight, max_norm, norm_type)
     out = weight.take(input, dim=0)
@@ -84,7 +85,7 @@ def embedding(
     return wg.where((input == row).unsqueeze(-1), out.detach(), out)
 
 
-def _check_offsets(offsets: Tensor, count: int) -> None:
+def _check_offsets(offsets: Tensor, count: int, with_end: bool) -> None:
     """Raises for starts of bags that are not in order, or leave indices out."""
     if offsets.ndim != 1 or offsets.dtype.is_floating_point or offsets.dtype == wg.bool:
         raise _core.ShapeError(
@@ -96,10 +97,12 @@ def _check_offsets(offsets: Tensor, count: int) -> None:
         starts = offsets.tolist()
     except TypeError:  # inside vmap and jvp values cannot be looked at
         return
-    if starts[0] != 0 or starts[-1] > count or any(a > b for a, b in zip(starts, starts[1:])):
+    falls = any(a > b for a, b in itertools.pairwise(starts))
+    if starts[0] != 0 or falls or starts[-1] > count or (with_end and starts[-1] != count):
+        shown = starts if len(starts) < 9 else [*starts[:4], "...", *starts[-3:]]
         raise ValueError(
-            f"embedding_bag: offsets must begin with 0, never decrease, and end at {count} or before, the number of "
-            f"indices; got {starts if len(starts) < 9 else [*starts[:4], '...', *starts[-3:]]}"
+            f"embedding_bag: offsets must begin with 0, never decrease, and end at {count}"
+            f"{'' if with_end else ' or before'}, the number of indices; got {shown}"
         )
 
 
@@ -129,7 +132,7 @@ def embedding_bag(
         mode: `"sum"`, `"mean"` or `"max"`; an empty bag gives zero.
         sparse: only False.
         per_sample_weights: a factor for each index, with `"sum"` only.
-        include_last_offset: the last offset is the end of the last bag.
+        include_last_offset: the last offset is the end of the last bag, the number of indices.
         padding_idx: an index that does not count.
 
     Returns:
@@ -168,7 +171,7 @@ def embedding_bag(
         count = input.shape[0]
         bag = at.floor_divide(max(input.shape[1], 1))
     else:
-        _check_offsets(offsets, flat.shape[0])
+        _check_offsets(offsets, flat.shape[0], include_last_offset)
         starts = offsets.narrow(0, 0, offsets.shape[0] - 1) if include_last_offset else offsets
         count = starts.shape[0]
         bag = wg.searchsorted(starts, at, right=True).to(dtype) - 1

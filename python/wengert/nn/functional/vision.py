@@ -354,7 +354,11 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
             f"pixel_shuffle: {r}² must divide the channels of an input of shape {tuple(input.shape)}"
         )
     *lead, channels, height, width = input.shape
-    x = input.reshape(math.prod(lead), channels // (r * r), r, r, height, width).permute(0, 1, 4, 2, 5, 3).clone()
+    x = (
+        input.reshape(math.prod(lead), channels // (r * r), r, r, height, width)
+        .permute(0, 1, 4, 2, 5, 3)
+        .clone()
+    )
     return x.reshape(*lead, channels // (r * r), height * r, width * r)
 
 
@@ -367,7 +371,11 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
             f"pixel_unshuffle: {r} must divide height and width of an input of shape {tuple(input.shape)}"
         )
     *lead, channels, height, width = input.shape
-    x = input.reshape(math.prod(lead), channels, height // r, r, width // r, r).permute(0, 1, 3, 5, 2, 4).clone()
+    x = (
+        input.reshape(math.prod(lead), channels, height // r, r, width // r, r)
+        .permute(0, 1, 3, 5, 2, 4)
+        .clone()
+    )
     return x.reshape(*lead, channels * r * r, height // r, width // r)
 
 

@@ -232,8 +232,8 @@ class _Recurrent(Module):
         time = 1 if self.batch_first and input.ndim == 3 else 0
         if input.ndim not in (2, 3) or input.shape[-1] != self.input_size or not input.shape[time]:
             raise wg.ShapeError(
-                f"{name}: input of shape {tuple(input.shape)}, expected 2 or 3 axes, at least one step in time, and the "
-                f"last axis of length input_size = {self.input_size}"
+                f"{name}: input of shape {tuple(input.shape)}, expected 2 or 3 axes, at least one step in time, and "
+                f"a last axis of length input_size = {self.input_size}"
             )
         batched = input.ndim == 3
         x = input if batched else input.unsqueeze(1)

@@ -1,0 +1,140 @@
+"""What promises a new tensor never shares memory with its operand: every public function is walked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import wengert as wg
+from wengert import Tensor, fft, linalg
+from wengert.nn import functional as F
+
+# Documented as views, conversions that give the tensor itself where there is nothing to convert, and functions that
+# give the input itself in a mode that does nothing, or for a single tensor.
+VIEWS = frozenset(
+    """
+    broadcast_tensors broadcast_to chunk conj contiguous detach diagonal expand expand_as flatten imag matrix_transpose
+    meshgrid moveaxis movedim narrow permute ravel real reshape reshape_as select split squeeze swapaxes swapdims t
+    transpose unbind unflatten unsqueeze view view_as view_as_complex view_as_real
+    as_tensor cpu float from_dlpack positive to to_device type type_as
+    atleast_1d atleast_2d atleast_3d cartesian_prod chain_matmul
+    alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout
+    """.split()
+)
+# The pair (values, indices) of a tensor without axes, whose values the core takes as they are.
+PAIRS = frozenset({"max", "min"})
+NO_OPERATIONS = frozenset({"backward", "broadcast_shapes", "manual_seed", "seed"})
+SHAPES = ((), (1,), (3,), (1, 3), (3, 3), (1, 1, 2, 3), (1, 4, 1, 2))
+ARGUMENTS: tuple[tuple[Any, ...], ...] = ((), (0,), (1,), (3,), (1, 0), (0, 0), (1, 1), ((0, 0),), (-1,))
+
+
+def memory(x: Tensor) -> int:
+    """Where the block begins that a tensor lies in."""
+    return x.data_ptr() - x.storage_offset() * x.element_size()
+
+
+def tensors(result: Any) -> Iterator[Tensor]:
+    """Those in a result."""
+    if isinstance(result, Tensor):
+        yield result
+    elif isinstance(result, (tuple, list)):
+        for part in result:
+            yield from tensors(part)
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Methods and functions that do not write."""
+    for space in (Tensor, wg, F, linalg, fft):
+        for name in dir(space):
+            function = getattr(space, name)
+            private = name.startswith("_") or name.endswith("_") or name in NO_OPERATIONS
+            if callable(function) and not isinstance(function, type) and not private:
+                yield name, function
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("shape", SHAPES)
+def test_only_views_share_memory(shape: tuple[int, ...]) -> None:
+    sharing = set()
+    for name, function in functions():
+        for arguments in ARGUMENTS:
+            x = wg.rand(shape)
+            try:
+                found = list(tensors(function(x, *arguments)))
+            except Exception:  # arguments that mean nothing to this function
+                continue
+            if any(y.numel() and memory(y) == memory(x) for y in found):
+                sharing.add(name)
+    assert sharing - VIEWS - (PAIRS if shape == () else frozenset()) == set()
+
+
+X = np.arange(6.0).reshape(2, 3)
+COPIES: dict[str, tuple[Callable[[Tensor], Tensor], np.ndarray]] = {
+    "flip": (lambda x: x.flip(0), X[::-1]),
+    "flip of both": (lambda x: x.flip((0, 1)), X[::-1, ::-1]),
+    "rot90": (lambda x: x.rot90(), np.rot90(X)),
+    "diag": (lambda x: x.diag(), np.diag(X)),
+    "diag above": (lambda x: wg.diag(x, 1), np.diag(X, 1)),
+    "repeat": (lambda x: x.repeat(1, 1), X),
+    "repeat twice": (lambda x: x.repeat(2, 1), np.tile(X, (2, 1))),
+    "repeat of one row": (lambda x: x[:1].repeat(2, 1), np.tile(X[:1], (2, 1))),
+    "repeat of one column": (lambda x: x[:, :1].repeat(1, 2), np.tile(X[:, :1], (1, 2))),
+    "tile": (lambda x: wg.tile(x, (1,)), X),
+    "tile of one element": (lambda x: x[0, :1].tile((3,)), np.tile(X[0, :1], 3)),
+    "repeat_interleave": (lambda x: x.repeat_interleave(1, 0), X),
+    "repeat_interleave of one": (lambda x: x[:1].repeat_interleave(2, 0), np.repeat(X[:1], 2, 0)),
+    "roll": (lambda x: x.roll(0, 0), X),
+    "roll by a turn": (lambda x: x.roll(3, 1), X),
+    "roll of all": (lambda x: x.roll(6), X),
+    "roll by one": (lambda x: x.roll((1, 2), (0, 1)), np.roll(X, (1, 2), (0, 1))),
+    "pad": (lambda x: F.pad(x, (0, 0)), X),
+    "pad, cropping": (lambda x: F.pad(x, (-1, 0)), X[:, 1:]),
+    "pad, replicating": (lambda x: F.pad(x, (0, 0), "replicate"), X),
+    "matrix_power": (lambda x: linalg.matrix_power(x[:, :2], 1), X[:, :2]),
+    "interpolate": (lambda x: F.interpolate(x.reshape(1, 2, 3), 3), X.reshape(1, 2, 3)),
+    "adaptive pool": (lambda x: F.adaptive_avg_pool1d(x, 3), X),
+    "diff": (lambda x: x.diff(n=0), X),
+    "fftshift": (lambda x: fft.fftshift(x[:1], 0), X[:1]),
+    "pixel_shuffle": (lambda x: F.pixel_shuffle(x.reshape(1, 2, 3), 1), X.reshape(1, 2, 3)),
+    "pixel_unshuffle": (lambda x: F.pixel_unshuffle(x.reshape(1, 2, 3), 1), X.reshape(1, 2, 3)),
+    "channel_shuffle": (lambda x: F.channel_shuffle(x.reshape(1, 2, 3), 1), X.reshape(1, 2, 3)),
+    "cat": (lambda x: wg.cat([wg.tensor([]), x]), X),
+}
+
+
+@pytest.mark.parametrize("name", list(COPIES))
+def test_writing_into_a_copy_leaves_the_operand(name: str) -> None:
+    function, expected = COPIES[name]
+    x = wg.tensor(X)
+    y = function(x)
+    np.testing.assert_array_equal(y.numpy(), expected)
+    y += 10
+    np.testing.assert_array_equal(y.numpy(), expected + 10)
+    np.testing.assert_array_equal(x.numpy(), X)
+
+
+@pytest.mark.parametrize("name", list(COPIES))
+def test_copies_inside_transforms(name: str) -> None:
+    function, expected = COPIES[name]
+
+    def written(x: Tensor) -> Tensor:
+        y = function(x)
+        y *= 3
+        return y.sum() + x.sum()
+
+    x = wg.tensor(X)
+    ones = wg.ones_like(x)
+    # Every element of the result is one of the operand: the slope is one plus three for each time it occurs there.
+    value, along = wg.jvp(written, (x,), (ones,))
+    assert value.item() == 3 * expected.sum() + X.sum()
+    assert along.item() == 3 * expected.size + X.size
+    assert wg.grad(written)(x).sum().item() == along.item()
+    assert wg.vmap(written)(wg.stack([x, 2 * x])).tolist() == [value.item(), 2 * value.item()]
+
+
+def test_numpys_flip_stays_a_view() -> None:
+    x = wg.tensor(X)
+    wg.numpy.flip(x, axis=0)[0] = 7.0
+    assert x[1].tolist() == [7.0, 7.0, 7.0]
