@@ -56,6 +56,15 @@ def test_methods_are_functions() -> None:
     assert wg.multiply(2.0, wg.ones(1)).item() == 2.0
 
 
+def test_the_operand_of_a_function_is_called_input() -> None:
+    x = wg.tensor([1.0, 2.0])
+    assert wg.add(input=x, other=1).tolist() == [2.0, 3.0]
+    assert wg.sum(input=x, dim=0).item() == 3.0
+    out = wg.empty(2)
+    assert wg.exp(input=wg.zeros(2), out=out) is out
+    assert out.tolist() == [1.0, 1.0]
+
+
 def test_in_place() -> None:
     x = wg.ones(3)
     alias = x

@@ -71,7 +71,7 @@ def _selection() -> type:
 
 
 def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
-    def function(input: Any, /, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+    def function(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
         if not isinstance(input, Tensor):
             if isinstance(input, _selection()):
                 return getattr(input, name)(*args, **kwargs)

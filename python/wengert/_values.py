@@ -10,6 +10,8 @@ from wengert._core import Tensor
 
 __all__ = ["check_within", "extremes", "not_negative"]
 
+_SIGNED = (_core.int8, _core.int16, _core.int32, _core.int64)
+
 
 def extremes(x: Tensor) -> tuple[Any, Any] | None:
     """The smallest and the largest element; None where there are none, or where they cannot be looked at."""
@@ -46,16 +48,18 @@ def not_negative(
     Raises:
         IndexError: for a negative index.
     """
-    if index.dtype not in (_core.int8, _core.int16, _core.int32, _core.int64):
+    try:
+        if not index.is_gpu and index.min().item() >= 0:
+            return index
+    except (TypeError, ValueError):  # inside a transform; no elements
+        pass
+    if index.dtype not in _SIGNED or index.numel() == 0:
         return index
     index = index if index.dtype.itemsize > 2 else index.to(_core.int32)
-    found = extremes(index)
-    if found is not None and found[0] >= 0:
-        return index
     wrong = index < 0
     if ignored is not None and ignored < 0:
         wrong = wrong.logical_and(index != ignored)
-    if found is None:
+    if extremes(index) is None:
         return index.masked_fill(wrong, count)
     if wrong.any().item():
         bad = index.masked_fill(wrong.logical_not(), 0).min().item()

@@ -66,6 +66,9 @@ def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
         dims: the axes; without them the flattened tensor is shifted.
     """
     out = _roll(input, shifts, dims)
+    if isinstance(shifts, int) and isinstance(dims, int):
+        length = input.shape[dims]
+        return out if length and shifts % length else out.clone()
     lengths = (input.numel(),) if dims is None else [input.shape[d] for d in _listed(dims)]
     moved = any(n and s % n for s, n in zip(_listed(shifts), lengths))
     return out if moved else out.clone()

@@ -83,7 +83,7 @@ def var(
         TypeError: integers and bools, which `float()` converts.
     """
     dim, degrees = _correction("var", dim if axis is None else axis, unbiased, correction)
-    return _var(input, dim, correction=degrees, keepdim=keepdim, keepdims=keepdims)
+    return _var(input, dim, correction=degrees, keepdim=keepdim if keepdims is None else keepdims)
 
 
 @method
@@ -102,7 +102,7 @@ def std(
     Where it is zero, all elements are equal, its gradient is taken to be zero, as that of a norm at zero.
     """
     dim, degrees = _correction("std", dim if axis is None else axis, unbiased, correction)
-    out = _std(input, dim, correction=degrees, keepdim=keepdim, keepdims=keepdims)
+    out = _std(input, dim, correction=degrees, keepdim=keepdim if keepdims is None else keepdims)
     return out.masked_fill(out.detach() == 0, 0.0) if _core._is_recorded(out) else out
 
 
