@@ -151,6 +151,18 @@ def test_layers_of_empty_batches() -> None:
         assert out.shape[:2] == (4, 0)
         assert (last[0] if isinstance(last, tuple) else last).shape[1] == 0
     assert nn.GRU(2, 3, batch_first=True)(wg.ones(0, 4, 2))[0].shape == (0, 4, 3)
+    images = wg.ones(0, 3, 4, 4)
+    values, places = F.adaptive_max_pool2d(images, 2, return_indices=True)
+    assert values.shape == places.shape == (0, 3, 2, 2)
+    assert F.max_unpool2d(values, places, 2).shape == (0, 3, 4, 4)
+    assert F.grid_sample(images, wg.ones(0, 2, 5, 2)).shape == (0, 3, 2, 5)
+
+
+def test_products_of_nothing_are_zero() -> None:
+    zero = np.zeros((2, 2)).tolist()
+    assert wg.zeros(2, 2).addbmm(wg.ones(0, 2, 3), wg.ones(0, 3, 2)).tolist() == zero
+    assert wg.inner(wg.ones(2, 0), wg.ones(2, 0)).tolist() == zero
+    assert wg.unique(wg.ones(2, 0), dim=0).shape == (1, 0)
 
 
 def test_parts_of_nothing() -> None:

@@ -96,6 +96,14 @@ CHECKED: Situations = {
         TypeError,
         "masked_fill: wengert.float32 does not hold complex numbers; convert with .to(wg.complex64) first",
     ),
+    "addbmm_batches": (
+        lambda: ones(2, 2).addbmm(ones(2, 2, 3), ones(3, 2, 2)),
+        wg.ShapeError,
+        (
+            "addbmm: batches of matrices of shapes (2, 2, 3) and (3, 2, 2) do not multiply; expected (b, n, m) and "
+            "(b, m, p)"
+        ),
+    ),
     "norm_of_nothing": (
         lambda: wg.linalg.vector_norm(wg.ones(2, 0), -1, dim=1),
         ValueError,

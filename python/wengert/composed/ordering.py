@@ -235,7 +235,7 @@ def _all_distinct(
         values = values.reshape(-1)
         rest = [r.reshape(x.shape) if inverse and i == 0 else r for i, r in enumerate(rest)]
     else:
-        values = values.reshape(-1, *front.shape[1:]).movedim(0, axis)
+        values = values.reshape(values.shape[0], *front.shape[1:]).movedim(0, axis)
     return (values, *rest) if rest else values
 
 

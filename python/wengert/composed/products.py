@@ -1,5 +1,6 @@
 """Products of vectors and matrices beside `matmul`."""
 
+import math
 from typing import Any
 
 from wengert import _core
@@ -52,8 +53,14 @@ def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: f
     _has_axes("addbmm", "batch1", left, 3)
     _has_axes("addbmm", "batch2", right, 3)
     # One product over batch and inner axis together.
-    rows = left.permute(1, 0, 2).reshape(left.shape[1], -1)
-    return _scaled(input, beta, rows @ right.reshape(-1, right.shape[2]), alpha)
+    if left.shape[0] != right.shape[0] or left.shape[2] != right.shape[1]:
+        raise _core.ShapeError(
+            f"addbmm: batches of matrices of shapes {tuple(left.shape)} and {tuple(right.shape)} do not multiply; "
+            "expected (b, n, m) and (b, m, p)"
+        )
+    inner = left.shape[0] * left.shape[2]
+    rows = left.permute(1, 0, 2).reshape(left.shape[1], inner)
+    return _scaled(input, beta, rows @ right.reshape(inner, right.shape[2]), alpha)
 
 
 @method
@@ -74,6 +81,11 @@ def vdot(input: Tensor, other: Any) -> Tensor:
     return input.conj().dot(operand("vdot", other))
 
 
+def _matrix(x: Tensor) -> Tensor:
+    """All axes but the last as one."""
+    return x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+
+
 @method
 def inner(input: Tensor, other: Any) -> Tensor:
     """Products summed over the last axis of both."""
@@ -84,7 +96,7 @@ def inner(input: Tensor, other: Any) -> Tensor:
         raise _core.ShapeError(
             f"inner: the last axes of shapes {tuple(input.shape)} and {tuple(other.shape)} differ in length"
         )
-    rows = input.reshape(-1, input.shape[-1]) @ other.reshape(-1, other.shape[-1]).mT
+    rows = _matrix(input) @ _matrix(other).mT
     return rows.reshape(*input.shape[:-1], *other.shape[:-1])
 
 

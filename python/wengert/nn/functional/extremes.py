@@ -51,11 +51,11 @@ def _indices(numbers: Any, like: Tensor) -> Tensor:
 def _largest(input: Tensor, rank: int, places: Tensor, out: list[int]) -> tuple[Tensor, Tensor]:
     """The largest element of every window and its position, from positions `(.., windows, elements)`."""
     lead = tuple(input.shape[: input.ndim - rank])
-    flat = input.reshape(*lead, -1)
+    flat = input.flatten(len(lead))
     if places.ndim == 2:
         taken = flat.index_select(-1, places.reshape(-1)).reshape(*lead, *places.shape)
     else:
-        taken = flat.gather(-1, places.reshape(*lead, -1)).reshape(*lead, *places.shape[-2:])
+        taken = flat.gather(-1, places.flatten(len(lead))).reshape(*lead, *places.shape[-2:])
     values, which = taken.max(-1)
     index = places.expand(taken.shape).gather(-1, which.unsqueeze(-1)).squeeze(-1)
     return values.reshape(*lead, *out), index.reshape(*lead, *out)
@@ -237,7 +237,7 @@ def _unpool(
         )
     count = math.prod(out)
     empty = _core.zeros((*lead, count), dtype=input.dtype, device=input.device)
-    placed = empty.scatter(len(lead), indices.reshape(*lead, -1), input.reshape(*lead, -1))
+    placed = empty.scatter(len(lead), indices.flatten(len(lead)), input.flatten(len(lead)))
     return placed.reshape(*lead, *out)
 
 

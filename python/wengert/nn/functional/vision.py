@@ -237,8 +237,8 @@ def _picked(x: Tensor, places: list[Tensor]) -> Tensor:
     assert inside is not None
     assert flat is not None
     count, channels = x.shape[0], x.shape[1]
-    index = _index(flat).reshape(count, 1, -1).expand(count, channels, flat.numel() // count)
-    values = x.reshape(count, channels, -1).gather(2, index).reshape(count, channels, *flat.shape[1:])
+    index = _index(flat).flatten(1).unsqueeze(1).expand(count, channels, math.prod(flat.shape[1:]))
+    values = x.flatten(2).gather(2, index).reshape(count, channels, *flat.shape[1:])
     return values * inside.unsqueeze(1).to(x.dtype)
 
 
