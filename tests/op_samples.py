@@ -24,6 +24,7 @@ from layer_samples import SHAPED
 from linalg_samples import LINALG
 from loss_samples import LOSSES
 from nn_samples import LAYERS
+from placing_samples import PLACING
 from sample import ANY, SPECIAL, Table
 from scan_samples import SCANS
 from scipy import special
@@ -382,6 +383,7 @@ SAMPLES += SORTING
 SAMPLES += COMPOSITE
 SAMPLES += SCANS
 SAMPLES += COMPOSED
+SAMPLES += PLACING
 SAMPLES += LAYERS
 SAMPLES += SHAPED
 SAMPLES += CONVOLUTIONS

@@ -154,3 +154,18 @@ ERRORS: Situations = {
 }
 
 test_errors = message_tests(ERRORS)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_halves_along_several_axes(norm: str | None) -> None:
+    def of_half(z: Array, length: int) -> Array:
+        return np.fft.hfft(np.fft.fft(z, axis=-2, norm=norm), length, norm=norm)
+
+    z, x = numbers(2, 3, 5), drawn(2, 3, 8)
+    near(wg.fft.hfft2(wg.tensor(z), norm=norm), of_half(z, 8))
+    near(wg.fft.hfftn(wg.tensor(z), s=(3, 7), norm=norm), of_half(z, 7))
+    near(wg.fft.hfftn(wg.tensor(z), norm=norm), of_half(np.fft.fft(z, axis=0, norm=norm), 8))
+    half = np.fft.ifft(np.fft.ihfft(x, norm=norm), axis=-2, norm=norm)
+    near(wg.fft.ihfft2(wg.tensor(x), norm=norm), half)
+    near(wg.fft.ihfftn(wg.tensor(x), dim=(1, 2), norm=norm), half)
+    near(wg.fft.hfftn(wg.fft.ihfftn(wg.tensor(x), norm=norm), norm=norm), x)

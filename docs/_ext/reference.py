@@ -26,8 +26,9 @@ LEFT_OUT = {"wengert.demo"}
 
 CREATION = set(
     """
-    arange as_tensor bernoulli empty empty_like eye from_dlpack from_numpy full full_like linspace normal ones ones_like
-    rand rand_like randint randn randn_like randperm tensor zeros zeros_like
+    arange as_tensor asarray bartlett_window bernoulli blackman_window empty empty_like eye from_dlpack from_numpy
+    full full_like hamming_window hann_window kaiser_window linspace normal ones ones_like rand rand_like randint
+    randint_like randn randn_like randperm scalar_tensor tensor zeros zeros_like
     """.split()
 )
 
@@ -71,9 +72,15 @@ def kind(name: str) -> str:
 
 def takes_tensors(function: Any) -> bool:
     """Whether a function is written over tensors rather than about the library's state."""
-    return getattr(function, "__module__", "") in ("wengert", "wengert._einsum", "wengert._functions") or (
-        function.__name__
-        in ("cat", "stack", "where", "broadcast_shapes", "result_type", "is_tensor", "op_kinds")
+    home = getattr(function, "__module__", None) or ""
+    written = home.startswith(("wengert.composed", "wengert.nn.functional"))
+    return (
+        written
+        or home in ("wengert", "wengert._einsum", "wengert._functions")
+        or (
+            function.__name__
+            in ("cat", "stack", "where", "broadcast_shapes", "result_type", "is_tensor", "op_kinds")
+        )
     )
 
 

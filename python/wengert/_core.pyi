@@ -239,12 +239,14 @@ class Tensor:
         """Inverse hyperbolic cosine; NaN below 1."""
     def acosh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acosh`, in place."""
-    def add(self, /, other: _Operand) -> Tensor:
-        """Sum `x + y`."""
+    def add(self, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
+        """`input + alpha * other`; both broadcast."""
     def add_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """`x + alpha * other`, in place."""
     def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
+    def addbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addbmm`, in place."""
     def addcdiv(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
         """`input + value * tensor1 / tensor2`; all broadcast."""
     def addcdiv_(self, /, tensor1: Any, tensor2: Any, *, value: Any = 1.0) -> Tensor:
@@ -253,14 +255,22 @@ class Tensor:
         """`input + value * tensor1 * tensor2`; all broadcast."""
     def addcmul_(self, /, tensor1: Any, tensor2: Any, *, value: Any = 1.0) -> Tensor:
         """`x + value * a * b`, in place."""
-    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
+    def addmm(self, /, mat1: Any, mat2: Any, *, beta: builtins.float = 1.0, alpha: builtins.float = 1.0) -> Tensor:
+        """`beta * self + alpha * (mat1 @ mat2)`."""
+    def addmm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addmm`, in place."""
     def addmv(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * (mat @ vec)`."""
+    def addmv_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addmv`, in place."""
     def addr(self, vec1: Any, vec2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * outer(vec1, vec2)`."""
-    def all(self, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Whether all elements along `dim`, or all of them, are true (not zero). Along no axes, `()`, each for itself."""
+    def addr_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`addr`, in place."""
+    def adjoint(self) -> Tensor:
+        """The conjugate of the matrices in the last two axes, transposed."""
+    def all(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Whether all elements are true, over `dim` (all axes by default)."""
     def allclose(self, /, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether all elements are close: `|x - y| <= atol + rtol * |y|`."""
     def amax(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
@@ -271,8 +281,8 @@ class Tensor:
         """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
     def angle(self, /) -> Tensor:
         """The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
-    def any(self, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Whether any element along `dim`, or any at all, is true (not zero). Along no axes, `()`, each for itself."""
+    def any(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Whether any element is true, over `dim` (all axes by default)."""
     def arccos(self, /) -> Tensor:
         """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
     def arccos_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -307,6 +317,8 @@ class Tensor:
         """Index of the first minimum along `dim`, or in the flattened tensor."""
     def argsort(self, /, dim: _Dims = ..., descending: Any = False, stable: Any = True, *, axis: _Dims = None) -> Tensor:
         """The positions that sort `dim`. Equal elements always keep their order (`stable` is accepted); NaN counts as the largest."""
+    def argwhere(self) -> Tensor:
+        """The indices of the elements that are not zero, as rows."""
     def as_strided(self, size: builtins.int | Sequence[builtins.int], stride: Any, storage_offset: Any = 0) -> Tensor:
         """Element `i` of the result is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
     def asin(self, /) -> Tensor:
@@ -333,10 +345,12 @@ class Tensor:
         """Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their `.grad`."""
     def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
+    def baddbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`baddbmm`, in place."""
     def bernoulli(self, /) -> Tensor:
         """1 with the probability that each element gives, else 0. No gradient."""
-    def bernoulli_(self, p: builtins.float = 0.5) -> Tensor:
-        """Fills with 1 with probability `p`, else 0, in place. Raises ValueError for a number outside of 0 to 1."""
+    def bernoulli_(self, /, p: builtins.float = 0.5) -> Tensor:
+        """Fills with ones and zeros, ones with probability `p`, in place."""
     def bfloat16(self, /) -> Tensor:
         """This tensor as bfloat16."""
     def bincount(self, weights: Any = None, minlength: Any = 0) -> Tensor:
@@ -375,22 +389,34 @@ class Tensor:
         """This tensor as bool: true where it is not zero."""
     def broadcast_to(self, /, *shape: Any) -> Tensor:
         """Broadcast to `shape` without a copy."""
+    def byte(self) -> Tensor:
+        """As uint8."""
     def ceil(self, /) -> Tensor:
         """Smallest integer not below `x`."""
     def ceil_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`ceil`, in place."""
+    def char(self) -> Tensor:
+        """As int8."""
     def cholesky(self, upper: Any = False) -> Tensor:
         """The triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
     def cholesky_inverse(self, upper: Any = False) -> Tensor:
         """The inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
     def cholesky_solve(self, input2: Any, upper: Any = False) -> Tensor:
         """`X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
-    def chunk(self, chunks: Any, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
-        """`chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones."""
+    def chunk(self, /, chunks: Any, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
+        """`chunks` parts of nearly equal length along `dim`, as views."""
     def clamp(self, /, min: Any = None, max: Any = None) -> Tensor:
         """Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
     def clamp_(self, /, min: Any = None, max: Any = None) -> Tensor:
         """Limits the elements to `[min, max]`, in place."""
+    def clamp_max(self, max: Any) -> Tensor:
+        """The elements, or `max` where they are larger."""
+    def clamp_max_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`clamp_max`, in place."""
+    def clamp_min(self, min: Any) -> Tensor:
+        """The elements, or `min` where they are smaller."""
+    def clamp_min_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`clamp_min`, in place."""
     def clip(self, /, min: Any = None, max: Any = None) -> Tensor:
         """The same as `clamp`."""
     def clip_(self, /, min: Any = None, max: Any = None) -> Tensor:
@@ -431,6 +457,8 @@ class Tensor:
         """The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the smallest. VJP: each gradient goes to where its element is; saves the indices."""
     def cumprod(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
         """The cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output."""
+    def cumprod_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`cumprod`, in place."""
     def cumsum(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
         """Cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64."""
     def cumsum_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -444,6 +472,8 @@ class Tensor:
         """Address of the first element; 0 for memory that the host cannot address."""
     def deg2rad(self) -> Tensor:
         """Degrees as radians."""
+    def deg2rad_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`deg2rad`, in place."""
     def det(self) -> Tensor:
         """The determinant; see `linalg.det`."""
     def detach(self, /) -> Tensor:
@@ -453,14 +483,18 @@ class Tensor:
     @property
     def device(self) -> _device:
         """Where the tensor lies."""
-    def diag(self, diagonal: builtins.int = 0) -> Tensor:
-        """A vector as a diagonal matrix, or the diagonal of a matrix. A copy; `diagonal()` gives the view."""
+    def diag(self, /, diagonal: builtins.int = 0) -> Tensor:
+        """A vector as a diagonal matrix, or the diagonal of a matrix."""
     def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: Any = -1) -> Tensor:
         """Matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
+    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+        """A matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
     def diagonal(self, /, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: Any = 1) -> Tensor:
         """The diagonal of the last two axes of a matrix; see `diagonal` for other axes."""
-    def diff(self, n: builtins.int = 1, dim: _Dims = -1, *, axis: _Dims = None) -> Tensor:
-        """Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times. A copy."""
+    def diagonal_scatter(self, src: Any, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: Any = 1) -> Tensor:
+        """`input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
+    def diff(self, n: builtins.int = 1, dim: _Dims = -1, prepend: Any = None, append: Any = None, *, axis: _Dims = None) -> Tensor:
+        """Differences of neighbours along `dim`, taken `n` times."""
     def digamma(self, /) -> Tensor:
         """Digamma function, the derivative of `lgamma`; NaN at negative integers."""
     def digamma_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -469,18 +503,20 @@ class Tensor:
         """Number of axes."""
     def dist(self, other: _Operand, p: builtins.float = 2.0) -> Tensor:
         """The `p`-norm of the difference of all elements; the two broadcast."""
-    def div(self, /, other: _Operand) -> Tensor:
-        """Quotient `x / y`; integers give a float."""
+    def div(self, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
+        """`input / other`; both broadcast."""
     def div_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`div`, in place."""
-    def divide(self, /, other: _Operand) -> Tensor:
-        """Quotient `x / y`; integers give a float."""
+    def divide(self, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
+        """`input / other`; both broadcast."""
     def divide_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`div`, in place."""
     def dot(self, /, other: _Operand) -> Tensor:
         """Inner product of two vectors."""
     def double(self, /) -> Tensor:
         """This tensor as float64."""
+    def dsplit(self, indices_or_sections: Any) -> Tensor:
+        """Parts along the third axis; see `tensor_split`."""
     @property
     def dtype(self) -> _dtype:
         """The element type: `wengert.float32` and so on."""
@@ -520,20 +556,30 @@ class Tensor:
         """`exp(x) - 1`, accurate near 0."""
     def expm1_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`expm1`, in place."""
+    def exponential_(self, lambd: Any = 1.0) -> Tensor:
+        """Fills with exponential numbers of rate `lambd`, whose mean is `1 / lambd`, in place."""
     def fill_(self, /, value: Any) -> Tensor:
         """Sets every element to `value`, in place."""
+    def fill_diagonal_(self, fill_value: Any, wrap: Any = False) -> Tensor:
+        """Sets the main diagonal, where all indices are equal, to a number, in place."""
     def fix(self, /) -> Tensor:
         """Nearest integer towards 0."""
     def fix_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`trunc`, in place."""
     def flatten(self, /, start_dim: Any = 0, end_dim: Any = ...) -> Tensor:
         """Axes `start_dim` to `end_dim` merged into one."""
-    def flip(self, *dims: Any) -> Tensor:
-        """Reversed along `dims`. A copy."""
+    def flip(self, /, *dims: Any) -> Tensor:
+        """Reversed along `dims`."""
+    def fliplr(self) -> Tensor:
+        """The second axis the other way round."""
+    def flipud(self) -> Tensor:
+        """The first axis the other way round."""
     def float(self, /) -> Tensor:
         """This tensor as float32."""
     def float_power(self, exponent: _Operand) -> Tensor:
-        """`input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
+        """`input ** exponent`, computed in float64."""
+    def float_power_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`float_power`, in place."""
     def floor(self, /) -> Tensor:
         """Largest integer not above `x`."""
     def floor_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -580,6 +626,8 @@ class Tensor:
         """GELU by the tanh approximation (Hendrycks and Gimpel 2016)."""
     def gelu_tanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`gelu_tanh`, in place."""
+    def ger(self, /, vec2: Any) -> Tensor:
+        """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
     def gpu(self, /, index: Any = 0) -> Tensor:
         """This tensor on a GPU."""
     @property
@@ -610,6 +658,8 @@ class Tensor:
         """`heaviside`, in place."""
     def histc(self, bins: Any = 100, min: Any = 0, max: Any = 0) -> Tensor:
         """How many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
+    def hsplit(self, indices_or_sections: Any) -> Tensor:
+        """Parts along the second axis, of vectors along their only one; see `tensor_split`."""
     def hypot(self, /, other: _Operand) -> Tensor:
         """Length of the vector `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -639,10 +689,20 @@ class Tensor:
         """`index_add`, in place."""
     def index_copy(self, dim: _Dims, index: Any, source: Any) -> Tensor:
         """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
+    def index_copy_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`index_copy`, in place."""
     def index_fill(self, dim: _Dims, index: Any, value: Any) -> Tensor:
         """`input` with the slices along `dim` at the places of `index` filled with a number."""
+    def index_fill_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`index_fill`, in place."""
     def index_put(self, indices: Any, values: Any, accumulate: Any = False) -> Tensor:
         """`input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
+    def index_put_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`index_put`, in place."""
+    def index_reduce(self, dim: _Dims, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
+        """`input` with the slices of `source` combined along `dim` at the places that the vector `index` names."""
+    def index_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`index_reduce`, in place."""
     def index_select(self, /, dim: _Dims, index: Any) -> Tensor:
         """Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
     def inner(self, other: _Operand) -> Tensor:
@@ -665,6 +725,12 @@ class Tensor:
     @property
     def is_leaf(self) -> builtins.bool:
         """Whether this tensor is no result of a recorded operation."""
+    def is_nonzero(self) -> Tensor:
+        """Whether the only element is not zero."""
+    def is_same_size(self, other: _Operand) -> Tensor:
+        """Whether both have one shape."""
+    def is_signed(self) -> Tensor:
+        """Whether the dtype has negative numbers."""
     def isclose(self, /, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
         """Where `|x - y| <= atol + rtol * |y|`."""
     def isfinite(self, /) -> Tensor:
@@ -677,6 +743,10 @@ class Tensor:
         """Where the elements are infinite and negative."""
     def isposinf(self) -> Tensor:
         """Where the elements are infinite and positive."""
+    def isreal(self) -> Tensor:
+        """Where the imaginary part is zero; everywhere in real tensors."""
+    def istft(self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, normalized: Any = False, onesided: Any = None, length: builtins.int | None = None, return_complex: Any = False) -> Tensor:
+        """The signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares."""
     def item(self, /) -> Any:
         """The one element as a Python number. Raises ValueError for any other number of elements."""
     @property
@@ -688,8 +758,12 @@ class Tensor:
         """The `k`-th smallest element along `dim` (1 is the smallest), and where it is: the pair (values, indices)."""
     def lcm(self, other: _Operand) -> Tensor:
         """Least common multiple of integers, not negative; 0 where either is 0."""
+    def lcm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`lcm`, in place."""
     def ldexp(self, other: _Operand) -> Tensor:
         """`input * 2 ** other`."""
+    def ldexp_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`ldexp`, in place."""
     def le(self, /, other: _Operand) -> Tensor:
         """`self <= other`, elementwise, as bools."""
     def le_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -730,6 +804,10 @@ class Tensor:
         """`log`, in place."""
     def log_ndtr(self) -> Tensor:
         """Logarithm of the standard normal distribution function."""
+    def log_ndtr_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`log_ndtr`, in place."""
+    def log_normal_(self, mean: Any = 1.0, std: Any = 2.0) -> Tensor:
+        """Fills with numbers whose logarithms are normal with this mean and standard deviation, in place."""
     def log_softmax(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
         """`log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output."""
     def log_softmax_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -738,6 +816,8 @@ class Tensor:
         """`log(exp(x) + exp(y))` without overflow."""
     def logaddexp2(self, other: _Operand) -> Tensor:
         """`log2(2 ** input + 2 ** other)` without overflow."""
+    def logaddexp2_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logaddexp2`, in place."""
     def logaddexp_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logaddexp`, in place."""
     def logcumsumexp(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
@@ -762,6 +842,8 @@ class Tensor:
         """`logical_xor`, in place."""
     def logit(self, eps: builtins.float | None = None) -> Tensor:
         """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
+    def logit_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logit`, in place."""
     def logsumexp(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """`log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
     def long(self, /) -> Tensor:
@@ -776,12 +858,14 @@ class Tensor:
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
-    def masked_fill(self, mask: _Operand, value: Any) -> Tensor:
-        """`input` with `value` where `mask` holds; the two broadcast, and the result has the dtype of `input`."""
-    def masked_fill_(self, mask: _Operand, value: Any) -> Tensor:
-        """`masked_fill`, in place."""
+    def masked_fill(self, /, mask: _Operand, value: Any) -> Tensor:
+        """This tensor with `value` where `mask` holds."""
+    def masked_fill_(self, /, mask: _Operand, value: Any) -> Tensor:
+        """Sets elements to `value` where `mask` holds, in place."""
     def masked_scatter(self, mask: _Operand, source: Any) -> Tensor:
         """`input` with the places where `mask` holds filled with the elements of `source` in their order."""
+    def masked_scatter_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`masked_scatter`, in place."""
     def masked_select(self, /, mask: _Operand) -> Tensor:
         """The elements where `mask` holds, in one axis. Their number depends on the data."""
     def matmul(self, /, other: _Operand) -> Tensor:
@@ -799,7 +883,7 @@ class Tensor:
     def mean(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast."""
     def median(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
-        """The median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
+        """The median: the middle element in sorted order, the lower one of two; NaN where there is a NaN."""
     def min(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Any:
         """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
     def minimum(self, /, other: _Operand) -> Tensor:
@@ -814,6 +898,8 @@ class Tensor:
         """Axes moved to new positions, the others in order."""
     def movedim(self, /, source: Any, destination: Any) -> Tensor:
         """Axes moved to new positions, the others in order."""
+    def msort(self) -> Tensor:
+        """The elements in ascending order along the first axis."""
     def mul(self, /, other: _Operand) -> Tensor:
         """Product `x * y`."""
     def mul_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -828,6 +914,8 @@ class Tensor:
         """Product of a matrix and a vector."""
     def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
         """NaN and infinities replaced by numbers; infinities by the largest finite numbers unless told otherwise."""
+    def nan_to_num_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`nan_to_num`, in place."""
     def nanmean(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Tensor:
         """The mean of the elements that are not NaN; NaN where there are none."""
     def nanmedian(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
@@ -843,6 +931,8 @@ class Tensor:
         """Bytes of all elements."""
     @property
     def ndim(self) -> builtins.int:
+        """Number of axes."""
+    def ndimension(self) -> Tensor:
         """Number of axes."""
     def ndtr(self, /) -> Tensor:
         """Distribution function of the standard normal distribution."""
@@ -862,16 +952,26 @@ class Tensor:
         """`neg`, in place."""
     def nelement(self, /) -> builtins.int:
         """Number of elements."""
+    def new_empty(self, *shape: Any, size: builtins.int | Sequence[builtins.int] | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """A tensor to be filled, of the dtype and on the device of `input` unless told otherwise."""
+    def new_full(self, size: builtins.int | Sequence[builtins.int], fill_value: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """One number everywhere, of the dtype and on the device of `input` unless told otherwise."""
+    def new_ones(self, *shape: Any, size: builtins.int | Sequence[builtins.int] | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Ones of this shape, of the dtype and on the device of `input` unless told otherwise."""
+    def new_tensor(self, data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """A copy of `data`, of the dtype and on the device of `input` unless told otherwise."""
+    def new_zeros(self, *shape: Any, size: builtins.int | Sequence[builtins.int] | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Zeros of this shape, of the dtype and on the device of `input` unless told otherwise."""
     def nextafter(self, /, other: _Operand) -> Tensor:
         """The next number of the dtype in the direction of `other`; NaN where either is. No gradient."""
     def nextafter_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`nextafter`, in place."""
     def nonzero(self, /, *, as_tuple: Any = False) -> Any:
         """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
-    def norm(self, p: builtins.float | None = None, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """The `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
-    def normal_(self, mean: Any = 0.0, std: Any = 1.0) -> Tensor:
-        """Fills with normal numbers, in place. Raises ValueError for a negative `std`."""
+    def norm(self, p: builtins.float | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """The `p`-norm of the elements along `dim`, or of all; the gradient at zero is zero."""
+    def normal_(self, /, mean: Any = 0.0, std: Any = 1.0) -> Tensor:
+        """Fills with normal numbers of this mean and standard deviation, in place."""
     def not_equal(self, /, other: _Operand) -> Tensor:
         """`self != other`, elementwise, as bools."""
     def not_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -903,6 +1003,8 @@ class Tensor:
         """Power `x ** y`. At `x = 0` the partial in `y` is 0, as in PyTorch."""
     def power_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`pow`, in place."""
+    def prelu(self, weight: _Operand) -> Tensor:
+        """`x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
     def prod(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
     def qr(self, some: Any = True) -> Tensor:
@@ -911,6 +1013,10 @@ class Tensor:
         """The quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
     def rad2deg(self) -> Tensor:
         """Radians as degrees."""
+    def rad2deg_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`rad2deg`, in place."""
+    def random_(self, low: Any, high: Any = None) -> Tensor:
+        """Fills with integers from `low` to `high - 1`, in place; with one argument, from 0 to that less one."""
     def ravel(self, /) -> Tensor:
         """All elements in one axis."""
     @property
@@ -932,9 +1038,13 @@ class Tensor:
         """Remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
     def remainder_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`remainder`, in place."""
-    def repeat(self, *dims: Any) -> Tensor:
-        """The tensor laid side by side, `dims[i]` times along axis `i`. A copy."""
-    def repeat_interleave(self, repeats: Any, dim: _Dims = None, *, output_size: Any = None) -> Tensor:
+    def renorm(self, p: builtins.float, dim: _Dims, maxnorm: Any) -> Tensor:
+        """`input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
+    def renorm_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`renorm`, in place."""
+    def repeat(self, /, *dims: Any) -> Tensor:
+        """The tensor laid side by side, `dims[i]` times along axis `i`."""
+    def repeat_interleave(self, repeats: Any = None, dim: _Dims = None, *, output_size: Any = None) -> Tensor:
         """Each element (along `dim`, each slice) `repeats` times in a row."""
     @property
     def requires_grad(self) -> builtins.bool:
@@ -952,12 +1062,12 @@ class Tensor:
     @property
     def retains_grad(self) -> builtins.bool:
         """Whether `retain_grad()` was called on this result."""
-    def roll(self, shifts: Any, dims: _Dims = None) -> Tensor:
-        """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy."""
+    def roll(self, /, shifts: Any, dims: _Dims = ...) -> Tensor:
+        """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end."""
     def rot90(self, k: builtins.int = 1, dims: _Dims = (0, 1)) -> Tensor:
-        """Turned by `k` quarters in the plane of two axes, from the first towards the second. A copy."""
-    def round(self, /) -> Tensor:
-        """Nearest integer, ties to even."""
+        """Turned by `k` quarters in the plane of two axes, from the first towards the second."""
+    def round(self, *, decimals: Any = 0) -> Tensor:
+        """The nearest number with so many decimal places, the even one of two; the gradient is zero."""
     def round_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`round`, in place."""
     def rsqrt(self, /) -> Tensor:
@@ -966,19 +1076,27 @@ class Tensor:
         """`rsqrt`, in place."""
     def scatter(self, dim: _Dims, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Tensor:
         """`input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
+    def scatter_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`scatter`, in place."""
     def scatter_add(self, /, dim: _Dims, index: Any, src: Any) -> Tensor:
         """This tensor with the elements of `src` added at `index` along `dim`."""
     def scatter_add_(self, /, dim: _Dims, index: Any, src: Any) -> Tensor:
         """Adds the elements of `src` at `index` along `dim`, in place."""
     def scatter_reduce(self, dim: _Dims, index: Any, src: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
         """`input` with the elements of `src` combined at the places that `index` names along `dim`."""
+    def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`scatter_reduce`, in place."""
     def select(self, /, dim: _Dims, index: Any) -> Tensor:
         """The element at `index` along `dim`, without that axis."""
+    def select_scatter(self, src: Any, dim: _Dims, index: Any) -> Tensor:
+        """`input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
     def sgn(self, /) -> Tensor:
         """`x / |x|`, and 0 at 0; the sign of real numbers."""
     @property
     def shape(self) -> tuple[builtins.int, ...]:
         """The lengths of the axes, as a tuple."""
+    def short(self) -> Tensor:
+        """As int16."""
     def sigmoid(self, /) -> Tensor:
         """Logistic sigmoid `1 / (1 + exp(-x))`."""
     def sigmoid_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -999,6 +1117,8 @@ class Tensor:
         """`sin`, in place."""
     def sinc(self) -> Tensor:
         """`sin(pi x) / (pi x)`, 1 at zero. (Differentiable to every order away from zero; there the slope is 0.)"""
+    def sinc_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`sinc`, in place."""
     def sinh(self, /) -> Tensor:
         """Hyperbolic sine."""
     def sinh_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1006,6 +1126,8 @@ class Tensor:
     @property
     def size(self) -> Any:
         """The number of elements, a number; called (`x.size()`, `x.size(0)`), the shape or the length of one axis."""
+    def slice_scatter(self, src: Any, dim: _Dims = 0, start: builtins.float | None = None, end: _Operand | None = None, step: builtins.float = 1) -> Tensor:
+        """`input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
     def slogdet(self) -> Tensor:
         """The sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
     def softmax(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
@@ -1020,6 +1142,8 @@ class Tensor:
         """The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
     def split(self, /, split_size: Any, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
         """Parts of `size` elements (or of these sizes) along `dim`, as views."""
+    def split_with_sizes(self, split_sizes: Any, dim: _Dims = 0) -> Tensor:
+        """Parts of these lengths along `dim`, which are views."""
     def sqrt(self, /) -> Tensor:
         """Square root."""
     def sqrt_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1030,20 +1154,22 @@ class Tensor:
         """`square`, in place."""
     def squeeze(self, /, dim: _Dims = ..., *, axis: _Dims = None) -> Tensor:
         """Without the axes of length 1, or only those in `dim`."""
-    def std(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Standard deviation along `dim`, or of all elements: the root of `var`, with its arguments."""
+    def std(self, /, dim: _Dims = ..., *, correction: Any = 1.0, keepdim: builtins.bool = False, unbiased: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Standard deviation: the square root of `var`."""
     def std_mean(self, dim: _Dims = None, *, correction: Any = 1, unbiased: Any = None, keepdim: builtins.bool = False) -> Any:
         """Standard deviation and mean along `dim`, or of all elements; see `std`."""
+    def stft(self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, pad_mode: Any = 'reflect', normalized: Any = False, onesided: Any = None, return_complex: Any = True) -> Tensor:
+        """The Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
     def storage_offset(self, /) -> builtins.int:
         """Position of the first element in the shared memory, in elements."""
     def stride(self, /, dim: _Dims = None) -> Any:
         """The strides in elements, or that of one axis."""
-    def sub(self, /, other: _Operand) -> Tensor:
-        """Difference `x - y`."""
+    def sub(self, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
+        """`input - alpha * other`; both broadcast."""
     def sub_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """`x - alpha * other`, in place."""
-    def subtract(self, /, other: _Operand) -> Tensor:
-        """Difference `x - y`."""
+    def subtract(self, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
+        """`input - alpha * other`; both broadcast."""
     def subtract_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """`x - alpha * other`, in place."""
     def sum(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
@@ -1058,8 +1184,8 @@ class Tensor:
         """The matrix transposed; tensors with fewer than two axes are returned as they are."""
     def take(self, /, index: Any, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices."""
-    def take_along_dim(self, indices: Any, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
-        """The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor."""
+    def take_along_dim(self, /, indices: Any, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
+        """Elements along `dim` at `index`, which broadcasts against the other axes; without `dim`, of the flattened tensor."""
     def tan(self, /) -> Tensor:
         """Tangent of an angle in radians."""
     def tan_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1068,8 +1194,10 @@ class Tensor:
         """Hyperbolic tangent."""
     def tanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`tanh`, in place."""
-    def tile(self, *dims: Any) -> Tensor:
-        """The tensor laid side by side; missing leading counts are 1. A copy."""
+    def tensor_split(self, indices_or_sections: Any, dim: _Dims = 0) -> Tensor:
+        """Parts along `dim`, which are views."""
+    def tile(self, /, *dims: Any) -> Tensor:
+        """The tensor laid side by side; missing leading counts are 1."""
     def to(self, /, *args: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, copy: builtins.bool = False, non_blocking: builtins.bool = False) -> Tensor:
         """This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
     def to_device(self, device: _DeviceLike, /, *, stream: Any = None) -> Tensor:
@@ -1078,8 +1206,8 @@ class Tensor:
         """The elements as nested lists of Python numbers; a number for a tensor without axes."""
     def topk(self, /, k: builtins.int, dim: _Dims = ..., largest: Any = True, sorted: Any = True, *, axis: _Dims = None) -> Any:
         """The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where they were: the pair (values, indices). VJP: each gradient goes back to where its element was; saves the indices."""
-    def trace(self) -> Tensor:
-        """The sum of the diagonal of a matrix; `wengert.linalg.trace` takes many."""
+    def trace(self, /) -> Tensor:
+        """Sum of the diagonal of a matrix."""
     def transpose(self, /, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None) -> Tensor:
         """Two axes exchanged; without arguments, all axes reversed."""
     def tril(self, /, diagonal: builtins.int = 0) -> Tensor:
@@ -1090,8 +1218,8 @@ class Tensor:
         """The upper triangle of the last two axes, zero below `diagonal`."""
     def triu_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`triu`, in place."""
-    def true_divide(self, /, other: _Operand) -> Tensor:
-        """Quotient `x / y`; integers give a float."""
+    def true_divide(self, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
+        """`input / other`; both broadcast."""
     def true_divide_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`div`, in place."""
     def trunc(self, /) -> Tensor:
@@ -1104,34 +1232,40 @@ class Tensor:
         """This tensor converted to the dtype of `other`."""
     def unbind(self, /, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
         """The slices along `dim`, as views without that axis."""
-    def unflatten(self, dim: _Dims, sizes: builtins.int | Sequence[builtins.int]) -> Tensor:
-        """The axis `dim` split into axes of these lengths, one of which may be -1. A view."""
+    def unflatten(self, /, dim: _Dims, sizes: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """Axis `dim` split into axes of these lengths; one may be -1."""
     def unfold(self, dimension: Any, size: builtins.int | Sequence[builtins.int], step: builtins.float = 1) -> Tensor:
         """Windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
-    def uniform_(self, low: Any = 0.0, high: Any = 1.0) -> Tensor:
-        """Fills with uniform numbers on `[low, high)`, in place. Raises ValueError where `low` exceeds `high`."""
+    def uniform_(self, /, low: Any = 0.0, high: Any = 1.0) -> Tensor:
+        """Fills with uniform numbers on `[low, high)`, in place."""
     def unique(self, sorted: Any = True, return_inverse: Any = False, return_counts: Any = False, dim: _Dims = None) -> Any:
         """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
     def unique_consecutive(self, return_inverse: Any = False, return_counts: Any = False, dim: _Dims = None) -> Any:
         """`unique` of neighbours only: the first of each run of equal elements, in their order."""
     def unsqueeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """With a new axis of length 1 at `dim`."""
-    def var(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Variance along `dim`, or of all elements: squared distances from the mean over their number less `correction`."""
+    def var(self, /, dim: _Dims = ..., *, correction: Any = 1.0, keepdim: builtins.bool = False, unbiased: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`."""
     def var_mean(self, dim: _Dims = None, *, correction: Any = 1, unbiased: Any = None, keepdim: builtins.bool = False) -> Any:
         """Variance and mean along `dim`, or of all elements; see `var`."""
     def vdot(self, other: _Operand) -> Tensor:
-        """The inner product of two vectors, `sum(conj(input) * other)`."""
+        """The product of two vectors."""
     def view(self, /, *shape: Any) -> Tensor:
         """The same memory with another shape. Raises ShapeError where the layout would need a copy: use reshape."""
     def view_as(self, /, other: _Operand) -> Tensor:
         """This tensor with the shape of `other`; as `reshape`."""
+    def vsplit(self, indices_or_sections: Any) -> Tensor:
+        """Parts along the first axis of a tensor with at least two; see `tensor_split`."""
     def where(self, /, condition: Any, other: _Operand) -> Tensor:
         """`x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked."""
     def xlog1py(self, other: _Operand) -> Tensor:
-        """`input * log(1 + other)`, zero where `input` is zero (NaN where `other` is); there the slope in `input` is the logarithm, and 0 where that is not finite."""
+        """`input * log(1 + other)`, zero where `input` is zero (NaN where `other` is)."""
+    def xlog1py_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`xlog1py`, in place."""
     def xlogy(self, other: _Operand) -> Tensor:
-        """`input * log(other)`, zero where `input` is zero (NaN where `other` is); there the slope in `input` is the logarithm, and 0 where that is not finite."""
+        """`input * log(other)`, zero where `input` is zero (NaN where `other` is)."""
+    def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`xlogy`, in place."""
     def zero_(self, /) -> Tensor:
         """Sets every element to 0, in place."""
 

@@ -82,24 +82,53 @@ def _pair(x: Tensor, s: str, y: Tensor, t: str, needed: set[str]) -> tuple[Tenso
     return out.reshape([sizes[c] for c in letters]), "".join(letters)
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
+# Axes that are numbers, in the order in which letters sort.
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+def _term(axes: Any) -> str:
+    """The term of a list of numbers and Ellipsis."""
+    for c in axes:
+        if c is not Ellipsis and not (isinstance(c, int) and 0 <= c < len(_LETTERS)):
+            raise ValueError(
+                f"einsum: axes are numbers from 0 to {len(_LETTERS) - 1} or an Ellipsis, got {c!r}"
+            )
+    return "".join("..." if c is Ellipsis else _LETTERS[c] for c in axes)
+
+
+def _of_lists(operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """The equation of operands that are followed by lists of their axes, and at the end by those of the output."""
+    output = f"->{_term(operands[-1])}" if len(operands) % 2 else ""
+    count = len(operands) // 2
+    lists = operands[1 : 2 * count : 2]
+    if not count or not all(isinstance(axes, (list, tuple)) for axes in lists):
+        raise TypeError(
+            "einsum: an equation such as 'ij,jk->ik', or operands each followed by a list of axes, expected"
+        )
+    return ",".join(map(_term, lists)) + output, operands[: 2 * count : 2]
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sums of products in Einstein's notation, as in NumPy.
 
     Args:
         equation: one term per operand, with a letter per axis, as in `"ij,jk->ik"`; `...` stands for broadcast axes.
             Letters left out of the output are summed over; without `->`, the output has all letters that occur once.
-        operands: tensors.
+        operands: tensors. Without an equation, each is followed by a list of its axes, numbers from 0 to 51, and the
+            last may be followed by the axes of the output: `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
 
     Example:
         >>> wg.einsum("ij,j->i", wg.eye(2), wg.tensor([3.0, 4.0]))
         tensor([3., 4.])
     """
-    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+    if isinstance(equation, str) and len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = tuple(operands[0])
     if not isinstance(equation, str):
-        raise TypeError(
-            f"einsum: an equation such as 'ij,jk->ik' expected first, got {type(equation).__name__}"
-        )
+        if len(operands) == 0 or not isinstance(operands[0], (list, tuple)):
+            raise TypeError(
+                f"einsum: an equation such as 'ij,jk->ik' expected first, got {type(equation).__name__}"
+            )
+        equation, operands = _of_lists((equation, *operands))
     tensors = as_tensors("einsum", operands)
     terms, output = _parse(equation, tensors)
     dtype = tensors[0].dtype

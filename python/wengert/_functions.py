@@ -6,19 +6,22 @@ Every method that is an operation has a function of its name; both come from the
 
 import builtins
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
 from wengert import _core, composed
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
+from wengert._names import known, renamed
 
 # Methods that ask about a tensor, change it, or convert it: no functions.
 _METHODS_ONLY = frozenset(
     """
-    backward bfloat16 bool contiguous cpu data_ptr dim double element_size expand expand_as float gpu half int
-    is_contiguous item long nelement new_empty new_full new_ones new_zeros numpy register_hook retain_grad
-    register_post_accumulate_grad_hook reshape_as repeat size storage_offset stride to tolist type type_as view view_as
+    backward bfloat16 bool byte char contiguous cpu data_ptr dim double element_size expand expand_as float
+    get_device gpu half int is_contiguous item long ndimension nelement new_empty new_full new_ones new_tensor
+    new_zeros numpy register_hook register_post_accumulate_grad_hook repeat reshape_as retain_grad short size
+    storage_offset stride to tolist type type_as view view_as
     """.split()
 )
 
@@ -38,6 +41,7 @@ _ALIASES = {
     "concatenate": "cat",
     "divide": "div",
     "fix": "trunc",
+    "ger": "outer",
     "true_divide": "div",
     "greater": "gt",
     "greater_equal": "ge",
@@ -53,13 +57,19 @@ _ALIASES = {
 
 # Operations outside the tables of elementwise functions that have an in-place form, too.
 _IN_PLACE = """
-    bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
-    clamp_max clamp_min cumsum eq ge gelu gt index_add le log_softmax logical_and logical_not logical_or logical_xor lt
-    masked_fill ne nextafter gcd softmax softplus tril triu
+    addbmm addmm addmv addr baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
+    bitwise_xor clamp_max clamp_min cumprod cumsum deg2rad eq float_power gcd ge gelu gt index_add index_copy
+    index_fill index_put index_reduce lcm ldexp le log_ndtr log_softmax logaddexp2 logical_and logical_not
+    logical_or logical_xor logit lt masked_fill masked_scatter nan_to_num ne nextafter polygamma rad2deg renorm
+    scatter scatter_reduce sinc softmax softplus tril triu xlog1py xlogy
     """.split()
 
 # Functions of the core that take `out`; the others are methods.
 _WITH_OUT = ("stack", "where")
+
+# Functions of the core that take a shape, which may be named; and those whose ranges begin at 0 unless told.
+_WITH_SIZE = ("empty", "ones", "rand", "randn", "zeros")
+_WITH_START = {"arange": "start", "randint": "low"}
 
 
 @functools.cache
@@ -71,7 +81,11 @@ def _selection() -> type:
 
 
 def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    renames = known(name)
+
     def function(input: Any, *args: Any, out: Any = None, **kwargs: Any) -> Any:
+        if kwargs and renames:
+            args, kwargs = renamed(name, args, kwargs)
         if not isinstance(input, Tensor):
             if isinstance(input, _selection()):
                 return getattr(input, name)(*args, **kwargs)
@@ -106,6 +120,30 @@ def _with_out(name: str) -> Callable[..., Any]:
     def function(*args: Any, out: Tensor | None = None, **kwargs: Any) -> Any:
         result = plain(*args, **kwargs)
         return result if out is None else _store(name, out, result)
+
+    return function
+
+
+def _with_size(name: str) -> Callable[..., Tensor]:
+    plain = getattr(_core, name)
+
+    @functools.wraps(plain)
+    def function(*size: Any, **kwargs: Any) -> Tensor:
+        if "size" in kwargs and not size:
+            size = (kwargs.pop("size"),)
+        return plain(*size, **kwargs)
+
+    return function
+
+
+def _with_start(name: str, start: str) -> Callable[..., Tensor]:
+    plain = getattr(_core, name)
+
+    @functools.wraps(plain)
+    def function(*args: Any, **kwargs: Any) -> Tensor:
+        if not args and start not in kwargs:
+            kwargs[start] = 0
+        return plain(*args, **kwargs)
 
     return function
 
@@ -155,6 +193,11 @@ def _install() -> list[str]:
     for name in _WITH_OUT:
         globals()[name] = _with_out(name)
         names.append(name)
+    for name in _WITH_SIZE:
+        globals()[name] = _with_size(name)
+    for name, start in _WITH_START.items():
+        globals()[name] = _with_start(name, start)
+    names += [*_WITH_SIZE, *_WITH_START]
     for alias, name in _ALIASES.items():
         if alias not in names and hasattr(_core, name):
             globals()[alias] = globals().get(name, getattr(_core, name))
@@ -298,7 +341,7 @@ def bernoulli(input: Any, p: float | None = None) -> Tensor:
     return input.bernoulli() if p is None else _core.full_like(input, p).bernoulli()
 
 
-def einsum(equation: str, *operands: Any) -> Tensor:
+def einsum(equation: Any, *operands: Any) -> Tensor:
     """Sums of products in Einstein's notation, as in NumPy; see `wengert._einsum`."""
     from wengert._einsum import einsum as implementation
 
@@ -330,6 +373,8 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     return (rows.reshape(outer_a, inner) @ columns.reshape(inner, outer_b)).reshape(shape)
 
 
+row_stack = vstack
+
 _OWN = [
     *(
         "bernoulli",
@@ -351,6 +396,7 @@ _OWN = [
         "polygamma",
         "real",
         "reshape",
+        "row_stack",
         "seed",
         "tensordot",
         "vstack",

@@ -5,7 +5,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.autograd import function, graph
+from wengert.autograd import function, functional, graph
 from wengert.autograd.anomaly import (
     AnomalyError,
     detect_anomaly,
@@ -34,6 +34,7 @@ __all__ = [
     "detect_anomaly",
     "enable_grad",
     "function",
+    "functional",
     "grad",
     "gradcheck",
     "gradgradcheck",

@@ -5,31 +5,45 @@ operations they call. A function marked `@method` is a method of `Tensor` as wel
 """
 
 from . import (
+    asking,
     buckets,
     copies,
     factorizations,
+    frames,
+    making,
     ordering,
+    parameters,
+    placing,
     pointwise,
     products,
     random,
     reductions,
     scattering,
     shaping,
+    splitting,
     statistics,
+    windows,
 )
 
 __all__ = ["FAMILIES"]
 
 FAMILIES = (
+    asking,
     buckets,
     copies,
     factorizations,
+    frames,
+    making,
     ordering,
+    parameters,
+    placing,
     pointwise,
     products,
     random,
     reductions,
     scattering,
     shaping,
+    splitting,
     statistics,
+    windows,
 )

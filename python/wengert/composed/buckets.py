@@ -19,12 +19,19 @@ class Histogram(NamedTuple):
 
 
 def searchsorted(
-    sorted_sequence: Any, input: Any, *, right: bool = False, side: str | None = None, sorter: Any = None
+    sorted_sequence: Any,
+    input: Any,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: str | None = None,
+    sorter: Any = None,
 ) -> Tensor:
     """Where each element of `input` belongs in an ascending sequence, over the last axis.
 
     Args:
         sorted_sequence: one axis, or the shape of `input` but for the last axis: one sequence for each of its lines.
+        out_int32: give int32 rather than int64.
         right: behind equal elements rather than before them; `side="right"` says the same.
         sorter: the order that sorts the sequence, from `argsort`.
 
@@ -38,15 +45,17 @@ def searchsorted(
     sequence = operand("searchsorted", sorted_sequence)
     if sorter is not None:
         sequence = sequence.gather(-1, operand("searchsorted", sorter))
-    return sequence._search_sorted(operand("searchsorted", input), right or side == "right")
+    found = sequence._search_sorted(operand("searchsorted", input), right or side == "right")
+    return found.int() if out_int32 else found
 
 
-def bucketize(input: Any, boundaries: Any, *, right: bool = False) -> Tensor:
+def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """The number of the bucket between ascending `boundaries` that each element falls into.
 
     Bucket `i` is `boundaries[i-1] < x <= boundaries[i]`; with `right`, `boundaries[i-1] <= x < boundaries[i]`.
     """
-    return operand("bucketize", boundaries)._search_sorted(operand("bucketize", input), right)
+    found = operand("bucketize", boundaries)._search_sorted(operand("bucketize", input), right)
+    return found.int() if out_int32 else found
 
 
 @method

@@ -89,15 +89,18 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 @method
 def repeat_interleave(
-    input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
     """Each element (along `dim`, each slice) `repeats` times in a row.
 
     Args:
-        repeats: one number for all, or a vector with one for each.
+        repeats: one number for all, or a vector with one for each. Without it, `input` is that vector, and what is
+            repeated are the numbers 0, 1, 2, ….
         dim: the axis; without it, of the flattened tensor.
         output_size: the length of the result, which saves reading the numbers back.
     """
+    if repeats is None:
+        input, repeats = positions_like(input, input.numel()), input
     x, axis = (input.reshape(-1), 0) if dim is None else on_axis("repeat_interleave", input, dim)
     length = x.shape[axis]
     if isinstance(repeats, int):

@@ -191,3 +191,42 @@ def irfft2(
 ) -> Tensor:
     """`irfftn` along two axes, by default the last."""
     return irfftn(input, s, dim, norm, axes=axes)
+
+
+def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None) -> Tensor:
+    """`hfft` along the last of several axes, after `fft` along the others: real numbers; see `fftn`."""
+    pairs = _pairs("hfftn", input)
+    plan = _plan("hfftn", pairs.ndim - 1, s, dim if axes is None else axes)
+    if not plan:
+        raise ValueError("hfftn: at least one axis expected, got none")
+    for axis, n in plan[:-1]:
+        pairs = transform("hfftn", pairs, axis, n, norm, False)
+    return to_real("hfftn", pairs, *plan[-1], norm, inverse=False)
+
+
+def ihfftn(
+    input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None
+) -> Tensor:
+    """The inverse of `hfftn`: `ihfft` of real numbers along the last of several axes, and `ifft` along the others."""
+    x = _real("ihfftn", input)
+    plan = _plan("ihfftn", x.ndim, s, dim if axes is None else axes)
+    if not plan:
+        raise ValueError("ihfftn: at least one axis expected, got none")
+    pairs = of_real("ihfftn", x, *plan[-1], norm, inverse=True)
+    for axis, n in plan[:-1]:
+        pairs = transform("ihfftn", pairs, axis, n, norm, True)
+    return _core.view_as_complex(pairs)
+
+
+def hfft2(
+    input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
+) -> Tensor:
+    """`hfftn` along two axes, by default the last."""
+    return hfftn(input, s, dim, norm, axes=axes)
+
+
+def ihfft2(
+    input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
+) -> Tensor:
+    """`ihfftn` along two axes, by default the last."""
+    return ihfftn(input, s, dim, norm, axes=axes)

@@ -44,7 +44,7 @@ class SvdParts(NamedTuple):
     Vh: Tensor
 
 
-def cholesky(A: Any, /, *, upper: bool = False) -> Tensor:
+def cholesky(A: Any, *, upper: bool = False) -> Tensor:
     """The lower triangular `L` with `A = L L'` of symmetric positive definite matrices `(..., n, n)`.
 
     Of complex matrices `L'` is the adjoint, here and in what follows. Only the lower triangle is read; with `upper`,
@@ -62,7 +62,7 @@ def cholesky(A: Any, /, *, upper: bool = False) -> Tensor:
     return _core._cholesky(A)
 
 
-def qr(A: Any, /, mode: str = "reduced") -> QrParts:
+def qr(A: Any, mode: str = "reduced") -> QrParts:
     """`Q` with orthonormal columns and the upper triangular `R` with `A = Q R`, of matrices `(..., m, n)`.
 
     Args:
@@ -79,7 +79,7 @@ def qr(A: Any, /, mode: str = "reduced") -> QrParts:
     return QrParts(_core.zeros(0, dtype=q.dtype) if mode == "r" else q, r)
 
 
-def lu_factor(A: Any, /, *, pivot: bool = True) -> LuFactors:
+def lu_factor(A: Any, *, pivot: bool = True) -> LuFactors:
     """The LU factorisation of matrices `(..., m, n)` for `lu_solve`: `L`, without its diagonal of ones, below `U`.
 
     `pivots` (int32, `(..., min(m, n))`) are the row exchanges as LAPACK counts them: row `i` and row `pivots[i] - 1`.
@@ -98,7 +98,7 @@ def _check_pivot(name: str, pivot: bool) -> None:
         raise ValueError(f"{name}: pivot must be True: without row exchanges the factors are not accurate")
 
 
-def lu(A: Any, /, *, pivot: bool = True) -> LuParts:
+def lu(A: Any, *, pivot: bool = True) -> LuParts:
     """The permutation `P` `(m, m)`, `L` `(m, k)` with ones on its diagonal and `U` `(k, n)` with `A = P L U`, where
     `k = min(m, n)`; see `lu_factor`."""
     _check_pivot("lu", pivot)
@@ -124,7 +124,7 @@ def _order(pivots: Tensor) -> Tensor:
     return order
 
 
-def lu_solve(LU: Any, pivots: Any, B: Any, /, *, left: bool = True, adjoint: bool = False) -> Tensor:
+def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """`X` with `A X = B`, from `lu_factor(A)`: square factors `(..., n, n)`, right-hand sides `(..., n, k)`.
 
     With `left=False` it is `X A = B`, with `adjoint` the transpose of `A`, conjugated where it is complex. Batches
@@ -152,7 +152,7 @@ def _rows(x: Tensor, index: Tensor) -> Tensor:
     return x.gather(-2, index.expand(*x.shape))
 
 
-def eigh(A: Any, /, UPLO: str = "L") -> Eigen:
+def eigh(A: Any, UPLO: str = "L") -> Eigen:
     """Eigenvalues `(..., n)` in ascending order and eigenvectors, the columns of `(..., n, n)`, of symmetric matrices.
 
     Complex matrices are Hermitian, and their eigenvalues real. One triangle is read: the lower one (`UPLO="L"`) or the
@@ -170,12 +170,12 @@ def eigh(A: Any, /, UPLO: str = "L") -> Eigen:
     return Eigen(*_core._eigh(A.mH if UPLO in "Uu" and A.ndim >= 2 else A))
 
 
-def eigvalsh(A: Any, /, UPLO: str = "L") -> Tensor:
+def eigvalsh(A: Any, UPLO: str = "L") -> Tensor:
     """The eigenvalues of symmetric matrices in ascending order; see `eigh`."""
     return eigh(A, UPLO).eigenvalues
 
 
-def eig(A: Any, /) -> Eigen:
+def eig(A: Any) -> Eigen:
     """Eigenvalues `(..., n)` and eigenvectors of length 1, the columns of `(..., n, n)`, of any square matrices.
 
     Both are complex, of real matrices as well, whose eigenvalues are real or come in conjugate pairs. Eigenvalues are
@@ -192,12 +192,12 @@ def eig(A: Any, /) -> Eigen:
     return Eigen(*_core._eig(operand("eig", A)))
 
 
-def eigvals(A: Any, /) -> Tensor:
+def eigvals(A: Any) -> Tensor:
     """The eigenvalues of square matrices, complex and in no particular order; see `eig`."""
     return eig(A).eigenvalues
 
 
-def svd(A: Any, /, full_matrices: bool = True, *, driver: str | None = None) -> SvdParts:
+def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> SvdParts:
     """`A = U diag(S) Vh` of matrices `(..., m, n)`, with singular values in descending order.
 
     Args:
@@ -228,12 +228,12 @@ def _completed(u: Tensor) -> Tensor:
     return _core.cat([u, q.narrow(-1, k, m - k)], -1)
 
 
-def svdvals(A: Any, /, *, driver: str | None = None) -> Tensor:
+def svdvals(A: Any, *, driver: str | None = None) -> Tensor:
     """The singular values in descending order; see `svd`."""
     return svd(A, False, driver=driver).S
 
 
-def householder_product(A: Any, tau: Any, /) -> Tensor:
+def householder_product(A: Any, tau: Any) -> Tensor:
     """The first `n` columns of the product of reflections `I - tau[i] v v'`, where `v` is column `i` of `A`
     `(..., m, n)` below its diagonal, with a 1 on it; LAPACK's `orgqr`."""
     A, tau = operand("householder_product", A), operand("householder_product", tau)

@@ -16,7 +16,7 @@ class SignAndLog(NamedTuple):
     logabsdet: Tensor
 
 
-def det(A: Any, /) -> Tensor:
+def det(A: Any) -> Tensor:
     """The determinant of matrices `(..., n, n)`.
 
     Its gradient is the matrix of cofactors, which is exact for singular matrices too. Saves the matrix.
@@ -24,7 +24,7 @@ def det(A: Any, /) -> Tensor:
     return _core._det(operand("det", A))
 
 
-def slogdet(A: Any, /) -> SignAndLog:
+def slogdet(A: Any) -> SignAndLog:
     """The sign (1, -1 or 0; of complex matrices a number of size 1 or 0) and the logarithm of the magnitude of the
     determinant of matrices `(..., n, n)`.
 
@@ -41,7 +41,7 @@ def slogdet(A: Any, /) -> SignAndLog:
     return SignAndLog(pivots.sign().prod(-1) * (1 - 2 * odd), pivots.abs().log().sum(-1))
 
 
-def matrix_exp(A: Any, /) -> Tensor:
+def matrix_exp(A: Any) -> Tensor:
     """The exponential `I + A + A^2 / 2 + …` of matrices `(..., n, n)`.
 
     Scaling and squaring with a Pade approximant of degree 13. The derivative along `E` is a block of the exponential of
@@ -52,7 +52,7 @@ def matrix_exp(A: Any, /) -> Tensor:
     return _core._matrix_exp(operand("matrix_exp", A))
 
 
-def matrix_power(A: Any, n: int, /) -> Tensor:
+def matrix_power(A: Any, n: int) -> Tensor:
     """The product of `n` factors `A`, by repeated squaring; for a negative `n` of the inverse.
 
     Raises:

@@ -15,7 +15,6 @@ _MATRIX_NORMS = ("fro", "nuc", inf, -inf, 1, -1, 2, -2)
 
 def vector_norm(
     x: Any,
-    /,
     ord: float = 2,
     dim: Any = None,
     keepdim: bool = False,
@@ -37,7 +36,6 @@ def vector_norm(
 
 def matrix_norm(
     A: Any,
-    /,
     ord: Any = "fro",
     dim: Any = (-2, -1),
     keepdim: bool = False,
@@ -81,7 +79,7 @@ def matrix_norm(
 
 
 def norm(
-    A: Any, /, ord: Any = None, dim: Any = None, keepdim: bool = False, *, axis: Any = None, dtype: Any = None
+    A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, axis: Any = None, dtype: Any = None
 ) -> Tensor:
     """A vector norm or a matrix norm.
 
@@ -104,7 +102,7 @@ def norm(
     return vector_norm(A, 2 if ord is None else ord, dim, keepdim, dtype=dtype)
 
 
-def cond(A: Any, /, p: Any = None) -> Tensor:
+def cond(A: Any, p: Any = None) -> Tensor:
     """The condition number of matrices: the norm of `A` times that of its inverse.
 
     By default, and for `p` 2 and -2, it is the ratio of the largest and the smallest singular value, and the matrices
@@ -122,7 +120,6 @@ def cond(A: Any, /, p: Any = None) -> Tensor:
 
 def matrix_rank(
     A: Any,
-    /,
     tol: float | None = None,
     *,
     atol: float | None = None,

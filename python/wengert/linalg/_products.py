@@ -8,34 +8,34 @@ from wengert._core import Tensor
 from wengert.composed import products
 
 
-def matmul(x1: Any, x2: Any, /) -> Tensor:
+def matmul(x1: Any, x2: Any) -> Tensor:
     """The matrix product; see `wengert.matmul`."""
     return operand("matmul", x1).matmul(operand("matmul", x2))
 
 
-def cross(x1: Any, x2: Any, /, *, dim: int = -1, axis: int | None = None) -> Tensor:
+def cross(x1: Any, x2: Any, *, dim: int = -1, axis: int | None = None) -> Tensor:
     """The cross product of vectors of length 3 along `dim`; the other axes broadcast."""
     return products.cross(operand("cross", x1), x2, dim if axis is None else axis)
 
 
-def outer(x1: Any, x2: Any, /) -> Tensor:
+def outer(x1: Any, x2: Any) -> Tensor:
     """The outer product of two vectors: `out[i, j] = x1[i] * x2[j]`."""
     return operand("outer", x1).outer(operand("outer", x2))
 
 
-def vecdot(x1: Any, x2: Any, /, *, dim: int = -1, axis: int | None = None) -> Tensor:
+def vecdot(x1: Any, x2: Any, *, dim: int = -1, axis: int | None = None) -> Tensor:
     """The inner products of the vectors along `dim`, `sum(conj(x1) * x2)`; the other axes broadcast."""
     return (operand("vecdot", x1).conj() * operand("vecdot", x2)).sum(dim if axis is None else axis)
 
 
-def tensordot(x1: Any, x2: Any, /, *, axes: Any = 2) -> Tensor:
+def tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Tensor:
     """Products summed over `axes` axes (the last of `x1`, the first of `x2`), or over the pairs of axes given."""
     from wengert._functions import tensordot as implementation
 
     return implementation(x1, x2, axes)
 
 
-def matrix_transpose(x: Any, /) -> Tensor:
+def matrix_transpose(x: Any) -> Tensor:
     """The last two axes exchanged."""
     x = operand("matrix_transpose", x)
     if x.ndim < 2:
@@ -43,18 +43,18 @@ def matrix_transpose(x: Any, /) -> Tensor:
     return x.mT
 
 
-def diagonal(A: Any, /, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
+def diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonal of two axes, the last ones by default, as a view with the diagonal as last axis."""
     return operand("diagonal", A).diagonal(offset, dim1, dim2)
 
 
-def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+def trace(x: Any, *, offset: int = 0, dtype: Any = None) -> Tensor:
     """The sum of the diagonal of the last two axes."""
     x = operand("trace", x)
     return diagonal(x if dtype is None else x.to(dtype), offset=offset).sum(-1)
 
 
-def multi_dot(tensors: Any, /) -> Tensor:
+def multi_dot(tensors: Any) -> Tensor:
     """The product of several matrices in the order that needs the fewest multiplications; the first and the last may be
     vectors, a row and a column."""
     factors = operands("multi_dot", tensors)
@@ -70,7 +70,7 @@ def multi_dot(tensors: Any, /) -> Tensor:
     return out.squeeze(0) if row else out
 
 
-def vander(x: Any, /, *, N: int | None = None) -> Tensor:
+def vander(x: Any, *, N: int | None = None) -> Tensor:
     """The powers `x ** 0, …, x ** (N - 1)` of every element, along a new last axis; by default `N` is the length of
     the last axis of `x`.
 

@@ -25,7 +25,7 @@ def _is_vector(A: Tensor, B: Tensor) -> bool:
     return B.ndim == 1 or (B.ndim == A.ndim - 1 and tuple(B.shape) == tuple(A.shape[:-1]))
 
 
-def solve(A: Any, B: Any, /, *, left: bool = True) -> Tensor:
+def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:
     """`X` with `A X = B`, or `X A = B` if not `left`, for matrices `A` of `(..., n, n)`.
 
     `B` is `(..., n, k)`, or a vector `(n,)`, or a batch of vectors with exactly the batch of `A`; batches broadcast.
@@ -43,7 +43,7 @@ def solve(A: Any, B: Any, /, *, left: bool = True) -> Tensor:
 
 
 def solve_triangular(
-    A: Any, B: Any, /, *, upper: bool, left: bool = True, unitriangular: bool = False
+    A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
     """`X` with `A X = B`, or `X A = B` if not `left`, where one triangle of `A` `(..., n, n)` is read.
 
@@ -60,7 +60,7 @@ def solve_triangular(
     return _core._triangular_solve(A.mT, B.mT, not upper, unitriangular).mT
 
 
-def inv(A: Any, /) -> Tensor:
+def inv(A: Any) -> Tensor:
     """The inverse of matrices `(..., n, n)`. VJP: `-X' G X'`; saves the matrix, its LU factors and the inverse.
 
     Raises:
@@ -83,7 +83,6 @@ def _has_eps(A: Tensor) -> bool:
 
 def pinv(
     A: Any,
-    /,
     *,
     atol: float | None = None,
     rtol: float | None = None,
@@ -110,7 +109,7 @@ def pinv(
     return _core._pinv(A, *_cutoffs(A, atol, rcond if rtol is None else rtol))
 
 
-def lstsq(A: Any, B: Any, /, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
+def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
     """The `X` `(..., n, k)` of least norm among those that make `|A X - B|` least, for `A` of `(..., m, n)`.
 
     Args:
@@ -151,7 +150,7 @@ def _count(values: Tensor, atol: float, rtol: float) -> Tensor:
     return (values > least).sum(-1)
 
 
-def tensorsolve(A: Any, B: Any, /, dims: Any = None) -> Tensor:
+def tensorsolve(A: Any, B: Any, dims: Any = None) -> Tensor:
     """`X` with `tensordot(A, X, X.ndim) = B`: `A` is a square matrix in whose rows the axes of `B` are one.
 
     Args:
@@ -171,7 +170,7 @@ def tensorsolve(A: Any, B: Any, /, dims: Any = None) -> Tensor:
     return solve(A.reshape(n, n), B.reshape(n)).reshape(shape)
 
 
-def tensorinv(A: Any, /, ind: int = 2) -> Tensor:
+def tensorinv(A: Any, ind: int = 2) -> Tensor:
     """The inverse for `tensordot(A, …, ind)`: the first `ind` axes of `A` are the rows of a square matrix."""
     A = operand("tensorinv", A)
     front, back = tuple(A.shape[:ind]), tuple(A.shape[ind:])

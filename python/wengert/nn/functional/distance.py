@@ -9,6 +9,10 @@ from wengert._core import Tensor
 
 __all__ = ["cdist", "pdist"]
 
+_COMPUTE_MODES = tuple(
+    f"{use}use_mm_for_euclid_dist{when}" for use, when in (("", "_if_necessary"), ("", ""), ("donot_", ""))
+)
+
 
 def _norm(difference: Tensor, p: float) -> Tensor:
     """The `p`-norm over the last axis; its gradient at zero is zero."""
@@ -22,12 +26,18 @@ def _norm(difference: Tensor, p: float) -> Tensor:
 
 
 @of_tensors
-def cdist(x1: Tensor, x2: Tensor, p: float = 2.0) -> Tensor:
+def cdist(
+    x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
+) -> Tensor:
     """The `p`-norm distance of each row of `x1` `(..., P, M)` to each row of `x2` `(..., R, M)`: `(..., P, R)`.
 
     Differences are formed, which needs `P R M` elements but is exact for close points, where the expansion of the
-    square is not. At distance 0 the gradient is 0.
+    square is not. At distance 0 the gradient is 0. `compute_mode`, one of PyTorch's, is accepted and changes nothing.
     """
+    if compute_mode not in _COMPUTE_MODES:
+        raise ValueError(
+            f"cdist: compute_mode must be one of {', '.join(_COMPUTE_MODES)}, got {compute_mode!r}"
+        )
     if min(x1.ndim, x2.ndim) < 2 or x1.shape[-1] != x2.shape[-1]:
         raise _core.ShapeError(
             f"cdist: vectors of one length in (..., P, M) and (..., R, M) expected, got shapes {tuple(x1.shape)} and "

@@ -1,0 +1,129 @@
+"""Questions about tensors and their elements, and where elements are."""
+
+import builtins
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import operand, operands
+from wengert._core import Tensor
+
+from ._method import method
+
+__all__ = [
+    "argwhere",
+    "can_cast",
+    "is_nonzero",
+    "is_same_size",
+    "is_signed",
+    "isin",
+    "isreal",
+    "promote_types",
+    "unravel_index",
+]
+
+
+@method
+def argwhere(input: Tensor) -> Tensor:
+    """The indices of the elements that are not zero, as rows."""
+    return input.nonzero()
+
+
+@method
+def is_nonzero(input: Tensor) -> builtins.bool:
+    """Whether the only element is not zero.
+
+    Raises:
+        ValueError: there is not exactly one element.
+    """
+    if input.numel() != 1:
+        raise ValueError(
+            f"is_nonzero: one element expected, got shape {tuple(input.shape)}; any() and all() reduce several"
+        )
+    return builtins.bool(input.item())
+
+
+@method
+def is_signed(input: Tensor) -> builtins.bool:
+    """Whether the dtype has negative numbers."""
+    return input.dtype not in (_core.bool, _core.uint8, _core.uint16, _core.uint32, _core.uint64)
+
+
+@method
+def is_same_size(input: Tensor, other: Any) -> builtins.bool:
+    """Whether both have one shape."""
+    return tuple(input.shape) == tuple(operand("is_same_size", other).shape)
+
+
+@method
+def isreal(input: Tensor) -> Tensor:
+    """Where the imaginary part is zero; everywhere in real tensors."""
+    if input.is_complex():
+        return input.imag == 0
+    return _core.ones_like(input, dtype=_core.bool)
+
+
+def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+    """Where `elements` are equal to any of `test_elements`. NaN is equal to nothing.
+
+    Args:
+        assume_unique: accepted; the result does not depend on it.
+        invert: where they are equal to none instead.
+    """
+    x, tests = operands("isin", (elements, test_elements))
+    kind = _core.result_type(x, tests)
+    kind = _core.uint8 if kind == _core.bool else kind
+    x, tests = x.detach().to(kind), tests.detach().to(kind).reshape(-1)
+    count = tests.shape[0]
+    if count == 0:
+        found = _core.zeros_like(x, dtype=_core.bool)
+    elif x.is_complex():
+        found = (x.unsqueeze(-1) == tests).any(-1)
+    else:
+        ascending = tests.sort(0).values
+        place = ascending._search_sorted(x, False)
+        found = ascending.take(place.clamp(max=count - 1), 0) == x
+    return found.logical_not() if invert else found
+
+
+def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
+    """The coordinates of elements that are numbered in row-major order, one tensor for each axis of `shape`.
+
+    Raises:
+        IndexError: a number is outside of the shape.
+    """
+    left = operand("unravel_index", indices)
+    if left.is_floating_point() or left.is_complex() or left.dtype == _core.bool:
+        raise TypeError(f"unravel_index: integers expected, got {left.dtype}; convert with .long() first")
+    lengths = [shape] if isinstance(shape, int) else list(shape)
+    count = 1
+    for n in lengths:
+        count *= n
+    if left.numel() and (left.min().item() < 0 or left.max().item() >= count):
+        raise IndexError(
+            f"unravel_index: indices from {left.min().item()} to {left.max().item()} for {count} elements of shape "
+            f"{tuple(lengths)}"
+        )
+    coordinates = []
+    for n in reversed(lengths):
+        coordinates.append(left % n if n else left)
+        left = left // n if n else left
+    return tuple(reversed(coordinates))
+
+
+def promote_types(type1: Any, type2: Any) -> Any:
+    """The dtype of results of tensors of these dtypes."""
+    return _core.result_type(*(_core.empty((1,), dtype=kind) for kind in (type1, type2)))
+
+
+def can_cast(from_: Any, to: Any) -> builtins.bool:
+    """Whether PyTorch converts a dtype in operations: never from a kind of numbers to a narrower one.
+
+    The kinds are bool, integers, floating point and complex numbers.
+    """
+    return _kind(from_) <= _kind(to)
+
+
+def _kind(dtype: Any) -> int:
+    if dtype == _core.bool:
+        return 0
+    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 1

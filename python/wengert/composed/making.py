@@ -1,0 +1,193 @@
+"""New tensors beside others: of their dtype and device, of other types, and filled by chance."""
+
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+
+from ._method import method
+
+__all__ = [
+    "asarray",
+    "byte",
+    "char",
+    "clamp_max",
+    "clamp_min",
+    "exponential_",
+    "log_normal_",
+    "ndimension",
+    "new_empty",
+    "new_full",
+    "new_ones",
+    "new_tensor",
+    "new_zeros",
+    "prelu",
+    "randint_like",
+    "random_",
+    "scalar_tensor",
+    "short",
+]
+
+
+def _shape(size: tuple[Any, ...], named: Any) -> Any:
+    given = size if named is None else (named,)
+    return given[0] if len(given) == 1 and not isinstance(given[0], int) else given
+
+
+def _of(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
+    return {"dtype": dtype or input.dtype, "device": input.device if device is None else device}
+
+
+@method
+def new_zeros(
+    input: Tensor,
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Zeros of this shape, of the dtype and on the device of `input` unless told otherwise."""
+    return _core.zeros(_shape(shape, size), **_of(input, dtype, device), requires_grad=requires_grad)
+
+
+@method
+def new_ones(
+    input: Tensor,
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Ones of this shape, of the dtype and on the device of `input` unless told otherwise."""
+    return _core.ones(_shape(shape, size), **_of(input, dtype, device), requires_grad=requires_grad)
+
+
+@method
+def new_empty(
+    input: Tensor,
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """A tensor to be filled, of the dtype and on the device of `input` unless told otherwise."""
+    return _core.empty(_shape(shape, size), **_of(input, dtype, device), requires_grad=requires_grad)
+
+
+@method
+def new_full(
+    input: Tensor,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """One number everywhere, of the dtype and on the device of `input` unless told otherwise."""
+    return _core.full(size, fill_value, **_of(input, dtype, device), requires_grad=requires_grad)
+
+
+@method
+def new_tensor(
+    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
+    """A copy of `data`, of the dtype and on the device of `input` unless told otherwise."""
+    data = data.detach() if isinstance(data, Tensor) else data
+    return _core.tensor(data, **_of(input, dtype, device), requires_grad=requires_grad)
+
+
+@method
+def short(input: Tensor) -> Tensor:
+    """As int16."""
+    return input.to(_core.int16)
+
+
+@method
+def byte(input: Tensor) -> Tensor:
+    """As uint8."""
+    return input.to(_core.uint8)
+
+
+@method
+def char(input: Tensor) -> Tensor:
+    """As int8."""
+    return input.to(_core.int8)
+
+
+@method
+def ndimension(input: Tensor) -> int:
+    """Number of axes."""
+    return input.ndim
+
+
+@method
+def clamp_min(input: Tensor, min: Any) -> Tensor:
+    """The elements, or `min` where they are smaller."""
+    return input.clamp(min=min)
+
+
+@method
+def clamp_max(input: Tensor, max: Any) -> Tensor:
+    """The elements, or `max` where they are larger."""
+    return input.clamp(max=max)
+
+
+@method
+def prelu(input: Tensor, weight: Any) -> Tensor:
+    """`x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
+    from wengert.nn.functional import prelu as function
+
+    return function(input, weight)
+
+
+@method
+def exponential_(input: Tensor, lambd: float = 1.0) -> Tensor:
+    """Fills with exponential numbers of rate `lambd`, whose mean is `1 / lambd`, in place."""
+    if not lambd > 0:
+        raise ValueError(f"exponential_: a positive rate expected, got {lambd}")
+    return input.copy_(-(-_core.rand_like(input)).log1p() / lambd)
+
+
+@method
+def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
+    """Fills with numbers whose logarithms are normal with this mean and standard deviation, in place."""
+    if not std > 0:
+        raise ValueError(f"log_normal_: a positive standard deviation expected, got {std}")
+    return input.copy_((_core.randn_like(input) * std + mean).exp())
+
+
+@method
+def random_(input: Tensor, low: int, high: int | None = None) -> Tensor:
+    """Fills with integers from `low` to `high - 1`, in place; with one argument, from 0 to that less one."""
+    low, high = (0, low) if high is None else (low, high)
+    return input.copy_(_core.randint(low, high, tuple(input.shape), device=input.device))
+
+
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None
+) -> Tensor:
+    """Integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`."""
+    low, high = (0, low) if high is None else (low, high)
+    device = input.device if device is None else device
+    return _core.randint(low, high, tuple(input.shape), device=device).to(dtype or input.dtype)
+
+
+def asarray(
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """A tensor of anything that is one, an array, or nested lists of numbers; shares memory where it can.
+
+    Args:
+        copy: True always copies, False raises where a copy would be needed.
+    """
+    out = _core.as_tensor(obj, dtype, device, copy=copy)
+    return out.detach().requires_grad_() if requires_grad else out
+
+
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A number as a 0-d tensor, of float32 unless told otherwise."""
+    return _core.tensor(s, dtype=dtype or _core.float32, device=device, requires_grad=requires_grad)

@@ -1,0 +1,132 @@
+"""Operations of the core with the arguments that PyTorch gives them besides: factors, roundings, places, types."""
+
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+
+from ._method import method, on_axis
+
+__all__ = ["add", "diff", "div", "norm", "round", "sub"]
+
+_add, _sub, _div = Tensor.add, Tensor.sub, Tensor.div
+_round, _norm, _diff = Tensor.round, Tensor.norm, Tensor.diff
+_NUMBERS = (int, float, complex)
+
+
+def _times(name: str, other: Any, alpha: Any) -> Any:
+    return (other if isinstance(other, _NUMBERS) else operand(name, other)) * alpha
+
+
+@method
+def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`input + alpha * other`; both broadcast."""
+    return _add(input, other if alpha == 1 else _times("add", other, alpha))
+
+
+@method
+def sub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
+    """`input - alpha * other`; both broadcast."""
+    return _sub(input, other if alpha == 1 else _times("sub", other, alpha))
+
+
+@method
+def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """`input / other`; both broadcast.
+
+    Args:
+        rounding_mode: `"trunc"` rounds the quotient towards zero, `"floor"` down; quotients of integers are integers
+            then, and the gradient is zero.
+    """
+    if rounding_mode is None:
+        return _div(input, other)
+    if rounding_mode not in ("trunc", "floor"):
+        raise ValueError(f"div: rounding_mode must be None, 'trunc' or 'floor', got {rounding_mode!r}")
+    if input.is_complex() or (isinstance(other, Tensor) and other.is_complex()):
+        raise TypeError("div: complex quotients have no order and cannot be rounded; leave out rounding_mode")
+    floor = input.floor_divide(other)
+    if rounding_mode == "floor":
+        return floor
+    if floor.is_floating_point():
+        return _div(input, other).trunc()
+    # Towards zero is one more than down where the quotient is negative and has a rest.
+    product = floor * other
+    return floor + ((product != input) & ((input < 0) ^ (operand("div", other) < 0))).to(floor.dtype)
+
+
+@method
+def round(input: Tensor, *, decimals: int = 0) -> Tensor:
+    """The nearest number with so many decimal places, the even one of two; the gradient is zero.
+
+    Args:
+        decimals: negative ones round to tens, hundreds and so on.
+    """
+    if decimals == 0 or (decimals > 0 and not input.is_floating_point() and not input.is_complex()):
+        return _round(input)
+    if not input.is_floating_point():
+        raise TypeError(f"round: decimals = {decimals} of {input.dtype}; convert with .float() first")
+    if decimals > 0:
+        scaled = input * 10.0**decimals
+        # What is as large as that has no such decimal places.
+        return _core.where(scaled.isfinite(), _round(scaled) / 10.0**decimals, input.detach())
+    return _round(input / 10.0**-decimals) * 10.0**-decimals
+
+
+@method
+def norm(
+    input: Tensor,
+    p: Any = None,
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: Any = None,
+    *,
+    axis: Any = None,
+    keepdims: bool | None = None,
+) -> Tensor:
+    """The `p`-norm of the elements along `dim`, or of all; the gradient at zero is zero.
+
+    Args:
+        p: a number or infinity, 2 by default; `"fro"` is 2, `"nuc"` the sum of the singular values of matrices.
+        dtype: what it is computed in.
+    """
+    x = input if dtype is None else input.to(dtype)
+    dim, keepdim = (dim if axis is None else axis), (keepdim if keepdims is None else keepdims)
+    if isinstance(p, str):
+        if p == "nuc":
+            from wengert.linalg import matrix_norm
+
+            return matrix_norm(x, "nuc", (-2, -1) if dim is None and x.ndim == 2 else dim, keepdim)
+        if p != "fro":
+            raise ValueError(f"norm: p must be a number, 'fro' or 'nuc', got {p!r}")
+        p = None
+    return _norm(x, p, dim, keepdim)
+
+
+@method
+def diff(
+    input: Tensor,
+    n: int = 1,
+    dim: int = -1,
+    prepend: Any = None,
+    append: Any = None,
+    *,
+    axis: int | None = None,
+) -> Tensor:
+    """Differences of neighbours along `dim`, taken `n` times.
+
+    Args:
+        prepend: what is put before the input first, of its shape but for `dim`, or a number.
+        append: what is put behind it.
+    """
+    dim = dim if axis is None else axis
+    if prepend is None and append is None:
+        return _diff(input, n, dim)
+    x, along = on_axis("diff", input, dim)
+    ends = []
+    for part in (prepend, append):
+        part = None if part is None else operand("diff", part).to(x.device)
+        if part is not None and part.ndim == 0:
+            part = part.expand([1 if k == along else m for k, m in enumerate(x.shape)])
+        ends.append([] if part is None else [part])
+    return _diff(_core.cat([*ends[0], x, *ends[1]], along), n, along)

@@ -1,0 +1,145 @@
+"""Tensors with a part replaced or limited: a slice, a diagonal, slices that an index names."""
+
+from typing import Any
+
+from wengert import _core
+from wengert._arguments import operand
+from wengert._core import Tensor
+
+from ._method import index_dtype, method, on_axis, positions_like
+from .scattering import REDUCTIONS, index_copy, scatter_reduce
+
+__all__ = [
+    "diagflat",
+    "diagonal_scatter",
+    "fill_diagonal_",
+    "index_reduce",
+    "renorm",
+    "select_scatter",
+    "slice_scatter",
+]
+
+
+@method
+def select_scatter(input: Tensor, src: Any, dim: int, index: int) -> Tensor:
+    """`input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
+    x, axis = on_axis("select_scatter", input, dim)
+    length = x.shape[axis]
+    if not -length <= index < length:
+        raise IndexError(
+            f"select_scatter: index {index} is out of range for axis {axis} of length {length} of shape "
+            f"{tuple(x.shape)}"
+        )
+    source = operand("select_scatter", src)
+    return _placed("select_scatter", x, axis, [index % length], source.unsqueeze(axis), tuple(source.shape))
+
+
+@method
+def slice_scatter(
+    input: Tensor, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+) -> Tensor:
+    """`input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
+    x, axis = on_axis("slice_scatter", input, dim)
+    if step < 1:
+        raise ValueError(f"slice_scatter: step must be at least 1, got {step}")
+    source = operand("slice_scatter", src)
+    places = list(range(*slice(start, end, step).indices(x.shape[axis])))
+    return _placed("slice_scatter", x, axis, places, source, tuple(source.shape))
+
+
+def _placed(
+    name: str, x: Tensor, axis: int, places: list[int], source: Tensor, given: tuple[int, ...]
+) -> Tensor:
+    expected = [len(places) if k == axis else n for k, n in enumerate(x.shape)]
+    if list(source.shape) != expected:
+        if name == "select_scatter":
+            del expected[axis]
+        raise _core.ShapeError(
+            f"{name}: src has shape {given}, expected {tuple(expected)} as the part it replaces"
+        )
+    index = _core.tensor(places, dtype=index_dtype(x), device=x.device)
+    return index_copy(x, axis, index, source)
+
+
+@method
+def diagonal_scatter(input: Tensor, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+    """`input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
+    source = operand("diagonal_scatter", src)
+    places = positions_like(input, input.numel()).reshape(input.shape).diagonal(offset, dim1, dim2)
+    if source.shape != places.shape:
+        raise _core.ShapeError(
+            f"diagonal_scatter: src has shape {tuple(source.shape)}, expected {tuple(places.shape)} as the diagonal"
+        )
+    out = index_copy(input.reshape(-1), 0, places.reshape(-1), source.reshape(-1))
+    return out.reshape(input.shape)
+
+
+@method
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
+    """A matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
+    return input.reshape(-1).diag(offset)
+
+
+@method
+def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+    """Sets the main diagonal, where all indices are equal, to a number, in place.
+
+    Args:
+        wrap: of a matrix with more rows than columns, let the diagonal begin anew below its end, after one row.
+
+    Raises:
+        ShapeError: fewer than two axes, or more than two of different lengths.
+    """
+    shape = tuple(input.shape)
+    if len(shape) < 2 or (len(shape) > 2 and len(set(shape)) > 1):
+        raise _core.ShapeError(
+            f"fill_diagonal_: a matrix expected, or more axes of one length, got shape {shape}"
+        )
+    # Strides of a contiguous tensor: the diagonal steps along all of them at once.
+    step = 1
+    for n in shape[1:]:
+        step = step * n + 1 if len(shape) == 2 else step
+    if len(shape) > 2:
+        step = sum(shape[0] ** k for k in range(len(shape)))
+    flat = positions_like(input, input.numel())
+    mask = flat % step == 0
+    if len(shape) == 2 and not wrap:
+        mask = mask & (flat < shape[1] * shape[1])
+    return input.masked_fill_(mask.reshape(shape), fill_value)
+
+
+@method
+def index_reduce(
+    input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """`input` with the slices of `source` combined along `dim` at the places that the vector `index` names.
+
+    Args:
+        reduce: `"prod"`, `"mean"`, `"amax"`, `"amin"` or `"sum"`, as in `scatter_reduce`.
+        include_self: whether what is there takes part.
+    """
+    if reduce not in REDUCTIONS:
+        raise ValueError(f"index_reduce: reduce must be one of {', '.join(REDUCTIONS)}, got {reduce!r}")
+    x, axis = on_axis("index_reduce", input, dim)
+    index, source = operand("index_reduce", index), operand("index_reduce", source)
+    source = source if source.ndim else source.reshape(1)
+    expected = [index.numel() if k == axis else n for k, n in enumerate(x.shape)]
+    if index.ndim > 1 or list(source.shape) != expected:
+        raise _core.ShapeError(
+            f"index_reduce: index of shape {tuple(index.shape)} and source of shape {tuple(source.shape)} for axis "
+            f"{axis} of a tensor of shape {tuple(x.shape)}; expected a vector and a source of shape {tuple(expected)}"
+        )
+    places = index.reshape([-1 if k == axis else 1 for k in range(x.ndim)]).expand(source.shape)
+    out = scatter_reduce(x, axis, places, source, reduce, include_self=include_self)
+    return out if input.ndim else out.reshape(())
+
+
+@method
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """`input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
+    x, axis = on_axis("renorm", input, dim)
+    others = [k for k in range(x.ndim) if k != axis]
+    size = x.norm(p, others, True) if others else x.abs()
+    # As PyTorch, with 1e-7 more in the divisor, so that rounding does not leave a norm above the limit.
+    factor = _core.where(size > maxnorm, maxnorm / (size + 1e-7), 1.0)
+    return (x * factor).reshape(input.shape)

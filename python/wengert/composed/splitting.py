@@ -1,0 +1,111 @@
+"""Parts of tensors along an axis, at given places or of given lengths; and turning them over."""
+
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+
+from ._method import method, on_axis
+
+__all__ = [
+    "adjoint",
+    "dsplit",
+    "fliplr",
+    "flipud",
+    "hsplit",
+    "msort",
+    "split_with_sizes",
+    "tensor_split",
+    "vsplit",
+]
+
+
+@method
+def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts along `dim`, which are views.
+
+    Args:
+        indices_or_sections: how many parts, the first of which are one longer where the length does not divide; or
+            the places where parts begin, a sequence or a vector of integers, as in slices.
+    """
+    x, axis = on_axis("tensor_split", input, dim)
+    length = x.shape[axis]
+    places = indices_or_sections
+    if isinstance(places, Tensor):
+        places = places.tolist()
+    if isinstance(places, int):
+        if places < 1:
+            raise ValueError(f"tensor_split: at least one part expected, got {places}")
+        least, longer = divmod(length, places)
+        places = [i * least + min(i, longer) for i in range(1, places)]
+    parts = []
+    for begin, end in zip([0, *places], [*places, length], strict=True):
+        first, last, _ = slice(begin, end).indices(length)
+        parts.append(x.narrow(axis, first, max(last - first, 0)))
+    return tuple(parts)
+
+
+def _even(name: str, input: Tensor, indices_or_sections: Any, dim: int, least: int) -> tuple[Tensor, ...]:
+    """Parts along an axis that the tensor must have, of one length where their number is given."""
+    if input.ndim < least:
+        raise _core.ShapeError(f"{name}: at least {least} axes expected, got shape {tuple(input.shape)}")
+    if isinstance(indices_or_sections, int) and (
+        indices_or_sections < 1 or input.shape[dim] % indices_or_sections
+    ):
+        raise ValueError(
+            f"{name}: axis {dim} of length {input.shape[dim]} does not divide into {indices_or_sections} equal parts; "
+            "tensor_split makes unequal ones"
+        )
+    return tensor_split(input, indices_or_sections, dim)
+
+
+@method
+def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts along the second axis, of vectors along their only one; see `tensor_split`."""
+    return _even("hsplit", input, indices_or_sections, 0 if input.ndim == 1 else 1, 1)
+
+
+@method
+def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts along the first axis of a tensor with at least two; see `tensor_split`."""
+    return _even("vsplit", input, indices_or_sections, 0, 2)
+
+
+@method
+def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+    """Parts along the third axis; see `tensor_split`."""
+    return _even("dsplit", input, indices_or_sections, 2, 3)
+
+
+@method
+def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+    """Parts of these lengths along `dim`, which are views."""
+    return tuple(input.split(list(split_sizes), dim))
+
+
+@method
+def fliplr(input: Tensor) -> Tensor:
+    """The second axis the other way round."""
+    if input.ndim < 2:
+        raise _core.ShapeError(f"fliplr: at least two axes expected, got shape {tuple(input.shape)}")
+    return input.flip(1)
+
+
+@method
+def flipud(input: Tensor) -> Tensor:
+    """The first axis the other way round."""
+    if input.ndim < 1:
+        raise _core.ShapeError("flipud: at least one axis expected, got a number")
+    return input.flip(0)
+
+
+@method
+def adjoint(input: Tensor) -> Tensor:
+    """The conjugate of the matrices in the last two axes, transposed."""
+    return input.mH
+
+
+@method
+def msort(input: Tensor) -> Tensor:
+    """The elements in ascending order along the first axis."""
+    return input.sort(0).values
