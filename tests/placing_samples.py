@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import wengert as wg
 from sample import ANY, Table
+from scipy import special
 from support import Arg, Array, Case, Grid, Integers, Real, Source
 from wengert.composed.scattering import REDUCTIONS
 
@@ -21,6 +22,10 @@ def add(name: str, fn: Any, reference: Any, case: Callable[[Source], Case], **mo
 
 def matrix(low: int = 1, high: int = 4, domain: Any = ANY, **kwargs: Any) -> Callable[[Source], Case]:
     return lambda s: Case((Arg((s.integer(low, high), s.integer(low, high)), domain),), kwargs)
+
+
+def broadcast(domain: Any) -> Callable[[Source], Case]:
+    return lambda s: Case(tuple(Arg(x, domain) for x in s.broadcast(2)))
 
 
 # ---- further arguments ----
@@ -60,6 +65,22 @@ add(
     lambda x, y: wg.einsum(x, [0, 1], y, [1, 2], [0, 2]),
     lambda x, y: x @ y,
     lambda s: Case((Arg((s.integer(1, 3), n := s.integer(1, 3))), Arg((n, 2)))),
+)
+
+# ---- elements ----
+
+INTEGERS = Integers(-3, 3)
+add("fmax_integers", wg.fmax, np.maximum, broadcast(INTEGERS), order=0)
+add("fmin_integers", wg.fmin, np.minimum, broadcast(INTEGERS), order=0)
+add("heaviside_integers", wg.heaviside, np.heaviside, broadcast(INTEGERS), order=0)
+add("entr", wg.entr, special.entr, matrix(domain=Real(0.1, 3)))
+add(
+    "mvlgamma",
+    lambda x: wg.mvlgamma(x, 3),
+    lambda x: special.multigammaln(x, 3),
+    matrix(domain=Real(1.5, 6)),
+    scale=32,
+    order=1,
 )
 
 # ---- parts ----

@@ -56,6 +56,10 @@ POINTS: list[tuple[str, float, float, float]] = [
     ("i1", -INF, -INF, INF),
     ("i1e", 0.0, 0.0, 0.5),
     ("i1e", INF, 0.0, 0.0),
+    ("entr", 0.0, 0.0, INF),
+    ("entr", -1.0, -INF, 0.0),
+    ("entr", 1.0, 0.0, -1.0),
+    ("entr", NAN, NAN, NAN),
     ("trunc", 1.0, 1.0, 0.0),
     ("frac", 1.0, 0.0, 1.0),
 ]

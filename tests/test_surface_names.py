@@ -94,6 +94,24 @@ def test_factors_keep_integers_and_differentiate() -> None:
     assert wg.grad(lambda y: wg.add(1.0, y, alpha=2.5))(wg.tensor(1.0)).item() == 2.5
 
 
+def test_integers_where_floats_are_meant() -> None:
+    x, y = np.array([1, -2, 0, 7]), np.array([3, -4, -5, 0])
+    for name in ("arctan2", "copysign"):
+        got = getattr(wg, name)(wg.tensor(x), wg.tensor(y))
+        assert_close(got, getattr(np, name)(x, y).astype(np.float32))
+    for name in ("fmax", "fmin", "heaviside"):
+        got = getattr(wg.tensor(x), name)(wg.tensor(y))
+        assert got.dtype == wg.int64
+        assert (array(got) == getattr(np, name)(x, y)).all()
+    assert_close(wg.sinc(wg.tensor([0, 2])), wg.tensor([1.0, 0.0]), atol=1e-6)
+    assert wg.logit(wg.tensor([0, 1])).tolist() == [-np.inf, np.inf]
+
+
+def test_reversed() -> None:
+    assert list(map(float, reversed(wg.tensor([1.0, 2.0, 3.0])))) == [3.0, 2.0, 1.0]
+    assert (array(reversed(ramp())) == array(ramp())[::-1]).all()
+
+
 def test_decimals() -> None:
     x = wg.tensor([1234.565, -0.125, 3e38, np.inf, np.nan])
     assert_close(x.round(decimals=2), wg.tensor([1234.56, -0.12, 3e38, np.inf, np.nan]), equal_nan=True)

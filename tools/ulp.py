@@ -118,6 +118,11 @@ FUNCTIONS = {
     "i0e": Function(wg.i0e, lambda x: mp.besseli(0, x) * mp.exp(-abs(x)), BESSEL),
     "i1": Function(wg.i1, lambda x: mp.besseli(1, x), (even(-88, 88), even(-8, 8), sizes(1e-35, 1))),
     "i1e": Function(wg.i1e, lambda x: mp.besseli(1, x) * mp.exp(-abs(x)), BESSEL),
+    "entr": Function(
+        wg.special.entr,
+        lambda x: -x * mp.log(x),
+        (sizes(1e-35, 1e35, POSITIVE), even(0, 3), near(1, 1e-7, 0.1)),
+    ),
     "polygamma 1": Function(lambda x: wg.polygamma(1, x), lambda x: mp.psi(1, x), POLYGAMMA),
     "polygamma 2": Function(lambda x: wg.polygamma(2, x), lambda x: mp.psi(2, x), POLYGAMMA),
     "sqrt": Function(wg.sqrt, mp.sqrt, (sizes(1e-37, 1e38, POSITIVE),)),

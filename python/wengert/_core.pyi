@@ -197,6 +197,7 @@ class Tensor:
     def __rand__(self, value: Any, /) -> Tensor: ...
     def __reduce__(self, /) -> Any: ...
     def __repr__(self, /) -> builtins.str: ...
+    def __reversed__(self) -> Tensor: ...
     def __rfloordiv__(self, value: Any, /) -> Tensor: ...
     def __rlshift__(self, value: Any, /) -> Tensor: ...
     def __rmatmul__(self, value: Any, /) -> Tensor: ...
@@ -240,7 +241,7 @@ class Tensor:
     def acosh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`acosh`, in place."""
     def add(self, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
-        """`input + alpha * other`; both broadcast."""
+        """Sum `x + y`."""
     def add_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """`x + alpha * other`, in place."""
     def addbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
@@ -504,11 +505,11 @@ class Tensor:
     def dist(self, other: _Operand, p: builtins.float = 2.0) -> Tensor:
         """The `p`-norm of the difference of all elements; the two broadcast."""
     def div(self, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
-        """`input / other`; both broadcast."""
+        """Quotient `x / y`; integers give a float."""
     def div_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`div`, in place."""
     def divide(self, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
-        """`input / other`; both broadcast."""
+        """Quotient `x / y`; integers give a float."""
     def divide_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`div`, in place."""
     def dot(self, /, other: _Operand) -> Tensor:
@@ -522,6 +523,8 @@ class Tensor:
         """The element type: `wengert.float32` and so on."""
     def element_size(self, /) -> builtins.int:
         """Bytes per element."""
+    def entr(self) -> Tensor:
+        """`-x * log(x)`, 0 at zero and minus infinity below, the entropy of a probability."""
     def eq(self, /, other: _Operand) -> Tensor:
         """`self == other`, elementwise, as bools."""
     def eq_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -912,6 +915,8 @@ class Tensor:
         """`mul`, in place."""
     def mv(self, /, vec: Any) -> Tensor:
         """Product of a matrix and a vector."""
+    def mvlgamma(self, p: builtins.float) -> Tensor:
+        """Logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere."""
     def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
         """NaN and infinities replaced by numbers; infinities by the largest finite numbers unless told otherwise."""
     def nan_to_num_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1067,7 +1072,7 @@ class Tensor:
     def rot90(self, k: builtins.int = 1, dims: _Dims = (0, 1)) -> Tensor:
         """Turned by `k` quarters in the plane of two axes, from the first towards the second."""
     def round(self, *, decimals: Any = 0) -> Tensor:
-        """The nearest number with so many decimal places, the even one of two; the gradient is zero."""
+        """Nearest integer, ties to even."""
     def round_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`round`, in place."""
     def rsqrt(self, /) -> Tensor:
@@ -1165,11 +1170,11 @@ class Tensor:
     def stride(self, /, dim: _Dims = None) -> Any:
         """The strides in elements, or that of one axis."""
     def sub(self, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
-        """`input - alpha * other`; both broadcast."""
+        """Difference `x - y`."""
     def sub_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """`x - alpha * other`, in place."""
     def subtract(self, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
-        """`input - alpha * other`; both broadcast."""
+        """Difference `x - y`."""
     def subtract_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """`x - alpha * other`, in place."""
     def sum(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
@@ -1219,7 +1224,7 @@ class Tensor:
     def triu_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`triu`, in place."""
     def true_divide(self, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
-        """`input / other`; both broadcast."""
+        """Quotient `x / y`; integers give a float."""
     def true_divide_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`div`, in place."""
     def trunc(self, /) -> Tensor:

@@ -129,6 +129,8 @@ def _with_size(name: str) -> Callable[..., Tensor]:
 
     @functools.wraps(plain)
     def function(*size: Any, **kwargs: Any) -> Tensor:
+        if not kwargs:
+            return plain(*size)
         if "size" in kwargs and not size:
             size = (kwargs.pop("size"),)
         return plain(*size, **kwargs)

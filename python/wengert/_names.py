@@ -64,8 +64,9 @@ def renamed(
 def _with_names(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def wrapper(self: Tensor, *args: Any, **kwargs: Any) -> Any:
-        if kwargs:
-            args, kwargs = renamed(name, args, kwargs)
+        if not kwargs:
+            return method(self, *args)
+        args, kwargs = renamed(name, args, kwargs)
         return method(self, *args, **kwargs)
 
     return wrapper

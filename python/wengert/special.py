@@ -7,6 +7,7 @@ the last place: `benches/results/ulp.md`.
 
 from wengert import (
     digamma,
+    entr,
     erf,
     erfc,
     erfinv,
@@ -22,6 +23,7 @@ from wengert import (
     log_softmax,
     logit,
     logsumexp,
+    mvlgamma,
     ndtr,
     polygamma,
     sigmoid,
@@ -32,10 +34,11 @@ from wengert import (
 )
 
 # The other names of some.
-expit, gammaln, psi = sigmoid, lgamma, digamma
+expit, gammaln, psi, multigammaln = sigmoid, lgamma, digamma, mvlgamma
 
 __all__ = [
     "digamma",
+    "entr",
     "erf",
     "erfc",
     "erfinv",
@@ -53,6 +56,7 @@ __all__ = [
     "log_softmax",
     "logit",
     "logsumexp",
+    "multigammaln",
     "ndtr",
     "polygamma",
     "psi",

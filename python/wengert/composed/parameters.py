@@ -1,5 +1,10 @@
-"""Operations of the core with the arguments that PyTorch gives them besides: factors, roundings, places, types."""
+"""Operations of the core with the arguments that PyTorch gives them besides: factors, roundings, places, types.
 
+And functions of two floating point tensors of the core, of integers as well.
+"""
+
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from wengert import _core
@@ -21,19 +26,25 @@ def _times(name: str, other: Any, alpha: Any) -> Any:
 
 @method
 def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """`input + alpha * other`; both broadcast."""
+    """Sum `x + y`.
+
+    With `alpha`, `x + alpha * y`.
+    """
     return _add(input, other if alpha == 1 else _times("add", other, alpha))
 
 
 @method
 def sub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
-    """`input - alpha * other`; both broadcast."""
+    """Difference `x - y`.
+
+    With `alpha`, `x - alpha * y`.
+    """
     return _sub(input, other if alpha == 1 else _times("sub", other, alpha))
 
 
 @method
 def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """`input / other`; both broadcast.
+    """Quotient `x / y`; integers give a float.
 
     Args:
         rounding_mode: `"trunc"` rounds the quotient towards zero, `"floor"` down; quotients of integers are integers
@@ -57,10 +68,10 @@ def div(input: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
 
 @method
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
-    """The nearest number with so many decimal places, the even one of two; the gradient is zero.
+    """Nearest integer, ties to even.
 
     Args:
-        decimals: negative ones round to tens, hundreds and so on.
+        decimals: how many decimal places stay; negative ones round to tens, hundreds and so on.
     """
     if decimals == 0 or (decimals > 0 and not input.is_floating_point() and not input.is_complex()):
         return _round(input)
@@ -130,3 +141,29 @@ def diff(
             part = part.expand([1 if k == along else m for k, m in enumerate(x.shape)])
         ends.append([] if part is None else [part])
     return _diff(_core.cat([*ends[0], x, *ends[1]], along), n, along)
+
+
+def _of_integers(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> None:
+    """Makes a method of the core call `function` where neither operand is a floating point number."""
+    plain = getattr(Tensor, name)
+
+    @functools.wraps(plain)
+    def wrapper(input: Tensor, other: Any) -> Tensor:
+        if not input.dtype.is_differentiable:
+            other = operand(name, other)
+            if not other.dtype.is_differentiable:
+                return function(input, other)
+        return plain(input, other)
+
+    setattr(Tensor, name, wrapper)
+
+
+def _step(x: Tensor, y: Tensor) -> Tensor:
+    return y.to(_core.result_type(x, y)).masked_fill(x > 0, 1).masked_fill(x < 0, 0)
+
+
+_of_integers("atan2", lambda x, y: x.float().atan2(y.float()))
+_of_integers("copysign", lambda x, y: x.float().copysign(y.float()))
+_of_integers("fmax", Tensor.maximum)
+_of_integers("fmin", Tensor.minimum)
+_of_integers("heaviside", _step)

@@ -13,6 +13,7 @@ __all__ = [
     "addcdiv",
     "addcmul",
     "deg2rad",
+    "entr",
     "float_power",
     "isneginf",
     "isposinf",
@@ -22,6 +23,7 @@ __all__ = [
     "log_ndtr",
     "logaddexp2",
     "logit",
+    "mvlgamma",
     "nan_to_num",
     "positive",
     "rad2deg",
@@ -101,8 +103,11 @@ def logaddexp2(input: Tensor, other: Any) -> Tensor:
 
 @method
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
-    p = floating("logit", input)
+    """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`.
+
+    Integers become float32.
+    """
+    p = input if input.is_floating_point() else input.float()
     p = p if eps is None else p.clamp(eps, 1 - eps)
     return p.log() - (-p).log1p()
 
@@ -133,8 +138,11 @@ def xlogy(input: Tensor, other: Any) -> Tensor:
 
 @method
 def sinc(input: Tensor) -> Tensor:
-    """`sin(pi x) / (pi x)`, 1 at zero. (Differentiable to every order away from zero; there the slope is 0.)"""
-    x = floating("sinc", input) * math.pi
+    """`sin(pi x) / (pi x)`, 1 at zero. (Differentiable to every order away from zero; there the slope is 0.)
+
+    Integers become float32.
+    """
+    x = (input if input.is_floating_point() else input.float()) * math.pi
     zero = x == 0
     safe = x.masked_fill(zero, 1.0)
     # 1 - x^2 / 6 has value, slope and curvature of the function at zero.
@@ -195,6 +203,37 @@ def lcm(input: Tensor, other: Any) -> Tensor:
     other = operand("lcm", other)
     divisor = input.gcd(other)
     return (input // divisor.masked_fill(divisor == 0, 1) * other).abs()
+
+
+@method
+def entr(input: Tensor) -> Tensor:
+    """`-x * log(x)`, 0 at zero and minus infinity below, the entropy of a probability.
+
+    Its slope at zero is infinite. Integers become float32.
+    """
+    x = input if input.is_floating_point() else input.float()
+    # Where x is 0, the root has the value and the slope.
+    zero = x == 0
+    at_zero = x.masked_fill(zero.logical_not(), 1.0).sqrt()
+    inside = -x * x.masked_fill(x <= 0, 1.0).log()
+    return _core.where(zero, at_zero, inside).masked_fill(x < 0, -math.inf)
+
+
+@method
+def mvlgamma(input: Tensor, p: int) -> Tensor:
+    """Logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere.
+
+    It is `p (p - 1) / 4 * log(pi)` plus `lgamma(x - k / 2)` for `k` from 0 to `p - 1` (T. W. Anderson, An Introduction
+    to Multivariate Statistical Analysis, 7.2), so its error is that of the largest of these. Integers become float32.
+    """
+    if p < 1:
+        raise ValueError(f"mvlgamma: p must be at least 1, got {p}")
+    x = input if input.is_floating_point() else input.float()
+    x = x.masked_fill(x <= (p - 1) / 2, math.nan)
+    out = x.lgamma()
+    for k in range(1, p):
+        out = out + (x - k / 2).lgamma()
+    return out + p * (p - 1) / 4 * math.log(math.pi)
 
 
 @method
