@@ -230,6 +230,20 @@ def test_batch_norm(shape):
     assert set(layer.state_dict()) == {"weight", "bias", "running_mean", "running_var", "num_batches_tracked"}
 
 
+@pytest.mark.parametrize("kind", [nn.BatchNorm1d, nn.InstanceNorm1d])
+def test_normalisation_of_channels_without_a_bias(kind):
+    layer = kind(3, affine=True, bias=False, dtype=wg.float64)
+    assert layer.bias is None
+    assert [name for name, _ in layer.named_parameters()] == ["weight"]
+    with wg.no_grad():
+        layer.weight.copy_(wg.tensor([2.0, -1.0, 0.5]))
+    x = array(4, 3, 5)
+    axes = (0, 2) if kind is nn.BatchNorm1d else 2
+    mean, var = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    close(layer(wg.tensor(x)), (x - mean) / np.sqrt(var + 1e-5) * np.array([2.0, -1.0, 0.5]).reshape(3, 1))
+    assert kind(3, affine=False, bias=True).bias is None
+
+
 def test_batch_norm_averages_all_batches_without_a_momentum():
     layer = nn.BatchNorm1d(2, momentum=None, affine=False)
     xs = [array(6, 2), array(7, 2)]

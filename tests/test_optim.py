@@ -298,6 +298,21 @@ def test_a_failed_step_changes_nothing():
     assert optimizer.state[b]["step"] == 1
 
 
+def test_adam_with_decoupled_decay_is_adamw():
+    def steps(make):
+        p = nn.Parameter(wg.tensor([1.0, -2.0]))
+        optimizer = make([p])
+        for _ in range(3):
+            optimizer.zero_grad()
+            (p * p).sum().backward()
+            optimizer.step()
+        return p.tolist()
+
+    decoupled = steps(lambda p: optim.Adam(p, lr=0.1, weight_decay=0.3, decoupled_weight_decay=True))
+    assert decoupled == steps(lambda p: optim.AdamW(p, lr=0.1, weight_decay=0.3))
+    assert decoupled != steps(lambda p: optim.Adam(p, lr=0.1, weight_decay=0.3))
+
+
 def test_validation():
     p = nn.Parameter(wg.zeros(2))
     with pytest.raises(ValueError, match="no parameters"):

@@ -116,4 +116,4 @@ def _reversed(input: Tensor) -> Tensor:
     return input.flip(0) if input.ndim else input
 
 
-Tensor.__reversed__ = _reversed  # type: ignore[attr-defined]
+Tensor.__reversed__ = _reversed  # type: ignore[method-assign]

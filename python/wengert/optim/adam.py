@@ -33,8 +33,13 @@ class Adam(Optimizer):
         maximize: bool = False,
         foreach: bool | None = None,
         fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
     ) -> None:
-        """`foreach` and `fused` are accepted and change nothing: updates are always fused."""
+        """With `decoupled_weight_decay` it is `AdamW`, whose default of `weight_decay` is another one.
+
+        `foreach` and `fused` are accepted and change nothing: updates are always fused.
+        """
+        self._decoupled = self._decoupled or decoupled_weight_decay
         super().__init__(
             params,
             dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize),

@@ -26,8 +26,13 @@ class _Channels(_Affine):
         track_running_stats: bool = True,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
-        """`momentum` is the weight of a batch in the running statistics; None averages all batches evenly."""
+        """`momentum` is the weight of a batch in the running statistics; None averages all batches evenly.
+
+        With `affine`, channels have a weight, and a bias unless `bias` is False.
+        """
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
@@ -36,7 +41,7 @@ class _Channels(_Affine):
         self.register_buffer("running_mean", wg.zeros(shape, **settings) if tracked else None)
         self.register_buffer("running_var", wg.ones(shape, **settings) if tracked else None)
         self.register_buffer("num_batches_tracked", wg.tensor(0, dtype=wg.int64) if tracked else None)
-        self._make(shape, affine, affine, device, dtype)
+        self._make(shape, affine, affine and bias, device, dtype)
 
     def reset_running_stats(self) -> None:
         """Mean 0, variance 1, no batches."""
@@ -126,9 +131,11 @@ class _InstanceNorm(_Channels):
         track_running_stats: bool = False,
         device: Any = None,
         dtype: Any = None,
+        *,
+        bias: bool = True,
     ) -> None:
         """With `track_running_stats` running statistics are kept, and used outside of training."""
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input, a batch of images or one."""
