@@ -229,6 +229,13 @@ def test_arrays_and_numbers_as_tensors() -> None:
     assert (wg.scalar_tensor(3).shape, wg.scalar_tensor(3).dtype) == ((), wg.float32)
 
 
+def test_where_a_tensor_is() -> None:
+    x = ramp()
+    assert x.is_cpu
+    assert not x.is_cuda
+    assert x.get_device() == -1
+
+
 def test_questions() -> None:
     x = ramp()
     assert x.ndimension() == 2

@@ -631,6 +631,8 @@ class Tensor:
         """`gelu_tanh`, in place."""
     def ger(self, /, vec2: Any) -> Tensor:
         """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
+    def get_device(self) -> Tensor:
+        """The number of the GPU that holds the elements; -1 on the CPU."""
     def gpu(self, /, index: Any = 0) -> Tensor:
         """This tensor on a GPU."""
     @property
@@ -718,6 +720,12 @@ class Tensor:
         """Whether the dtype is complex."""
     def is_contiguous(self, /) -> builtins.bool:
         """Whether the elements lie in row-major order without gaps."""
+    @property
+    def is_cpu(self) -> Any:
+        """Whether the elements are on the CPU."""
+    @property
+    def is_cuda(self) -> Any:
+        """False: no device is one of CUDA; `is_gpu` tells where the elements are."""
     def is_floating_point(self, /) -> builtins.bool:
         """Whether the dtype is a type of real floating point numbers."""
     @property

@@ -12,6 +12,7 @@ from ._method import method
 __all__ = [
     "argwhere",
     "can_cast",
+    "get_device",
     "is_nonzero",
     "is_same_size",
     "is_signed",
@@ -46,6 +47,26 @@ def is_nonzero(input: Tensor) -> builtins.bool:
 def is_signed(input: Tensor) -> builtins.bool:
     """Whether the dtype has negative numbers."""
     return input.dtype not in (_core.bool, _core.uint8, _core.uint16, _core.uint32, _core.uint64)
+
+
+@method
+def get_device(input: Tensor) -> int:
+    """The number of the GPU that holds the elements; -1 on the CPU."""
+    return (input.device.index or 0) if input.is_gpu else -1
+
+
+def _is_cpu(input: Tensor) -> builtins.bool:
+    """Whether the elements are on the CPU."""
+    return not input.is_gpu
+
+
+def _is_cuda(input: Tensor) -> builtins.bool:
+    """False: no device is one of CUDA; `is_gpu` tells where the elements are."""
+    return False
+
+
+for _name, _question in (("is_cpu", _is_cpu), ("is_cuda", _is_cuda)):
+    setattr(Tensor, _name, property(_question))
 
 
 @method

@@ -139,12 +139,13 @@ def linear_cross_entropy(
     input: Tensor,
     linear_weight: Tensor,
     target: Tensor,
+    *,
     linear_bias: Tensor | None = None,
-    ignore_index: int = -100,
+    weight: Tensor | None = None,
     reduction: str = "mean",
+    ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     chunk_size: int = 1024,
-    weight: Tensor | None = None,
 ) -> Tensor:
     """`cross_entropy(input @ linear_weight.T + linear_bias, target)` of a large vocabulary in little memory.
 
@@ -157,9 +158,11 @@ def linear_cross_entropy(
         target: class indices `(N,)` or `(...)`.
         linear_bias: `(C,)`.
         weight: `(C,)`, one per class; the mean is weighted by them.
+        ignore_index: targets that do not count, -100 by default.
     """
     from wengert.utils.checkpoint import checkpoint
 
+    ignore_index = -100 if ignore_index is None else ignore_index
     if tuple(target.shape) != tuple(input.shape[:-1]) or linear_weight.ndim != 2:
         raise _core.ShapeError(
             f"linear_cross_entropy: input of shape {tuple(input.shape)}, weight {tuple(linear_weight.shape)} and "

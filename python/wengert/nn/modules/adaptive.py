@@ -176,7 +176,7 @@ class LinearCrossEntropyLoss(Module):
         dtype: Any = None,
         weight: Tensor | None = None,
         reduction: str = "mean",
-        ignore_index: int = -100,
+        ignore_index: int | None = None,
         label_smoothing: float = 0.0,
         chunk_size: int = 1024,
     ) -> None:
@@ -184,7 +184,7 @@ class LinearCrossEntropyLoss(Module):
         super().__init__()
         self.linear = Linear(in_features, num_classes, bias, device, dtype)
         self.register_buffer("weight", weight)
-        self.reduction, self.ignore_index = reduction, ignore_index
+        self.reduction, self.ignore_index = reduction, -100 if ignore_index is None else ignore_index
         self.label_smoothing, self.chunk_size = label_smoothing, chunk_size
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
@@ -193,12 +193,12 @@ class LinearCrossEntropyLoss(Module):
             input,
             self.linear.weight,
             target,
-            self.linear.bias,
-            self.ignore_index,
-            self.reduction,
-            self.label_smoothing,
-            self.chunk_size,
-            self.weight,
+            linear_bias=self.linear.bias,
+            weight=self.weight,
+            reduction=self.reduction,
+            ignore_index=self.ignore_index,
+            label_smoothing=self.label_smoothing,
+            chunk_size=self.chunk_size,
         )
 
     def extra_repr(self) -> str:
