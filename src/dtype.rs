@@ -202,6 +202,11 @@ impl DType {
         }
     }
 
+    /// The type that sums are kept in until they are rounded: float32 for halves, other types themselves.
+    pub const fn accumulator(self) -> DType {
+        if self.is_float() { self.compute() } else { self }
+    }
+
     /// The type, int32 or int64, in which wrapping sums and products of integers are taken: their low bits are
     /// those that this type would have. Other types stay as they are.
     pub const fn modular(self) -> DType {

@@ -159,3 +159,153 @@ def test_autocast_model_stays_near_float32(dtype, tol):
     for a, e in zip(actual, expected):
         assert a.dtype == wg.float32
         np.testing.assert_allclose(a.tolist(), e.tolist(), atol=tol)
+
+
+#: Rows of the tables that run in float32: PyTorch's list.
+IN_FLOAT32 = """
+    acos asin cosh erfinv exp expm1 log log10 log1p log2 pow reciprocal rsqrt sinh softplus tan
+    """.split()
+
+
+@pytest.mark.parametrize("low", [wg.float16, wg.bfloat16])
+def test_every_elementwise_function_has_its_precision(low):
+    rows = {row["name"]: row for row in wg._core._op_formulas()}
+    assert sorted(name for name, row in rows.items() if row["precision"] == "F32") == IN_FLOAT32
+    arguments = {"clamp": {"min": 0.0, "max": 1.0}, "clamp_min": {"min": 0.0}, "clamp_max": {"max": 1.0}}
+    arguments["polygamma"] = {"n": 1}
+    methods = {"gelu_exact": "gelu", "gelu_tanh": "gelu", "clamp_min": "clamp", "clamp_max": "clamp"}
+
+    def run(name, x):
+        beside = (x,) if rows[name]["inputs"] == 2 else ()
+        return getattr(x, methods.get(name, name))(*beside, **arguments.get(name, {}))
+
+    x = wg.full((2,), 0.5, dtype=low)
+    for name in rows:
+        plain = run(name, x)
+        with wg.autocast(dtype=low):
+            out, wide = run(name, x), run(name, x.double())
+        assert plain.dtype == low, name
+        assert out.dtype == (wg.float32 if name in IN_FLOAT32 else low), name
+        assert wide.dtype == wg.float64, name
+        tolerance = 1e-6 if name in IN_FLOAT32 else 1e-2
+        np.testing.assert_allclose(out.float().tolist(), wide.tolist(), rtol=tolerance)
+
+
+def test_an_exponential_of_halves_does_not_overflow():
+    x = wg.tensor([12.0], dtype=wg.float16, requires_grad=True)
+    with wg.autocast(dtype=wg.float16):
+        y = x.exp()
+    np.testing.assert_allclose(y.item(), math.exp(12.0), rtol=1e-6)
+    (y * 1e-4).sum().backward()
+    assert x.grad.dtype == wg.float16
+    np.testing.assert_allclose(x.grad.item(), math.exp(12.0) * 1e-4, rtol=1e-3)
+    _, pushed = wg.jvp(wg.autocast(dtype=wg.float16)(wg.exp), (x.detach(),), (wg.ones(1, dtype=wg.float16),))
+    np.testing.assert_allclose(pushed.item(), math.exp(12.0), rtol=1e-6)
+    with wg.autocast(dtype=wg.float16), wg.no_grad():
+        assert x.exp_().dtype == wg.float16
+
+
+A, B, V, W = wg.ones(2, 3), wg.ones(3, 2), wg.ones(3), wg.ones(2)
+IMAGE = wg.ones(1, 2, 4, 4)
+
+#: Functions that run in the low precision of the region, from float32.
+LOW = {
+    "matmul": lambda: A @ B,
+    "addmm": lambda: wg.addmm(wg.zeros(2, 2), A, B),
+    "addmv": lambda: wg.addmv(W, A, V),
+    "addr": lambda: wg.addr(A, W, V),
+    "baddbmm": lambda: wg.baddbmm(wg.ones(2, 2), A[None], B[None]),
+    "addbmm": lambda: wg.addbmm(wg.ones(2, 2), A[None], B[None]),
+    "vecdot": lambda: wg.linalg.vecdot(V, V),
+    "einsum": lambda: wg.einsum("ij,jk->ik", A, B),
+    "chain_matmul": lambda: wg.chain_matmul(A, B, A),
+    "linear": lambda: F.linear(A, A, W),
+    "conv": lambda: F.conv2d(IMAGE, wg.ones(3, 2, 2, 2), wg.ones(3)),
+    "prelu": lambda: F.prelu(A, wg.ones(1)),
+    "attention": lambda: F.scaled_dot_product_attention(IMAGE, IMAGE, IMAGE),
+    "RNN": lambda: nn.RNN(3, 2)(A)[0],
+    "GRU": lambda: nn.GRU(3, 2)(A)[0],
+    "LSTM": lambda: nn.LSTM(3, 2)(A)[0],
+    "LSTM cells": lambda: nn.LSTM(3, 2)(A)[1][1],
+    "LSTM projected": lambda: nn.LSTM(3, 2, 2, proj_size=1, bidirectional=True)(A)[1][0],
+    "LSTMCell": lambda: nn.LSTMCell(3, 2)(A)[1],
+    "GRUCell": lambda: nn.GRUCell(3, 2)(A, wg.ones(2, 2)),
+}
+
+
+@pytest.mark.parametrize("name", list(LOW))
+def test_runs_in_the_low_precision(name):
+    full = LOW[name]().dtype
+    with wg.autocast(dtype=wg.float16):
+        low = LOW[name]().dtype
+    assert (full, low) == (wg.float32, wg.float16)
+
+
+H = wg.ones(2, 3, dtype=wg.float16)
+#: Functions that run in float32, from halves.
+WIDE = {
+    "sum": lambda: H.sum(0),
+    "mean": lambda: H.mean(0),
+    "prod": lambda: H.prod(0),
+    "norm": lambda: (H * 300).norm(dim=0),
+    "std": lambda: H.std(0),
+    "cumsum": lambda: H.cumsum(0),
+    "logsumexp": lambda: H.logsumexp(0),
+    "softmax": lambda: H.softmax(0),
+    "layer_norm": lambda: F.layer_norm(H, (3,)),
+    "rms_norm": lambda: F.rms_norm(H, (3,)),
+    "group_norm": lambda: F.group_norm(H, 1),
+    "cosine_similarity": lambda: F.cosine_similarity(H, H),
+    "cdist": lambda: F.cdist(H, H),
+    "pdist": lambda: F.pdist(H),
+    "dist": lambda: H.dist(H),
+    "interpolate": lambda: F.interpolate(H[None], scale_factor=2),
+    "mse_loss": lambda: F.mse_loss(H, H, reduction="none"),
+    "l1_loss": lambda: F.l1_loss(H, H, reduction="none"),
+    "smooth_l1_loss": lambda: F.smooth_l1_loss(H, H, reduction="none"),
+    "kl_div": lambda: F.kl_div(H, H, reduction="none"),
+    "nll_loss": lambda: F.nll_loss(H, wg.tensor([0, 1]), reduction="none"),
+    "bce_with_logits": lambda: F.binary_cross_entropy_with_logits(H, H, reduction="none"),
+    "soft_margin_loss": lambda: F.soft_margin_loss(H, H, reduction="none"),
+}
+
+
+@pytest.mark.parametrize("name", list(WIDE))
+def test_runs_in_float32(name):
+    plain = WIDE[name]().dtype
+    with wg.autocast(dtype=wg.float16):
+        wide = WIDE[name]().dtype
+    assert (plain, wide) == (wg.float16, wg.float32)
+
+
+FULL = wg.ones(2, 3)
+FIRST = wg.tensor([0])
+#: Functions that run in the widest type of their operands, here of float16 and float32.
+WIDEST = {
+    "addcmul": lambda: H.addcmul(FULL, H),
+    "addcdiv": lambda: H.addcdiv(FULL, H),
+    "atan2": lambda: H.atan2(FULL),
+    "cross": lambda: wg.cross(H, FULL),
+    "dot": lambda: H[0].dot(FULL[0]),
+    "vdot": lambda: FULL[0].vdot(H[0]),
+    "tensordot": lambda: wg.tensordot(H, FULL.mT, 1),
+    "bilinear": lambda: F.bilinear(H, FULL, wg.ones(4, 3, 3)),
+    "scatter_add": lambda: H.scatter_add(0, wg.tensor([[0, 1, 0]]), FULL),
+    "index_put": lambda: H.index_put((FIRST, FIRST), wg.ones(1)),
+    "index_put, accumulated": lambda: H.index_put((FIRST, FIRST), wg.ones(1), accumulate=True),
+    "index_copy": lambda: H.index_copy(0, FIRST, FULL[:1]),
+    "cat": lambda: wg.cat([H, FULL]),
+}
+
+
+@pytest.mark.parametrize("name", list(WIDEST))
+def test_runs_in_the_widest_type(name):
+    with wg.autocast(dtype=wg.float16):
+        assert WIDEST[name]().dtype == wg.float32
+
+
+@pytest.mark.parametrize("name", ["elu", "celu", "selu", "mish", "logsigmoid", "gelu", "silu", "hardswish"])
+def test_activations_keep_the_type_they_are_given(name):
+    with wg.autocast(dtype=wg.float16):
+        assert getattr(F, name)(H).dtype == wg.float16
+        assert getattr(F, name)(FULL).dtype == wg.float32

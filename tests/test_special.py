@@ -165,6 +165,27 @@ def test_polygamma_orders_and_reflection() -> None:
         assert_close(y, wg.polygamma(n, x), rtol=1e-12, atol=0.0)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_lgamma_next_to_its_pole(dtype: str) -> None:
+    """`-log|x|` on both sides: the rest is less than a rounding."""
+    sizes = [
+        1e-17,
+        1.1e-17,
+        1e-20,
+        1e-30,
+        2.3e-38,
+        *([1e-40] if dtype == "float32" else [1e-40, 1e-300, 5e-324]),
+    ]
+    for size in sizes:
+        x = wg.tensor([-size, size], dtype=getattr(wg, dtype))
+        expected = -math.log(abs(x[1].item()))
+        assert_close(x.lgamma(), wg.full_like(x, expected), rtol=1e-6 if dtype == "float32" else 1e-15)
+    # Further out, the logarithm of pi / (x sin(pi x)) less that of the positive side.
+    for at in (-1e-16, -1e-9, -1e-3, -0.25, -1.5):
+        x = wg.tensor(at, dtype=getattr(wg, dtype))
+        assert_close(x.lgamma(), wg.tensor(math.lgamma(x.item()), dtype=x.dtype), rtol=1e-6)
+
+
 def test_other_names() -> None:
     x = wg.tensor([0.3, 0.6])
     for alias, name in (("arcsin", "asin"), ("arctan", "atan"), ("arctanh", "atanh"), ("fix", "trunc")):

@@ -186,3 +186,42 @@ def test_clamp_with_bounds_that_are_no_numbers() -> None:
     y.clamp(min=nan).sum().backward()
     assert y.grad.tolist() == [0.0, 0.0]
     assert wg.tensor([1, 2]).clamp(max=wg.inf).tolist() == [1, 2]
+
+
+def test_a_truth_value_in_the_first_place_is_unbiased():
+    """PyTorch's signatures: `(unbiased)`, `(dim, unbiased, keepdim)`, and by name."""
+    a = np.array([[1.0, 2.0, 4.0], [0.0, 5.0, 7.0]])
+    x = wg.tensor(a.tolist(), dtype=wg.float64)
+    for name in ("std", "var"):
+        numpy = getattr(np, name)
+        for unbiased in (False, True):
+            ddof = int(unbiased)
+            np.testing.assert_allclose(getattr(x, name)(unbiased).item(), numpy(a, ddof=ddof))
+            np.testing.assert_allclose(getattr(wg, name)(x, unbiased).item(), numpy(a, ddof=ddof))
+            np.testing.assert_allclose(getattr(x, name)(0, unbiased).tolist(), numpy(a, 0, ddof=ddof))
+            kept = getattr(x, name)(1, unbiased, True)
+            np.testing.assert_allclose(kept.tolist(), numpy(a, 1, ddof=ddof, keepdims=True))
+            both = getattr(wg, f"{name}_mean")
+            for got, expected in zip(both(x, unbiased), (numpy(a, ddof=ddof), a.mean())):
+                np.testing.assert_allclose(got.item(), expected)
+            for got, expected in zip(
+                both(x, 1, unbiased, True), (numpy(a, 1, ddof=ddof, keepdims=True), a.mean(1, keepdims=True))
+            ):
+                np.testing.assert_allclose(got.tolist(), expected)
+        np.testing.assert_allclose(getattr(x, name)(dim=0, correction=0.5).tolist(), numpy(a, 0, ddof=0.5))
+
+
+def test_no_axes_are_not_all_axes_for_truth_values():
+    a = np.array([[True, False], [True, True]])
+    x = wg.tensor(a.tolist())
+    for axes in ((), (0,), (0, 1)):
+        assert np.array_equal(x.any(axes).tolist(), a.any(axes))
+        assert np.array_equal(x.all(dim=axes).tolist(), a.all(axes))
+
+
+@pytest.mark.parametrize(
+    "name", ["sum", "amax", "softmax", "cumsum", "argmax", "max", "unsqueeze", "sort", "flip", "unbind"]
+)
+def test_a_truth_value_is_no_axis(name):
+    with pytest.raises(TypeError, match="pass a truth value by the name"):
+        getattr(wg.ones(2, 2), name)(True)

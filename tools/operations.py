@@ -40,7 +40,8 @@ the cotangent of the output, `t` a tangent, `a` and `b` are attributes; a quote 
 - **ULP** is the largest error found in float32 / float64, in units in the last place (`benches/results/ulp.md`);
   `exact` is 1/2 by IEEE arithmetic, or none at all; `composed` is made of several such steps.
 - **FLOPs** per element of the result, forward and backward, or in all; see `wengert.FlopCounter` for what counts.
-- **autocast**: `Low` runs in the low precision of the region, `F32` in float32, `Any` in what it is given.
+- **autocast**: `Low` runs in the low precision of the region, `F32` in float32, `Any` in what it is given; `Row` is an
+  operation that stands for all functions of elements, each with a precision of its own.
 """
 
 FLOATS = ("float64", "float32", "float16", "bfloat16")
@@ -239,16 +240,17 @@ def elementwise(by_name: dict[str, Any]) -> Iterator[str]:
                 ", ".join(reads) or "nothing",
                 dtypes_of(sample) if sample else "f",
                 "cpu, gpu" if sample is None or sample.gpu else "cpu",
+                row["precision"],
                 error,
                 f"{row['flops']} / {' + '.join(map(str, row['partial_flops']))}",
             ]
         )
     yield "## Functions of elements\n"
     yield (
-        f"{len(rows)} rows of the tables in `src/ops/unary.rs` and `src/ops/binary.rs`, of class Elementwise, autocast "
-        "as they are given.\n"
+        f"{len(rows)} rows of the tables in `src/ops/unary.rs` and `src/ops/binary.rs`, of class "
+        "Elementwise.\n"
     )
-    head = ["name", "what", "value", "VJP", "JVP", "saved", "dtypes", "devices", "ULP", "FLOPs"]
+    head = ["name", "what", "value", "VJP", "JVP", "saved", "dtypes", "devices", "autocast", "ULP", "FLOPs"]
     yield from table(head, rows)
 
 

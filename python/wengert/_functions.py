@@ -14,6 +14,7 @@ from wengert import _core, composed
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
 from wengert._names import known, renamed
+from wengert._precision import in_widest
 
 # Methods that ask about a tensor, change it, or convert it: no functions.
 _METHODS_ONLY = frozenset(
@@ -350,6 +351,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     return implementation(equation, *operands)
 
 
+@in_widest
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
     """Products summed over `dims` axes (the last of `a`, the first of `b`), or over the pairs of axes given."""
     a, b = operands("tensordot", (a, b))

@@ -20,6 +20,15 @@ pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     modular(x, |x| numeric::<Sum>(x, axes, keepdim))
 }
 
+/// [`sum`] in the dtype that it is computed in: float32 for halves, which it may be too large for.
+pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    match x.dtype() {
+        DType::F16 => folded::<f16, f32, Sum>(x, axes, keepdim),
+        DType::BF16 => folded::<bf16, f32, Sum>(x, axes, keepdim),
+        _ => sum(x, axes, keepdim),
+    }
+}
+
 /// Product over `axes`, in the dtype of `x`; integers wrap, 1 for no elements.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     modular(x, |x| numeric::<Prod>(x, axes, keepdim))
@@ -73,6 +82,12 @@ where
 }
 
 fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    let out = folded::<S, T, F>(x, axes, keepdim)?;
+    if x.dtype() == out.dtype() { Ok(out) } else { cast(&out, x.dtype()) }
+}
+
+/// The reduction in the dtype of its accumulators.
+fn folded<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     // Bools are reduced as bytes.
     let dtype = if x.dtype() == DType::Bool { DType::Bool } else { T::DTYPE };
     let mut out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
@@ -84,7 +99,6 @@ fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: 
         let plan = Plan::new(&copied, &out.expand(&x.shape())?);
         fold_all::<S, T, F>(&plan, &copied, &out);
     }
-    let out = if x.dtype() == dtype { out } else { cast(&out, x.dtype())? };
     if keepdim {
         return Ok(out);
     }

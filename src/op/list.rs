@@ -47,6 +47,16 @@ macro_rules! formulas {
     };
 }
 
+/// The precision of an operation: that of the list, or of its row.
+macro_rules! precision {
+    (Row, $op:ident) => {
+        $op.fun.precision()
+    };
+    ($precision:ident, $op:ident) => {
+        Precision::$precision
+    };
+}
+
 /// What the documentation tells of an entry of the list.
 pub struct Entry {
     /// The name of its variant.
@@ -88,7 +98,7 @@ macro_rules! ops {
             }
             /// The precision under autocast.
             pub fn precision(&self) -> Precision {
-                match self { $(Op::$name(_) => Precision::$precision,)* }
+                match self { $(Op::$name(_op) => precision!($precision, _op),)* }
             }
             /// Runs on concrete arrays.
             #[inline]
@@ -159,7 +169,7 @@ macro_rules! ops {
 
 ops! {
     /// A row of the tables of unary and binary functions.
-    Map(ops::elementwise::Map): Elementwise, Any;
+    Map(ops::elementwise::Map): Elementwise, Row;
     /// `g * d out / d x_i` of a row, in one pass.
     MapVjp(ops::elementwise::MapVjp): Composite, Any;
     /// How a `MapVjp` changes with the values that it reads, in one pass.

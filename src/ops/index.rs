@@ -272,11 +272,12 @@ impl Tensor {
                 )));
             }
         }
-        let mut part = source.cast(self.dtype())?;
+        let (own, mut part) = crate::interp::autocast::widest(self, source)?;
+        part = part.cast(own.dtype())?;
         for k in 0..self.rank() {
             part = part.narrow(k as i64, 0, index.shape().at(k))?;
         }
-        self.add(&crate::bind::bind1(ScatterAdd { axis: i as u8, shape: self.shape() }, &[&part, index])?)
+        own.add(&crate::bind::bind1(ScatterAdd { axis: i as u8, shape: self.shape() }, &[&part, index])?)
     }
 
     /// NumPy's advanced indexing: `indices[k]` indexes axis `k`, `None` keeps it whole. The index tensors

@@ -215,7 +215,7 @@ fn reduce_rows(loss: &Tensor, index: &Tensor, shape: &Shape, options: CrossEntro
     match options.reduction {
         Reduction::None => loss.reshape(shape),
         Reduction::Sum => loss.sum(None, false),
-        Reduction::Mean => {
+        Reduction::Mean => loss.accumulated(|loss| {
             if let (None, Some(counted)) = (options.weight, counted(index, options.ignore)) {
                 return if counted == loss.numel() {
                     loss.mean(None, false)
@@ -225,7 +225,7 @@ fn reduce_rows(loss: &Tensor, index: &Tensor, shape: &Shape, options: CrossEntro
             }
             let weights = row_weights(index, options)?.cast(loss.dtype())?;
             loss.sum(None, false)?.div(&weights.sum(None, false)?)
-        }
+        }),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::cost;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Bilinear, Kernel, Lane};
 use crate::ops::operand::promote;
@@ -240,6 +241,12 @@ impl Tensor {
             return Err(Error::shape(format!(
                 "matmul: operands need at least one axis, got shapes {a} and {b}; multiply scalars with *"
             )));
+        }
+        if self.dtype() == DType::Bool && other.dtype() == DType::Bool {
+            return Err(Error::dtype(
+                "matmul: numbers expected, got two bool tensors; convert one with .int() to count, and compare the counts \
+                 with > 0 for a logical product",
+            ));
         }
         if self.dtype() != other.dtype() && !crate::interp::autocasting() {
             let dtype = promote(self, other);

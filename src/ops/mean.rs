@@ -7,6 +7,7 @@ use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::buffer::Device;
 use crate::cost;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
 use crate::ops::reduce::Sum;
@@ -56,13 +57,18 @@ fn divided(x: Array, n: usize) -> Result<Array> {
     by.eval_one(&[&x, n.array("mean")?])
 }
 
+/// `x` in another dtype: itself where it has that already.
+fn rounded(x: Array, dtype: DType) -> Result<Array> {
+    if x.dtype() == dtype { Ok(x) } else { on_device!(x, copy::cast(&x, dtype)) }
+}
+
 impl Kernel for Mean {
     fn name(&self) -> &'static str {
         "mean"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        let sum = on_device!(x[0], reduce::sum(x[0], self.axes, self.keepdim))?;
-        one!(divided(sum, count(&x[0].shape(), self.axes)))
+        let total = on_device!(x[0], reduce::total(x[0], self.axes, self.keepdim))?;
+        one!(rounded(divided(total, count(&x[0].shape(), self.axes))?, x[0].dtype()))
     }
     /// One per input.
     fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
@@ -90,8 +96,9 @@ impl Kernel for Spread {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let mut kept = x[0].clone();
         if self.mean {
-            let fresh = if kept.numel() == 1 { kept.copied()? } else { kept };
-            kept = divided(fresh, count(&self.shape, self.axes))?;
+            let wide = rounded(kept, x[0].dtype().accumulator())?;
+            let fresh = if wide.numel() == 1 && !wide.is_exclusive() { wide.copied()? } else { wide };
+            kept = rounded(divided(fresh, count(&self.shape, self.axes))?, x[0].dtype())?;
         }
         if !self.keepdim {
             for i in self.axes.iter() {

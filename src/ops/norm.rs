@@ -93,13 +93,13 @@ impl Composite for SoftmaxVjp {
     const JVP: &'static str = BY_PARTS;
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
-        let (g, y) = (x[0], x[1]);
         let last = Some(&[-1i64][..]);
-        one!(match (self.log, self.forward) {
+        let y = &x[1].cast(x[1].dtype().accumulator())?;
+        one!(x[0].accumulated(|g| match (self.log, self.forward) {
             (false, _) => y.mul(&g.sub(&g.mul(y)?.sum(last, true)?)?),
             (true, false) => g.sub(&y.exp()?.mul(&g.sum(last, true)?)?),
             (true, true) => g.sub(&g.mul(&y.exp()?)?.sum(last, true)?),
-        })
+        }))
     }
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }

@@ -85,14 +85,28 @@ impl Composite for Prod {
     /// A tree of products. Its derivatives are exact at zeros, to every order, where dividing the product by
     /// each factor fails.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
-        let shape = x[0].shape();
+        one!(x[0].accumulated(|x| self.tree(x)))
+    }
+    fn own(&self) -> Own {
+        Own { batch: true, ..Own::default() }
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = Prod { axes: self.axes.shifted(), ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+impl Prod {
+    /// Products of pairs, of pairs of them, and so on.
+    fn tree(&self, x: &Tensor) -> Result<Tensor> {
+        let shape = x.shape();
         let kept = (0..shape.rank()).filter(|&i| !self.axes.contains(i));
         let order: Vec<i64> = kept.chain(self.axes.iter()).map(|i| i as i64).collect();
         let outer = shape.reduced(self.axes, false);
         let mut n: usize = self.axes.iter().map(|i| shape.at(i)).product();
-        let mut factors = x[0].permute(&order)?.reshape(&outer.inserted(outer.rank(), n)?)?;
+        let mut factors = x.permute(&order)?.reshape(&outer.inserted(outer.rank(), n)?)?;
         if n == 0 {
-            return Ok(smallvec![x[0].scalar_like(1.0)?.expand(&shape.reduced(self.axes, self.keepdim))?]);
+            return x.scalar_like(1.0)?.expand(&shape.reduced(self.axes, self.keepdim));
         }
         while n > 1 {
             let half = n / 2;
@@ -104,18 +118,11 @@ impl Composite for Prod {
             };
             n = n.div_ceil(2);
         }
-        Ok(smallvec![factors.reshape(&shape.reduced(self.axes, self.keepdim))?])
-    }
-    fn own(&self) -> Own {
-        Own { batch: true, ..Own::default() }
-    }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
-        let op = Prod { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        factors.reshape(&shape.reduced(self.axes, self.keepdim))
     }
 }
 
-/// Maximum or minimum over axes. NaN wins. Elements that tie for it share the gradient evenly.
+/// Maximum or minimum over axes. NaN wins. Elements that tie for it, or are NaN both, share the gradient evenly.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extremum {
     /// The axes to reduce.
@@ -130,9 +137,14 @@ impl Extremum {
     /// The share of each element in the gradient: 1 / (number of ties) where it attains the extremum.
     fn shares(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let kept = if self.keepdim { y.clone() } else { y.reshape(&x.shape().reduced(self.axes, true))? };
-        let hit = x.eq(&kept)?.cast(x.dtype())?;
+        let mut hit = x.eq(&kept)?;
+        if x.dtype().is_float() {
+            // A NaN is the extremum, but not equal to itself.
+            hit = hit.logical(&x.ne(x)?, crate::ops::compare::Logic::Or)?;
+        }
+        let hit = hit.cast(x.dtype().accumulator())?;
         let ties = crate::bind::bind1(Sum { axes: self.axes, keepdim: true }, &[&hit])?;
-        hit.div(&ties)
+        hit.div(&ties)?.cast(x.dtype())
     }
 }
 
@@ -227,6 +239,24 @@ impl Tensor {
         }
     }
 
+    /// `f` of the values in the type that sums are kept in, rounded to their own type once. What is composed of
+    /// reductions runs so: a sum of halves may be too large for them where a mean, a root or a logarithm of it is not.
+    /// Under autocast, where reductions give float32, nothing is rounded.
+    pub(crate) fn accumulated(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        let wide = self.dtype().accumulator();
+        if wide == self.dtype() {
+            return f(self);
+        }
+        let out = f(&self.cast(wide)?)?;
+        if crate::interp::autocasting() { Ok(out) } else { out.cast(self.dtype()) }
+    }
+
+    /// `f` of a sum that cannot be negative, with the value 0 and the slope 0 at 0: the root of a sum of squares.
+    pub(crate) fn rooted(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        let zero = self.eq(0i64)?;
+        zero.select(0.0, &f(&zero.select(1.0, self)?)?)
+    }
+
     /// Sum over `axes` (all when `None`). Integers and bools are summed as int64, uint64 as itself.
     pub fn sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "sum")?;
@@ -273,6 +303,10 @@ impl Tensor {
         if !self.dtype().is_complex() {
             self.check_float("var")?;
         }
+        self.accumulated(|x| x.spread_about_mean(axes, correction, keepdim))
+    }
+
+    fn spread_about_mean(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
         let set = self.shape().axes(axes, "var")?;
         let count: usize = set.iter().map(|i| self.shape().at(i)).product();
         let mut centred = self.sub(&self.mean(axes, true)?)?;
@@ -282,12 +316,12 @@ impl Tensor {
         centred.square()?.sum(axes, keepdim)?.div((count as f64 - correction).max(0.0))
     }
 
-    /// Standard deviation: the square root of [`Tensor::var`].
+    /// Standard deviation: the square root of [`Tensor::var`]. Its gradient at 0 is 0.
     pub fn std(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
         if !self.dtype().is_complex() {
             self.check_float("std")?;
         }
-        self.var(axes, correction, keepdim)?.sqrt()
+        self.accumulated(|x| x.spread_about_mean(axes, correction, keepdim)?.rooted(Tensor::sqrt))
     }
 
     fn extremum(&self, axes: Option<&[i64]>, keepdim: bool, largest: bool) -> Result<Tensor> {
@@ -373,7 +407,11 @@ impl Tensor {
 
     /// `log(sum(exp(x)))` over `axes`, without overflow.
     pub fn logsumexp(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        let x = self.cast(self.dtype().to_float())?;
+        self.cast(self.dtype().to_float())?.accumulated(|x| x.log_of_sum(axes, keepdim))
+    }
+
+    fn log_of_sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        let x = self;
         if x.numel() == 0 {
             return x.exp()?.sum(axes, keepdim)?.log();
         }

@@ -97,8 +97,10 @@ impl Composite for CumProd {
         if length == 0 {
             return Ok(smallvec![x[0].clone()]);
         }
-        let start = after(&x[0].narrow(axis, 0, 1)?, self.axis as usize, length - 1)?;
-        Ok(smallvec![crate::bind::bind1(Recurrence { axis: self.axis, reverse: false }, &[x[0], &start])?])
+        one!(x[0].accumulated(|x| {
+            let start = after(&x.narrow(axis, 0, 1)?, self.axis as usize, length - 1)?;
+            crate::bind::bind1(Recurrence { axis: self.axis, reverse: false }, &[x, &start])
+        }))
     }
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
@@ -303,6 +305,11 @@ impl Tensor {
             return Ok(x);
         }
         let axis = x.shape().axis(axis, "logcumsumexp")?;
+        x.accumulated(|x| x.logs_of_sums(axis))
+    }
+
+    fn logs_of_sums(&self, axis: usize) -> Result<Tensor> {
+        let x = self;
         // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
         let top = x.detach().cummax(axis as i64)?.0;
         let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;

@@ -4,7 +4,7 @@
 //!
 //! Whoever wants to do something with any row (run it, record it, print it as WGSL) implements [`Visit`].
 
-use crate::op::Saves;
+use crate::op::{Precision, Saves};
 use crate::ops::binary::Binary;
 use crate::ops::unary::{Parametric, Unary};
 use crate::real::Pointwise;
@@ -214,6 +214,21 @@ impl Fun {
             Fun::Unary(f) => f.name(),
             Fun::Parametric(f) => f.name(),
             Fun::Binary(f) => f.name(),
+        }
+    }
+    /// The precision under autocast: float32 for what grows or shrinks so fast, or is so steep, that halves overflow or
+    /// lose its digits. The choice is PyTorch's.
+    pub fn precision(self) -> Precision {
+        use Unary::{
+            Acos, Asin, Cosh, Erfinv, Exp, Expm1, Log, Log1p, Log2, Log10, Reciprocal, Rsqrt, Sinh, Tan,
+        };
+        match self {
+            Fun::Unary(Acos | Asin | Cosh | Erfinv | Exp | Expm1 | Log | Log1p | Log2 | Log10) => {
+                Precision::F32
+            }
+            Fun::Unary(Reciprocal | Rsqrt | Sinh | Tan) => Precision::F32,
+            Fun::Parametric(Parametric::Softplus) | Fun::Binary(Binary::Pow) => Precision::F32,
+            _ => Precision::Any,
         }
     }
     /// What the derivative for input `wrt` reads; `None` where it is zero.

@@ -23,6 +23,38 @@ pub fn run<T: Send>(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<
     out.map_err(PyErr::from)
 }
 
+/// An axis or a length: an integer that is no truth value.
+pub struct Whole(pub i64);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Whole> {
+        if let Ok(truth) = obj.cast::<PyBool>() {
+            let given = if truth.is_true() { "True" } else { "False" };
+            return Err(type_error(format!(
+                "an integer expected for an axis or a length, got {given}; pass a truth value by the name of its parameter"
+            )));
+        }
+        obj.extract().map(Whole)
+    }
+}
+
+/// A [`Whole`] as its number, for `from_py_with`.
+pub fn whole(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
+    obj.extract::<Whole>().map(|n| n.0)
+}
+
+/// [`whole`], or None.
+pub fn optional_whole(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if obj.is_none() { Ok(None) } else { whole(obj).map(Some) }
+}
+
+fn unwrapped(numbers: Vec<Whole>) -> Vec<i64> {
+    numbers.into_iter().map(|n| n.0).collect()
+}
+
 /// One axis, several, or none given.
 #[derive(Default)]
 pub struct Dims(pub Option<Vec<i64>>);
@@ -34,11 +66,14 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Dims {
         if obj.is_none() {
             return Ok(Dims(None));
         }
+        if obj.is_instance_of::<PyBool>() {
+            return Whole::extract(obj).map(|axis| Dims(Some(vec![axis.0])));
+        }
         if let Ok(axis) = obj.extract::<i64>() {
             return Ok(Dims(Some(vec![axis])));
         }
-        listed::<i64>(&obj)
-            .map(|axes| Dims(Some(axes)))
+        listed(&obj)
+            .map(|axes| Dims(Some(unwrapped(axes))))
             .map_err(|_| type_error("an axis is an integer, a sequence of integers, or None for all of them"))
     }
 }
@@ -82,7 +117,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Listed {
     type Error = PyErr;
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Listed> {
-        listed(&obj).map(Listed)
+        listed(&obj).map(unwrapped).map(Listed)
     }
 }
 
@@ -96,10 +131,10 @@ pub fn integers(args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     if args.len() == 1 {
         let only = args.get_item(0)?;
         if only.is_instance_of::<PyTuple>() || only.is_instance_of::<PyList>() {
-            return only.extract();
+            return only.extract().map(unwrapped);
         }
     }
-    args.extract::<Vec<i64>>()
+    args.extract().map(unwrapped)
 }
 
 /// A number of things, which is not negative; `what` names function and argument.
@@ -121,10 +156,13 @@ pub fn shape(lengths: &[i64]) -> PyResult<Shape> {
 
 /// A shape from an integer or a sequence of integers.
 pub fn shape_from(obj: &Bound<'_, PyAny>) -> PyResult<Shape> {
+    if obj.is_instance_of::<PyInt>() {
+        return shape(&[obj.extract::<Whole>()?.0]);
+    }
     if let Ok(n) = obj.extract::<i64>() {
         return shape(&[n]);
     }
-    shape(&listed::<i64>(obj)?)
+    shape(&unwrapped(listed(obj)?))
 }
 
 /// The shape of `numel` elements in which one length of -1 is worked out.

@@ -5,7 +5,7 @@
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::binary::Binary;
-use crate::py::args::{Arg, AsTensor};
+use crate::py::args::{Arg, AsTensor, whole};
 use crate::py::aside::Aside;
 use crate::py::convert;
 use crate::py::inplace::{self, beside};
@@ -72,7 +72,7 @@ impl PyTensor {
     /// Adds the elements of `src` at `index` along `dim`, in place.
     fn scatter_add_<'py>(
         slf: &Bound<'py, Self>,
-        dim: i64,
+        #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
         src: AsTensor,
     ) -> PyResult<Bound<'py, Self>> {

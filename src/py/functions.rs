@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::ops::join;
-use crate::py::args::{Arg, AsTensor, Listed, Tensors, either, run};
+use crate::py::args::{Arg, AsTensor, Listed, Tensors, either, optional_whole, run, whole};
 use crate::py::error::type_error;
 use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
@@ -11,7 +11,12 @@ use pyo3::prelude::*;
 /// Tensors joined along an existing axis; all other axes must agree.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=0, *, axis=None))]
-fn cat(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
+fn cat(
+    py: Python<'_>,
+    tensors: Tensors,
+    #[pyo3(from_py_with = whole)] dim: i64,
+    #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
     run(py, elements, || join::cat(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
 }
@@ -19,7 +24,12 @@ fn cat(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResul
 /// Tensors of one shape joined along a new axis.
 #[pyfunction]
 #[pyo3(signature = (tensors, dim=0, *, axis=None))]
-fn stack(py: Python<'_>, tensors: Tensors, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
+fn stack(
+    py: Python<'_>,
+    tensors: Tensors,
+    #[pyo3(from_py_with = whole)] dim: i64,
+    #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
     run(py, elements, || join::stack(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
 }

@@ -1,12 +1,14 @@
 //! Methods with attributes or several tensors: products, limits, selection, gathering, normalisation; and the
 //! in-place methods.
 
+use crate::autodiff::transform;
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::interp::{self, autocast};
 use crate::ops::compare::{Logic, Relation};
 use crate::ops::index::nonzero;
-use crate::py::args::{Arg, AsTensor, either, run};
+use crate::py::args::{Arg, AsTensor, either, optional_whole, run, whole};
 use crate::py::operators::logical;
 use crate::py::selection::{hidden_mask, selection};
 use crate::py::tensor::{PyTensor, item};
@@ -61,7 +63,11 @@ impl PyTensor {
     /// Inner product of two vectors.
     fn dot(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
         ranks("dot", &[(&self.look().t, 1), (&other.0, 1)])?;
-        product(py, &*self.value()?, &other.0)
+        let t = self.value()?;
+        // Not among the products that autocast lowers: one sum has no use of matrix units.
+        let (x, y) = autocast::widest(&t, &other.0)?;
+        let _uncast = interp::autocasting().then(|| transform::autocast(None));
+        product(py, &x, &y)
     }
 
     /// Outer product of two vectors: `out[i, j] = x[i] * y[j]`.
@@ -85,6 +91,9 @@ impl PyTensor {
         run(py, mat1.0.numel().max(mat2.0.numel()), || {
             let product = mat1.0.matmul(&mat2.0)?;
             let product = if alpha == 1.0 { product } else { product.mul(alpha)? };
+            // Under autocast the product decides the dtype of the sum, as it does in PyTorch.
+            let lowered = interp::autocasting() && autocast::eligible(t.dtype());
+            let t = if lowered { t.cast(product.dtype())? } else { t.clone() };
             if beta == 1.0 { t.add(&product) } else { t.mul(beta)?.add(&product) }
         })
         .map(PyTensor::from)
@@ -171,8 +180,8 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         index: AsTensor,
-        dim: Option<i64>,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
         let axis = dim.or(axis);
         self.apply(py, |x| match axis {
@@ -182,13 +191,23 @@ impl PyTensor {
     }
 
     /// Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices.
-    fn index_select(&self, py: Python<'_>, dim: i64, index: AsTensor) -> PyResult<PyTensor> {
+    fn index_select(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        index: AsTensor,
+    ) -> PyResult<PyTensor> {
         ranks("index_select", &[(&index.0, 1)])?;
         self.apply(py, |x| x.take(&index.0, dim))
     }
 
     /// One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`.
-    fn gather(&self, py: Python<'_>, dim: i64, index: AsTensor) -> PyResult<PyTensor> {
+    fn gather(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        index: AsTensor,
+    ) -> PyResult<PyTensor> {
         self.apply(py, |x| x.gather(dim, &index.0))
     }
 
@@ -199,8 +218,8 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         indices: AsTensor,
-        dim: Option<i64>,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
         let axis = dim.or(axis);
         self.apply(py, |x| {
@@ -222,7 +241,13 @@ impl PyTensor {
     }
 
     /// This tensor with the elements of `src` added at `index` along `dim`.
-    fn scatter_add(&self, py: Python<'_>, dim: i64, index: AsTensor, src: AsTensor) -> PyResult<PyTensor> {
+    fn scatter_add(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        index: AsTensor,
+        src: AsTensor,
+    ) -> PyResult<PyTensor> {
         self.apply(py, |x| x.scatter_add(dim, &index.0, &src.0))
     }
 
@@ -231,7 +256,7 @@ impl PyTensor {
     fn index_add(
         &self,
         py: Python<'_>,
-        dim: i64,
+        #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
         source: AsTensor,
         alpha: f64,
@@ -247,9 +272,9 @@ impl PyTensor {
     fn softmax(
         &self,
         py: Python<'_>,
-        dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
         dtype: Option<&Bound<'_, PyAny>>,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
         let dtype = crate::py::dtype::optional_dtype(dtype)?.unwrap_or(self.look().t.dtype());
         self.apply(py, |x| x.cast(dtype)?.softmax(either(dim, axis, -1)))
@@ -261,9 +286,9 @@ impl PyTensor {
     fn log_softmax(
         &self,
         py: Python<'_>,
-        dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
         dtype: Option<&Bound<'_, PyAny>>,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
         let dtype = crate::py::dtype::optional_dtype(dtype)?.unwrap_or(self.look().t.dtype());
         self.apply(py, |x| x.cast(dtype)?.log_softmax(either(dim, axis, -1)))

@@ -46,7 +46,7 @@ fn _op_entries(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 }
 
 /// What the documentation tells of every row of the tables: name, number of inputs, value and partials as formulas
-/// (None where one is zero), what each partial reads, and the floating point operations of value and partials.
+/// (None where one is zero), its precision under autocast, what each partial reads, and the floating point operations of value and partials.
 #[pyfunction]
 fn _op_formulas(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let row = |fun: Fun| {
@@ -55,6 +55,7 @@ fn _op_formulas(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         let reads = |i| fun.reads(i).map_or_else(Vec::new, |r| r.iter().copied().map(Arg::name).collect());
         out.set_item("name", fun.name())?;
         out.set_item("inputs", inputs)?;
+        out.set_item("precision", format!("{:?}", fun.precision()))?;
         out.set_item("value", fun.formula())?;
         out.set_item("flops", fun.flops())?;
         out.set_item("partials", (0..inputs).map(|i| fun.partial_formula(i)).collect::<Vec<_>>())?;

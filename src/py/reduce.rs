@@ -3,13 +3,14 @@
 use crate::error::Result;
 use crate::ops::binary::Binary;
 use crate::ops::region::Region;
-use crate::py::args::{Arg, Dims, either, run};
+use crate::py::args::{Arg, Dims, Whole, either, optional_whole, run, whole};
 use crate::py::dtype::optional_dtype;
 use crate::py::operators::binary_of;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::value;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 
 /// A reduction with both spellings of its arguments.
 struct Over {
@@ -20,6 +21,20 @@ struct Over {
 impl Over {
     fn new(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> Over {
         Over { dims: dim.or(axis), keep: keepdims.unwrap_or(keepdim) }
+    }
+}
+
+/// The two first arguments of `std` and `var`: a truth value in the first place is `unbiased`, as in PyTorch.
+fn dims_or_unbiased(
+    dim: Option<&Bound<'_, PyAny>>,
+    unbiased: Option<bool>,
+) -> PyResult<(Dims, Option<bool>)> {
+    match dim {
+        Some(truth) if unbiased.is_none() && truth.is_instance_of::<PyBool>() => {
+            Ok((Dims(None), Some(truth.extract()?)))
+        }
+        Some(dim) => Ok((dim.extract()?, unbiased)),
+        None => Ok((Dims(None), unbiased)),
     }
 }
 
@@ -43,7 +58,7 @@ impl PyTensor {
     }
 }
 
-/// Methods of one signature each: over axes; the same with a dtype to compute in; moments about the mean;
+/// Methods of one signature each: over axes; the same of truth values; the same with a dtype to compute in; moments about the mean;
 /// extrema in their three meanings; the places of extrema.
 macro_rules! reductions {
     (over axes: $($(#[$doc:meta])* $method:ident;)*) => {
@@ -61,6 +76,27 @@ macro_rules! reductions {
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
                     self.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::$method)
+                }
+            )*
+        }
+    };
+    (of truth: $($(#[$doc:meta])* $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Dims,
+                    keepdim: bool,
+                    axis: Option<Dims>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<PyTensor> {
+                    let over = Over::new(dim, keepdim, axis, keepdims);
+                    // As in PyTorch and NumPy, unlike for sums, no axes are not all axes.
+                    self.apply(py, |x| x.$method(over.dims.0.as_deref(), over.keep))
                 }
             )*
         }
@@ -92,20 +128,21 @@ macro_rules! reductions {
             $(
                 $(#[$doc])*
                 #[pyo3(signature = (
-                    dim=Dims(None), *, correction=1.0, keepdim=false, unbiased=None, axis=None, keepdims=None
+                    dim=None, unbiased=None, keepdim=false, *, correction=1.0, axis=None, keepdims=None
                 ))]
                 #[allow(clippy::too_many_arguments)]
                 fn $method(
                     &self,
                     py: Python<'_>,
-                    dim: Dims,
-                    correction: f64,
-                    keepdim: bool,
+                    dim: Option<&Bound<'_, PyAny>>,
                     unbiased: Option<bool>,
+                    keepdim: bool,
+                    correction: f64,
                     axis: Option<Dims>,
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
-                    let over = Over::new(dim, keepdim, axis, keepdims);
+                    let (dims, unbiased) = dims_or_unbiased(dim, unbiased)?;
+                    let over = Over::new(dims, keepdim, axis, keepdims);
                     let correction = unbiased.map_or(correction, f64::from);
                     let t = self.value()?;
                     run(py, t.numel(), || t.$method(over.dims.get(), correction, over.keep)).map(PyTensor::from)
@@ -141,12 +178,13 @@ macro_rules! reductions {
                 fn $method(
                     &self,
                     py: Python<'_>,
-                    dim: Option<i64>,
+                    dim: Option<Whole>,
                     keepdim: bool,
-                    axis: Option<i64>,
+                    axis: Option<Whole>,
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
-                    self.apply(py, |x| x.$method(dim.or(axis), keepdims.unwrap_or(keepdim)))
+                    let dim = dim.or(axis).map(|axis| axis.0);
+                    self.apply(py, |x| x.$method(dim, keepdims.unwrap_or(keepdim)))
                 }
             )*
         }
@@ -160,9 +198,12 @@ reductions! { over axes:
     amin;
     /// `log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`.
     logsumexp;
-    /// Whether any element is true, over `dim` (all axes by default).
+}
+
+reductions! { of truth:
+    /// Whether any element is true, over `dim` (all axes by default, none for an empty sequence).
     any;
-    /// Whether all elements are true, over `dim` (all axes by default).
+    /// Whether all elements are true, over `dim` (all axes by default, none for an empty sequence).
     all;
 }
 
@@ -176,9 +217,10 @@ reductions! { with dtype:
 }
 
 reductions! { about the mean:
-    /// Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`.
+    /// Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False`
+    /// is the correction 0; a truth value in place of `dim` is `unbiased`.
     var;
-    /// Standard deviation: the square root of `var`.
+    /// Standard deviation: the square root of `var`. Its gradient is 0 where it is 0.
     std;
 }
 
@@ -205,11 +247,12 @@ impl PyTensor {
     fn cumsum(
         &self,
         py: Python<'_>,
-        dim: Option<i64>,
+        dim: Option<Whole>,
         dtype: Option<&Bound<'_, PyAny>>,
-        axis: Option<i64>,
+        axis: Option<Whole>,
     ) -> PyResult<PyTensor> {
-        self.in_dtype(py, dtype, |x| x.cumsum(either(dim, axis, 0)))
+        let dim = either(dim, axis, Whole(0)).0;
+        self.in_dtype(py, dtype, |x| x.cumsum(dim))
     }
 
     /// Number of elements that are not zero, over `dim` (all axes by default).
@@ -239,7 +282,13 @@ impl PyTensor {
 
     /// Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times.
     #[pyo3(signature = (n=1, dim=-1, *, axis=None))]
-    fn diff(&self, py: Python<'_>, n: usize, dim: i64, axis: Option<i64>) -> PyResult<PyTensor> {
+    fn diff(
+        &self,
+        py: Python<'_>,
+        n: usize,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+    ) -> PyResult<PyTensor> {
         let axis = axis.unwrap_or(dim);
         self.apply(py, |x| {
             // After as many differences as there are elements, none is left.
@@ -273,6 +322,10 @@ fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> 
     if x.dtype().is_complex() {
         return norm(&x.abs()?, p, axes, keep);
     }
+    x.accumulated(|x| norm_of_reals(x, p, axes, keep))
+}
+
+fn norm_of_reals(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
     if p == 0.0 {
         return x.ne(0i64)?.cast(x.dtype())?.sum(axes, keep);
     }
@@ -284,10 +337,7 @@ fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> 
         return x.abs()?.sum(axes, keep);
     }
     let total = if p == 2.0 { x.square()?.sum(axes, keep)? } else { x.abs()?.pow(p)?.sum(axes, keep)? };
-    let zero = total.eq(0i64)?;
-    let safe = zero.select(1.0, &total)?;
-    let root = if p == 2.0 { safe.sqrt()? } else { safe.pow(1.0 / p)? };
-    zero.select(0.0, &root)
+    total.rooted(|total| if p == 2.0 { total.sqrt() } else { total.pow(1.0 / p) })
 }
 
 type Along = fn(&Tensor, i64, bool) -> Result<(Tensor, Tensor)>;
@@ -310,7 +360,7 @@ fn extremum<'py>(
         let out = binary_of(py, &t, &other, of_two, false)?;
         return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
     }
-    let axis: i64 = dim.extract()?;
+    let axis = dim.extract::<Whole>()?.0;
     let (values, indices) = run(py, t.numel(), || along(&t, axis, keep))?;
     let pair = (wrap(py, values)?, wrap(py, indices)?);
     py.import("wengert._results")?.getattr("Along")?.call1(pair)

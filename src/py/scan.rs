@@ -1,6 +1,6 @@
 //! Methods that scan along an axis, and the searches that functions of the package build on.
 
-use crate::py::args::{AsTensor, either};
+use crate::py::args::{AsTensor, either, optional_whole, whole};
 use crate::py::sort::pair;
 use crate::py::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -13,9 +13,9 @@ impl PyTensor {
     fn cumprod(
         &self,
         py: Python<'_>,
-        dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
         dtype: Option<&Bound<'_, PyAny>>,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
         self.in_dtype(py, dtype, |x| x.cumprod(either(dim, axis, 0)))
     }
@@ -26,8 +26,8 @@ impl PyTensor {
     fn cummax<'py>(
         &self,
         py: Python<'py>,
-        dim: Option<i64>,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
         pair(py, &t, || t.cummax(either(dim, axis, 0)))
@@ -39,8 +39,8 @@ impl PyTensor {
     fn cummin<'py>(
         &self,
         py: Python<'py>,
-        dim: Option<i64>,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
         pair(py, &t, || t.cummin(either(dim, axis, 0)))
@@ -48,7 +48,12 @@ impl PyTensor {
 
     /// `log(cumsum(exp(x)))` along `dim`, without overflow.
     #[pyo3(signature = (dim=None, *, axis=None))]
-    fn logcumsumexp(&self, py: Python<'_>, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
+    fn logcumsumexp(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+    ) -> PyResult<PyTensor> {
         self.apply(py, |x| x.logcumsumexp(either(dim, axis, 0)))
     }
 
@@ -60,9 +65,9 @@ impl PyTensor {
         &self,
         py: Python<'_>,
         decay: AsTensor,
-        dim: i64,
+        #[pyo3(from_py_with = whole)] dim: i64,
         reverse: bool,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
         self.apply(py, |x| x.linear_recurrence(&decay.0, axis.unwrap_or(dim), reverse))
     }
@@ -71,14 +76,19 @@ impl PyTensor {
         self.apply(py, |x| x.search_sorted(&values.0, right))
     }
 
-    fn _scatter_last(&self, py: Python<'_>, dim: i64, length: usize) -> PyResult<PyTensor> {
+    fn _scatter_last(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        length: usize,
+    ) -> PyResult<PyTensor> {
         self.apply(py, |x| x.scatter_last(dim, length))
     }
 
     fn _scatter_extreme(
         &self,
         py: Python<'_>,
-        dim: i64,
+        #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
         source: AsTensor,
         largest: bool,

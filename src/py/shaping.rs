@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::ops::join::split;
-use crate::py::args::{Dims, Listed, MOST_ROWS, inferred_shape, integers, shape};
+use crate::py::args::{Dims, Listed, MOST_ROWS, inferred_shape, integers, optional_whole, shape, whole};
 use crate::py::error::{type_error, value_error};
 use crate::py::rearrange::{diagonal, diagonal_matrix, expanded, moved, pieces, rolled, tiled};
 use crate::py::tensor::{Look, PyTensor};
@@ -82,10 +82,10 @@ impl PyTensor {
     #[pyo3(signature = (dim0=None, dim1=None, *, axis0=None, axis1=None))]
     fn transpose(
         slf: &Bound<'_, Self>,
-        dim0: Option<i64>,
-        dim1: Option<i64>,
-        axis0: Option<i64>,
-        axis1: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] dim0: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] dim1: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis0: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis1: Option<i64>,
     ) -> PyResult<PyTensor> {
         if dim0.or(dim1).or(axis0).or(axis1).is_none() {
             return Self::reversed(slf);
@@ -95,7 +95,11 @@ impl PyTensor {
     }
 
     /// Two axes exchanged.
-    fn swapaxes(slf: &Bound<'_, Self>, axis0: i64, axis1: i64) -> PyResult<PyTensor> {
+    fn swapaxes(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = whole)] axis0: i64,
+        #[pyo3(from_py_with = whole)] axis1: i64,
+    ) -> PyResult<PyTensor> {
         view_of(slf, |x| x.transpose(axis0, axis1))
     }
 
@@ -144,7 +148,11 @@ impl PyTensor {
 
     /// With a new axis of length 1 at `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
-    fn unsqueeze(slf: &Bound<'_, Self>, dim: Option<i64>, axis: Option<i64>) -> PyResult<PyTensor> {
+    fn unsqueeze(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+    ) -> PyResult<PyTensor> {
         let at =
             dim.or(axis).ok_or_else(|| type_error("unsqueeze: the position of the new axis expected"))?;
         view_of(slf, |x| x.unsqueeze(at))
@@ -170,7 +178,11 @@ impl PyTensor {
 
     /// Axes `start_dim` to `end_dim` merged into one.
     #[pyo3(signature = (start_dim=0, end_dim=-1))]
-    fn flatten(slf: &Bound<'_, Self>, start_dim: i64, end_dim: i64) -> PyResult<PyTensor> {
+    fn flatten(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = whole)] start_dim: i64,
+        #[pyo3(from_py_with = whole)] end_dim: i64,
+    ) -> PyResult<PyTensor> {
         view_of(slf, |x| x.flatten(start_dim, end_dim))
     }
 
@@ -180,7 +192,11 @@ impl PyTensor {
     }
 
     /// Axis `dim` split into axes of these lengths; one may be -1.
-    fn unflatten(slf: &Bound<'_, Self>, dim: i64, sizes: Listed) -> PyResult<PyTensor> {
+    fn unflatten(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        sizes: Listed,
+    ) -> PyResult<PyTensor> {
         let own = shape_of(slf);
         let i = own.axis(dim, "unflatten")?;
         let parts = inferred_shape(&sizes.0, own.at(i))?;
@@ -191,7 +207,12 @@ impl PyTensor {
     }
 
     /// `length` elements from `start` along `dim`.
-    fn narrow(slf: &Bound<'_, Self>, dim: i64, start: i64, length: usize) -> PyResult<PyTensor> {
+    fn narrow(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        start: i64,
+        length: usize,
+    ) -> PyResult<PyTensor> {
         let size = shape_of(slf).at(shape_of(slf).axis(dim, "narrow")?) as i64;
         let start = if start < 0 { start + size } else { start };
         let start = usize::try_from(start)
@@ -200,7 +221,11 @@ impl PyTensor {
     }
 
     /// The element at `index` along `dim`, without that axis.
-    fn select(slf: &Bound<'_, Self>, dim: i64, index: i64) -> PyResult<PyTensor> {
+    fn select(
+        slf: &Bound<'_, Self>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        index: i64,
+    ) -> PyResult<PyTensor> {
         view_of(slf, |x| x.select_index(dim, index))
     }
 
@@ -227,8 +252,8 @@ impl PyTensor {
     fn split<'py>(
         slf: &Bound<'py, Self>,
         split_size: Dims,
-        dim: i64,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let axis = axis.unwrap_or(dim);
         let own = shape_of(slf);
@@ -246,8 +271,8 @@ impl PyTensor {
     fn chunk<'py>(
         slf: &Bound<'py, Self>,
         chunks: usize,
-        dim: i64,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let axis = axis.unwrap_or(dim);
         if chunks == 0 {
@@ -261,7 +286,11 @@ impl PyTensor {
 
     /// The slices along `dim`, as views without that axis.
     #[pyo3(signature = (dim=0, *, axis=None))]
-    fn unbind<'py>(slf: &Bound<'py, Self>, dim: i64, axis: Option<i64>) -> PyResult<Bound<'py, PyTuple>> {
+    fn unbind<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
         let axis = axis.unwrap_or(dim);
         let own = shape_of(slf);
         let length = own.at(own.axis(axis, "unbind")?);
@@ -312,7 +341,12 @@ impl PyTensor {
 
     /// The diagonal of the last two axes of a matrix; see `diagonal` for other axes.
     #[pyo3(signature = (offset=0, dim1=0, dim2=1))]
-    fn diagonal(slf: &Bound<'_, Self>, offset: i64, dim1: i64, dim2: i64) -> PyResult<PyTensor> {
+    fn diagonal(
+        slf: &Bound<'_, Self>,
+        offset: i64,
+        #[pyo3(from_py_with = whole)] dim1: i64,
+        #[pyo3(from_py_with = whole)] dim2: i64,
+    ) -> PyResult<PyTensor> {
         view_of(slf, |x| diagonal(x, offset, dim1, dim2))
     }
 

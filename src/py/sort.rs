@@ -1,7 +1,7 @@
 //! Methods that sort.
 
 use crate::error::Result;
-use crate::py::args::run;
+use crate::py::args::{optional_whole, run, whole};
 use crate::py::tensor::{PyTensor, wrap};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -26,10 +26,10 @@ impl PyTensor {
     fn sort<'py>(
         &self,
         py: Python<'py>,
-        dim: i64,
+        #[pyo3(from_py_with = whole)] dim: i64,
         descending: bool,
         stable: bool,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = stable;
         let t = self.value()?;
@@ -42,10 +42,10 @@ impl PyTensor {
     fn argsort(
         &self,
         py: Python<'_>,
-        dim: i64,
+        #[pyo3(from_py_with = whole)] dim: i64,
         descending: bool,
         stable: bool,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
         let _ = stable;
         self.apply(py, |x| x.argsort(axis.unwrap_or(dim), descending))
@@ -58,10 +58,10 @@ impl PyTensor {
         &self,
         py: Python<'py>,
         k: usize,
-        dim: i64,
+        #[pyo3(from_py_with = whole)] dim: i64,
         largest: bool,
         sorted: bool,
-        axis: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = sorted;
         let t = self.value()?;

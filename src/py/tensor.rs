@@ -7,7 +7,7 @@ use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::interp;
-use crate::py::args::AsTensor;
+use crate::py::args::{AsTensor, optional_whole};
 use crate::py::aside::Aside;
 use crate::py::debug;
 use crate::py::dtype::{PyDType, PyDevice, dtype_object};
@@ -168,7 +168,12 @@ impl PyTensor {
 
     /// The shape, or the length of axis `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
-    fn size<'py>(&self, py: Python<'py>, dim: Option<i64>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+    fn size<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         Ok(match dim.or(axis) {
             None => shape_tuple(py, &self.look().t)?.into_any(),
             Some(d) => {
@@ -241,7 +246,11 @@ impl PyTensor {
 
     /// The strides in elements, or that of one axis.
     #[pyo3(signature = (dim=None))]
-    fn stride<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+    fn stride<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
         let array = t.array("stride")?;
         Ok(match dim {

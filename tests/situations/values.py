@@ -288,4 +288,34 @@ VALUES: Situations = {
         TypeError,
         "layer_norm: weight must be a tensor, got float; convert it with wengert.tensor()",
     ),
+    "product_of_bools": (
+        lambda: ones(2, 2, dtype=wg.bool) @ ones(2, 2, dtype=wg.bool),
+        TypeError,
+        "matmul: numbers expected, got two bool tensors; convert one with .int() to count, and compare the counts with "
+        "> 0 for a logical product",
+    ),
+    "sum_along_a_truth_value": (
+        lambda: ones(2).sum(True),
+        TypeError,
+        "an integer expected for an axis or a length, got True; pass a truth value by the "
+        "name of its parameter",
+    ),
+    "cumsum_along_a_truth_value": (
+        lambda: ones(2).cumsum(False),
+        TypeError,
+        "an integer expected for an axis or a length, got False; pass a truth value by the "
+        "name of its parameter",
+    ),
+    "std_along_a_truth_value": (
+        lambda: ones(2).std(False, True),
+        TypeError,
+        "an integer expected for an axis or a length, got False; pass a truth value by the "
+        "name of its parameter",
+    ),
+    "reshape_to_truth_values": (
+        lambda: ones(2).reshape(True, 2),
+        TypeError,
+        "an integer expected for an axis or a length, got True; pass a truth value by the "
+        "name of its parameter",
+    ),
 }

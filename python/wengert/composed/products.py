@@ -6,6 +6,7 @@ from typing import Any
 from wengert import _core
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
+from wengert._precision import in_low
 
 from ._method import method
 
@@ -35,18 +36,21 @@ def _has_axes(name: str, which: str, x: Tensor, count: int) -> None:
 
 
 @method
+@in_low
 def addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
     return _scaled(input, beta, operand("addmm", mat1).matmul(operand("addmm", mat2)), alpha)
 
 
 @method
+@in_low
 def baddbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
     return _scaled(input, beta, operand("baddbmm", batch1).bmm(operand("baddbmm", batch2)), alpha)
 
 
 @method
+@in_low
 def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
     left, right = operands("addbmm", (batch1, batch2))
@@ -64,12 +68,14 @@ def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: f
 
 
 @method
+@in_low
 def addmv(input: Tensor, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * (mat @ vec)`."""
     return _scaled(input, beta, operand("addmv", mat).mv(operand("addmv", vec)), alpha)
 
 
 @method
+@in_low
 def addr(input: Tensor, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * outer(vec1, vec2)`."""
     return _scaled(input, beta, operand("addr", vec1).outer(operand("addr", vec2)), alpha)

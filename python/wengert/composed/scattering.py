@@ -8,6 +8,7 @@ from typing import Any
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert._precision import in_widest
 
 from ._method import index_dtype, method, on_axis
 
@@ -168,6 +169,7 @@ def _extremes(
 
 
 @method
+@in_widest
 def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
     x, axis = on_axis("index_copy", input, dim)
@@ -199,6 +201,7 @@ def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
 
 
 @method
+@in_widest
 def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """`input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
     key = tuple(indices)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert._precision import in_float32
 
 from ._method import floating, method
 
@@ -36,36 +37,34 @@ def aminmax(input: Tensor, *, dim: Any = None, keepdim: bool = False) -> MinMax:
     return MinMax(input.amin(dim, keepdim=keepdim), input.amax(dim, keepdim=keepdim))
 
 
-def _degrees(correction: float, unbiased: bool | None) -> float:
-    return correction if unbiased is None else float(unbiased)
-
-
 @method
 def var_mean(
     input: Tensor,
     dim: Any = None,
-    *,
-    correction: float = 1,
     unbiased: bool | None = None,
     keepdim: bool = False,
+    *,
+    correction: float = 1,
 ) -> tuple[Tensor, Tensor]:
     """Variance and mean along `dim`, or of all elements; see `var`."""
-    degrees = _degrees(correction, unbiased)
-    return input.var(dim, correction=degrees, keepdim=keepdim), input.mean(dim, keepdim=keepdim)
+    # As for the methods of the core, a truth value in the first place is `unbiased`.
+    axes = None if isinstance(dim, bool) and unbiased is None else dim
+    return input.var(dim, unbiased, keepdim, correction=correction), input.mean(axes, keepdim=keepdim)
 
 
 @method
 def std_mean(
     input: Tensor,
     dim: Any = None,
-    *,
-    correction: float = 1,
     unbiased: bool | None = None,
     keepdim: bool = False,
+    *,
+    correction: float = 1,
 ) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean along `dim`, or of all elements; see `std`."""
-    degrees = _degrees(correction, unbiased)
-    return input.std(dim, correction=degrees, keepdim=keepdim), input.mean(dim, keepdim=keepdim)
+    # As for the methods of the core, a truth value in the first place is `unbiased`.
+    axes = None if isinstance(dim, bool) and unbiased is None else dim
+    return input.std(dim, unbiased, keepdim, correction=correction), input.mean(axes, keepdim=keepdim)
 
 
 @method
@@ -76,6 +75,7 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 @method
+@in_float32
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The mean of the elements that are not NaN; NaN where there are none."""
     x = floating("nanmean", input)
@@ -84,12 +84,14 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 @method
+@in_float32
 def dist(input: Tensor, other: Any, p: float = 2.0) -> Tensor:
     """The `p`-norm of the difference of all elements; the two broadcast."""
     return (input - operand("dist", other)).norm(p)
 
 
 @method
+@in_float32
 def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
     """The covariance matrix of variables in rows, observed in columns.
 
@@ -126,6 +128,7 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
 
 
 @method
+@in_float32
 def corrcoef(input: Tensor) -> Tensor:
     """The matrix of correlation coefficients of variables in rows, observed in columns."""
     c = cov(input)

@@ -5,6 +5,7 @@ from typing import Any
 from wengert import _core
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
+from wengert._precision import in_float32, in_low
 from wengert.composed import products
 
 
@@ -23,6 +24,8 @@ def outer(x1: Any, x2: Any) -> Tensor:
     return operand("outer", x1).outer(operand("outer", x2))
 
 
+@in_low
+@in_float32
 def vecdot(x1: Any, x2: Any, *, dim: int = -1, axis: int | None = None) -> Tensor:
     """The inner products of the vectors along `dim`, `sum(conj(x1) * x2)`; the other axes broadcast."""
     return (operand("vecdot", x1).conj() * operand("vecdot", x2)).sum(dim if axis is None else axis)

@@ -174,8 +174,12 @@ impl Task<'_> {
 }
 
 fn reduce(fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    reduce_to(x.dtype(), fold, x, axes, keepdim)
+}
+
+fn reduce_to(dtype: DType, fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     let shape = x.shape().reduced(axes, keepdim);
-    let flat = Task::over(fold, false, x, axes).run(x.dtype())?;
+    let flat = Task::over(fold, false, x, axes).run(dtype)?;
     let strides = shape.strides();
     flat.with_layout(shape, &strides[..shape.rank()], 0)
 }
@@ -183,6 +187,11 @@ fn reduce(fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
 /// The sum over `axes`. Halves accumulate in float32.
 pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     reduce(Fold::Sum, x, axes, keepdim)
+}
+
+/// [`sum`] in the dtype that it is computed in: float32 for halves, which it may be too large for.
+pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    reduce_to(x.dtype().accumulator(), Fold::Sum, x, axes, keepdim)
 }
 
 /// The product over `axes`.

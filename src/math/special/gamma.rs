@@ -13,6 +13,8 @@ use std::f64::consts::PI;
 const LN_PI: f64 = 1.144_729_885_849_400_2;
 /// `log(2 pi) / 2 - 1/2`.
 const STIRLING_START: f64 = 0.418_938_533_204_672_7;
+/// Up to here `lgamma` is the same below 0 as above, in double precision.
+const POLE: f64 = 1e-17;
 /// Below, functions step up by 1 to be near a table.
 const SMALL: f64 = 0.75;
 
@@ -30,7 +32,9 @@ pub fn lgamma<P: Precision, L: Lane>(x: L) -> L {
     let (high, low) = log_parts::<P, L>(product);
     let reflected = (L::lit(LN_PI) - (high + low)) - value;
     let reflected = L::select(product.eq(L::lit(0.0)), x.special(INFINITY), reflected);
-    L::select(negative & size.lt(x.special(INFINITY)), reflected, value)
+    // The pole at 0 looks the same from both sides, and next to it the product is too small for a float.
+    let apart = size.gt(L::lit(POLE)) & size.lt(x.special(INFINITY));
+    L::select(negative & apart, reflected, value)
 }
 
 /// [`lgamma`] for `0 <= x < infinity`.

@@ -10,6 +10,7 @@ from typing import Any
 import wengert as wg
 from wengert._arguments import no_tensor, of_tensors
 from wengert._core import Tensor
+from wengert._precision import in_given, in_low
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -32,6 +33,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 
 
 @of_tensors
+@in_low
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Leaky ReLU with learned slopes: one, or one per channel (axis 1)."""
     if weight.numel() != 1:
@@ -46,6 +48,7 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 
 @of_tensors
+@in_given
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, else `alpha (exp(x) - 1)` (Clevert et al. 2015)."""
     # The exponential only sees the negative part, so it cannot overflow where it is not used.
@@ -53,6 +56,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 @of_tensors
+@in_given
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """`x` where positive, else `alpha (exp(x / alpha) - 1)` (Barron 2017)."""
     if alpha == 0:
@@ -61,6 +65,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 
 @of_tensors
+@in_given
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Scaled ELU with the fixed point of Klambauer et al. 2017."""
     alpha, scale = 1.6732632423543772, 1.0507009873554805
@@ -84,6 +89,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @of_tensors
+@in_given
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """`x tanh(softplus(x))` (Misra 2019)."""
     return input * softplus(input).tanh()
@@ -108,6 +114,7 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 @of_tensors
+@in_given
 def logsigmoid(input: Tensor) -> Tensor:
     """`log(sigmoid(x))`, stable for any x."""
     # No threshold: the linear branch of softplus would lose exp(x) for very negative x.

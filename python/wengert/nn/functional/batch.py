@@ -3,6 +3,7 @@
 import wengert as wg
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert._precision import in_float32
 
 from .layers import group_norm, pad
 
@@ -132,6 +133,7 @@ def instance_norm(
 
 
 @of_tensors
+@in_float32
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:

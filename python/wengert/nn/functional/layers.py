@@ -8,6 +8,7 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert._precision import in_float32, in_widest, rounded
 from wengert.composed.copies import padded
 
 
@@ -33,6 +34,7 @@ def linear(
 
 
 @of_tensors
+@in_widest
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`x1' W_k x2 + b_k` for each output k; `(..., in1)`, `(..., in2)`, `(out, in1, in2)` give `(...,
     out)`.
@@ -120,7 +122,8 @@ def rms_norm(
     axes = tuple(range(-len(shape), 0))
     eps = wg.finfo(input.dtype).eps if eps is None else eps
     wide = input.to(wg.float32) if input.dtype.itemsize < 4 else input
-    out = (wide * ((wide * wide).mean(axes, keepdim=True) + eps).rsqrt()).to(input.dtype)
+    out = wide * ((wide * wide).mean(axes, keepdim=True) + eps).rsqrt()
+    out = rounded(out, input.dtype)
     return out if weight is None else out * weight
 
 
@@ -150,12 +153,14 @@ def group_norm(
 
 
 @of_tensors
+@in_float32
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """`x / max(norm_p(x), eps)` along `dim`."""
     return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
 
 
 @of_tensors
+@in_float32
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """`x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along `dim`."""
     length1, length2 = (x.norm(2.0, dim, keepdim=True).clamp(min=eps) for x in (x1, x2))
@@ -164,6 +169,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
 
 @of_tensors
+@in_float32
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:

@@ -8,6 +8,7 @@ from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
 from wengert._values import check_within, extremes, not_negative
+from wengert._precision import in_float32
 
 from .layers import cosine_similarity, pairwise_distance
 
@@ -89,6 +90,7 @@ def cross_entropy(
 
 
 @of_tensors
+@in_float32
 def nll_loss(
     input: Tensor,
     target: Tensor,
@@ -105,6 +107,7 @@ def nll_loss(
 
 
 @of_tensors
+@in_float32
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
@@ -117,6 +120,7 @@ def binary_cross_entropy_with_logits(
 
 
 @of_tensors
+@in_float32
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -149,6 +153,7 @@ def _bounded_log(p: Tensor) -> Tensor:
 
 
 @of_tensors
+@in_float32
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """`t (log t - x)` of log-probabilities x; "batchmean" divides the sum by the first axis, as the
     mathematics does.
@@ -165,6 +170,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
 
 
 @of_tensors
+@in_float32
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """`(x - t)^2`, with `weight` times a factor per element, by whose sum the mean is divided.
 
@@ -176,6 +182,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
 
 
 @of_tensors
+@in_float32
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """`|x - t|`; its derivative at 0 is 0. With `weight` times a factor per element, by whose sum the mean is divided.
 
@@ -193,6 +200,7 @@ def _huber(distance: Tensor, delta: float) -> Tensor:
 
 
 @of_tensors
+@in_float32
 def huber_loss(
     input: Tensor,
     target: Tensor,
@@ -214,6 +222,7 @@ def huber_loss(
 
 
 @of_tensors
+@in_float32
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """The Huber loss divided by `beta`; the absolute error for `beta = 0`."""
     if beta < 0:
@@ -225,6 +234,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
 
 
 @of_tensors
+@in_float32
 def poisson_nll_loss(
     input: Tensor,
     target: Tensor,
@@ -246,6 +256,7 @@ def poisson_nll_loss(
 
 
 @of_tensors
+@in_float32
 def gaussian_nll_loss(
     input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
 ) -> Tensor:
@@ -277,6 +288,7 @@ def gaussian_nll_loss(
 
 
 @of_tensors
+@in_float32
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
@@ -285,6 +297,7 @@ def hinge_embedding_loss(
 
 
 @of_tensors
+@in_float32
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
@@ -293,12 +306,14 @@ def margin_ranking_loss(
 
 
 @of_tensors
+@in_float32
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`log(1 + exp(-t x))` for targets 1 and -1."""
     return _reduce((-target * input).softplus(1.0, 1e30), reduction)
 
 
 @of_tensors
+@in_float32
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -318,6 +333,7 @@ def triplet_margin_loss(
 
 
 @of_tensors
+@in_float32
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:

@@ -8,6 +8,7 @@ from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
 from wengert._values import not_negative
+from wengert._precision import in_float32
 
 from .activation import logsigmoid
 from .distance import _norm
@@ -36,6 +37,7 @@ def _rows(name: str, input: Tensor, target: Tensor, same: bool) -> tuple[Tensor,
 
 
 @of_tensors
+@in_float32
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
@@ -75,6 +77,7 @@ def multi_margin_loss(
 
 
 @of_tensors
+@in_float32
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`sum(max(0, 1 - x[j] + x[i])) / C` over labels `j` and other classes `i`.
 
@@ -96,6 +99,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
 
 
 @of_tensors
+@in_float32
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
@@ -111,6 +115,7 @@ def multilabel_soft_margin_loss(
 
 
 @of_tensors
+@in_float32
 def triplet_margin_with_distance_loss(
     anchor: Tensor,
     positive: Tensor,

@@ -9,6 +9,7 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert._precision import in_float32
 
 __all__ = [
     "affine_grid",
@@ -120,6 +121,7 @@ def _resampled(x: Tensor, axis: int, out: int, mode: str, align_corners: bool, s
 
 
 @of_tensors
+@in_float32
 def interpolate(
     input: Tensor,
     size: Any = None,

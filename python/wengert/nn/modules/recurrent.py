@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import wengert as wg
 from wengert._core import Tensor
+from wengert._precision import lowered
 
 from .. import functional as F
 from .. import init
@@ -185,6 +186,7 @@ class _Recurrent(Module):
 
     def _layers(self, x: Tensor, layout: Layout, states: list[Tensor]) -> tuple[Tensor, State]:
         """All layers: the outputs of the last, and the last states of all."""
+        states = [lowered(state) for state in states]
         last: list[State] = []
         for layer in range(self.num_layers):
             outputs = []
@@ -336,6 +338,7 @@ class _Cell(Module):
         else:
             state = tuple(hx) if count == 2 else (hx,)
         gates = F.linear(input, self.weight_ih, self.bias_ih)
+        state = tuple(lowered(part) for part in state)
         state = self._step(gates, state, self.weight_hh, self.bias_hh)
         return state if count == 2 else state[0]
 

@@ -33,9 +33,9 @@ class _WeightNorm(Module):
 
     def _length(self, v: Tensor) -> Tensor:
         if self.dim is None:
-            return v.square().sum().sqrt()
+            return v.norm()
         axes = [i for i in range(v.ndim) if i != self.dim % v.ndim]
-        return v.square().sum(axes, keepdim=True).sqrt() if axes else v.abs()
+        return v.norm(2, axes, keepdim=True) if axes else v.abs()
 
     def forward(self, g: Tensor, v: Tensor) -> Tensor:
         """The weight."""
