@@ -201,6 +201,9 @@ mod tests {
         let truth = Array::from_slice(&[true, false, true, true], shape(&[2, 2]))?;
         assert_eq!(values(&max(&truth, Axes::one(1), false)?), [1.0, 1.0]);
         assert_eq!(values(&min(&truth, Axes::one(1), false)?), [0.0, 1.0]);
+        let large = Array::full(shape(&[70_000]), 1.0, DType::F16)?;
+        assert_eq!(total(&large, Axes::one(0), false)?.item()?, 70_000.0);
+        assert_eq!(sum(&large, Axes::one(0), false)?.item()?, f64::INFINITY);
         let five = Array::from_slice(&[5u8, 100, 3], shape(&[3]))?;
         assert_eq!(prod(&five, Axes::one(0), false)?.item()?, (1500 % 256) as f64);
         Ok(())
