@@ -1,7 +1,7 @@
 """Derivatives up to the third order where formulas change their branch, against mpmath's numerical ones.
 
-A rule is written with branches (the larger operand taken out of a root, a limit at zero) that agree in their values. Where
-the function is smooth, the derivatives of the rule must agree as well: at zeros, at ties, on the axes of the plane.
+A rule is written with branches (the larger operand taken out of a root, a limit at zero) that agree in their values.
+Where the function is smooth, the derivatives of the rule must agree as well: at zeros, at ties, on the axes of the plane.
 """
 
 from collections.abc import Callable
@@ -116,18 +116,20 @@ PLANE = {
 PLACES = [0.5j, -0.5j, 0.5, 1 + 1j, 1 - 1j, -1 + 1j, -1 - 1j, 0.5 + 0.5j, -2 + 2j, 0.25 - 1j, 0.25 + 1j]
 
 
+def pushed(f: Callable[..., Any], direction: complex) -> Callable[..., Any]:
+    """The derivative of `f` along a direction of the plane."""
+    return lambda z: wg.jvp(f, (z,), (wg.full((), direction, dtype=wg.complex128),))[1]
+
+
+@pytest.mark.parametrize("z", PLACES)
 @pytest.mark.parametrize("name", PLANE)
-def test_in_the_complex_plane(name: str) -> None:
+def test_in_the_complex_plane(name: str, z: complex) -> None:
     """A derivative of a holomorphic function along 1, and the second one along `i`, which is minus that along 1."""
-    f = getattr(wg, name)
-    for z in PLACES:
-        x = wg.tensor(z, dtype=wg.complex128)
-        along = lambda v, f=f: lambda z: wg.jvp(f, (z,), (wg.full((), v, dtype=wg.complex128),))[1]
-        with mpmath.workdps(60):
-            first, second = (complex(mpmath.diff(PLANE[name], z, k, h=mpmath.mpf(10) ** -12)) for k in (1, 2))
-        assert along(1.0)(x).item() == pytest.approx(first, rel=1e-9), z
-        assert along(1j)(x).item() == pytest.approx(1j * first, rel=1e-9), z
-        twice = wg.jvp(along(1j), (x,), (wg.full((), 1j, dtype=wg.complex128),))[1].item()
-        assert twice == pytest.approx(-second, rel=1e-8, abs=1e-9), z
-        gradient = wg.grad(lambda z: f(z).real)(x).item()
-        assert gradient == pytest.approx(np.conj(first), rel=1e-9), z
+    f, x = getattr(wg, name), wg.tensor(z, dtype=wg.complex128)
+    with mpmath.workdps(60):
+        first, second = (complex(mpmath.diff(PLANE[name], z, k, h=mpmath.mpf(10) ** -12)) for k in (1, 2))
+    assert pushed(f, 1.0)(x).item() == pytest.approx(first, rel=1e-9)
+    assert pushed(f, 1j)(x).item() == pytest.approx(1j * first, rel=1e-9)
+    twice = pushed(pushed(f, 1j), 1j)(x).item()
+    assert twice == pytest.approx(-second, rel=1e-8, abs=1e-9)
+    assert wg.grad(lambda z: f(z).real)(x).item() == pytest.approx(np.conj(first), rel=1e-9)

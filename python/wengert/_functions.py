@@ -6,7 +6,6 @@ Every method that is an operation has a function of its name; both come from the
 
 import builtins
 import functools
-import inspect
 from collections.abc import Callable
 from typing import Any
 

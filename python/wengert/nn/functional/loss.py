@@ -7,8 +7,8 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
-from wengert._values import check_within, extremes, not_negative
 from wengert._precision import in_float32
+from wengert._values import check_within, extremes, not_negative
 
 from .layers import cosine_similarity, pairwise_distance
 

@@ -7,8 +7,8 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
-from wengert._values import not_negative
 from wengert._precision import in_float32
+from wengert._values import not_negative
 
 from .activation import logsigmoid
 from .distance import _norm
