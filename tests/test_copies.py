@@ -18,7 +18,7 @@ VIEWS = frozenset(
     broadcast_tensors broadcast_to chunk conj contiguous detach diagonal expand expand_as flatten imag matrix_transpose
     meshgrid moveaxis movedim narrow permute ravel real reshape reshape_as select split squeeze swapaxes swapdims t
     transpose unbind unflatten unsqueeze view view_as view_as_complex view_as_real
-    as_tensor cpu float from_dlpack positive to to_device type type_as
+    as_tensor cpu float long from_dlpack positive to to_device type type_as
     atleast_1d atleast_2d atleast_3d cartesian_prod chain_matmul
     alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout
     """.split()
@@ -55,12 +55,13 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 @pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", [wg.float32, wg.int64], ids=["float32", "int64"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_only_views_share_memory(shape: tuple[int, ...]) -> None:
+def test_only_views_share_memory(shape: tuple[int, ...], dtype: wg.dtype) -> None:
     sharing = set()
     for name, function in functions():
         for arguments in ARGUMENTS:
-            x = wg.rand(shape)
+            x = (3 * wg.rand(shape)).to(dtype)
             try:
                 found = list(tensors(function(x, *arguments)))
             except Exception:  # arguments that mean nothing to this function
@@ -132,6 +133,31 @@ def test_copies_inside_transforms(name: str) -> None:
     assert along.item() == 3 * expected.size + X.size
     assert wg.grad(written)(x).sum().item() == along.item()
     assert wg.vmap(written)(wg.stack([x, 2 * x])).tolist() == [value.item(), 2 * value.item()]
+
+
+@pytest.mark.parametrize("name", ["ceil", "fix", "floor", "round", "trunc"])
+def test_rounding_whole_numbers_copies(name: str) -> None:
+    x = wg.tensor([1, 2])
+    y = getattr(x, name)()
+    y += 1
+    assert x.tolist() == [1, 2]
+    assert y.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("function", [lambda x: x.cumprod(0), lambda x: x.prod(0, keepdim=True)])
+def test_products_of_one_complex_number_copy(function: Callable[[Tensor], Tensor]) -> None:
+    x = wg.tensor([[1j, 2.0]])
+    y = function(x)
+    y += 1
+    assert x.tolist() == [[1j, 2.0]]
+
+
+@pytest.mark.parametrize("function", [wg.numpy.positive, wg.numpy.conj])
+def test_numpys_functions_of_elements_copy(function: Callable[[Tensor], Tensor]) -> None:
+    x = wg.tensor([1.0, 2.0])
+    y = function(x)
+    y += 1
+    assert x.tolist() == [1.0, 2.0]
 
 
 def test_numpys_flip_stays_a_view() -> None:

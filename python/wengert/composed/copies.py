@@ -108,21 +108,40 @@ def diff(input: Tensor, n: int = 1, dim: int = -1, *, axis: int | None = None) -
     return out if n else out.clone()
 
 
-def _of_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A method of the core that returns a tensor without axes as it is."""
+def _copied(function: Callable[..., Any], unchanged: Callable[[Tensor], bool]) -> Callable[..., Any]:
+    """A method of the core that returns tensors as they are where `unchanged` holds of them."""
 
     @functools.wraps(function)
     def copied(input: Tensor, *args: Any, **kwargs: Any) -> Any:
         out = function(input, *args, **kwargs)
-        if input.ndim:
+        if not unchanged(input):
             return out
         return out.clone() if isinstance(out, Tensor) else type(out)(*(x.clone() for x in out))
 
     return copied
 
 
-for _name in ("cummax", "cummin", "cumprod", "cumsum", "logcumsumexp", "masked_select", "sort"):
-    setattr(Tensor, _name, _of_numbers(getattr(Tensor, _name)))
+def _is_number(x: Tensor) -> bool:
+    return x.ndim == 0
+
+
+def _is_whole(x: Tensor) -> bool:
+    return not x.dtype.is_differentiable
+
+
+def _has_one(x: Tensor) -> bool:
+    # The core multiplies complex numbers one after another, and so not at all along an axis of length 1.
+    return x.ndim == 0 or (x.is_complex() and 1 in x.shape)
+
+
+_UNCHANGED = {
+    _is_number: ("cummax", "cummin", "cumsum", "logcumsumexp", "masked_select", "sort"),
+    _is_whole: ("ceil", "floor", "round", "trunc"),
+    _has_one: ("cumprod", "prod"),
+}
+for _unchanged, _names in _UNCHANGED.items():
+    for _name in _names:
+        setattr(Tensor, _name, _copied(getattr(Tensor, _name), _unchanged))
 
 
 def padded(x: Tensor, widths: list[int], value: float) -> Tensor:

@@ -14,14 +14,14 @@ from wengert._functions import is_beyond_int64, number_beside
 
 from ._dtypes import promoted
 
-__all__ = ["clip", "positive", "round"]
+__all__ = ["clip", "conj", "positive", "round"]
 
 # The standard's name, and the method where that has another.
 UNARY = {
     **{
         name: name
         for name in """
-        abs acos acosh asin asinh atan atanh ceil conj cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p
+        abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p
         log2 logical_not negative reciprocal sign signbit sin sinh sqrt square tan tanh trunc
         """.split()
     },
@@ -110,8 +110,14 @@ def round(x: Tensor, /) -> Tensor:
 
 
 def positive(x: Tensor, /) -> Tensor:
-    """The same numbers: `+x`."""
-    return +operand("positive", x)
+    """The same numbers, `+x`, as a copy."""
+    return operand("positive", x).clone()
+
+
+def conj(x: Tensor, /) -> Tensor:
+    """The complex conjugate; of real numbers a copy."""
+    x = operand("conj", x)
+    return x.conj() if x.is_complex() else x.clone()
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
