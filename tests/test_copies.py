@@ -15,6 +15,7 @@ from wengert.nn import functional as F
 # give the input itself in a mode that does nothing, or for a single tensor.
 VIEWS = frozenset(
     """
+    adjoint asarray dsplit hsplit tensor_split vsplit
     broadcast_tensors broadcast_to chunk conj contiguous detach diagonal expand expand_as flatten imag matrix_transpose
     meshgrid moveaxis movedim narrow permute ravel real reshape reshape_as select split squeeze swapaxes swapdims t
     transpose unbind unflatten unsqueeze view view_as view_as_complex view_as_real
