@@ -197,7 +197,8 @@ def test_a_wrong_certainty_still_moves() -> None:
     assert_close(loss(p), np.array([100.0, 100.0, math.log(2.0)]))
     assert wg.grad(lambda p: loss(p).sum())(p).tolist() == [-1e12, 1e12, -2.0]
     half = wg.grad(lambda p: F.binary_cross_entropy(p, t[:2].half()))(p[:2].half())
-    assert half.isfinite().all().item()
+    assert (half[0] < -1e4).item()
+    assert (half[1] > 1e4).item()
 
 
 def test_variances_one_for_each_line() -> None:

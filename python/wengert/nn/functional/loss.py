@@ -126,8 +126,8 @@ def binary_cross_entropy(
 ) -> Tensor:
     """`-t log p - (1 - t) log(1 - p)` of probabilities; logarithms are cut off at -100, as in PyTorch.
 
-    Where one is cut off, its slope is 1e12 (in float16 the largest number), so that a probability of exactly 0 or 1
-    that is wrong still moves.
+    Where one is cut off, its slope is 1e12, so that a probability of exactly 0 or 1 that is wrong still moves; in
+    float16 that may be infinite.
 
     Raises:
         ShapeError: the shapes differ.
