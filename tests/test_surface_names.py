@@ -184,6 +184,18 @@ def test_in_place_forms_write_and_differentiate(name: str) -> None:
     assert_close(derivative, wg.grad(lambda v: (one(name)(v) ** 2).sum())(ramp()))
 
 
+def test_in_place_functions() -> None:
+    for name in ("exp_", "arcsin_", "round_", "negative_"):
+        x = ramp() / 10
+        expected = getattr(np, name.rstrip("_").replace("round", "rint"))(array(x))
+        assert getattr(wg, name)(x) is x
+        assert_close(x, expected)
+    x = ramp()
+    assert wg.clamp_(x, max=3) is x
+    assert wg.relu_(x - 2).min().item() == 0
+    assert wg.grad(lambda v: wg.exp_(v * 2))(wg.tensor(0.0)).item() == 2
+
+
 def test_diagonals_are_filled_as_by_numpy() -> None:
     for shape in ((3, 3), (2, 4), (7, 3), (3, 3, 3)):
         for wrap in (False, True):
@@ -198,6 +210,7 @@ def test_what_chance_fills_has_its_moments() -> None:
     # Six standard errors: the standard deviation of an exponential number is its mean.
     assert abs(x.exponential_(2.0).mean().item() - 0.5) < 6 * 0.5 / 200_000**0.5
     assert abs(x.log_normal_(0.5, 0.25).log().mean().item() - 0.5) < 6 * 0.25 / 200_000**0.5
+    assert wg.zeros(100_000, dtype=wg.float16).exponential_().isfinite().all()
     assert set(wg.zeros(500).random_(2, 5).tolist()) == {2.0, 3.0, 4.0}
     drawn = wg.randint_like(x, 1, 3)
     assert drawn.dtype == x.dtype
@@ -338,6 +351,11 @@ SITUATIONS: Situations = {
         lambda: wg.unravel_index(wg.tensor([6]), (2, 3)),
         IndexError,
         "unravel_index: indices from 6 to 6 for 6 elements of shape (2, 3)",
+    ),
+    "function_in_place": (
+        lambda: wg.exp_(2.0),
+        TypeError,
+        "exp_: input must be a tensor, got float; convert it with wengert.tensor()",
     ),
     "exponential": (
         lambda: ramp().exponential_(0),

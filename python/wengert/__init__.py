@@ -113,7 +113,7 @@ _LAZY_NAMES = {
         alpha_dropout avg_pool1d bilinear cdist celu celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
         conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity dropout feature_alpha_dropout group_norm
         hardshrink layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pdist pixel_shuffle pixel_unshuffle
-        relu_ rms_norm rrelu rrelu_ selu selu_ threshold threshold_
+        rms_norm rrelu rrelu_ selu selu_ threshold threshold_
         """.split(),
         "nn.functional",
     ),

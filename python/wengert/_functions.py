@@ -1,7 +1,7 @@
 """Tensor methods as functions: `wengert.exp(x)` is `x.exp()`, and takes arrays and numbers as well.
 
-Every method that is an operation has a function of its name; both come from the core's tables. The in-place methods
-`x.exp_()` that the core does not write out itself are made here, too, as are second names.
+Every method that is an operation has a function of its name; both come from the core's tables. Second names are made
+here, too; the in-place methods `x.exp_()` that the core does not write out itself, in `_in_place.py`.
 """
 
 import builtins
@@ -12,6 +12,7 @@ from typing import Any
 from wengert import _core, composed
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
+from wengert._in_place import add_methods, functions_in_place
 from wengert._names import known, renamed
 from wengert._precision import in_widest
 
@@ -54,15 +55,6 @@ _ALIASES = {
     "subtract": "sub",
     "swapdims": "swapaxes",
 }
-
-# Operations outside the tables of elementwise functions that have an in-place form, too.
-_IN_PLACE = """
-    addbmm addmm addmv addr baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-    bitwise_xor clamp_max clamp_min cumprod cumsum deg2rad eq float_power gcd ge gelu gt index_add index_copy
-    index_fill index_put index_reduce lcm ldexp le log_ndtr log_softmax logaddexp2 logical_and logical_not
-    logical_or logical_xor logit lt masked_fill masked_scatter nan_to_num ne nextafter polygamma rad2deg renorm
-    scatter scatter_reduce sinc softmax softplus tril triu xlog1py xlogy
-    """.split()
 
 # Functions of the core that take `out`; the others are methods.
 _WITH_OUT = ("stack", "where")
@@ -168,19 +160,8 @@ def _store(name: str, out: Any, result: Any) -> Any:
     return out
 
 
-def _in_place(name: str) -> Callable[..., Tensor]:
-    def method(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return self._in_place(name, *args, **kwargs)
-
-    method.__name__ = method.__qualname__ = f"{name}_"
-    method.__doc__ = f"`{name}`, in place."
-    return method
-
-
 def _install() -> list[str]:
-    for name in [*(row[0] for row in _core.op_rows()), *_IN_PLACE]:
-        if hasattr(Tensor, name) and not hasattr(Tensor, f"{name}_"):
-            setattr(Tensor, f"{name}_", _in_place(name))
+    add_methods()
     for alias, name in _ALIASES.items():
         for suffix in ("", "_"):
             if hasattr(Tensor, name + suffix) and not hasattr(Tensor, alias + suffix):
@@ -200,6 +181,9 @@ def _install() -> list[str]:
     for name, start in _WITH_START.items():
         globals()[name] = _with_start(name, start)
     names += [*_WITH_SIZE, *_WITH_START]
+    in_place = functions_in_place(_ALIASES)
+    globals().update(in_place)
+    names += in_place
     for alias, name in _ALIASES.items():
         if alias not in names and hasattr(_core, name):
             globals()[alias] = globals().get(name, getattr(_core, name))

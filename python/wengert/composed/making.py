@@ -144,12 +144,17 @@ def prelu(input: Tensor, weight: Any) -> Tensor:
     return function(input, weight)
 
 
+def _wide(input: Tensor) -> Any:
+    """The dtype to compute random numbers in: a half may round what is below 1 to 1, whose logarithm is infinite."""
+    return input.dtype if input.dtype == _core.float64 else _core.float32
+
+
 @method
 def exponential_(input: Tensor, lambd: float = 1.0) -> Tensor:
     """Fills with exponential numbers of rate `lambd`, whose mean is `1 / lambd`, in place."""
     if not lambd > 0:
         raise ValueError(f"exponential_: a positive rate expected, got {lambd}")
-    return input.copy_(-(-_core.rand_like(input)).log1p() / lambd)
+    return input.copy_(-(-_core.rand_like(input, dtype=_wide(input))).log1p() / lambd)
 
 
 @method
@@ -157,7 +162,7 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
     """Fills with numbers whose logarithms are normal with this mean and standard deviation, in place."""
     if not std > 0:
         raise ValueError(f"log_normal_: a positive standard deviation expected, got {std}")
-    return input.copy_((_core.randn_like(input) * std + mean).exp())
+    return input.copy_((_core.randn_like(input, dtype=_wide(input)) * std + mean).exp())
 
 
 @method
