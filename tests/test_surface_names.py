@@ -337,6 +337,26 @@ SITUATIONS: Situations = {
         wg.ShapeError,
         "select_scatter: src has shape (2,), expected (3,) as the part it replaces",
     ),
+    "split_kind": (
+        lambda: ramp().tensor_split(2.5),
+        TypeError,
+        "tensor_split: a number of parts or a sequence of integers expected, got 2.5",
+    ),
+    "split_number": (
+        lambda: wg.tensor(1.0).tensor_split(2),
+        wg.ShapeError,
+        "tensor_split: at least one axis expected, got a number",
+    ),
+    "slice_number": (
+        lambda: wg.tensor(1.0).slice_scatter(wg.ones(1)),
+        wg.ShapeError,
+        "slice_scatter: at least one axis expected, got a number",
+    ),
+    "renorm": (
+        lambda: ramp().renorm(-1, 0, 1.0),
+        ValueError,
+        "renorm: a positive p and a maxnorm that is not negative expected, got -1 and 1.0",
+    ),
     "select_index": (
         lambda: ramp().select_scatter(wg.ones(3), 0, 2),
         IndexError,

@@ -61,7 +61,7 @@ _WITH_OUT = ("stack", "where")
 
 # Functions of the core that take a shape, which may be named; and those whose ranges begin at 0 unless told.
 _WITH_SIZE = ("empty", "ones", "rand", "randn", "zeros")
-_WITH_START = {"arange": "start", "randint": "low"}
+_WITH_START = {"arange": ("start", "end"), "randint": ("low", "high")}
 
 
 @functools.cache
@@ -130,12 +130,12 @@ def _with_size(name: str) -> Callable[..., Tensor]:
     return function
 
 
-def _with_start(name: str, start: str) -> Callable[..., Tensor]:
+def _with_start(name: str, start: str, end: str) -> Callable[..., Tensor]:
     plain = getattr(_core, name)
 
     @functools.wraps(plain)
     def function(*args: Any, **kwargs: Any) -> Tensor:
-        if not args and start not in kwargs:
+        if not args and end in kwargs and start not in kwargs:
             kwargs[start] = 0
         return plain(*args, **kwargs)
 
@@ -178,8 +178,8 @@ def _install() -> list[str]:
         names.append(name)
     for name in _WITH_SIZE:
         globals()[name] = _with_size(name)
-    for name, start in _WITH_START.items():
-        globals()[name] = _with_start(name, start)
+    for name, bounds in _WITH_START.items():
+        globals()[name] = _with_start(name, *bounds)
     names += [*_WITH_SIZE, *_WITH_START]
     in_place = functions_in_place(_ALIASES)
     globals().update(in_place)

@@ -145,6 +145,7 @@ def can_cast(from_: Any, to: Any) -> builtins.bool:
 
 
 def _kind(dtype: Any) -> int:
+    dtype = _core.empty((), dtype=dtype).dtype
     if dtype == _core.bool:
         return 0
     return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 1

@@ -75,6 +75,8 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """
     if decimals == 0 or (decimals > 0 and not input.is_floating_point() and not input.is_complex()):
         return _round(input)
+    if input.is_complex():
+        raise TypeError(f"round: decimals = {decimals} of {input.dtype}; round .real and .imag")
     if not input.is_floating_point():
         raise TypeError(f"round: decimals = {decimals} of {input.dtype}; convert with .float() first")
     if decimals > 0:

@@ -23,8 +23,10 @@ __all__ = [
 @method
 def select_scatter(input: Tensor, src: Any, dim: int, index: int) -> Tensor:
     """`input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
-    x, axis = on_axis("select_scatter", input, dim)
+    x, axis = _with_axis("select_scatter", input, dim)
     length = x.shape[axis]
+    if not isinstance(index, int):
+        raise TypeError(f"select_scatter: index must be an integer, got {type(index).__name__}")
     if not -length <= index < length:
         raise IndexError(
             f"select_scatter: index {index} is out of range for axis {axis} of length {length} of shape "
@@ -39,12 +41,18 @@ def slice_scatter(
     input: Tensor, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """`input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
-    x, axis = on_axis("slice_scatter", input, dim)
+    x, axis = _with_axis("slice_scatter", input, dim)
     if step < 1:
         raise ValueError(f"slice_scatter: step must be at least 1, got {step}")
     source = operand("slice_scatter", src)
     places = list(range(*slice(start, end, step).indices(x.shape[axis])))
     return _placed("slice_scatter", x, axis, places, source, tuple(source.shape))
+
+
+def _with_axis(name: str, input: Tensor, dim: int) -> tuple[Tensor, int]:
+    if input.ndim == 0:
+        raise _core.ShapeError(f"{name}: at least one axis expected, got a number")
+    return on_axis(name, input, dim)
 
 
 def _placed(
@@ -137,6 +145,10 @@ def index_reduce(
 @method
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """`input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
+    if not p > 0 or maxnorm < 0:
+        raise ValueError(
+            f"renorm: a positive p and a maxnorm that is not negative expected, got {p} and {maxnorm}"
+        )
     x, axis = on_axis("renorm", input, dim)
     others = [k for k in range(x.ndim) if k != axis]
     size = x.norm(p, others, True) if others else x.abs()

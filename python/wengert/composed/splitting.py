@@ -28,6 +28,8 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         indices_or_sections: how many parts, the first of which are one longer where the length does not divide; or
             the places where parts begin, a sequence or a vector of integers, as in slices.
     """
+    if input.ndim == 0:
+        raise _core.ShapeError("tensor_split: at least one axis expected, got a number")
     x, axis = on_axis("tensor_split", input, dim)
     length = x.shape[axis]
     places = indices_or_sections
@@ -38,6 +40,10 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
             raise ValueError(f"tensor_split: at least one part expected, got {places}")
         least, longer = divmod(length, places)
         places = [i * least + min(i, longer) for i in range(1, places)]
+    if not isinstance(places, (list, tuple)) or not all(isinstance(i, int) for i in places):
+        raise TypeError(
+            f"tensor_split: a number of parts or a sequence of integers expected, got {indices_or_sections!r}"
+        )
     parts = []
     for begin, end in zip([0, *places], [*places, length], strict=True):
         first, last, _ = slice(begin, end).indices(length)

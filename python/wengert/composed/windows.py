@@ -11,6 +11,8 @@ __all__ = ["bartlett_window", "blackman_window", "hamming_window", "hann_window"
 
 def _window(name: str, length: int, periodic: bool, formula: Any, made: dict[str, Any]) -> Tensor:
     """`formula` of `2 pi k / n` and `k / n`, where a periodic window has `n = length`, a symmetric one less by one."""
+    if not isinstance(length, int):
+        raise TypeError(f"{name}: window_length must be an integer, got {type(length).__name__}")
     if length < 0:
         raise ValueError(f"{name}: window_length must not be negative, got {length}")
     dtype = made["dtype"] or _core.float32
