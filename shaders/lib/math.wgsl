@@ -2056,10 +2056,13 @@ fn w_lgamma(x: f32) -> f32 {
     let v188 = v187 - v140;
     let v189 = v156 == v87;
     let v190 = select(v188, v2, v189);
-    let v191 = v1 < v2;
-    let v192 = v141 & v191;
-    let v193 = select(v140, v190, v192);
-    return v193;
+    let v191 = 1e-17f;
+    let v192 = v1 > v191;
+    let v193 = v1 < v2;
+    let v194 = v192 & v193;
+    let v195 = v141 & v194;
+    let v196 = select(v140, v190, v195);
+    return v196;
 }
 fn w_digamma(x: f32) -> f32 {
     var opaque_zero = 0u;

@@ -24,6 +24,7 @@ pub mod linear;
 pub mod loss;
 pub mod matmul;
 pub mod mean;
+pub mod moments;
 pub mod neighbour;
 pub mod norm;
 pub mod operand;

@@ -1,5 +1,6 @@
-//! Reductions over axes: sum, product, extrema and their indices, and the composites made of them.
-//! Read next: `src/ops/scan.rs`, reductions that keep what they had at every step.
+//! Reductions over axes: sum, product, extrema and their indices.
+//! Read next: `src/ops/moments.rs`, what is composed of them; `src/ops/scan.rs`, reductions that keep what they had at
+//! every step.
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
@@ -239,24 +240,6 @@ impl Tensor {
         }
     }
 
-    /// `f` of the values in the type that sums are kept in, rounded to their own type once. What is composed of
-    /// reductions runs so: a sum of halves may be too large for them where a mean, a root or a logarithm of it is not.
-    /// Under autocast, where reductions give float32, nothing is rounded.
-    pub(crate) fn accumulated(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-        let wide = self.dtype().accumulator();
-        if wide == self.dtype() {
-            return f(self);
-        }
-        let out = f(&self.cast(wide)?)?;
-        if crate::interp::autocasting() { Ok(out) } else { out.cast(self.dtype()) }
-    }
-
-    /// `f` of a sum that cannot be negative, with the value 0 and the slope 0 at 0: the root of a sum of squares.
-    pub(crate) fn rooted(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
-        let zero = self.eq(0i64)?;
-        zero.select(0.0, &f(&zero.select(1.0, self)?)?)
-    }
-
     /// Sum over `axes` (all when `None`). Integers and bools are summed as int64, uint64 as itself.
     pub fn sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "sum")?;
@@ -285,43 +268,6 @@ impl Tensor {
     pub fn prod(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "prod")?;
         crate::bind::bind1(Prod { axes, keepdim }, &[&self.widened()?])
-    }
-
-    pub(super) fn check_float(&self, op: &str) -> Result<()> {
-        if self.dtype().is_float() {
-            return Ok(());
-        }
-        Err(Error::dtype(format!(
-            "{op}: a floating point tensor expected, got {}; convert with .float() first",
-            self.dtype()
-        )))
-    }
-
-    /// Variance over `axes`: squared deviations from the mean, summed and divided by `n - correction`; of complex
-    /// numbers their squared distances.
-    pub fn var(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        if !self.dtype().is_complex() {
-            self.check_float("var")?;
-        }
-        self.accumulated(|x| x.spread_about_mean(axes, correction, keepdim))
-    }
-
-    fn spread_about_mean(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        let set = self.shape().axes(axes, "var")?;
-        let count: usize = set.iter().map(|i| self.shape().at(i)).product();
-        let mut centred = self.sub(&self.mean(axes, true)?)?;
-        if centred.dtype().is_complex() {
-            centred = centred.abs()?;
-        }
-        centred.square()?.sum(axes, keepdim)?.div((count as f64 - correction).max(0.0))
-    }
-
-    /// Standard deviation: the square root of [`Tensor::var`]. Its gradient at 0 is 0.
-    pub fn std(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        if !self.dtype().is_complex() {
-            self.check_float("std")?;
-        }
-        self.accumulated(|x| x.spread_about_mean(axes, correction, keepdim)?.rooted(Tensor::sqrt))
     }
 
     fn extremum(&self, axes: Option<&[i64]>, keepdim: bool, largest: bool) -> Result<Tensor> {
@@ -403,27 +349,6 @@ impl Tensor {
         }
         let shape = self.shape().removed(self.shape().axis(axis, "max")?);
         Ok((value.reshape(&shape)?, index.reshape(&shape)?))
-    }
-
-    /// `log(sum(exp(x)))` over `axes`, without overflow.
-    pub fn logsumexp(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        self.cast(self.dtype().to_float())?.accumulated(|x| x.log_of_sum(axes, keepdim))
-    }
-
-    fn log_of_sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        let x = self;
-        if x.numel() == 0 {
-            return x.exp()?.sum(axes, keepdim)?.log();
-        }
-        // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
-        let top = x.amax(axes, true)?.detach();
-        let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
-        let sum = x.sub(&shift)?.exp()?.sum(axes, true)?.log()?.add(&shift)?;
-        if keepdim {
-            Ok(sum)
-        } else {
-            sum.reshape(&x.shape().reduced(x.shape().axes(axes, "logsumexp")?, false))
-        }
     }
 
     /// Whether any element is true, over `axes`.

@@ -1,0 +1,83 @@
+//! What is composed of reductions: variance, deviation, the logarithm of a sum of exponentials; and how such a function
+//! computes with halves.
+
+use crate::error::{Error, Result};
+use crate::tensor::Tensor;
+
+impl Tensor {
+    /// `f` of the values in the type that sums are kept in, rounded to their own type once. What is composed of
+    /// reductions runs so: a sum of halves may be too large for them where a mean, a root or a logarithm of it is not.
+    /// Under autocast, where reductions give float32, nothing is rounded.
+    pub(crate) fn accumulated(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        let wide = self.dtype().accumulator();
+        if wide == self.dtype() {
+            return f(self);
+        }
+        let out = f(&self.cast(wide)?)?;
+        if crate::interp::autocasting() { Ok(out) } else { out.cast(self.dtype()) }
+    }
+
+    /// `f` of a sum that cannot be negative, with the value 0 and the slope 0 at 0: the root of a sum of squares.
+    pub(crate) fn rooted(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+        let zero = self.eq(0i64)?;
+        zero.select(0.0, &f(&zero.select(1.0, self)?)?)
+    }
+
+    pub(super) fn check_float(&self, op: &str) -> Result<()> {
+        if self.dtype().is_float() {
+            return Ok(());
+        }
+        Err(Error::dtype(format!(
+            "{op}: a floating point tensor expected, got {}; convert with .float() first",
+            self.dtype()
+        )))
+    }
+
+    /// Variance over `axes`: squared deviations from the mean, summed and divided by `n - correction`; of complex
+    /// numbers their squared distances.
+    pub fn var(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+        if !self.dtype().is_complex() {
+            self.check_float("var")?;
+        }
+        self.accumulated(|x| x.spread_about_mean(axes, correction, keepdim))
+    }
+
+    fn spread_about_mean(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+        let set = self.shape().axes(axes, "var")?;
+        let count: usize = set.iter().map(|i| self.shape().at(i)).product();
+        let mut centred = self.sub(&self.mean(axes, true)?)?;
+        if centred.dtype().is_complex() {
+            centred = centred.abs()?;
+        }
+        centred.square()?.sum(axes, keepdim)?.div((count as f64 - correction).max(0.0))
+    }
+
+    /// Standard deviation: the square root of [`Tensor::var`]. Its gradient at 0 is 0.
+    pub fn std(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+        if !self.dtype().is_complex() {
+            self.check_float("std")?;
+        }
+        self.accumulated(|x| x.spread_about_mean(axes, correction, keepdim)?.rooted(Tensor::sqrt))
+    }
+
+    /// `log(sum(exp(x)))` over `axes`, without overflow.
+    pub fn logsumexp(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        self.cast(self.dtype().to_float())?.accumulated(|x| x.log_of_sum(axes, keepdim))
+    }
+
+    fn log_of_sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        let x = self;
+        if x.numel() == 0 {
+            return x.exp()?.sum(axes, keepdim)?.log();
+        }
+        // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
+        let top = x.amax(axes, true)?.detach();
+        let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
+        let sum = x.sub(&shift)?.exp()?.sum(axes, true)?.log()?.add(&shift)?;
+        if keepdim {
+            Ok(sum)
+        } else {
+            sum.reshape(&x.shape().reduced(x.shape().axes(axes, "logsumexp")?, false))
+        }
+    }
+}
