@@ -1,5 +1,6 @@
 """Anomaly detection, and the lines that errors of the tape name."""
 
+import math
 import re
 import threading
 from pathlib import Path
@@ -348,3 +349,21 @@ def test_user_line_is_the_first_outside_the_package() -> None:
     while node.next_functions:
         node = next(n for n, _ in node.next_functions if n is not None)
         assert node.is_leaf or node.place == expected
+
+
+def test_a_linear_map_that_makes_nan() -> None:
+    x = wg.tensor([4.0, -1.0])
+    with detect_anomaly():
+        _, push = wg.linearize(lambda x: x.sqrt().sum(), x)
+        with pytest.raises(AnomalyError) as caught:
+            push(wg.ones(2))
+        assert str(caught.value).startswith("anomaly in the linear map of linearize: sqrt made the tangent nan at index (1,),")
+        with pytest.raises(AnomalyError, match="anomaly in the linear map of linearize"):
+            wg.vmap(push)(wg.ones(3, 2))
+        # What is not finite already was not made so here.
+        _, push = wg.linearize(lambda x: x * 2, x)
+        assert push(wg.tensor([math.inf, 1.0])).tolist() == [math.inf, 2.0]
+        _, push = wg.linearize(lambda x: x.abs().sqrt(), x)
+        assert push(wg.ones(2)).tolist() == [0.25, -0.5]
+    _, push = wg.linearize(lambda x: x.sqrt(), x)
+    assert math.isnan(push(wg.ones(2))[1].item())

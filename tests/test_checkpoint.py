@@ -188,3 +188,10 @@ def test_arguments_are_checked():
         checkpoint(f, wg.ones(2), use_reentrant=True)
     with pytest.raises(TypeError, match="a function expected, got int"):
         checkpoint(3)
+
+
+def test_the_name_at_the_top_is_the_same_function() -> None:
+    assert wg.checkpoint is checkpoint
+    x = wg.ones(3, requires_grad=True)
+    wg.checkpoint(lambda x: x.exp().sin(), x).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), np.cos(np.e) * np.e * np.ones(3), rtol=1e-5)

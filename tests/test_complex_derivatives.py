@@ -156,3 +156,87 @@ def test_writes_in_place_are_recorded() -> None:
     (y.abs() ** 2).sum().backward()
     expected = array(z.detach()) * np.array([16, 0, 8])
     near(z.grad, expected, 1e-12)
+
+
+# ---- a real result has a real cotangent --------------------------------------------------------------------
+
+
+def real_function(kind: str):
+    """The identity of real tensors with a rule that returns complex derivatives."""
+    if kind == "custom_vjp":
+        f = wg.custom_vjp(lambda x: x * 1)
+        f.defvjp(lambda x: (x * 1, None), lambda _, g: (g * 1j,))
+        return f
+    if kind == "custom_jvp":
+        f = wg.custom_jvp(lambda x: x * 1)
+        f.defjvp(lambda primals, tangents: (primals[0] * 1, tangents[0] * 1j))
+        return f
+
+    class Turn(wg.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 1j
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t * 1j
+
+    return Turn.apply
+
+
+def test_a_complex_cotangent_of_a_real_result_raises() -> None:
+    x = wg.tensor([1.0, 2.0, 3.0])
+    g = wg.ones(3) * 1j
+    leaf = x.clone().requires_grad_()
+    calls = {
+        "vjp": lambda: wg.vjp(lambda x: x * x, x)[1](g),
+        "constant": lambda: wg.vjp(lambda x: wg.ones(3), x)[1](g),
+        "linear_transpose": lambda: wg.linear_transpose(lambda x: 2 * x, x)(g),
+    }
+    for call in calls.values():
+        with pytest.raises(TypeError, match="a cotangent of wengert.complex64 given for an output of wengert.float32"):
+            call()
+    calls = {
+        "backward": lambda: (leaf * 1).backward(g),
+        "autograd.backward": lambda: wg.autograd.backward(leaf * 1, g),
+        "autograd.grad": lambda: wg.autograd.grad(leaf * 1, leaf, g),
+        "batched": lambda: wg.autograd.grad(leaf * 1, leaf, wg.stack([g, g]), is_grads_batched=True),
+        "in a transform": lambda: wg.vmap(lambda g: wg.autograd.grad(leaf * 1, leaf, g)[0])(wg.stack([g, g])),
+    }
+    for call in calls.values():
+        with pytest.raises(RuntimeError, match=r"a cotangent \(gradient=\) is complex64, and the tensor of shape \(3,\)"):
+            call()
+    assert leaf.grad is None
+
+
+@pytest.mark.parametrize("kind", ["custom_vjp", "custom_jvp", "Function"])
+def test_a_rule_with_complex_derivatives_of_real_tensors_raises(kind: str) -> None:
+    f, x = real_function(kind), wg.tensor([1.0, 2.0])
+    modes = {"custom_vjp": ["grad"], "custom_jvp": ["jvp"], "Function": ["grad", "jvp"]}[kind]
+    for mode in modes:
+        with pytest.raises(RuntimeError, match="returned wengert.complex64 for .*, expected wengert.float32; the deriv"):
+            if mode == "grad":
+                wg.grad(lambda x: f(x).sum())(x)
+            else:
+                wg.jvp(f, (x,), (x,))
+
+
+def test_other_cotangents_are_converted() -> None:
+    x = wg.tensor([1.0, 2.0], dtype=wg.float64)
+    _, pull = wg.vjp(lambda x: x * x, x)
+    for g in (wg.tensor([3, 1]), wg.tensor([3.0, 1.0]), np.array([3.0, 1.0])):
+        (got,) = pull(g)
+        assert got.dtype == wg.float64
+        assert got.tolist() == [6.0, 4.0]
+    leaf = x.clone().requires_grad_()
+    (leaf * leaf).backward(np.array([3, 1]))
+    assert leaf.grad.tolist() == [6.0, 4.0]
+    (got,) = wg.autograd.grad(leaf * leaf, leaf, np.array([3.0, 1.0]))
+    assert got.tolist() == [6.0, 4.0]
+    # A real cotangent of a complex result has no imaginary part.
+    _, pull = wg.vjp(lambda x: x * (1 + 2j), x)
+    assert pull(wg.tensor([3.0, 1.0]))[0].tolist() == [3.0, 1.0]

@@ -125,3 +125,64 @@ def test_an_argument_number_out_of_range() -> None:
         ValueError, match="mine: nondiff_argnums names argument 2, but 1 arguments were given"
     ):
         f(wg.ones(1))
+
+
+# ---- closures over tensors of transforms -------------------------------------------------------------------
+
+
+def closing(kind: str):
+    """Calls a custom function that multiplies by a tensor that is none of its arguments."""
+
+    def call(x):
+        f = wg.custom_vjp(lambda y: y * x) if kind == "vjp" else wg.custom_jvp(lambda y: y * x)
+        if kind == "vjp":
+            f.defvjp(lambda y: (y * x, None), lambda _, g: (g * x,))
+        else:
+            f.defjvp(lambda primals, tangents: (primals[0] * x, tangents[0] * x))
+        return f(x * 1).sum()
+
+    return call
+
+
+TRANSFORMS = {
+    "grad": lambda f: wg.grad(f)(wg.ones(3)),
+    "jvp": lambda f: wg.jvp(f, (wg.ones(3),), (wg.ones(3),)),
+    "jacfwd": lambda f: wg.jacfwd(f)(wg.ones(3)),
+    "hessian": lambda f: wg.hessian(f)(wg.ones(3)),
+    "linearize": lambda f: wg.linearize(f, wg.ones(3)),
+    "vmap of grad": lambda f: wg.vmap(wg.grad(f))(wg.ones(2, 3)),
+    "grad of vmap": lambda f: wg.grad(lambda x: wg.vmap(f)(x).sum())(wg.ones(2, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", ["vjp", "jvp"])
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_closure_over_a_tensor_of_a_transform_says_so(transform: str, kind: str) -> None:
+    with pytest.raises(RuntimeError, match="closes over a tensor .*, and (the custom|its) rules would miss") as caught:
+        TRANSFORMS[transform](closing(kind))
+    assert "has ended" not in str(caught.value)
+    # What is cut off before is a constant.
+    if transform == "jvp":
+        f = wg.custom_jvp(lambda y: y * 2)
+        f.defjvp(lambda primals, tangents: (primals[0] * 2, tangents[0] * 2))
+        assert TRANSFORMS["jvp"](lambda x: f(x * 1).sum())[1].item() == 6.0
+
+
+# ---- rules that are not linear -----------------------------------------------------------------------------
+
+
+def test_a_forward_rule_that_adds_a_constant_has_no_transpose() -> None:
+    f = wg.custom_jvp(lambda x: x * 2)
+    f.defjvp(lambda primals, tangents: (primals[0] * 2, tangents[0] * 2 + 1))
+    with pytest.raises(NotImplementedError) as caught:
+        wg.grad(f)(wg.tensor(3.0))
+    assert "the rule is not linear, so it has no transpose: zeros give elements up to 1" in str(caught.value)
+    g = wg.custom_vjp(lambda x: x * 2)
+    g.defvjp(lambda x: (x * 2, None), lambda _, g: (g * 2 - 3,))
+    with pytest.raises(NotImplementedError, match="zeros give elements up to 3"):
+        wg.jvp(g, (wg.tensor(3.0),), (wg.tensor(1.0),))
+    # Zero times a coefficient that is not finite says nothing.
+    h = wg.custom_jvp(lambda x: x * 2)
+    h.defjvp(lambda primals, tangents: (primals[0] * 2, tangents[0] * (1 / primals[0])))
+    assert wg.grad(h)(wg.tensor(4.0)).item() == 0.25
+    assert not wg.grad(h)(wg.tensor(0.0)).isfinite().item()

@@ -67,3 +67,37 @@ def test_index_errors() -> None:
             x[key]
     with pytest.raises(wg.ShapeError, match="cannot be broadcast"):
         x[0] = wg.ones(4)
+
+
+i3, j3 = np.array([2, 0, 1]), np.array([[0], [3]])
+APART: dict[str, tuple[tuple[int, ...], tuple]] = {
+    "an integer after": ((4, 4, 1), (slice(None), i3, Ellipsis, -1)),
+    "an integer before": ((4, 4, 2), (1, Ellipsis, i3 % 2)[::1] + (slice(None),)),
+    "two indices": ((4, 4, 4), (slice(None), i3, Ellipsis, i3)),
+    "they broadcast": ((4, 4, 4), (slice(None), i3, Ellipsis, j3)),
+    "a new axis first": ((4, 3), (None, i3, Ellipsis, i3)),
+    "an axis between": ((4, 4, 4), (i3, Ellipsis, i3)),
+    "an ellipsis at the end": ((4, 4, 4), (slice(None), i3, i3, Ellipsis)),
+    "an ellipsis at the front": ((4, 4), (Ellipsis, i3, i3)),
+    "an ellipsis beside a slice": ((4, 4, 4), (slice(None), i3, Ellipsis, slice(1, 3))),
+    "a mask": ((4, 3, 3), (slice(None), np.array([True, False, True]), Ellipsis, 0)),
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_an_ellipsis_of_no_axes_separates_indices(name: str) -> None:
+    shape, key = APART[name]
+    x = np.arange(np.prod(shape), dtype=np.float64).reshape(shape)
+    own = tuple(wg.tensor(k) if isinstance(k, np.ndarray) else k for k in key)
+    want = x[key]
+    got = wg.tensor(x)[own]
+    assert got.shape == want.shape
+    assert got.tolist() == want.tolist()
+    value = -1.0 - np.arange(want.size, dtype=np.float64).reshape(want.shape)
+    written, target = x.copy(), wg.tensor(x)
+    written[key] = value
+    target[own] = wg.tensor(value)
+    assert target.tolist() == written.tolist()
+    slope = np.zeros(shape)
+    np.add.at(slope, key, value)
+    assert wg.grad(lambda x: (x[own] * wg.tensor(value)).sum())(wg.tensor(x)).tolist() == slope.tolist()

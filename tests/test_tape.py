@@ -222,3 +222,120 @@ def test_assigning_data_keeps_the_leaf() -> None:
     assert hook_calls == [1]
     x.data = x.data
     assert x.grad.tolist() == [2.0, 2.0]
+
+
+# ---- two tapes: leaves made inside of a transform ----------------------------------------------------------
+
+
+def penalty(made_inside: bool, materialize: bool = False):
+    """The sum of a gradient with respect to the argument, of a function with a leaf."""
+    outside = wg.tensor([3.0, -1.0], dtype=wg.float64, requires_grad=True)
+
+    def f(x):
+        leaf = wg.tensor([3.0, -1.0], dtype=wg.float64, requires_grad=True) if made_inside else outside
+        y = (x**3 * leaf).sum()
+        (g,) = autograd.grad(y, x, create_graph=True, materialize_grads=materialize)
+        return g.sin().sum()
+
+    return f
+
+
+@pytest.mark.parametrize("materialize", [False, True])
+def test_gradients_past_a_leaf_made_inside(materialize: bool) -> None:
+    x = wg.tensor([0.7, 1.1], dtype=wg.float64)
+    for transform in (wg.grad, wg.jacrev, wg.hessian, lambda f: wg.grad(lambda x: wg.grad(f)(x).sum())):
+        inside, outside = (transform(penalty(made, materialize))(x) for made in (True, False))
+        np.testing.assert_allclose(inside.detach().numpy(), outside.detach().numpy(), atol=1e-12)
+    # d/dx sum(sin(3 x^2 w)) = cos(3 x^2 w) 6 x w.
+    w = np.array([3.0, -1.0])
+    want = np.cos(3 * x.numpy() ** 2 * w) * 6 * x.numpy() * w
+    np.testing.assert_allclose(wg.grad(penalty(True, materialize))(x).numpy(), want, atol=1e-12)
+    _, pull = wg.vjp(penalty(True, materialize), x)
+    np.testing.assert_allclose(pull(wg.tensor(2.0))[0].numpy(), 2 * want, atol=1e-12)
+
+
+def test_gradients_on_both_tapes_at_once() -> None:
+    def f(x):
+        leaf = wg.tensor(5.0, requires_grad=True)
+        unused = wg.tensor(1.0, requires_grad=True)
+        y = x * x * leaf
+        gx, gl, none = autograd.grad(y, [x, leaf, unused], create_graph=True, allow_unused=True)
+        assert none is None
+        return gx + 10 * gl
+
+    # 2 x w + 10 x^2.
+    assert wg.value_and_grad(f)(wg.tensor(3.0)) == (wg.tensor(30.0 + 90.0), wg.tensor(10.0 + 60.0))
+
+
+def test_a_layer_made_inside() -> None:
+    def f(x):
+        layer = wg.nn.Linear(2, 1, bias=False)
+        with wg.no_grad():
+            layer.weight.copy_(wg.tensor([[2.0, 3.0]]))
+        (g,) = autograd.grad(layer(x * x).sum(), x, create_graph=True)
+        return g.sum()
+
+    assert wg.grad(f)(wg.tensor([1.0, -2.0])).tolist() == [4.0, 6.0]
+
+
+def test_what_does_not_depend_still_says_so() -> None:
+    def f(x):
+        leaf = wg.tensor(5.0, requires_grad=True)
+        return autograd.grad(leaf * 2, x)[0]
+
+    with pytest.raises(RuntimeError, match=r"grad: no output depends on input 0 of shape \(\)"):
+        wg.grad(f)(wg.tensor(1.0))
+
+
+def test_backward_into_named_inputs_of_both_tapes() -> None:
+    def f(x):
+        leaf = wg.tensor(5.0, requires_grad=True)
+        (x * x * leaf).backward(inputs=[x, leaf], retain_graph=True)
+        return x.grad.detach() + leaf.grad.detach()
+
+    assert f is not None
+    assert wg.vjp(f, wg.tensor(3.0))[0].item() == 30.0 + 9.0
+
+
+# ---- leaves that are given other data ----------------------------------------------------------------------
+
+
+def test_a_gradient_finds_a_leaf_of_another_dtype() -> None:
+    layer = wg.nn.Linear(2, 1)
+    y = layer(wg.tensor([[1.0, -2.0]])).sum()
+    layer.double()
+    y.backward()
+    assert layer.weight.grad.dtype == wg.float64
+    assert layer.weight.grad.tolist() == [[1.0, -2.0]]
+    layer(wg.tensor([[1.0, -2.0]], dtype=wg.float64)).sum().backward()
+    assert layer.weight.grad.tolist() == [[2.0, -4.0]]
+    # Twice over, and back.
+    y = layer(wg.tensor([[3.0, 0.0]], dtype=wg.float64)).sum()
+    layer.half().float()
+    layer.zero_grad()
+    y.backward()
+    assert layer.weight.grad.dtype == wg.float32
+    assert layer.weight.grad.tolist() == [[3.0, 0.0]]
+
+
+def test_a_leaf_of_another_shape_has_no_place_for_a_gradient() -> None:
+    x = wg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = (x * x).sum()
+    x.data = wg.ones(5)
+    with pytest.raises(RuntimeError) as caught:
+        y.backward()
+    assert str(caught.value) == (
+        "backward: a leaf of shape (3,) was given data of shape (5,) after it was used, so its gradient has no place; "
+        "assign .data before the forward, or data of the same shape"
+    )
+    assert x.grad is None
+    (x * 2).sum().backward()
+    assert x.grad.tolist() == [2.0] * 5
+
+
+def test_the_gradient_of_a_leaf_that_is_gone_is_nobodys() -> None:
+    x = wg.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    y = (x * x).sum()
+    x.data = wg.ones(3, dtype=wg.float64)
+    del x
+    y.backward()

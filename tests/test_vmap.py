@@ -1,9 +1,12 @@
 """Batching of every operation against a loop: any axis in, any axis out, under and over differentiation."""
 
+from collections import OrderedDict
+
 import numpy as np
 import pytest
 import wengert as wg
 from hypothesis import given
+from messages import Situations, message_tests
 from op_samples import DIFFERENTIABLE, SAMPLES
 from sample import OpSample
 from support import Array, Case, Drawn, array, assert_near, drawn, examples, floats, outputs
@@ -224,3 +227,84 @@ def test_errors_name_the_sizes() -> None:
         wg.vmap(lambda x: x, in_axes=None)(wg.ones(2))
     with pytest.raises((ValueError, IndexError)):
         wg.vmap(lambda x: x, in_dims=2)(wg.ones(2))
+
+
+# ---- trees of axes ---------------------------------------------------------------------------------------
+
+
+def test_trees_of_axes_correspond_by_their_keys() -> None:
+    rows, whole = wg.arange(6.0).reshape(3, 2), wg.tensor([1.0, 10.0])
+    f = lambda d: (d["rows"] * d["whole"]).sum()
+    want = [(array(row) * array(whole)).sum() for row in rows]
+    for axes in ({"whole": None, "rows": 0}, OrderedDict(whole=None, rows=0)):
+        for tree in ({"rows": rows, "whole": whole}, OrderedDict(whole=whole, rows=rows)):
+            assert_near(wg.vmap(f, in_axes=(axes,))(tree), np.array(want), 0.0)
+    back = wg.vmap(lambda d: {"b": d["rows"], "a": d["whole"]}, in_axes=({"rows": 0, "whole": None},),
+                   out_axes={"a": None, "b": 1})({"rows": rows, "whole": whole})  # fmt: skip
+    assert back["b"].shape == (2, 3)
+    assert back["a"].shape == (2,)
+
+
+MISFITS: Situations = {
+    "other keys": (
+        lambda: wg.vmap(lambda d: d["w"], in_axes=({"x": 0, "w": None},))({"w": wg.ones(3), "y": wg.ones(3)}),
+        ValueError,
+        "vmap in_axes: ({'x': 0, 'w': None},) does not fit the structure TreeDef(({'w': *, 'y': *},)); give one entry "
+        "for all of it, or containers of the same classes with the same keys",
+    ),
+    "one other key": (
+        lambda: wg.vmap(lambda d: d["a"], in_axes=({"zz": 0},))({"a": wg.ones(3)}),
+        ValueError,
+        "vmap in_axes: ({'zz': 0},) does not fit the structure TreeDef(({'a': *},)); give one entry for all of it, or "
+        "containers of the same classes with the same keys",
+    ),
+    "a list for a tuple": (
+        lambda: wg.vmap(lambda t: t[0], in_axes=([0, None],))((wg.ones(3), wg.ones(3))),
+        ValueError,
+        "vmap in_axes: ([0, None],) does not fit the structure TreeDef(((*, *),)); give one entry for all of it, or "
+        "containers of the same classes with the same keys",
+    ),
+    "a tree for a tensor": (
+        lambda: wg.vmap(lambda x: x, in_axes=({"a": 0},))(wg.ones(3)),
+        ValueError,
+        "vmap in_axes: ({'a': 0},) does not fit the structure TreeDef((*,)); an axis is an integer or None, got "
+        "{'a': 0}",
+    ),
+    "two places for one result": (
+        lambda: wg.vmap(lambda x: x, out_axes=(0, 1))(wg.ones(3)),
+        ValueError,
+        "vmap out_axes: (0, 1) does not fit the structure TreeDef(*); an axis is an integer or None, got (0, 1)",
+    ),
+    "another size": (
+        lambda: wg.vmap(lambda x: x, axis_size=7)(wg.ones(3)),
+        ValueError,
+        "vmap: batch sizes differ: axis_size: 7; leaf 0 of shape (3,), axis 0: 3",
+    ),
+    "a negative size": (
+        lambda: wg.vmap(lambda: wg.ones(3), axis_size=-1),
+        ValueError,
+        "vmap: axis_size is an integer of at least 0, or None, got -1",
+    ),
+    "no chunks": (
+        lambda: wg.vmap(lambda x: x, chunk_size=0),
+        ValueError,
+        "vmap: chunk_size is an integer of at least 1, or None, got 0",
+    ),
+    "negative chunks": (
+        lambda: wg.jacrev(lambda x: x, chunk_size=-1),
+        ValueError,
+        "jacrev: chunk_size is an integer of at least 1, or None, got -1",
+    ),
+    "no chunks forward": (
+        lambda: wg.jacfwd(lambda x: x, chunk_size=0),
+        ValueError,
+        "jacfwd: chunk_size is an integer of at least 1, or None, got 0",
+    ),
+}
+
+test_misfit = message_tests(MISFITS)
+
+
+def test_a_size_that_is_that_of_the_arguments() -> None:
+    assert wg.vmap(lambda x: x * 2, axis_size=3)(wg.ones(3)).tolist() == [2.0] * 3
+    assert wg.vmap(lambda: wg.ones(2), axis_size=3)().shape == (3, 2)

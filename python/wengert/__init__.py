@@ -107,6 +107,7 @@ _LAZY_NAMES = {
     "trace_backward": "debugging",
     "why": "debugging",
     "FlopCounter": "counting",
+    "checkpoint": "utils.checkpoint",
     "flops": "counting",
     **dict.fromkeys(
         """

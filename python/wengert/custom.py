@@ -12,7 +12,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.autograd._rules import Plan, Rule, Saving, aval, check_shape, zeros
+from wengert.autograd._rules import Plan, Rule, Saving, aval, check_like, zeros
 from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
 
 __all__ = ["custom_jvp", "custom_vjp"]
@@ -52,7 +52,9 @@ class _Custom:
 
         Args:
             jvp: of the `nondiff_argnums` arguments, the tuple of primals and the tuple of tangents; returns
-                `(output, tangent of the output)`. It must be linear in the tangents.
+                `(output, tangent of the output)`. It must be linear in the tangents: reverse mode takes its derivative
+                at zero tangents for the transpose. A rule that does not give zeros there raises NotImplementedError; one
+                that is not linear otherwise, like `t * t`, is not noticed.
         """
         self.push = jvp
         return jvp
@@ -284,11 +286,11 @@ class _Call(Rule):
                     f"{who} returned {got} for argument {i}, expected {child}, the structure of the argument"
                 ) from None
         out: list[Tensor | None] = []
-        for i, (shape, dtype, _), need in zip(self.positions, self.inputs, needs):
+        for i, like, need in zip(self.positions, self.inputs, needs):
             g = flat[i]
             if g is not None:
-                check_shape(g, shape, True, who, f"the cotangent of leaf {i} of the arguments")
-            out.append(g if need and dtype.is_differentiable else None)
+                check_like(g, like, True, who, f"the cotangent of leaf {i} of the arguments")
+            out.append(g if need and like[1].is_differentiable else None)
         return out
 
     def jvp(
@@ -313,9 +315,9 @@ class _Call(Rule):
                 f"{who} returned a tangent {got}, expected {self.out_structure}, the structure of the output"
             ) from None
         moved = [t for t, item in zip(moved, self.out_items) if item is Tensor]
-        for i, (t, (shape, _, _)) in enumerate(zip(moved, self.outputs)):
+        for i, (t, like) in enumerate(zip(moved, self.outputs)):
             if t is not None:
-                check_shape(t, shape, False, who, f"the tangent of output {i}")
+                check_like(t, like, False, who, f"the tangent of output {i}")
         return moved
 
     def advice(self, attribute: str, error: BaseException) -> str:

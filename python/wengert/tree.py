@@ -60,6 +60,7 @@ class _Star:
         return "*"
 
 
+_DICTS = (dict, OrderedDict, defaultdict)
 _LEAF = TreeDef(None, None, ())
 _NONE = TreeDef(type(None), None, ())
 
@@ -203,10 +204,16 @@ def tree_map(
 
 
 def flatten_prefix(prefix: Any, structure: TreeDef, name: str) -> list[Any]:
-    """One entry per leaf of `structure`, from a tree that may stop early: an entry covers all leaves below it."""
+    """One entry per leaf of `structure`, from a tree that may stop early: an entry covers all leaves below it.
+
+    Containers of both must be of one class and have the same keys; dicts of any class correspond by their keys.
+    """
     out: list[Any] = []
     if not _spread(prefix, structure, out):
-        raise ValueError(f"{name}: {prefix!r} does not fit arguments of structure {structure}")
+        raise ValueError(
+            f"{name}: {prefix!r} does not fit the structure {structure}; give one entry for all of it, or containers of "
+            "the same classes with the same keys"
+        )
     return out
 
 
@@ -217,7 +224,14 @@ def _spread(prefix: Any, at: TreeDef, out: list[Any]) -> bool:
         out.extend([prefix] * at.num_leaves)
         return True
     level = _one_level(prefix)
-    children = None if level is None else list(level[2])
-    if children is None or len(children) != len(at.children):
+    if level is None:
+        return False
+    kind, static, children = level
+    if kind in _DICTS and at.kind in _DICTS:
+        keys = at.static[1] if at.kind is defaultdict else at.static
+        if prefix.keys() != set(keys):
+            return False
+        children = [prefix[key] for key in keys]
+    elif kind is not at.kind or static != at.static:
         return False
     return all(_spread(child, below, out) for child, below in zip(children, at.children))

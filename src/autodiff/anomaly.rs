@@ -269,6 +269,33 @@ pub fn pushed(
     Ok(())
 }
 
+/// Looks at what a step of a linear map made of its tangents, the inputs that move.
+#[cold]
+pub fn stepped(op: &Op, inputs: &[&Tensor], moves: &[bool], outputs: &[Tensor]) -> Result<()> {
+    for (x, _) in inputs.iter().zip(moves).filter(|(_, moves)| **moves) {
+        if !is_finite(x)? {
+            return Ok(());
+        }
+    }
+    for t in outputs {
+        let Some((index, value)) = worst(t)? else { continue };
+        let mut there = Vec::new();
+        for (i, (x, moves)) in inputs.iter().zip(moves).enumerate() {
+            let name = if *moves { format!("the tangent in input {i}") } else { format!("input {i}") };
+            there.push(said(op, &name, x, &index)?);
+        }
+        return Err(Error::anomaly(format!(
+            "anomaly in the linear map of linearize: {} made the tangent {}{}, where {}; keep the operands of the \
+             linearized function away from where its derivative is not finite (clamp them, or add a small number)",
+            op.name(),
+            number(value),
+            spot(&index),
+            list(there)
+        )));
+    }
+    Ok(())
+}
+
 /// The search during one backward walk.
 #[derive(Default)]
 pub struct Search {

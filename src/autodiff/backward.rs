@@ -7,20 +7,19 @@
 
 use crate::autodiff::accumulate;
 use crate::autodiff::debug;
-use crate::autodiff::lanes::edge_behind;
 use crate::autodiff::node::{Edge, Node, Origin, Saved, Vjp};
-use crate::autodiff::place;
 use crate::autodiff::queue::{Queue, Slots};
 use crate::autodiff::running::{self, Nodes};
+use crate::autodiff::seeds;
 use crate::error::{Error, Result};
-use crate::interp::{self, tape};
+use crate::interp::{self, Tag, tape};
 use crate::interrupt::Patience;
 use crate::op::{Grads, Needs, Op};
 use crate::tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// What a backward walk does besides walking.
 #[derive(Clone, Copy, Default)]
@@ -212,6 +211,9 @@ impl Walk {
         if !self.options.accumulate {
             return Ok(());
         }
+        if let Some(next) = node.exchanged() {
+            return self.hand_on(node, next, g);
+        }
         self.before(node, &mut g)?;
         let Some(value) = g[0].take() else { return Ok(()) };
         // Nobody can ask for the gradient of a leaf that is gone.
@@ -229,6 +231,23 @@ impl Walk {
             hooks.accumulated(&total)?;
         }
         if seen.is_some() { hooks.after(&mut [], &[seen]) } else { Ok(()) }
+    }
+
+    /// Gives the gradient of a leaf to the one that took its place.
+    fn hand_on(&self, node: &Node, next: Weak<Node>, mut g: Slots) -> Result<()> {
+        let Some(next) = next.upgrade().filter(|next| next.has_handle()) else { return Ok(()) };
+        let (was, now) = (&node.outputs[0], &next.outputs[0]);
+        if was.shape != now.shape {
+            return Err(Error::autodiff(format!(
+                "backward: a leaf of shape {} was given data of shape {} after it was used, so its gradient has no place; \
+                 assign .data before the forward, or data of the same shape",
+                was.shape, now.shape
+            )));
+        }
+        if let Some(g) = &mut g[0] {
+            accumulate::fit(g, now)?;
+        }
+        self.accumulate(&next, g)
     }
 
     /// Applies the reverse rule of an entry, with the hooks around it, and sends the results on.
@@ -331,10 +350,9 @@ pub fn backward(
     options: Options,
     inputs: Option<&[Tensor]>,
 ) -> Result<()> {
-    let roots = roots(outputs, gradients)?;
     let options = Options { accumulate: true, ..options };
     let Some(inputs) = inputs else {
-        run(roots, None, options)?;
+        run(seeds::roots(outputs, gradients)?, None, options)?;
         return Ok(());
     };
     let mut targets = Vec::new();
@@ -349,18 +367,37 @@ pub fn backward(
         })?;
         targets.push(edge);
     }
-    run(roots, Some(&targets), options)?;
+    across(outputs, gradients, &targets, options)?;
     Ok(())
 }
 
-/// Where a walk starts, and with what.
-fn roots(outputs: &[Tensor], gradients: &[Option<Tensor>]) -> Result<Vec<(Edge, Tensor)>> {
-    let mut roots = Vec::new();
-    for (i, y) in outputs.iter().enumerate() {
-        let edge = y.edge().ok_or_else(|| no_graph(y))?;
-        roots.push((edge, seed(y, gradients.get(i).and_then(Option::as_ref))?));
+/// Walks from `outputs` to `targets`, which may be on other tapes than the outputs. Inside a transform there are two: a
+/// leaf made there is on the inner one, which then has the last word on what is computed from it, and the argument of the
+/// function is on the outer one, which recorded all of it.
+fn across(
+    outputs: &[Tensor],
+    gradients: &[Option<Tensor>],
+    targets: &[Edge],
+    options: Options,
+) -> Result<Vec<Option<Tensor>>> {
+    let roots = seeds::roots(outputs, gradients)?;
+    let mut tapes: SmallVec<[Tag; 2]> = targets.iter().map(|t| t.node.tag).collect();
+    tapes.sort_unstable_by_key(|tag| std::cmp::Reverse(*tag));
+    tapes.dedup();
+    if roots.iter().all(|(edge, _)| tapes.iter().all(|tag| *tag == edge.node.tag)) {
+        return run(roots, Some(targets), options);
     }
-    Ok(roots)
+    let mut found = vec![None; targets.len()];
+    for tape in tapes {
+        let begin = outputs.iter().zip(&roots);
+        let begin = begin.filter_map(|(y, (_, g))| Some((seeds::on_tape(y, tape)?, g.clone()))).collect();
+        let (places, own): (Vec<usize>, Vec<Edge>) =
+            targets.iter().cloned().enumerate().filter(|(_, t)| t.node.tag == tape).unzip();
+        for (place, g) in places.into_iter().zip(run(begin, Some(&own), options)?) {
+            found[place] = g;
+        }
+    }
+    Ok(found)
 }
 
 /// Gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
@@ -373,7 +410,6 @@ pub fn grad(
     gradients: &[Option<Tensor>],
     options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
-    let roots = roots(outputs, gradients)?;
     let mut targets = Vec::new();
     for (i, x) in inputs.iter().enumerate() {
         targets.push(x.edge().ok_or_else(|| {
@@ -382,50 +418,5 @@ pub fn grad(
             ))
         })?);
     }
-    run(roots, Some(&targets), Options { accumulate: false, ..options })
-}
-
-/// The cotangent that backward starts with.
-fn seed(y: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
-    match gradient {
-        None if y.dtype().is_complex() => Err(Error::autodiff(format!(
-            "backward: a {} tensor has no single gradient; make it real first, as in y.abs().sum().backward(), or \
-             pass gradient= of the same shape",
-            y.dtype()
-        ))),
-        None if y.numel() == 1 => y.ones_like(),
-        None => Err(Error::autodiff(format!(
-            "backward: a tensor of shape {} has no single gradient; reduce it first, as in y.sum().backward(), \
-             or pass gradient= of the same shape",
-            y.shape()
-        ))),
-        Some(g) if g.shape() != y.shape() => Err(Error::autodiff(format!(
-            "backward: gradient= has shape {}, expected {} as the tensor it belongs to",
-            g.shape(),
-            y.shape()
-        ))),
-        Some(g) if g.dtype() != y.dtype() => g.cast(y.dtype()),
-        Some(g) => Ok(g.clone()),
-    }
-}
-
-#[cold]
-fn no_graph(y: &Tensor) -> Error {
-    if edge_behind(y).is_some() {
-        return Error::autodiff(format!(
-            "backward: the {} tensor of shape {} is recorded by a tape around the vmap or jvp it is in, where all examples \
-             are differentiated at once; return it, and go backward from what vmap or jvp returns",
-            y.dtype(),
-            y.shape()
-        ));
-    }
-    let left = debug::last_left().map_or_else(String::new, |l| {
-        format!("; recorded values last left the tape by {}{}", l.what, place::at(l.place))
-    });
-    Error::autodiff(format!(
-        "backward: the {} tensor of shape {} has no graph: no input of its computation requires a gradient, it was \
-         computed under no_grad(), or it was detached; call requires_grad_() on an input before computing it{left}",
-        y.dtype(),
-        y.shape()
-    ))
+    across(outputs, gradients, &targets, Options { accumulate: false, ..options })
 }

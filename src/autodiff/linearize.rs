@@ -6,6 +6,8 @@
 //! rule runs again, and since the list consists of operations like any others, a push can be differentiated, batched
 //! and linearized itself.
 
+use crate::autodiff::anomaly;
+use crate::autodiff::debug::{self, Modes};
 use crate::autodiff::owned::Walk;
 use crate::autodiff::saving;
 use crate::autodiff::transform::{jvp, settle};
@@ -137,7 +139,11 @@ impl Linear {
         }
         let mut patience = Patience::default();
         for (step, done) in self.steps.iter().zip(&self.done) {
-            for (i, y) in self.run(step, &values)?.into_iter().enumerate() {
+            let outputs = self.run(step, &values)?;
+            if debug::modes().has(Modes::ANOMALY) {
+                self.look(step, &values, &outputs)?;
+            }
+            for (i, y) in outputs.into_iter().enumerate() {
                 patience.spend(y.numel())?;
                 values[step.first + i] = Some(y);
             }
@@ -155,6 +161,16 @@ impl Linear {
             Some(op) => crate::bind::bind(op.clone(), &inputs),
             None => Ok(inputs.iter().map(|x| x.detach()).collect()),
         }
+    }
+
+    /// Looks at what a step made of finite tangents.
+    #[cold]
+    fn look(&self, step: &Step, values: &[Option<Tensor>], outputs: &Tensors) -> Result<()> {
+        let Some(op) = &step.op else { return Ok(()) };
+        let find = |source: &Source| self.find(*source, values, op.name());
+        let inputs: Vec<&Tensor> = step.inputs.iter().map(find).collect::<Result<_>>()?;
+        let moves = |source: &Source| matches!(source, Source::Place(_));
+        anomaly::stepped(op, &inputs, &step.inputs.iter().map(moves).collect::<Vec<_>>(), outputs)
     }
 
     /// Raises for tangents that are not like the primals.

@@ -18,4 +18,5 @@ pub mod place;
 pub mod queue;
 pub mod running;
 pub mod saving;
+pub mod seeds;
 pub mod transform;

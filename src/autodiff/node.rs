@@ -16,7 +16,7 @@ use crate::tensor::{Aval, Tensor};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 /// Output `index` of `node`.
 #[derive(Clone)]
@@ -62,6 +62,9 @@ pub enum Origin {
         grad: Mutex<Option<Tensor>>,
         /// How many values stand for this leaf; see [`Handle`].
         handles: AtomicUsize,
+        /// The leaf that its object stands for, once that was given data of another shape or dtype. All that the object
+        /// stood for share this.
+        now: OnceLock<Arc<Mutex<Weak<Node>>>>,
     },
     /// A recorded operation. `None` once its saved values were freed.
     Op {
@@ -134,7 +137,11 @@ impl Node {
         Node {
             seq: SEQ.fetch_add(1, Ordering::Relaxed),
             tag,
-            origin: Origin::Leaf { grad: Mutex::new(None), handles: AtomicUsize::new(0) },
+            origin: Origin::Leaf {
+                grad: Mutex::new(None),
+                handles: AtomicUsize::new(0),
+                now: OnceLock::new(),
+            },
             edges: Edges::new(),
             outputs: smallvec::smallvec![aval],
             place: debug::place(),
@@ -206,6 +213,25 @@ impl Node {
         match &self.origin {
             Origin::Leaf { handles, .. } => handles.load(Ordering::Acquire) != 0,
             Origin::Op { .. } => true,
+        }
+    }
+
+    /// Notes that `next` is what the object of this leaf stands for from now on.
+    pub fn exchange(&self, next: &Arc<Node>) {
+        if let (Origin::Leaf { now, .. }, Origin::Leaf { now: again, .. }) = (&self.origin, &next.origin) {
+            let now = now.get_or_init(Arc::default);
+            *lock(now) = Arc::downgrade(next);
+            let _ = again.set(now.clone());
+        }
+    }
+
+    /// The leaf that took the place of this one, if one did.
+    pub fn exchanged(self: &Arc<Self>) -> Option<Weak<Node>> {
+        match &self.origin {
+            Origin::Leaf { now, .. } => {
+                now.get().map(|now| lock(now).clone()).filter(|now| now.as_ptr() != Arc::as_ptr(self))
+            }
+            Origin::Op { .. } => None,
         }
     }
 
@@ -331,7 +357,7 @@ impl std::ops::Deref for Handle {
 impl Drop for Handle {
     #[inline]
     fn drop(&mut self) {
-        if let Origin::Leaf { grad, handles } = &self.0.origin
+        if let Origin::Leaf { grad, handles, .. } = &self.0.origin
             && handles.fetch_sub(1, Ordering::AcqRel) == 1
         {
             let grad = lock(grad).take();

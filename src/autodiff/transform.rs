@@ -3,6 +3,7 @@
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::node::{Edge, Node};
+use crate::autodiff::seeds;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, Randomness, batch, dual};
 use crate::tensor::{Payload, Tensor};
@@ -27,6 +28,7 @@ impl Pullback {
         let mut roots = Vec::new();
         for (edge, g) in self.outputs.iter().zip(cotangents) {
             if let (Some(edge), Some(g)) = (edge, g) {
+                seeds::check(g, edge.aval())?;
                 roots.push((edge.clone(), g.clone()));
             }
         }

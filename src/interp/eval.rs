@@ -8,6 +8,7 @@ use crate::cost;
 use crate::error::{Error, Result};
 use crate::interp;
 use crate::op::{Arrays, Kernel, Op};
+use crate::ops::custom;
 use crate::ops::elementwise::by_parts;
 use crate::tensor::{Payload, Tensor, Tensors};
 use smallvec::SmallVec;
@@ -84,6 +85,9 @@ pub fn process(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
         match x {
             Tensor::Array(a) => arrays.push(a),
             Tensor::Traced(t) => {
+                if let Some(error) = custom::calls::closure(t.tag) {
+                    return Err(error);
+                }
                 let transform = match t.payload {
                     Payload::Taped { .. } => "grad or vjp",
                     Payload::Dual { .. } => "jvp",

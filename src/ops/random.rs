@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::interp::{self, Interp, Randomness, batch};
+use crate::interp::{self, Interp, Randomness, Tag, batch};
 use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
 use crate::ops::one;
 use crate::random::{self, State};
@@ -106,32 +106,44 @@ fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) 
     Ok(spread(crate::bind::bind1(Random { distribution, shape, dtype, device, state }, &[])?, &levels))
 }
 
-/// Uniform float32 numbers on `[0, 1)` of this shape, from `state` on: what [`reserve`] set aside.
-pub fn uniform_at(op: &str, shape: Shape, state: State, device: Device) -> Result<Tensor> {
-    let levels = own_numbers(op)?;
+/// Uniform float32 numbers on `[0, 1)` of this shape, from `state` on: what [`reserve`] set aside when there were the
+/// batches up to `since`.
+pub fn uniform_at(shape: Shape, state: State, since: Tag, device: Device) -> Result<Tensor> {
+    let levels = own_levels(since);
     let shape = batched(&shape, &levels)?;
     let random = Random { distribution: Distribution::Uniform, shape, dtype: DType::F32, device, state };
     Ok(spread(crate::bind::bind1(random, &[])?, &levels))
 }
 
 /// Sets `count` float32 numbers aside, for each example where batches want numbers of their own. Returns where they
-/// start, and which of the enclosing batches share numbers: bit 0 for the innermost.
-pub fn reserve(op: &str, count: u64) -> Result<(State, u16)> {
+/// start, and the youngest of the enclosing batches: those that begin later, as one of cotangents does, share numbers.
+pub fn reserve(op: &str, count: u64) -> Result<(State, Tag)> {
     let levels = own_numbers(op)?;
     let words = levels.iter().fold(count, |n, (_, size)| n.saturating_mul(*size as u64));
-    let same = |(_, _, randomness): &(_, _, Randomness)| *randomness == Randomness::Same;
-    let batches = if interp::is_plain() { Default::default() } else { interp::batches() };
-    let shared = batches.iter().map(same).rev().fold(0, |bits, same| bits << 1 | u16::from(same));
-    Ok((random::take(words.div_ceil(4)), shared))
+    let youngest = levels.iter().map(|(level, _)| level.tag).max();
+    Ok((random::take(words.div_ceil(4)), youngest.unwrap_or(0)))
 }
 
-/// `x` as a value of every enclosing batch, also of those that it does not depend on: what is random is computed for
-/// each example.
-pub fn in_every_batch(x: &Tensor) -> Result<Tensor> {
-    if interp::is_plain() {
+/// The enclosing batches up to `since` whose examples have numbers of their own, innermost first.
+pub fn own_levels(since: Tag) -> Levels {
+    if since == 0 || interp::is_plain() {
+        return Levels::new();
+    }
+    let own = |level: &Interp, randomness| level.tag <= since && randomness == Randomness::Different;
+    let batches = interp::batches().into_iter();
+    batches
+        .filter(|(level, _, randomness)| own(level, *randomness))
+        .map(|(level, size, _)| (level, size))
+        .collect()
+}
+
+/// `x` as a value of every enclosing batch whose examples have numbers of their own, also of those that it does not
+/// depend on: what is random is computed for each example.
+pub fn in_own_batches(x: &Tensor) -> Result<Tensor> {
+    let levels = own_levels(Tag::MAX);
+    if levels.is_empty() {
         return Ok(x.clone());
     }
-    let levels: Levels = interp::batches().into_iter().map(|(level, size, _)| (level, size)).collect();
     let ones = Shape::new(&vec![1; x.rank()])?;
     let zero = Tensor::zeros(batched(&ones, &levels)?, x.dtype(), x.device())?;
     x.add(&spread(zero, &levels))
@@ -159,7 +171,7 @@ fn own_numbers(op: &str) -> Result<Levels> {
 }
 
 /// Batches and their sizes, innermost first.
-type Levels = SmallVec<[(Arc<Interp>, usize); 2]>;
+pub type Levels = SmallVec<[(Arc<Interp>, usize); 2]>;
 
 /// The shape with one axis in front for each batch, outermost first.
 fn batched(shape: &Shape, levels: &Levels) -> Result<Shape> {

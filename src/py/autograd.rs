@@ -8,6 +8,7 @@ use crate::autodiff::node::Edge;
 use crate::autodiff::saving;
 use crate::error::{Error, Result};
 use crate::interp;
+use crate::py::args::AsTensor;
 use crate::py::aside::Aside;
 use crate::py::debug;
 use crate::py::error::foreign;
@@ -177,20 +178,24 @@ it before backward()";
     /// `.grad`.
     ///
     /// Args:
-    ///     gradient: the cotangent, of this tensor's shape; may be left out for a tensor with one element.
+    ///     gradient: the cotangent, of this tensor's shape (a tensor, or what `as_tensor` makes one of), converted to its
+    ///         dtype; may be left out for a tensor with one element.
     ///     retain_graph: keep what was saved, so that another backward can follow. Defaults to `create_graph`.
     ///     create_graph: record the backward itself, for higher derivatives.
     ///     inputs: the leaves to accumulate into; all of them by default.
+    ///
+    /// Raises:
+    ///     RuntimeError: for a gradient of another shape, and for a complex one of a real tensor.
     #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
         slf: &Bound<'_, Self>,
-        gradient: Option<&Bound<'_, PyTensor>>,
+        gradient: Option<AsTensor>,
         retain_graph: Option<bool>,
         create_graph: bool,
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let t = value(slf)?;
-        let gradient = gradient.map(value).transpose()?;
+        let gradient = gradient.map(|g| g.0);
         let inputs = match inputs {
             Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![one.cast::<PyTensor>()?.clone()]),
             Some(many) => Some(many.extract()?),
@@ -219,11 +224,17 @@ it before backward()";
         let new = value(data)?.detach();
         let t = value(slf)?;
         cut(slf)?;
-        if leaf(&t).is_some_and(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype()) {
-            // The tape entry knows the shape of its gradient: a tensor of another shape is a new leaf.
-            replace(slf, require_grad(&new)?)
-        } else {
-            replace(slf, with_history(&t, new))
+        match leaf(&t).filter(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype()) {
+            // The tape entry knows the shape of its gradient: a tensor of another shape is a new leaf. Graphs that lead to
+            // the old one find it there.
+            Some(old) => {
+                let next = require_grad(&new)?;
+                if let Some(edge) = next.edge() {
+                    old.node.exchange(&edge.node);
+                }
+                replace(slf, next)
+            }
+            None => replace(slf, with_history(&t, new)),
         }
     }
 }
@@ -333,9 +344,9 @@ pub fn is_grad_enabled() -> bool {
     interp::is_grad_enabled()
 }
 
-/// Calls `fn(*args, **kwargs)` without keeping what its operations save; backward runs it again.
+/// Calls `function(*args, **kwargs)` without keeping what its operations save; backward runs it again.
 #[pyfunction]
-#[pyo3(signature = (function, args, kwargs=None))]
+#[pyo3(name = "_checkpoint", signature = (function, args, kwargs=None))]
 pub fn checkpoint<'py>(
     function: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,

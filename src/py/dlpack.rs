@@ -168,6 +168,9 @@ fn export<'py>(py: Python<'py>, array: Array, versioned: bool, copied: bool) -> 
 impl PyTensor {
     /// A DLPack capsule over the memory. Raises BufferError for a tensor that requires a gradient or is on a
     /// GPU.
+    ///
+    /// Strides are those of the tensor. Not every library takes all of them: PyTorch fails at negative ones, as of
+    /// `flip`, and JAX at everything that is not in row-major order; pass them `x.contiguous()`.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,

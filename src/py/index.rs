@@ -47,6 +47,8 @@ struct Plan {
     region: Region,
     shape: Shape,
     indices: Vec<Option<Tensor>>,
+    /// Whether an ellipsis of no axes stands between advanced indices, whose axes then come first as if it had some.
+    split: bool,
 }
 
 fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
@@ -130,10 +132,11 @@ impl Plan {
         let mut plan =
             Builder { region: Region::whole(&shape), dims: Vec::new(), indices: Vec::new(), shape, axis: 0 };
         let whole = shape.rank() - used;
+        let split = advanced && rests == 1 && whole == 0 && is_split(&items);
         for item in items {
             plan.push(py, item, whole, advanced)?;
         }
-        Ok(Plan { region: plan.region, shape: Shape::new(&plan.dims)?, indices: plan.indices })
+        Ok(Plan { region: plan.region, shape: Shape::new(&plan.dims)?, indices: plan.indices, split })
     }
 
     /// The view that the basic part of the key selects.
@@ -147,8 +150,31 @@ impl Plan {
 
     fn read(&self, x: &Tensor) -> Result<Tensor> {
         let part = self.basic(x)?;
-        if self.is_basic() { Ok(part) } else { part.index(&self.indices) }
+        if self.is_basic() {
+            return Ok(part);
+        }
+        let found = part.index(&self.indices)?;
+        if self.split { self.in_front(found) } else { Ok(found) }
     }
+
+    /// What the advanced indices found with their axes in front, where they stand together and are not there already.
+    fn in_front(&self, found: Tensor) -> Result<Tensor> {
+        let mut places = self.indices.iter().enumerate().filter(|(_, i)| i.is_some()).map(|(place, _)| place);
+        let Some(first) = places.next() else { return Ok(found) };
+        let last = places.next_back().unwrap_or(first);
+        if self.indices[first..=last].iter().any(Option::is_none) {
+            return Ok(found);
+        }
+        let kept = self.indices.iter().filter(|i| i.is_none()).count();
+        (0..found.rank() - kept).try_fold(found, |x, i| x.move_axis(first + i, i))
+    }
+}
+
+/// Whether there are advanced indices (or integers, which count as such beside them) on both sides of the ellipsis.
+fn is_split(items: &[Item]) -> bool {
+    let is_advanced = |i: &Item| matches!(i, Item::At(_) | Item::Index(_) | Item::Mask(_));
+    let mut sides = items.split(|i| matches!(i, Item::Rest));
+    sides.all(|side| side.iter().any(is_advanced))
 }
 
 /// A plan in the making.
@@ -412,7 +438,7 @@ fn sources(plan: &Plan, x: &Tensor, count: usize) -> Result<(Tensor, Tensor)> {
     };
     let indices =
         plan.indices.iter().map(|i| i.as_ref().map(&host).transpose()).collect::<Result<Vec<_>>>()?;
-    let own = Plan { region: plan.region.clone(), shape: plan.shape, indices };
+    let own = Plan { region: plan.region.clone(), shape: plan.shape, indices, split: plan.split };
     let places = (0..shape.numel() as i64).collect::<Vec<_>>();
     let places = own.read(&Tensor::from_slice(&places, &shape.to_vec())?)?;
     let places = crate::cpu::copy::contiguous(places.array("setitem")?)?;

@@ -10,13 +10,14 @@ use crate::ops::elementwise::{Operand, binary};
 use crate::ops::unary::{Unary, unary_table};
 use crate::py::args::{Arg, AsTensor, LARGE, run};
 use crate::py::aside::Aside;
+use crate::py::error::type_error;
 use crate::py::inplace;
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::value;
 use crate::tensor::Tensor;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt};
+use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
 
 /// `fun(x, y)`, or `fun(y, x)` if reflected; `NotImplemented` for an object that is no operand.
 #[inline]
@@ -48,12 +49,27 @@ fn operator(
         };
         return Ok(Py::new(py, PyTensor::from(out))?.into_any());
     }
-    let Some(y) = Arg::from_any(y)? else {
-        return Ok(py.NotImplemented());
+    let Some(operand) = Arg::from_any(y)? else {
+        return if fun == Binary::Mul { repeated(x, y) } else { Ok(py.NotImplemented()) };
     };
     let x = value(x)?;
-    let out = binary_of(py, &x, &y, fun, reflected)?;
+    let out = binary_of(py, &x, &operand, fun, reflected)?;
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
+}
+
+/// The product with an object that is no operand. Python repeats lists by integers, which must not be what happens to a
+/// list that was meant as a tensor.
+#[cold]
+fn repeated(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
+    let (dtype, numel) = (x.look().t.dtype(), x.look().t.numel());
+    let is_list = y.is_instance_of::<PyList>() || y.is_instance_of::<PyTuple>();
+    if !is_list || (!dtype.is_differentiable() && numel == 1) {
+        return Ok(y.py().NotImplemented());
+    }
+    let (kind, shape) = (y.get_type().name()?, x.look().t.shape());
+    Err(type_error(format!(
+        "a {dtype} tensor of shape {shape} cannot be multiplied by a {kind}; make a tensor of it with wengert.tensor()"
+    )))
 }
 
 /// `fun(x, y)`, or `fun(y, x)` if reflected.

@@ -1,5 +1,6 @@
 """Of the tape: backward, in-place writes, hooks, checkpoints."""
 
+import numpy as np
 import wengert as wg
 from messages import Situations
 from wengert.utils.checkpoint import checkpoint
@@ -60,6 +61,27 @@ def grad_of_unused() -> None:
 
 
 AUTOGRAD: Situations = {
+    "complex_gradient": (
+        lambda: (leaf(2) * 1).backward(ones(2) * 1j),
+        RuntimeError,
+        "backward: a cotangent (gradient=) is complex64, and the tensor of shape (2,) that it belongs to is float32; the "
+        "cotangent of a real tensor is real: pass its .real or .imag",
+    ),
+    "grad_of_an_array": (
+        lambda: wg.autograd.grad(np.ones(2), leaf(2)),
+        TypeError,
+        "grad: outputs must be a tensor or a sequence of tensors, got float64",
+    ),
+    "grad_with_respect_to_a_string": (
+        lambda: wg.autograd.grad(leaf(2).sum(), "x"),
+        TypeError,
+        "grad: inputs must be a tensor or a sequence of tensors, got str",
+    ),
+    "cotangent_of_a_set": (
+        lambda: wg.autograd.backward(leaf(2) * 1, {"a"}),
+        TypeError,
+        "backward: a cotangent is a tensor, an array, a number or None, got set",
+    ),
     "backward_twice": (
         used_graph,
         RuntimeError,

@@ -17,6 +17,37 @@ def mismatched_batch() -> None:
 
 
 TRANSFORMS: Situations = {
+    "argnums_of_a_string": (
+        lambda: wg.grad(lambda x: x.sum(), argnums="a")(ones(2)),
+        TypeError,
+        "grad: argnums is an integer, the position of an argument, or a sequence of them, got 'a'",
+    ),
+    "argnums_of_floats": (
+        lambda: wg.jacfwd(lambda x: x.sum(), argnums=1.5)(ones(2)),
+        TypeError,
+        "jacfwd: argnums is an integer, the position of an argument, or a sequence of them, got 1.5",
+    ),
+    "argnums_far_away": (
+        lambda: wg.grad(lambda x: x.sum(), argnums=10**30)(ones(2)),
+        ValueError,
+        f"grad: argnums names argument {10**30}, but 1 positional arguments were given",
+    ),
+    "complex_cotangent": (
+        lambda: wg.vjp(lambda x: x * x, ones(2))[1](ones(2) * 1j),
+        TypeError,
+        "vjp: a cotangent of wengert.complex64 given for an output of wengert.float32 and shape (2,); the cotangent of a "
+        "real output is real: pass its .real or .imag",
+    ),
+    "autocast_for_nothing": (
+        lambda: wg.autocast("xx"),
+        ValueError,
+        "autocast: 'xx' is not a device; expected 'cpu' or 'gpu', or nothing at all",
+    ),
+    "autocast_for_a_dtype": (
+        lambda: wg.autocast(wg.bfloat16),
+        TypeError,
+        "autocast: device_type is a string, got dtype; pass the precision as dtype=",
+    ),
     "escaped_tangent": (
         escaped,
         RuntimeError,

@@ -7,6 +7,16 @@ from wengert.nn import functional as F
 from situations.operands import i, ones
 
 VALUES: Situations = {
+    "a_list_as_a_factor": (
+        lambda: ones(3) * [1, 2, 3],
+        TypeError,
+        "a float32 tensor of shape (3,) cannot be multiplied by a list; make a tensor of it with wengert.tensor()",
+    ),
+    "a_factor_of_a_list": (
+        lambda: (1, 2, 3) * ones(3),
+        TypeError,
+        "a float32 tensor of shape (3,) cannot be multiplied by a tuple; make a tensor of it with wengert.tensor()",
+    ),
     "truth_of_many": (
         lambda: bool(ones(2)),
         RuntimeError,

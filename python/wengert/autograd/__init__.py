@@ -1,6 +1,6 @@
 """Reverse mode on the tape, as PyTorch spells it: `autograd.grad`, `autograd.backward`, recording modes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wengert import _core
@@ -52,8 +52,15 @@ __all__ = [
 Tensors = Tensor | Sequence[Tensor]
 
 
-def _list(tensors: Any) -> list[Any]:
-    return [tensors] if isinstance(tensors, Tensor) or tensors is None else list(tensors)
+def _list(tensors: Any, what: str) -> list[Any]:
+    """The tensors of an argument, which is one or a sequence of them."""
+    if isinstance(tensors, Tensor) or tensors is None:
+        return [tensors]
+    found = list(tensors) if isinstance(tensors, Iterable) and not isinstance(tensors, str) else [tensors]
+    for x in found:
+        if not isinstance(x, Tensor):
+            raise TypeError(f"{what} must be a tensor or a sequence of tensors, got {type(x).__name__}")
+    return found
 
 
 def grad(
@@ -72,7 +79,8 @@ def grad(
     Args:
         outputs: tensors with a graph.
         inputs: tensors that they depend on, leaves or not.
-        grad_outputs: a cotangent per output; may be None for outputs with one element.
+        grad_outputs: a cotangent per output, of its shape and converted to its dtype; may be None for outputs with one
+            element.
         retain_graph: keep what was saved, for another backward. Defaults to `create_graph`.
         create_graph: record the backward itself, for higher derivatives.
         only_inputs: accepted for PyTorch's sake; only True has a meaning, `backward` fills `.grad`.
@@ -81,8 +89,12 @@ def grad(
             what a loop over them would do.
         materialize_grads: give zeros for inputs that no output depends on.
 
+    Inside a transform, the gradient with respect to the argument of the transformed function is recorded for that
+    transform; with respect to leaves that were made inside, it is a constant.
+
     Raises:
-        RuntimeError: for an input that no output depends on, without `allow_unused` and `materialize_grads`.
+        RuntimeError: for an input that no output depends on, without `allow_unused` and `materialize_grads`; for a
+            complex cotangent of a real output.
         ValueError: for options that contradict each other, and for batched cotangents of unequal batch sizes.
 
     Example:
@@ -91,7 +103,7 @@ def grad(
         >>> wg.autograd.grad(g, x)
         (tensor(2.),)
     """
-    outputs, inputs = _list(outputs), _list(inputs)
+    outputs, inputs = _list(outputs, "grad: outputs"), _list(inputs, "grad: inputs")
     seeds = _cotangents("grad", "outputs", outputs, grad_outputs)
     retain = create_graph if retain_graph is None else retain_graph
     if not only_inputs:
@@ -120,12 +132,29 @@ def grad(
 
 def _cotangents(what: str, name: str, tensors: list[Tensor], given: Any) -> list[Tensor | None]:
     """One cotangent, or None, per tensor."""
-    seeds = [None] * len(tensors) if given is None else _list(given)
+    if given is None:
+        seeds = [None] * len(tensors)
+    elif isinstance(given, (list, tuple)):
+        seeds = [_cotangent(what, g) for g in given]
+    else:
+        seeds = [_cotangent(what, given)]
     if len(seeds) != len(tensors):
         raise ValueError(
             f"{what}: {len(seeds)} cotangents given for {len(tensors)} {name}; pass one (or None) for each"
         )
     return seeds
+
+
+def _cotangent(what: str, given: Any) -> Tensor | None:
+    """A cotangent as a tensor."""
+    if given is None or isinstance(given, Tensor):
+        return given
+    try:
+        return _core.as_tensor(given)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{what}: a cotangent is a tensor, an array, a number or None, got {type(given).__name__}"
+        ) from None
 
 
 def _batched(
@@ -179,9 +208,9 @@ def backward(
         inputs: the tensors to accumulate into; all leaves by default. Results of operations keep their gradient as
             after `retain_grad()`.
     """
-    roots = _list(tensors)
+    roots = _list(tensors, "backward: tensors")
     seeds = _cotangents("backward", "tensors", roots, grad_tensors)
-    targets = None if inputs is None else _list(inputs)
+    targets = None if inputs is None else _list(inputs, "backward: inputs")
     if targets is not None and not targets:
         raise RuntimeError(
             "backward: inputs= names no tensor, so nothing would be accumulated; name at least one, or leave it out "

@@ -9,7 +9,7 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.autograd._context import FunctionCtx, VmapInfo
 from wengert.autograd._once import is_once
-from wengert.autograd._rules import Plan, Rule, Saving, aval, check_shape, zeros
+from wengert.autograd._rules import Plan, Rule, Saving, aval, check_like, zeros
 from wengert.tree import tree_leaves
 
 __all__ = ["FunctionCall", "backward_of", "is_missing", "missing"]
@@ -215,11 +215,11 @@ class FunctionCall(Rule):
                     f"{who} returned a gradient for argument {i}, which is no tensor but {kind}; return None there"
                 )
         out: list[Tensor | None] = []
-        for i, (shape, dtype, _), need in zip(self.positions, self.inputs, needs):
+        for i, like, need in zip(self.positions, self.inputs, needs):
             g = gradients[i]
             if g is not None:
-                check_shape(g, shape, True, who, f"the gradient of argument {i}")
-            out.append(g if need and dtype.is_differentiable else None)
+                check_like(g, like, True, who, f"the gradient of argument {i}")
+            out.append(g if need and like[1].is_differentiable else None)
         return out
 
     def jvp(
@@ -235,9 +235,9 @@ class FunctionCall(Rule):
                 f"{self.name}.jvp returned {len(moved)} tangents, expected {len(items)}: one per output of forward"
             )
         moved = tuple(t for t, (placed, _) in zip(moved, items) if placed)
-        for i, (t, (shape, _, _)) in enumerate(zip(moved, self.outputs)):
+        for i, (t, like) in enumerate(zip(moved, self.outputs)):
             if t is not None:
-                check_shape(t, shape, False, f"{self.name}.jvp", f"the tangent of output {i}")
+                check_like(t, like, False, f"{self.name}.jvp", f"the tangent of output {i}")
         return list(moved)
 
     def batch(

@@ -96,11 +96,19 @@ class Rule:
         return _core._custom(self, self.name, inputs, (reverse, forward), strict, batches)
 
 
-def check_shape(g: Any, shape: tuple[int, ...], sums: bool, who: str, what: str) -> None:
-    """Raises unless `g` is a tensor of this shape, or with `sums` of one that broadcasting made of it."""
+def check_like(g: Any, like: tuple[tuple[int, ...], Any, Any], sums: bool, who: str, what: str) -> None:
+    """Raises unless `g` is a tensor of this shape, or with `sums` of one that broadcasting made of it, and real where a
+    real one is expected.
+    """
     if not isinstance(g, Tensor):
         raise RuntimeError(f"{who} returned {type(g).__name__} for {what}, expected a tensor or None")
+    shape, dtype, _ = like
     got = tuple(g.shape)
+    if g.dtype.is_complex and dtype.is_floating_point:
+        raise RuntimeError(
+            f"{who} returned {g.dtype!r} for {what}, expected {dtype!r}; the derivative of a real tensor is real: return "
+            "its .real"
+        )
     if got == shape:
         return
     if sums and len(got) >= len(shape):

@@ -8,6 +8,20 @@ from wengert.autograd.modes import Region
 __all__ = ["autocast"]
 
 
+#: Device types of PyTorch that stand for the GPU there.
+_FOREIGN = ("cuda", "mps", "xpu")
+
+
+def _check_device(device_type: str) -> None:
+    """Raises unless this names a device type."""
+    if not isinstance(device_type, str):
+        raise TypeError(
+            f"autocast: device_type is a string, got {type(device_type).__name__}; pass the precision as dtype="
+        )
+    if device_type.split(":")[0] not in ("cpu", "gpu", *_FOREIGN):
+        raise ValueError(f"autocast: {device_type!r} is not a device; expected 'cpu' or 'gpu', or nothing at all")
+
+
 class autocast(Region):
     """Runs operations in the precision that suits each; a context and a decorator.
 
@@ -15,9 +29,13 @@ class autocast(Region):
     float64 and integers are left alone.
 
     Args:
-        device_type: accepted for PyTorch's sake; the region holds for all devices.
+        device_type: a device, or one of PyTorch's names of them; the region holds for all devices.
         dtype: bfloat16 (the default) or float16; the latter needs `wengert.amp.GradScaler`.
         enabled: False turns casting off inside an outer region.
+
+    Raises:
+        ValueError: for a device_type that neither names.
+        TypeError: for one that is no string.
 
     Example:
         >>> with wg.autocast(dtype=wg.bfloat16):
@@ -33,6 +51,8 @@ class autocast(Region):
         cache_enabled: bool | None = None,
     ) -> None:
         """The region does not begin before `with`."""
+        if device_type is not None:
+            _check_device(device_type)
         self.device_type = device_type
         self.dtype = _core.bfloat16 if dtype is None else dtype
         self.enabled = enabled

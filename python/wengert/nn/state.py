@@ -58,7 +58,8 @@ class StateDict:
         Args:
             state_dict: names to tensors or NumPy arrays.
             strict: demand exactly the names of this module.
-            assign: take the given tensors' dtype and device instead of copying into the module's own.
+            assign: let the parameters and buffers share the memory of the given tensors, with their dtype and device,
+                instead of copying into their own. The objects stay the same, so an optimiser that knows them goes on.
 
         Raises:
             RuntimeError: naming the missing keys, the unexpected keys, and both shapes of every mismatched

@@ -1,5 +1,6 @@
 """Arguments and results of a transform as flat lists of tensors, and back into trees."""
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -47,7 +48,12 @@ def check_float(leaves: list[Tensor], name: str) -> None:
 def select(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[tuple[int, ...], Any]:
     """The positions to differentiate, and the arguments there (a tuple only where `argnums` is one)."""
     many = not isinstance(argnums, int)
-    positions = tuple(argnums) if not isinstance(argnums, int) else (argnums,)
+    try:
+        positions = tuple(operator.index(i) for i in argnums) if many else (int(argnums),)
+    except TypeError:
+        raise TypeError(
+            f"{name}: argnums is an integer, the position of an argument, or a sequence of them, got {argnums!r}"
+        ) from None
     for i in positions:
         if not -len(args) <= i < len(args):
             raise ValueError(
@@ -58,6 +64,17 @@ def select(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[tuple[in
         raise ValueError(f"{name}: argnums names an argument twice: {argnums}")
     chosen = tuple(args[i] for i in positions)
     return positions, chosen if many else chosen[0]
+
+
+def is_position(argnums: Argnums) -> bool:
+    """Whether `argnums` is one position, as the core takes it."""
+    return type(argnums) is int and abs(argnums) < 1 << 31
+
+
+def check_count(name: str, what: str, count: int | None, least: int) -> None:
+    """Raises unless a count is given as an integer of at least `least`, or left out."""
+    if count is not None and (not isinstance(count, int) or count < least):
+        raise ValueError(f"{name}: {what} is an integer of at least {least}, or None, got {count!r}")
 
 
 def replaced(args: tuple[Any, ...], positions: tuple[int, ...], values: Any, many: bool) -> list[Any]:

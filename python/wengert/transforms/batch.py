@@ -5,9 +5,9 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Flat, Function, as_leaf, flatten_result
+from wengert.transforms._flat import Flat, Function, as_leaf, check_count, flatten_result
 from wengert.transforms.axes import named
-from wengert.tree import flatten_prefix, tree_flatten, tree_unflatten
+from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
 
 _flatten = flatten_result("vmap")
 
@@ -23,8 +23,22 @@ def _place_of(i: int, count: int) -> str:
     return f"an argument, leaf {i}," if count > 1 else "an argument"
 
 
-def _batch_size(leaves: list[Any], axes: list[int | None]) -> int:
+def _axes(given: Any, structure: TreeDef, name: str) -> list[int | None]:
+    """The batch axis of each leaf, from a tree of integers and None."""
+    axes = flatten_prefix(given, structure, f"vmap {name}")
+    for axis in axes:
+        if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
+            raise ValueError(
+                f"vmap {name}: {given!r} does not fit the structure {structure}; an axis is an integer or None, got "
+                f"{axis!r}"
+            )
+    return axes
+
+
+def _batch_size(leaves: list[Any], axes: list[int | None], axis_size: int | None) -> int:
     sizes = {}
+    if axis_size is not None:
+        sizes["axis_size"] = axis_size
     for i, (x, axis) in enumerate(zip(leaves, axes)):
         if axis is not None:
             sizes[f"leaf {i} of shape {tuple(x.shape)}, axis {axis}"] = x.shape[axis]
@@ -53,19 +67,23 @@ def vmap(
     Args:
         function: of one example.
         in_axes: where the batch axis is in each argument: an integer, None for an argument that all examples share
-            (which may then be no tensor), or a tree of these (`in_dims` is another name for it).
+            (which may then be no tensor), or a tree of these (`in_dims` is another name for it), whose containers have
+            the classes and keys of the argument's and may stop early.
         out_axes: where it goes in the results (`out_dims` likewise).
         randomness: `"different"` draws random numbers of its own for each example, `"same"` the same for all, and
             `"error"` raises where random numbers are drawn.
-        axis_size: the batch size, where no argument has it.
-        chunk_size: at most so many examples at once, to save memory.
+        axis_size: the batch size, where no argument has it; where one has, it must be that.
+        chunk_size: at most so many examples at once, at least 1, to save memory.
         axis_name: a name for the batch axis, by which `psum`, `pmean`, `all_gather` and `axis_index` find it.
 
-    Writing in place is possible inside. A mask selects elements that can be reduced or written back, though their
+    Writing in place is possible inside. Arguments are values there: what is written into one with values that differ
+    between examples stays inside, and the caller's tensor keeps its own; one value for all, written into an argument that
+    all share, is in the memory of both. A mask selects elements that can be reduced or written back, though their
     number differs between examples: `x[x > 0].sum()`; see `wengert.transforms.selection`.
 
     Raises:
-        ValueError: batch sizes that differ, named with their arguments; a name together with `chunk_size`.
+        ValueError: batch sizes that differ, named with their arguments; axes that do not fit arguments or results; a
+            name together with `chunk_size`.
         RuntimeError: random numbers drawn under `randomness="error"`; a tensor from outside that was written with
             values that differ between examples.
 
@@ -79,6 +97,8 @@ def vmap(
         raise ValueError(f"vmap: randomness must be 'error', 'same' or 'different', got {randomness!r}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    check_count("vmap", "chunk_size", chunk_size, 1)
+    check_count("vmap", "axis_size", axis_size, 0)
     if axis_name is not None and chunk_size is not None:
         raise ValueError("vmap: axis_name needs all examples at once; leave out chunk_size")
     plain_settings = axis_size is None and chunk_size is None and axis_name is None
@@ -95,7 +115,7 @@ def vmap(
         given, structure = tree_flatten(args)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")
-        axes = flatten_prefix(in_axes, structure, "vmap in_axes")
+        axes = _axes(in_axes, structure, "in_axes")
         # What all examples share may be anything; it goes to the function as it is.
         batched = [i for i, a in enumerate(axes) if a is not None or isinstance(given[i], Tensor)]
         leaves = [as_leaf(given[i], "vmap", _place_of(i, len(given))) for i in batched]
@@ -108,10 +128,8 @@ def vmap(
             return tree_unflatten(structure, full)
 
         axes = [None if a is None else _axis(a, x.ndim, "an argument") for a, x in zip(axes, leaves)]
-        size = (
-            axis_size if axis_size is not None and all(a is None for a in axes) else _batch_size(leaves, axes)
-        )
-        if chunk_size is not None and 0 < chunk_size < size:
+        size = _batch_size(leaves, axes, axis_size)
+        if chunk_size is not None and chunk_size < size:
             parts = []
             state = _core.get_rng_state()
             for start in range(0, size, chunk_size):
@@ -143,14 +161,14 @@ def vmap(
 
     def _join(parts: list[Any]) -> Any:
         structure = tree_flatten(parts[0])[1]
-        wanted = flatten_prefix(out_axes, structure, "vmap out_axes")
+        wanted = _axes(out_axes, structure, "out_axes")
         columns = zip(*[tree_flatten(part)[0] for part in parts])
         joined = [c[0] if axis is None else _core.cat(list(c), axis) for c, axis in zip(columns, wanted)]
         return tree_unflatten(structure, joined)
 
     def _place(out: list[tuple[Tensor, int | None]], run: Flat, size: int) -> Any:
         assert run.out is not None
-        wanted = flatten_prefix(out_axes, run.out, "vmap out_axes")
+        wanted = _axes(out_axes, run.out, "out_axes")
         results = []
         for (y, axis), target in zip(out, wanted):
             if target is None:

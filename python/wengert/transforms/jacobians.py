@@ -6,7 +6,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Argnums, Function, flatten_result, of_arguments
+from wengert.transforms._flat import Argnums, Function, check_count, flatten_result, is_position, of_arguments
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import value_and_grad
 from wengert.tree import tree_unflatten
@@ -44,7 +44,7 @@ def jacrev(
         function: of trees of tensors.
         argnums: position of the argument to differentiate, or several.
         has_aux: whether the function returns auxiliary data; then the result is `(jacobian, aux)`.
-        chunk_size: at most so many rows at once, to save memory.
+        chunk_size: at most so many rows at once, at least 1, to save memory.
 
     Returns:
         For an output of shape `o` and an argument of shape `i`, a tensor of shape `o + i`, in a tree of the output's
@@ -56,7 +56,8 @@ def jacrev(
                 [0., 4.]])
     """
 
-    is_plain = type(argnums) is int and not has_aux and chunk_size is None
+    check_count("jacrev", "chunk_size", chunk_size, 1)
+    is_plain = is_position(argnums) and not has_aux and chunk_size is None
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -83,7 +84,7 @@ def _in_chunks(
     call: Callable[[list[Tensor]], list[Tensor]], basis: list[Tensor], total: int, chunk: int | None
 ) -> list[Tensor]:
     """`call` for every row of the basis, batched, at most `chunk` rows at once."""
-    step = total if chunk is None else max(1, chunk)
+    step = total if chunk is None else chunk
     parts = []
     for start in range(0, max(total, 1), max(step, 1)):
         rows = [b[start : start + step] for b in basis]
@@ -106,7 +107,8 @@ def jacfwd(
                 [0., 1.]])
     """
 
-    is_plain = type(argnums) is int and not has_aux and chunk_size is None
+    check_count("jacfwd", "chunk_size", chunk_size, 1)
+    is_plain = is_position(argnums) and not has_aux and chunk_size is None
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:

@@ -5,7 +5,16 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Argnums, Flat, Function, check_float, leaves_of, name_of, of_arguments
+from wengert.transforms._flat import (
+    Argnums,
+    Flat,
+    Function,
+    check_float,
+    is_position,
+    leaves_of,
+    name_of,
+    of_arguments,
+)
 from wengert.tree import TreeDef, tree_unflatten
 
 
@@ -29,7 +38,7 @@ def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
         (tensor(5.), tensor([2., 4.]))
     """
 
-    is_plain = type(argnums) is int and not has_aux
+    is_plain = is_position(argnums) and not has_aux
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -80,7 +89,7 @@ def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Fun
         tensor(12.)
     """
     both = value_and_grad(function, argnums, has_aux)
-    is_plain = type(argnums) is int and not has_aux
+    is_plain = is_position(argnums) and not has_aux
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -105,6 +114,11 @@ def _cotangents(tree: Any, structure: TreeDef, out: list[Tensor], name: str) -> 
             raise ValueError(
                 f"{name}: a cotangent of shape {tuple(g.shape)} given for an output of shape {tuple(y.shape)}"
             )
+        if g.dtype.is_complex and not y.dtype.is_complex:
+            raise TypeError(
+                f"{name}: a cotangent of {g.dtype!r} given for an output of {y.dtype!r} and shape {tuple(y.shape)}; the "
+                "cotangent of a real output is real: pass its .real or .imag"
+            )
     return leaves
 
 
@@ -112,8 +126,13 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function at a point, and its pullback: from cotangents of the output to those of the inputs.
 
     Returns:
-        `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback returns a tuple: one entry per
-        argument; it can be called any number of times, and inside other transforms.
+        `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback takes one cotangent per output, of
+        its shape, which is converted to its dtype, and returns a tuple: one entry per argument; it can be called any
+        number of times, and inside other transforms.
+
+    Raises:
+        TypeError: for integer arguments; from the pullback, for a complex cotangent of a real output.
+        ValueError: from the pullback, for cotangents of another structure or shape.
 
     Example:
         >>> y, pullback = wg.vjp(lambda x: x.sin(), wg.tensor(0.0))

@@ -43,7 +43,7 @@ def checkpoint(
         )
     if not callable(function):
         raise TypeError(f"checkpoint: a function expected, got {type(function).__name__}")
-    return _core.checkpoint(function, args, kwargs)
+    return _core._checkpoint(function, args, kwargs)
 
 
 def checkpoint_sequential(

@@ -207,9 +207,9 @@ fn attend(
     let mut dropout = None;
     if options.dropout > 0.0 {
         let count = (batch.numel() * queries) as u64 * keys as u64;
-        let (state, pending) = random::reserve(CALL, count)?;
-        dropout = Some(Dropout { state, shared: 0, pending });
-        q = random::in_every_batch(&q)?;
+        let (state, since) = random::reserve(CALL, count)?;
+        dropout = Some(Dropout { state, shared: 0, since, own: random::own_levels(since).len() });
+        q = random::in_own_batches(&q)?;
     }
     let depth = q.shape().at(rank - 1) as f64;
     let scale = options.scale.unwrap_or_else(|| 1.0 / depth.max(1.0).sqrt());

@@ -28,8 +28,10 @@ use crate::autodiff::node::Vjp;
 use crate::cost;
 use crate::cpu::attention as kernels;
 use crate::error::Result;
+use crate::interp::Tag;
 use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
 use crate::ops::on_device;
+use crate::ops::random;
 use crate::ops::table::Params;
 use crate::random::State;
 use crate::tensor::{Tensor, Tensors};
@@ -58,8 +60,10 @@ pub struct Dropout {
     pub state: State,
     /// The batch axes (bit `i` for axis `i`) along which all elements have the same numbers.
     pub shared: u16,
-    /// Whether they will along the axes of the enclosing batches, innermost in the lowest bit.
-    pub pending: u16,
+    /// The batches that there were when the numbers were set aside; in all that begin later they are the same.
+    pub since: Tag,
+    /// How many of these batches, not yet among the axes, have numbers of their own for each example.
+    pub own: usize,
 }
 
 impl Settings {
@@ -77,11 +81,14 @@ impl Settings {
         kernels::Settings { scale: self.scale(), causal: self.causal, dropout }
     }
 
-    /// The settings one batch further out, whose axis stands in front.
+    /// The settings one batch further out, whose axis stands in front. That batch is not among the current ones any
+    /// more: if one with numbers of its own is missing there, it is that one. Derivatives are also batched over
+    /// cotangents and tangents, by batches that the numbers know nothing of.
     fn batched(mut self) -> Settings {
         if let Some(dropout) = &mut self.dropout {
-            dropout.shared = dropout.shared << 1 | dropout.pending & 1;
-            dropout.pending >>= 1;
+            let left = random::own_levels(dropout.since).len();
+            dropout.shared = dropout.shared << 1 | u16::from(left == dropout.own);
+            dropout.own = left;
         }
         self
     }

@@ -10,6 +10,7 @@
 //! say nothing of hidden outputs; their derivatives come from tracing the forward once more.
 
 mod batch;
+pub mod calls;
 mod rule;
 mod transpose;
 
@@ -71,6 +72,7 @@ pub fn call(rule: Arc<dyn CustomRule>, inputs: &[Tensor]) -> Result<Tensors> {
     let current = interp::current();
     let custom = Custom { rule, hidden: false, autocast: interp::autocast_of(&current) };
     let refs: SmallVec<[&Tensor; 4]> = inputs.iter().collect();
+    let _calling = calls::begin(custom.rule.name(), current.clone());
     bind_at(&current, &custom.into(), &refs)
 }
 

@@ -1,7 +1,9 @@
 //! One derivative rule from the other: both are linear, and each is the transpose of the other.
 
 use crate::autodiff::{accumulate, transform};
-use crate::error::Result;
+use crate::buffer::Device;
+use crate::error::{Error, Result};
+use crate::interp;
 use crate::op::Grads;
 use crate::tensor::{Aval, Tensor};
 
@@ -24,6 +26,9 @@ pub fn transpose(
         }
         let mut out = Vec::new();
         for (y, seed) in map(&arguments)?.into_iter().zip(seeds) {
+            if let Some(y) = &y {
+                check(y)?;
+            }
             if let (Some(y), Some(seed)) = (y, seed) {
                 // A rule may leave sums over broadcast axes to the tape.
                 out.push(accumulate::fitted(y, &seed.aval())?);
@@ -38,4 +43,23 @@ pub fn transpose(
         out[i] = Some(g);
     }
     Ok(out)
+}
+
+/// Raises for the image of zero under a map that is not linear: it is zero under any that is.
+fn check(image: &Tensor) -> Result<()> {
+    let Some(array) = image.concrete().filter(|array| array.device() == Device::Cpu && array.numel() > 0)
+    else {
+        return Ok(());
+    };
+    let image = Tensor::from(array.clone());
+    let image = if image.dtype().is_complex() { image.abs()? } else { image };
+    let largest = interp::no_grad(|| image.abs()?.amax(None, false)?.item())?;
+    // A coefficient that is not finite makes NaN of zero.
+    if largest > 0.0 && largest.is_finite() {
+        return Err(Error::autodiff(format!(
+            "the rule is not linear, so it has no transpose: zeros give elements up to {largest}; what it returns must be \
+             a multiple of what it is given, such as t * f(x)"
+        )));
+    }
+    Ok(())
 }
