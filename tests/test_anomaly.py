@@ -357,7 +357,9 @@ def test_a_linear_map_that_makes_nan() -> None:
         _, push = wg.linearize(lambda x: x.sqrt().sum(), x)
         with pytest.raises(AnomalyError) as caught:
             push(wg.ones(2))
-        assert str(caught.value).startswith("anomaly in the linear map of linearize: sqrt made the tangent nan at index (1,),")
+        assert str(caught.value).startswith(
+            "anomaly in the linear map of linearize: sqrt made the tangent nan at index (1,),"
+        )
         with pytest.raises(AnomalyError, match="anomaly in the linear map of linearize"):
             wg.vmap(push)(wg.ones(3, 2))
         # What is not finite already was not made so here.

@@ -158,7 +158,9 @@ TRANSFORMS = {
 @pytest.mark.parametrize("kind", ["vjp", "jvp"])
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_a_closure_over_a_tensor_of_a_transform_says_so(transform: str, kind: str) -> None:
-    with pytest.raises(RuntimeError, match="closes over a tensor .*, and (the custom|its) rules would miss") as caught:
+    with pytest.raises(
+        RuntimeError, match=r"closes over a tensor .*, and (the custom|its) rules would miss"
+    ) as caught:
         TRANSFORMS[transform](closing(kind))
     assert "has ended" not in str(caught.value)
     # What is cut off before is a constant.

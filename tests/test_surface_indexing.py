@@ -72,7 +72,7 @@ def test_index_errors() -> None:
 i3, j3 = np.array([2, 0, 1]), np.array([[0], [3]])
 APART: dict[str, tuple[tuple[int, ...], tuple]] = {
     "an integer after": ((4, 4, 1), (slice(None), i3, Ellipsis, -1)),
-    "an integer before": ((4, 4, 2), (1, Ellipsis, i3 % 2)[::1] + (slice(None),)),
+    "an integer before": ((4, 4, 2), (1, Ellipsis, i3 % 2, slice(None))),
     "two indices": ((4, 4, 4), (slice(None), i3, Ellipsis, i3)),
     "they broadcast": ((4, 4, 4), (slice(None), i3, Ellipsis, j3)),
     "a new axis first": ((4, 3), (None, i3, Ellipsis, i3)),

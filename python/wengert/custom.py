@@ -53,8 +53,8 @@ class _Custom:
         Args:
             jvp: of the `nondiff_argnums` arguments, the tuple of primals and the tuple of tangents; returns
                 `(output, tangent of the output)`. It must be linear in the tangents: reverse mode takes its derivative
-                at zero tangents for the transpose. A rule that does not give zeros there raises NotImplementedError; one
-                that is not linear otherwise, like `t * t`, is not noticed.
+                at zero tangents for the transpose. A rule that does not give zeros there raises NotImplementedError;
+                one that is not linear otherwise, like `t * t`, is not noticed.
         """
         self.push = jvp
         return jvp

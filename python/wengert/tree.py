@@ -211,8 +211,8 @@ def flatten_prefix(prefix: Any, structure: TreeDef, name: str) -> list[Any]:
     out: list[Any] = []
     if not _spread(prefix, structure, out):
         raise ValueError(
-            f"{name}: {prefix!r} does not fit the structure {structure}; give one entry for all of it, or containers of "
-            "the same classes with the same keys"
+            f"{name}: {prefix!r} does not fit the structure {structure}; give one entry for all of it, or containers "
+            "of the same classes with the same keys"
         )
     return out
 

@@ -35,8 +35,8 @@ TRANSFORMS: Situations = {
     "complex_cotangent": (
         lambda: wg.vjp(lambda x: x * x, ones(2))[1](ones(2) * 1j),
         TypeError,
-        "vjp: a cotangent of wengert.complex64 given for an output of wengert.float32 and shape (2,); the cotangent of a "
-        "real output is real: pass its .real or .imag",
+        "vjp: a cotangent of wengert.complex64 given for an output of wengert.float32 and shape (2,); the cotangent of "
+        "a real output is real: pass its .real or .imag",
     ),
     "autocast_for_nothing": (
         lambda: wg.autocast("xx"),

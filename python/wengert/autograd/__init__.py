@@ -132,12 +132,10 @@ def grad(
 
 def _cotangents(what: str, name: str, tensors: list[Tensor], given: Any) -> list[Tensor | None]:
     """One cotangent, or None, per tensor."""
+    many = given if isinstance(given, (list, tuple)) else [given]
     if given is None:
-        seeds = [None] * len(tensors)
-    elif isinstance(given, (list, tuple)):
-        seeds = [_cotangent(what, g) for g in given]
-    else:
-        seeds = [_cotangent(what, given)]
+        many = [None] * len(tensors)
+    seeds = [_cotangent(what, g) for g in many]
     if len(seeds) != len(tensors):
         raise ValueError(
             f"{what}: {len(seeds)} cotangents given for {len(tensors)} {name}; pass one (or None) for each"

@@ -106,8 +106,8 @@ def check_like(g: Any, like: tuple[tuple[int, ...], Any, Any], sums: bool, who: 
     got = tuple(g.shape)
     if g.dtype.is_complex and dtype.is_floating_point:
         raise RuntimeError(
-            f"{who} returned {g.dtype!r} for {what}, expected {dtype!r}; the derivative of a real tensor is real: return "
-            "its .real"
+            f"{who} returned {g.dtype!r} for {what}, expected {dtype!r}; the derivative of a real tensor is real: "
+            "return its .real"
         )
     if got == shape:
         return

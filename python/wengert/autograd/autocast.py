@@ -19,7 +19,9 @@ def _check_device(device_type: str) -> None:
             f"autocast: device_type is a string, got {type(device_type).__name__}; pass the precision as dtype="
         )
     if device_type.split(":")[0] not in ("cpu", "gpu", *_FOREIGN):
-        raise ValueError(f"autocast: {device_type!r} is not a device; expected 'cpu' or 'gpu', or nothing at all")
+        raise ValueError(
+            f"autocast: {device_type!r} is not a device; expected 'cpu' or 'gpu', or nothing at all"
+        )
 
 
 class autocast(Region):

@@ -49,7 +49,8 @@ def select(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[tuple[in
     """The positions to differentiate, and the arguments there (a tuple only where `argnums` is one)."""
     many = not isinstance(argnums, int)
     try:
-        positions = tuple(operator.index(i) for i in argnums) if many else (int(argnums),)
+        given = (argnums,) if isinstance(argnums, int) else argnums
+        positions = tuple(operator.index(i) for i in given)
     except TypeError:
         raise TypeError(
             f"{name}: argnums is an integer, the position of an argument, or a sequence of them, got {argnums!r}"

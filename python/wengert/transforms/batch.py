@@ -77,8 +77,8 @@ def vmap(
         axis_name: a name for the batch axis, by which `psum`, `pmean`, `all_gather` and `axis_index` find it.
 
     Writing in place is possible inside. Arguments are values there: what is written into one with values that differ
-    between examples stays inside, and the caller's tensor keeps its own; one value for all, written into an argument that
-    all share, is in the memory of both. A mask selects elements that can be reduced or written back, though their
+    between examples stays inside, and the caller's tensor keeps its own; one value for all, written into an argument
+    that all share, is in the memory of both. A mask selects elements that can be reduced or written back, though their
     number differs between examples: `x[x > 0].sum()`; see `wengert.transforms.selection`.
 
     Raises:

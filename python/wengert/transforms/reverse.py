@@ -116,8 +116,8 @@ def _cotangents(tree: Any, structure: TreeDef, out: list[Tensor], name: str) -> 
             )
         if g.dtype.is_complex and not y.dtype.is_complex:
             raise TypeError(
-                f"{name}: a cotangent of {g.dtype!r} given for an output of {y.dtype!r} and shape {tuple(y.shape)}; the "
-                "cotangent of a real output is real: pass its .real or .imag"
+                f"{name}: a cotangent of {g.dtype!r} given for an output of {y.dtype!r} and shape {tuple(y.shape)}; "
+                "the cotangent of a real output is real: pass its .real or .imag"
             )
     return leaves
 
@@ -126,9 +126,9 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function at a point, and its pullback: from cotangents of the output to those of the inputs.
 
     Returns:
-        `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback takes one cotangent per output, of
-        its shape, which is converted to its dtype, and returns a tuple: one entry per argument; it can be called any
-        number of times, and inside other transforms.
+        `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback takes one cotangent per output,
+        of its shape, which is converted to its dtype, and returns a tuple: one entry per argument; it can be called
+        any number of times, and inside other transforms.
 
     Raises:
         TypeError: for integer arguments; from the pullback, for a complex cotangent of a real output.
