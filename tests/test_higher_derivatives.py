@@ -1,7 +1,7 @@
 """Derivatives up to the third order where formulas change their branch, against mpmath's numerical ones.
 
 A rule is written with branches (the larger operand taken out of a root, a limit at zero) that agree in their values.
-Where the function is smooth, the derivatives of the rule must agree as well: at zeros, at ties, on the axes of the plane.
+Where the function is smooth, so must the derivatives of the rule: at zeros, at ties, on the axes of the plane.
 """
 
 from collections.abc import Callable
