@@ -256,8 +256,8 @@ class Tensor:
         """`input + value * tensor1 * tensor2`; all broadcast."""
     def addcmul_(self, /, tensor1: Any, tensor2: Any, *, value: Any = 1.0) -> Tensor:
         """`x + value * a * b`, in place."""
-    def addmm(self, /, mat1: Any, mat2: Any, *, beta: builtins.float = 1.0, alpha: builtins.float = 1.0) -> Tensor:
-        """`beta * self + alpha * (mat1 @ mat2)`."""
+    def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+        """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
     def addmm_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`addmm`, in place."""
     def addmv(self, mat: Any, vec: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
@@ -270,8 +270,8 @@ class Tensor:
         """`addr`, in place."""
     def adjoint(self) -> Tensor:
         """The conjugate of the matrices in the last two axes, transposed."""
-    def all(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Whether all elements are true, over `dim` (all axes by default)."""
+    def all(self, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Whether all elements along `dim`, or all of them, are true (not zero). Along no axes, `()`, each for itself."""
     def allclose(self, /, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether all elements are close: `|x - y| <= atol + rtol * |y|`."""
     def amax(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
@@ -282,8 +282,8 @@ class Tensor:
         """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
     def angle(self, /) -> Tensor:
         """The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
-    def any(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Whether any element is true, over `dim` (all axes by default)."""
+    def any(self, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Whether any element along `dim`, or any at all, is true (not zero). Along no axes, `()`, each for itself."""
     def arccos(self, /) -> Tensor:
         """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
     def arccos_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -350,8 +350,8 @@ class Tensor:
         """`baddbmm`, in place."""
     def bernoulli(self, /) -> Tensor:
         """1 with the probability that each element gives, else 0. No gradient."""
-    def bernoulli_(self, /, p: builtins.float = 0.5) -> Tensor:
-        """Fills with ones and zeros, ones with probability `p`, in place."""
+    def bernoulli_(self, p: builtins.float = 0.5) -> Tensor:
+        """Fills with 1 with probability `p`, else 0, in place. Raises ValueError for a number outside of 0 to 1."""
     def bfloat16(self, /) -> Tensor:
         """This tensor as bfloat16."""
     def bincount(self, weights: Any = None, minlength: Any = 0) -> Tensor:
@@ -404,8 +404,8 @@ class Tensor:
         """The inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
     def cholesky_solve(self, input2: Any, upper: Any = False) -> Tensor:
         """`X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
-    def chunk(self, /, chunks: Any, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
-        """`chunks` parts of nearly equal length along `dim`, as views."""
+    def chunk(self, chunks: Any, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
+        """`chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones."""
     def clamp(self, /, min: Any = None, max: Any = None) -> Tensor:
         """Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
     def clamp_(self, /, min: Any = None, max: Any = None) -> Tensor:
@@ -484,8 +484,8 @@ class Tensor:
     @property
     def device(self) -> _device:
         """Where the tensor lies."""
-    def diag(self, /, diagonal: builtins.int = 0) -> Tensor:
-        """A vector as a diagonal matrix, or the diagonal of a matrix."""
+    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+        """A vector as a diagonal matrix, or the diagonal of a matrix. A copy; `diagonal()` gives the view."""
     def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: Any = -1) -> Tensor:
         """Matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
     def diagflat(self, offset: builtins.int = 0) -> Tensor:
@@ -571,8 +571,8 @@ class Tensor:
         """`trunc`, in place."""
     def flatten(self, /, start_dim: Any = 0, end_dim: Any = ...) -> Tensor:
         """Axes `start_dim` to `end_dim` merged into one."""
-    def flip(self, /, *dims: Any) -> Tensor:
-        """Reversed along `dims`."""
+    def flip(self, *dims: Any) -> Tensor:
+        """Reversed along `dims`. A copy."""
     def fliplr(self) -> Tensor:
         """The second axis the other way round."""
     def flipud(self) -> Tensor:
@@ -580,7 +580,7 @@ class Tensor:
     def float(self, /) -> Tensor:
         """This tensor as float32."""
     def float_power(self, exponent: _Operand) -> Tensor:
-        """`input ** exponent`, computed in float64."""
+        """`input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
     def float_power_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`float_power`, in place."""
     def floor(self, /) -> Tensor:
@@ -869,10 +869,10 @@ class Tensor:
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
-    def masked_fill(self, /, mask: _Operand, value: Any) -> Tensor:
-        """This tensor with `value` where `mask` holds."""
-    def masked_fill_(self, /, mask: _Operand, value: Any) -> Tensor:
-        """Sets elements to `value` where `mask` holds, in place."""
+    def masked_fill(self, mask: _Operand, value: Any) -> Tensor:
+        """`input` with `value` where `mask` holds; the two broadcast, and the result has the dtype of `input`."""
+    def masked_fill_(self, mask: _Operand, value: Any) -> Tensor:
+        """`masked_fill`, in place."""
     def masked_scatter(self, mask: _Operand, source: Any) -> Tensor:
         """`input` with the places where `mask` holds filled with the elements of `source` in their order."""
     def masked_scatter_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -894,7 +894,7 @@ class Tensor:
     def mean(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast."""
     def median(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
-        """The median: the middle element in sorted order, the lower one of two; NaN where there is a NaN."""
+        """The median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
     def min(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Any:
         """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
     def minimum(self, /, other: _Operand) -> Tensor:
@@ -981,10 +981,10 @@ class Tensor:
         """`nextafter`, in place."""
     def nonzero(self, /, *, as_tuple: Any = False) -> Any:
         """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
-    def norm(self, p: builtins.float | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """The `p`-norm of the elements along `dim`, or of all; the gradient at zero is zero."""
-    def normal_(self, /, mean: Any = 0.0, std: Any = 1.0) -> Tensor:
-        """Fills with normal numbers of this mean and standard deviation, in place."""
+    def norm(self, p: builtins.float | None = None, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """The `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
+    def normal_(self, mean: Any = 0.0, std: Any = 1.0) -> Tensor:
+        """Fills with normal numbers, in place. Raises ValueError for a negative `std`."""
     def not_equal(self, /, other: _Operand) -> Tensor:
         """`self != other`, elementwise, as bools."""
     def not_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1055,8 +1055,8 @@ class Tensor:
         """`input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
     def renorm_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`renorm`, in place."""
-    def repeat(self, /, *dims: Any) -> Tensor:
-        """The tensor laid side by side, `dims[i]` times along axis `i`."""
+    def repeat(self, *dims: Any) -> Tensor:
+        """The tensor laid side by side, `dims[i]` times along axis `i`. A copy."""
     def repeat_interleave(self, repeats: Any = None, dim: _Dims = None, *, output_size: Any = None) -> Tensor:
         """Each element (along `dim`, each slice) `repeats` times in a row."""
     @property
@@ -1075,10 +1075,10 @@ class Tensor:
     @property
     def retains_grad(self) -> builtins.bool:
         """Whether `retain_grad()` was called on this result."""
-    def roll(self, /, shifts: Any, dims: _Dims = ...) -> Tensor:
-        """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end."""
+    def roll(self, shifts: Any, dims: _Dims = None) -> Tensor:
+        """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy."""
     def rot90(self, k: builtins.int = 1, dims: _Dims = (0, 1)) -> Tensor:
-        """Turned by `k` quarters in the plane of two axes, from the first towards the second."""
+        """Turned by `k` quarters in the plane of two axes, from the first towards the second. A copy."""
     def round(self, *, decimals: Any = 0) -> Tensor:
         """Nearest integer, ties to even."""
     def round_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1167,9 +1167,9 @@ class Tensor:
         """`square`, in place."""
     def squeeze(self, /, dim: _Dims = ..., *, axis: _Dims = None) -> Tensor:
         """Without the axes of length 1, or only those in `dim`."""
-    def std(self, /, dim: _Dims = ..., *, correction: Any = 1.0, keepdim: builtins.bool = False, unbiased: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Standard deviation: the square root of `var`."""
-    def std_mean(self, dim: _Dims = None, *, correction: Any = 1, unbiased: Any = None, keepdim: builtins.bool = False) -> Any:
+    def std(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Standard deviation along `dim`, or of all elements: the root of `var`, with its arguments."""
+    def std_mean(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = 1) -> Any:
         """Standard deviation and mean along `dim`, or of all elements; see `std`."""
     def stft(self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, pad_mode: Any = 'reflect', normalized: Any = False, onesided: Any = None, return_complex: Any = True) -> Tensor:
         """The Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
@@ -1197,8 +1197,8 @@ class Tensor:
         """The matrix transposed; tensors with fewer than two axes are returned as they are."""
     def take(self, /, index: Any, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices."""
-    def take_along_dim(self, /, indices: Any, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
-        """Elements along `dim` at `index`, which broadcasts against the other axes; without `dim`, of the flattened tensor."""
+    def take_along_dim(self, indices: Any, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
+        """The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor."""
     def tan(self, /) -> Tensor:
         """Tangent of an angle in radians."""
     def tan_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1209,8 +1209,8 @@ class Tensor:
         """`tanh`, in place."""
     def tensor_split(self, indices_or_sections: Any, dim: _Dims = 0) -> Tensor:
         """Parts along `dim`, which are views."""
-    def tile(self, /, *dims: Any) -> Tensor:
-        """The tensor laid side by side; missing leading counts are 1."""
+    def tile(self, *dims: Any) -> Tensor:
+        """The tensor laid side by side; missing leading counts are 1. A copy."""
     def to(self, /, *args: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, copy: builtins.bool = False, non_blocking: builtins.bool = False) -> Tensor:
         """This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
     def to_device(self, device: _DeviceLike, /, *, stream: Any = None) -> Tensor:
@@ -1219,8 +1219,8 @@ class Tensor:
         """The elements as nested lists of Python numbers; a number for a tensor without axes."""
     def topk(self, /, k: builtins.int, dim: _Dims = ..., largest: Any = True, sorted: Any = True, *, axis: _Dims = None) -> Any:
         """The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where they were: the pair (values, indices). VJP: each gradient goes back to where its element was; saves the indices."""
-    def trace(self, /) -> Tensor:
-        """Sum of the diagonal of a matrix."""
+    def trace(self) -> Tensor:
+        """The sum of the diagonal of a matrix; `wengert.linalg.trace` takes many."""
     def transpose(self, /, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None) -> Tensor:
         """Two axes exchanged; without arguments, all axes reversed."""
     def tril(self, /, diagonal: builtins.int = 0) -> Tensor:
@@ -1245,24 +1245,24 @@ class Tensor:
         """This tensor converted to the dtype of `other`."""
     def unbind(self, /, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
         """The slices along `dim`, as views without that axis."""
-    def unflatten(self, /, dim: _Dims, sizes: builtins.int | Sequence[builtins.int]) -> Tensor:
-        """Axis `dim` split into axes of these lengths; one may be -1."""
+    def unflatten(self, dim: _Dims, sizes: builtins.int | Sequence[builtins.int]) -> Tensor:
+        """The axis `dim` split into axes of these lengths, one of which may be -1. A view."""
     def unfold(self, dimension: Any, size: builtins.int | Sequence[builtins.int], step: builtins.float = 1) -> Tensor:
         """Windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
-    def uniform_(self, /, low: Any = 0.0, high: Any = 1.0) -> Tensor:
-        """Fills with uniform numbers on `[low, high)`, in place."""
+    def uniform_(self, low: Any = 0.0, high: Any = 1.0) -> Tensor:
+        """Fills with uniform numbers on `[low, high)`, in place. Raises ValueError where `low` exceeds `high`."""
     def unique(self, sorted: Any = True, return_inverse: Any = False, return_counts: Any = False, dim: _Dims = None) -> Any:
         """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
     def unique_consecutive(self, return_inverse: Any = False, return_counts: Any = False, dim: _Dims = None) -> Any:
         """`unique` of neighbours only: the first of each run of equal elements, in their order."""
     def unsqueeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """With a new axis of length 1 at `dim`."""
-    def var(self, /, dim: _Dims = ..., *, correction: Any = 1.0, keepdim: builtins.bool = False, unbiased: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`."""
-    def var_mean(self, dim: _Dims = None, *, correction: Any = 1, unbiased: Any = None, keepdim: builtins.bool = False) -> Any:
+    def var(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Variance along `dim`, or of all elements: squared distances from the mean over their number less `correction`."""
+    def var_mean(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = 1) -> Any:
         """Variance and mean along `dim`, or of all elements; see `var`."""
     def vdot(self, other: _Operand) -> Tensor:
-        """The product of two vectors."""
+        """The inner product of two vectors, `sum(conj(input) * other)`."""
     def view(self, /, *shape: Any) -> Tensor:
         """The same memory with another shape. Raises ShapeError where the layout would need a copy: use reshape."""
     def view_as(self, /, other: _Operand) -> Tensor:
@@ -1272,11 +1272,11 @@ class Tensor:
     def where(self, /, condition: Any, other: _Operand) -> Tensor:
         """`x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked."""
     def xlog1py(self, other: _Operand) -> Tensor:
-        """`input * log(1 + other)`, zero where `input` is zero (NaN where `other` is)."""
+        """`input * log(1 + other)`, zero where `input` is zero (NaN where `other` is); there the slope in `input` is the logarithm, and 0 where that is not finite."""
     def xlog1py_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`xlog1py`, in place."""
     def xlogy(self, other: _Operand) -> Tensor:
-        """`input * log(other)`, zero where `input` is zero (NaN where `other` is)."""
+        """`input * log(other)`, zero where `input` is zero (NaN where `other` is); there the slope in `input` is the logarithm, and 0 where that is not finite."""
     def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`xlogy`, in place."""
     def zero_(self, /) -> Tensor:
@@ -1408,6 +1408,8 @@ def _bce_with_logits(input: Any, target: Any, weight: Any, pos_weight: Any, redu
     """Binary cross-entropy of logits."""
 def _bundle(tensors: Any) -> Any:
     """Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients."""
+def _checkpoint(function: Any, args: Any, kwargs: Any = None) -> Any:
+    """Calls `function(*args, **kwargs)` without keeping what its operations save; backward runs it again."""
 def _cholesky(x: Any) -> Any:
     """The lower triangular factor of symmetric positive definite matrices."""
 def _clear_gradients(params: Any, set_to_none: Any) -> Any:
@@ -1501,7 +1503,7 @@ def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction
 def _op_entries() -> Any:
     """What the documentation tells of every kind of operation: name, documentation, class, precision, and its reverse and forward rules as formulas."""
 def _op_formulas() -> Any:
-    """What the documentation tells of every row of the tables: name, number of inputs, value and partials as formulas (None where one is zero), what each partial reads, and the floating point operations of value and partials."""
+    """What the documentation tells of every row of the tables: name, number of inputs, value and partials as formulas (None where one is zero), its precision under autocast, what each partial reads, and the floating point operations of value and partials."""
 def _optim_adam(group: Any, state: Any, decoupled: Any) -> Any:
     """One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their number of steps and moments."""
 def _optim_sgd(group: Any, state: Any) -> Any:
@@ -1562,8 +1564,6 @@ def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | 
     """`data` as a tensor, sharing memory with arrays and tensors where dtype and device allow; lists are copied."""
 def cat(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None) -> Tensor:
     """Tensors joined along an existing axis; all other axes must agree."""
-def checkpoint(function: Callable[..., Any], args: Any, kwargs: Any = None) -> Any:
-    """Calls `fn(*args, **kwargs)` without keeping what its operations save; backward runs it again."""
 def complex(real: Any, imag: Any) -> Tensor:
     """`real + i imag`, broadcast together: complex128 where either is float64, else complex64."""
 def empty(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
