@@ -295,7 +295,7 @@ SITUATIONS: Situations = {
     "no_tensor": (
         lambda: wg.add(other=2),
         TypeError,
-        "add: the tensor is missing; give it first, or as input=",
+        "add() missing 1 required positional argument: 'input'",
     ),
     "twice": (
         lambda: ramp().flip(0, dims=(1,)),

@@ -270,8 +270,8 @@ class Tensor:
         """`addr`, in place."""
     def adjoint(self) -> Tensor:
         """The conjugate of the matrices in the last two axes, transposed."""
-    def all(self, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Whether all elements along `dim`, or all of them, are true (not zero). Along no axes, `()`, each for itself."""
+    def all(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Whether all elements are true, over `dim` (all axes by default, none for an empty sequence)."""
     def allclose(self, /, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether all elements are close: `|x - y| <= atol + rtol * |y|`."""
     def amax(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
@@ -282,8 +282,8 @@ class Tensor:
         """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
     def angle(self, /) -> Tensor:
         """The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
-    def any(self, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Whether any element along `dim`, or any at all, is true (not zero). Along no axes, `()`, each for itself."""
+    def any(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Whether any element is true, over `dim` (all axes by default, none for an empty sequence)."""
     def arccos(self, /) -> Tensor:
         """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
     def arccos_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -981,7 +981,7 @@ class Tensor:
         """`nextafter`, in place."""
     def nonzero(self, /, *, as_tuple: Any = False) -> Any:
         """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
-    def norm(self, p: builtins.float | None = None, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def norm(self, p: builtins.float | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """The `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
     def normal_(self, mean: Any = 0.0, std: Any = 1.0) -> Tensor:
         """Fills with normal numbers, in place. Raises ValueError for a negative `std`."""
@@ -1167,9 +1167,9 @@ class Tensor:
         """`square`, in place."""
     def squeeze(self, /, dim: _Dims = ..., *, axis: _Dims = None) -> Tensor:
         """Without the axes of length 1, or only those in `dim`."""
-    def std(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Standard deviation along `dim`, or of all elements: the root of `var`, with its arguments."""
-    def std_mean(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = 1) -> Any:
+    def std(self, /, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
+    def std_mean(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None) -> Any:
         """Standard deviation and mean along `dim`, or of all elements; see `std`."""
     def stft(self, n_fft: Any, hop_length: Any = None, win_length: Any = None, window: Any = None, center: Any = True, pad_mode: Any = 'reflect', normalized: Any = False, onesided: Any = None, return_complex: Any = True) -> Tensor:
         """The Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
@@ -1257,9 +1257,9 @@ class Tensor:
         """`unique` of neighbours only: the first of each run of equal elements, in their order."""
     def unsqueeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """With a new axis of length 1 at `dim`."""
-    def var(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Variance along `dim`, or of all elements: squared distances from the mean over their number less `correction`."""
-    def var_mean(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = 1) -> Any:
+    def var(self, /, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
+    def var_mean(self, dim: _Dims = None, unbiased: Any = None, keepdim: builtins.bool = False, *, correction: Any = None) -> Any:
         """Variance and mean along `dim`, or of all elements; see `var`."""
     def vdot(self, other: _Operand) -> Tensor:
         """The inner product of two vectors, `sum(conj(input) * other)`."""

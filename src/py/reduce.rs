@@ -5,6 +5,7 @@ use crate::ops::binary::Binary;
 use crate::ops::region::Region;
 use crate::py::args::{Arg, Dims, Whole, either, optional_whole, run, whole};
 use crate::py::dtype::optional_dtype;
+use crate::py::error::{type_error, value_error};
 use crate::py::operators::binary_of;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::value;
@@ -24,17 +25,32 @@ impl Over {
     }
 }
 
-/// The two first arguments of `std` and `var`: a truth value in the first place is `unbiased`, as in PyTorch.
-fn dims_or_unbiased(
-    dim: Option<&Bound<'_, PyAny>>,
-    unbiased: Option<bool>,
-) -> PyResult<(Dims, Option<bool>)> {
-    match dim {
-        Some(truth) if unbiased.is_none() && truth.is_instance_of::<PyBool>() => {
-            Ok((Dims(None), Some(truth.extract()?)))
-        }
-        Some(dim) => Ok((dim.extract()?, unbiased)),
-        None => Ok((Dims(None), unbiased)),
+/// The axes of `std` and `var`, and what is subtracted from the number of elements. A truth value in place of the axes is
+/// `unbiased`, as in PyTorch.
+fn axes_and_correction<'py>(
+    name: &str,
+    dim: Option<&Bound<'py, PyAny>>,
+    unbiased: Option<&Bound<'py, PyAny>>,
+    correction: Option<f64>,
+) -> PyResult<(Dims, f64)> {
+    let (dims, unbiased) = match dim {
+        Some(truth) if unbiased.is_none() && truth.is_instance_of::<PyBool>() => (Dims(None), Some(truth)),
+        Some(dim) => (dim.extract()?, unbiased),
+        None => (Dims(None), unbiased),
+    };
+    let Some(unbiased) = unbiased else { return Ok((dims, correction.unwrap_or(1.0))) };
+    let Ok(truth) = unbiased.cast::<PyBool>() else {
+        return Err(type_error(format!(
+            "{name}: unbiased must be a bool, got {}; several axes are one argument, dim=(0, 1), and any other correction is \
+             correction=",
+            unbiased.get_type().name()?
+        )));
+    };
+    match correction {
+        None => Ok((dims, f64::from(truth.is_true()))),
+        Some(correction) => Err(value_error(format!(
+            "{name}: give either unbiased or correction, got {unbiased} and {correction}"
+        ))),
     }
 }
 
@@ -58,8 +74,8 @@ impl PyTensor {
     }
 }
 
-/// Methods of one signature each: over axes; the same of truth values; the same with a dtype to compute in; moments about the mean;
-/// extrema in their three meanings; the places of extrema.
+/// Methods of one signature each: over axes; the same of truth values; the same with a dtype to compute in; moments about
+/// the mean; extrema in their three meanings; the places of extrema.
 macro_rules! reductions {
     (over axes: $($(#[$doc:meta])* $method:ident;)*) => {
         #[pymethods]
@@ -128,22 +144,22 @@ macro_rules! reductions {
             $(
                 $(#[$doc])*
                 #[pyo3(signature = (
-                    dim=None, unbiased=None, keepdim=false, *, correction=1.0, axis=None, keepdims=None
+                    dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=None
                 ))]
                 #[allow(clippy::too_many_arguments)]
                 fn $method(
                     &self,
                     py: Python<'_>,
                     dim: Option<&Bound<'_, PyAny>>,
-                    unbiased: Option<bool>,
+                    unbiased: Option<&Bound<'_, PyAny>>,
                     keepdim: bool,
-                    correction: f64,
+                    correction: Option<f64>,
                     axis: Option<Dims>,
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
-                    let (dims, unbiased) = dims_or_unbiased(dim, unbiased)?;
+                    let (dims, correction) =
+                        axes_and_correction(stringify!($method), dim, unbiased, correction)?;
                     let over = Over::new(dims, keepdim, axis, keepdims);
-                    let correction = unbiased.map_or(correction, f64::from);
                     let t = self.value()?;
                     run(py, t.numel(), || t.$method(over.dims.get(), correction, over.keep)).map(PyTensor::from)
                 }

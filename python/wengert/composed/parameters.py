@@ -13,10 +13,10 @@ from wengert._core import Tensor
 
 from ._method import method, on_axis
 
-__all__ = ["add", "diff", "div", "norm", "round", "sub"]
+__all__ = ["add", "diff", "div", "round", "sub"]
 
 _add, _sub, _div = Tensor.add, Tensor.sub, Tensor.div
-_round, _norm, _diff = Tensor.round, Tensor.norm, Tensor.diff
+_round, _diff = Tensor.round, Tensor.diff
 _NUMBERS = (int, float, complex)
 
 
@@ -84,36 +84,6 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
         # What is as large as that has no such decimal places.
         return _core.where(scaled.isfinite(), _round(scaled) / 10.0**decimals, input.detach())
     return _round(input / 10.0**-decimals) * 10.0**-decimals
-
-
-@method
-def norm(
-    input: Tensor,
-    p: Any = None,
-    dim: Any = None,
-    keepdim: bool = False,
-    dtype: Any = None,
-    *,
-    axis: Any = None,
-    keepdims: bool | None = None,
-) -> Tensor:
-    """The `p`-norm of the elements along `dim`, or of all; the gradient at zero is zero.
-
-    Args:
-        p: a number or infinity, 2 by default; `"fro"` is 2, `"nuc"` the sum of the singular values of matrices.
-        dtype: what it is computed in.
-    """
-    x = input if dtype is None else input.to(dtype)
-    dim, keepdim = (dim if axis is None else axis), (keepdim if keepdims is None else keepdims)
-    if isinstance(p, str):
-        if p == "nuc":
-            from wengert.linalg import matrix_norm
-
-            return matrix_norm(x, "nuc", (-2, -1) if dim is None and x.ndim == 2 else dim, keepdim)
-        if p != "fro":
-            raise ValueError(f"norm: p must be a number, 'fro' or 'nuc', got {p!r}")
-        p = None
-    return _norm(x, p, dim, keepdim)
 
 
 @method

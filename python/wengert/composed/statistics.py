@@ -44,7 +44,7 @@ def var_mean(
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
-    correction: float = 1,
+    correction: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Variance and mean along `dim`, or of all elements; see `var`."""
     # As for the methods of the core, a truth value in the first place is `unbiased`.
@@ -59,7 +59,7 @@ def std_mean(
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
-    correction: float = 1,
+    correction: float | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Standard deviation and mean along `dim`, or of all elements; see `std`."""
     # As for the methods of the core, a truth value in the first place is `unbiased`.

@@ -64,7 +64,8 @@ impl Tensor {
             return read_real(&[self], Number::angle);
         }
         let x = self.cast(self.dtype().to_float())?;
-        let zero = x.mul(0.0)?;
+        // 0 or pi, and NaN of NaN.
+        let zero = x.ne(&x)?.select(&x, 0.0)?;
         x.lt(0.0)?.select(std::f64::consts::PI, &zero)
     }
 }
