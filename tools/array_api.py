@@ -40,6 +40,7 @@ def main(suite: str = "", *arguments: str) -> int:
             "-q",
             "-rxXfE",
             "--derandomize",
+            "--disable-deadline",
         ]
         command += ["--xfails-file", expected.name, *arguments]
         env = os.environ | {"ARRAY_API_TESTS_MODULE": "wengert.numpy", "ARRAY_API_TESTS_VERSION": "2024.12"}
