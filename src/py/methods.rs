@@ -77,28 +77,6 @@ impl PyTensor {
         self.apply(py, |x| x.unsqueeze(1)?.mul(&y))
     }
 
-    /// `beta * self + alpha * (mat1 @ mat2)`.
-    #[pyo3(signature = (mat1, mat2, *, beta=1.0, alpha=1.0))]
-    fn addmm(
-        &self,
-        py: Python<'_>,
-        mat1: AsTensor,
-        mat2: AsTensor,
-        beta: f64,
-        alpha: f64,
-    ) -> PyResult<PyTensor> {
-        let t = self.value()?;
-        run(py, mat1.0.numel().max(mat2.0.numel()), || {
-            let product = mat1.0.matmul(&mat2.0)?;
-            let product = if alpha == 1.0 { product } else { product.mul(alpha)? };
-            // Under autocast the product decides the dtype of the sum, as it does in PyTorch.
-            let lowered = interp::autocasting() && autocast::eligible(t.dtype());
-            let t = if lowered { t.cast(product.dtype())? } else { t.clone() };
-            if beta == 1.0 { t.add(&product) } else { t.mul(beta)?.add(&product) }
-        })
-        .map(PyTensor::from)
-    }
-
     /// Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp(&self, py: Python<'_>, min: Option<Arg>, max: Option<Arg>) -> PyResult<PyTensor> {
