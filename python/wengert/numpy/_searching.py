@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert.composed.asking import isin as _isin
 from wengert.composed.buckets import searchsorted as _searchsorted
 
 from ._elementwise import alike
@@ -156,10 +157,4 @@ def unique_values(x: Tensor, /) -> Tensor:
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
     """Whether each element of `x1` is among those of `x2`, or (`invert`) is not."""
-    x1, x2 = alike("isin", x1, x2)
-    values = operand("isin", x2).reshape(-1).unique()
-    if values.numel() == 0:
-        return _core.full(x1.shape, invert, dtype=_core.bool, device=x1.device)
-    place = _searchsorted(values, x1.reshape(-1)).clamp(max=values.numel() - 1)
-    found = (values.index_select(0, place) == x1.reshape(-1)).reshape(x1.shape)
-    return found.logical_not() if invert else found
+    return _isin(*alike("isin", x1, x2), invert=invert)
