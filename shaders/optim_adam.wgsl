@@ -59,7 +59,8 @@ fn update(k: u32, i: u32) {
   let old = pick_x(k, i);
   var d = pick_g(k, i);
   if ((p.flags & 2u) != 0u) { d = -d; }
-  d += p.decay * old;
+  // Zero times an infinite parameter would be NaN.
+  if (p.decay != 0.0) { d += p.decay * old; }
   let m = p.beta1 * pick_first(k, i) + p.gain1 * d;
   let v = p.beta2 * pick_second(k, i) + p.gain2 * d * d;
   put_first(k, i, m);

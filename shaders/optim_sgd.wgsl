@@ -46,7 +46,8 @@ fn update(k: u32, i: u32) {
   let old = pick_x(k, i);
   var d = pick_g(k, i);
   if ((p.flags & 2u) != 0u) { d = -d; }
-  d += p.decay * old;
+  // Zero times an infinite parameter would be NaN.
+  if (p.decay != 0.0) { d += p.decay * old; }
   if (MOMENTUM) {
     var m = d;
     if (p.tensors[k].z == 0u) { m = p.momentum * pick_momentum(k, i) + p.fresh * d; }

@@ -5,12 +5,15 @@
 // workgroup 256 threads
 //
 // A line is one position on the other ("kept") axes. Each tensor has an offset and a step (its stride on the
-// axis); a recurrence from the back has negative steps and offsets on the last element.
+// axis); a recurrence from the back has negative steps and offsets on the last element. With `resumed` the
+// first element follows the one that `out` has before it: long lines are launched in parts. What the products
+// and sums lose to rounding is carried along.
+//@ use products
 struct Params {
   kept_shape: array<vec4<u32>, 2>,
   decay_strides: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>,
   kept_ndim: u32, lines: u32, length: u32,
-  decay_off: u32, decay_step: u32, x_off: u32, x_step: u32, out_off: u32, out_step: u32,
+  decay_off: u32, decay_step: u32, x_off: u32, x_step: u32, out_off: u32, out_step: u32, resumed: u32,
 }
 @group(0) @binding(0) var<storage, read> decay: array<u32>;
 @group(0) @binding(1) var<storage, read> x: array<u32>;
@@ -43,10 +46,11 @@ fn main(
     at += (rest % p.kept_shape[a][b]) * strides;
     rest /= p.kept_shape[a][b];
   }
-  var total: T = 0.0;
+  var total = vec2<f32>(0.0, 0.0);
+  if (p.resumed != 0u) { total.x = bitcast<f32>(out[at.z - p.out_step]); }
   for (var i = 0u; i < p.length; i += 1u) {
-    total = load_decay(at.x) * total + load_x(at.y);
-    store_out(at.z, vec2<T>(total));
+    total = product_plus(load_decay(at.x), total, load_x(at.y), p.lines >> 31u);
+    store_out(at.z, vec2<T>(total.x));
     at += vec3<u32>(p.decay_step, p.x_step, p.out_step);
   }
 }

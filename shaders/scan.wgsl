@@ -4,12 +4,13 @@
 // entries   serial: one invocation per line (many lines); grid ceil(lines / 256)
 //           tree: one workgroup per line (few long lines), 1024 elements at a time; grid lines
 //           linear fold over x, y, z
-// workgroup 256 threads; 1 KiB of workgroup memory (tree)
+// workgroup 256 threads; 1 KiB of workgroup memory (tree), or 2 where A is a pair
 //
 // A line is one position on the other ("kept") axes, which have strides for x and for out; x_step and
 // out_step are the strides on the scanned axis. A reversed scan, the VJP of a sum, has both steps negative
 // and both offsets on the last element. 16-bit inputs give a 32-bit result, which map1 casts. The order is
-// fixed by `length` and the entry.
+// fixed by `length` and the entry. A is what is combined: T, or for long products of floats a pair of
+// `lib/products.wgsl`.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>,
   kept_ndim: u32, lines: u32, length: u32, x_off: u32, x_step: u32, out_off: u32, out_step: u32,
@@ -24,12 +25,18 @@ alias T = f32;
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
+//@ alias A
+alias A = T;
 //@ const INIT
-const INIT: T = 0.0;
+const INIT: A = 0.0;
 //@ fn combine
-fn combine(a: T, b: T) -> T { return a + b; }
+fn combine(a: A, b: A) -> A { return a + b; }
+//@ fn widen
+fn widen(v: T) -> A { return v; }
+//@ fn value
+fn value(a: A) -> T { return a; }
 
-var<workgroup> part: array<T, 256>;
+var<workgroup> part: array<A, 256>;
 
 // Offsets of a line in x and in out.
 fn line_at(line: u32) -> vec2<u32> {
@@ -56,16 +63,21 @@ fn serial(
   var at = line_at(line);
   var total = INIT;
   for (var i = 0u; i < p.length; i += 1u) {
-    total = combine(total, load_x(at.x));
-    store_out(at.y, vec2<T>(total));
+    total = combine(total, widen(load_x(at.x)));
+    store_out(at.y, vec2<T>(value(total)));
     at += vec2<u32>(p.x_step, p.out_step);
   }
 }
 
 // Element i of the line, or INIT past its end.
-fn item(at: vec2<u32>, i: u32) -> T {
-  if (i < p.length) { return load_x(at.x + i * p.x_step); }
+fn item(at: vec2<u32>, i: u32) -> A {
+  if (i < p.length) { return widen(load_x(at.x + i * p.x_step)); }
   return INIT;
+}
+
+// Writes element i of the line, if there is one.
+fn put(at: vec2<u32>, i: u32, a: A) {
+  if (i < p.length) { store_out(at.y + i * p.out_step, vec2<T>(value(a))); }
 }
 
 @compute @workgroup_size(256)
@@ -80,11 +92,11 @@ fn tree(
   var carry = INIT;
   for (var first = 0u; first < p.length; first += 1024u) {
     let i = first + t * 4u;
-    var v = vec4<T>(item(at, i), item(at, i + 1u), item(at, i + 2u), item(at, i + 3u));
-    v.y = combine(v.x, v.y);
-    v.z = combine(v.y, v.z);
-    v.w = combine(v.z, v.w);
-    var mine = v.w;
+    let head_of_four = item(at, i);
+    let second = combine(head_of_four, item(at, i + 1u));
+    let third = combine(second, item(at, i + 2u));
+    let fourth = combine(third, item(at, i + 3u));
+    var mine = fourth;
     part[t] = mine;
     workgroupBarrier();
     for (var step = 1u; step < 256u; step *= 2u) {
@@ -95,10 +107,10 @@ fn tree(
     }
     var before = carry;
     if (t > 0u) { before = combine(carry, part[t - 1u]); }
-    if (i < p.length) { store_out(at.y + i * p.out_step, vec2<T>(combine(before, v.x))); }
-    if (i + 1u < p.length) { store_out(at.y + (i + 1u) * p.out_step, vec2<T>(combine(before, v.y))); }
-    if (i + 2u < p.length) { store_out(at.y + (i + 2u) * p.out_step, vec2<T>(combine(before, v.z))); }
-    if (i + 3u < p.length) { store_out(at.y + (i + 3u) * p.out_step, vec2<T>(combine(before, v.w))); }
+    put(at, i, combine(before, head_of_four));
+    put(at, i + 1u, combine(before, second));
+    put(at, i + 2u, combine(before, third));
+    put(at, i + 3u, combine(before, fourth));
     carry = combine(carry, part[255]);
     workgroupBarrier();
   }

@@ -3,11 +3,17 @@
 //! A forward pass makes thousands of tape entries and values, and its backward frees them all. The C library keeps
 //! seven freed blocks of a size at hand and merges and splits the others, which took 6 % of the time of a graph of
 //! scalars. Here a block goes to its list and comes back from it in a few instructions. The Python extension has
-//! this allocator; programs in Rust choose their own, or this one.
+//! this allocator; programs in Rust choose their own, or this one. Read next: `blocks/spare.rs`, memory kept back for
+//! requests that must not fail.
+
+mod spare;
+
+pub use spare::{refill, with as with_spare};
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Sizes are rounded up to multiples of this.
 const STEP: usize = 32;
@@ -81,9 +87,13 @@ impl List {
     }
 }
 
-impl Drop for Lists {
-    /// Gives all blocks back when the thread ends.
-    fn drop(&mut self) {
+/// Gives the blocks that wait in this thread's lists back to the system.
+pub fn empty() {
+    let _ = LISTS.try_with(Lists::clear);
+}
+
+impl Lists {
+    fn clear(&self) {
         for (class, list) in self.0.iter().enumerate() {
             let layout = whole(class);
             while let Some(block) = list.take(layout.size()) {
@@ -94,18 +104,75 @@ impl Drop for Lists {
     }
 }
 
+impl Drop for Lists {
+    /// Gives all blocks back when the thread ends.
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+/// Blocks of so many bytes or more count as large for [`fail_after`]; none do at the start.
+static LARGE: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// How many more large blocks there are before there are no more.
+static LEFT: AtomicUsize = AtomicUsize::new(0);
+
+/// Lets `count` more blocks of `large` bytes or more be made, and no further one: how short memory is tested. A
+/// `large` of `usize::MAX` ends that.
+pub fn fail_after(count: usize, large: usize) {
+    LARGE.store(usize::MAX, Ordering::Relaxed);
+    refill();
+    LEFT.store(count, Ordering::Relaxed);
+    LARGE.store(large, Ordering::Relaxed);
+}
+
+/// Whether a block of this size must fail for a test.
+#[inline(always)]
+fn fails(size: usize) -> bool {
+    size >= LARGE.load(Ordering::Relaxed) && is_over()
+}
+
+#[cold]
+fn is_over() -> bool {
+    LEFT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
+}
+
+/// A block from the system, unless it must fail for a test.
+///
+/// # Safety
+/// The size is not zero.
+#[inline]
+unsafe fn system(layout: Layout) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    if fails(layout.size()) { null_mut() } else { unsafe { System.alloc(layout) } }
+}
+
+/// A block from the system, or from what is kept back.
+///
+/// # Safety
+/// The size is not zero.
+#[inline]
+unsafe fn block(layout: Layout) -> *mut u8 {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let block = system(layout);
+        if block.is_null() { spare::instead(layout) } else { block }
+    }
+}
+
 // SAFETY: a block has the size and alignment of its class, which are at least those asked for; it is in use or in one
 // list, never both; whatever has no class is the system's.
 unsafe impl GlobalAlloc for Blocks {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: here and below, the caller's promise.
-        let Some(class) = class(layout) else { return unsafe { System.alloc(layout) } };
+        let Some(class) = class(layout) else {
+            return unsafe { block(layout) };
+        };
         let whole = whole(class);
         match LISTS.try_with(|lists| lists.0[class].take(whole.size())) {
             Ok(Some(block)) => block,
             // No block waits, or the thread is ending.
-            _ => unsafe { System.alloc(whole) },
+            _ => unsafe { block(whole) },
         }
     }
 
@@ -121,8 +188,11 @@ unsafe impl GlobalAlloc for Blocks {
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        if class(layout).is_none() {
-            return unsafe { System.alloc_zeroed(layout) };
+        if class(layout).is_none() && !fails(layout.size()) {
+            let block = unsafe { System.alloc_zeroed(layout) };
+            if !block.is_null() {
+                return block;
+            }
         }
         let block = unsafe { self.alloc(layout) };
         if !block.is_null() {
@@ -136,17 +206,35 @@ unsafe impl GlobalAlloc for Blocks {
         // SAFETY: the caller promises that the new size is a valid one.
         let next = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match (class(layout), class(next)) {
-            (None, None) => unsafe { System.realloc(block, layout, size) },
-            (before, after) if before == after => block,
-            _ => {
-                let moved = unsafe { self.alloc(next) };
-                if !moved.is_null() {
-                    unsafe { moved.copy_from_nonoverlapping(block, layout.size().min(size)) };
-                    unsafe { self.dealloc(block, layout) };
+            (None, None) => {
+                let longer =
+                    if fails(size) { null_mut() } else { unsafe { System.realloc(block, layout, size) } };
+                if longer.is_null() {
+                    unsafe { self.moved(block, layout, spare::instead(next), size) }
+                } else {
+                    longer
                 }
-                moved
+            }
+            (before, after) if before == after => block,
+            _ => unsafe { self.moved(block, layout, self.alloc(next), size) },
+        }
+    }
+}
+
+impl Blocks {
+    /// Moves what a block holds to another, if there is one.
+    ///
+    /// # Safety
+    /// The block has this layout, and the other one this size.
+    unsafe fn moved(&self, from: *mut u8, layout: Layout, to: *mut u8, size: usize) -> *mut u8 {
+        if !to.is_null() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                to.copy_from_nonoverlapping(from, layout.size().min(size));
+                self.dealloc(from, layout);
             }
         }
+        to
     }
 }
 

@@ -8,13 +8,15 @@
 
 mod cache;
 mod counts;
+mod scratch;
 
 pub(crate) use cache::{CacheLock, lock_cache};
 pub use cache::{cached_bytes, empty_cache, fresh_allocations, reused_allocations, set_cache_limit};
 pub use counts::{live_bytes, peak_bytes, reset_peak};
+pub use scratch::{filled, gathered, grow, lengthen, room, with_room};
 
 use crate::error::Result;
-use cache::{CACHE, class_of, fresh};
+use cache::{CACHE, class_of};
 use std::any::{Any, TypeId};
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -54,6 +56,9 @@ struct Header {
     device: Device,
     /// Whether the memory was made in inference mode.
     inference: bool,
+    /// The youngest transform in which the memory was made; see [`Buffer::born`].
+    born_high: u16,
+    born_low: u32,
     /// The header of the memory that this is another name of; its own otherwise.
     root: *const Header,
     /// The owner of memory that is not ours: a NumPy array, a GPU allocation. `None` for cached memory.
@@ -66,14 +71,51 @@ const _: () = assert!(HEADER == ALIGN);
 /// The owner of a header that is another name of this memory.
 struct Alias(Buffer);
 
+/// What memory that a thread makes is marked with.
+#[derive(Clone, Copy)]
+struct Marks {
+    /// Whether it belongs to inference mode.
+    inference: bool,
+    /// The youngest transform that the thread is in, upper and lower bits.
+    born: (u16, u32),
+}
+
 thread_local! {
-    /// Whether memory that this thread makes belongs to inference mode.
-    static INFERENCE: Cell<bool> = const { Cell::new(false) };
+    /// How memory that this thread makes is marked.
+    static MARKS: Cell<Marks> = const { Cell::new(Marks { inference: false, born: (0, 0) }) };
 }
 
 /// Turns inference mode on or off for memory that this thread makes; returns how it was.
 pub fn set_inference(on: bool) -> bool {
-    INFERENCE.replace(on)
+    let marks = MARKS.get();
+    MARKS.set(Marks { inference: on, ..marks });
+    marks.inference
+}
+
+/// The number as it is kept in a header: 48 bits last for a lifetime of transforms.
+fn halves(born: u64) -> (u16, u32) {
+    ((born >> 32) as u16, born as u32)
+}
+
+fn joined((high, low): (u16, u32)) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Marks memory that this thread makes as made in this transform (larger is younger), unless it is in a younger one
+/// already; returns what to restore.
+pub fn enter_transform(tag: u64) -> u64 {
+    let marks = MARKS.get();
+    let before = joined(marks.born);
+    if tag > before {
+        MARKS.set(Marks { born: halves(tag), ..marks });
+    }
+    before
+}
+
+/// Restores what [`enter_transform`] found.
+pub fn leave_transform(before: u64) {
+    // A region that was never left is dropped with its thread.
+    let _ = MARKS.try_with(|marks| marks.set(Marks { born: halves(before), ..marks.get() }));
 }
 
 /// Runs `f`, which makes memory that outlives inference mode.
@@ -90,7 +132,7 @@ pub fn outside_inference<T>(f: impl FnOnce() -> T) -> T {
 
 /// Whether memory that this thread makes belongs to inference mode.
 pub fn inference() -> bool {
-    INFERENCE.get()
+    MARKS.get().inference
 }
 
 /// Shared, reference-counted memory of one device.
@@ -108,8 +150,9 @@ impl Buffer {
         let class = class_of(bytes);
         let header = match CACHE.take(class, bytes) {
             Some(header) => header,
-            None => fresh(class, bytes).inspect_err(|_| CACHE.missed(bytes))?,
+            None => CACHE.make(class, bytes)?,
         };
+        let Marks { inference, born } = MARKS.get();
         // SAFETY: `header` points to an allocation of this class that nobody else uses.
         unsafe {
             header.as_ptr().write(Header {
@@ -120,7 +163,9 @@ impl Buffer {
                 writer: AtomicU16::new(0),
                 class,
                 device: Device::Cpu,
-                inference: INFERENCE.get(),
+                inference,
+                born_high: born.0,
+                born_low: born.1,
                 root: header.as_ptr(),
                 owner: None,
             });
@@ -130,7 +175,7 @@ impl Buffer {
 
     /// Memory that `owner` keeps alive; `data` is null for memory that the host cannot address.
     pub fn foreign(data: *mut u8, bytes: usize, device: Device, owner: Box<dyn Any + Send + Sync>) -> Buffer {
-        Buffer::owned(data, bytes, device, INFERENCE.get(), owner)
+        Buffer::owned(data, bytes, device, MARKS.get(), owner)
     }
 
     /// A header for memory that `owner` keeps alive.
@@ -138,7 +183,7 @@ impl Buffer {
         data: *mut u8,
         bytes: usize,
         device: Device,
-        inference: bool,
+        Marks { inference, born }: Marks,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Buffer {
         let header = Box::leak(Box::new(Header {
@@ -150,6 +195,8 @@ impl Buffer {
             class: 0,
             device,
             inference,
+            born_high: born.0,
+            born_low: born.1,
             root: std::ptr::null(),
             owner: Some(owner),
         }));
@@ -162,7 +209,8 @@ impl Buffer {
         let whole = self.owner::<Alias>().map_or(self, |alias| &alias.0).clone();
         let root = whole.0.as_ptr();
         let h = self.header();
-        let mut alias = Buffer::owned(h.data, h.bytes, h.device, h.inference, Box::new(Alias(whole)));
+        let marks = Marks { inference: h.inference, born: (h.born_high, h.born_low) };
+        let mut alias = Buffer::owned(h.data, h.bytes, h.device, marks, Box::new(Alias(whole)));
         // SAFETY: the header is new, so this is its only user.
         unsafe { alias.0.as_mut() }.root = root;
         alias
@@ -205,6 +253,11 @@ impl Buffer {
     #[inline]
     pub fn is_inference(&self) -> bool {
         self.header().inference
+    }
+
+    /// The youngest transform in which the memory was made, by its tag; 0 for memory made outside of all.
+    pub fn born(&self) -> u64 {
+        joined((self.header().born_high, self.header().born_low))
     }
 
     /// Whether this handle is the only one.

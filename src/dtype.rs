@@ -1,4 +1,4 @@
-//! Element types, their promotion table, and the `dispatch!` macros that turn a `DType` into a Rust type.
+//! Element types and their promotion table. Read next: `dtype/element.rs`, the Rust types behind them.
 //!
 //! Few types have loops of their own: kernels that compute do so in [`DType::compute`], kernels that move elements
 //! know nothing but their size.
@@ -7,6 +7,10 @@ use crate::complex::Complex;
 use crate::error::{Error, Result};
 use half::{bf16, f16};
 use std::fmt;
+
+mod element;
+
+pub use element::Element;
 
 /// The list of dtypes, in promotion order within their category. A row: the Rust type of an element, the public
 /// name, the category, and the type that kernels compute it in.
@@ -136,6 +140,23 @@ impl DType {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
     }
 
+    /// Whether this is a type of 16 bits that is computed in float32.
+    #[inline(always)]
+    pub const fn is_half(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16)
+    }
+
+    /// The dtype of what an elementwise rule makes of numbers of these: halves stay what they are beside
+    /// float32, in which they are computed. `None` for those that do not meet in a rule, and for none.
+    pub fn of_rule(mut operands: impl Iterator<Item = DType>) -> Option<DType> {
+        let first = operands.next()?;
+        operands.try_fold(first, |found, next| match (found, next) {
+            (x, y) if x == y => Some(x),
+            (half, DType::F32) | (DType::F32, half) if half.is_half() => Some(half),
+            _ => None,
+        })
+    }
+
     /// Whether this is a complex type.
     #[inline(always)]
     pub const fn is_complex(self) -> bool {
@@ -235,9 +256,25 @@ impl DType {
         if !self.is_integer() || (low..=high).contains(&value) {
             return Ok(());
         }
-        Err(Error::value(format!(
+        Err(self.misfit(&value))
+    }
+
+    /// Raises unless the whole part of a float that a user wrote is a number of an integer dtype.
+    #[inline]
+    pub fn check_fits_float(self, value: f64) -> Result<()> {
+        let (low, high) = self.range();
+        if !self.is_integer() || (value.is_finite() && (low..=high).contains(&(value as i128))) {
+            return Ok(());
+        }
+        Err(self.misfit(&value))
+    }
+
+    #[cold]
+    fn misfit(self, value: &dyn std::fmt::Display) -> Error {
+        let (low, high) = self.range();
+        Error::value(format!(
             "{value} does not fit into {self}, which holds {low} to {high}; use a wider dtype, or convert the tensor first"
-        )))
+        ))
     }
 
     /// The type of an operation that is not defined on integers, such as `exp`.
@@ -261,139 +298,6 @@ impl fmt::Display for DType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
-}
-
-/// A Rust type that is stored in tensors.
-pub trait Element: Copy + Send + Sync + PartialOrd + 'static {
-    /// Its dtype.
-    const DTYPE: DType;
-    /// Conversion through `f64`, as `as` does (saturating to integers); exact for every value but large
-    /// 64-bit integers.
-    fn to_f64(self) -> f64;
-    /// The inverse of [`Element::to_f64`], rounding to nearest.
-    fn from_f64(value: f64) -> Self;
-    /// Conversion to `i64`, truncating toward zero; wrapping for `u64`.
-    fn to_i64(self) -> i64;
-    /// Conversion from `i64`, wrapping for narrower integers.
-    fn from_i64(value: i64) -> Self;
-}
-
-macro_rules! element {
-    ($($t:ty, $dtype:ident, |$x:ident| $to:expr, |$v:ident| $from:expr, $to_i:expr, |$i:ident| $from_i:expr;)*) => {
-        $(impl Element for $t {
-            const DTYPE: DType = DType::$dtype;
-            #[inline(always)]
-            fn to_f64(self) -> f64 { let $x = self; $to }
-            #[inline(always)]
-            fn from_f64($v: f64) -> Self { $from }
-            #[inline(always)]
-            fn to_i64(self) -> i64 { let $x = self; $to_i }
-            #[inline(always)]
-            fn from_i64($i: i64) -> Self { $from_i }
-        })*
-    };
-}
-
-element! {
-    bool, Bool, |x| x as u8 as f64, |v| v != 0.0, x as i64, |i| i != 0;
-    u8, U8, |x| x as f64, |v| v as i64 as u8, x as i64, |i| i as u8;
-    i8, I8, |x| x as f64, |v| v as i64 as i8, x as i64, |i| i as i8;
-    u16, U16, |x| x as f64, |v| v as i64 as u16, x as i64, |i| i as u16;
-    i16, I16, |x| x as f64, |v| v as i64 as i16, x as i64, |i| i as i16;
-    u32, U32, |x| x as f64, |v| v as i64 as u32, x as i64, |i| i as u32;
-    u64, U64, |x| x as f64, |v| if v < 0.0 { v as i64 as u64 } else { v as u64 }, x as i64, |i| i as u64;
-    i32, I32, |x| x as f64, |v| v as i32, x as i64, |i| i as i32;
-    i64, I64, |x| x as f64, |v| v as i64, x, |i| i;
-    f16, F16, |x| x.to_f64(), |v| f16::from_f64(v), x.to_f32() as i64, |i| f16::from_f64(i as f64);
-    bf16, BF16, |x| x.to_f64(), |v| bf16::from_f64(v), x.to_f32() as i64, |i| bf16::from_f64(i as f64);
-    f32, F32, |x| x as f64, |v| v as f32, x as i64, |i| i as f32;
-    f64, F64, |x| x, |v| v, x as i64, |i| i as f64;
-}
-
-/// Runs an expression with `$t` bound to the Rust type of `$dtype`, for every dtype.
-#[macro_export]
-macro_rules! dispatch {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        $crate::dispatch!(@$dtype, $t, $body;
-            Bool bool, U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, U64 u64, I64 i64,
-            F16 half::f16, BF16 half::bf16, F32 f32, F64 f64,
-            C64 $crate::complex::Complex<f32>, C128 $crate::complex::Complex<f64>)
-    };
-    (@$dtype:expr, $t:ident, $body:expr; $($variant:ident $element:ty),*) => {
-        match $dtype {
-            $($crate::dtype::DType::$variant => {
-                type $t = $element;
-                $body
-            })*
-        }
-    };
-}
-
-/// [`dispatch!`] over the types that kernels compute in, for operands that are in theirs: see
-/// [`DType::compute`](crate::dtype::DType::compute).
-#[macro_export]
-macro_rules! dispatch_computed {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        match $dtype.compute() {
-            $crate::dtype::DType::Bool => {
-                type $t = bool;
-                $body
-            }
-            $crate::dtype::DType::I64 => {
-                type $t = i64;
-                $body
-            }
-            $crate::dtype::DType::U64 => {
-                type $t = u64;
-                $body
-            }
-            $crate::dtype::DType::F32 => {
-                type $t = f32;
-                $body
-            }
-            $crate::dtype::DType::F64 => {
-                type $t = f64;
-                $body
-            }
-            $crate::dtype::DType::I32 => {
-                type $t = i32;
-                $body
-            }
-            other => {
-                return Err($crate::error::Error::dtype(format!("internal: a kernel got dtype {other}")));
-            }
-        }
-    };
-}
-
-/// Runs an expression with `$t` bound to an integer type of `$size` bytes: for what moves elements and does not
-/// read them.
-#[macro_export]
-macro_rules! dispatch_width {
-    ($size:expr, $t:ident => $body:expr) => {
-        match $size {
-            1 => {
-                type $t = u8;
-                $body
-            }
-            2 => {
-                type $t = u16;
-                $body
-            }
-            4 => {
-                type $t = u32;
-                $body
-            }
-            8 => {
-                type $t = u64;
-                $body
-            }
-            _ => {
-                type $t = [u64; 2];
-                $body
-            }
-        }
-    };
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::fmt;
 /// What went wrong, by kind; the kind decides the Python exception class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Shapes that do not fit: `ShapeError`, a `ValueError`.
+    /// Shapes that do not fit: `ShapeError`, a `ValueError` and a `RuntimeError`.
     Shape,
     /// A value outside its domain: `ValueError`.
     Value,
@@ -105,6 +105,23 @@ impl Error {
         self.0.foreign.as_ref()
     }
 
+    /// The same error in the name of `function`, which the user called, instead of the operation in it that failed. What
+    /// the tape and callbacks raise is left as it is.
+    #[cold]
+    pub fn named(mut self, function: &str) -> Error {
+        use Kind::*;
+        if matches!(self.kind(), Shape | Value | ZeroDivision | Index | Type | Device | LinAlg | Unsupported)
+        {
+            let message = &self.0.message;
+            let rest = match message.split_once(": ") {
+                Some((operation, rest)) if is_name(operation) => rest,
+                _ => message,
+            };
+            self.0.message = format!("{function}: {rest}");
+        }
+        self
+    }
+
     /// The same error with `prefix` before its message; a foreign error is left as it is.
     #[cold]
     pub fn context(mut self, prefix: &str) -> Error {
@@ -112,6 +129,23 @@ impl Error {
             self.0.message = format!("{prefix}: {}", self.0.message);
         }
         self
+    }
+}
+
+/// Whether the part of a message before its colon names an operation.
+fn is_name(operation: &str) -> bool {
+    operation != "internal" && operation.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// Results whose errors can speak in the name of the function that was called.
+pub trait Named {
+    /// The same result; see [`Error::named`].
+    fn named(self, function: &str) -> Self;
+}
+
+impl<T> Named for Result<T> {
+    fn named(self, function: &str) -> Result<T> {
+        self.map_err(|error| error.named(function))
     }
 }
 

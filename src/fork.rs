@@ -11,7 +11,7 @@ pub fn protect() {
     ONCE.call_once(|| {
         // SAFETY: the handlers are functions without arguments that live for ever. A failure to register leaves the
         // behaviour of a process that never forks.
-        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
     });
 }
 
@@ -19,13 +19,12 @@ pub fn protect() {
 #[cfg(not(unix))]
 pub fn protect() {}
 
+/// The locks that the thread that forks holds meanwhile.
 #[cfg(unix)]
-type Held = (
-    crate::buffer::CacheLock,
-    crate::random::GeneratorLock,
-    crate::autodiff::place::SitesLock,
-    crate::cpu::fft::PlansLock,
-);
+struct Held {
+    generator: crate::random::GeneratorLock,
+    _others: (crate::buffer::CacheLock, crate::autodiff::place::SitesLock, crate::cpu::fft::PlansLock),
+}
 
 #[cfg(unix)]
 thread_local! {
@@ -45,12 +44,20 @@ extern "C" fn before() {
     settle();
     let sites = crate::autodiff::place::lock_sites();
     let plans = crate::cpu::fft::lock_plans();
-    let held = (crate::buffer::lock_cache(), crate::random::lock_generator(), sites, plans);
+    let _others = (crate::buffer::lock_cache(), sites, plans);
+    let held = Held { generator: crate::random::lock_generator(), _others };
     let _ = HELD.try_with(|slot| *slot.borrow_mut() = Some(held));
 }
 
-/// Gives them back, in the parent and in the child.
+/// Gives them back.
 #[cfg(unix)]
 extern "C" fn after() {
     let _ = HELD.try_with(|slot| slot.borrow_mut().take());
+}
+
+/// Gives them back in the child, which draws other numbers than its parent unless the program chose them.
+#[cfg(unix)]
+extern "C" fn in_child() {
+    let _ = HELD.try_with(|slot| slot.borrow_mut().as_mut().map(|held| held.generator.forked()));
+    after();
 }

@@ -191,8 +191,9 @@ pub trait Elementwise: Kernel + Clone + Into<Op> {
                 });
             }
         }
-        // A tangent has the shape of its value, also where only a broadcast operand moves.
-        let total = total.map(|t| t.expand(&y[0].shape())).transpose()?;
+        // A tangent has the shape and the dtype of its value, also where only a broadcast operand moves, or a
+        // number beside halves.
+        let total = total.map(|t| t.cast(y[0].dtype())?.expand(&y[0].shape())).transpose()?;
         Ok(smallvec![total])
     }
     /// Batching rule: align the axes and run as before.

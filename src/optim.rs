@@ -78,6 +78,10 @@ impl Rule {
     }
 }
 
+/// What to do where the state of a step is on another device than its parameter.
+const TO_MOVE: &str =
+    "; a module that was moved takes the optimiser's state along by load_state_dict(state_dict())";
+
 /// A parameter with all that its step reads and writes.
 #[derive(Clone)]
 pub struct Slot {
@@ -109,10 +113,11 @@ impl Slot {
         let others = self.state[1..].iter().chain([&self.grad]);
         match others.into_iter().find(|a| a.shape() != param.shape() || a.device() != param.device()) {
             Some(a) => Err(Error::shape(format!(
-                "{}: a gradient or state is {a:?}, expected shape {} on {} as its parameter",
+                "{}: a gradient or state is {a:?}, expected shape {} on {} as its parameter{}",
                 rule.name(),
                 param.shape(),
-                param.device()
+                param.device(),
+                if a.device() == param.device() { "" } else { TO_MOVE }
             ))),
             None => Ok(()),
         }

@@ -1,5 +1,5 @@
 //! The default generator: a seed and a position in its stream. Every random tensor takes the next stretch of
-//! it.
+//! it. The first seed comes from the system; a program that wants the same numbers every time calls [`manual_seed`].
 //!
 //! The generator is counter-based (Philox4x32-10, Salmon et al. 2011), so a tensor's numbers depend on seed
 //! and position alone: the same on every device, for any number of threads, and when a checkpoint runs its
@@ -7,7 +7,9 @@
 
 use crate::autodiff::node::lock;
 use std::cell::Cell;
-use std::sync::Mutex;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Mutex, MutexGuard};
+use std::time::SystemTime;
 
 /// Seed and position of a stream.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -18,10 +20,42 @@ pub struct State {
     pub offset: u64,
 }
 
-static GENERATOR: Mutex<State> = Mutex::new(State { seed: 0x5eed, offset: 0 });
+/// The default stream, once it has a seed.
+struct Stream {
+    state: Option<State>,
+    /// Whether the program chose the seed, rather than the system.
+    chosen: bool,
+}
+
+static GENERATOR: Mutex<Stream> = Mutex::new(Stream { state: None, chosen: false });
+
+impl Stream {
+    /// Its state; the first to ask gives it a seed from the system.
+    fn state(&mut self) -> &mut State {
+        self.state.get_or_insert_with(|| State { seed: system_seed(), offset: 0 })
+    }
+}
+
+/// A seed that no other process has, and no other call: the standard library's own, which come from the system, mixed
+/// with the process, for a forked child inherits the former.
+fn system_seed() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.write_u128(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos()));
+    hasher.finish()
+}
 
 /// The default stream, locked.
-pub(crate) struct GeneratorLock(#[allow(dead_code)] std::sync::MutexGuard<'static, State>);
+pub(crate) struct GeneratorLock(MutexGuard<'static, Stream>);
+
+impl GeneratorLock {
+    /// In a forked child: a seed that the system chose is not shared with the parent, one that the program chose is.
+    pub(crate) fn forked(&mut self) {
+        if !self.0.chosen {
+            self.0.state = None;
+        }
+    }
+}
 
 /// Locks the default stream.
 pub(crate) fn lock_generator() -> GeneratorLock {
@@ -33,6 +67,16 @@ pub fn manual_seed(seed: u64) {
     set_state(State { seed, offset: 0 });
 }
 
+/// Starts the default stream over with a seed from the system, and returns it.
+pub fn seed() -> u64 {
+    let seed = system_seed();
+    manual_seed(seed);
+    if REPLAY.get().is_none() {
+        lock(&GENERATOR).chosen = false;
+    }
+    seed
+}
+
 thread_local! {
     /// While set, this thread draws from here instead: a recomputation repeats what its forward drew.
     static REPLAY: Cell<Option<State>> = const { Cell::new(None) };
@@ -40,14 +84,14 @@ thread_local! {
 
 /// The state of the stream that this thread draws from.
 pub fn state() -> State {
-    REPLAY.get().unwrap_or_else(|| *lock(&GENERATOR))
+    REPLAY.get().unwrap_or_else(|| *lock(&GENERATOR).state())
 }
 
 /// Puts the stream that this thread draws from at `state`.
 pub fn set_state(state: State) {
     match REPLAY.get() {
         Some(_) => REPLAY.set(Some(state)),
-        None => *lock(&GENERATOR) = state,
+        None => *lock(&GENERATOR) = Stream { state: Some(state), chosen: true },
     }
 }
 
@@ -74,7 +118,8 @@ pub fn take(counters: u64) -> State {
         return start;
     }
     let mut generator = lock(&GENERATOR);
-    let start = *generator;
-    *generator = advance(start);
+    let state = generator.state();
+    let start = *state;
+    *state = advance(start);
     start
 }

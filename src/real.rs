@@ -102,6 +102,9 @@ impl<R> Left<R> for f64 where
 ///
 /// The kernels of every device are generic over it; `self` carries the row's attributes (a slope, a bound).
 pub trait Pointwise<const N: usize>: Copy + Send + Sync {
+    /// Whether its loops are compiled for the widest registers, too. Second derivatives are many and long and seldom what
+    /// takes the time: they do with the second widest.
+    const IS_WIDEST: bool = true;
     /// The function.
     fn apply<R: Real>(&self, x: [R; N]) -> R
     where

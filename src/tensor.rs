@@ -286,7 +286,9 @@ impl Tensor {
     pub fn to_vec(&self) -> Result<Vec<f64>> {
         let host = self.array("to_vec")?.to_device(Device::Cpu)?;
         let host = crate::cpu::copy::contiguous(&host)?;
-        Ok(crate::dispatch!(host.dtype(), T => host.slice::<T>()?.iter().map(|v| v.to_f64()).collect()))
+        crate::dispatch!(host.dtype(), T => {
+            crate::buffer::gathered(host.numel(), host.slice::<T>()?.iter().map(|v| v.to_f64()))
+        })
     }
 
     /// The value of a one-element tensor.

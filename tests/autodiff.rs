@@ -2,9 +2,9 @@
 
 use wengert::autodiff::backward::{self, Options};
 use wengert::autodiff::node::Node;
-use wengert::autodiff::transform::{jvp, vjp, vmap};
+use wengert::autodiff::transform::{batching, jvp, vjp, vmap};
 use wengert::error::Result;
-use wengert::interp;
+use wengert::interp::{self, Randomness};
 use wengert::tensor::Tensor;
 
 fn scalar(v: f64) -> Result<Tensor> {
@@ -79,7 +79,12 @@ fn perturbations_are_not_confused() -> Result<()> {
 #[test]
 fn vmap_of_grad_is_a_loop() -> Result<()> {
     let x = Tensor::from_slice(&[0.1, 0.2, 0.3], &[3])?;
-    let out = vmap(|x| Ok(vec![grad(|x: &Tensor| x.sin()?.mul(x))(&x[0])?]), &[x], &[Some(0)], 3)?;
+    let out = vmap(
+        batching(3, Randomness::Same),
+        |x| Ok(vec![grad(|x: &Tensor| x.sin()?.mul(x))(&x[0])?]),
+        &[x],
+        &[Some(0)],
+    )?;
     assert_eq!(out[0].1, Some(0));
     for (got, x) in out[0].0.to_vec()?.into_iter().zip([0.1f64, 0.2, 0.3]) {
         close(got, x.cos() * x + x.sin());
@@ -98,7 +103,7 @@ fn backward_works_inside_transforms() -> Result<()> {
         let g = edge.node.grad().and_then(|g| g.clone());
         Ok(vec![g.ok_or_else(|| wengert::error::Error::value("no gradient"))?])
     };
-    let out = vmap(inner, &[x], &[Some(0)], 2)?;
+    let out = vmap(batching(2, Randomness::Same), inner, &[x], &[Some(0)])?;
     assert_eq!(out[0].0.to_vec()?, vec![6.0, 12.0]);
     Ok(())
 }
@@ -171,7 +176,12 @@ fn products_are_exact_at_zeros_to_second_order() -> Result<()> {
 fn an_index_of_one_batch_element_cannot_reach_into_another() -> Result<()> {
     let x = Tensor::from_slice(&[1.0, 2.0, 3.0, 4.0], &[2, 2])?;
     let index = Tensor::from_slice(&[2i64, 0], &[2])?;
-    let out = vmap(|x| Ok(vec![x[0].take(&x[1], 0)?]), &[x, index], &[Some(0), Some(0)], 2);
+    let out = vmap(
+        batching(2, Randomness::Same),
+        |x| Ok(vec![x[0].take(&x[1], 0)?]),
+        &[x, index],
+        &[Some(0), Some(0)],
+    );
     assert!(out.is_err_and(|e| e.to_string().contains("out of range")));
     Ok(())
 }

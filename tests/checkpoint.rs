@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use wengert::autodiff::backward::Options;
 use wengert::autodiff::checkpoint::checkpoint;
 use wengert::autodiff::node::Node;
-use wengert::autodiff::transform::{jvp, vjp, vmap};
+use wengert::autodiff::transform::{batching, jvp, vjp, vmap};
 use wengert::buffer::Device;
 use wengert::dtype::DType;
 use wengert::error::{Error, Result};
-use wengert::interp;
+use wengert::interp::{self, Randomness};
 use wengert::shape::Shape;
 use wengert::tensor::Tensor;
 
@@ -105,6 +105,6 @@ fn inside_vjp_jvp_and_vmap() -> Result<()> {
         let (y, pullback) = vjp(f, x)?;
         pullback.call(&[Some(y[0].ones_like()?)], false)
     };
-    assert!(near(vmap(each, &[x], &[Some(0)], 2)?[0].0.to_vec()?));
+    assert!(near(vmap(batching(2, Randomness::Same), each, &[x], &[Some(0)])?[0].0.to_vec()?));
     Ok(())
 }

@@ -35,21 +35,29 @@ def shaped(domain: Domain = ANY, low: int = 0, high: int = 3, **kwargs: Any) -> 
 # ---- activations -----------------------------------------------------------------------------------------------------
 
 
-def activation(name: str, reference: Callable[[Array], Array], kinks: tuple[float, ...] = ()) -> None:
+def activation(
+    name: str, reference: Callable[[Array], Array], kinks: tuple[float, ...] = (), rows: tuple[str, ...] = ()
+) -> None:
     """An activation function with its default attributes."""
-    add(name, getattr(F, name), reference, shaped(Real(-4, 4, avoid=kinks)))
+    add(name, getattr(F, name), reference, shaped(Real(-4, 4, avoid=kinks)), rows=rows)
+
+
+def tanhshrink(x: Array) -> Array:
+    """`x - tanh(x)`, which next to 0 are the same number; there by its series."""
+    near = x**3 * (1 / 3 - x**2 * (2 / 15 - x**2 * 17 / 315))
+    return np.where(np.abs(x) < 0.01, near, x - np.tanh(x))
 
 
 ALPHA, SCALE = 1.6732632423543772, 1.0507009873554805
 activation("relu6", lambda x: np.clip(x, 0, 6), (0, 6))
 activation("leaky_relu", lambda x: np.where(x > 0, x, 0.01 * x), (0,))
-activation("elu", lambda x: np.where(x > 0, x, np.expm1(x)), (0,))
-activation("celu", lambda x: np.where(x > 0, x, np.expm1(x)), (0,))
+activation("elu", lambda x: np.where(x > 0, x, np.expm1(x)), (0,), ("elu",))
+activation("celu", lambda x: np.where(x > 0, x, np.expm1(x)), (0,), ("celu",))
 activation("selu", lambda x: SCALE * np.where(x > 0, x, ALPHA * np.expm1(x)), (0,))
 activation("mish", lambda x: x * np.tanh(np.logaddexp(0, x)))
-activation("softsign", lambda x: x / (1 + np.abs(x)), (0,))
+activation("softsign", lambda x: x / (1 + np.abs(x)), (0,), ("softsign",))
 activation("logsigmoid", lambda x: -np.logaddexp(0, -x))
-activation("tanhshrink", lambda x: x - np.tanh(x))
+activation("tanhshrink", tanhshrink, (), ("tanhshrink",))
 activation("hardtanh", lambda x: np.clip(x, -1, 1), (-1, 1))
 activation("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), (-3, 3))
 activation("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), (-3, 3))

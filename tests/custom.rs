@@ -5,9 +5,9 @@ use std::sync::{Arc, OnceLock};
 use wengert::autodiff::backward::{self, Options};
 use wengert::autodiff::held::Holder;
 use wengert::autodiff::node::Node;
-use wengert::autodiff::transform::{jvp, vjp, vmap};
+use wengert::autodiff::transform::{batching, jvp, vjp, vmap};
 use wengert::error::{Error, Result};
-use wengert::interp;
+use wengert::interp::{self, Randomness};
 use wengert::op::Grads;
 use wengert::ops::custom::{CustomRule, Plan, Source, call};
 use wengert::tensor::{Tensor, Tensors};
@@ -30,8 +30,13 @@ impl CustomRule for Sigmoid {
         self.forwards.fetch_add(1, Ordering::Relaxed);
         let mut out = self.retrace(x)?;
         out.truncate(if hidden { 2 } else { 1 });
-        let plan =
-            Plan { visible: 1, saved: vec![Source::Hidden(0)], constant: vec![false], traceable: true };
+        let plan = Plan {
+            visible: 1,
+            saved: vec![Source::Hidden(0)],
+            constant: vec![false],
+            traceable: true,
+            shared: vec![],
+        };
         self.plan.get_or_init(|| Arc::new(plan));
         Ok(out)
     }
@@ -107,10 +112,19 @@ fn derivatives_of_any_order_in_any_mode() -> Result<()> {
 fn the_custom_rule_is_used_at_every_level() -> Result<()> {
     let (f, x, k) = (sigmoid(3.0), Tensor::from_slice(&[0.4, -1.0], &[2])?, [known(0.4), known(-1.0)]);
     let batched = |x: &Tensor| -> Result<Tensor> {
-        Ok(vmap(|x| Ok(vec![f(&x[0])?]), std::slice::from_ref(x), &[Some(0)], 2)?.remove(0).0)
+        Ok(vmap(batching(2, Randomness::Same), |x| Ok(vec![f(&x[0])?]), std::slice::from_ref(x), &[Some(0)])?
+            .remove(0)
+            .0)
     };
     let inside = |x: &Tensor| -> Result<Tensor> {
-        Ok(vmap(|x| Ok(vec![grad(&f)(&x[0])?]), std::slice::from_ref(x), &[Some(0)], 2)?.remove(0).0)
+        Ok(vmap(
+            batching(2, Randomness::Same),
+            |x| Ok(vec![grad(&f)(&x[0])?]),
+            std::slice::from_ref(x),
+            &[Some(0)],
+        )?
+        .remove(0)
+        .0)
     };
     let total = |x: &Tensor| batched(x)?.sum(None, false);
     for found in [grad(total)(&x)?, inside(&x)?, push(batched)(&x)?] {

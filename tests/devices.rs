@@ -70,6 +70,7 @@ fn compare(
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn every_elementwise_operation() -> Result<()> {
     let _serial = serial();
     for fun in table::all() {
@@ -93,6 +94,7 @@ fn apply(fun: Fun, x: &[Tensor]) -> Result<Tensor> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn integer_rules() -> Result<()> {
     let _serial = serial();
     let x = Tensor::from_slice(&[7i32, -7, 0, i32::MIN, 5, -1], &[6])?;
@@ -110,6 +112,7 @@ fn integer_rules() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn reductions_products_and_views() -> Result<()> {
     let _serial = serial();
     let x = noise(&[4, 5, 6], 3, -1.0, 1.0)?;
@@ -137,6 +140,7 @@ fn reductions_products_and_views() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn a_layer_of_everything_and_its_gradients() -> Result<()> {
     let _serial = serial();
     let x = noise(&[5, 8], 5, -1.0, 1.0)?;
@@ -159,6 +163,7 @@ fn a_layer_of_everything_and_its_gradients() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn errors_of_the_device() -> Result<()> {
     let _serial = serial();
     let double = Tensor::from_slice(&[1.0f64], &[1])?.to_device(GPU).err().map(|e| e.to_string());

@@ -157,3 +157,31 @@ add(
     rows=("Take", "TakeAdd"),
     empty=False,
 )
+
+
+def put_case(s: Source) -> Case:
+    """Distinct places along an axis, and what goes there."""
+    shape = s.shape(1, 3, least=1)
+    axis = s.axis(len(shape))
+    length = shape[axis]
+    count = s.integer(1, length)
+    start = s.integer(0, length - count)
+    value = tuple(count if k == axis % len(shape) else n for k, n in enumerate(shape))
+    return Case((Arg(shape), Arg(value)), {"dim": axis, "index": list(range(start, start + count))[::-1]})
+
+
+def put_reference(x: Array, value: Array, dim: int, index: list[int]) -> Array:
+    out = np.array(x)
+    out[(slice(None),) * (dim % x.ndim) + (index,)] = value
+    return out
+
+
+add(
+    "put_rows",
+    lambda x, y, dim, index: x.index_copy(dim, wg.tensor(index), y),
+    put_reference,
+    put_case,
+    rows=("PutRows", "IsLast"),
+    empty=False,
+    gpu=False,
+)

@@ -112,7 +112,8 @@ def rprop(p, g, s, lr=0.01, etas=(0.5, 1.2), step_sizes=(1e-6, 50)):
 def asgd(p, g, s, lr=0.01, lambd=1e-4, alpha=0.75, t0=1e6, weight_decay=0.0):
     g = g + weight_decay * p
     t = s["t"] = s.get("t", 0) + 1
-    eta = lr / (1 + lambd * lr * (t - 1)) ** alpha
+    # A rate that changes acts one step later: each step ends with the next one's eta.
+    eta, s["eta"] = s.get("eta", lr), lr / (1 + lambd * lr * t) ** alpha
     p = p - lambd * eta * p - eta * g
     s["ax"] = p if t <= t0 + 1 else s["ax"] + (p - s["ax"]) / (t - 1 - t0)
     return p

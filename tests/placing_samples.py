@@ -73,7 +73,6 @@ INTEGERS = Integers(-3, 3)
 add("fmax_integers", wg.fmax, np.maximum, broadcast(INTEGERS), order=0)
 add("fmin_integers", wg.fmin, np.minimum, broadcast(INTEGERS), order=0)
 add("heaviside_integers", wg.heaviside, np.heaviside, broadcast(INTEGERS), order=0)
-add("entr", wg.entr, special.entr, matrix(domain=Real(0.1, 3)))
 add(
     "mvlgamma",
     lambda x: wg.mvlgamma(x, 3),

@@ -35,6 +35,12 @@ unary("atanh", np.arctanh, INSIDE, special=UNIT)
 unary("erfc", special.erfc)
 unary("erfinv", special.erfinv, INSIDE, special=UNIT)
 unary("ndtr", special.ndtr)
+unary("log_ndtr", special.log_ndtr, Real(-6, 3), special=LARGE, scale=4)
+unary("entr", special.entr, Real(0.1, 3), special=(0.0, -0.0, 1.0, -1.0, 1e-20, 80.0, math.inf, math.nan))
+# NumPy's is not 0 at whole numbers.
+unary("sinc", np.sinc, Real(-2, 2), special=(0.0, -0.0, 0.5, -1.25, 1e-20, math.nan), scale=4)
+binary("xlogy", special.xlogy, Real(-2, 2), Real(0.2, 2), special=(0.0, 1.0, -2.5, math.nan), scale=4)
+binary("xlog1py", special.xlog1py, Real(-2, 2), Real(-0.5, 2), special=(0.0, 1.0, -2.5, math.nan), scale=4)
 POLES = (0.0, 1.0, 0.5, 2.0, -2.5, 30.0, 1e4, 1e-3, -1e-3, math.inf, math.nan)
 unary(
     "lgamma",

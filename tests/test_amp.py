@@ -161,9 +161,10 @@ def test_autocast_model_stays_near_float32(dtype, tol):
         np.testing.assert_allclose(a.tolist(), e.tolist(), atol=tol)
 
 
-#: Rows of the tables that run in float32: PyTorch's list.
+#: Rows of the tables that run in float32: PyTorch's list, and what takes logarithms besides.
 IN_FLOAT32 = """
-    acos asin cosh erfinv exp expm1 log log10 log1p log2 pow reciprocal rsqrt sinh softplus tan
+    acos asin cosh entr erfinv exp expm1 log log10 log1p log2 log_ndtr pow reciprocal rsqrt sinh softplus tan
+    xlog1py xlogy
     """.split()
 
 
@@ -173,7 +174,15 @@ def test_every_elementwise_function_has_its_precision(low):
     assert sorted(name for name, row in rows.items() if row["precision"] == "F32") == IN_FLOAT32
     arguments = {"clamp": {"min": 0.0, "max": 1.0}, "clamp_min": {"min": 0.0}, "clamp_max": {"max": 1.0}}
     arguments["polygamma"] = {"n": 1}
-    methods = {"gelu_exact": "gelu", "gelu_tanh": "gelu", "clamp_min": "clamp", "clamp_max": "clamp"}
+    arguments |= {"elu": {"alpha": 1.0, "scale": 1.0}, "celu": {"alpha": 1.0}}
+    methods = {
+        "elu": "_elu",
+        "celu": "_celu",
+        "gelu_exact": "gelu",
+        "gelu_tanh": "gelu",
+        "clamp_min": "clamp",
+        "clamp_max": "clamp",
+    }
 
     def run(name, x):
         beside = (x,) if rows[name]["inputs"] == 2 else ()

@@ -293,6 +293,58 @@ def test_what_moves_elements(dtype: str) -> None:
     near(y, z, 0)
 
 
+def index_written(name: str, z: Any, rows: Any, columns: Any) -> tuple[Any, Any]:
+    """A call that writes where an index says, and the same by NumPy."""
+    i, c, out = wg.tensor(rows), wg.tensor(columns), z.copy()
+    part, lines = z[:2] * 2j, np.arange(len(z))[:, None]
+    w, p = wg.tensor(z), wg.tensor(part)
+    if name == "index_fill":
+        out[rows] = 2 - 1j
+        return w.index_fill(0, i, 2 - 1j), out
+    if name == "index_copy":
+        out[rows] = part
+        return w.index_copy(0, i, p), out
+    if name == "index_add":
+        np.add.at(out, rows, part)
+        return w.index_add(0, i, p), out
+    if name == "index_put":
+        out[rows] = part
+        return w.index_put((i,), p), out
+    source = z[:, : columns.shape[1]] * 2j
+    if name == "scatter":
+        out[lines, columns] = source
+        return w.scatter(1, c, wg.tensor(source)), out
+    if name == "scatter_add":
+        np.add.at(out, (lines, columns), source)
+        return w.scatter_add(1, c, wg.tensor(source)), out
+    if name == "scatter_reduce, mean":
+        count = np.ones(z.shape)
+        np.add.at(out, (lines, columns), source)
+        np.add.at(count, (lines, columns), 1)
+        return w.scatter_reduce(1, c, wg.tensor(source), "mean"), (out / count).astype(z.dtype)
+    np.multiply.at(out, (lines, columns), source)
+    return w.scatter_reduce(1, c, wg.tensor(source), "prod"), out
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("index_fill", "index_copy", "index_add", "index_put"),
+        *("scatter", "scatter_add", "scatter_reduce, prod", "scatter_reduce, mean"),
+    ],
+)
+def test_what_an_index_writes(name: str, dtype: str) -> None:
+    """Few and many places, which are written by different loops."""
+    for width, columns in (
+        (6, [[0, 5], [1, 2], [2, 3], [4, 0]]),
+        (20, [[3], [0], [19], [7]]),
+    ):
+        z = some(dtype, (4, width))
+        got, expected = index_written(name, z, np.array([3, 1]), np.array(columns))
+        near(got, expected, 1e-6)
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 def test_reductions_and_scans(dtype: str) -> None:
     z, tolerance = some(dtype, (4, 6)), TOLERANCE[dtype] * 10

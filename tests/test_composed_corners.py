@@ -80,6 +80,16 @@ def test_deviation_of_equal_elements_has_slope_zero_in_both_modes() -> None:
     assert wg.vmap(wg.grad(picked))(wg.ones(2, 3)).tolist() == [[0.0] * 3] * 2
 
 
+def test_an_infinite_deviation_has_no_slope() -> None:
+    for function in (
+        lambda x: x.std(correction=3),
+        lambda x: x.var(correction=3),
+        lambda x: x.std(correction=5),
+    ):
+        assert function(real(1.0, 2.0, 4.0)).item() == math.inf
+        assert np.isnan(wg.grad(function)(real(1.0, 2.0, 4.0)).numpy()).all()
+
+
 def test_a_bool_in_place_of_the_axes_is_unbiased() -> None:
     x = np.array([[1.0, 2.0, 4.0], [3.0, 7.0, -1.0]])
     for name, reference in (("std", np.std), ("var", np.var)):

@@ -118,7 +118,7 @@ ERRORS: Situations = {
     "halves": (
         lambda: wg.fft.fft_of_pairs(wg.ones(3, 2, dtype=wg.float16)),
         TypeError,
-        "fft: float32 or float64 parts expected, got float16; convert with .float()",
+        "fft_of_pairs: float32 or float64 parts expected, got float16; convert with .float()",
     ),
 }
 

@@ -232,6 +232,19 @@ def test_forked_children_are_refused() -> None:
 # ---- information and the queue -----------------------------------------------------------------------------
 
 
+def test_devices_have_an_index() -> None:
+    wg.gpu.synchronize(index=0)
+    wg.gpu.empty_cache(index=0)
+    assert wg.gpu.memory_stats(index=0) == wg.gpu.memory_stats()
+    for call in (
+        lambda: wg.gpu.synchronize(index=99),
+        lambda: wg.gpu.empty_cache(index=99),
+        lambda: wg.gpu.memory_stats(index=99),
+    ):
+        with pytest.raises(wg.DeviceError, match=r"gpu:99"):
+            call()
+
+
 def test_info() -> None:
     info = wg.gpu.info(0)
     text = str(info).lower()

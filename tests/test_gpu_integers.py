@@ -112,6 +112,13 @@ def test_as_indices() -> None:
         x[wg.tensor([2**32 - 1], dtype=wg.uint32, device=DEVICE)].tolist()
 
 
+def test_membership_of_truth_values_and_integers() -> None:
+    for dtype in (wg.bool, wg.int32):
+        x = wg.tensor([[1, 0], [0, 1]], dtype=dtype, device=DEVICE)
+        found = wg.isin(x, wg.tensor([1], dtype=dtype, device=DEVICE))
+        assert found.tolist() == [[True, False], [False, True]]
+
+
 @pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "uint64", "int64"])
 def test_what_a_gpu_lacks_is_refused(name: str) -> None:
     for make in (lambda d: wg.ones(2, dtype=d).to(DEVICE), lambda d: wg.ones(2, dtype=d, device=DEVICE)):

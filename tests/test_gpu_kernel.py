@@ -107,6 +107,30 @@ def test_shapes_groups_and_constants() -> None:
     assert kernel.workgroup_size == (8, 8, 1)
 
 
+DOUBLED = """
+@compute @workgroup_size(64)
+fn doubled(@builtin(global_invocation_id) id: vec3u) {
+    if (id.x < arrayLength(&out)) { out[id.x] = 2.0 * (factor * x[id.x] + y[id.x]); }
+}
+"""
+
+
+@gpu
+def test_settings_of_the_class() -> None:
+    """The class takes what `kernel` takes."""
+    x, y = on_gpu(np.arange(150.0)), on_gpu(np.ones(150))
+    expected = 2 * (3 * np.arange(150.0) + 1)
+    kernel = wg.gpu.Kernel(SAXPY + DOUBLED, entry="doubled", constants={"factor": 3}, name="twice")
+    assert np.array_equal(kernel(x, y).cpu().numpy(), expected)
+    assert repr(kernel).startswith("<gpu.kernel twice(")
+    assert np.array_equal(
+        wg.gpu.kernel(SAXPY + DOUBLED, entry="main")(x, y).cpu().numpy(), 2 * np.arange(150.0) + 1
+    )
+    first = wg.gpu.Kernel(SAXPY, groups=1)
+    assert np.array_equal(first(x, y).cpu().numpy()[:65], [*(2 * np.arange(64.0) + 1), 0.0])
+    assert wg.gpu.Kernel(SAXPY, outputs=(30,), groups=1)(x, y).shape == (30,)
+
+
 @gpu
 def test_several_outputs_begin_as_zeros() -> None:
     kernel = wg.gpu.kernel(TWO, {"total": (1,), "parity": "x"}, groups=3)

@@ -17,6 +17,23 @@ from wengert.graph import draw
 NASTY = 'a"b<c>&\\d#`{e}|\n%%</script>'
 
 
+def test_settings_of_drawings_and_recordings():
+    x = wg.ones(2, requires_grad=True)
+    y = x
+    for _ in range(6):
+        y = (y * wg.tensor([2.0, 3.0])).tanh()
+    graph = draw(y.sum()).graph
+    whole = wg.graph.Drawing(graph, "title")
+    assert whole.dot.count("tanh") == 6
+    assert whole.notices == []
+    assert wg.graph.Drawing(graph, "title", collapse=True).dot.count("tanh") < 6
+    few = wg.graph.Drawing(graph, "title", max_nodes=4)
+    assert few.dot.count("tanh") < 6
+    assert few.notices
+    assert "constant" in titles(wg.graph.record(y.sum()).graph)
+    assert "constant" not in titles(wg.graph.record(y.sum(), constants=False).graph)
+
+
 def titles(graph):
     return [box.title for box in graph.boxes]
 

@@ -61,7 +61,7 @@ def test_layers_have_the_functions_and_settings() -> None:
         close(layer(given), want.tolist(), 1e-12)
     assert repr(nn.LPPool2d(2, 3)) == "LPPool2d(norm_type=2, kernel_size=3, stride=None, ceil_mode=False)"
     assert repr(nn.InstanceNorm1d(3)) == (
-        "InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False)"
+        "InstanceNorm1d(3, eps=1e-05, momentum=0.1, affine=False, bias=False, track_running_stats=False)"
     )
 
 

@@ -348,3 +348,20 @@ def test_factors_at_the_ends_of_the_range(size: float, dtype: str) -> None:
     q, r = (array(x).real for x in L.qr(wg.tensor(a)))
     np.testing.assert_allclose(q.T @ q, np.eye(3), atol=1e-13)
     np.testing.assert_allclose(q @ (r / size), units, atol=loose)
+
+
+def test_the_diagonal_of_a_hermitian_matrix_is_real() -> None:
+    """Imaginary parts there, and what is above it, are not looked at."""
+    given = np.array([[11 + 3j, 7 + 1j], [1 - 2j, 12 + 5j]])
+    whole = np.array([[11, 1 + 2j], [1 - 2j, 12]])
+    for dtype, accuracy in (("complex128", 1e-13), ("complex64", 1e-5)):
+        x = wg.tensor(given.astype(dtype), requires_grad=True)
+        for found, wanted in (
+            (L.cholesky(x), np.linalg.cholesky(whole)),
+            (L.eigvalsh(x), np.linalg.eigvalsh(whole)),
+            (L.pinv(x, hermitian=True), np.linalg.inv(whole)),
+        ):
+            np.testing.assert_allclose(array(found.detach()), wanted, rtol=accuracy, atol=accuracy)
+        for f in (L.cholesky, L.eigvalsh):
+            (g,) = wg.autograd.grad((f(x).abs() ** 2).sum(), x)
+            assert g.diagonal().imag.abs().max().item() < accuracy

@@ -121,7 +121,7 @@ def test_to_keeps_parameter_objects():
     net.to(wg.bfloat16)
     assert net.scale.dtype == wg.bfloat16
     assert net.to("cpu", wg.float32).scale.dtype == wg.float32
-    with pytest.raises(TypeError, match="need a floating point dtype"):
+    with pytest.raises(TypeError, match="need a floating point or complex dtype"):
         net.to(dtype=wg.int64)
 
 
@@ -318,7 +318,7 @@ def test_lists_of_parameters():
     assert len(values[1:3]) == 2
     values[-1] = wg.zeros(5)
     assert tuple(values[3].shape) == (5,)
-    assert repr(values) == "ParameterList(0: (2,), 1: (3,), 2: (1,), 3: (5,))"
+    assert repr(values).splitlines()[2] == "  (1): Parameter containing: [wengert.float32 of size 3]"
     with pytest.raises(IndexError, match="index 4 is outside its 4 parameters"):
         values[4]
     again = nn.ParameterList([wg.zeros(2), wg.zeros(3), wg.zeros(1), wg.zeros(5)])
@@ -338,7 +338,7 @@ def test_dictionaries_of_parameters():
     assert values.keys() == ["left", "right"]
     assert [tuple(p.shape) for p in values.values()] == [(2,), (3,)]
     assert dict(values.items())["right"] is values["right"]
-    assert repr(values) == "ParameterDict(left: (2,), right: (3,))"
+    assert repr(values).splitlines()[1] == "  (left): Parameter containing: [wengert.float32 of size 2]"
     assert tuple(values.pop("left").shape) == (2,)
     del values["right"]
     assert list(values.parameters()) == []

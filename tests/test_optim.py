@@ -32,8 +32,9 @@ def test_defaults():
     adam_defaults = dict(
         lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0.0, amsgrad=False, maximize=False
     )
-    assert optim.Adam(params).defaults == adam_defaults
-    assert optim.AdamW(params).defaults == {**adam_defaults, "weight_decay": 1e-2}
+    decoupled = dict(weight_decay=1e-2, decoupled_weight_decay=True)
+    assert optim.Adam(params).defaults == {**adam_defaults, "decoupled_weight_decay": False}
+    assert optim.AdamW(params).defaults == {**adam_defaults, **decoupled}
     expected = {
         optim.RMSprop: dict(lr=1e-2, alpha=0.99, eps=1e-8, momentum=0.0, centered=False),
         optim.Adagrad: dict(lr=1e-2, eps=1e-10, lr_decay=0.0, initial_accumulator_value=0.0),
@@ -333,7 +334,7 @@ def test_validation():
         optim.SGD([p], nesterov=True)
     with pytest.raises(ValueError, match=r"betas\[1\] must lie in \[0, 1\), got 1\.0"):
         optim.AdamW([p], betas=(0.9, 1.0))
-    with pytest.raises(ValueError, match="eps must not be negative"):
+    with pytest.raises(ValueError, match=r"eps must lie in \[0, inf\)"):
         optim.Adam([p], eps=-1.0)
     with pytest.raises(ValueError, match=r"Adadelta: rho must lie in \[0, 1\], got 2"):
         optim.Adadelta([p], rho=2)

@@ -229,6 +229,40 @@ def test_thresholds():
     assert gradient_flow(model, thresholds=Thresholds(exploding=1e-9)).flags["0"] == ("exploding",)
 
 
+def test_settings_over_time():
+    model = deep(nn.Sigmoid, layers=3)
+    for lr in (None, 0.5):
+        with GradientFlow(model, lr=lr) as flow:
+            loss_of(model).backward()
+            row = flow.update()["0"]
+        assert row.update_ratio == (
+            None if lr is None else pytest.approx(lr * row.grad_norm / row.weight_norm)
+        )
+        assert row.flags == ()
+        model.zero_grad()
+    with GradientFlow(model, thresholds=Thresholds(vanishing=0.5)) as flow:
+        loss_of(model).backward()
+        assert flow.update()["0"].flags == ("vanishing",)
+
+
+def test_shares_that_are_remarked_upon():
+    model = nn.Sequential(nn.Linear(1, 4), nn.ReLU(), nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1))
+    with wg.no_grad():
+        for layer, weights in ((model[0], [1.0, 1.0, 1.0, -1.0]), (model[2], [9.0, 0.1, 0.1, 0.1])):
+            layer.weight.copy_(wg.tensor(weights)[:, None].expand(layer.weight.shape))
+            layer.bias.zero_()
+
+    x = wg.ones(3, 1)
+    model(x).sum().backward()
+
+    def remarks(**settings):
+        return gradient_flow(model, (x,), thresholds=Thresholds(**settings)).flags
+
+    assert remarks() == {}
+    assert remarks(dead=0.25) == {"0": ("dead",)}
+    assert remarks(saturated=0.25) == {"2": ("saturated",)}
+
+
 def test_errors():
     model = deep(nn.ReLU, layers=1)
     with pytest.raises(RuntimeError) as caught:

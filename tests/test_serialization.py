@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import re
 import zipfile
 from collections import OrderedDict
 from typing import Any
@@ -121,6 +122,28 @@ def test_inside_transforms() -> None:
     wg.grad(lambda x: (x * through_a_file(x)).sum())(wg.ones(2))
     with pytest.raises(TypeError, match="save: a tensor inside vmap or jvp stands for many values at once"):
         wg.vmap(through_a_file)(wg.ones(2, 2))
+
+
+def test_files_of_other_libraries_say_what_reads_them() -> None:
+    old = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03."  # as torch.save began before 1.6
+    new, arrays, array = io.BytesIO(), io.BytesIO(), io.BytesIO()
+    with zipfile.ZipFile(new, "w") as archive:
+        for name in ("model/data.pkl", "model/version", "model/data/0"):
+            archive.writestr(name, b"")
+    np.savez(arrays, a=np.ones(3))
+    np.save(array, np.ones(3))
+    for data, text in (
+        (
+            new.getvalue(),
+            "load: a file of torch.save; read it with torch.load, and hand its tensors over as arrays",
+        ),
+        (old, "load: a file of torch.save"),
+        (arrays.getvalue(), "load: a file of numpy.save or numpy.savez; read it with numpy.load"),
+        (array.getvalue(), "load: a file of numpy.save or numpy.savez"),
+        (pickle.dumps({"a": 1}), "load: a plain pickle; read it with pickle.load, if you trust it"),
+    ):
+        with pytest.raises(pickle.UnpicklingError, match=f"^{re.escape(text)}"):
+            wg.load(io.BytesIO(data))
 
 
 def test_other_files_are_refused(tmp_path: Any) -> None:

@@ -101,3 +101,29 @@ def test_an_ellipsis_of_no_axes_separates_indices(name: str) -> None:
     slope = np.zeros(shape)
     np.add.at(slope, key, value)
     assert wg.grad(lambda x: (x[own] * wg.tensor(value)).sum())(wg.tensor(x)).tolist() == slope.tolist()
+
+
+MASKED_SHAPES = [(0, 1), (1, 0), (2,), (2, 0), (0, 2, 3), (3, 0, 1), (2, 3)]
+MASK_SHAPES = [(0,), (0, 0), (0, 1), (1, 0), (0, 5), (2, 0), (0, 3), (2, 0, 3), (3,)]
+
+
+@pytest.mark.parametrize("before", [(), (Ellipsis,), (None,), (slice(None),)], ids=["", "...", "None", ":"])
+@pytest.mark.parametrize("mask", MASK_SHAPES, ids=str)
+def test_an_axis_of_length_0_of_a_mask_selects_nothing(
+    mask: tuple[int, ...], before: tuple[object, ...]
+) -> None:
+    for shape in MASKED_SHAPES:
+        x, key = np.ones(shape), (*before, np.zeros(mask, bool))
+        own = (*before, wg.zeros(mask, dtype=wg.bool))
+        try:
+            want = x[key]
+        except IndexError:
+            with pytest.raises(IndexError):
+                wg.tensor(x)[own]
+            with pytest.raises(IndexError):
+                wg.tensor(x)[own] = 2.0
+            continue
+        assert wg.tensor(x)[own].shape == want.shape
+        target = wg.tensor(x)
+        target[own] = 2.0
+        assert target.tolist() == x.tolist()

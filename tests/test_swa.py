@@ -132,7 +132,7 @@ def test_the_schedule(strategy: str) -> None:
 def test_at_once() -> None:
     optimizer = SGD([nn.Parameter(wg.ones(1))], lr=0.1)
     schedule = swa_utils.SWALR(optimizer, 0.01, anneal_epochs=0)
-    assert schedule.get_last_lr() == [0.1]
+    assert schedule.get_last_lr() == [0.01]
     schedule.step()
     assert schedule.get_last_lr() == [0.01]
 
@@ -169,7 +169,7 @@ ERRORS: Situations = {
     "rates": (
         lambda: swa_utils.SWALR(SGD([nn.Parameter(wg.ones(1))], lr=0.1), [0.1, 0.2]),
         ValueError,
-        "SWALR: 2 rates given for 1 groups",
+        "SWALR: 2 rates for 1 parameter groups",
     ),
 }
 

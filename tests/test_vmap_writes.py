@@ -282,8 +282,11 @@ def test_an_exception_leaves_nothing_behind() -> None:
     buffer, f = outer(lambda b, x: b.add_(x))
 
     def g(x: wg.Tensor) -> wg.Tensor:
-        f(x)
-        raise KeyError("mine")
+        try:
+            f(x)
+        except RuntimeError as error:
+            raise KeyError("mine") from error
+        return x
 
     with pytest.raises(KeyError, match="mine"):
         wg.vmap(g)(tensor(X))

@@ -47,6 +47,7 @@ from wengert._core import (
 )
 from wengert._functions import *
 from wengert._info import finfo, iinfo
+from wengert._kinds import *
 from wengert.autograd.autocast import autocast
 from wengert.autograd.ieee import ieee_gradients, is_ieee_gradients_enabled
 from wengert.autograd.modes import (

@@ -8,33 +8,95 @@ from typing import Any, NoReturn, ParamSpec, TypeVar
 from wengert import _core
 from wengert._core import Tensor
 
-__all__ = ["no_tensor", "of_tensors", "operand", "operands"]
+__all__ = ["compared", "is_beyond_int64", "no_tensor", "number_beside", "of_tensors", "operand", "operands"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def operand(function: str, x: Any) -> Tensor:
-    """`x` as a tensor.
+def operand(function: str, x: Any, beside: Tensor | None = None) -> Tensor:
+    """`x` as a tensor; a number, or a list of numbers, in a dtype that loses no digits next
+    to the tensor `beside`.
 
     Raises:
         TypeError: names the function and what was given, for what is no tensor, number, list of numbers or array.
     """
     if isinstance(x, Tensor):
         return x
+    if beside is not None and type(x) in (bool, int, float, complex):
+        return number_beside(x, beside)
     try:
-        return _core.as_tensor(x)
+        given = _core.as_tensor(x)
+        if given.dtype in _NARROW and beside is not None and isinstance(x, (list, tuple)):
+            wide = _core.result_type(given, beside)
+            return given if wide == given.dtype else _core.tensor(x, dtype=wide)
+        return given
     except TypeError:
         raise TypeError(f"{function}: tensors, arrays or numbers expected, got {type(x).__name__}") from None
 
 
+# The dtypes of Python's floats and complex numbers.
+_NARROW = (_core.float32, _core.complex64)
+_DOUBLE = (_core.float64, _core.complex128)
+
+
+def number_beside(number: complex, x: Tensor) -> Tensor:
+    """A number as a 0-d tensor that loses no digits and adapts to the dtype of the operand beside it."""
+    dtype = x.dtype if is_beyond_int64(number) else _core.result_type(x, number)
+    return _core.tensor(number, dtype=dtype, device=x.device)
+
+
+def is_beyond_int64(number: Any) -> bool:
+    """Whether this is an integer that only uint64 holds."""
+    return isinstance(number, int) and number >= 2**63
+
+
+def compared(function: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+    """Both as tensors of the dtype in which they are compared.
+
+    A number takes the dtype of a floating point tensor beside it; integers and floats meet in float64,
+    but on GPUs.
+    """
+    x, y = _beside(function, x, y), _beside(function, y, x)
+    kind = _core.result_type(x.reshape(-1), y.reshape(-1))
+    mixed = kind.is_floating_point and not (x.is_floating_point() and y.is_floating_point())
+    if mixed and not (x.is_gpu or y.is_gpu):
+        kind = _core.float64
+    return x.to(kind), y.to(kind)
+
+
+def _beside(function: str, x: Any, y: Any) -> Tensor:
+    """`x` as a tensor that compares exactly with `y`: an integer in a dtype that holds it,
+    whatever that of `y` is.
+    """
+    number = type(x) in (int, float)
+    if number and isinstance(y, Tensor) and not y.is_floating_point() and not y.is_complex():
+        wide = _core.uint64 if is_beyond_int64(x) else _core.int64 if isinstance(x, int) else _core.float64
+        wide = wide if not y.is_gpu else _core.int32 if isinstance(x, int) else _core.float32
+        return _core.tensor(x, dtype=wide, device=y.device)
+    return operand(function, x, y if isinstance(y, Tensor) else None)
+
+
 def operands(function: str, tensors: Any) -> list[Tensor]:
-    """The members of a sequence as tensors; raises as `operand` does, and for what is no sequence."""
+    """The members of a sequence as tensors, numbers without loss next to tensors of double precision.
+
+    Raises as `operand` does, and for what is no sequence.
+    """
     if isinstance(tensors, Tensor):
         return list(tensors.unbind(0))
     if not isinstance(tensors, Iterable) or isinstance(tensors, str):
         raise TypeError(f"{function}: a sequence of tensors expected, got {type(tensors).__name__}")
-    return [operand(function, x) for x in tensors]
+    given = list(tensors)
+    parts = [operand(function, x) for x in given]
+    double = next((x.dtype for x in parts if x.dtype in _DOUBLE), None)
+    if double is None:
+        return parts
+    return [
+        _core.as_tensor(x, dtype=_core.result_type(part, _core.empty((1,), dtype=double)))
+        if part.dtype in _NARROW and isinstance(x, (float, complex, list, tuple))
+        else part
+        for x, part in zip(given, parts, strict=True)
+    ]
 
 
 def no_tensor(function: str, name: str, value: Any) -> TypeError:

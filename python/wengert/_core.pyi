@@ -137,7 +137,7 @@ class Pullback:
 
 class Tensor:
     """A tensor: numbers of one dtype in a grid of up to eight axes, on the CPU or a GPU, with their derivatives."""
-    def __new__(cls, data: Any = None, *, requires_grad: builtins.bool = False) -> Self: ...
+    def __new__(cls, *size: Any, data: Any = None, requires_grad: builtins.bool = False, device: _DeviceLike | None = None) -> Self: ...
     @property
     def H(self) -> Tensor:
         """The matrix transposed and conjugated: its adjoint."""
@@ -214,8 +214,20 @@ class Tensor:
     def __sub__(self, value: Any, /) -> Tensor: ...
     def __truediv__(self, value: Any, /) -> Tensor: ...
     def __xor__(self, value: Any, /) -> Tensor: ...
+    def _celu(self, /, alpha: builtins.float) -> Tensor:
+        """Exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`."""
+    def _elu(self, /, alpha: builtins.float, scale: Any) -> Tensor:
+        """Exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`."""
     def _in_place(self, /, name: builtins.str, *args: Any, **kwargs: Any) -> Tensor:
         """Replaces the elements by the result of the method `name`, in place; `x.exp_()` is `x._in_place("exp")`."""
+    def _put_slices(self, /, name: builtins.str, dim: _Dims, index: Any, source: Any) -> Tensor:
+        """This tensor with `source`, broadcast, in the slices along `dim` that a vector of indices names."""
+    def _put_slices_(self, /, name: builtins.str, dim: _Dims, index: Any, source: Any) -> Tensor:
+        """The same in place."""
+    def _scatter(self, /, dim: _Dims, index: Any, src: Any) -> Tensor:
+        """This tensor with the elements of `src`, at least as long as `index` everywhere, at `index` along `dim`."""
+    def _scatter_(self, /, dim: _Dims, index: Any, src: Any) -> Tensor:
+        """The same in place."""
     def _scatter_extreme(self, /, dim: _Dims, index: Any, source: Any, largest: Any) -> Tensor: ...
     def _scatter_last(self, /, dim: _Dims, length: builtins.int) -> Tensor: ...
     def _search_sorted(self, /, values: Any, right: Any) -> Tensor: ...
@@ -224,6 +236,10 @@ class Tensor:
     @property
     def _version(self) -> builtins.int:
         """How many in-place writes the memory has seen."""
+    def _write(self, /, name: builtins.str, key: Any, value: Any, add: Any) -> Tensor:
+        """Writes `value` to what `key` selects, or adds it there; the method `name` does so in place."""
+    def _written(self, /, key: Any, value: Any, add: Any) -> Tensor:
+        """This tensor with `value` written to what `key` selects, or added there."""
     def abs(self, /) -> Tensor:
         """Absolute value; its derivative at 0 is 0."""
     def abs_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -253,7 +269,7 @@ class Tensor:
     def addcdiv_(self, /, tensor1: Any, tensor2: Any, *, value: Any = 1.0) -> Tensor:
         """`x + value * a / b`, in place."""
     def addcmul(self, tensor1: Any, tensor2: Any, *, value: Any = 1) -> Tensor:
-        """`input + value * tensor1 * tensor2`; all broadcast."""
+        """`input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
     def addcmul_(self, /, tensor1: Any, tensor2: Any, *, value: Any = 1.0) -> Tensor:
         """`x + value * a * b`, in place."""
     def addmm(self, mat1: Any, mat2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
@@ -435,7 +451,7 @@ class Tensor:
     def copysign_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`copysign`, in place."""
     def corrcoef(self) -> Tensor:
-        """The matrix of correlation coefficients of variables in rows, observed in columns."""
+        """The matrix of correlation coefficients of variables in rows, observed in columns; of one variable a number."""
     def cos(self, /) -> Tensor:
         """Cosine of an angle in radians."""
     def cos_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -447,11 +463,11 @@ class Tensor:
     def count_nonzero(self, /, dim: _Dims = ..., *, axis: _Dims = None) -> Tensor:
         """Number of elements that are not zero, over `dim` (all axes by default)."""
     def cov(self, *, correction: Any = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-        """The covariance matrix of variables in rows, observed in columns."""
+        """The covariance matrix of variables in rows, observed in columns. Integers become float32."""
     def cpu(self, /) -> Tensor:
         """This tensor on the CPU."""
-    def cross(self, other: _Operand, dim: _Dims = -1) -> Tensor:
-        """The cross product of vectors of length 3 along `dim`; the other axes broadcast."""
+    def cross(self, other: _Operand, dim: _Dims = None) -> Tensor:
+        """The cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
     def cummax(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Any:
         """The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: each gradient goes to where its element is; saves the indices."""
     def cummin(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Any:
@@ -470,7 +486,7 @@ class Tensor:
     @data.setter
     def data(self, value: Tensor) -> None: ...
     def data_ptr(self, /) -> builtins.int:
-        """Address of the first element; 0 for memory that the host cannot address."""
+        """Address of the first element. For memory that the host cannot address it is a number for comparison: equal where two tensors begin at the same element."""
     def deg2rad(self) -> Tensor:
         """Degrees as radians."""
     def deg2rad_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -495,7 +511,7 @@ class Tensor:
     def diagonal_scatter(self, src: Any, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: Any = 1) -> Tensor:
         """`input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
     def diff(self, n: builtins.int = 1, dim: _Dims = -1, prepend: Any = None, append: Any = None, *, axis: _Dims = None) -> Tensor:
-        """Differences of neighbours along `dim`, taken `n` times."""
+        """Differences of neighbours along `dim`, taken `n` times; with `n` 0, the input alone."""
     def digamma(self, /) -> Tensor:
         """Digamma function, the derivative of `lgamma`; NaN at negative integers."""
     def digamma_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -523,8 +539,10 @@ class Tensor:
         """The element type: `wengert.float32` and so on."""
     def element_size(self, /) -> builtins.int:
         """Bytes per element."""
-    def entr(self) -> Tensor:
-        """`-x * log(x)`, 0 at zero and minus infinity below, the entropy of a probability."""
+    def entr(self, /) -> Tensor:
+        """`-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy of a probability."""
+    def entr_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`entr`, in place."""
     def eq(self, /, other: _Operand) -> Tensor:
         """`self == other`, elementwise, as bools."""
     def eq_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -687,22 +705,22 @@ class Tensor:
         """`i1e`, in place."""
     @property
     def imag(self) -> Tensor:
-        """The imaginary part, which shares memory unless it is recorded. Raises TypeError for a real tensor."""
-    def index_add(self, /, dim: _Dims, index: Any, source: Any, *, alpha: builtins.float = 1.0) -> Tensor:
+        """The imaginary part, a view. Raises TypeError for a real tensor. May be assigned, which writes it in place."""
+    def index_add(self, /, dim: _Dims, index: Any, source: Any, *, alpha: builtins.float = ...) -> Tensor:
         """This tensor with rows of `source` added along `dim` at a vector of indices."""
-    def index_add_(self, *args: Any, **kwargs: Any) -> Tensor:
-        """`index_add`, in place."""
+    def index_add_(self, /, dim: _Dims, index: Any, source: Any, *, alpha: builtins.float = ...) -> Tensor:
+        """Adds rows of `source` along `dim` at a vector of indices, in place."""
     def index_copy(self, dim: _Dims, index: Any, source: Any) -> Tensor:
         """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
-    def index_copy_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def index_copy_(self, dim: _Dims, index: Any, source: Any) -> Tensor:
         """`index_copy`, in place."""
     def index_fill(self, dim: _Dims, index: Any, value: Any) -> Tensor:
         """`input` with the slices along `dim` at the places of `index` filled with a number."""
-    def index_fill_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def index_fill_(self, dim: _Dims, index: Any, value: Any) -> Tensor:
         """`index_fill`, in place."""
     def index_put(self, indices: Any, values: Any, accumulate: Any = False) -> Tensor:
         """`input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
-    def index_put_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def index_put_(self, indices: Any, values: Any, accumulate: Any = False) -> Tensor:
         """`index_put`, in place."""
     def index_reduce(self, dim: _Dims, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
         """`input` with the slices of `source` combined along `dim` at the places that the vector `index` names."""
@@ -813,8 +831,8 @@ class Tensor:
         """`log2`, in place."""
     def log_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`log`, in place."""
-    def log_ndtr(self) -> Tensor:
-        """Logarithm of the standard normal distribution function."""
+    def log_ndtr(self, /) -> Tensor:
+        """Logarithm of the standard normal distribution function, by its asymptotic series far below 0 (M. Abramowitz and I. Stegun, 1964, 26.2.12)."""
     def log_ndtr_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`log_ndtr`, in place."""
     def log_normal_(self, mean: Any = 1.0, std: Any = 2.0) -> Tensor:
@@ -925,18 +943,18 @@ class Tensor:
         """Product of a matrix and a vector."""
     def mvlgamma(self, p: builtins.float) -> Tensor:
         """Logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere."""
-    def nan_to_num(self, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Tensor:
-        """NaN and infinities replaced by numbers; infinities by the largest finite numbers unless told otherwise."""
+    def nan_to_num(self, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
+        """NaN and infinities replaced by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
     def nan_to_num_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`nan_to_num`, in place."""
-    def nanmean(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Tensor:
-        """The mean of the elements that are not NaN; NaN where there are none."""
+    def nanmean(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """The mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
     def nanmedian(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Any:
         """`median` of the elements that are not NaN; NaN where there are none."""
     def nanquantile(self, q: Any, dim: _Dims = None, keepdim: builtins.bool = False, *, interpolation: Any = 'linear') -> Tensor:
         """`quantile` of the elements that are not NaN; NaN where there are none."""
-    def nansum(self, dim: _Dims = None, keepdim: builtins.bool = False) -> Tensor:
-        """The sum of the elements that are not NaN."""
+    def nansum(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+        """The sum of the elements that are not NaN, computed in `dtype` if that is given."""
     def narrow(self, /, dim: _Dims, start: builtins.float, length: builtins.int) -> Tensor:
         """`length` elements from `start` along `dim`."""
     @property
@@ -1009,11 +1027,11 @@ class Tensor:
     def positive(self) -> Tensor:
         """The tensor itself, as `+x`."""
     def pow(self, /, other: _Operand) -> Tensor:
-        """Power `x ** y`. At `x = 0` the partial in `y` is 0, as in PyTorch."""
+        """Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
     def pow_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`pow`, in place."""
     def power(self, /, other: _Operand) -> Tensor:
-        """Power `x ** y`. At `x = 0` the partial in `y` is 0, as in PyTorch."""
+        """Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
     def power_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`pow`, in place."""
     def prelu(self, weight: _Operand) -> Tensor:
@@ -1034,7 +1052,7 @@ class Tensor:
         """All elements in one axis."""
     @property
     def real(self) -> Tensor:
-        """The real part, which shares memory unless it is recorded; a real tensor is its own."""
+        """The real part, a view; a real tensor is its own. May be assigned, which writes it in place."""
     def reciprocal(self, /) -> Tensor:
         """Reciprocal `1 / x`."""
     def reciprocal_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -1089,7 +1107,7 @@ class Tensor:
         """`rsqrt`, in place."""
     def scatter(self, dim: _Dims, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Tensor:
         """`input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
-    def scatter_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def scatter_(self, dim: _Dims, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Tensor:
         """`scatter`, in place."""
     def scatter_add(self, /, dim: _Dims, index: Any, src: Any) -> Tensor:
         """This tensor with the elements of `src` added at `index` along `dim`."""
@@ -1128,8 +1146,8 @@ class Tensor:
         """Sine of an angle in radians."""
     def sin_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sin`, in place."""
-    def sinc(self) -> Tensor:
-        """`sin(pi x) / (pi x)`, 1 at zero. (Differentiable to every order away from zero; there the slope is 0.)"""
+    def sinc(self, /) -> Tensor:
+        """`sin(pi x) / (pi x)`, and 1 at zero."""
     def sinc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`sinc`, in place."""
     def sinh(self, /) -> Tensor:
@@ -1151,6 +1169,10 @@ class Tensor:
         """`log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`."""
     def softplus_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`softplus`, in place."""
+    def softsign(self, /) -> Tensor:
+        """`x / (1 + |x|)`."""
+    def softsign_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`softsign`, in place."""
     def sort(self, /, dim: _Dims = ..., descending: Any = False, stable: Any = True, *, axis: _Dims = None) -> Any:
         """The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
     def split(self, /, split_size: Any, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
@@ -1176,7 +1198,7 @@ class Tensor:
     def storage_offset(self, /) -> builtins.int:
         """Position of the first element in the shared memory, in elements."""
     def stride(self, /, dim: _Dims = None) -> Any:
-        """The strides in elements, or that of one axis."""
+        """The strides in elements, or that of one axis; inside `vmap` those of one example."""
     def sub(self, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
         """Difference `x - y`."""
     def sub_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
@@ -1207,6 +1229,10 @@ class Tensor:
         """Hyperbolic tangent."""
     def tanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`tanh`, in place."""
+    def tanhshrink(self, /) -> Tensor:
+        """`x - tanh(x)`, by its continued fraction near 0."""
+    def tanhshrink_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`tanhshrink`, in place."""
     def tensor_split(self, indices_or_sections: Any, dim: _Dims = 0) -> Tensor:
         """Parts along `dim`, which are views."""
     def tile(self, *dims: Any) -> Tensor:
@@ -1240,7 +1266,7 @@ class Tensor:
     def trunc_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`trunc`, in place."""
     def type(self, /, dtype: _DTypeLike | None = None) -> Tensor:
-        """This tensor converted to `dtype`; without an argument, the name of its class and dtype."""
+        """This tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of one; without an argument, the name of its dtype."""
     def type_as(self, /, other: _Operand) -> Tensor:
         """This tensor converted to the dtype of `other`."""
     def unbind(self, /, dim: _Dims = 0, *, axis: _Dims = None) -> Any:
@@ -1271,12 +1297,12 @@ class Tensor:
         """Parts along the first axis of a tensor with at least two; see `tensor_split`."""
     def where(self, /, condition: Any, other: _Operand) -> Tensor:
         """`x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked."""
-    def xlog1py(self, other: _Operand) -> Tensor:
-        """`input * log(1 + other)`, zero where `input` is zero (NaN where `other` is); there the slope in `input` is the logarithm, and 0 where that is not finite."""
+    def xlog1py(self, /, other: _Operand) -> Tensor:
+        """`x * log(1 + y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
     def xlog1py_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`xlog1py`, in place."""
-    def xlogy(self, other: _Operand) -> Tensor:
-        """`input * log(other)`, zero where `input` is zero (NaN where `other` is); there the slope in `input` is the logarithm, and 0 where that is not finite."""
+    def xlogy(self, /, other: _Operand) -> Tensor:
+        """`x * log(y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
     def xlogy_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`xlogy`, in place."""
     def zero_(self, /) -> Tensor:
@@ -1374,11 +1400,11 @@ class CheckpointError(RuntimeError):
 class DeviceError(RuntimeError):
     """A device that is missing, lost or lacks a feature."""
 
-class ShapeError(ValueError):
-    """Shapes that do not fit together."""
-
 class LinAlgError(ValueError, RuntimeError):
     """A matrix that has no such inverse or factorisation."""
+
+class ShapeError(ValueError, RuntimeError):
+    """Shapes that do not fit together."""
 
 def _adaptive_avg_pool(rank: Any, input: Any, sizes: Any) -> Any:
     """Averages of windows that divide each of the last `rank` axes into so many parts."""
@@ -1395,9 +1421,9 @@ def _at_end_of_backward(callback: Any) -> Any:
 def _attention(query: Any, key: Any, value: Any, mask: Any, dropout: Any, causal: Any, scale: Any, grouped: Any) -> Any:
     """`softmax(scale Q K' + mask) V`."""
 def _autocast_enter(dtype: Any) -> Any:
-    """Enters an autocast region; None turns casting off. Returns how deep the region is."""
-def _autocast_exit(depth: Any) -> Any:
-    """Leaves the autocast region of this depth."""
+    """Enters an autocast region; None turns casting off. Returns the number of the region."""
+def _autocast_exit(number: Any) -> Any:
+    """Leaves the autocast region of this number. One that is not the innermost, as in a generator that ends early, leaves those within it as they are."""
 def _avg_pool(rank: Any, input: Any, kernel: Any, stride: Any, padding: Any, ceil: Any, padded: Any, divisor: Any) -> Any:
     """The average of every window over the last `rank` axes."""
 def _backward(tensors: Any, grad_tensors: Any, retain_graph: Any, create_graph: Any, inputs: Any) -> Any:
@@ -1436,6 +1462,10 @@ def _eigh(x: Any) -> Any:
     """Eigenvalues and eigenvectors of symmetric matrices."""
 def _empty_cache() -> Any:
     """Gives host memory that is kept for reuse back to the system."""
+def _entries_walked() -> Any:
+    """How many entries of the tape the collections of this process have walked over, for tests of what they cost."""
+def _fail_allocations(count: Any = None, large: Any = 65536) -> Any:
+    """Lets `count` more blocks of `large` bytes or more be made, and no further one: how short memory is tested. None ends that."""
 def _fft(x: Any, axis: Any, inverse: Any, scale: Any) -> Any:
     """The Fourier transform along an axis of pairs along the last axis."""
 def _flops_begin() -> Any:
@@ -1450,6 +1480,8 @@ def _fold(input: Any, size: Any, kernel: Any, dilation: Any, padding: Any, strid
     """Columns added up where windows over the last two axes have them from."""
 def _get_debug_modes() -> Any:
     """The debugging modes of this thread."""
+def _gpu_adapters() -> Any:
+    """The adapters behind `gpu:0`, `gpu:1`, …, a line each."""
 def _gpu_device_count() -> Any:
     """How many GPUs there are."""
 def _gpu_empty_cache(index: Any) -> Any:
@@ -1474,8 +1506,10 @@ def _inv(x: Any) -> Any:
     """The inverse."""
 def _irfft(x: Any, axis: Any, n: Any, inverse: Any, scale: Any) -> Any:
     """Real numbers from pairs, the first half of their Fourier transform."""
-def _is_recorded(tensor: Any) -> Any:
-    """Whether a gradient of this tensor is recorded at the moment, at any level."""
+def _is_differentiated(tensor: Any) -> Any:
+    """Whether something differentiates this tensor, at any level."""
+def _is_same(a: Any, b: Any) -> Any:
+    """[`alike`] of two tensors."""
 def _jacfwd_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any, unflatten: Any) -> Any:
     """The Jacobian of a function with respect to the tensor that is argument `at`, column by column; None if that is no floating point tensor."""
 def _jacrev_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any, unflatten: Any) -> Any:
@@ -1500,6 +1534,8 @@ def _memory_stats() -> Any:
     """Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, where allocations came from, and entries of the tape."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
+def _of_kind(name: Any, dtype: Any, data: Any, device: Any = None) -> Any:
+    """[`of_kind`] for a dtype that must be that of a tensor that is given."""
 def _op_entries() -> Any:
     """What the documentation tells of every kind of operation: name, documentation, class, precision, and its reverse and forward rules as formulas."""
 def _op_formulas() -> Any:
@@ -1516,6 +1552,8 @@ def _qr(x: Any, complete: Any) -> Any:
     """`Q` and `R`."""
 def _rebuild(*args: Any, **kwargs: Any) -> Any:
     """A tensor from what `state` stored."""
+def _replaces_values() -> Any:
+    """Whether a forward mode or a batch is in force, where a value takes the place of another instead of being written."""
 def _reset_peak() -> Any:
     """Begins the search for the peak anew."""
 def _restore_grad(state: Any) -> Any:
@@ -1532,6 +1570,8 @@ def _saved_hooks_exit(depth: Any) -> Any:
     """Leaves the region of this depth."""
 def _scale(tensors: Any, factor: Any) -> Any:
     """Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is no plain floating point value."""
+def _seed() -> Any:
+    """Starts the default random stream over with a seed from the system, and returns that seed."""
 def _set_cache_limit(bytes: Any) -> Any:
     """Sets the most bytes of large blocks that are kept for reuse."""
 def _set_grad_enabled(enabled: Any) -> Any:
@@ -1580,14 +1620,14 @@ def full(size: builtins.int | Sequence[builtins.int], fill_value: Any, *, dtype:
     """A tensor filled with `fill_value`, whose kind decides the dtype where none is given."""
 def full_like(input: Tensor, fill_value: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not given."""
-def get_autocast_dtype() -> Any:
-    """The low precision of the autocast region in force; None outside."""
+def get_autocast_dtype(device_type: Any = None) -> Any:
+    """The low precision of the autocast region in force, on every device; None outside. Raises ValueError for a `device_type` that names no device."""
 def get_num_threads() -> builtins.int:
     """The number of CPU threads that large operations use."""
 def get_rng_state() -> Any:
     """Seed and position of the default random stream."""
-def is_autocast_enabled() -> builtins.bool:
-    """Whether an autocast region is in force on this thread."""
+def is_autocast_enabled(device_type: Any = None) -> builtins.bool:
+    """Whether an autocast region is in force on this thread. Regions hold for all devices, so `device_type` changes nothing. Raises ValueError where it names no device."""
 def is_grad_enabled() -> builtins.bool:
     """Whether operations are recorded at the moment."""
 def is_inference_mode_enabled() -> Any:
@@ -1618,8 +1658,8 @@ def randn(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | Non
     """Standard normal random numbers, from the default generator."""
 def randn_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Standard normal random numbers, from the default generator. Shape, dtype and device are those of `input` where they are not given."""
-def randperm(n: builtins.int, *, device: _DeviceLike | None = None) -> Tensor:
-    """The numbers `0..n` in random order."""
+def randperm(n: builtins.int, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
+    """The numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`."""
 def result_type(a: Any, b: Any) -> Any:
     """The dtype of an operation on these two."""
 def set_num_threads(threads: Any) -> None:
@@ -1631,9 +1671,9 @@ def stack(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None) -> T
 def tensor(data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor holding a copy of `data`: numbers, nested lists, arrays, tensors."""
 def view_as_complex(input: Tensor) -> Tensor:
-    """Complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; memory is shared where each pair lies side by side and nothing is recorded. VJP: `view_as_real(g)`; saves nothing."""
+    """Complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; a view where each pair lies side by side. VJP: `view_as_real(g)`; saves nothing."""
 def view_as_real(input: Tensor) -> Tensor:
-    """Pairs of real and imaginary parts along a new last axis; memory is shared unless recorded. VJP: `view_as_complex(g)`; saves nothing."""
+    """Pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves nothing."""
 def where(condition: Any, input: Tensor | None = None, other: _Operand | None = None) -> Tensor:
     """`input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. With the condition alone: positions of true elements."""
 def zeros(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:

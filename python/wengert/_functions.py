@@ -9,12 +9,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from wengert import _core, composed
-from wengert._arguments import operand, operands
+from wengert import _core, _tensordot, composed
+from wengert._arguments import number_beside, operand, operands
+from wengert._caller import called
 from wengert._core import Tensor
 from wengert._in_place import add_methods, functions_in_place
 from wengert._names import known, renamed
-from wengert._precision import in_widest
 
 # Methods that ask about a tensor, change it, or convert it: no functions.
 _METHODS_ONLY = frozenset(
@@ -94,17 +94,6 @@ def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def number_beside(number: complex, x: Tensor) -> Tensor:
-    """A number as a 0-d tensor that loses no digits and adapts to the dtype of the operand beside it."""
-    dtype = x.dtype if is_beyond_int64(number) else _core.result_type(x, number)
-    return _core.tensor(number, dtype=dtype, device=x.device)
-
-
-def is_beyond_int64(number: Any) -> builtins.bool:
-    """Whether this is an integer that only uint64 holds."""
-    return isinstance(number, builtins.int) and number >= 2**63
-
-
 def _with_out(name: str) -> Callable[..., Any]:
     plain = getattr(_core, name)
 
@@ -144,6 +133,8 @@ def _with_start(name: str, start: str, end: str) -> Callable[..., Tensor]:
 
 def _store(name: str, out: Any, result: Any) -> Any:
     """Writes `result` into `out`, one tensor or several, and returns `out`."""
+    if isinstance(result, builtins.bool):
+        raise TypeError(f"{name}: the result is a Python bool, which no tensor receives; leave it out")
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
             raise TypeError(f"{name}: out must be {len(result)} tensors, as the result is")
@@ -243,11 +234,13 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
 
     Args:
-        tensors: the coordinates along each axis, vectors or numbers.
+        tensors: the coordinates along each axis, vectors or numbers; or one list of them.
         indexing: `"ij"` puts the first along the first axis, `"xy"` exchanges the first two axes.
     """
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing must be 'ij' or 'xy', got {indexing!r}")
+    if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
+        tensors = tuple(tensors[0])
     vectors = [t.reshape(-1) for t in operands("meshgrid", tensors)]
     shape = [t.numel() for t in vectors]
     grid = [
@@ -264,8 +257,9 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     return tuple(t.expand(shape) for t in parts)
 
 
-def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape of operands of these shapes."""
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The common shape of operands of these shapes, each a sequence of lengths or the length of a vector."""
+    shapes = tuple((s,) if isinstance(s, builtins.int) else tuple(s) for s in shapes)
     rank = builtins.max((len(s) for s in shapes), default=0)
     out = [1] * rank
     for s in shapes:
@@ -273,7 +267,7 @@ def broadcast_shapes(*shapes: tuple[int, ...]) -> tuple[int, ...]:
             if out[i] == 1:
                 out[i] = d
             elif d not in (1, out[i]):
-                raise _core.ShapeError(f"shapes {', '.join(map(str, shapes))} do not broadcast")
+                raise _core.ShapeError(f"{called()}: shapes {', '.join(map(str, shapes))} do not broadcast")
     return tuple(out)
 
 
@@ -285,14 +279,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None, out: Tensor | No
     Raises:
         ShapeError: shapes that do not fit.
     """
-    try:
-        result = _core.cat(tensors, dim, axis=axis)
-    except _core.ShapeError:
-        parts = operands("cat", tensors)
-        kept = [x for x in parts if x.ndim != 1 or x.numel()]
-        if not kept or len(kept) == len(parts):
-            raise
-        result = _core.cat(kept, dim, axis=axis)
+    result = _core.cat(tensors, dim, axis=axis)
     return result if out is None else _store("cat", out, result)
 
 
@@ -309,15 +296,13 @@ def hstack(tensors: Any) -> Tensor:
 
 def seed() -> int:
     """Starts the default random stream over with a seed that the system picks; returns it."""
-    import secrets
-
-    value = secrets.randbits(63)
-    _core.manual_seed(value)
-    return value
+    return _core._seed()
 
 
 def initial_seed() -> int:
-    """The seed of the default random stream."""
+    """The seed of the default random stream: of the last `manual_seed` or `seed`,
+    at first one that the system gave.
+    """
     return _core.get_rng_state()[0]
 
 
@@ -334,33 +319,8 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     return implementation(equation, *operands)
 
 
-@in_widest
-def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
-    """Products summed over `dims` axes (the last of `a`, the first of `b`), or over the pairs of axes given."""
-    a, b = operands("tensordot", (a, b))
-    if isinstance(dims, int):
-        left, right = list(range(a.ndim - dims, a.ndim)), list(range(dims))
-    else:
-        left, right = [[x] if isinstance(x, int) else list(x) for x in dims]
-    left, right = [i % a.ndim for i in left], [i % b.ndim for i in right]
-    rest_a = [i for i in range(a.ndim) if i not in left]
-    rest_b = [i for i in range(b.ndim) if i not in right]
-    shape = [a.shape[i] for i in rest_a] + [b.shape[i] for i in rest_b]
-    rows = a.permute(*rest_a, *left) if a.ndim else a
-    columns = b.permute(*right, *rest_b) if b.ndim else b
-    inner = 1
-    for i in left:
-        inner *= a.shape[i]
-    outer_a = 1
-    for i in rest_a:
-        outer_a *= a.shape[i]
-    outer_b = 1
-    for i in rest_b:
-        outer_b *= b.shape[i]
-    return (rows.reshape(outer_a, inner) @ columns.reshape(inner, outer_b)).reshape(shape)
-
-
 row_stack = vstack
+tensordot = _tensordot.tensordot
 
 _OWN = [
     *(

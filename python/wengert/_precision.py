@@ -11,12 +11,16 @@ from typing import Any, ParamSpec, TypeVar
 from wengert import _core
 from wengert._core import Tensor
 
-__all__ = ["in_float32", "in_given", "in_low", "in_widest", "lowered", "rounded"]
+__all__ = ["in_float32", "in_floats", "in_full", "in_low", "in_widest", "lowered", "rounded", "rounding_once"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _HALVES = (_core.float16, _core.bfloat16)
+_SIGNED, _UNSIGNED = (
+    tuple(getattr(_core, f"{kind}{bits}") for bits in (8, 16, 32, 64)) for kind in ("int", "uint")
+)
+_DISCRETE = (_core.bool, *_SIGNED, *_UNSIGNED)
 #: What autocast converts: float64 is the user's own choice.
 _ELIGIBLE = (*_HALVES, _core.float32)
 
@@ -26,64 +30,91 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
 
     Under autocast the results stay float32.
     """
+    return _widened(function, True)
+
+
+def rounding_once(function: Callable[P, R]) -> Callable[P, R]:
+    """A function of single elements that computes with halves in float32 and rounds its results
+    to their type once.
+
+    That is so under autocast too: its results have the type of its operands.
+    """
+    return _widened(function, False)
+
+
+def _widened(function: Callable[P, R], autocast_widens: bool) -> Callable[P, R]:
+    """The function in float32 wherever an operand is of a half type."""
 
     @functools.wraps(function)
     def widened(*args: P.args, **kwargs: P.kwargs) -> R:
-        for x in (*args, *kwargs.values()):
-            if isinstance(x, Tensor) and x.dtype in _HALVES:
+        for x in args:
+            # Looking at the size is several times faster than comparing types.
+            if isinstance(x, Tensor) and x.itemsize == 2 and x.dtype in _HALVES:
                 break
         else:
-            return function(*args, **kwargs)
-        dtypes = {x.dtype for x in _floats(args, kwargs)}
+            if not (kwargs and _has_half(kwargs)):
+                return function(*args, **kwargs)
         out = _run(function, args, kwargs, _HALVES, _core.float32)
-        if len(dtypes) > 1 or _core.is_autocast_enabled():
+        if autocast_widens and _core.is_autocast_enabled():
             return out
-        return _converted(out, dtypes.pop())
+        dtype = _only_dtype(args, kwargs)
+        return out if dtype is None else _converted(out, dtype)
 
     return widened
 
 
-def in_low(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that autocast runs in the low precision of the region."""
+def in_floats(function: Callable[P, R]) -> Callable[P, R]:
+    """A function of floating point numbers: integers and bools among its operands become float32,
+    which does not wrap.
+    """
 
     @functools.wraps(function)
-    def lowering(*args: P.args, **kwargs: P.kwargs) -> R:
-        low = _core.get_autocast_dtype()
-        if low is None:
-            return function(*args, **kwargs)
-        with _uncast():
-            return _run(function, args, kwargs, _ELIGIBLE, low)
+    def floating(*args: P.args, **kwargs: P.kwargs) -> R:
+        for x in (*args, *kwargs.values()):
+            if isinstance(x, Tensor) and not (x.is_floating_point() or x.is_complex()):
+                return _run(function, args, kwargs, _DISCRETE, _core.float32)
+        return function(*args, **kwargs)
 
-    return lowering
+    return floating
+
+
+def in_low(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that autocast runs in the low precision of the region."""
+    return _under_autocast(function, _ELIGIBLE, lambda low, *_: low)
 
 
 def in_widest(function: Callable[P, R]) -> Callable[P, R]:
     """A function that autocast runs in the widest type of its operands."""
 
-    @functools.wraps(function)
-    def widening(*args: P.args, **kwargs: P.kwargs) -> R:
-        if not _core.is_autocast_enabled():
-            return function(*args, **kwargs)
+    def widest(_: Any, args: Any, kwargs: dict[str, Any]) -> Any:
         dtypes = {x.dtype for x in _floats(args, kwargs)}.intersection(_ELIGIBLE)
-        widest = dtypes.pop() if len(dtypes) == 1 else _core.float32
-        with _uncast():
-            return _run(function, args, kwargs, _ELIGIBLE, widest)
+        return dtypes.pop() if len(dtypes) == 1 else _core.float32
 
-    return widening
+    return _under_autocast(function, _ELIGIBLE, widest)
 
 
-def in_given(function: Callable[P, R]) -> Callable[P, R]:
-    """A function whose result has the type of its first operand under autocast too, where its parts run in float32."""
+def in_full(function: Callable[P, R]) -> Callable[P, R]:
+    """A function that autocast runs in float32, the products in it included."""
+    return _under_autocast(function, _HALVES, lambda *_: _core.float32)
+
+
+def _under_autocast(
+    function: Callable[P, R], dtypes: tuple[Any, ...], to: Callable[..., Any]
+) -> Callable[P, R]:
+    """The function with arguments of some types converted, and no casts inside, where autocast is on.
+
+    `to` tells the type, from the low precision of the region and the arguments.
+    """
 
     @functools.wraps(function)
-    def restored(*args: P.args, **kwargs: P.kwargs) -> R:
-        out = function(*args, **kwargs)
-        x = args[0] if args else None
-        if isinstance(x, Tensor) and x.dtype in _HALVES and _core.is_autocast_enabled():
-            return _converted(out, x.dtype)
-        return out
+    def cast(*args: P.args, **kwargs: P.kwargs) -> R:
+        low = _core.get_autocast_dtype()
+        if low is None:
+            return function(*args, **kwargs)
+        with _uncast():
+            return _run(function, args, kwargs, dtypes, to(low, args, kwargs))
 
-    return restored
+    return cast
 
 
 def lowered(x: Tensor) -> Tensor:
@@ -104,11 +135,24 @@ def _uncast() -> Any:
     return autocast(enabled=False)
 
 
+def _has_half(kwargs: dict[str, Any]) -> bool:
+    """Whether a tensor among keyword arguments is of a half type."""
+    return any(isinstance(x, Tensor) and x.dtype in _HALVES for x in kwargs.values())
+
+
 def _floats(args: Any, kwargs: dict[str, Any]) -> Iterator[Tensor]:
     """The floating point tensors among arguments."""
     for x in (*args, *kwargs.values()):
         if isinstance(x, Tensor) and x.dtype.is_floating_point:
             yield x
+
+
+def _only_dtype(args: Any, kwargs: dict[str, Any]) -> Any:
+    """The dtype of the floating point tensors among arguments; None for several.
+    Those without axes follow others.
+    """
+    dtypes = {x.dtype for x in _floats(args, kwargs) if x.ndim} or {x.dtype for x in _floats(args, kwargs)}
+    return dtypes.pop() if len(dtypes) == 1 else None
 
 
 def _run(function: Callable[..., Any], args: Any, kwargs: Any, dtypes: tuple[Any, ...], to: Any) -> Any:

@@ -3,7 +3,7 @@ gradients from vanishing (Micikevicius et al. 2018). bfloat16 has float32's rang
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any
 
 import wengert as wg
@@ -67,17 +67,54 @@ class GradScaler:
         """The factor, 1 if not enabled."""
         return self._scale if self._enabled else 1.0
 
+    def get_growth_factor(self) -> float:
+        """What the factor is multiplied by after `get_growth_interval()` good steps."""
+        return self._growth_factor
+
+    def set_growth_factor(self, new_factor: float) -> None:
+        """Sets it; ValueError unless it is above 1."""
+        self._growth_factor = self._checked("growth_factor above 1", new_factor, new_factor > 1.0)
+
+    def get_backoff_factor(self) -> float:
+        """What the factor is multiplied by after an overflow."""
+        return self._backoff_factor
+
+    def set_backoff_factor(self, new_factor: float) -> None:
+        """Sets it; ValueError unless it lies in (0, 1)."""
+        is_valid = 0.0 < new_factor < 1.0
+        self._backoff_factor = self._checked("backoff_factor in (0, 1)", new_factor, is_valid)
+
+    def get_growth_interval(self) -> int:
+        """How many good steps in a row make the factor grow."""
+        return self._growth_interval
+
+    def set_growth_interval(self, new_interval: int) -> None:
+        """Sets it; ValueError unless it is positive."""
+        self._growth_interval = self._checked("a positive growth_interval", new_interval, new_interval > 0)
+
+    def _checked(self, what: str, value: Any, is_valid: bool) -> Any:
+        if not is_valid:
+            raise ValueError(f"GradScaler: {what} expected, got {value}")
+        return value
+
     def scale(self, outputs: Any) -> Any:
-        """The loss (or losses, in lists and tuples) times the factor."""
+        """The loss times the factor; of losses in a list, a tuple or another iterable, all of them.
+
+        Of a half without axes it is float32.
+        """
         if not self._enabled:
             return outputs
         self._scaled = True
         if isinstance(outputs, Tensor):
-            return outputs * self._scale
+            # A tensor, unlike a number, makes float32 of a half without axes: the factor alone may be beyond
+            # its range.
+            return outputs * wg.tensor(self._scale)
         if isinstance(outputs, list | tuple):
             return type(outputs)(self.scale(x) for x in outputs)
+        if isinstance(outputs, Iterable) and not isinstance(outputs, str):
+            return map(self.scale, outputs)
         raise TypeError(
-            f"GradScaler.scale: a tensor, or a list or tuple of them, expected, got {type(outputs).__name__}"
+            f"GradScaler.scale: a tensor, or an iterable of them, expected, got {type(outputs).__name__}"
         )
 
     def unscale_(self, optimizer: Optimizer) -> None:
@@ -106,11 +143,13 @@ class GradScaler:
                 )
         self._found[id(optimizer)] = _core._amp_unscale(grads, 1.0 / self._scale)
 
-    def step(self, optimizer: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
-        """`optimizer.step()`, left out if a gradient overflowed; returns its result, or None."""
+    def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        """`optimizer.step(*args, **kwargs)`, left out if a gradient overflowed; returns its result,
+        or None.
+        """
         if not self._enabled:
-            return optimizer.step(closure) if closure is not None else optimizer.step()
-        if closure is not None:
+            return optimizer.step(*args, **kwargs)
+        if kwargs.get("closure") is not None or any(map(callable, args)):
             raise RuntimeError(
                 "GradScaler: closures are not supported, the scaler could not unscale in between"
             )
@@ -122,7 +161,7 @@ class GradScaler:
         if id(optimizer) not in self._found:
             self.unscale_(optimizer)
         self._stepped.add(id(optimizer))
-        return None if self._found[id(optimizer)] else optimizer.step()
+        return None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adapts the factor, or sets it; ends the iteration."""

@@ -6,13 +6,23 @@ custom functions nest in every transform and have higher derivatives.
 """
 
 import functools
-import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.autograd._rules import Plan, Rule, Saving, aval, check_like, zeros
+from wengert.autograd._rules import (
+    Kept,
+    Plan,
+    Rule,
+    Saving,
+    aval,
+    check_like,
+    places_with_defaults,
+    positional,
+    restored,
+    zeros,
+)
 from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
 
 __all__ = ["custom_jvp", "custom_vjp"]
@@ -31,6 +41,8 @@ class _Custom:
         self.function = function
         self.nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         self.name = getattr(function, "__name__", type(function).__name__)
+        # With fewer arguments than this, defaults are filled in: the rules are given all of them.
+        self.places = places_with_defaults(function)
         self.fwd: Function | None = None
         self.bwd: Function | None = None
         self.push: Function | None = None
@@ -52,9 +64,11 @@ class _Custom:
 
         Args:
             jvp: of the `nondiff_argnums` arguments, the tuple of primals and the tuple of tangents; returns
-                `(output, tangent of the output)`. It must be linear in the tangents: reverse mode takes its derivative
-                at zero tangents for the transpose. A rule that does not give zeros there raises NotImplementedError;
-                one that is not linear otherwise, like `t * t`, is not noticed.
+                `(output, tangent of the output)`, of the structure, shapes and dtypes of what the function
+                returns. In forward mode this output is the value; in reverse mode it is that of the function.
+                The tangent must be linear in the tangents: reverse mode takes its derivative at zero tangents
+                for the transpose. A rule that does not give zeros there raises NotImplementedError; one that
+                is not linear otherwise, like `t * t`, is not noticed.
         """
         self.push = jvp
         return jvp
@@ -95,7 +109,7 @@ class _Custom:
             raise NotImplementedError(
                 f"{kind}: {self.name} was called before its rules were defined; call {self.name}.{rule} first"
             )
-        call = _Call(self, _positional(self.function, args, kwargs))
+        call = _Call(self, positional(self.function, args, kwargs, self.places, self.name))
         reverse = "transpose" if self.bwd is None else "own"
         forward = "transpose" if self.push is None else "own"
         # From here on the call keeps no tensors: what the tape keeps is decided by the forward.
@@ -146,19 +160,6 @@ def _total(parts: tuple[Any, ...], y: Any) -> Any:
     return sum(found[1:], found[0]) if found else _core.zeros_like(y)
 
 
-def _positional(function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """Keyword arguments in the places of their parameters, defaults filled in."""
-    if not kwargs:
-        return args
-    bound = inspect.signature(function).bind(*args, **kwargs)
-    bound.apply_defaults()
-    if bound.kwargs:
-        raise TypeError(
-            f"custom functions take positional arguments, got keyword-only {sorted(bound.kwargs)}"
-        )
-    return bound.args
-
-
 class _Call(Rule):
     """One call of a custom function."""
 
@@ -187,7 +188,7 @@ class _Call(Rule):
         self.outputs: list[Any] = []
         self.out_items: list[Any] = []
         self.out_structure: TreeDef | None = None
-        self.residuals: tuple[list[Any], TreeDef] | None = None
+        self.residuals: Kept | None = None
 
     # ---- taking apart and putting together ----------------------------------------------------------------
 
@@ -242,7 +243,7 @@ class _Call(Rule):
         self.residuals = (kept, structure)
         self.inputs, self.outputs = [aval(x) for x in inputs], [aval(y) for y in outputs]
         traceable = any(t.dtype.is_differentiable for t in saving.hidden)
-        plan = (len(outputs), saving.sources, [False] * len(outputs), traceable)
+        plan: tuple[Any, ...] = (len(outputs), saving.sources, [False] * len(outputs), traceable, [])
         return (outputs + saving.hidden if hidden else outputs), plan
 
     def retrace(self, inputs: list[Tensor]) -> list[Tensor]:
@@ -260,8 +261,7 @@ class _Call(Rule):
         """The user's reverse rule, checked."""
         assert self.custom.bwd is not None
         assert self.residuals is not None
-        kept, structure = self.residuals
-        residuals = tree_unflatten(structure, [r if at is None else saved[at] for at, r in kept])
+        residuals = restored(self.residuals, saved)
         given = [zeros(y) if g is None else g for g, y in zip(cotangents, self.outputs)]
         found = self.custom.bwd(*self.fixed, residuals, self.assembled(given, lambda _: 0.0))
         count = len(self.structure.children)
@@ -295,14 +295,14 @@ class _Call(Rule):
 
     def jvp(
         self, inputs: list[Tensor], saved: list[Tensor], tangents: list[Tensor | None]
-    ) -> list[Tensor | None]:
-        """The user's forward rule, checked."""
+    ) -> tuple[list[Tensor], list[Tensor | None]]:
+        """The user's forward rule, checked: the outputs as it computes them, and their tangents."""
         assert self.custom.push is not None
         given = [zeros(x) if t is None else t for t, x in zip(tangents, self.inputs)]
         primals = self.tree(inputs)
         found = self.custom.push(*self.fixed, primals, self.tree(given, lambda _: 0.0))
         who = f"the forward rule of {self.name}"
-        if not (isinstance(found, tuple) and len(found) == 2):
+        if not (isinstance(found, (tuple, list)) and len(found) == 2):
             raise RuntimeError(
                 f"{who} returned {type(found).__name__}, expected a pair (output, tangent of the output)"
             )
@@ -318,7 +318,15 @@ class _Call(Rule):
         for i, (t, like) in enumerate(zip(moved, self.outputs)):
             if t is not None:
                 check_like(t, like, False, who, f"the tangent of output {i}")
-        return moved
+        leaves, structure = tree_flatten(found[0])
+        if structure != self.out_structure:
+            raise RuntimeError(
+                f"{who} returned an output {structure}, expected {self.out_structure}, as {self.name} returns"
+            )
+        values = [y for y, item in zip(leaves, self.out_items) if item is Tensor]
+        for i, (y, like) in enumerate(zip(values, self.outputs)):
+            check_like(y, like, False, who, f"output {i}")
+        return values, moved
 
     def advice(self, attribute: str, error: BaseException) -> str:
         """What to define."""

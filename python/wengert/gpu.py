@@ -11,6 +11,7 @@ from wengert._gpu_kernel import Kernel, kernel
 
 __all__ = [
     "Kernel",
+    "adapters",
     "device_count",
     "empty_cache",
     "info",
@@ -29,6 +30,15 @@ def is_available() -> bool:
 def device_count() -> int:
     """How many GPUs there are: `gpu:0` to `gpu:{n - 1}`."""
     return _core._gpu_device_count()
+
+
+def adapters() -> list[str]:
+    """The adapters that `gpu:0`, `gpu:1`, … stand for, a line each; opens none, never raises.
+
+    A software adapter is listed where there is no hardware. `is_available()` and `device_count()` do not
+    count it unless the environment variable `WENGERT_GPU=software` asks for it.
+    """
+    return _core._gpu_adapters()
 
 
 def info(index: int = 0) -> dict[str, Any]:

@@ -49,7 +49,9 @@ def cached_bytes() -> int:
 
 
 def empty_cache() -> None:
-    """Gives memory that is kept for reuse back to the system."""
+    """Gives memory that is kept for reuse back to the system,
+    by this library and by the C library under it.
+    """
     _core._empty_cache()
 
 

@@ -7,6 +7,7 @@ Loading only accepts plain data unless told otherwise: a pickle from elsewhere c
 """
 
 import io
+import math
 import os
 import pickle
 import sys
@@ -15,11 +16,23 @@ from typing import Any, BinaryIO
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert._places import placed
 
 __all__ = ["load", "save"]
 
 _KIND = "wengert.tensor"
 _FORMAT = "1"
+# Containers in containers that `load` follows; `save` itself ends at Python's limit of recursion.
+_DEPTH = 1000
+
+
+def _bytearray(*source: Any) -> bytearray:
+    """A bytearray of bytes that the file holds; a mere length could be any number."""
+    if source and not isinstance(source[0], (bytes, str)):
+        raise pickle.UnpicklingError(f"load: a bytearray of {source[0]!r} is named, not of bytes")
+    return bytearray(*source)
+
+
 # What a file may name beyond tensors, numbers, texts and containers, which need no name.
 _SAFE: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): OrderedDict,
@@ -27,7 +40,7 @@ _SAFE: dict[tuple[str, str], Any] = {
     ("builtins", "frozenset"): frozenset,
     ("builtins", "complex"): complex,
     ("builtins", "slice"): slice,
-    ("builtins", "bytearray"): bytearray,
+    ("builtins", "bytearray"): _bytearray,
 }
 
 
@@ -151,19 +164,83 @@ class _Reader(pickle.Unpickler):
 
     def _stored(self, place: int, shape: tuple[int, ...], dtype: str, device: Any) -> Tensor:
         if place not in self.stored:
+            kind = getattr(_core, dtype, None) if isinstance(dtype, str) else None
+            whole = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
+            if not isinstance(kind, _core.dtype) or not whole:
+                raise pickle.UnpicklingError(
+                    f"load: no tensor has the dtype {dtype!r} and the shape {shape!r}"
+                )
+            expected = math.prod(shape) * kind.itemsize
             try:
-                data = self.archive.read(f"tensors/{place}")
+                data = _member(self.archive, f"tensors/{place}", expected)
             except KeyError:
                 raise pickle.UnpicklingError(f"load: tensor {place} is missing in the file") from None
-            itemsize = getattr(_core, dtype).itemsize
-            tensor = _core._rebuild(Tensor, (_little(data, itemsize), list(shape), dtype), False)
+            tensor = _core._rebuild(Tensor, (_little(data, kind.itemsize), list(shape), dtype), False)
             self.stored[place] = tensor if str(device) == "cpu" else _moved(tensor, device)
         return self.stored[place]
 
 
+def _member(archive: Any, name: str, expected: int | None = None) -> bytes:
+    """A part of the file, whose length is looked at before anything is read."""
+    info = archive.getinfo(name)
+    if info.compress_type != 0 or info.file_size != info.compress_size:
+        raise pickle.UnpicklingError(f"load: {name} is compressed, which save never does")
+    if expected is not None and info.file_size != expected:
+        raise pickle.UnpicklingError(f"load: {name} has {info.file_size} bytes, and its tensor {expected}")
+    data: bytes = archive.read(name)
+    return data
+
+
+# Steps of a pickle that add to the container below what they take from the stack.
+_FILL = {"APPEND", "APPENDS", "SETITEM", "SETITEMS", "ADDITEMS", "BUILD"}
+
+
+def _check_pickle(data: bytes) -> None:
+    """Raises for a pickle that would take memory or depth out of all proportion to its length."""
+    import pickletools
+
+    # How deep each object on the stack, and each that is noted, goes; None is a mark.
+    stack: list[int | None] = []
+    notes: dict[int, int | None] = {}
+    for count, (code, argument, _) in enumerate(pickletools.genops(data)):
+        name = code.name
+        if name in ("PUT", "BINPUT", "LONG_BINPUT", "MEMOIZE"):
+            place = len(notes) if name == "MEMOIZE" else int(argument or 0)
+            if place > count:
+                raise pickle.UnpicklingError(f"load: place {place} of the memo is used after {count} steps")
+            notes[place] = stack[-1]
+        elif name in ("GET", "BINGET", "LONG_BINGET"):
+            stack.append(notes.get(int(argument or 0), 0))
+        elif name == "MARK":
+            stack.append(None)
+        elif name == "DUP":
+            stack.append(stack[-1])
+        else:
+            _step(stack, name, code)
+            if stack and (stack[-1] or 0) > _DEPTH:
+                raise pickle.UnpicklingError(f"load: containers are nested more than {_DEPTH} deep")
+
+
+def _step(stack: list[int | None], name: str, code: Any) -> None:
+    """Replaces what a step of a pickle takes from the stack by what it leaves there."""
+    taken: list[int | None] = []
+    kinds = [kind.name for kind in code.stack_before]
+    if "mark" in kinds:
+        while (top := stack.pop()) is not None:
+            taken.append(top)
+        kinds = kinds[: kinds.index("mark")]
+    taken += [stack.pop() for _ in kinds]
+    depths = [depth or 0 for depth in taken]
+    if name in _FILL:
+        deepest = max(depths[-1], max(depths[:-1], default=-1) + 1)
+    else:
+        deepest = max(depths, default=-1) + 1
+    stack += [deepest] * len(code.stack_after)
+
+
 def _moved(tensor: Tensor, device: Any) -> Tensor:
     try:
-        return tensor.to(device)
+        return placed(tensor, device)
     except _core.DeviceError as error:
         raise _core.DeviceError(
             f"load: a tensor was saved on '{device}', which is not available here ({error}); load it elsewhere "
@@ -185,7 +262,7 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights
 
     Args:
         f: a path, or a file opened for binary reading.
-        map_location: the device that all tensors go to; by default each goes where it was.
+        map_location: the device that all tensors go to, as by `Module.to`; by default each goes where it was.
         weights_only: accept only tensors, numbers, texts and containers of them. False unpickles anything, which
             runs code from the file: only for files you trust.
 
@@ -193,16 +270,57 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights
         pickle.UnpicklingError: if the file is not one of `save`'s, is damaged, or holds more than plain data.
         DeviceError: if a device is not there; give `map_location`.
     """
+    device = None if map_location is None else _core.device(str(map_location))
+    if not isinstance(f, (str, os.PathLike)):
+        return _read(f, device, not weights_only)
+    with open(f, "rb") as file:
+        return _read(file, device, not weights_only)
+
+
+def _read(file: BinaryIO, device: Any, trusted: bool) -> Any:
+    """What an open file holds."""
     import zipfile
 
-    device = None if map_location is None else _core.device(str(map_location))
+    # What trusted pickles name is looked up in the program, which may lack it.
+    passed: tuple[type[Exception], ...] = (pickle.UnpicklingError, _core.DeviceError, MemoryError)
+    if trusted:
+        passed += (ImportError, AttributeError)
     try:
-        with zipfile.ZipFile(f) as archive:
-            if archive.read("wengert").decode() != _FORMAT:
+        with zipfile.ZipFile(file) as archive:
+            if _member(archive, "wengert") != _FORMAT.encode():
                 raise pickle.UnpicklingError("load: the file is of a later format; update wengert")
-            return _Reader(io.BytesIO(archive.read("data.pkl")), archive, device, not weights_only).load()
-    except (zipfile.BadZipFile, KeyError) as error:
+            data = _member(archive, "data.pkl")
+            if not trusted:
+                _check_pickle(data)
+            return _Reader(io.BytesIO(data), archive, device, trusted).load()
+    except passed:
+        raise
+    except Exception as error:
         raise pickle.UnpicklingError(
-            f"load: not a file that wengert.save wrote, or a damaged one ({error}); "
-            "plain pickles are loaded with pickle.load"
-        ) from None
+            f"load: {_origin(file) or 'not a file that wengert.save wrote, or a damaged one'} "
+            f"({type(error).__name__}: {error})"
+        ) from error
+
+
+# What files of `torch.save` began with before they were archives: a pickle of its magic number.
+_TORCH = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+
+
+def _origin(file: BinaryIO) -> str | None:
+    """What wrote a file that is not one of `save`'s, and what reads it; None if it is unknown."""
+    import zipfile
+
+    try:
+        file.seek(0)
+        head, names = file.read(16), []
+        if zipfile.is_zipfile(file):
+            names = zipfile.ZipFile(file).namelist()
+    except Exception:
+        return None
+    if head.startswith(_TORCH) or any(name.endswith("/data.pkl") for name in names):
+        return "a file of torch.save; read it with torch.load, and hand its tensors over as arrays, x.numpy()"
+    if head.startswith(b"\x93NUMPY") or any(name.endswith(".npy") for name in names):
+        return "a file of numpy.save or numpy.savez; read it with numpy.load"
+    if head.startswith(b"\x80"):
+        return "a plain pickle; read it with pickle.load, if you trust it"
+    return None

@@ -2227,11 +2227,12 @@ fn w_digamma(x: f32) -> f32 {
     let v158 = v157 + v131;
     let v159 = v129 + v158;
     let v160 = select(v129, v159, v130);
-    let v161 = v0 == v9;
-    let v162 = -1.0f;
-    let v163 = v162 / v0;
-    let v164 = select(v160, v163, v161);
-    return v164;
+    let v161 = 1e-17f;
+    let v162 = v1 < v161;
+    let v163 = -1.0f;
+    let v164 = v163 / v0;
+    let v165 = select(v160, v164, v162);
+    return v165;
 }
 fn w_i0(x: f32) -> f32 {
     let v0 = x;

@@ -4,6 +4,7 @@
 use crate::buffer::Device;
 use crate::error::Result;
 use crate::ops::elementwise::add_in_place;
+use crate::ops::{inplace, writable};
 use crate::tensor::{Aval, Tensor};
 
 /// `total += g`. Writes into `total`'s memory if this is the only handle to it and the sum need not be recorded.
@@ -45,14 +46,34 @@ pub fn fitted(mut g: Tensor, aval: &Aval) -> Result<Tensor> {
     fit(&mut g, aval).map(|()| g)
 }
 
-/// Puts `g` into the gradient slot of a leaf.
+/// Puts `g` into the gradient slot of a leaf, or adds it in place to what is there, whoever else holds that: a gradient
+/// that was assigned may be a part of a larger buffer.
 pub fn into_slot(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result<()> {
-    match slot {
-        Some(total) => add(total, &g, recorded)?,
-        None => *slot = Some(if recorded { g } else { own(g)? }),
+    let Some(total) = slot else {
+        *slot = Some(if recorded { g } else { own(g)? });
+        return Ok(());
+    };
+    match (&*total, &g) {
+        (Tensor::Array(sum), Tensor::Array(_)) if !recorded && !sum.is_exclusive() => {
+            let memory = sum.clone();
+            add(total, &g, recorded)?;
+            // What cannot be written, an expanded tensor, is replaced.
+            if writable::check_writable(WRITER, &memory).is_ok()
+                && let Tensor::Array(new) = &*total
+                && new.dtype() == memory.dtype()
+                && new.same_shape(&memory)
+            {
+                inplace::store(WRITER, &memory, &memory, new)?;
+                *total = memory.into();
+            }
+            Ok(())
+        }
+        _ => add(total, &g, recorded),
     }
-    Ok(())
 }
+
+/// Who has written a gradient, for messages.
+const WRITER: &str = "accumulate_grad";
 
 /// A gradient that shares no memory with anything else: users may write into `.grad`.
 fn own(g: Tensor) -> Result<Tensor> {

@@ -10,12 +10,14 @@
 //! always, and as long as the region runs its tickets hold theirs, for a `backward()` that does not wait for
 //! the end.
 
+use crate::array::Array;
 use crate::autodiff::held::{self, Holder, Part};
 use crate::autodiff::node::{Slot, lock};
 use crate::autodiff::saving::{self, Packed, Packer};
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Tag};
 use crate::op::Op;
+use crate::ops::inplace::over_memory;
 use crate::random;
 use crate::tensor::{Aval, Tensor};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -178,6 +180,16 @@ impl Packer for Collect {
         };
         values.push(wanted.then(|| value.clone()));
         Ok(Arc::new(Held(value.clone())))
+    }
+
+    /// The values are those of the moment at which they were saved.
+    fn before_write(&self, memory: &Array) -> Result<()> {
+        for value in lock(&self.values).iter_mut().flatten() {
+            if let Some(own) = saving::bottom(value).filter(|own| own.buffer().same(memory.buffer())) {
+                *value = over_memory(value, &own.copied()?);
+            }
+        }
+        Ok(())
     }
 }
 

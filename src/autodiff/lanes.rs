@@ -3,9 +3,9 @@
 
 use crate::autodiff::hooks::Gradients;
 use crate::autodiff::node::Edge;
-use crate::autodiff::transform::vmap_with;
+use crate::autodiff::transform::{batching_again, vmap};
 use crate::error::{Error, Result};
-use crate::interp::{Randomness, Tag};
+use crate::interp::Tag;
 use crate::tensor::{Payload, Tensor};
 use smallvec::SmallVec;
 
@@ -76,7 +76,8 @@ pub fn within(
         returned = out.as_ref().map(|out| out.iter().map(Option::is_some).collect());
         Ok(out.into_iter().flatten().flatten().collect())
     };
-    let mut out = vmap_with(one, &present, &axes, outer.size, Randomness::Error)?.into_iter();
+    // Tensors of the function that was batched belong to its batch, which has ended.
+    let mut out = vmap(batching_again(outer.tag, outer.size), one, &present, &axes)?.into_iter();
     let Some(returned) = returned else { return Ok(None) };
     let back = |(i, there): (usize, bool)| match if there { out.next() } else { None } {
         Some((new, at)) => put_back(new, at, axis(i), outer.size).map(Some),

@@ -129,10 +129,7 @@ impl Linear {
     pub fn call(&self, tangents: &[Tensor]) -> Result<Vec<Tensor>> {
         self.check(tangents)?;
         // The operations have the dtypes that they had: casts are steps of their own.
-        let _uncast = interp::autocasting().then(|| {
-            let plain = Kind::Autocast(None);
-            interp::enter(interp::Interp::above(&interp::current(), plain))
-        });
+        let _region = interp::leave_autocast();
         let mut values: Vec<Option<Tensor>> = vec![None; self.places];
         for (value, t) in values.iter_mut().zip(tangents) {
             *value = Some(t.clone());

@@ -7,6 +7,7 @@ pub mod backward;
 pub mod checkpoint;
 pub mod cow;
 pub mod debug;
+pub mod finished;
 pub mod grave;
 pub mod held;
 pub mod hooks;

@@ -1,9 +1,17 @@
-//! `Node`: one entry of the tape, and `Vjp`, what a reverse rule sees of it.
+//! `Node`: one entry of the tape. Leaves and the values that stand for them are in `node/leaf.rs`; what a reverse rule
+//! sees of an entry, `Vjp`, is in `node/vjp.rs`.
 //!
 //! The tape is a reference-counted graph, not a list: an entry lives as long as something can still be
 //! differentiated through it. A global sequence number orders entries, so the backward walk is a heap and
 //! needs no recursion.
 
+mod leaf;
+mod vjp;
+
+pub use leaf::Handle;
+pub use vjp::Vjp;
+
+use crate::array::Array;
 use crate::autodiff::debug;
 use crate::autodiff::grave::{self, Remains};
 use crate::autodiff::hooks::Hooks;
@@ -11,7 +19,7 @@ use crate::autodiff::place::{self, Place};
 use crate::autodiff::saving::Kept;
 use crate::error::{Error, Result};
 use crate::interp::Tag;
-use crate::op::{Needs, Op};
+use crate::op::Op;
 use crate::tensor::{Aval, Tensor};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
@@ -101,6 +109,11 @@ pub fn live_nodes() -> u64 {
     SEQ.load(Ordering::Relaxed).saturating_sub(freed)
 }
 
+/// How many tape entries were made so far.
+pub fn recorded_nodes() -> u64 {
+    SEQ.load(Ordering::Relaxed)
+}
+
 impl Node {
     /// An entry for a recorded operation. `fill` writes its edges and what it saves to where they stay: an entry
     /// is large, and to move it would cost more than to write it.
@@ -132,30 +145,6 @@ impl Node {
         Ok(node)
     }
 
-    /// An entry for a tensor that requires a gradient.
-    pub fn leaf(tag: Tag, aval: Aval) -> Node {
-        Node {
-            seq: SEQ.fetch_add(1, Ordering::Relaxed),
-            tag,
-            origin: Origin::Leaf {
-                grad: Mutex::new(None),
-                handles: AtomicUsize::new(0),
-                now: OnceLock::new(),
-            },
-            edges: Edges::new(),
-            outputs: smallvec::smallvec![aval],
-            place: debug::place(),
-            hooks: OnceLock::new(),
-        }
-    }
-
-    /// Makes `value` a leaf of the tape `tag`.
-    pub fn leaf_tensor(tag: Tag, value: Tensor) -> Tensor {
-        let aval = value.aval();
-        let node = Handle::new(Arc::new(Node::leaf(tag, aval)));
-        value.on_tape(tag, node, 0)
-    }
-
     /// The name that users see as `grad_fn`.
     pub fn name(&self) -> &'static str {
         match &self.origin {
@@ -177,61 +166,6 @@ impl Node {
         match self.op() {
             Some(Op::Custom(custom)) => custom.visible().unwrap_or(self.outputs.len()),
             _ => self.outputs.len(),
-        }
-    }
-
-    /// Whether this is a leaf.
-    pub fn is_leaf(&self) -> bool {
-        matches!(self.origin, Origin::Leaf { .. })
-    }
-
-    /// The gradient slot of a leaf.
-    pub fn grad(&self) -> Option<MutexGuard<'_, Option<Tensor>>> {
-        match &self.origin {
-            Origin::Leaf { grad, .. } => Some(lock(grad)),
-            Origin::Op { .. } => None,
-        }
-    }
-
-    /// How many edges of the tape lead to this leaf, at most: references to it that no value holds. `known` is
-    /// how many more of them the caller knows to be no edges.
-    #[inline]
-    pub fn edges_to(self: &Arc<Self>, known: usize) -> usize {
-        match &self.origin {
-            Origin::Leaf { handles, .. } => {
-                let before = handles.load(Ordering::Acquire);
-                let edges = Arc::strong_count(self).saturating_sub(before + known);
-                // Where another thread makes or drops values of the leaf right now, the count means nothing.
-                if handles.load(Ordering::Acquire) == before { edges } else { usize::MAX }
-            }
-            Origin::Op { .. } => usize::MAX,
-        }
-    }
-
-    /// Whether a value still stands for this entry, if it is a leaf.
-    pub fn has_handle(&self) -> bool {
-        match &self.origin {
-            Origin::Leaf { handles, .. } => handles.load(Ordering::Acquire) != 0,
-            Origin::Op { .. } => true,
-        }
-    }
-
-    /// Notes that `next` is what the object of this leaf stands for from now on.
-    pub fn exchange(&self, next: &Arc<Node>) {
-        if let (Origin::Leaf { now, .. }, Origin::Leaf { now: again, .. }) = (&self.origin, &next.origin) {
-            let now = now.get_or_init(Arc::default);
-            *lock(now) = Arc::downgrade(next);
-            let _ = again.set(now.clone());
-        }
-    }
-
-    /// The leaf that took the place of this one, if one did.
-    pub fn exchanged(self: &Arc<Self>) -> Option<Weak<Node>> {
-        match &self.origin {
-            Origin::Leaf { now, .. } => {
-                now.get().map(|now| lock(now).clone()).filter(|now| now.as_ptr() != Arc::as_ptr(self))
-            }
-            Origin::Op { .. } => None,
         }
     }
 
@@ -267,6 +201,19 @@ impl Node {
             Origin::Op { saved, .. } => lock(saved).iter().flatten().map(Kept::bytes).sum(),
             Origin::Leaf { .. } => 0,
         }
+    }
+
+    /// Keeps copies of the outputs that it keeps in `memory`, which is about to be written.
+    pub fn keep_copies(&self, memory: &Array) -> Result<()> {
+        let Origin::Op { saved, .. } = &self.origin else { return Ok(()) };
+        for kept in lock(saved).iter_mut().flatten() {
+            if matches!(kept.slot, Slot::Output(_))
+                && let Some(copy) = kept.copied_from(memory)?
+            {
+                *kept = copy;
+            }
+        }
+        Ok(())
     }
 
     /// Hands out the saved values as tensors; `attached` puts them back on the tape so that the rule itself is
@@ -317,55 +264,6 @@ impl Node {
     }
 }
 
-/// A tape entry, held by a value that it made.
-///
-/// The gradient of a leaf belongs to the values that stand for the leaf, not to the graph: a gradient that was
-/// computed with `create_graph` leads back to the leaf's entry, which would keep itself alive. So it goes with
-/// the last handle.
-pub struct Handle(Arc<Node>);
-
-impl Handle {
-    /// A handle to an entry.
-    #[inline]
-    pub fn new(node: Arc<Node>) -> Handle {
-        if let Origin::Leaf { handles, .. } = &node.origin {
-            handles.fetch_add(1, Ordering::Relaxed);
-        }
-        Handle(node)
-    }
-
-    /// The entry.
-    #[inline]
-    pub fn entry(&self) -> &Arc<Node> {
-        &self.0
-    }
-}
-
-impl Clone for Handle {
-    fn clone(&self) -> Handle {
-        Handle::new(self.0.clone())
-    }
-}
-
-impl std::ops::Deref for Handle {
-    type Target = Node;
-    fn deref(&self) -> &Node {
-        &self.0
-    }
-}
-
-impl Drop for Handle {
-    #[inline]
-    fn drop(&mut self) {
-        if let Origin::Leaf { grad, handles, .. } = &self.0.origin
-            && handles.fetch_sub(1, Ordering::AcqRel) == 1
-        {
-            let grad = lock(grad).take();
-            drop(grad);
-        }
-    }
-}
-
 #[cold]
 fn freed(op: &str, place: Option<Place>) -> Error {
     Error::autodiff(format!(
@@ -408,75 +306,6 @@ impl Drop for Node {
         }
         if let Some(hooks) = self.hooks.take() {
             grave::bury(Remains::Hooks(hooks));
-        }
-    }
-}
-
-/// What a reverse rule sees: the saved values, the shapes of the inputs, and which gradients are wanted.
-pub struct Vjp<'a> {
-    /// The tape entry.
-    pub node: &'a Arc<Node>,
-    /// The saved values.
-    pub saved: &'a [Kept],
-    /// The wanted gradients.
-    pub needs: Needs,
-    /// Whether the tape of this entry records what the rule does.
-    pub recorded: bool,
-}
-
-impl Vjp<'_> {
-    /// Number of inputs of the operation.
-    pub fn inputs(&self) -> usize {
-        self.node.edges.len()
-    }
-
-    /// Whether the gradient of input `i` is wanted.
-    pub fn needs(&self, i: usize) -> bool {
-        self.needs.has(i)
-    }
-
-    #[inline]
-    fn find(&self, slot: Slot) -> Option<&Tensor> {
-        for kept in self.saved {
-            if kept.slot == slot {
-                return kept.tensor();
-            }
-        }
-        None
-    }
-
-    /// Saved input `i`, if it was kept.
-    #[inline]
-    pub fn saved_input(&self, i: usize) -> Option<&Tensor> {
-        self.find(Slot::Input(i as u16))
-    }
-
-    /// Saved output `i`, if it was kept.
-    #[inline]
-    pub fn saved_output(&self, i: usize) -> Option<&Tensor> {
-        self.find(Slot::Output(i as u16))
-    }
-
-    /// Input `i`, which the operation declared in its `Saves`.
-    pub fn input(&self, i: usize) -> Result<&Tensor> {
-        self.saved_input(i).ok_or_else(|| self.not_saved("input", i))
-    }
-
-    /// Output `i`, which the operation declared in its `Saves`.
-    pub fn output(&self, i: usize) -> Result<&Tensor> {
-        self.saved_output(i).ok_or_else(|| self.not_saved("output", i))
-    }
-
-    #[cold]
-    fn not_saved(&self, what: &str, i: usize) -> Error {
-        Error::autodiff(format!("internal: {} did not declare {what} {i} in its Saves", self.node.name()))
-    }
-
-    /// Shape, dtype and device of input `i`, whose gradient is wanted.
-    pub fn aval(&self, i: usize) -> Result<Aval> {
-        match self.node.edges.get(i) {
-            Some(Some(edge)) => Ok(*edge.aval()),
-            _ => Err(self.not_saved("shape of input", i)),
         }
     }
 }

@@ -23,15 +23,17 @@ pub struct Walk<'a> {
     see: &'a mut dyn FnMut(&Held),
 }
 
-/// Shows `see` what of the host language belongs to one owner alone; `begin` names its references.
-pub fn walk(begin: impl FnOnce(&mut Walk), see: &mut dyn FnMut(&Held)) {
+/// Shows `see` what of the host language belongs to one owner alone; `begin` names its references. Returns how many
+/// entries it went over.
+pub fn walk(begin: impl FnOnce(&mut Walk), see: &mut dyn FnMut(&Held)) -> u64 {
     if !held::any() {
-        return;
+        return 0;
     }
     let mut walk =
         Walk { met: FxHashMap::default(), entries: BinaryHeap::new(), others: VecDeque::new(), see };
     begin(&mut walk);
     walk.run();
+    walk.met.len() as u64
 }
 
 impl Walk<'_> {

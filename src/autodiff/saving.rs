@@ -2,12 +2,14 @@
 //! `Packer` on the thread's stack (a checkpoint, a saved-tensor hook) may keep something else and give the
 //! value back on demand.
 
+use crate::array::Array;
 use crate::autodiff::held::{Holder, Part};
 use crate::autodiff::node::{Saved, Slot};
 use crate::autodiff::place::{self, Place};
 use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::op::Op;
+use crate::ops::inplace::over_memory;
 use crate::tensor::{Aval, Tensor};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -21,7 +23,7 @@ pub trait Packer {
     /// Called when `op` saves `value`; the result stands for it until backward.
     fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>>;
     /// Called before memory is written in place.
-    fn before_write(&self, _memory: &crate::array::Array) -> Result<()> {
+    fn before_write(&self, _memory: &Array) -> Result<()> {
         Ok(())
     }
 }
@@ -29,7 +31,7 @@ pub trait Packer {
 /// Hears of writes, and keeps nothing in place of others.
 pub trait Witness {
     /// Called before memory is written in place.
-    fn before_write(&self, memory: &crate::array::Array) -> Result<()>;
+    fn before_write(&self, memory: &Array) -> Result<()>;
 }
 
 /// Stands for a saved value.
@@ -91,6 +93,18 @@ impl Kept {
         self.tensor().map(Tensor::aval)
     }
 
+    /// The same value in memory of its own, if it lies in `memory` and was not written since.
+    pub fn copied_from(&self, memory: &Array) -> Result<Option<Kept>> {
+        let Store::Plain(value) = &self.store else { return Ok(None) };
+        match bottom(value) {
+            Some(own) if own.buffer().same(memory.buffer()) && own.buffer().version() == self.version => {
+                let copy = Kept::plain(self.slot, over_memory(value, &own.copied()?));
+                Ok(Some(Kept { in_reserve: self.in_reserve, ..copy }))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Keeps it in reserve.
     pub fn reserve(&mut self) {
         self.in_reserve = true;
@@ -133,6 +147,16 @@ impl Kept {
     }
 }
 
+/// Who wrote, for a message.
+pub fn by(writer: Option<&str>) -> String {
+    match writer {
+        None => String::new(),
+        Some("setitem") => " by x[...] = value".into(),
+        Some(rule) if rule.starts_with(char::is_uppercase) => format!(" by a step of {rule}"),
+        Some(name) => format!(" by {name}_"),
+    }
+}
+
 /// The error for a saved value that was overwritten.
 #[cold]
 pub fn modified(op: &str, place: Option<Place>, slot: Slot, (then, now): (u32, u32), t: &Tensor) -> Error {
@@ -140,13 +164,7 @@ pub fn modified(op: &str, place: Option<Place>, slot: Slot, (then, now): (u32, u
         Slot::Input(i) => format!("input {i}"),
         Slot::Output(i) => format!("output {i}"),
     };
-    let writer = bottom(t).and_then(|a| a.buffer().writer());
-    let by = match writer {
-        None => String::new(),
-        Some("setitem") => " by x[...] = value".into(),
-        Some(rule) if rule.starts_with(char::is_uppercase) => format!(" by a step of {rule}"),
-        Some(name) => format!(" by {name}_"),
-    };
+    let by = by(bottom(t).and_then(|a| a.buffer().writer()));
     Error::autodiff(format!(
         "backward of {op}{}: its saved {which} of shape {} was modified in place{by} (version {now}, expected {then}); \
          write x = x + ... instead of an in-place operation, or modify a clone(){}",
@@ -175,7 +193,7 @@ pub fn is_inference(t: &Tensor) -> bool {
 
 /// The concrete array at the bottom of a tensor.
 #[inline]
-pub fn bottom(t: &Tensor) -> Option<&crate::array::Array> {
+pub fn bottom(t: &Tensor) -> Option<&Array> {
     let mut at = t;
     loop {
         match at {
@@ -185,7 +203,15 @@ pub fn bottom(t: &Tensor) -> Option<&crate::array::Array> {
     }
 }
 
+/// Memory that is about to be written, and the copy that saved values get, once one was made.
+struct Shield {
+    memory: Array,
+    copy: Option<Array>,
+}
+
 thread_local! {
+    /// The memory that in-place operations of this thread are about to write, innermost last.
+    static SHIELDS: RefCell<Vec<Shield>> = const { RefCell::new(Vec::new()) };
     static PACKERS: RefCell<Vec<Arc<dyn Packer>>> = const { RefCell::new(Vec::new()) };
     static WITNESSES: RefCell<Vec<Arc<dyn Witness>>> = const { RefCell::new(Vec::new()) };
     /// Whether there are any of them.
@@ -196,17 +222,56 @@ thread_local! {
 fn note() {
     let packers = PACKERS.try_with(|p| !p.borrow().is_empty()).unwrap_or(false);
     let witnesses = WITNESSES.try_with(|w| !w.borrow().is_empty()).unwrap_or(false);
-    PACKING.set(packers || witnesses);
+    let shields = SHIELDS.try_with(|s| !s.borrow().is_empty()).unwrap_or(false);
+    PACKING.set(packers || witnesses || shields);
+}
+
+/// Runs `f`, in which values that lie in `memory` are saved as copies, because it will be written.
+pub fn shielding<T>(memory: &Array, f: impl FnOnce() -> T) -> T {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let last = SHIELDS.with_borrow_mut(Vec::pop);
+            note();
+            drop(last);
+        }
+    }
+    SHIELDS.with_borrow_mut(|s| s.push(Shield { memory: memory.clone(), copy: None }));
+    PACKING.set(true);
+    let _restore = Restore;
+    f()
+}
+
+/// `value` over a copy of its memory, if that is about to be written.
+fn shielded(value: &Tensor) -> Result<Tensor> {
+    let Some(own) = bottom(value) else { return Ok(value.clone()) };
+    SHIELDS.with_borrow_mut(|shields| {
+        let Some(shield) = shields.iter_mut().find(|s| s.memory.buffer().same(own.buffer())) else {
+            return Ok(value.clone());
+        };
+        // The target itself is copied once; views of it are rare.
+        let target = &shield.memory;
+        let whole =
+            own.offset() == target.offset() && own.same_layout(target) && own.dtype() == target.dtype();
+        let copy = match &shield.copy {
+            Some(copy) if whole => copy.clone(),
+            _ => own.copied()?,
+        };
+        if whole {
+            shield.copy = Some(copy.clone());
+        }
+        Ok(over_memory(value, &copy))
+    })
 }
 
 /// Tells the packers and witnesses in force that `memory` is about to be written in place.
 #[inline]
-pub fn before_write(memory: &crate::array::Array) -> Result<()> {
+pub fn before_write(memory: &Array) -> Result<()> {
     if PACKING.get() { announce(memory) } else { Ok(()) }
 }
 
 #[cold]
-fn announce(memory: &crate::array::Array) -> Result<()> {
+fn announce(memory: &Array) -> Result<()> {
     let packers = PACKERS.with_borrow(Vec::clone);
     packers.iter().try_for_each(|p| p.before_write(memory))?;
     let witnesses = WITNESSES.with_borrow(Vec::clone);
@@ -220,6 +285,7 @@ pub fn save(tape: Tag, op: &Op, slot: Slot, value: Tensor, saved: &mut Saved) ->
         return Err(inference(op, &value));
     }
     if PACKING.get() {
+        let value = shielded(&value)?;
         let store = packed(tape, op, slot, &value)?;
         saved.push(Kept { slot, in_reserve: false, version: version(&value), store });
     } else {

@@ -30,7 +30,8 @@ pub fn on_tape(y: &Tensor, tag: Tag) -> Option<Edge> {
     }
 }
 
-/// Raises for a complex cotangent of a real value: the imaginary part would be lost.
+/// Raises for a complex cotangent of a real value, whose imaginary part would be lost, and for one with axes on another
+/// device.
 pub fn check(g: &Tensor, y: &Aval) -> Result<()> {
     if g.dtype().is_complex() && !y.dtype.is_complex() {
         return Err(Error::autodiff(format!(
@@ -39,6 +40,15 @@ pub fn check(g: &Tensor, y: &Aval) -> Result<()> {
             g.dtype(),
             y.shape,
             y.dtype
+        )));
+    }
+    if g.device() != y.device && g.rank() > 0 {
+        return Err(Error::value(format!(
+            "backward: a cotangent (gradient=) is on {}, and the tensor of shape {} that it belongs to is on {to}; move \
+             it with .to('{to}')",
+            g.device(),
+            y.shape,
+            to = y.device
         )));
     }
     Ok(())

@@ -2,10 +2,11 @@
 //! these.
 
 use crate::autodiff::backward::{self, Options};
+use crate::autodiff::finished::FinishedTape;
 use crate::autodiff::node::{Edge, Node};
 use crate::autodiff::seeds;
 use crate::error::{Error, Result};
-use crate::interp::{self, Interp, Kind, Randomness, batch, dual};
+use crate::interp::{self, Guard, Interp, Kind, Randomness, Tag, batch, dual};
 use crate::tensor::{Payload, Tensor};
 use std::sync::Arc;
 
@@ -14,6 +15,8 @@ use std::sync::Arc;
 pub struct Pullback {
     outputs: Vec<Option<Edge>>,
     inputs: Vec<Edge>,
+    /// The tape, which has finished.
+    tape: Option<FinishedTape>,
 }
 
 impl Pullback {
@@ -33,7 +36,7 @@ impl Pullback {
             }
         }
         let options = Options { retain_graph: retain, ..Options::default() };
-        let found = backward::run(roots, Some(&self.inputs), options)?;
+        let found = backward::run_finished(roots, Some(&self.inputs), options, self.tape.as_ref())?;
         found
             .into_iter()
             .zip(&self.inputs)
@@ -45,11 +48,13 @@ impl Pullback {
     }
 }
 
-/// The value of level `tag` or below: values of the ambient tape above the transform are detached.
-pub fn settle(y: &Tensor, transform: &Interp) -> Tensor {
+/// The value at the level of `transform` or below: values of levels above it are detached. A batch that is
+/// entered again stands above levels that are younger than itself, so an interpreter's age does not tell where
+/// it stands.
+pub fn settle(y: &Tensor, transform: &Arc<Interp>) -> Tensor {
     let mut y = y.clone();
     while let Some(t) = y.traced() {
-        if t.tag <= transform.tag {
+        if t.tag <= transform.tag || transform.contains(t.tag) {
             break;
         }
         y = t.inner().clone();
@@ -64,6 +69,7 @@ where
 {
     let (tape, guard) = interp::push(Kind::Tape { ambient: false });
     let leaves: Vec<Tensor> = primals.iter().map(|x| Node::leaf_tensor(tape.tag, x.clone())).collect();
+    let recorded = FinishedTape::of(&interp::current());
     let outputs = f(&leaves)?;
     drop(guard);
     let inputs = leaves.iter().filter_map(Tensor::edge).collect();
@@ -82,7 +88,7 @@ where
             }
         }
     }
-    Ok((values, Pullback { outputs: edges, inputs }))
+    Ok((values, Pullback { outputs: edges, inputs, tape: Some(recorded) }))
 }
 
 /// Runs `f` at `primals` and pushes `tangents` through it (`None` is zero).
@@ -125,42 +131,36 @@ where
     Ok((values, moved))
 }
 
-/// [`vmap_with`] whose random numbers are the same for all examples.
-pub fn vmap<F>(
-    f: F,
-    inputs: &[Tensor],
-    in_axes: &[Option<usize>],
-    size: usize,
-) -> Result<Vec<(Tensor, Option<usize>)>>
-where
-    F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
-{
-    vmap_with(f, inputs, in_axes, size, Randomness::Same)
+/// The batching interpreter of a [`vmap`], entered, with what random numbers mean inside.
+pub fn batching(size: usize, randomness: Randomness) -> (Arc<Interp>, Guard) {
+    interp::push(Kind::Batch { size, randomness })
 }
 
-/// Runs `f` once for a whole batch. `in_axes` names the batch axis of each input (`None`: the same for all),
-/// `randomness` says what random numbers mean inside. Each output comes with its batch axis, or `None` where it
-/// does not depend on the batch.
-pub fn vmap_with<F>(
+/// [`batching`] on top of the current chain, without random numbers, as the batch that had this tag and has ended: its
+/// values are those of one example again.
+pub fn batching_again(tag: Tag, size: usize) -> (Arc<Interp>, Guard) {
+    let current = interp::current();
+    if current.contains(tag) {
+        return batching(size, Randomness::Error);
+    }
+    interp::reenter(&Interp::tagged(tag, &current, Kind::Batch { size, randomness: Randomness::Error }))
+}
+
+/// Runs `f` once for a whole batch, at the interpreter that was entered for it. `in_axes` names the batch axis of each
+/// input (`None`: the same for all). Each output comes with its batch axis, or `None` where it does not depend on the
+/// batch.
+pub fn vmap<F>(
+    (level, guard): (Arc<Interp>, Guard),
     f: F,
     inputs: &[Tensor],
     in_axes: &[Option<usize>],
-    size: usize,
-    randomness: Randomness,
 ) -> Result<Vec<(Tensor, Option<usize>)>>
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
 {
-    let (level, guard) = interp::push(Kind::Batch { size, randomness });
     let lanes: Vec<Tensor> =
         inputs.iter().zip(in_axes).map(|(x, axis)| batch::wrap(&level, x.clone(), *axis)).collect();
     let outputs = f(&lanes)?;
     drop(guard);
     outputs.iter().map(|y| batch::unwrap(&level, &settle(y, &level))).collect()
-}
-
-/// Runs `f` with every operation cast for this low precision (`None` turns casting off).
-pub fn autocast(dtype: Option<crate::dtype::DType>) -> interp::Guard {
-    let level: Arc<Interp> = Interp::above(&interp::current(), Kind::Autocast(dtype));
-    interp::enter(level)
 }

@@ -63,19 +63,22 @@ fn advise(block: NonNull<Header>, layout: Layout) {
     let _ = (block, layout);
 }
 
-/// A new block of this class from the system.
-pub(super) fn fresh(class: u8, bytes: usize) -> Result<NonNull<Header>> {
+/// A new block of this class from the system, for a tensor of so many bytes. There is none without memory for what is
+/// small and must not fail.
+fn fresh(class: u8, bytes: usize) -> Result<NonNull<Header>> {
     let out_of_memory =
         || Error::memory(format!("cannot allocate {bytes} bytes; {} bytes are in use", live_bytes()));
     let layout = layout(class).ok_or_else(out_of_memory)?;
-    // SAFETY: the layout has a non-zero size.
-    let mut block = unsafe { std::alloc::alloc(layout) };
-    if block.is_null() {
+    let ask = || match crate::blocks::refill() {
+        // SAFETY: the layout has a non-zero size.
+        true => NonNull::new(unsafe { std::alloc::alloc(layout) }.cast()),
+        false => None,
+    };
+    let retry = || {
         empty_cache();
-        // SAFETY: as above.
-        block = unsafe { std::alloc::alloc(layout) };
-    }
-    let header = NonNull::new(block.cast()).ok_or_else(out_of_memory)?;
+        ask()
+    };
+    let header = ask().or_else(retry).ok_or_else(out_of_memory)?;
     FRESH.fetch_add(1, Ordering::Relaxed);
     advise(header, layout);
     Ok(header)
@@ -192,31 +195,30 @@ impl Cache {
     /// A block of this class that is kept, if there is one, for a tensor of so many bytes, which are counted.
     #[inline]
     pub(super) fn take(&self, class: u8, bytes: usize) -> Option<NonNull<Header>> {
-        let small = LOCAL.try_with(|local| {
-            local.counts.add_live(bytes as i64);
-            if class as usize >= SMALL {
-                return None;
-            }
-            let header = local.blocks.borrow_mut().class(class).pop()?;
-            local.counts.add_reused(block_bytes(class));
-            Some(header)
-        });
-        match small {
-            Ok(None) if class as usize >= SMALL => take_large(class),
-            Ok(header) => header,
-            Err(_) => {
-                add_without_thread(bytes as i64);
-                None
-            }
-        }
+        LOCAL
+            .try_with(|local| {
+                let header = match class as usize >= SMALL {
+                    true => take_large(class)?,
+                    false => {
+                        let header = local.blocks.borrow_mut().class(class).pop()?;
+                        local.counts.add_reused(block_bytes(class));
+                        header
+                    }
+                };
+                local.counts.add_live(bytes as i64);
+                Some(header)
+            })
+            .unwrap_or(None)
     }
 
-    /// The block that `take` could not give could not be made either.
+    /// A new block of this class for a tensor of so many bytes, which are counted.
     #[cold]
-    pub(super) fn missed(&self, bytes: usize) {
-        if LOCAL.try_with(|local| local.counts.add_live(-(bytes as i64))).is_err() {
-            add_without_thread(-(bytes as i64));
+    pub(super) fn make(&self, class: u8, bytes: usize) -> Result<NonNull<Header>> {
+        let header = fresh(class, bytes)?;
+        if LOCAL.try_with(|local| local.counts.add_live(bytes as i64)).is_err() {
+            add_without_thread(bytes as i64);
         }
+        Ok(header)
     }
 
     /// Keeps or frees a block of a tensor of so many bytes.
@@ -265,7 +267,7 @@ fn keep_large(class: u8, header: NonNull<Header>) -> bool {
     true
 }
 
-/// Returns all cached memory of this thread, and all large blocks, to the system.
+/// Returns all cached memory of this thread, all large blocks, and what the C library keeps, to the system.
 pub fn empty_cache() {
     let _ = LOCAL.try_with(|local| {
         let freed = local.blocks.borrow_mut().clear();
@@ -273,7 +275,20 @@ pub fn empty_cache() {
     });
     let freed = lock(&LARGE_BLOCKS).clear();
     CACHED.fetch_sub(freed, Ordering::Relaxed);
+    crate::blocks::empty();
+    trim();
 }
+
+/// Tells the C library to give back what was freed block by block, which it keeps otherwise.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn trim() {
+    // SAFETY: it goes through the C library's own lists, under its own locks.
+    unsafe { libc::malloc_trim(0) };
+}
+
+/// Other C libraries have no such call.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn trim() {}
 
 #[cfg(test)]
 mod tests {

@@ -146,7 +146,14 @@ impl<A: Element> PlainBody for Odd<'_, A> {
     #[inline(always)]
     fn run(self) {
         for (y, &x) in self.1.iter_mut().zip(self.0) {
-            *y = round_to_odd(x.to_f64());
+            *y = round_to_odd(match A::DTYPE {
+                DType::U64 => rounded_once::<f32>(x.to_i64() as u64),
+                DType::I64 => {
+                    let size = rounded_once::<f32>(x.to_i64().unsigned_abs());
+                    if x.to_i64() < 0 { -size } else { size }
+                }
+                _ => x.to_f64(),
+            });
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::copy::{cast, contiguous, copy_into};
 use super::threads::{Shared, parallel_for};
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::buffer::{Device, filled, gathered, room};
 use crate::dispatch_width;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
@@ -19,18 +19,18 @@ const GRAIN: usize = 1 << 15;
 const STRETCHES: usize = 64;
 
 /// The indices as positions in `0..length`; negative ones count from the end.
-pub(super) fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
+pub fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
     let unsigned = index.dtype().is_unsigned();
     let index = cast(index, DType::I64)?;
     let given = index.slice::<i64>()?;
     let n = length as i64;
     // What wrapped was too large.
     let wrap = if unsigned { 0 } else { n };
-    let mut found = vec![0; given.len()];
+    let mut found = room(given.len())?;
     let to = Shared::new(found.as_mut_ptr());
     let outside = AtomicBool::new(false);
     parallel_for(given.len(), GRAIN, |range| {
-        // SAFETY: ranges are disjoint.
+        // SAFETY: ranges are disjoint, and there is room for all of them.
         let to = unsafe { to.part(range.start, range.len()) };
         let mut inside = true;
         for (to, &i) in to.iter_mut().zip(&given[range]) {
@@ -40,6 +40,8 @@ pub(super) fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
         }
         outside.fetch_or(!inside, Ordering::Relaxed);
     });
+    // SAFETY: there is room for them, and the ranges above wrote all of them.
+    unsafe { found.set_len(given.len()) };
     if !outside.into_inner() {
         return Ok(found);
     }
@@ -108,18 +110,18 @@ fn accumulator(dtype: DType) -> DType {
 
 /// The numbers of `rows` in the order of the stretches of `each` rows that they fall into, otherwise in their
 /// own order, and where the numbers of each stretch begin.
-fn by_stretch(rows: &[usize], length: usize, each: usize) -> (Vec<usize>, Vec<usize>) {
+pub(super) fn by_stretch(rows: &[usize], length: usize, each: usize) -> Result<(Vec<usize>, Vec<usize>)> {
     let count = length.div_ceil(each);
-    let mut starts = vec![0; count + 1];
+    let mut starts = filled(0, count + 1)?;
     rows.iter().for_each(|row| starts[row / each + 1] += 1);
     (1..=count).for_each(|i| starts[i] += starts[i - 1]);
-    let mut next = starts.clone();
-    let mut order = vec![0; rows.len()];
+    let mut next = gathered(starts.len(), starts.iter().copied())?;
+    let mut order = filled(0, rows.len())?;
     for (k, row) in rows.iter().enumerate() {
         order[next[row / each]] = k;
         next[row / each] += 1;
     }
-    (order, starts)
+    Ok((order, starts))
 }
 
 /// Every piece owns a stretch of output rows, some of their columns: it clears them and adds what falls there, in
@@ -137,7 +139,7 @@ fn add_rows<T: Element + Default>(
     let from = g.slice::<T>()?;
     let to = Shared::new(out.slice_mut::<T>()?.as_mut_ptr());
     let each = length.div_ceil(STRETCHES).max(GRAIN / after).clamp(1, length);
-    let (order, starts) = by_stretch(rows, length, each);
+    let (order, starts) = by_stretch(rows, length, each)?;
     let stretches = starts.len() - 1;
     // Few rows are cut into columns instead.
     let blocks = if before * stretches < STRETCHES / 4 { after.div_ceil(GRAIN / 4) } else { 1 };
@@ -266,14 +268,22 @@ fn add_each<T: Element + Default>(
 /// The positions of true elements in row-major order: int64 `[count, rank]`.
 pub fn nonzero(mask: &Array) -> Result<Array> {
     let mask = contiguous(mask)?;
-    let strides = mask.shape().strides();
     let rank = mask.rank();
-    let mut found: Vec<i64> = Vec::new();
-    for (i, _) in mask.slice::<bool>()?.iter().enumerate().filter(|(_, m)| **m) {
-        found.extend((0..rank).map(|k| (i / strides[k] as usize % mask.dim(k)) as i64));
+    let truth = mask.slice::<bool>()?;
+    let count = truth.iter().filter(|m| **m).count();
+    let mut found = Array::empty(Shape::new(&[count, rank])?, DType::I64, Device::Cpu)?;
+    let mut to = found.slice_mut::<i64>()?.chunks_exact_mut(rank.max(1));
+    for (i, _) in truth.iter().enumerate().filter(|(_, m)| **m && rank > 0) {
+        let Some(place) = to.next() else { break };
+        // From the last axis on: an axis of one element has no say.
+        let mut rest = i;
+        for k in (1..rank).rev() {
+            place[k] = (rest % mask.dim(k)) as i64;
+            rest /= mask.dim(k);
+        }
+        place[0] = rest as i64;
     }
-    let count = mask.slice::<bool>()?.iter().filter(|m| **m).count();
-    Array::from_slice(&found, Shape::new(&[count, rank])?)
+    Ok(found)
 }
 
 #[cfg(test)]

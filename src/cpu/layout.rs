@@ -218,6 +218,12 @@ pub fn common_dtype(x: &[&Array]) -> Result<DType> {
     }
 }
 
+/// The dtype of what an elementwise rule makes of the operands: theirs, or that of the halves where some are
+/// float32.
+pub fn rule_dtype(x: &[&Array]) -> Result<DType> {
+    DType::of_rule(x.iter().map(|a| a.dtype())).map_or_else(|| common_dtype(x), Ok)
+}
+
 /// A kernel was called for a dtype that it does not have: a mistake of its caller.
 #[cold]
 pub fn wrong_dtype(kernel: &str, dtype: DType) -> Error {

@@ -1,26 +1,28 @@
 //! Elementwise rules over arrays: [`pointwise`] for floats, [`pointwise_int`] for integers, [`predicate`]
 //! for tests.
 //!
-//! What is generic over the rule is one loop per number type, nothing else; `drive.rs` does the rest.
-//! All operands have the same dtype and broadcast by NumPy's rules.
+//! What is generic over the rule is one loop per number type (`map/loops.rs`), nothing else; `drive.rs` does the rest.
+//! All operands have the same dtype and broadcast by NumPy's rules. Beside halves some may be float32, in
+//! which halves are computed: the result is half.
+
+mod loops;
 
 use super::drive::{Job, Kernel};
-use super::isa::{Body, Lane, PlainBody, Single, run, run_plain};
-use super::lane::F64;
-use super::layout::{broadcast, common_dtype, wrong_dtype};
+use super::isa::{PlainBody, run_plain};
+use super::layout::{broadcast, common_dtype, rule_dtype, wrong_dtype};
 use super::threads::GRAIN;
-use super::vector;
 use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::real::{Integer, Left, Pointwise, PointwiseInt, Predicate};
+use crate::real::{Pointwise, PointwiseInt, Predicate};
 use crate::shape::{MAX_RANK, Shape};
+use loops::{float_kernel, int_kernel, predicate_double, predicate_single};
 use smallvec::SmallVec;
 
 /// `rule` of float operands, element by element. Halves are computed in `f32`.
 pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Result<Array> {
-    let dtype = common_dtype(&x)?;
+    let dtype = rule_dtype(&x)?;
     let kernel = float_kernel::<N, P>(dtype)?;
     into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true)
 }
@@ -28,7 +30,7 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Re
 /// `out = rule(x)` in place, where `out` may be one of the operands or overlap them. The operands broadcast
 /// to `out`.
 pub fn pointwise_into<const N: usize, P: Pointwise<N>>(out: &Array, x: [&Array; N], rule: P) -> Result<()> {
-    let kernel = float_kernel::<N, P>(common_dtype(&x)?)?;
+    let kernel = float_kernel::<N, P>(rule_dtype(&x)?)?;
     into_existing(out, &x, kernel, (&raw const rule).cast(), true)
 }
 
@@ -164,7 +166,7 @@ fn beside_single<'a>(x: &[&'a Array]) -> Option<&'a Array> {
 
 /// Runs a kernel that computes into an array that exists, whatever its layout.
 fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const u8, overwrites: bool) -> Result<()> {
-    if out.dtype() != common_dtype(x)? {
+    if out.dtype() != rule_dtype(x)? {
         return Err(wrong_dtype("in-place map", out.dtype()));
     }
     let shape = out.shape();
@@ -180,167 +182,11 @@ fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const u8, ove
     super::copy::copy_into(out, &into_fresh(x, out.dtype(), kernel, rule, true)?)
 }
 
-fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<Kernel> {
-    match dtype {
-        DType::F16 | DType::BF16 | DType::F32 => Ok(map_float::<N, P, f32>),
-        DType::F64 => Ok(map_float::<N, P, f64>),
-        other => Err(wrong_dtype("map", other)),
-    }
-}
-
-fn int_kernel<const N: usize, P: PointwiseInt<N>>(dtype: DType) -> Result<Kernel> {
-    match dtype.compute() {
-        DType::I32 => Ok(map_int::<N, P, i32>),
-        DType::I64 => Ok(map_int::<N, P, i64>),
-        DType::U64 => Ok(map_int::<N, P, u64>),
-        _ => Err(wrong_dtype("integer map", dtype)),
-    }
-}
-
-/// Operands and output of one call of a kernel, typed.
-struct Span<'a, const N: usize, P, T, U> {
-    rule: &'a P,
-    x: [*const T; N],
-    out: &'a mut [U],
-}
-
-/// # Safety
-/// The pointers are those of a [`Kernel`] call for rule `P`, operands of `T` and an output of `U`.
-#[inline(always)]
-unsafe fn span<'a, const N: usize, P, T, U>(
-    rule: *const u8,
-    x: *const *const u8,
-    out: *mut u8,
-    n: usize,
-) -> Span<'a, N, P, T, U> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let x = each(&[x.cast::<[*const T; N]>()], 0)[0];
-        Span { rule: &*rule.cast(), x, out: std::slice::from_raw_parts_mut(out.cast(), n) }
-    }
-}
-
-/// Element `i` of every operand. A loop and not `from_fn`: a closure that the compiler leaves outside of its
-/// surroundings is compiled without their instructions, and the loop around it for none at all.
-///
-/// # Safety
-/// Every operand has that element.
-#[inline(always)]
-unsafe fn each<const N: usize, T: Copy>(x: &[*const T; N], i: usize) -> [T; N] {
-    // SAFETY: the caller's promise.
-    let mut all = [unsafe { *x[0].add(i) }; N];
-    let mut k = 1;
-    while k < N {
-        // SAFETY: as above.
-        all[k] = unsafe { *x[k].add(i) };
-        k += 1;
-    }
-    all
-}
-
-/// The same as lanes.
-#[inline(always)]
-fn lanes<const N: usize, L: Lane>(x: [L::Float; N]) -> [L; N] {
-    let mut all = [L::default(); N];
-    let mut k = 0;
-    while k < N {
-        all[k] = L::new(x[k]);
-        k += 1;
-    }
-    all
-}
-
-macro_rules! float_loop {
-    ($lane:ty, $span:ident, |$x:ident| $body:expr) => {
-        for i in 0..$span.out.len() {
-            // SAFETY: every operand has as many elements as the output.
-            let $x = lanes::<N, $lane>(unsafe { each(&$span.x, i) });
-            $span.out[i] = $body;
-        }
-    };
-}
-
-impl<const N: usize, P: Predicate<N>> Body for Span<'_, N, P, f32, bool> {
-    type Output = ();
-    #[inline(always)]
-    fn run<L: Single>(self)
-    where
-        f64: Left<L>,
-    {
-        float_loop!(L, self, |x| self.rule.test(x));
-    }
-}
-
-impl<const N: usize, P: Predicate<N>> PlainBody for Span<'_, N, P, f64, bool> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        float_loop!(F64, self, |x| self.rule.test(x));
-    }
-}
-
-/// The loop of an integer rule; a type of its own because the element type is generic.
-struct IntSpan<'a, const N: usize, P, I>(Span<'a, N, P, I, I>);
-
-impl<const N: usize, P: PointwiseInt<N>, I: Integer> PlainBody for IntSpan<'_, N, P, I> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let span = self.0;
-        for i in 0..span.out.len() {
-            // SAFETY: every operand has as many elements as the output.
-            span.out[i] = span.rule.apply(unsafe { each(&span.x, i) });
-        }
-    }
-}
-
-macro_rules! kernels {
-    ($($name:ident: $rule:ident, $x:ty, $out:ty, $run:ident;)*) => {
-        $(unsafe fn $name<const N: usize, P: $rule<N>>(
-            rule: *const u8,
-            x: *const *const u8,
-            out: *mut u8,
-            n: usize,
-        ) {
-            // SAFETY: `Job` calls a kernel as its type demands.
-            $run(unsafe { span::<N, P, $x, $out>(rule, x, out, n) })
-        })*
-    };
-}
-
-kernels! {
-    predicate_single: Predicate, f32, bool, run;
-    predicate_double: Predicate, f64, bool, run_plain;
-}
-
-unsafe fn map_float<const N: usize, P: Pointwise<N>, T: vector::Number>(
-    rule: *const u8,
-    x: *const *const u8,
-    out: *mut u8,
-    n: usize,
-) {
-    // SAFETY: `Job` calls a kernel as its type demands.
-    unsafe {
-        let x = std::array::from_fn(|k| (*x.add(k)).cast());
-        vector::map(*rule.cast::<P>(), x, out.cast::<T>(), n);
-    }
-}
-
-unsafe fn map_int<const N: usize, P: PointwiseInt<N>, I: Integer>(
-    rule: *const u8,
-    x: *const *const u8,
-    out: *mut u8,
-    n: usize,
-) {
-    // SAFETY: `Job` calls a kernel as its type demands.
-    run_plain(IntSpan(unsafe { span::<N, P, I, I>(rule, x, out, n) }))
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{layouts, rounded, same_for_any_threads, sample, values};
     use super::*;
-    use crate::real::Real;
+    use crate::real::{Integer, Left, Real};
 
     #[derive(Clone, Copy)]
     struct Affine(f64);

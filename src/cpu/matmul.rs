@@ -9,9 +9,9 @@ pub use super::epilogue::{Activation, Epilogue};
 use super::epilogue::{Finish, Finishing};
 use super::layout::{Nest, common_dtype, wrong_dtype};
 use super::product::{self, Number, Operand, Piece, Product, Sink, Target};
-use super::threads::{Shared, parallel_for};
+use super::threads::{Shared, try_parallel_for};
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::buffer::{Device, filled};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -159,12 +159,12 @@ impl Batch {
 
     /// Calls `f` for every element of the batch: small ones are shared out among threads, large ones do that
     /// themselves.
-    fn for_each(&self, f: impl Fn(usize) + Sync) {
+    fn for_each(&self, f: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
         let work = self.m * self.n * self.k;
         if self.count == 1 || work >= LARGE {
-            return (0..self.count).for_each(f);
+            return (0..self.count).try_for_each(f);
         }
-        parallel_for(self.count, WORK.div_ceil(work.max(1)), |range| range.for_each(&f));
+        try_parallel_for(self.count, WORK.div_ceil(work.max(1)), |mut range| range.try_for_each(&f))
     }
 }
 
@@ -194,14 +194,14 @@ fn floats<T: Summed>(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> 
                 if let Some(sink) = sink {
                     sink.take(p.whole(at));
                 }
+                Ok(())
             } else if p.is_deep() {
-                deep::<T>(&p, item, at, sink);
+                deep::<T>(&p, item, at, sink)
             } else {
-                T::multiply(&p.product(item, Target::Memory(at, p.n as isize, sink)));
+                T::multiply(&p.product(item, Target::Memory(at, p.n as isize, sink)))
             }
         }
-    });
-    Ok(())
+    })
 }
 
 /// Products of integers, wrapping.
@@ -217,8 +217,7 @@ fn integers<T: Element + Number>(out: &Array, a: &Array, b: &Array) -> Result<()
         let at = to.get().wrapping_add(item * p.m * p.n);
         // SAFETY: operands and output exist in these sizes; every item has its own part of the output.
         unsafe { T::multiply(&p.product(item, Target::Memory(at, p.n as isize, None))) }
-    });
-    Ok(())
+    })
 }
 
 /// Products of halves: summed in `f32`, rounded once. Where no instruction multiplies them, they are widened first.
@@ -227,12 +226,11 @@ fn halves(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> 
     let to = Shared::new(out.buffer().ptr().wrapping_add(out.offset() * 2).cast::<u16>());
     let finish = Finish::<f32>::new(epilogue, p.m, p.n)?.rounding(out.dtype(), to);
     if out.dtype() == DType::BF16 && product::has_bf16() && p.k > 0 && !p.is_deep() {
-        p.for_each(|item| {
+        return p.for_each(|item| {
             let finish = finish.item(item, p.m);
             // SAFETY: operands and output exist in these sizes; every item has its own part of the output.
             unsafe { product::multiply_bf16(&p.product(item, Target::Sink(&finish))) }
         });
-        return Ok(());
     }
     let (a, b) = (widened(a)?, widened(b)?);
     if p.k == 0 || p.is_deep() {
@@ -248,8 +246,7 @@ fn halves(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> 
         let finish = finish.item(item, p.m);
         // SAFETY: operands and output exist in these sizes; every item has its own part of the output.
         unsafe { f32::multiply(&p.product(item, Target::Sink(&finish))) }
-    });
-    Ok(())
+    })
 }
 
 /// `a` in `f32`; a transposed matrix stays transposed, since its copy is then a straight one.
@@ -267,23 +264,24 @@ fn widened(a: &Array) -> Result<Array> {
 ///
 /// # Safety
 /// `out` is the place of this item, which nobody else writes.
-unsafe fn deep<T: Summed>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn Sink<T>>) {
+unsafe fn deep<T: Summed>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn Sink<T>>) -> Result<()> {
     let (m, n, k) = (p.m, p.n, p.k);
     let depth = k.div_ceil(k.div_ceil(DEPTH).min(64));
     let pieces = k.div_ceil(depth);
     let given = p.product::<T, T>(item, Target::Memory(out, n as isize, None));
-    let mut partial = vec![T::from_f64(0.0); m * n * pieces];
+    let mut partial = filled(T::from_f64(0.0), m * n * pieces)?;
     let to = Shared::new(partial.as_mut_ptr());
-    parallel_for(pieces, (WORK / 8).div_ceil(m * n * depth), |range| {
+    try_parallel_for(pieces, (WORK / 8).div_ceil(m * n * depth), |range| {
         for piece in range {
             let from = piece * depth;
             let (left, right) = (given.left.from(from), given.right.from(from));
             let at = Target::Memory(to.get().wrapping_add(piece * m * n), n as isize, None);
             let part = Product { k: depth.min(k - from), left, right, target: at, ..given };
             // SAFETY: the piece lies inside its operands and has its own part of the table.
-            unsafe { T::multiply(&part) };
+            unsafe { T::multiply(&part)? };
         }
-    });
+        Ok(())
+    })?;
     // SAFETY: the caller's promise.
     unsafe {
         let out = Shared::new(out).part(0, m * n);
@@ -295,6 +293,7 @@ unsafe fn deep<T: Summed>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn
             sink.take(p.whole(out.as_mut_ptr()));
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -128,15 +128,17 @@ step!(Sgd, |this, step, state, grad, Float| {
     let (lr, decay) = (this.lr as Float, this.weight_decay as Float);
     let (momentum, fresh) = (this.momentum as Float, (1.0 - this.dampening) as Float);
     let sign: Float = if this.maximize { -1.0 } else { 1.0 };
+    // Without decay the parameter stays out of the sum: zero times infinity is NaN.
+    let decays = decay != 0.0;
     match state {
         [x] => {
             for (x, &g) in x.iter_mut().zip(grad) {
-                *x -= lr * (sign * g + decay * *x);
+                *x -= lr * (sign * g + if decays { decay * *x } else { 0.0 });
             }
         }
         [x, m, ..] => {
             for ((x, m), &g) in x.iter_mut().zip(m.iter_mut()).zip(grad) {
-                let g = sign * g + decay * *x;
+                let g = sign * g + if decays { decay * *x } else { 0.0 };
                 *m = if step == 1 { g } else { momentum * *m + fresh * g };
                 *x -= lr * if this.nesterov { g + momentum * *m } else { *m };
             }
@@ -152,10 +154,12 @@ step!(Adam, |this, step, state, grad, Float| {
     let (shrink, decay) = this.decay();
     let (rate, root, shrink, decay) = (rate as Float, root as Float, shrink as Float, decay as Float);
     let sign: Float = if this.maximize { -1.0 } else { 1.0 };
+    // As above.
+    let decays = decay != 0.0;
     match state {
         [x, m, v] => {
             for (((x, m), v), &g) in x.iter_mut().zip(m.iter_mut()).zip(v.iter_mut()).zip(grad) {
-                let g = sign * g + decay * *x;
+                let g = sign * g + if decays { decay * *x } else { 0.0 };
                 *m = b1 * *m + new1 * g;
                 *v = b2 * *v + new2 * (g * g);
                 *x = *x * shrink - rate * *m / (v.sqrt() * root + eps);
@@ -165,7 +169,7 @@ step!(Adam, |this, step, state, grad, Float| {
             for ((((x, m), v), top), &g) in
                 x.iter_mut().zip(m.iter_mut()).zip(v.iter_mut()).zip(top.iter_mut()).zip(grad)
             {
-                let g = sign * g + decay * *x;
+                let g = sign * g + if decays { decay * *x } else { 0.0 };
                 *m = b1 * *m + new1 * g;
                 *v = b2 * *v + new2 * (g * g);
                 *top = if *v > *top { *v } else { *top };

@@ -5,9 +5,9 @@
 use super::axis::around;
 use super::copy::{cast, computed};
 use super::layout::common_dtype;
-use super::threads::{GRAIN, Shared, parallel_for};
+use super::threads::{GRAIN, Shared, try_parallel_for};
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::buffer::{Device, filled};
 use crate::dispatch_computed;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
@@ -23,7 +23,7 @@ pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
         lines(out.slice_mut::<T>()?, sizes, 0.0f64, |at, total| {
             *total = decay[at].to_f64() * *total + x[at].to_f64();
             T::from_f64(*total)
-        });
+        })?;
     });
     cast(&out, dtype)
 }
@@ -46,7 +46,7 @@ pub fn running_extreme(x: &Array, axis: usize, largest: bool) -> Result<Array> {
             let (best, found) = if here { (at, step) } else { (best, found) };
             *state = Some((best, found, step + 1));
             found
-        });
+        })?;
     });
     Ok(out)
 }
@@ -57,10 +57,10 @@ fn lines<T: Element, S: Copy + Send + Sync>(
     (before, length, after): (usize, usize, usize),
     start: S,
     step: impl Fn(usize, &mut S) -> T + Sync,
-) {
+) -> Result<()> {
     let to = Shared::new(out.as_mut_ptr());
-    parallel_for(before, GRAIN.div_ceil((length * after).max(1)), |range| {
-        let mut states = vec![start; after];
+    try_parallel_for(before, GRAIN.div_ceil((length * after).max(1)), |range| {
+        let mut states = filled(start, after)?;
         for i in range {
             states.fill(start);
             let first = i * length * after;
@@ -72,7 +72,8 @@ fn lines<T: Element, S: Copy + Send + Sync>(
                 }
             }
         }
-    });
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -29,6 +29,19 @@ pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     }
 }
 
+/// [`sum`], of bools and integers of less than 64 bits as int64.
+pub fn counted(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    match x.dtype() {
+        DType::Bool | DType::U8 => folded::<u8, i64, Sum>(x, axes, keepdim),
+        DType::I8 => folded::<i8, i64, Sum>(x, axes, keepdim),
+        DType::U16 => folded::<u16, i64, Sum>(x, axes, keepdim),
+        DType::I16 => folded::<i16, i64, Sum>(x, axes, keepdim),
+        DType::U32 => folded::<u32, i64, Sum>(x, axes, keepdim),
+        DType::I32 => folded::<i32, i64, Sum>(x, axes, keepdim),
+        _ => sum(x, axes, keepdim),
+    }
+}
+
 /// Product over `axes`, in the dtype of `x`; integers wrap, 1 for no elements.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     modular(x, |x| numeric::<Prod>(x, axes, keepdim))
@@ -88,8 +101,8 @@ fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: 
 
 /// The reduction in the dtype of its accumulators.
 fn folded<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    // Bools are reduced as bytes.
-    let dtype = if x.dtype() == DType::Bool { DType::Bool } else { T::DTYPE };
+    // Bools are reduced as bytes, and counted as numbers.
+    let dtype = if x.dtype() == DType::Bool && T::DTYPE == DType::U8 { DType::Bool } else { T::DTYPE };
     let mut out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
     if x.numel() == 0 {
         fill_empty::<T, F>(&mut out);
@@ -97,7 +110,7 @@ fn folded<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: 
         let dense = Nest::in_memory_order(&x.shape(), &[x]);
         let copied = if dense.strides[0][dense.rank - 1] == 1 { x.clone() } else { duplicate(x)? };
         let plan = Plan::new(&copied, &out.expand(&x.shape())?);
-        fold_all::<S, T, F>(&plan, &copied, &out);
+        fold_all::<S, T, F>(&plan, &copied, &out)?;
     }
     if keepdim {
         return Ok(out);

@@ -8,9 +8,9 @@ use super::copy::{cast, computed, contiguous};
 use super::isa::{PlainBody, run_widest};
 use super::layout::wrong_dtype;
 use super::reduce::modular;
-use super::threads::{GRAIN, Shared, parallel_for};
+use super::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::buffer::{Device, filled};
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use std::marker::PhantomData;
@@ -108,27 +108,29 @@ fn scan<T: Element, S: Step<T>>(x: &Array, axis: usize) -> Result<Array> {
     }
     if S::SPLITS && after == 1 && length >= TOGETHER * BLOCK {
         for (i, row) in x.chunks_exact(length).enumerate() {
-            scan_blocks::<T, S>(row, Shared::new(to.get().wrapping_add(i * length)));
+            scan_blocks::<T, S>(row, Shared::new(to.get().wrapping_add(i * length)))?;
         }
         return Ok(out);
     }
-    parallel_for(before, GRAIN.div_ceil(length * after), |range| {
+    try_parallel_for(before, GRAIN.div_ceil(length * after), |range| {
         // SAFETY: every position before the axis has its own part of the output.
         let out = unsafe { to.part(range.start * length * after, range.len() * length * after) };
         let x = &x[range.start * length * after..range.end * length * after];
         if after == 1 {
             run_widest(Rows::<T, S> { x, out, length, starts: &[], step: PhantomData });
         } else {
-            run_widest(Columns::<T, S> { x, out, length, after, step: PhantomData });
+            let totals = filled(S::START, after)?;
+            run_widest(Columns::<T, S> { x, out, totals, length, after, step: PhantomData });
         }
-    });
+        Ok(())
+    })?;
     Ok(out)
 }
 
 /// One long row: the totals of its blocks, which start at theirs.
-fn scan_blocks<T: Element, S: Step<T>>(x: &[T], to: Shared<T>) {
+fn scan_blocks<T: Element, S: Step<T>>(x: &[T], to: Shared<T>) -> Result<()> {
     let blocks = x.len().div_ceil(BLOCK);
-    let mut totals = vec![S::START; blocks];
+    let mut totals = filled(S::START, blocks)?;
     let places = Shared::new(totals.as_mut_ptr());
     parallel_for(blocks, GRAIN / BLOCK, |range| {
         // SAFETY: ranges are disjoint and inside the list.
@@ -151,6 +153,7 @@ fn scan_blocks<T: Element, S: Step<T>>(x: &[T], to: Shared<T>) {
             step: PhantomData,
         });
     });
+    Ok(())
 }
 
 /// The total of every block of `x`.
@@ -225,9 +228,10 @@ impl<T: Element, S: Step<T>> PlainBody for Rows<'_, T, S> {
 }
 
 /// Columns: `after` totals that run side by side.
-struct Columns<'a, T, S> {
+struct Columns<'a, T, S: Step<T>> {
     x: &'a [T],
     out: &'a mut [T],
+    totals: Vec<S::Total>,
     length: usize,
     after: usize,
     step: PhantomData<S>,
@@ -238,7 +242,7 @@ impl<T: Element, S: Step<T>> PlainBody for Columns<'_, T, S> {
     #[inline(always)]
     fn run(self) {
         let n = self.length * self.after;
-        let mut totals = vec![S::START; self.after];
+        let mut totals = self.totals;
         for (x, out) in self.x.chunks_exact(n).zip(self.out.chunks_exact_mut(n)) {
             totals.fill(S::START);
             for (x, out) in x.chunks_exact(self.after).zip(out.chunks_exact_mut(self.after)) {

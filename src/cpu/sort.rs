@@ -5,9 +5,9 @@
 //! the algorithm, and compares nothing but integers.
 
 use super::copy::{cast, computed, contiguous};
-use super::threads::{GRAIN, Shared, parallel_for};
+use super::threads::{GRAIN, Shared, try_parallel_for};
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::buffer::{Device, room};
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::shape::MAX_RANK;
@@ -112,8 +112,8 @@ fn sort_lines<T: Sortable>(lines: &Array, out: &mut [i64], count: usize, descend
     let (x, to) = (lines.slice::<T>()?, Shared::new(out.as_mut_ptr()));
     // A sort compares each element about log2(length) times.
     let work = length * (usize::BITS - length.leading_zeros()) as usize;
-    parallel_for(out.len() / count, GRAIN.div_ceil(work.max(1)), |range| {
-        let mut pairs: Vec<T::Packed> = Vec::with_capacity(length);
+    try_parallel_for(out.len() / count, GRAIN.div_ceil(work.max(1)), |range| {
+        let mut pairs: Vec<T::Packed> = room(length)?;
         for i in range {
             // SAFETY: every `i` has its own part of the output.
             let out = unsafe { to.part(i * count, count) };
@@ -127,8 +127,8 @@ fn sort_lines<T: Sortable>(lines: &Array, out: &mut [i64], count: usize, descend
             pairs[..count].sort_unstable();
             out.iter_mut().zip(&pairs).for_each(|(to, &from)| *to = T::position(from));
         }
-    });
-    Ok(())
+        Ok(())
+    })
 }
 
 #[cfg(test)]

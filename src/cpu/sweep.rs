@@ -7,9 +7,12 @@ use super::fold::Fold;
 use super::half_float::widen;
 use super::isa::{PlainBody, run_widest};
 use super::layout::Nest;
+use super::lines::{flush, fold_lines, short_rows};
 use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
+use crate::buffer::filled;
 use crate::dtype::Element;
+use crate::error::Result;
 use half::{bf16, f16};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
@@ -23,8 +26,6 @@ const COLUMNS: usize = 1024;
 const NARROW: usize = 64;
 /// Rows up to this length fold side by side.
 const SHORT: usize = 24;
-/// So many of them.
-const TOGETHER: usize = 8;
 /// Rows of columns that fold in their own type.
 const DEPTH: usize = 64;
 /// Elements of a piece.
@@ -45,7 +46,7 @@ pub trait Stored<T>: Copy + Send + Sync + 'static {
 }
 
 macro_rules! stored {
-    ($($t:ty),*; $($half:ty),*) => {
+    ($($t:ty),*; $($half:ty),*; $($narrow:ty),*) => {
         $(impl Stored<$t> for $t {
             const CONVERTS: bool = false;
             #[inline(always)]
@@ -67,10 +68,24 @@ macro_rules! stored {
                 tile
             }
         })*
+        $(impl Stored<i64> for $narrow {
+            const CONVERTS: bool = true;
+            #[inline(always)]
+            unsafe fn block(from: *const $narrow, n: usize, tile: &mut Tile<i64>) -> &[i64] {
+                // SAFETY: the caller's promise; the tile has room.
+                unsafe {
+                    let to = tile.as_mut_ptr().cast::<i64>();
+                    for i in 0..n {
+                        *to.add(i) = (*from.add(i)).into();
+                    }
+                    std::slice::from_raw_parts(to, n)
+                }
+            }
+        })*
     };
 }
 
-stored!(u8, i32, i64, u64, f32, f64; f16, bf16);
+stored!(u8, i32, i64, u64, f32, f64; f16, bf16; u8, i8, u16, i16, u32, i32);
 
 /// The loops of a reduction.
 pub struct Plan {
@@ -132,11 +147,11 @@ impl Plan {
 }
 
 /// Folds `x` as planned into `out`, which is contiguous and holds elements as large as `T`.
-pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, out: &Array) {
+pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, out: &Array) -> Result<()> {
     let x = Shared::new(x.buffer().ptr().cast::<S>().wrapping_add(x.offset()));
     let out = Shared::new(out.buffer().ptr().cast::<T>());
     let outputs = plan.kept_count * plan.columns;
-    let mut partial = vec![F::widen(F::START); if plan.pieces > 1 { outputs * plan.pieces } else { 0 }];
+    let mut partial = filled(F::widen(F::START), if plan.pieces > 1 { outputs * plan.pieces } else { 0 })?;
     let to = Shared::new(partial.as_mut_ptr());
     let tasks = plan.kept_count * plan.tiles * plan.pieces;
     let work = plan.length * plan.columns.min(COLUMNS);
@@ -151,7 +166,7 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
         });
     });
     if plan.pieces == 1 {
-        return;
+        return Ok(());
     }
     plan.kept.runs([1], 0, plan.kept_count, |&[position], done, run| {
         for i in 0..run {
@@ -164,6 +179,7 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
             }
         }
     });
+    Ok(())
 }
 
 /// A range of tasks: task number = (piece * kept positions + kept position) * tiles + tile.
@@ -250,26 +266,28 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         let plan = self.plan;
         let [step, out_step] = [0, 1].map(|k| plan.kept.strides[k][plan.kept.rank - 1]);
         let n = plan.gone_count;
-        let mut i = 0;
         if plan.pieces == 1 && plan.gone.rank == 1 && n <= SHORT && n > 0 {
-            let packed = step == n as isize;
-            while run - i >= TOGETHER && (packed || !S::CONVERTS) {
+            // All short rows are folded in their order, wherever this task begins or ends.
+            let mut i = 0;
+            while i < run {
                 // As many rows as fit into the tile, or all where nothing is converted.
-                let rows =
-                    if S::CONVERTS { (BLOCK / n).min(run - i) / TOGETHER * TOGETHER } else { TOGETHER };
+                let rows = match S::CONVERTS {
+                    false => run,
+                    true if step == n as isize => (BLOCK / n).min(run - i),
+                    true => 1,
+                };
                 // SAFETY: these rows lie inside the input, and there are outputs for them.
                 unsafe {
                     let from = from.offset(i as isize * step);
                     let x = if S::CONVERTS { S::block(from, rows * n, tile).as_ptr() } else { from.cast() };
-                    for j in (0..rows).step_by(TOGETHER) {
-                        let to = self.out.offset(to + (i + j) as isize * out_step);
-                        short_rows::<T, F>(x.offset(j as isize * step), step, n, to, out_step);
-                    }
+                    let to = self.out.offset(to + i as isize * out_step);
+                    short_rows::<T, F>(x, step, n, rows, to, out_step);
                 }
                 i += rows;
             }
+            return;
         }
-        for i in i..run {
+        for i in 0..run {
             let value = self.row(from.wrapping_offset(i as isize * step), piece, tile);
             self.store(first + i, to + i as isize * out_step, 0, value);
         }
@@ -342,62 +360,5 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         for (c, &total) in totals.iter().enumerate() {
             self.store(row, to, start + c, total);
         }
-    }
-}
-
-/// Adds `count` rows, `step` apart, to sums of columns: four rows at a time, so that the sums are read and
-/// written less often.
-///
-/// # Safety
-/// The rows exist and are as long as `sums`.
-#[inline(always)]
-unsafe fn fold_lines<T: Copy, F: Fold<T>>(x: *const T, step: isize, count: usize, sums: &mut [T]) {
-    let mut i = 0;
-    while i < count {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let a = x.offset(i as isize * step);
-            if count - i >= 4 {
-                let (b, c, d) = (a.offset(step), a.offset(2 * step), a.offset(3 * step));
-                for (j, s) in sums.iter_mut().enumerate() {
-                    let pairs = F::join(F::join(*a.add(j), *b.add(j)), F::join(*c.add(j), *d.add(j)));
-                    *s = F::join(*s, pairs);
-                }
-                i += 4;
-            } else {
-                for (j, s) in sums.iter_mut().enumerate() {
-                    *s = F::join(*s, *a.add(j));
-                }
-                i += 1;
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn flush<T: Copy, F: Fold<T>>(sums: &mut [T], totals: &mut [F::Wide]) {
-    for (total, s) in totals.iter_mut().zip(sums) {
-        *total = F::merge(*total, F::widen(*s));
-        *s = F::START;
-    }
-}
-
-/// Folds [`TOGETHER`] short rows of `n` elements, `step` apart, each in its order: side by side, because the
-/// steps of one wait for one another.
-///
-/// # Safety
-/// The rows exist, and outputs `out_step` apart for them.
-#[inline(always)]
-unsafe fn short_rows<T: Copy, F: Fold<T>>(x: *const T, step: isize, n: usize, to: *mut T, out_step: isize) {
-    let mut all = [F::START; TOGETHER];
-    for k in 0..n {
-        for (r, one) in all.iter_mut().enumerate() {
-            // SAFETY: the caller's promise.
-            *one = F::join(*one, unsafe { *x.offset(r as isize * step + k as isize) });
-        }
-    }
-    for (r, one) in all.into_iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { *to.offset(r as isize * out_step) = F::finish(F::widen(one)) };
     }
 }

@@ -6,9 +6,11 @@
 //! during a fork would never open again in the child. Read next: `team.rs`, how threads wait for work.
 
 use super::team::Team;
+use crate::error::Result;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Elements of simple work (one addition each) that are worth one piece of a parallel loop.
 pub const GRAIN: usize = 32 * 1024;
@@ -105,6 +107,21 @@ pub fn parallel_for(items: usize, grain: usize, body: impl Fn(Range<usize>) + Sy
     }
 }
 
+/// [`parallel_for`] with a body that may fail, as for want of working memory; one of the errors is returned.
+pub fn try_parallel_for(
+    items: usize,
+    grain: usize,
+    body: impl Fn(Range<usize>) -> Result<()> + Sync,
+) -> Result<()> {
+    let failed = Mutex::new(None);
+    parallel_for(items, grain, |range| {
+        if let Err(error) = body(range) {
+            *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+}
+
 /// The parallel part of [`parallel_for`]: `threads` threads, the caller among them, take pieces from a
 /// counter.
 fn split(team: &Team, threads: usize, items: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
@@ -176,7 +193,6 @@ impl<T> Shared<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Mutex;
 
     #[test]
     fn ranges_cover_everything_once() {

@@ -61,6 +61,8 @@ pub trait Wide: Lane {
 
 /// A loop over numbers of type `T`, compiled once for each instruction set.
 pub trait Loop<T> {
+    /// Whether it is compiled for the widest registers, too.
+    const IS_WIDEST: bool = true;
     /// The loop. Implementations are `#[inline(always)]` and call nothing that is not.
     ///
     /// # Safety
@@ -126,6 +128,8 @@ struct Map<const N: usize, P, T> {
 }
 
 impl<const N: usize, P: Pointwise<N>, T: Number> Loop<T> for Map<N, P, T> {
+    const IS_WIDEST: bool = P::IS_WIDEST;
+
     /// # Safety
     /// That of [`map`].
     #[inline(always)]
@@ -188,8 +192,8 @@ macro_rules! number {
                 // SAFETY: the caller's promise.
                 unsafe {
                     match isa {
-                        Isa::Avx512 => avx512(body),
-                        Isa::Avx2 => avx2(body),
+                        Isa::Avx512 if B::IS_WIDEST => avx512(body),
+                        Isa::Avx512 | Isa::Avx2 => avx2(body),
                         Isa::Baseline => baseline(body),
                     }
                 }

@@ -150,6 +150,16 @@ fn find_adapters() -> Adapters {
     Adapters { trusted: !list.is_empty() && (wants_software || has_hardware), list }
 }
 
+fn name_of(kind: wgpu::DeviceType) -> &'static str {
+    match kind {
+        wgpu::DeviceType::DiscreteGpu => "discrete",
+        wgpu::DeviceType::IntegratedGpu => "integrated",
+        wgpu::DeviceType::VirtualGpu => "virtual",
+        wgpu::DeviceType::Cpu => "software",
+        wgpu::DeviceType::Other => "other",
+    }
+}
+
 fn rank(kind: wgpu::DeviceType) -> u8 {
     match kind {
         wgpu::DeviceType::DiscreteGpu => 0,
@@ -165,6 +175,16 @@ pub fn is_available() -> bool {
     adapters().trusted
 }
 
+/// The adapters that `gpu:0`, `gpu:1`, … stand for, a line each; nothing is opened. A software adapter is listed where
+/// there is no hardware, although [`is_available`] does not count it unless asked to.
+pub fn describe_adapters() -> Vec<String> {
+    let line = |a: &wgpu::Adapter| {
+        let info = a.get_info();
+        format!("{} ({}, {})", info.name, info.backend.to_str(), name_of(info.device_type))
+    };
+    adapters().list.iter().map(line).collect()
+}
+
 /// Number of GPUs for which [`is_available`] speaks.
 pub fn count() -> usize {
     let found = adapters();
@@ -174,6 +194,11 @@ pub fn count() -> usize {
 /// What GPU `index` is and can do; opens it.
 pub fn info(index: u8) -> Result<Info> {
     Ok(gpu(index)?.info.clone())
+}
+
+/// Whether GPU `index` is a program on the processor.
+pub fn is_software(index: u8) -> Result<bool> {
+    Ok(gpu(index)?.info.device_type == name_of(wgpu::DeviceType::Cpu))
 }
 
 /// GPU `index`, opened on the first call.
@@ -276,13 +301,7 @@ fn describe(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::L
         adapter: info.name.clone(),
         backend: info.backend.to_str().to_string(),
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
-        device_type: match info.device_type {
-            wgpu::DeviceType::DiscreteGpu => "discrete",
-            wgpu::DeviceType::IntegratedGpu => "integrated",
-            wgpu::DeviceType::VirtualGpu => "virtual",
-            wgpu::DeviceType::Cpu => "software",
-            wgpu::DeviceType::Other => "other",
-        },
+        device_type: name_of(info.device_type),
         subgroup: (info.subgroup_min_size, info.subgroup_max_size),
         features: features.iter_names().map(|(name, _)| name.to_ascii_lowercase()).collect(),
         limits: vec![

@@ -18,7 +18,7 @@ mod tests;
 mod transfer;
 pub mod wgsl;
 
-pub use device::{Info, count, info, is_available};
+pub use device::{Info, count, describe_adapters, info, is_available};
 pub use pipeline::{Kernel, kernel, max_buffers};
 pub use pool::{Stats, alloc, empty_cache, stats, storage_bytes};
 pub use queue::{flush, launch, synchronize};

@@ -11,6 +11,7 @@ fn failure<T>(result: Result<T>) -> (Option<Kind>, String) {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn a_tensor_beyond_the_limit_names_it() -> Result<()> {
     let _serial = serial();
     let (kind, text) = failure(alloc(0, &Shape::new(&[1 << 20, 1 << 13])?, DType::F32));
@@ -23,6 +24,7 @@ fn a_tensor_beyond_the_limit_names_it() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn a_broken_kernel_is_an_error_and_leaves_the_device_usable() -> Result<()> {
     let _serial = serial();
     let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n@compute @workgroup_size(64) fn main() { nonsense(); }";
@@ -37,6 +39,7 @@ fn a_broken_kernel_is_an_error_and_leaves_the_device_usable() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn threads_share_a_device() -> Result<()> {
     let _serial = serial();
     let work = |n: usize| -> Result<()> {
@@ -56,6 +59,7 @@ fn threads_share_a_device() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn a_repeated_step_needs_nothing_new() -> Result<()> {
     let _serial = serial();
     let x = upload(&host(&vec![1.0f32; 4096], &[64, 64])?, 0)?;

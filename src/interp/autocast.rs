@@ -2,17 +2,52 @@
 //!
 //! What is composed of several operations and is to run in one precision calls [`eligible`] and [`widest`].
 //!
-//! It sits above the tape, so its casts are recorded and gradients come back in each parameter's own dtype.
+//! It is the innermost interpreter of its chain, above every tape and transform: its casts are recorded,
+//! batched and given tangents like any operation, gradients come back in each parameter's own dtype, and
+//! rules see what was cast.
 
 use crate::bind::bind_at;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::interp::Interp;
+use crate::interp::{Guard, Interp, Kind, current, enter, is_plain};
 use crate::op::{Op, Precision};
 use crate::ops::cast::Cast;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// Enters an autocast region in place of the one in force; `None` is a region without casts.
+#[must_use]
+pub fn enter_autocast(dtype: Option<DType>) -> Guard {
+    enter(Interp::above(below_autocast(&current()), Kind::Autocast(dtype)))
+}
+
+/// Leaves the autocast region in force, if there is one, until the guard is dropped: for rules, whose
+/// operands have the types that the operation had.
+#[must_use]
+pub fn leave_autocast() -> Option<Guard> {
+    if is_plain() {
+        return None;
+    }
+    let current = current();
+    autocast_of(&current).map(|_| enter(below_autocast(&current).clone()))
+}
+
+/// The chain without its autocast region.
+pub fn below_autocast(chain: &Arc<Interp>) -> &Arc<Interp> {
+    if let Kind::Autocast(_) = chain.kind { chain.below() } else { chain }
+}
+
+/// What the autocast region of a chain casts to: its `None` is a region without casts. There is at most one,
+/// and it is the innermost interpreter.
+pub fn autocast_of(chain: &Interp) -> Option<Option<DType>> {
+    if let Kind::Autocast(dtype) = chain.kind { Some(dtype) } else { None }
+}
+
+/// Whether the current chain casts inputs: operations then leave the choice of dtype to it.
+pub fn autocasting() -> bool {
+    !is_plain() && autocast_of(&current()).flatten().is_some()
+}
 
 /// Whether autocast converts tensors of this type: float64 is the user's explicit choice and stays; integers are
 /// indices.
@@ -22,7 +57,7 @@ pub fn eligible(dtype: DType) -> bool {
 
 /// Two operands of a function that autocast runs in the widest of their types; outside of a region as they are.
 pub fn widest(x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
-    if x.dtype() == y.dtype() || !eligible(x.dtype()) || !eligible(y.dtype()) || !super::autocasting() {
+    if x.dtype() == y.dtype() || !eligible(x.dtype()) || !eligible(y.dtype()) || !autocasting() {
         return Ok((x.clone(), y.clone()));
     }
     let dtype = x.dtype().promote(y.dtype());
@@ -32,7 +67,7 @@ pub fn widest(x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
 /// Casts eligible inputs of `op`, then runs it one level down. `low` of `None` turns casting off in this
 /// region.
 pub fn process(at: &Arc<Interp>, low: Option<DType>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
-    let below = below_casts(at);
+    let below = at.below();
     let target = match (low, op.precision()) {
         (Some(low), Precision::Low) => low,
         (Some(_), Precision::F32) => DType::F32,
@@ -48,13 +83,4 @@ pub fn process(at: &Arc<Interp>, low: Option<DType>, op: &Op, inputs: &[&Tensor]
     }
     let refs: SmallVec<[&Tensor; 4]> = cast.iter().collect();
     bind_at(below, op, &refs)
-}
-
-/// The first interpreter below that does not cast: an inner region overrides the outer ones.
-fn below_casts(at: &Arc<Interp>) -> &Arc<Interp> {
-    let mut below = at.below();
-    while let crate::interp::Kind::Autocast(_) = below.kind {
-        below = below.below();
-    }
-    below
 }

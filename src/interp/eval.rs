@@ -116,5 +116,7 @@ pub fn process(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
 
 #[cold]
 fn devices(name: &str, a: Device, b: Device) -> Error {
-    Error::value(format!("{name}: operands are on different devices, {a} and {b}; move one with .to('{a}')"))
+    // What is on the CPU is likelier to be what was forgotten.
+    let to = if a == Device::Cpu { b } else { a };
+    Error::value(format!("{name}: operands are on different devices, {a} and {b}; move one with .to('{to}')"))
 }

@@ -2,8 +2,8 @@
 //!
 //! The chain is thread-local and ordered: the innermost interpreter is `current`, each points to its parent,
 //! and the last is `Eval`. A transform (`vjp`, `jvp`, `vmap`) pushes an interpreter of its own and an ambient
-//! tape above it, so that `.backward()` works inside every transform too. Values carry the tag of the
-//! interpreter that owns them, hence nested derivatives cannot be confused.
+//! tape above it, so that `.backward()` works inside every transform too; an autocast region stays above
+//! both. Values carry the tag of the interpreter that owns them, hence nested derivatives cannot be confused.
 
 pub mod autocast;
 pub mod batch;
@@ -11,6 +11,8 @@ pub mod dual;
 pub mod eval;
 pub mod staged;
 pub mod tape;
+
+pub use autocast::{autocast_of, autocasting, below_autocast, enter_autocast, leave_autocast};
 
 use crate::buffer;
 use crate::dtype::DType;
@@ -59,6 +61,15 @@ pub enum Randomness {
 }
 
 impl Randomness {
+    /// The one of this name, or that which is an error.
+    pub fn named(name: &str) -> Randomness {
+        match name {
+            "same" => Randomness::Same,
+            "different" => Randomness::Different,
+            _ => Randomness::Error,
+        }
+    }
+
     /// The name that users give it.
     pub fn name(self) -> &'static str {
         match self {
@@ -81,7 +92,7 @@ pub struct Interp {
 }
 
 /// The tag of the outermost tape. It exists before that tape does, so that `no_grad` covers it from the start.
-const ROOT_TAG: Tag = 1;
+pub const ROOT_TAG: Tag = 1;
 static TAGS: AtomicU64 = AtomicU64::new(ROOT_TAG + 1);
 static ROOT: LazyLock<Arc<Interp>> = LazyLock::new(|| {
     let eval = Arc::new(Interp { kind: Kind::Eval, tag: 0, parent: None, plain: true });
@@ -128,9 +139,14 @@ impl Interp {
     }
 
     /// This interpreter, with its tag, on top of another chain.
-    pub fn again(&self, parent: &Arc<Interp>) -> Arc<Interp> {
-        let plain = parent.plain && self.kind == (Kind::Tape { ambient: true });
-        Arc::new(Interp { kind: self.kind, tag: self.tag, parent: Some(parent.clone()), plain })
+    pub fn on_top_of(&self, parent: &Arc<Interp>) -> Arc<Interp> {
+        Interp::tagged(self.tag, parent, self.kind)
+    }
+
+    /// The interpreter that had this tag, on top of `parent`.
+    pub fn tagged(tag: Tag, parent: &Arc<Interp>, kind: Kind) -> Arc<Interp> {
+        let plain = parent.plain && kind == (Kind::Tape { ambient: true });
+        Arc::new(Interp { kind, tag, parent: Some(parent.clone()), plain })
     }
 
     /// The next interpreter down, unless this is the last.
@@ -202,6 +218,19 @@ pub fn is_plain() -> bool {
     HERE.with(|here| here.plain.get())
 }
 
+/// Whether a forward mode or a batch is in force: values are not memory there, and sharing goes by objects.
+pub fn replaces_values() -> bool {
+    let current = current();
+    let mut at = &current;
+    while !at.plain {
+        if matches!(at.kind, Kind::Dual | Kind::Batch { .. } | Kind::Staged) {
+            return true;
+        }
+        at = at.below();
+    }
+    false
+}
+
 /// The innermost ambient tape: the one that `requires_grad` makes leaves for.
 pub fn ambient() -> Arc<Interp> {
     let current = current();
@@ -213,11 +242,24 @@ pub fn ambient() -> Arc<Interp> {
 }
 
 /// Restores the chain when dropped.
-pub struct Guard(Option<Arc<Interp>>);
+pub struct Guard {
+    /// The chain before, unless another guard restores it.
+    previous: Option<Arc<Interp>>,
+    /// The transform before, for the memory that is made.
+    born: Tag,
+}
+
+impl Guard {
+    /// Ends what this guard began while `inner`, begun within it, goes on: `inner` restores what was before both.
+    pub fn end_before(mut self, inner: &mut Guard) {
+        (inner.previous, inner.born) = (self.previous.take(), self.born);
+    }
+}
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        if let Some(previous) = self.0.take() {
+        if let Some(previous) = self.previous.take() {
+            buffer::leave_transform(self.born);
             HERE.with(|here| here.note(&previous));
             // A region that was never left is dropped with its thread, when the slot may be gone already.
             let _ = CURRENT.try_with(|current| current.replace(previous));
@@ -235,15 +277,34 @@ pub fn evaluating() -> Guard {
 #[must_use]
 pub fn enter(interp: Arc<Interp>) -> Guard {
     HERE.with(|here| here.note(&interp));
-    Guard(Some(CURRENT.replace(interp)))
+    // The outermost tape is no transform.
+    let born = buffer::enter_transform(if interp.tag > ROOT_TAG { interp.tag } else { 0 });
+    Guard { previous: Some(CURRENT.replace(interp)), born }
 }
 
 /// Pushes a transform's interpreter, and the ambient tape above it, on the current chain.
 #[must_use]
 pub fn push(kind: Kind) -> (Arc<Interp>, Guard) {
-    let interp = Interp::above(&current(), kind);
-    let guard = enter(Interp::above(&interp, Kind::Tape { ambient: true }));
-    (interp, guard)
+    stack(|below| Interp::above(below, kind))
+}
+
+/// Pushes a transform's interpreter once more, with its tag, and an ambient tape above it, on the current
+/// chain.
+#[must_use]
+pub fn reenter(level: &Interp) -> (Arc<Interp>, Guard) {
+    stack(|below| level.on_top_of(below))
+}
+
+/// Pushes the interpreter that `make` puts on a chain. An autocast region stays the innermost: what it has
+/// cast is not cast again by a region around the transform, and the transform sees the casts.
+fn stack(make: impl FnOnce(&Arc<Interp>) -> Arc<Interp>) -> (Arc<Interp>, Guard) {
+    let current = current();
+    let level = make(below_autocast(&current));
+    let mut top = Interp::above(&level, Kind::Tape { ambient: true });
+    if let Some(dtype) = autocast_of(&current) {
+        top = Interp::above(&top, Kind::Autocast(dtype));
+    }
+    (level, enter(top))
 }
 
 /// The recording threshold: tapes older than this tag do not record. For saving and restoring.
@@ -319,22 +380,4 @@ pub fn no_grad<T>(f: impl FnOnce() -> T) -> T {
 pub fn with_grad<T>(f: impl FnOnce() -> T) -> T {
     let _recording = recording(true);
     f()
-}
-
-/// What the innermost autocast region of a chain casts to: its `None` is a region without casts.
-pub fn autocast_of(chain: &Arc<Interp>) -> Option<Option<DType>> {
-    let mut at = chain;
-    while !at.plain {
-        match (at.kind, &at.parent) {
-            (Kind::Autocast(dtype), _) => return Some(dtype),
-            (_, Some(parent)) => at = parent,
-            (_, None) => break,
-        }
-    }
-    None
-}
-
-/// Whether the current chain casts inputs: operations then leave the choice of dtype to it.
-pub fn autocasting() -> bool {
-    !is_plain() && autocast_of(&current()).flatten().is_some()
 }

@@ -43,7 +43,8 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     }
     let mark = anomaly::mark();
     let outputs = bind_at(at.below(), op, &primals)?;
-    if !recording || op.class() == Class::Discrete || !outputs.iter().any(|y| y.dtype().is_differentiable()) {
+    // Floating point results stay on the tape also where their derivative is zero everywhere.
+    if !recording || !outputs.iter().any(|y| y.dtype().is_differentiable()) {
         debug::not_recorded(op, recording, inputs);
         return Ok(outputs);
     }

@@ -256,6 +256,10 @@ ops! {
     Place(ops::strided::Place): Linear, Any;
     /// A tensor with a strided part replaced by another.
     Put(ops::strided::Put): Linear, Any;
+    /// A tensor with rows replaced by others, or with these added.
+    PutRows(ops::rows::PutRows): Linear, Any;
+    /// Which elements are the last of their value.
+    IsLast(ops::rows::IsLast): Discrete, Any;
     /// Lower or upper triangle.
     Triangle(ops::region::Triangle): Linear, Any;
     /// Joined along an axis.

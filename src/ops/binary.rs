@@ -3,9 +3,10 @@
 //! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
 
 use crate::ops::formulas::{
-    angle, divisor, floor_quotient, floor_remainder, half_tie, hypotenuse, power_slope, share, sign, tame,
-    truncated, turn, where_nonzero,
+    angle, divisor, exponent_slope, floor_quotient, floor_remainder, half_tie, hypot_slope, hypotenuse,
+    power_slope, share, sign, tame, truncated, turn,
 };
+use crate::ops::smooth::{logged, unless_unmet};
 use crate::ops::table::define_table;
 use std::f64::consts::LN_2;
 
@@ -20,10 +21,10 @@ macro_rules! binary_table {
             Mul mul(x, y) = x * y, [(g, y) => g * y, (g, x) => g * x];
             /// Quotient `x / y`; integers give a float.
             Div div(x, y) = x / y, [(g, y) => g / divisor(g, y), (g, y, o) => -(g * tame(g, o / y))];
-            /// Power `x ** y`. At `x = 0` the partial in `y` is 0, as in PyTorch.
+            /// Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch.
             Pow pow(x, y) = x.pow(y),
                 [(g, x, y) => g * tame(g, power_slope(x, y)),
-                 (g, x, o) => R::select(x.eq(R::lit(0.0)), R::lit(0.0), g * tame(g, o * x.log()))];
+                 (g, x, o) => exponent_slope(x, o, g)];
             /// Larger of two values; at a tie each gets half of the gradient.
             Maximum maximum(x, y) = R::select(x.gt(y) | x.ne(x), x, y),
                 [(g, x, y) => half_tie(x, y, g), (g, x, y) => half_tie(y, x, g)];
@@ -53,11 +54,19 @@ macro_rules! binary_table {
                 [(g, x, y) => share(x, y, g), (g, x, y) => share(y, x, g)];
             /// Length of the vector `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0.
             Hypot hypot(x, y) = hypotenuse(x.abs(), y.abs()),
-                [(g, x, o) => g * where_nonzero(o, x / o), (g, y, o) => g * where_nonzero(o, y / o)];
+                [(g, x, y) => g * hypot_slope(x, y), (g, x, y) => g * hypot_slope(y, x)];
             /// `x` with the sign of `y`; zero has one, too.
             Copysign copysign(x, y) = R::select(y.lt(R::lit(0.0)) | (1.0 / y).lt(R::lit(0.0)), -(x.abs()), x.abs()),
-                [(g, x, y) => g * (sign(x) * R::select(y.lt(R::lit(0.0)) | (1.0 / y).lt(R::lit(0.0)), R::lit(-1.0), R::lit(1.0))),
+                [(g, x, o) => g * (sign(x) * R::select(o.lt(R::lit(0.0)) | (1.0 / o).lt(R::lit(0.0)), R::lit(-1.0), R::lit(1.0))),
                  (g) => R::lit(0.0)];
+            /// `x * log(y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is
+            /// not finite. Integers give a float.
+            Xlogy xlogy(x, y) = x * logged(x, y, 0.0).log(),
+                [(g, x, y) => g * logged(x, y, 0.0).log(), (g, x, y) => g * unless_unmet(x, y, 0.0)];
+            /// `x * log(1 + y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that
+            /// is not finite. Integers give a float.
+            Xlog1py xlog1py(x, y) = x * logged(x, y, 1.0).log1p(),
+                [(g, x, y) => g * logged(x, y, 1.0).log1p(), (g, x, y) => g * unless_unmet(x, y, 1.0)];
             /// Step at zero: 0 below, `y` at zero, 1 above.
             Heaviside heaviside(x, y) = R::select(x.eq(R::lit(0.0)), y, R::select(x.lt(R::lit(0.0)), R::lit(0.0), R::select(x.eq(x), R::lit(1.0), x))),
                 [(g) => R::lit(0.0), (g, x) => R::select(x.eq(R::lit(0.0)), g, R::lit(0.0))];

@@ -2,8 +2,9 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::buffer::Device;
 use crate::dtype::{Category, DType};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane, Linear, Needs, Saves};
 use crate::ops::elementwise::align;
 use crate::ops::operand::{Operand, check_broadcast, join, meeting, promote};
@@ -131,6 +132,31 @@ impl Linear for Select {
     }
 }
 
+/// The integer with which integers compare as with this number: the next one below or above a fraction, and one that
+/// is beyond them all for what equals none. `None` for NaN and for what is no real number.
+fn nearest(number: Operand, relation: Relation) -> Option<i128> {
+    match number {
+        Operand::Bool(v) => Some(v.into()),
+        Operand::Int(v) => Some(v.into()),
+        Operand::Float(v) if !v.is_nan() => Some(match relation {
+            Relation::Lt | Relation::Ge => v.ceil() as i128,
+            Relation::Le | Relation::Gt => v.floor() as i128,
+            Relation::Eq | Relation::Ne if v.fract() == 0.0 => v as i128,
+            Relation::Eq | Relation::Ne => i128::MAX,
+        }),
+        _ => None,
+    }
+}
+
+/// How far apart integers of one dtype are, as floats of the dtype `wide`, rounded once.
+fn difference(x: &Tensor, y: &Tensor, wide: DType) -> Result<Tensor> {
+    let apart = x.maximum(y)?.sub(&x.minimum(y)?)?;
+    // A difference beyond the largest signed number has wrapped around.
+    let turns = 2f64.powi(8 * x.dtype().size() as i32);
+    let size = apart.cast(wide)?;
+    apart.compare_integer(0, Relation::Lt)?.select(&size.add(turns)?, &size)
+}
+
 macro_rules! comparisons {
     ($($(#[$meta:meta])* $method:ident $relation:ident;)*) => {
         impl Tensor {
@@ -166,8 +192,28 @@ impl Tensor {
             let (dtype, device) = (promote(self, other), meeting(&[self, other]).device());
             return crate::bind::bind1(op, &[&join(self, dtype, device)?, &join(other, dtype, device)?]);
         }
+        if self.dtype().is_integer()
+            && let Some(other) = nearest(other, relation)
+        {
+            return self.compare_integer(other, relation);
+        }
         let dtype = other.result_type(self);
         crate::bind::bind1(op, &[&self.cast(dtype)?, &other.to_tensor(dtype, self)?])
+    }
+
+    /// A comparison of integers with one of any size, which their dtype need not hold.
+    pub fn compare_integer(&self, other: i128, relation: Relation) -> Result<Tensor> {
+        let (least, most) = self.dtype().range();
+        if (least..=most).contains(&other) {
+            return crate::bind::bind1(Compare { relation }, &[self, &self.integer_like(other)?]);
+        }
+        let holds = match relation {
+            Relation::Lt | Relation::Le => other > most,
+            Relation::Gt | Relation::Ge => other < least,
+            Relation::Eq => false,
+            Relation::Ne => true,
+        };
+        self.compare(self, if holds { Relation::Eq } else { Relation::Ne })
     }
 
     /// And, or, xor of truth values; other dtypes are true where they are not 0.
@@ -197,7 +243,7 @@ impl Tensor {
             (Operand::Complex(..), _) | (_, Operand::Complex(..)) => DType::C64,
             (Operand::Float(_), _) | (_, Operand::Float(_)) => DType::F32,
             (Operand::Bool(_), Operand::Bool(_)) => DType::Bool,
-            _ if like.device() == crate::buffer::Device::Cpu => DType::I64,
+            _ if like.device() == Device::Cpu => DType::I64,
             _ => DType::I32,
         };
         let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
@@ -206,6 +252,41 @@ impl Tensor {
         check_broadcast("where", &mask, &y)?;
         check_broadcast("where", &x, &y)?;
         crate::bind::bind1(Select, &[&mask, &x, &y])
+    }
+
+    /// Where `|x - y| <= atol + rtol * |y|`. Differences of integers are exact.
+    pub fn close<'a>(
+        &self,
+        other: impl Into<Operand<'a>>,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<Tensor> {
+        if rtol < 0.0 || atol < 0.0 {
+            return Err(Error::value(format!(
+                "isclose: tolerances cannot be negative, got rtol={rtol} and atol={atol}"
+            )));
+        }
+        let wide = if self.device() == Device::Cpu { DType::F64 } else { DType::F32 };
+        let (x, y) = match other.into() {
+            Operand::Tensor(y) => (self.detach(), y.detach()),
+            Operand::Float(y) => (self.detach(), Tensor::operand(y, wide, self.device())?),
+            number => (self.detach(), number.tensor_with(self)?),
+        };
+        let whole = promote(&x, &y);
+        if x.dtype().is_integer() && y.dtype().is_integer() && whole.is_integer() {
+            let far = difference(&x.cast(whole)?, &y.cast(whole)?, wide)?;
+            return far.le(&y.cast(wide)?.abs()?.mul(rtol)?.add(atol)?);
+        }
+        let (x, y) = (x.cast(wide)?, y.cast(wide)?);
+        // Equal infinities are close, though their difference is not a number.
+        let near = x.sub(&y)?.abs()?.le(&y.abs()?.mul(rtol)?.add(atol)?)?;
+        let finite = y.abs()?.lt(f64::INFINITY)?;
+        let mut out = near.logical(&finite, Logic::And)?.logical(&x.eq(&y)?, Logic::Or)?;
+        if equal_nan {
+            out = out.logical(&x.ne(&x)?.logical(&y.ne(&y)?, Logic::And)?, Logic::Or)?;
+        }
+        Ok(out)
     }
 
     /// Where the numbers are infinite: complex ones if either part is.

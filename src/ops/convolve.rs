@@ -44,10 +44,11 @@ pub fn per_axis(op: &str, name: &str, given: &[i64], rank: usize, least: i64) ->
     }
     for axis in 0..rank {
         let n = given[if given.len() == 1 { 0 } else { axis }];
-        out[AXES - rank + axis] = usize::try_from(n)
-            .ok()
-            .filter(|_| n >= least && n <= i32::MAX as i64)
-            .ok_or_else(|| Error::value(format!("{op}: {name} must be {least} or more, got {n}")))?;
+        out[AXES - rank + axis] =
+            usize::try_from(n).ok().filter(|_| n >= least && n <= i32::MAX as i64).ok_or_else(|| {
+                let bound = if n < least { format!("{least} or more") } else { "below 2^31".to_string() };
+                Error::value(format!("{op}: {name} must be {bound}, got {n}"))
+            })?;
     }
     Ok(out)
 }

@@ -77,5 +77,10 @@ pub fn arange_length(start: f64, stop: f64, step: f64) -> Result<usize> {
             "arange: finite bounds and a non-zero step expected, got start={start}, stop={stop}, step={step}"
         )));
     }
+    if (stop - start) * step < 0.0 {
+        return Err(Error::value(format!(
+            "arange: steps of {step} lead away from {stop}, starting at {start}; change the sign of the step, or the bounds"
+        )));
+    }
     Ok(((stop - start) / step).ceil().max(0.0) as usize)
 }

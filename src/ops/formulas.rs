@@ -23,15 +23,36 @@ plain_rule! {
 }
 plain_rule! {
     /// Density of the standard normal distribution.
-    pub fn normal_pdf(x) (x * x * -0.5).exp() * 0.3989422804014327
+    pub fn normal_pdf(x) (x * (x * -0.5)).exp() * 0.3989422804014327
 }
 plain_rule! {
-    /// `1 - x^2`, without cancellation.
-    pub fn one_minus_square(x) (R::lit(1.0) - x) * (x + 1.0)
+    /// `exp(-x^2)`: 0 far out, where the square and its derivatives overflow.
+    pub fn bell(x) {
+        let far = R::select(x.abs().gt(R::lit(1e4)), R::lit(1e4), x);
+        (-(far * far)).exp()
+    }
+}
+plain_rule! {
+    /// `1 - x^2`, without cancellation where that is small, nor in its derivative near 0.
+    pub fn one_minus_square(x) R::select(
+        x.abs().lt(R::lit(0.5)),
+        R::lit(1.0) - x * x,
+        (R::lit(1.0) - x) * (x + 1.0)
+    )
 }
 plain_rule! {
     /// Derivative of the arc sine.
     pub fn arc_slope(x) R::lit(1.0) / one_minus_square(x).sqrt()
+}
+plain_rule! {
+    /// Derivative of the arc tangent: outside of `[-1, 1]` by `1 / x`, since there the square may overflow.
+    pub fn atan_slope(x) {
+        let (one, far) = (R::lit(1.0), x.abs().gt(R::lit(1.0)));
+        let near = R::select(far, R::lit(0.0), x);
+        let outside = R::select(far, x, one);
+        let inverse = one / outside;
+        R::select(far, inverse / (outside + inverse), one / (near * near + 1.0))
+    }
 }
 plain_rule! {
     /// Derivative of the sigmoid linear unit.
@@ -55,13 +76,56 @@ plain_rule! {
     /// Derivative of the modified Bessel function of order 1.
     pub fn i1_slope(x) x.i0() * (R::lit(1.0) - bessel_ratio(x))
 }
+/// `1 - i1(x) / i0(x)` far out, in powers of `1 / x` from the first on: from `r' = 1 - r / x - r^2` for `r = i1 / i0`.
+const BESSEL_GAP: [f64; 18] = [
+    0.5,
+    0.125,
+    0.125,
+    0.1953125,
+    0.40625,
+    1.0478515625,
+    3.21875,
+    11.466461181640625,
+    46.478515625,
+    211.27614974975586,
+    1064.67822265625,
+    5892.0457146167755,
+    35528.87744140625,
+    231884.6359563172,
+    1628749.4532470703,
+    12251067.63286615,
+    98252781.81546783,
+    836956449.7799761,
+];
+/// From here on that series is used.
+const BESSEL_FAR: f64 = 20.0;
+
 plain_rule! {
-    /// Derivative of `i0e`.
-    pub fn i0e_slope(x) x.i1e() - sign(x) * x.i0e()
+    /// `1 - i1(x) / i0(x)` for `x` from 20 on.
+    pub fn bessel_gap(x) {
+        let inverse = R::lit(1.0) / x;
+        BESSEL_GAP.iter().rev().fold(R::lit(0.0), |sum, &c| (sum + c) * inverse)
+    }
 }
 plain_rule! {
-    /// Derivative of `i1e`.
-    pub fn i1e_slope(x) x.i0e() * (R::lit(1.0) - bessel_ratio(x)) - sign(x) * x.i1e()
+    /// Derivative of `i0e`: far out the difference of two numbers that are nearly the same.
+    pub fn i0e_slope(x) {
+        let (size, end) = (magnitude(x), R::lit(BESSEL_FAR));
+        let far = size.gt(end);
+        let gap = bessel_gap(R::select(far, size, end));
+        R::select(far, -(sign(x) * (x.i0e() * gap)), x.i1e() - sign(x) * x.i0e())
+    }
+}
+plain_rule! {
+    /// Derivative of `i1e`: far out the difference of two numbers that are nearly the same.
+    pub fn i1e_slope(x) {
+        let (size, end) = (magnitude(x), R::lit(BESSEL_FAR));
+        let far = size.gt(end);
+        let outside = R::select(far, size, end);
+        let gap = bessel_gap(outside);
+        let above = x.i0e() * (gap - (R::lit(1.0) - gap) / outside);
+        R::select(far, above, x.i0e() * (R::lit(1.0) - bessel_ratio(x)) - sign(x) * x.i1e())
+    }
 }
 plain_rule! {
     /// The nearest integer towards 0.
@@ -103,10 +167,23 @@ plain_rule! {
     }
 }
 rule! {
-    /// Derivative of GELU's tanh approximation.
+    /// What the logistic function is taken of in GELU's tanh approximation, since `(1 + tanh(u)) / 2` is that of `2 u`.
+    pub fn gelu_gate(x) 1.5957691216057308 * (x + 0.044715 * (x * x * x))
+}
+rule! {
+    /// Derivative of GELU's tanh approximation; far out, where the cube overflows, that of a closer number.
     pub fn gelu_slope(x) {
-        let t = (0.7978845608028654 * (x + 0.044715 * (x * x * x))).tanh();
-        0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * (0.7978845608028654 * (1.0 + 0.134145 * (x * x)))
+        let end = R::lit(1e4);
+        let y = R::select(x.gt(end), end, R::select(x.lt(-end), -end, x));
+        let s = gelu_gate(y).sigmoid();
+        s + y * (s * (1.0 - s)) * (1.5957691216057308 * (1.0 + 0.134145 * (y * y)))
+    }
+}
+rule! {
+    /// `1 / (1 + |x|)^2`, the derivative of `x / (1 + |x|)`.
+    pub fn softsign_slope(x) {
+        let inverse = 1.0 / (1.0 + x.abs());
+        inverse * inverse
     }
 }
 plain_rule! {
@@ -134,6 +211,14 @@ plain_rule! {
         let slope = y * x.pow(y - 1.0);
         R::select(y.eq(R::lit(0.0)) & slope.ne(slope), R::lit(0.0), slope)
     }
+}
+plain_rule! {
+    /// `g` times `o log(x)`, the slope of `o = x^y` in `y`; 0 at `x = 0` for `y >= 0`, where `o` is finite.
+    pub fn exponent_slope(x, o, g) R::select(
+        x.eq(R::lit(0.0)) & o.abs().le(R::lit(1.0)),
+        R::lit(0.0),
+        g * tame(g, o * x.log())
+    )
 }
 plain_rule! {
     /// `value` where `condition` is not 0, else 0.
@@ -171,6 +256,17 @@ plain_rule! {
     pub fn turn(x, y) {
         let size = length(magnitude(x), magnitude(y));
         where_nonzero(size, x / size / size)
+    }
+}
+plain_rule! {
+    /// The slope of the length of the vector `(x, y)` in `x`, by the ratio of both, whose derivatives do not cancel; 0 at 0.
+    pub fn hypot_slope(x, y) {
+        let (one, zero) = (R::lit(1.0), R::lit(0.0));
+        let wide = x.abs().ge(y.abs());
+        let (top, low) = (R::select(wide, x, y), R::select(wide, y, x));
+        let ratio = low / R::select(top.eq(zero), one, top);
+        let length = (ratio * ratio + 1.0).sqrt();
+        R::select(wide, sign(x) / length, sign(y) * ratio / length)
     }
 }
 plain_rule! {

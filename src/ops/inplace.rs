@@ -2,56 +2,42 @@
 //!
 //! A write never changes a tape entry and computes nothing itself: [`write()`] stores a value that was computed
 //! out of place and returns what the written tensor has become, which the caller puts in its place. What the
-//! operation saves of the old value should be a copy where it is recorded ([`unaliased`]), so that a chain of
-//! in-place operations has the right gradient; anybody else who saved the old value is told by the version.
+//! operation saves of the old value is a copy ([`shielding`]), so that a chain of in-place operations has the right
+//! gradient; anybody else who saved the old value is told by the version.
 //! Where there are only plain arrays of floats, a row of the tables is computed over the old value ([`row_over`]).
 //! A write into a view is a function of the whole, `Put` ([`write_part`]). Inside `vmap` and `jvp`, where a
-//! value is not memory, the value replaces the target.
+//! value is not memory, the value replaces the target (`src/ops/history.rs`).
 
 use crate::array::Array;
 use crate::autodiff::saving;
 use crate::bind;
 use crate::buffer::Device;
+use crate::cpu::put::{self, Table};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::interp::{self, is_grad_enabled};
+use crate::op::Op;
+use crate::ops::binary::Binary;
 use crate::ops::elementwise::{Map, Operand};
+use crate::ops::history::{self, Keep};
 use crate::ops::on_device;
+use crate::ops::rows::Rows;
 use crate::ops::strided::{Part, with_destination};
 use crate::ops::table::{Fun, Params};
+use crate::ops::writable::{
+    check_leaf, check_outside_inference, check_writable, shared_elements, shares_elements,
+};
 use crate::shape::Shape;
 use crate::tensor::{Payload, Tensor, Traced};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A leaf that requires a gradient refuses to be written while recording.
-pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
-    if target.edge().is_some_and(|e| e.node.is_leaf()) && is_grad_enabled() {
-        return Err(Error::autodiff(format!(
-            "{op}_: a leaf of shape {} that requires a gradient cannot be written in place while recording; do it under \
-             no_grad(), or write x = x.{op}(...)",
-            target.shape()
-        )));
-    }
-    Ok(())
-}
-
-/// A view of such a leaf refuses it too.
-pub fn check_root(op: &str, root: &Tensor) -> Result<()> {
-    check_leaf(op, root).map_err(|_| {
-        Error::autodiff(format!(
-            "{op}_: this tensor is a view of a leaf of shape {} that requires a gradient, and cannot be written in place \
-             while recording; do it under no_grad(), or write to a clone()",
-            root.shape()
-        ))
-    })
-}
-
-/// The same tensor over a copy of its memory, if it is recorded: the operation that replaces its value may
-/// save it.
-pub fn unaliased(target: &Tensor) -> Result<Tensor> {
-    match (target.edge(), target.concrete()) {
-        (Some(_), Some(a)) if is_grad_enabled() => Ok(over_memory(target, &a.copied()?)),
-        _ => Ok(target.clone()),
+/// Runs `f`, an operation whose result will be written into the memory of `target`: what it saves of that memory is a
+/// copy, so that a chain of in-place operations has the right gradient.
+pub fn shielding<T>(target: &Tensor, f: impl FnOnce() -> T) -> T {
+    match target.concrete() {
+        Some(memory) if is_grad_enabled() => saving::shielding(memory, f),
+        _ => f(),
     }
 }
 
@@ -97,18 +83,26 @@ fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<T
             target.dtype()
         )));
     }
-    if value.device() != target.device() {
+    let to = target.device();
+    if value.device() != to {
         return Err(Error::value(format!(
-            "{op}_: the value is on {} and the tensor on {}; move it with .to()",
-            value.device(),
-            target.device()
+            "{op}_: the value is on {} and the tensor on {to}; give it as a tensor there, wengert.as_tensor(value, \
+             device='{to}')",
+            value.device()
         )));
     }
     Ok(recorded_part(value.cast(target.dtype())?))
 }
 
+/// `value` with an entry of the tape of its own where it is somebody else's value already: a copy of a leaf is no leaf,
+/// and has hooks of its own.
+fn unshared(value: Tensor) -> Result<Tensor> {
+    let shared = value.traced().is_some_and(|t| Arc::strong_count(t) > 1);
+    if shared { value.renamed() } else { Ok(value) }
+}
+
 /// `t` without the outer levels that belong to tapes which do not record now.
-fn recorded_part(mut t: Tensor) -> Tensor {
+pub fn recorded_part(mut t: Tensor) -> Tensor {
     loop {
         let inner = match t.traced().map(|x| (x.tag, &x.payload)) {
             Some((tag, Payload::Taped { primal, .. })) if tag < interp::grad_threshold() => primal.clone(),
@@ -119,27 +113,59 @@ fn recorded_part(mut t: Tensor) -> Tensor {
 }
 
 /// Whether a write of `value` into `target` becomes part of a graph.
-fn is_recorded(target: &Tensor, value: &Tensor) -> bool {
+pub fn is_recorded(target: &Tensor, value: &Tensor) -> bool {
     value.traced().is_some() || recorded_part(target.clone()).traced().is_some()
 }
 
 /// Stores `value` in the memory of `target` and returns the tensor that `target` is from now on.
 pub fn write(op: &str, target: &Tensor, value: Tensor) -> Result<Tensor> {
     check_leaf(op, target)?;
-    let value = storable(op, target, &target.shape(), value)?;
-    let (memory, new) = match (target.concrete(), value.concrete()) {
-        (Some(memory), Some(new)) => (memory, new),
-        // The value is the target from now on, so its memory must be its own.
-        (None, Some(new)) => return Ok(over_memory(&value, &new.copied()?)),
-        (_, None) => return Ok(value),
+    let value = unshared(storable(op, target, &target.shape(), value)?)?;
+    let (Some(memory), Some(new)) = (target.concrete(), value.concrete()) else {
+        return replaced(target, value);
     };
     if value.traced().is_none() && is_recorded(target, &value) {
         // A constant: the target stays part of its graph, with a gradient of zero.
         return Ok(write_part(op, target, &Part::whole(&target.shape()), value)?.unwrap_or(target.clone()));
     }
+    keep_outputs(target, memory)?;
     store(op, memory, memory, new)?;
     // Not recorded: the history of the target stands.
     Ok(if is_recorded(target, &value) { over_memory(&value, memory) } else { target.clone() })
+}
+
+/// [`write()`] for a target whose memory is not its value: nothing is written, the value takes its place.
+pub fn exchange(op: &str, target: &Tensor, value: Tensor) -> Result<Tensor> {
+    check_leaf(op, target)?;
+    replaced(target, unshared(storable(op, target, &target.shape(), value)?)?)
+}
+
+/// What `target` is once `value` took its place, where one of them is no memory.
+fn replaced(target: &Tensor, value: Tensor) -> Result<Tensor> {
+    let value = match saving::bottom(&value) {
+        // The value is the target from now on, so its memory must be its own.
+        Some(new) if value.concrete().is_some() || !new.is_alone() => over_memory(&value, &new.copied()?),
+        _ => value,
+    };
+    if history::is_recorded(target) && !history::is_recorded(&value) {
+        // A constant: as in `write`.
+        return target.put(&Part::whole(&target.shape()), &value);
+    }
+    history::kept(target, &value, Keep::Unrecorded)
+}
+
+/// Whether the reverse rule of `op` reads its output where the operands would do.
+fn keeps_output_for_speed(op: &Op) -> bool {
+    let row = |fun| matches!(fun, Fun::Binary(Binary::Div | Binary::Copysign));
+    matches!(op, Op::Attention(_)) || matches!(op, Op::Map(map) if row(map.fun))
+}
+
+/// Gives the entry that made `target` a copy of it, where the entry keeps its output for speed alone.
+fn keep_outputs(target: &Tensor, memory: &Array) -> Result<()> {
+    match target.edge() {
+        Some(edge) if edge.node.op().is_some_and(keeps_output_for_speed) => edge.node.keep_copies(memory),
+        _ => Ok(()),
+    }
 }
 
 /// Computes a row of the tables in the memory of `target`, its first operand; says whether it could. It can where all
@@ -156,7 +182,7 @@ pub fn row_over(fun: Fun, target: &Tensor, other: Option<Operand>) -> Result<boo
     if !dtype.is_float() || target.device() != Device::Cpu || !other.iter().all(fits) {
         return Ok(false);
     }
-    let other = other.map(|y| y.to_tensor(dtype, target)).transpose()?;
+    let other = other.map(|y| y.to_rule_input(dtype, target)).transpose()?;
     let operands: SmallVec<[&Tensor; 2]> = std::iter::once(target).chain(&other).collect();
     let Some(arrays) = bind::plain(&operands) else { return Ok(false) };
     if arrays.iter().any(|a| a.device() != Device::Cpu) {
@@ -177,59 +203,135 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
     }
     let value = storable(op, target, &part.shape, value)?;
     let (Some(memory), Some(new)) = (target.concrete(), value.concrete()) else {
-        return target.put(part, &value).map(Some);
+        return put(target, part, &value).map(Some);
     };
+    if part.shape.numel() == 0 {
+        return Ok(None);
+    }
     check_writable(op, memory)?;
     if !memory.is_contiguous() {
         // Not in the order that the part counts in: the whole is written.
         let whole = target.put(part, &value)?;
         return write(op, target, whole).map(|t| is_recorded(target, &value).then_some(t));
     }
+    keep_outputs(target, memory)?;
     if !is_recorded(target, &value) {
         store(op, memory, &part.view(memory)?, new)?;
         return Ok(None);
     }
-    saving::before_write(memory)?;
-    let next = with_destination(memory, || target.put(part, &value))?;
-    match next.concrete() {
-        Some(written) if written.buffer().same(memory.buffer()) => memory.buffer().written_by(op),
-        _ => store(op, memory, &part.view(memory)?, new)?,
-    }
-    Ok(Some(over_memory(&next, memory)))
+    put_over(op, memory, || target.put(part, &value)).map(Some)
 }
 
-/// Writes `target`, which is all or a part of `memory`, through strides and bumps the version.
-pub fn store(op: &str, memory: &Array, target: &Array, new: &Array) -> Result<()> {
+/// The value that `f` makes by writing a part of `memory`, or of a copy of it, as the value of `memory`.
+fn put_over(op: &str, memory: &Array, f: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
+    saving::before_write(memory)?;
+    let next = with_destination(memory, f)?;
+    match next.concrete() {
+        Some(written) if written.buffer().same(memory.buffer()) => memory.buffer().written_by(op),
+        Some(written) => store(op, memory, memory, written)?,
+        None => {}
+    }
+    Ok(over_memory(&next, memory))
+}
+
+/// [`write_part`] as [`exchange`].
+pub fn exchange_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Option<Tensor>> {
+    if part.overlaps() {
+        return Err(shared_elements(op, &part.shape));
+    }
+    let value = storable(op, target, &part.shape, value)?;
+    put(target, part, &value).map(Some)
+}
+
+/// `target` with `value` in a part of it, and with the history that stays.
+fn put(target: &Tensor, part: &Part, value: &Tensor) -> Result<Tensor> {
+    history::kept(target, &target.put(part, value)?, Keep::Unrecorded)
+}
+
+/// Stores `value` in rows of `target`, or adds it there, and returns the tensor that `target` is from now on; `None` if
+/// it is the same with other numbers.
+pub fn write_rows(
+    op: &str,
+    target: &Tensor,
+    rows: &Rows,
+    value: Tensor,
+    add: bool,
+) -> Result<Option<Tensor>> {
+    let value = storable(op, target, &rows.shape, value)?;
+    let (Some(memory), Some(new), Some(index)) = (target.concrete(), value.concrete(), rows.index.concrete())
+    else {
+        return history::kept(target, &target.put_rows(rows, &value, add)?, Keep::Unrecorded).map(Some);
+    };
+    check_writable(op, memory)?;
+    if !memory.is_contiguous() {
+        // Not in the order that the rows count in: the whole is written.
+        let whole = target.put_rows(rows, &value, add)?;
+        return write(op, target, whole).map(|t| is_recorded(target, &value).then_some(t));
+    }
+    keep_outputs(target, memory)?;
+    if !is_recorded(target, &value) && memory.device() == Device::Cpu {
+        store_rows(op, memory, &Table::of(memory, rows.width), new, index, add)?;
+        return Ok(None);
+    }
+    let next = put_over(op, memory, || target.put_rows(rows, &value, add))?;
+    Ok(is_recorded(target, &value).then_some(next))
+}
+
+/// [`write_rows`] as [`exchange`].
+pub fn exchange_rows(
+    op: &str,
+    target: &Tensor,
+    rows: &Rows,
+    value: Tensor,
+    add: bool,
+) -> Result<Option<Tensor>> {
+    let value = storable(op, target, &rows.shape, value)?;
+    history::kept(target, &target.put_rows(rows, &value, add)?, Keep::Unrecorded).map(Some)
+}
+
+/// Writes `new` to rows of a table over the memory of `memory`, or adds it there, and bumps the version.
+pub fn store_rows(
+    op: &str,
+    memory: &Array,
+    table: &Table,
+    new: &Array,
+    index: &Array,
+    add: bool,
+) -> Result<()> {
     check_writable(op, memory)?;
     saving::before_write(memory)?;
-    on_device!(target, copy::copy_into(target, new))?;
+    let new = crate::cpu::copy::contiguous(new)?;
+    let width = table.width();
+    let wide = Shape::new(&[new.numel() / width.max(1), width])?;
+    put::rows(table, &new.with_layout(wide, &[width as isize, 1], new.offset())?, index, add)?;
     memory.buffer().written_by(op);
     Ok(())
 }
 
-/// Elements that share memory (a broadcast view) cannot be written one by one.
-pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
-    if (0..memory.rank()).any(|i| memory.stride(i) == 0 && memory.dim(i) > 1) {
-        return Err(shared_elements(op, &memory.shape()));
+/// Writes one element to those of `target` where `mask` holds; says whether it could: it can where all are plain arrays
+/// on the CPU.
+pub fn fill_where(op: &str, target: &Tensor, mask: &Tensor, value: &Tensor) -> Result<bool> {
+    let Some(arrays) = bind::plain(&[target, mask, value]) else { return Ok(false) };
+    let [to, mask, value] = arrays[..] else { return Ok(false) };
+    let fits = value.numel() == 1 && value.dtype() == to.dtype() && mask.dtype() == DType::Bool;
+    let fits = fits && mask.shape().broadcast(&to.shape()) == Some(to.shape());
+    // Of elements that share memory, the mask may hold for none.
+    if !fits || arrays.iter().any(|a| a.device() != Device::Cpu) || shares_elements(to) {
+        return Ok(false);
     }
-    if memory.buffer().is_inference() && !crate::buffer::inference() {
-        return Err(of_inference(op, &memory.shape()));
-    }
+    check_writable(op, to)?;
+    saving::before_write(to)?;
+    put::fill_where(to, &mask.expand(&to.shape())?, value)?;
+    to.buffer().written_by(op);
+    Ok(true)
+}
+
+/// Writes `target`, which is all or a part of `memory`, through strides and bumps the version.
+pub fn store(op: &str, memory: &Array, target: &Array, new: &Array) -> Result<()> {
+    check_outside_inference(op, memory)?;
+    check_writable(op, target)?;
+    saving::before_write(memory)?;
+    on_device!(target, copy::copy_into(target, new))?;
+    memory.buffer().written_by(op);
     Ok(())
-}
-
-#[cold]
-fn of_inference(op: &str, shape: &Shape) -> Error {
-    let name = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
-    Error::autodiff(format!(
-        "{name}: the tensor of shape {shape} was made in inference_mode() and cannot be written in place outside of it; \
-         write to a clone() of it"
-    ))
-}
-
-#[cold]
-fn shared_elements(op: &str, shape: &Shape) -> Error {
-    Error::autodiff(format!(
-        "{op}_: elements of this expanded tensor of shape {shape} share memory; clone() it first"
-    ))
 }

@@ -8,7 +8,7 @@ use crate::op::Kernel;
 use crate::ops::binary::Binary;
 use crate::ops::elementwise::Map;
 use crate::ops::table::Fun;
-use crate::ops::unary::{Parametric, Unary};
+use crate::ops::unary::Unary;
 use crate::real::{Integer, PointwiseInt};
 
 /// A function of integers, with attributes in `_p`, as a type that implements `PointwiseInt`.
@@ -49,22 +49,6 @@ fn check_divisor(op: &Map, x: &[&Array]) -> Result<()> {
     Ok(())
 }
 
-/// Integers limited to `[low, high]`. A bound beyond the type's range limits nothing.
-fn clamp(x: &Array, low: f64, high: f64) -> Result<Array> {
-    let (least, most) = x.dtype().range();
-    let [low, high] = [low, high].map(|bound| (bound as i128).clamp(least, most));
-    let p = [low as f64, high as f64];
-    match (low > least, high < most) {
-        (true, true) => run_int(
-            [x],
-            integer_rule!(1, [x] => |p: [f64; 2]| x.min(I::lit(p[1] as i64)).max(I::lit(p[0] as i64)))(p),
-        ),
-        (true, false) => run_int([x], integer_rule!(1, [x] => |p: [f64; 2]| x.max(I::lit(p[0] as i64)))(p)),
-        (false, true) => run_int([x], integer_rule!(1, [x] => |p: [f64; 2]| x.min(I::lit(p[1] as i64)))(p)),
-        (false, false) => Ok(x.clone()),
-    }
-}
-
 /// The rows that integers have too.
 pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
     check_divisor(op, x)?;
@@ -92,9 +76,6 @@ pub fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
         Fun::Unary(Unary::Relu) => unary!(|x, _| x.max(I::lit(0))),
         Fun::Unary(Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc) => Ok(x[0].clone()),
         Fun::Unary(Unary::Frac) => unary!(|x, _| x.sub(x)),
-        Fun::Parametric(Parametric::Clamp) => clamp(x[0], p[0], p[1]),
-        Fun::Parametric(Parametric::ClampMin) => clamp(x[0], p[0], f64::INFINITY),
-        Fun::Parametric(Parametric::ClampMax) => clamp(x[0], f64::NEG_INFINITY, p[0]),
         Fun::Binary(Binary::Add) => binary!(|x, y| x.add(y)),
         Fun::Binary(Binary::Sub) => binary!(|x, y| x.sub(y)),
         Fun::Binary(Binary::Mul) => binary!(|x, y| x.mul(y)),

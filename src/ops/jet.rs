@@ -5,11 +5,11 @@
 //! of the same name in `unary.rs` or `binary.rs` with the tangent for `g`, so that singular points are treated alike.
 
 use crate::ops::formulas::{
-    arc_slope, divisor, i0e_slope, i1_slope, i1e_slope, length, magnitude, normal_pdf, one_minus_square,
-    power_slope, sign, silu_slope, tame, truncated,
+    arc_slope, atan_slope, bell, divisor, exponent_slope, i0e_slope, i1_slope, i1e_slope, length, magnitude,
+    normal_pdf, one_minus_square, power_slope, sign, silu_slope, tame, truncated,
 };
 use crate::real::Real;
-use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LN_10};
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG10_E};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A number and its tangent; `None` is a tangent known to be zero, which costs nothing.
@@ -84,10 +84,14 @@ operator!(Sub sub |x, y| match (x.tangent, y.tangent) {
     (Some(a), Some(b)) => Some(a - b),
     (a, b) => a.or(b.map(|t| -t)),
 });
-operator!(Mul mul |x, y| sum(x.tangent.map(|t| t * y.value), y.tangent.map(|t| t * x.value)));
+operator!(Mul mul |x, y| sum(
+    x.tangent.map(|t| t * tame(t, y.value)),
+    y.tangent.map(|t| t * tame(t, x.value)),
+));
 operator!(Div div |x, y| sum(
     x.tangent.map(|t| t / divisor(t, y.value)),
-    y.tangent.map(|t| -(t * tame(t, x.value / y.value / y.value))),
+    // Not t * (x / y / y), which may underflow or overflow before t meets it.
+    y.tangent.map(|t| -(t / divisor(t, y.value) * tame(t, x.value / y.value))),
 ));
 
 impl<R: Real> Neg for Jet<R> {
@@ -168,23 +172,23 @@ impl<R: Real> Real for Jet<R> {
         log |t, x, o| t / divisor(t, x);
         log1p |t, x, o| t / divisor(t, x + 1.0);
         log2 |t, x, o| t / divisor(t, x * LN_2);
-        log10 |t, x, o| t / divisor(t, x * LN_10);
+        log10 |t, x, o| t / divisor(t, x) * LOG10_E;
         sin |t, x, o| t * x.cos();
         cos |t, x, o| -(t * x.sin());
         tan |t, x, o| t * tame(t, o * o + 1.0);
         asin |t, x, o| t * tame(t, arc_slope(x));
         acos |t, x, o| -(t * tame(t, arc_slope(x)));
-        atan |t, x, o| t / (x * x + 1.0);
+        atan |t, x, o| t * atan_slope(x);
         sinh |t, x, o| t * tame(t, x.cosh());
         cosh |t, x, o| t * tame(t, x.sinh());
-        tanh |t, x, o| t * (R::lit(1.0) - o * o);
+        tanh |t, x, o| t / x.cosh() / x.cosh();
         asinh |t, x, o| t / length(magnitude(x), R::lit(1.0));
         acosh |t, x, o| t / divisor(t, (x - 1.0).sqrt() * (x + 1.0).sqrt());
         atanh |t, x, o| t / divisor(t, one_minus_square(x));
-        sigmoid |t, x, o| t * (o * (R::lit(1.0) - o));
+        sigmoid |t, x, o| t * (o * (-x).sigmoid());
         silu |t, x, o| t * silu_slope(x);
-        erf |t, x, o| t * ((-(x * x)).exp() * FRAC_2_SQRT_PI);
-        erfc |t, x, o| -(t * ((-(x * x)).exp() * FRAC_2_SQRT_PI));
+        erf |t, x, o| t * (bell(x) * FRAC_2_SQRT_PI);
+        erfc |t, x, o| -(t * (bell(x) * FRAC_2_SQRT_PI));
         erfinv |t, x, o| t * tame(t, (o * o).exp() / FRAC_2_SQRT_PI);
         ndtr |t, x, o| t * normal_pdf(x);
         gelu |t, x, o| t * (x.ndtr() + x * normal_pdf(x));
@@ -200,8 +204,7 @@ impl<R: Real> Real for Jet<R> {
         let (x, y) = (self.value, exponent.value);
         let o = x.pow(y);
         let base = self.tangent.map(|t| t * tame(t, power_slope(x, y)));
-        let power =
-            exponent.tangent.map(|t| R::select(x.eq(R::lit(0.0)), R::lit(0.0), t * tame(t, o * x.log())));
+        let power = exponent.tangent.map(|t| exponent_slope(x, o, t));
         Jet { value: o, tangent: sum(base, power) }
     }
     #[inline(always)]

@@ -29,7 +29,8 @@ impl Kernel for Cat {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let axis = self.axis as usize;
         let total = x.iter().map(|a| a.dim(axis)).sum();
-        let out = Array::empty(x[0].shape().with(axis, total), x[0].dtype(), x[0].device())?;
+        let shape = x[0].shape().removed(axis).inserted(axis, total)?;
+        let out = Array::empty(shape, x[0].dtype(), x[0].device())?;
         let mut region = Region::whole(&out.shape());
         for part in x {
             region.lengths = part.shape();
@@ -57,13 +58,23 @@ impl Linear for Cat {
     }
 }
 
-/// Tensors joined along an existing axis; all other axes must agree.
+/// Tensors joined along an existing axis; all other axes must agree. Vectors without elements join anything, and count
+/// for the dtype alone.
 pub fn cat(parts: &[Tensor], axis: i64) -> Result<Tensor> {
     let Some(first) = parts.first() else {
         return Err(Error::value("cat: at least one tensor expected, got none"));
     };
-    let i = first.shape().axis(axis, "cat")?;
     let dtype = parts.iter().fold(first.dtype(), |d, p| d.promote(p.dtype()));
+    let is_nothing = |x: &Tensor| x.rank() == 1 && x.numel() == 0;
+    // A vector without elements joins what has any axes; vectors without elements join along any axis.
+    if parts.iter().any(is_nothing)
+        && let Some(like) = parts.iter().find(|x| x.rank() != 1)
+    {
+        let nothing = like.shape().with(like.shape().axis(axis, "cat")?, 0);
+        let fitted = parts.iter().map(|x| if is_nothing(x) { x.reshape(&nothing) } else { Ok(x.clone()) });
+        return cat(&fitted.collect::<Result<Vec<Tensor>>>()?, axis);
+    }
+    let i = first.shape().axis(if parts.iter().all(is_nothing) { 0 } else { axis }, "cat")?;
     for (k, part) in parts.iter().enumerate() {
         let same = part.rank() == first.rank() && part.shape().with(i, first.shape().at(i)) == first.shape();
         if !same {
@@ -111,7 +122,7 @@ pub fn stack(parts: &[Tensor], axis: i64) -> Result<Tensor> {
 pub fn split(x: &Tensor, lengths: &[usize], axis: i64) -> Result<Vec<Tensor>> {
     let i = x.shape().axis(axis, "split")?;
     if lengths.iter().sum::<usize>() != x.shape().at(i) {
-        return Err(Error::value(format!(
+        return Err(Error::shape(format!(
             "split: lengths {lengths:?} add up to {}, expected {} as axis {i}",
             lengths.iter().sum::<usize>(),
             x.shape().at(i)

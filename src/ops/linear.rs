@@ -281,10 +281,14 @@ impl Composite for AffineVjp {
 }
 
 impl Tensor {
-    /// `act(x W' + b)`: `[..., k]` with weight `[n, k]` and bias `[n]` gives `[..., n]`.
+    /// `act(x W' + b)`: `[..., k]` with weight `[n, k]` and bias `[n]` gives `[..., n]`; with weight `[k]` and a bias of
+    /// one element it gives `[...]`.
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>, act: Option<Unary>) -> Result<Tensor> {
         let (shape, matrix) = (self.shape(), weight.shape());
         let columns = (shape.rank() > 0).then(|| shape.at(shape.rank() - 1));
+        if matrix.rank() == 1 && columns == Some(matrix.at(0)) {
+            return self.linear_of_vector(weight, bias, act);
+        }
         if matrix.rank() != 2 || columns != Some(matrix.at(1)) {
             return Err(Error::shape(format!(
                 "linear: input of shape {shape} with weight of shape {matrix}; expected (..., in) and (out, in)"
@@ -303,6 +307,14 @@ impl Tensor {
         let inputs: SmallVec<[&Tensor; 4]> = [self, weight].into_iter().chain(bias).collect();
         let mut out = crate::bind::bind(op, &inputs)?;
         Ok(out.swap_remove(0))
+    }
+
+    /// The same with one output, which has no axis.
+    fn linear_of_vector(&self, weight: &Tensor, bias: Option<&Tensor>, act: Option<Unary>) -> Result<Tensor> {
+        let rows = weight.reshape(&Shape::new(&[1, weight.numel()])?)?;
+        let bias = bias.map(|b| b.reshape(&Shape::new(&[1])?)).transpose()?;
+        let out = self.linear(&rows, bias.as_ref(), act)?;
+        out.reshape(&self.shape().part(0, self.rank() - 1))
     }
 
     /// The same where dtypes must be reconciled, or the bias broadcasts.

@@ -39,25 +39,38 @@ impl Tensor {
         if !self.dtype().is_complex() {
             self.check_float("var")?;
         }
-        self.accumulated(|x| x.spread_about_mean(axes, correction, keepdim))
+        self.accumulated(|x| {
+            let (squares, divisor) = x.squares_about_mean(axes, correction, keepdim)?;
+            squares.div(divisor)
+        })
     }
 
-    fn spread_about_mean(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
+    /// The sum of squared deviations from the mean, and what the variance divides it by.
+    fn squares_about_mean(
+        &self,
+        axes: Option<&[i64]>,
+        correction: f64,
+        keepdim: bool,
+    ) -> Result<(Tensor, f64)> {
         let set = self.shape().axes(axes, "var")?;
         let count: usize = set.iter().map(|i| self.shape().at(i)).product();
         let mut centred = self.sub(&self.mean(axes, true)?)?;
         if centred.dtype().is_complex() {
             centred = centred.abs()?;
         }
-        centred.square()?.sum(axes, keepdim)?.div((count as f64 - correction).max(0.0))
+        Ok((centred.square()?.sum(axes, keepdim)?, (count as f64 - correction).max(0.0)))
     }
 
-    /// Standard deviation: the square root of [`Tensor::var`]. Its gradient at 0 is 0.
+    /// Standard deviation: the square root of [`Tensor::var`]. Its gradient at 0 is 0; that of an infinite deviation, whose
+    /// variance divides by 0, is NaN.
     pub fn std(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
         if !self.dtype().is_complex() {
             self.check_float("std")?;
         }
-        self.accumulated(|x| x.spread_about_mean(axes, correction, keepdim)?.rooted(Tensor::sqrt))
+        self.accumulated(|x| match x.squares_about_mean(axes, correction, keepdim)? {
+            (squares, 0.0) => squares.sqrt()?.div(0.0),
+            (squares, divisor) => squares.div(divisor)?.rooted(Tensor::sqrt),
+        })
     }
 
     /// `log(sum(exp(x)))` over `axes`, without overflow.

@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::cost;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{
     Arrays, BY_PARTS, BatchedOutputs, Composite, General, Grads, Kernel, Lane, Needs, Own, Saves,
@@ -274,7 +275,7 @@ impl Tensor {
             return crate::bind::bind1(op, &[&x]);
         }
         let (i, last) = (i as i64, last as i64);
-        crate::bind::bind1(op, &[&x.transpose(i, last)?])?.transpose(i, last)
+        crate::bind::bind1(op, &[&x.transpose(i, last)?])?.transpose(i, last)?.contiguous()
     }
 
     /// `exp(x) / sum(exp(x))` along `axis`.
@@ -322,8 +323,11 @@ impl Tensor {
                 let one = x.aval();
                 let w = w.cloned().map_or_else(|| Tensor::full(wanted, 1.0, one.dtype, one.device), Ok)?;
                 let b = b.cloned().map_or_else(|| Tensor::full(wanted, 0.0, one.dtype, one.device), Ok)?;
-                let dtype = promote(&x, &w);
-                let dtype = if crate::interp::autocasting() { x.dtype() } else { dtype };
+                // A region runs it in float32: a weight must not be rounded to the type of a half input
+                // before.
+                let wide =
+                    crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
+                let dtype = if wide { DType::F32 } else { promote(&x, &w) };
                 crate::bind::bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?
             }
         };

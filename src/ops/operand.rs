@@ -10,7 +10,8 @@ use crate::ops::table::{Fun, Params};
 use crate::ops::unary::{Parametric, Unary, unary_table};
 use crate::tensor::Tensor;
 
-/// An operand as users give it: a tensor or a Python scalar, which adapts to the tensor's dtype.
+/// An operand as users give it: a tensor or a Python scalar, to which the tensor gives the dtype of the
+/// result.
 #[derive(Clone, Copy)]
 pub enum Operand<'a> {
     /// A tensor.
@@ -61,6 +62,27 @@ impl Operand<'_> {
         }
     }
 
+    /// A real number as a float.
+    fn float(self) -> Result<f64> {
+        match self {
+            Operand::Float(v) => Ok(v),
+            Operand::Int(v) => Ok(v as f64),
+            Operand::Bool(v) => Ok(f64::from(v)),
+            Operand::Tensor(_) | Operand::Complex(..) => {
+                Err(Error::dtype("clamp: a bound is a real number or a tensor"))
+            }
+        }
+    }
+
+    /// This operand as a tensor, to be an operand together with `x`: a number in the dtype that the result has, so that
+    /// it loses no digits.
+    pub fn tensor_with(&self, x: &Tensor) -> Result<Tensor> {
+        match *self {
+            Operand::Tensor(t) => Ok(t.clone()),
+            number => number.to_tensor(number.result_type(x), x),
+        }
+    }
+
     /// This operand as a tensor of `dtype` on the device of `like`. A tensor stays where it is, unless it is a
     /// number in disguise: [`join`].
     pub fn to_tensor(&self, dtype: DType, like: &Tensor) -> Result<Tensor> {
@@ -83,12 +105,38 @@ impl Operand<'_> {
                 }
                 Tensor::operand(v as f64, dtype, like.device())
             }
-            Operand::Float(v) => Tensor::operand(v, dtype, like.device()),
+            Operand::Float(v) => {
+                dtype.check_fits_float(v)?;
+                Tensor::operand(v, dtype, like.device())
+            }
             Operand::Complex(re, im) => {
                 let part = |v| Tensor::operand(v, dtype.real(), like.device());
                 crate::ops::complex::join(&part(re)?, &part(im)?)
             }
         }
+    }
+
+    /// [`Operand::to_tensor`] for a row of the table whose result has this dtype. Beside halves, numbers and
+    /// 0-d tensors keep the range and the digits of float32, in which the row computes, so that the result is
+    /// rounded once.
+    pub fn to_rule_input(&self, dtype: DType, like: &Tensor) -> Result<Tensor> {
+        let wide = dtype.is_half()
+            && match self {
+                Operand::Tensor(x) => x.rank() == 0 && x.dtype() != dtype,
+                _ => true,
+            };
+        self.to_tensor(if wide { DType::F32 } else { dtype }, like)
+    }
+}
+
+/// A bound that is a whole number; none stays none, and any other number is an error.
+fn whole(bound: Option<Operand>) -> std::result::Result<Option<i128>, ()> {
+    match bound {
+        None => Ok(None),
+        Some(Operand::Int(v)) => Ok(Some(v.into())),
+        Some(Operand::Bool(v)) => Ok(Some(v.into())),
+        Some(Operand::Float(v)) if v.fract() == 0.0 || v.is_infinite() => Ok(Some(v as i128)),
+        Some(_) => Err(()),
     }
 }
 
@@ -123,7 +171,9 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
     if let (Binary::Pow, Operand::Tensor(t), Operand::Int(2) | Operand::Float(2.0)) = (fun, &x, &y)
         && t.dtype().is_differentiable()
     {
-        return t.square();
+        // A region runs powers in float32, and squares as they are.
+        let wide = t.dtype().is_half() && crate::interp::autocasting();
+        return if wide { t.cast(DType::F32)?.square() } else { t.square() };
     }
     if let (Binary::Pow, Operand::Tensor(t), Operand::Int(n @ -64..=64)) = (fun, x, y)
         && t.dtype().is_complex()
@@ -170,10 +220,10 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
             "pow: integers have no negative powers, got the exponent {exponent}; convert the base with .float() first"
         )));
     }
-    if fun == Binary::Div {
+    if matches!(fun, Binary::Div | Binary::Xlogy | Binary::Xlog1py) {
         dtype = dtype.to_float();
     }
-    let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
+    let (x, y) = (x.to_rule_input(dtype, like)?, y.to_rule_input(dtype, like)?);
     crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&x, &y])
 }
 
@@ -215,9 +265,7 @@ impl Tensor {
 
     /// Applies a row of the table of functions with attributes.
     pub fn parametric(&self, fun: Parametric, p: [f64; 2]) -> Result<Tensor> {
-        let whole = p.iter().all(|v| v.fract() == 0.0 || v.is_infinite());
-        let keeps_integers = whole && !matches!(fun, Parametric::Softplus | Parametric::Polygamma);
-        self.map(Map { fun: Fun::Parametric(fun), p: p.into() }, keeps_integers)
+        self.map(Map { fun: Fun::Parametric(fun), p: p.into() }, false)
     }
 
     fn map(&self, op: Map, keeps_integers: bool) -> Result<Tensor> {
@@ -227,6 +275,8 @@ impl Tensor {
             Category::Bool if op.fun == Fun::Unary(Unary::Neg) => {
                 Err(Error::dtype("neg: not defined for bool tensors; use ~ or logical_not"))
             }
+            // The sign of a truth value is that value; a copy.
+            Category::Bool if op.fun == Fun::Unary(Unary::Sign) => self.copied(),
             Category::Bool if keeps_integers => {
                 let integer = if self.device() == Device::Cpu { DType::I64 } else { DType::I32 };
                 crate::bind::bind1(op, &[&self.cast(integer)?])
@@ -235,18 +285,51 @@ impl Tensor {
         }
     }
 
-    /// Values limited to `[min, max]`; the derivative at a bound is 1. Where `min > max`, all become `max`; a bound
-    /// that is NaN makes all NaN.
-    pub fn clamp(&self, min: Option<f64>, max: Option<f64>) -> Result<Tensor> {
+    /// Values limited to `[min, max]`, which are numbers; the derivative at a bound is 1. Where `min > max`, all become
+    /// `max`; a bound that is NaN makes all NaN. Bounds of integers that are whole leave them integers.
+    pub fn clamp(&self, min: Option<Operand>, max: Option<Operand>) -> Result<Tensor> {
+        if min.is_none() && max.is_none() {
+            return Err(Error::value("clamp: give min, max or both"));
+        }
+        if !self.dtype().is_differentiable()
+            && let (Ok(low), Ok(high)) = (whole(min), whole(max))
+        {
+            return self.clamp_integers(low, high);
+        }
+        let (min, max) = (min.map(|v| v.float()).transpose()?, max.map(|v| v.float()).transpose()?);
         if [min, max].into_iter().flatten().any(f64::is_nan) {
             return self.mul(0.0)?.add(f64::NAN);
         }
         match (min, max) {
             (Some(low), Some(high)) => self.parametric(Parametric::Clamp, [low.min(high), high]),
             (Some(low), None) => self.parametric(Parametric::ClampMin, [low, 0.0]),
-            (None, Some(high)) => self.parametric(Parametric::ClampMax, [high, 0.0]),
-            (None, None) => Err(Error::value("clamp: give min, max or both")),
+            (None, high) => self.parametric(Parametric::ClampMax, [high.unwrap_or(f64::INFINITY), 0.0]),
         }
+    }
+
+    /// An integer that this tensor's dtype holds, as an operand beside it.
+    pub fn integer_like(&self, value: i128) -> Result<Tensor> {
+        match self.device() {
+            // Unsigned numbers above those of int64 keep their bits.
+            Device::Cpu => Tensor::integer(value as i64, self.dtype()),
+            device => Tensor::operand(value as f64, self.dtype(), device),
+        }
+    }
+
+    /// Integers limited to `[low, high]`, exactly. A bound beyond the range of their dtype is the end of that range.
+    fn clamp_integers(&self, low: Option<i128>, high: Option<i128>) -> Result<Tensor> {
+        if self.dtype() == DType::Bool {
+            let integer = if self.device() == Device::Cpu { DType::I64 } else { DType::I32 };
+            return self.cast(integer)?.clamp_integers(low, high);
+        }
+        let (least, most) = self.dtype().range();
+        let mut out = self.clone();
+        for (bound, fun) in [(low, Binary::Maximum), (high, Binary::Minimum)] {
+            let Some(bound) = bound.map(|v| v.clamp(least, most)) else { continue };
+            let bound = self.integer_like(bound)?;
+            out = crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&out, &bound])?;
+        }
+        Ok(out)
     }
 
     /// Derivative of order `n` of the digamma function.

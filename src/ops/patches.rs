@@ -1,6 +1,6 @@
 //! Windows written out (`unfold`) and added back (`fold`): picking by an index of places and its transpose.
 
-use crate::buffer::Device;
+use crate::buffer::{Device, room};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::ops::convolve::per_axis;
@@ -55,7 +55,7 @@ impl PatchOptions {
 
 /// For each element of a window and each window, where in the padded plane it is.
 fn places(window: &Window, device: Device) -> Result<Tensor> {
-    let mut at: Vec<i64> = Vec::with_capacity(window.taps() * window.positions());
+    let mut at: Vec<i64> = room(window.taps().saturating_mul(window.positions()))?;
     for k in 0..window.taps() {
         let (down, across) =
             (k / window.kernel[2] * window.dilation[1], k % window.kernel[2] * window.dilation[2]);

@@ -6,6 +6,7 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
+use crate::buffer::filled;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
 use crate::ops::conv::{Conv, Member};
@@ -115,8 +116,10 @@ impl PoolOptions {
                     "{op}: padding is at most half of the window, got padding {pad} and kernel_size {kernel}"
                 )));
             }
-            let length = window.input[axis] + 2 * pad;
-            if reach >= length {
+            let (length, stride) = (window.input[axis] + 2 * pad, window.stride[axis]);
+            // With `ceil` the first window may reach beyond the end by less than a step.
+            let slack = if self.ceil { stride - 1 } else { 0 };
+            if reach >= length.saturating_add(slack) || window.input[axis] == 0 {
                 return Err(Error::shape(format!(
                     "{op}: the window reaches over {} elements of spatial axis {}, which has {} of them and {} of \
                      padding; it must fit into them (input {})",
@@ -127,8 +130,7 @@ impl PoolOptions {
                     x.shape()
                 )));
             }
-            let (steps, stride) = (length - reach - 1, window.stride[axis]);
-            window.output[axis] = if self.ceil { steps.div_ceil(stride) } else { steps / stride } + 1;
+            window.output[axis] = (length + slack - reach - 1) / stride + 1;
             if self.ceil && (window.output[axis] - 1) * stride >= window.input[axis] + pad {
                 window.output[axis] -= 1;
             }
@@ -159,6 +161,16 @@ fn check_float(op: &str, x: &Tensor) -> Result<()> {
     )))
 }
 
+/// Whether a window steps over all elements of an axis, which takes a dilation.
+fn misses(window: &Window, axis: usize) -> bool {
+    let (length, pad, step) = (window.input[axis], window.padding[axis], window.dilation[axis]);
+    (0..window.output[axis]).any(|p| {
+        let start = p * window.stride[axis];
+        let first = pad.saturating_sub(start).div_ceil(step);
+        first >= window.kernel[axis] || start + first * step >= pad + length
+    })
+}
+
 /// Elements of each window along an axis; those of the padding count if `padded`.
 fn counts(window: &Window, axis: usize, padded: bool) -> Vec<usize> {
     let (length, pad, kernel) = (window.input[axis], window.padding[axis], window.kernel[axis]);
@@ -175,6 +187,17 @@ impl Tensor {
     /// The maximum of every window over the last axes, and its position in the flattened last axes.
     pub fn max_pool(&self, op: &str, options: &PoolOptions) -> Result<(Tensor, Tensor)> {
         let window = options.window(op, self)?;
+        if let Some(axis) = (AXES - options.rank..AXES).find(|&axis| misses(&window, axis)) {
+            return Err(Error::value(format!(
+                "{op}: a window lies in the padding altogether, and nothing there is largest: spatial axis {} has {} \
+                 elements, the window {} of them {} apart, with padding {}; use a smaller padding or dilation",
+                axis + options.rank - AXES,
+                window.input[axis],
+                window.kernel[axis],
+                window.dilation[axis],
+                window.padding[axis]
+            )));
+        }
         let mut out = crate::bind::bind(MaxPool { window: Arc::new(window) }, &[self])?;
         match (out.pop(), out.pop()) {
             (Some(index), Some(y)) => Ok((y, index)),
@@ -251,7 +274,7 @@ impl Tensor {
             if size == length {
                 continue;
             }
-            let mut matrix = vec![0.0; length * size];
+            let mut matrix = filled(0.0, length.saturating_mul(size))?;
             for part in 0..size {
                 let (start, end) = (part * length / size, ((part + 1) * length).div_ceil(size));
                 (start..end).for_each(|k| matrix[k * size + part] = 1.0 / (end - start) as f64);

@@ -216,7 +216,7 @@ impl Tensor {
         float_only("bernoulli", self.dtype())?;
         self.check_probabilities()?;
         let uniform = Tensor::rand(self.shape(), DType::F32, self.device())?;
-        uniform.lt(&self.detach().cast(DType::F32)?)?.cast(self.dtype())
+        uniform.lt(&self.detach().cast(DType::F32)?)?.cast(self.dtype())?.depending_on(self)
     }
 
     /// Raises for a value outside `[0, 1]`, where looking costs no transfer.
@@ -269,7 +269,8 @@ impl Tensor {
     fn draw_with_replacement(&self, count: usize) -> Result<Tensor> {
         let sums = self.cumsum(-1)?;
         let ends = sums.div(&sums.narrow(-1, self.shape().at(self.rank() - 1) - 1, 1)?)?;
-        let shape = self.shape().with(self.rank() - 1, count);
+        let last = self.rank() - 1;
+        let shape = self.shape().removed(last).inserted(last, count)?;
         let uniform = Tensor::rand(shape, self.dtype(), self.device())?;
         ends.unsqueeze(-2)?.le(&uniform.unsqueeze(-1)?)?.sum(Some(&[-1]), false)
     }

@@ -18,7 +18,8 @@ use crate::shape::{Axes, Shape, normalize_axis};
 use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
 
-/// Sum over axes. float16 and bfloat16 accumulate in float32.
+/// Sum over axes. float16 and bfloat16 accumulate in float32; on the CPU, bools and integers of less than 64 bits give
+/// int64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Sum {
     /// The axes to sum over.
@@ -32,6 +33,9 @@ impl Kernel for Sum {
         "sum"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        if x[0].device() == Device::Cpu {
+            return one!(crate::cpu::reduce::counted(x[0], self.axes, self.keepdim));
+        }
         one!(on_device!(x[0], reduce::sum(x[0], self.axes, self.keepdim)))
     }
     /// inputs - outputs.
@@ -105,9 +109,13 @@ impl Prod {
         let order: Vec<i64> = kept.chain(self.axes.iter()).map(|i| i as i64).collect();
         let outer = shape.reduced(self.axes, false);
         let mut n: usize = self.axes.iter().map(|i| shape.at(i)).product();
+        if n == 1 {
+            return x.copied()?.reshape(&shape.reduced(self.axes, self.keepdim));
+        }
         let mut factors = x.permute(&order)?.reshape(&outer.inserted(outer.rank(), n)?)?;
         if n == 0 {
-            return x.scalar_like(1.0)?.expand(&shape.reduced(self.axes, self.keepdim));
+            // The sum of nothing, which depends on x in name.
+            return crate::bind::bind1(Sum { axes: self.axes, keepdim: self.keepdim }, &[x])?.add(1.0);
         }
         while n > 1 {
             let half = n / 2;
@@ -243,7 +251,9 @@ impl Tensor {
     /// Sum over `axes` (all when `None`). Integers and bools are summed as int64, uint64 as itself.
     pub fn sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "sum")?;
-        crate::bind::bind1(Sum { axes, keepdim }, &[&self.widened()?])
+        // The CPU's sum widens by itself, element by element.
+        let wide = if self.device() == Device::Cpu { self.clone() } else { self.widened()? };
+        crate::bind::bind1(Sum { axes, keepdim }, &[&wide])
     }
 
     /// Sums over the axes along which `shape` was broadcast to this tensor's shape.
@@ -262,6 +272,14 @@ impl Tensor {
             return crate::bind::bind1(Sum { axes, keepdim: false }, &[self]);
         }
         crate::bind::bind1(Sum { axes, keepdim: true }, &[self])?.reshape(shape)
+    }
+
+    /// This constant as a function of `x` whose derivative is zero: plus the sum of none of the elements of `x`.
+    pub(crate) fn depending_on(&self, x: &Tensor) -> Result<Tensor> {
+        if x.traced().is_none() || !x.dtype().is_differentiable() || !self.dtype().is_differentiable() {
+            return Ok(self.clone());
+        }
+        self.add(&x.flatten(0, -1)?.narrow(0, 0, 0)?.sum(None, false)?)
     }
 
     /// Product over `axes` (all when `None`).
@@ -340,7 +358,7 @@ impl Tensor {
     fn pick_along(&self, axis: i64, keepdim: bool, largest: bool) -> Result<(Tensor, Tensor)> {
         if self.rank() == 0 {
             normalize_axis(axis, 1, if largest { "max" } else { "min" })?;
-            return Ok((self.clone(), self.detach().cast(index_type(self.device()))?.mul(0i64)?));
+            return Ok((self.copied()?, self.detach().cast(index_type(self.device()))?.mul(0i64)?));
         }
         let index = self.arg_extremum(Some(axis), true, largest)?;
         let value = self.gather(axis, &index)?;
@@ -354,15 +372,23 @@ impl Tensor {
     /// Whether any element is true, over `axes`.
     pub fn any(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "any")?;
-        let sum = crate::bind::bind1(
-            Sum { axes, keepdim },
-            &[&self.cast(DType::Bool)?.cast(index_type(self.device()))?],
-        )?;
+        let truth = self.cast(DType::Bool)?;
+        if self.device() == Device::Cpu {
+            return crate::bind::bind1(Extremum { axes, keepdim, largest: true }, &[&truth]);
+        }
+        let sum = crate::bind::bind1(Sum { axes, keepdim }, &[&truth.cast(index_type(self.device()))?])?;
         sum.ne(0i64)
     }
 
     /// Whether all elements are true, over `axes`.
     pub fn all(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        if self.device() == Device::Cpu && self.numel() > 0 {
+            let axes = self.shape().axes(axes, "all")?;
+            return crate::bind::bind1(
+                Extremum { axes, keepdim, largest: false },
+                &[&self.cast(DType::Bool)?],
+            );
+        }
         self.logical_not()?.any(axes, keepdim)?.logical_not()
     }
 }

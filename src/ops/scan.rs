@@ -95,7 +95,7 @@ impl Composite for CumProd {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (axis, length) = (self.axis as i64, x[0].shape().at(self.axis as usize));
         if length == 0 {
-            return Ok(smallvec![x[0].clone()]);
+            return one!(x[0].copied());
         }
         one!(x[0].accumulated(|x| {
             let start = after(&x.narrow(axis, 0, 1)?, self.axis as usize, length - 1)?;
@@ -236,7 +236,7 @@ impl Tensor {
     pub fn cumsum(&self, axis: i64) -> Result<Tensor> {
         if self.rank() == 0 {
             normalize_axis(axis, 1, "cumsum")?;
-            return self.widened();
+            return self.widened()?.copied();
         }
         let axis = self.shape().axis(axis, "cumsum")? as u8;
         crate::bind::bind1(CumSum { axis, reverse: false }, &[&self.widened()?])
@@ -246,7 +246,7 @@ impl Tensor {
     pub fn cumprod(&self, axis: i64) -> Result<Tensor> {
         if self.rank() == 0 {
             normalize_axis(axis, 1, "cumprod")?;
-            return self.widened();
+            return self.widened()?.copied();
         }
         let axis = self.shape().axis(axis, "cumprod")? as u8;
         crate::bind::bind1(CumProd { axis }, &[&self.widened()?])
@@ -302,7 +302,7 @@ impl Tensor {
         let x = self.cast(self.dtype().to_float())?;
         if x.rank() == 0 || x.numel() == 0 {
             normalize_axis(axis, x.rank().max(1), "logcumsumexp")?;
-            return Ok(x);
+            return x.copied();
         }
         let axis = x.shape().axis(axis, "logcumsumexp")?;
         x.accumulated(|x| x.logs_of_sums(axis))

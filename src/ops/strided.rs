@@ -42,6 +42,12 @@ impl Part {
         whole.with_layout(self.shape, &self.strides[..self.shape.rank()], whole.offset() + self.offset)
     }
 
+    /// Whether its elements lie in row-major order without gaps.
+    pub fn is_dense(&self) -> bool {
+        let dense = self.shape.strides();
+        (0..self.shape.rank()).all(|i| self.shape.at(i) == 1 || self.strides[i] == dense[i])
+    }
+
     /// The same part of every element of a batch in front, of wholes with `numel` elements.
     fn batched(&self, size: usize, numel: usize) -> Result<Part> {
         let mut strides = [0; MAX_RANK];
@@ -63,7 +69,7 @@ impl Part {
 
     /// Whether two elements of the part are one element of the whole.
     pub fn overlaps(&self) -> bool {
-        !self.repeated().is_empty()
+        !self.repeated().is_empty() && self.shape.numel() > 0
     }
 }
 
@@ -196,11 +202,11 @@ pub struct Put {
 }
 
 thread_local! {
-    /// The memory that the next [`Put`] on it may write instead of a copy.
+    /// The memory that the next [`Put`] (or `PutRows`) on it may write instead of a copy.
     static DESTINATION: RefCell<Option<Array>> = const { RefCell::new(None) };
 }
 
-/// Runs `f`, in which the first [`Put`] into `memory` writes that memory itself.
+/// Runs `f`, in which the first [`Put`] (or `PutRows`) into `memory` writes that memory itself.
 pub fn with_destination<T>(memory: &Array, f: impl FnOnce() -> T) -> T {
     struct Restore;
     impl Drop for Restore {
@@ -214,7 +220,7 @@ pub fn with_destination<T>(memory: &Array, f: impl FnOnce() -> T) -> T {
 }
 
 /// Takes the announced memory if it is that of `x`.
-fn destination(x: &Array) -> Option<Array> {
+pub(crate) fn destination(x: &Array) -> Option<Array> {
     let same = |d: &Array| {
         d.buffer().same(x.buffer()) && d.offset() == x.offset() && d.shape() == x.shape() && d.is_contiguous()
     };
@@ -262,6 +268,16 @@ impl Tensor {
             return Ok(self.clone());
         }
         crate::bind::bind1(AsStrided { part: Arc::new(*part) }, &[self])
+    }
+
+    /// Zeros of this shape with this tensor in a part of them that does not overlap itself.
+    pub fn placed(&self, part: &Part, shape: Shape) -> Result<Tensor> {
+        crate::bind::bind1(Place { part: Arc::new(*part), shape }, &[self])
+    }
+
+    /// The same value as the result of an operation, whatever it was: with an entry of the tape of its own.
+    pub fn renamed(&self) -> Result<Tensor> {
+        crate::bind::bind1(AsStrided { part: Arc::new(Part::whole(&self.shape())) }, &[self])
     }
 
     /// The main diagonal of the last two axes, which have one length, as a view.

@@ -84,6 +84,7 @@ macro_rules! visit_jet {
         #[derive(Clone, Copy)]
         struct Rule([f64; 2]);
         impl $crate::real::Pointwise<{ 1 + 2 * READS }> for Rule {
+            const IS_WIDEST: bool = false;
             #[inline(always)]
             fn apply<Q: $crate::real::Real>(&self, x: [Q; 1 + 2 * READS]) -> Q
             where
@@ -220,14 +221,16 @@ impl Fun {
     /// lose its digits. The choice is PyTorch's.
     pub fn precision(self) -> Precision {
         use Unary::{
-            Acos, Asin, Cosh, Erfinv, Exp, Expm1, Log, Log1p, Log2, Log10, Reciprocal, Rsqrt, Sinh, Tan,
+            Acos, Asin, Cosh, Entr, Erfinv, Exp, Expm1, Log, Log1p, Log2, Log10, LogNdtr, Reciprocal, Rsqrt,
+            Sinh, Tan,
         };
         match self {
             Fun::Unary(Acos | Asin | Cosh | Erfinv | Exp | Expm1 | Log | Log1p | Log2 | Log10) => {
                 Precision::F32
             }
-            Fun::Unary(Reciprocal | Rsqrt | Sinh | Tan) => Precision::F32,
-            Fun::Parametric(Parametric::Softplus) | Fun::Binary(Binary::Pow) => Precision::F32,
+            Fun::Unary(Entr | LogNdtr | Reciprocal | Rsqrt | Sinh | Tan) => Precision::F32,
+            Fun::Parametric(Parametric::Softplus) => Precision::F32,
+            Fun::Binary(Binary::Pow | Binary::Xlogy | Binary::Xlog1py) => Precision::F32,
             _ => Precision::Any,
         }
     }

@@ -13,11 +13,15 @@
 //! gradient.
 
 use crate::ops::formulas::{
-    arc_slope, divisor, gelu_slope, i0e_slope, i1_slope, i1e_slope, length, magnitude, normal_pdf,
-    one_minus_square, sign, silu_slope, tame, truncated,
+    arc_slope, atan_slope, bell, divisor, gelu_gate, gelu_slope, i0e_slope, i1_slope, i1e_slope, length,
+    magnitude, normal_pdf, one_minus_square, sign, silu_slope, softsign_slope, tame, truncated,
+};
+use crate::ops::smooth::{
+    entropy, entropy_slope, log_ndtr, log_ndtr_slope, negative_part, sinc, sinc_slope, tanh_square,
+    without_tanh,
 };
 use crate::ops::table::define_table;
-use std::f64::consts::{LN_2, LN_10};
+use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG10_E};
 
 macro_rules! unary_table {
     ($callback:ident) => {
@@ -49,7 +53,7 @@ macro_rules! unary_table {
             /// Logarithm to base 2.
             Log2 log2(x) = x.log2(), [(g, x) => g / divisor(g, LN_2 * x)];
             /// Logarithm to base 10.
-            Log10 log10(x) = x.log10(), [(g, x) => g / divisor(g, LN_10 * x)];
+            Log10 log10(x) = x.log10(), [(g, x) => g / divisor(g, x) * LOG10_E];
             /// Sine of an angle in radians.
             Sin sin(x) = x.sin(), [(g, x) => g * x.cos()];
             /// Cosine of an angle in radians.
@@ -61,7 +65,7 @@ macro_rules! unary_table {
             /// Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`.
             Acos acos(x) = x.acos(), [(g, x) => -(g * tame(g, arc_slope(x)))];
             /// Arc tangent, from `-pi/2` to `pi/2`.
-            Atan atan(x) = x.atan(), [(g, x) => g / (1.0 + x * x)];
+            Atan atan(x) = x.atan(), [(g, x) => g * atan_slope(x)];
             /// Hyperbolic sine.
             Sinh sinh(x) = x.sinh(), [(g, x) => g * tame(g, x.cosh())];
             /// Hyperbolic cosine.
@@ -75,17 +79,28 @@ macro_rules! unary_table {
             /// Inverse hyperbolic tangent; NaN outside of `[-1, 1]`.
             Atanh atanh(x) = x.atanh(), [(g, x) => g / divisor(g, one_minus_square(x))];
             /// Error function.
-            Erf erf(x) = x.erf(), [(g, x) => g * (std::f64::consts::FRAC_2_SQRT_PI * (-(x * x)).exp())];
+            Erf erf(x) = x.erf(), [(g, x) => g * (FRAC_2_SQRT_PI * bell(x))];
             /// `1 - erf(x)`, accurate where that is small.
-            Erfc erfc(x) = x.erfc(), [(g, x) => -(g * (std::f64::consts::FRAC_2_SQRT_PI * (-(x * x)).exp()))];
+            Erfc erfc(x) = x.erfc(), [(g, x) => -(g * (FRAC_2_SQRT_PI * bell(x)))];
             /// Inverse of the error function; NaN outside of `[-1, 1]`.
-            Erfinv erfinv(x) = x.erfinv(), [(g, o) => g * tame(g, (o * o).exp() / std::f64::consts::FRAC_2_SQRT_PI)];
+            Erfinv erfinv(x) = x.erfinv(), [(g, o) => g * tame(g, (o * o).exp() / FRAC_2_SQRT_PI)];
             /// Distribution function of the standard normal distribution.
             Ndtr ndtr(x) = x.ndtr(), [(g, x) => g * normal_pdf(x)];
             /// Logarithm of the size of the gamma function.
             Lgamma lgamma(x) = x.lgamma(), [(g, x) => g * tame(g, x.digamma())];
             /// Digamma function, the derivative of `lgamma`; NaN at negative integers.
             Digamma digamma(x) = x.digamma(), [(g, x) => g * tame(g, x.polygamma(1))];
+            /// Logarithm of the standard normal distribution function, by its asymptotic series far below 0 (M. Abramowitz
+            /// and I. Stegun, 1964, 26.2.12).
+            LogNdtr log_ndtr(x) = log_ndtr(x), [(g, x) => g * log_ndtr_slope(x)];
+            /// `sin(pi x) / (pi x)`, and 1 at zero.
+            Sinc sinc(x) = sinc(x), [(g, x) => g * sinc_slope(x)];
+            /// `-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy of a probability.
+            Entr entr(x) = entropy(x), [(g, x) => g * tame(g, entropy_slope(x))];
+            /// `x / (1 + |x|)`.
+            Softsign softsign(x) = x / (1.0 + x.abs()), [(g, x) => g * softsign_slope(x)];
+            /// `x - tanh(x)`, by its continued fraction near 0.
+            Tanhshrink tanhshrink(x) = without_tanh(x), [(g, x) => g * tanh_square(x)];
             /// Modified Bessel function of the first kind, of order 0.
             I0 i0(x) = x.i0(), [(g, x) => g * tame(g, x.i1())];
             /// `exp(-|x|) i0(x)`.
@@ -102,7 +117,7 @@ macro_rules! unary_table {
             /// Gaussian error linear unit `x * Phi(x)` (Hendrycks and Gimpel 2016), exact form.
             Gelu gelu_exact(x) = x.gelu(), [(g, x) => g * (x.ndtr() + x * normal_pdf(x))];
             /// GELU by the tanh approximation (Hendrycks and Gimpel 2016).
-            GeluTanh gelu_tanh(x) = x * (0.5 * (1.0 + (0.7978845608028654 * (x + 0.044715 * (x * x * x))).tanh())),
+            GeluTanh gelu_tanh(x) = x * gelu_gate(x).sigmoid(),
                 [(g, x) => g * gelu_slope(x)];
             /// Sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017).
             Silu silu(x) = x.silu(), [(g, x) => g * silu_slope(x)];
@@ -128,8 +143,14 @@ macro_rules! parametric_table {
         $callback! { Parametric, 1, p;
             /// `log(1 + exp(b x)) / b` with attribute `b`, linear where `b x` exceeds the threshold.
             Softplus softplus(x) = R::select((x * p[0]).gt(R::lit(p[1])), x,
-                    (R::select(x.gt(R::lit(0.0)), x * p[0], R::lit(0.0)) + (-((x * p[0]).abs())).exp().log1p()) / p[0]),
+                    (R::select((x * p[0]).gt(R::lit(0.0)), x * p[0], R::lit(0.0)) + (-((x * p[0]).abs())).exp().log1p()) / p[0]),
                 [(g, x) => g * R::select((x * p[0]).gt(R::lit(p[1])), R::lit(1.0), (x * p[0]).sigmoid())];
+            /// `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`: attributes `[alpha, scale]` (Clevert et al. 2015).
+            Elu elu(x) = R::select(x.gt(R::lit(0.0)), x, negative_part(x).expm1() * p[0]) * p[1],
+                [(g, x) => g * (R::select(x.gt(R::lit(0.0)), R::lit(1.0), negative_part(x).exp() * p[0]) * p[1])];
+            /// `x` above 0, else `alpha (exp(x / alpha) - 1)` with attribute `alpha` (Barron 2017).
+            Celu celu(x) = R::select(x.gt(R::lit(0.0)), x, (negative_part(x) / p[0]).expm1() * p[0]),
+                [(g, x) => g * R::select(x.gt(R::lit(0.0)), R::lit(1.0), (negative_part(x) / p[0]).exp())];
             /// Values limited to attributes `[low, high]`; the derivative at a bound is 1.
             Clamp clamp(x) = R::select(x.lt(R::lit(p[0])), R::lit(p[0]), R::select(x.gt(R::lit(p[1])), R::lit(p[1]), x)),
                 [(g, x) => R::select(x.ge(R::lit(p[0])) & x.le(R::lit(p[1])), g, R::lit(0.0))];

@@ -145,7 +145,7 @@ impl Tensor {
         let mut seen = [false; MAX_RANK];
         let mut resolved = [0u8; MAX_RANK];
         if order.len() != rank {
-            return Err(Error::value(format!(
+            return Err(Error::shape(format!(
                 "permute: {} axes given for a tensor with {rank}",
                 order.len()
             )));

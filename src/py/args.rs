@@ -1,6 +1,7 @@
 //! Arguments as users write them: axes, shapes, operands, each with one place that understands every
 //! spelling.
 
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::elementwise::Operand;
 use crate::py::aside::Aside;
@@ -10,6 +11,7 @@ use crate::py::view::value;
 use crate::py::{convert, numpy};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyIterator, PyList, PyTuple};
 
@@ -37,8 +39,30 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
                 "an integer expected for an axis or a length, got {given}; pass a truth value by the name of its parameter"
             )));
         }
-        obj.extract().map(Whole)
+        integer(&obj).map(Whole)
     }
+}
+
+/// An integer, which may be a truth value.
+pub fn integer(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
+    obj.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(obj.py()) {
+        true => too_large(obj),
+        false => error,
+    })
+}
+
+/// The place of one element along an axis.
+pub fn position(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
+    obj.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(obj.py()) {
+        true => PyIndexError::new_err(format!("index {obj} is beyond the end of every axis")),
+        false => error,
+    })
+}
+
+/// The error for an integer that no tensor holds, and no axis is as long as.
+#[cold]
+pub fn too_large(integer: impl std::fmt::Display) -> PyErr {
+    value_error(format!("the integer {integer} does not fit into int64"))
 }
 
 /// A [`Whole`] as its number, for `from_py_with`.
@@ -51,7 +75,13 @@ pub fn optional_whole(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     if obj.is_none() { Ok(None) } else { whole(obj).map(Some) }
 }
 
-fn unwrapped(numbers: Vec<Whole>) -> Vec<i64> {
+/// [`whole`], for a number of things.
+pub fn amount(obj: &Bound<'_, PyAny>) -> PyResult<usize> {
+    count("a number of elements", whole(obj)?)
+}
+
+/// The numbers of integers.
+pub fn unwrapped(numbers: Vec<Whole>) -> Vec<i64> {
     numbers.into_iter().map(|n| n.0).collect()
 }
 
@@ -66,16 +96,23 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Dims {
         if obj.is_none() {
             return Ok(Dims(None));
         }
-        if obj.is_instance_of::<PyBool>() {
+        if obj.is_instance_of::<PyInt>() {
             return Whole::extract(obj).map(|axis| Dims(Some(vec![axis.0])));
         }
         if let Ok(axis) = obj.extract::<i64>() {
             return Ok(Dims(Some(vec![axis])));
         }
-        listed(&obj)
-            .map(|axes| Dims(Some(unwrapped(axes))))
-            .map_err(|_| type_error("an axis is an integer, a sequence of integers, or None for all of them"))
+        listed(&obj).map(|axes| Dims(Some(unwrapped(axes)))).map_err(|error| {
+            unless_value(error, &obj, || {
+                type_error("an axis is an integer, a sequence of integers, or None for all of them")
+            })
+        })
     }
+}
+
+/// An error about a value as it is; instead of any other, `what` was expected.
+pub fn unless_value(error: PyErr, obj: &Bound<'_, PyAny>, what: impl FnOnce() -> PyErr) -> PyErr {
+    if error.is_instance_of::<PyValueError>(obj.py()) { error } else { what() }
 }
 
 impl Dims {
@@ -214,6 +251,11 @@ impl Arg {
         }
     }
 
+    /// As a tensor, to be an operand together with `x`; a number loses no digits.
+    pub fn tensor_with(&self, x: &Tensor) -> Result<Tensor> {
+        self.operand().tensor_with(x)
+    }
+
     /// Number of elements.
     pub fn numel(&self) -> usize {
         match self {
@@ -235,7 +277,7 @@ impl Arg {
             return Ok(Some(Arg::Bool(v.is_true())));
         }
         if obj.is_instance_of::<PyInt>() {
-            return Ok(Some(Arg::Int(obj.extract()?)));
+            return Ok(Some(Arg::Int(integer(obj)?)));
         }
         if let Ok(v) = obj.cast::<PyComplex>() {
             return Ok(Some(Arg::Complex(v.real(), v.imag())));
@@ -310,6 +352,29 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensors {
     type Error = PyErr;
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Tensors> {
-        members(&obj)?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<_>>().map(Tensors)
+        let all =
+            members(&obj)?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<Vec<_>>>()?;
+        if all.iter().any(|t| matches!(t.dtype(), DType::F64 | DType::C128)) {
+            return exact(&obj, all).map(Tensors);
+        }
+        Ok(Tensors(all))
     }
+}
+
+/// Tensors of the members of `obj`: Python's numbers among them next to tensors of double precision, where they lose
+/// no digits.
+fn exact(obj: &Bound<'_, PyAny>, mut all: Vec<Tensor>) -> PyResult<Vec<Tensor>> {
+    let is_list = |x: &Bound<'_, PyAny>| x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>();
+    let is_number =
+        |x: &Bound<'_, PyAny>| x.is_instance_of::<PyFloat>() || x.is_instance_of::<PyComplex>() || is_list(x);
+    if !is_list(obj) {
+        return Ok(all);
+    }
+    for (t, x) in all.iter_mut().zip(obj.try_iter()?) {
+        let x = x?;
+        if matches!(t.dtype(), DType::F32 | DType::C64) && is_number(&x) {
+            *t = convert::in_dtype(&x, t.dtype().promote(DType::F64))?;
+        }
+    }
+    Ok(all)
 }

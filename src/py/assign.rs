@@ -5,12 +5,13 @@
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::binary::Binary;
-use crate::py::args::{Arg, AsTensor, whole};
+use crate::py::args::{Arg, AsTensor};
 use crate::py::aside::Aside;
 use crate::py::convert;
 use crate::py::inplace::{self, beside};
 use crate::py::methods::clamp;
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::{Look, PyTensor};
+use crate::py::view::refresh;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
@@ -49,9 +50,10 @@ impl PyTensor {
         non_blocking: bool,
     ) -> PyResult<Bound<'py, Self>> {
         let _ = non_blocking;
+        let dtype = slf.look().t.dtype();
         let src = match Arg::from_any(src)? {
             Some(Arg::Tensor(t)) => t,
-            _ => convert::as_tensor(src)?,
+            _ => convert::in_dtype(src, dtype)?,
         };
         in_place(slf, "copy", |py, x| {
             Ok(py.aside(|| src.cast(x.dtype())?.to_device(x.device())?.expand(&x.shape()))?)
@@ -66,17 +68,15 @@ impl PyTensor {
 
     /// Sets elements to `value` where `mask` holds, in place.
     fn masked_fill_<'py>(slf: &Bound<'py, Self>, mask: AsTensor, value: Arg) -> PyResult<Bound<'py, Self>> {
+        let fill = || {
+            let old = refresh(slf)?;
+            let fill = value.operand().to_tensor(old.dtype(), &old)?;
+            inplace::fill_where(slf, "masked_fill", &mask.0, &fill)
+        };
+        if value.numel() == 1 && fill()? {
+            return Ok(slf.clone());
+        }
         in_place(slf, "masked_fill", |_, x| Ok(x.masked_fill(&mask.0, value.operand())?))
-    }
-
-    /// Adds the elements of `src` at `index` along `dim`, in place.
-    fn scatter_add_<'py>(
-        slf: &Bound<'py, Self>,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        index: AsTensor,
-        src: AsTensor,
-    ) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "scatter_add", |_, x| Ok(x.scatter_add(dim, &index.0, &src.0)?))
     }
 
     /// `x + alpha * other`, in place.
@@ -97,27 +97,31 @@ impl PyTensor {
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
     fn addcmul_<'py>(
         slf: &Bound<'py, Self>,
-        tensor1: AsTensor,
-        tensor2: AsTensor,
+        tensor1: Arg,
+        tensor2: Arg,
         value: f64,
     ) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "addcmul", |_, x| Ok(x.add(&tensor1.0.mul(&tensor2.0)?.mul(value)?)?))
+        in_place(slf, "addcmul", |_, x| {
+            Ok(x.add(&tensor1.tensor_with(x)?.mul(&tensor2.tensor_with(x)?)?.mul(value)?)?)
+        })
     }
 
     /// `x + value * a / b`, in place.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
     fn addcdiv_<'py>(
         slf: &Bound<'py, Self>,
-        tensor1: AsTensor,
-        tensor2: AsTensor,
+        tensor1: Arg,
+        tensor2: Arg,
         value: f64,
     ) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "addcdiv", |_, x| Ok(x.add(&tensor1.0.div(&tensor2.0)?.mul(value)?)?))
+        in_place(slf, "addcdiv", |_, x| {
+            Ok(x.add(&tensor1.tensor_with(x)?.div(&tensor2.tensor_with(x)?)?.mul(value)?)?)
+        })
     }
 
     /// `x + weight * (end - x)`, in place.
-    fn lerp_<'py>(slf: &Bound<'py, Self>, end: AsTensor, weight: Arg) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "lerp", |_, x| Ok(x.add(&end.0.sub(x)?.mul(weight.operand())?)?))
+    fn lerp_<'py>(slf: &Bound<'py, Self>, end: Arg, weight: Arg) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "lerp", |_, x| Ok(x.add(&end.tensor_with(x)?.sub(x)?.mul(weight.operand())?)?))
     }
 
     /// Fills with uniform numbers on `[low, high)`, in place.

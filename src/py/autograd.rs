@@ -1,8 +1,7 @@
 //! Reverse mode as PyTorch spells it: `requires_grad`, `backward`, `.grad`, `autograd.grad`. Read next:
-//! `src/py/hooks.rs`.
+//! `src/py/hooks.rs`, and `src/py/checkpoint.rs` for what runs again in backward.
 
 use crate::autodiff::backward::{self, Options};
-use crate::autodiff::held::Held;
 use crate::autodiff::lanes::{behind, edge_behind, stacked};
 use crate::autodiff::node::Edge;
 use crate::autodiff::saving;
@@ -10,17 +9,16 @@ use crate::error::{Error, Result};
 use crate::interp;
 use crate::py::args::AsTensor;
 use crate::py::aside::Aside;
+use crate::py::attach::detached;
 use crate::py::debug;
-use crate::py::error::foreign;
 use crate::py::hooks::retain;
 use crate::py::node::PyNode;
-use crate::py::tensor::{Look, PyTensor, leaf, replace, require_grad, with_history};
-use crate::py::view::{cut, refresh, value};
+use crate::py::outer;
+use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history};
+use crate::py::view::{apart, cut, link, refresh, value};
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use std::sync::Arc;
 
 #[pymethods]
 impl PyTensor {
@@ -41,10 +39,18 @@ impl PyTensor {
     fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
         let t = refresh(slf)?;
         if requires_grad {
+            if outer::is_outside(slf, &t) {
+                // One that requires a gradient where it was made does so here.
+                return if edge_behind(&t).is_some() {
+                    Ok(slf.clone())
+                } else {
+                    Err(outer::foreign_leaf(&t).into())
+                };
+            }
             let next = require_grad(&t)?;
             if leaf(&next).is_some() {
-                // A leaf is a tensor of its own.
-                cut(slf)?;
+                // A leaf is a tensor of its own, and its memory that of its base.
+                apart(slf)?;
             }
             replace(slf, next)?;
         } else if let Some(edge) = edge_behind(&t) {
@@ -103,7 +109,12 @@ impl PyTensor {
         };
         let seen = |g: Option<Tensor>| Ok(g.map(|g| stacked(g, &lanes)).transpose()?.map(PyTensor::from));
         if let Some(slot) = node.grad() {
-            return seen(slot.clone());
+            let found = slot.clone();
+            drop(slot);
+            return match found {
+                Some(g) if lanes.is_empty() => Ok(Some(PyTensor::gradient(g, &node))),
+                found => seen(found),
+            };
         }
         match node.hooks().and_then(|h| h.retained(index)) {
             Some(keep) => seen(keep.get()),
@@ -162,7 +173,7 @@ it before backward()";
     /// Cuts this tensor off its history, in place. Raises RuntimeError for a view, whose base would keep it.
     fn detach_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
         let t = refresh(slf)?;
-        if slf.look().view.is_some() && t.edge().is_some() {
+        if link(slf).is_some() && t.edge().is_some() {
             return Err(Error::autodiff(format!(
                 "detach_: the tensor of shape {} is a view of another tensor and shares its history; use detach() instead, \
                  or cut off the base",
@@ -210,13 +221,14 @@ it before backward()";
     /// The values of this tensor without its history, sharing memory but not the version: a write to them is
     /// neither recorded nor noticed by a later backward. `detach()` shares the version as well.
     #[getter]
-    fn data(&self) -> PyResult<PyTensor> {
-        let t = self.value()?;
+    fn data(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+        let t = slf.get().value()?.into_owned();
         debug::left(".data", &t);
-        Ok(match t.detach() {
-            Tensor::Array(array) => Tensor::from(array.alias()).into(),
-            traced => traced.into(),
-        })
+        let out = match t.detach() {
+            Tensor::Array(array) => Tensor::from(array.alias()),
+            traced => traced,
+        };
+        detached(slf, &t, out)
     }
 
     #[setter]
@@ -342,28 +354,4 @@ pub fn is_inference_mode_enabled() -> bool {
 #[pyfunction]
 pub fn is_grad_enabled() -> bool {
     interp::is_grad_enabled()
-}
-
-/// Calls `function(*args, **kwargs)` without keeping what its operations save; backward runs it again.
-#[pyfunction]
-#[pyo3(name = "_checkpoint", signature = (function, args, kwargs=None))]
-pub fn checkpoint<'py>(
-    function: &Bound<'py, PyAny>,
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let call = (function, args, kwargs).into_pyobject(function.py())?.into_any().unbind();
-    let call = Arc::new(call);
-    let held = Held::new(call.clone());
-    let rerun = move || {
-        Python::attach(|py| -> PyResult<()> {
-            let (f, args, kwargs): (Bound<'_, PyAny>, Bound<'_, PyTuple>, Option<Bound<'_, PyDict>>) =
-                call.bind(py).extract()?;
-            f.call(args, kwargs.as_ref()).map(|_| ())
-        })
-        .map_err(foreign)
-    };
-    let forward = || function.call(args.clone(), kwargs).map_err(foreign);
-    let out = crate::autodiff::checkpoint::checkpoint(forward, Box::new(rerun), Some(held));
-    Ok(out?)
 }

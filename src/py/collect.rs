@@ -2,8 +2,8 @@
 //! output, what saved-tensor hooks packed. Each object shows the collector the Python objects on that part of the
 //! tape that it alone keeps alive, and lets go of its part when it is told to.
 
-use crate::autodiff::held::Held;
-use crate::autodiff::node::Node;
+use crate::autodiff::held::{self, Held};
+use crate::autodiff::node::{Node, recorded_nodes};
 use crate::autodiff::owned::{Walk, walk};
 use crate::py::aside;
 use crate::py::node::PyNode;
@@ -11,11 +11,57 @@ use crate::py::tensor::PyTensor;
 use crate::py::transform::{PyLinear, PyPullback};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Whether this collection looks into the tape.
+static LOOKS: AtomicBool = AtomicBool::new(true);
+/// Entries that the collections since the last one that looked have walked over.
+static WALKED: AtomicU64 = AtomicU64::new(0);
+/// Entries that all collections have walked over.
+static WALKED_IN_ALL: AtomicU64 = AtomicU64::new(0);
+/// The number of the tape's youngest entry when a collection last looked.
+static AT: AtomicU64 = AtomicU64::new(0);
+
+/// Called at the start and the end of every collection. The newest tensor owns the whole chain behind it, so that
+/// looking into the tape costs as much as the tape is long; a collection of young objects looks only when the tape has
+/// grown by a part of what the last look cost, which makes the cost of all looks together grow as the tape does.
+/// What a collection does not see it keeps; a full one looks always.
+#[pyfunction]
+fn _collecting(phase: &str, info: &Bound<'_, PyDict>) -> PyResult<()> {
+    if phase != "start" || !held::any() {
+        LOOKS.store(true, Ordering::Relaxed);
+        return Ok(());
+    }
+    let generation = info.get_item("generation")?.map_or(Ok(2), |g| g.extract::<i64>())?;
+    let (now, before) = (recorded_nodes(), AT.load(Ordering::Relaxed));
+    let looks = generation >= 2 || now.saturating_sub(before) >= WALKED.load(Ordering::Relaxed) / 4;
+    LOOKS.store(looks, Ordering::Relaxed);
+    if looks {
+        AT.store(now, Ordering::Relaxed);
+        WALKED.store(0, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// How many entries of the tape the collections of this process have walked over, for tests of what they cost.
+#[pyfunction]
+fn _entries_walked() -> u64 {
+    WALKED_IN_ALL.load(Ordering::Relaxed)
+}
+
+/// Registers what Python calls at every collection.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_entries_walked, m)?)?;
+    let notice = wrap_pyfunction!(_collecting, m)?;
+    m.py().import("gc")?.getattr("callbacks")?.call_method1("append", (notice,))?;
+    Ok(())
+}
 
 /// Shows the collector what belongs to one owner; `begin` names its references.
 fn show(visit: &PyVisit<'_>, begin: impl FnOnce(&mut Walk)) -> Result<(), PyTraverseError> {
-    if aside::anyone() {
+    if aside::anyone() || !LOOKS.load(Ordering::Relaxed) {
         return Ok(());
     }
     let mut result = Ok(());
@@ -24,7 +70,9 @@ fn show(visit: &PyVisit<'_>, begin: impl FnOnce(&mut Walk)) -> Result<(), PyTrav
             result = visit.call(object);
         }
     };
-    walk(begin, &mut see);
+    let walked = walk(begin, &mut see);
+    WALKED.fetch_add(walked, Ordering::Relaxed);
+    WALKED_IN_ALL.fetch_add(walked, Ordering::Relaxed);
     result
 }
 
@@ -34,7 +82,7 @@ impl PyTensor {
         // Whoever is exchanging the tensor holds it.
         let Some(this) = self.try_look() else { return Ok(()) };
         if let Some(view) = &this.view {
-            visit.call(view.root())?;
+            visit.call(&view.root)?;
         }
         if this.t.traced().is_none() {
             return Ok(());
@@ -45,7 +93,7 @@ impl PyTensor {
     fn __clear__(&self) {
         let bare = self.look().t.detach();
         let old =
-            self.change(|this| (this.view.take(), this.kept.take(), std::mem::replace(&mut this.t, bare)));
+            self.change(|this| (this.view.take(), this.ties.take(), std::mem::replace(&mut this.t, bare)));
         drop(old);
     }
 }

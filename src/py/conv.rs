@@ -3,11 +3,11 @@
 use crate::ops::convolve::{ConvOptions, Padding};
 use crate::ops::patches::PatchOptions;
 use crate::ops::pool::PoolOptions;
-use crate::py::args::{listed, run};
+use crate::py::args::{Whole, integer, listed, optional_whole, run, unless_value, unwrapped, whole};
 use crate::py::error::type_error;
 use crate::py::tensor::PyTensor;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
+use pyo3::types::{PyInt, PyString};
 
 type Given<'py> = Option<PyRef<'py, PyTensor>>;
 
@@ -18,12 +18,17 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Numbers {
     type Error = PyErr;
 
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Numbers> {
+        if obj.is_instance_of::<PyInt>() {
+            return Ok(Numbers(vec![integer(&obj)?]));
+        }
         if let Ok(n) = obj.extract::<i64>() {
             return Ok(Numbers(vec![n]));
         }
-        listed::<i64>(&obj).map(Numbers).map_err(|_| {
-            let given = obj.get_type().name().map_or_else(|_| "an object".into(), |n| n.to_string());
-            type_error(format!("an integer, or one for each spatial axis, expected, got {given}"))
+        listed(&obj).map(|many| Numbers(unwrapped(many))).map_err(|error| {
+            unless_value(error, &obj, || {
+                let given = obj.get_type().name().map_or_else(|_| "an object".into(), |n| n.to_string());
+                type_error(format!("an integer, or one for each spatial axis, expected, got {given}"))
+            })
         })
     }
 }
@@ -60,7 +65,7 @@ fn _conv(
     stride: Numbers,
     padding: Pads,
     dilation: Numbers,
-    groups: i64,
+    #[pyo3(from_py_with = whole)] groups: i64,
 ) -> PyResult<PyTensor> {
     let (x, w) = (input.value()?.into_owned(), weight.value()?.into_owned());
     let bias = bias.as_ref().map(|b| b.value().map(|b| b.into_owned())).transpose()?;
@@ -88,7 +93,7 @@ fn _conv_transpose(
     stride: Numbers,
     padding: Numbers,
     output_padding: Numbers,
-    groups: i64,
+    #[pyo3(from_py_with = whole)] groups: i64,
     dilation: Numbers,
 ) -> PyResult<PyTensor> {
     let (x, w) = (input.value()?.into_owned(), weight.value()?.into_owned());
@@ -144,7 +149,7 @@ fn _avg_pool(
     padding: Numbers,
     ceil: bool,
     padded: bool,
-    divisor: Option<i64>,
+    #[pyo3(from_py_with = optional_whole)] divisor: Option<i64>,
 ) -> PyResult<PyTensor> {
     let x = input.value()?.into_owned();
     let options =
@@ -159,9 +164,10 @@ fn _adaptive_avg_pool(
     py: Python<'_>,
     rank: usize,
     input: PyRef<'_, PyTensor>,
-    sizes: Vec<Option<i64>>,
+    sizes: Vec<Option<Whole>>,
 ) -> PyResult<PyTensor> {
     let x = input.value()?.into_owned();
+    let sizes: Vec<Option<i64>> = sizes.into_iter().map(|n| n.map(|n| n.0)).collect();
     let op = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"][rank.clamp(1, 3) - 1];
     run(py, x.numel(), || x.adaptive_avg_pool(op, rank, &sizes)).map(PyTensor::from)
 }

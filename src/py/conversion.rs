@@ -3,6 +3,8 @@
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::py::aside::Aside;
+use crate::py::attach::{detached, is_contiguous};
+use crate::py::constructor::dtype_of_class;
 use crate::py::debug;
 use crate::py::dtype::{PyDevice, device_of, dtype_of, optional_device, optional_dtype};
 use crate::py::tensor::{Look, PyTensor, wrap};
@@ -16,10 +18,10 @@ impl PyTensor {
     /// A copy in row-major order, or this tensor if it is so already.
     fn contiguous(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
         let t = value(slf)?;
-        match t.concrete() {
-            Some(a) if a.is_contiguous() => Ok(slf.clone().unbind()),
-            _ => wrap(slf.py(), slf.py().aside(|| t.contiguous())?),
+        if is_contiguous(slf, &t) {
+            return Ok(slf.clone().unbind());
         }
+        wrap(slf.py(), slf.py().aside(|| t.copied())?)
     }
 
     /// A copy, through which gradients flow.
@@ -28,10 +30,10 @@ impl PyTensor {
     }
 
     /// The same values without history; shares memory.
-    fn detach(&self) -> PyResult<PyTensor> {
-        let t = self.value()?;
+    fn detach(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+        let t = slf.get().value()?.into_owned();
         debug::left("detach()", &t);
-        Ok(t.detach().into())
+        detached(slf, &t, t.detach())
     }
 
     /// This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if
@@ -71,11 +73,17 @@ impl PyTensor {
         convert_to(slf, None, Some(Device::Gpu(index)), false)
     }
 
-    /// This tensor converted to `dtype`; without an argument, the name of its class and dtype.
+    /// This tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of one; without an
+    /// argument, the name of its dtype.
     #[pyo3(name = "type", signature = (dtype=None))]
     fn type_<'py>(slf: &Bound<'py, Self>, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         match dtype {
-            Some(d) => Ok(convert_to(slf, Some(dtype_of(d)?), None, false)?.into_bound(slf.py()).into_any()),
+            Some(d) => {
+                let name = d.getattr("__name__").and_then(|n| n.extract::<String>());
+                let class = d.extract::<String>().or(name).ok().and_then(|name| dtype_of_class(&name));
+                let dtype = class.map_or_else(|| dtype_of(d), Ok)?;
+                Ok(convert_to(slf, Some(dtype), None, false)?.into_bound(slf.py()).into_any())
+            }
             None => Ok(PyString::new(slf.py(), &format!("wengert.{}", slf.look().t.dtype())).into_any()),
         }
     }

@@ -123,6 +123,11 @@ pub fn build(
     })
 }
 
+/// Whatever becomes a tensor, in a dtype: numbers, alone or in lists, do not pass through float32.
+pub fn in_dtype(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Tensor> {
+    build(obj, Some(dtype), None, false)
+}
+
 /// int32, if all these int64 numbers fit into it.
 fn small_integers(t: &Tensor) -> PyResult<DType> {
     let host = crate::cpu::copy::contiguous(t.array("tensor")?)?;

@@ -3,8 +3,9 @@
 
 use crate::buffer::Device;
 use crate::dtype::DType;
+use crate::error::Named;
 use crate::ops::create::arange_length;
-use crate::py::args::{Arg, AsTensor, count, integers, shape, shape_from};
+use crate::py::args::{Arg, AsTensor, count, integers, optional_whole, shape, shape_from, whole};
 use crate::py::convert;
 use crate::py::dtype::{optional_device, optional_dtype};
 use crate::py::error::type_error;
@@ -142,7 +143,7 @@ fn full_like(
 
 fn constant(value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult<Tensor> {
     Ok(match value {
-        Arg::Tensor(t) => t.cast(dtype)?.to_device(device)?.expand(&shape)?.copied()?,
+        Arg::Tensor(t) => t.cast(dtype)?.to_device(device)?.expand(&shape).named("full")?.copied()?,
         Arg::Int(v) => {
             dtype.check_fits(*v)?;
             if dtype.is_integer() && device == Device::Cpu {
@@ -150,7 +151,10 @@ fn constant(value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult
             }
             Tensor::full(shape, *v as f64, dtype, device)?
         }
-        Arg::Float(v) => Tensor::full(shape, *v, dtype, device)?,
+        Arg::Float(v) => {
+            dtype.check_fits_float(*v)?;
+            Tensor::full(shape, *v, dtype, device)?
+        }
         Arg::Bool(v) => Tensor::full(shape, f64::from(*v), dtype, device)?,
         Arg::Complex(..) if !dtype.is_complex() => {
             return Err(type_error(format!(
@@ -171,10 +175,28 @@ fn large_range(start: i64, end: i64, step: i64) -> crate::error::Result<Option<T
         return Ok(None);
     }
     let distance = (end as i128 - start as i128) * step.signum() as i128;
+    if distance < 0 {
+        return Ok(None);
+    }
     let length = (distance + step.unsigned_abs() as i128 - 1) / step.unsigned_abs() as i128;
-    let n = usize::try_from(length.max(0)).unwrap_or(usize::MAX);
+    let n = usize::try_from(length).unwrap_or(usize::MAX);
     let places = Tensor::arange(0.0, 1.0, n, DType::I64, Device::Cpu)?;
     Ok(Some(places.mul(step)?.add(start)?))
+}
+
+/// The dtype of a range, which truth values do not have.
+fn numbers(name: &str, dtype: DType) -> PyResult<DType> {
+    if dtype == DType::Bool {
+        return Err(type_error(format!(
+            "{name}: a dtype of numbers expected, got bool; convert with .bool()"
+        )));
+    }
+    Ok(dtype)
+}
+
+/// What counts of the bounds and the step of a range: of integers their whole part.
+fn whole_if(dtype: DType, value: f64) -> f64 {
+    if dtype.is_integer() { value.trunc() } else { value }
 }
 
 /// `start, start + step, ...` up to but without `end`. Integers give int64, floats float32.
@@ -207,14 +229,15 @@ fn arange(
     let whole = start.1.zip(end.1).zip(step.1);
     let device = optional_device(device)?.unwrap_or_default();
     let natural = if whole.is_none() { DType::F32 } else { integer(device) };
-    let dtype = optional_dtype(dtype)?.unwrap_or(natural);
+    let dtype = numbers("arange", optional_dtype(dtype)?.unwrap_or(natural))?;
     if let (Some(((start, end), step)), DType::I64, Device::Cpu) = (whole, dtype, device)
         && let Some(t) = large_range(start, end, step)?
     {
         return made(t, requires_grad);
     }
     let n = arange_length(start.0, end.0, step.0)?;
-    made(Tensor::arange(start.0, step.0, n, dtype, device)?, requires_grad)
+    let (start, step) = (whole_if(dtype, start.0), whole_if(dtype, step.0));
+    made(Tensor::arange(start, step, n, dtype, device)?, requires_grad)
 }
 
 /// `steps` numbers from `start` to `end`, both included, evenly spaced.
@@ -223,19 +246,27 @@ fn arange(
 fn linspace(
     start: f64,
     end: f64,
-    steps: i64,
+    #[pyo3(from_py_with = whole)] steps: i64,
     dtype: Any,
     device: Any,
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;
+    let dtype = numbers("linspace", dtype)?;
+    let [start, end] = [start, end].map(|v| whole_if(dtype, v));
     made(Tensor::linspace(start, end, count("linspace: steps", steps)?, dtype, device)?, requires_grad)
 }
 
 /// Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
-fn eye(n: i64, m: Option<i64>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+fn eye(
+    #[pyo3(from_py_with = whole)] n: i64,
+    #[pyo3(from_py_with = optional_whole)] m: Option<i64>,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;
     let (rows, columns) = (count("eye: n", n)?, count("eye: m", m.unwrap_or(n))?);
     made(Tensor::eye(rows, columns, dtype, device)?, requires_grad)

@@ -7,11 +7,10 @@ use crate::error::{Error, Result};
 use crate::interp::{self, Interp, batch};
 use crate::op::{BatchedOutputs, Grads, Lane};
 use crate::ops::custom::{self, CustomRule, Plan, Source};
-use crate::ops::inplace::over_memory;
+use crate::py::aliasing::{self, Depth};
 use crate::py::error::foreign;
-use crate::py::inplace::overwrite_part;
-use crate::py::tensor::{Look, PyTensor, wrap};
-use crate::py::view::{link, value, written};
+use crate::py::tensor::{PyTensor, wrap};
+use crate::py::view::value;
 use crate::random;
 use crate::tensor::{Aval, Payload, Tensor, Tensors};
 use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError};
@@ -55,11 +54,13 @@ struct PyRule {
     strict: bool,
     /// Whether there is a batching rule.
     batches: bool,
-    settled: OnceLock<Settled>,
+    /// Whether the call is in a region of autocast.
+    casts: bool,
+    first_run: OnceLock<FirstRun>,
 }
 
-/// What the first run of the forward settles.
-struct Settled {
+/// What is known once the forward has run.
+struct FirstRun {
     plan: Arc<Plan>,
     inputs: Vec<Aval>,
     outputs: Vec<Aval>,
@@ -103,16 +104,17 @@ fn gradients(found: &Bound<'_, PyAny>) -> PyResult<Grads> {
     found.try_iter()?.map(one).collect()
 }
 
-/// `(visible, [(kind, index)], [constant], traceable)` of the Python side.
-fn plan_of(found: &Bound<'_, PyAny>) -> PyResult<Plan> {
-    let (visible, saved, constant, traceable): (usize, Vec<(u8, usize)>, Vec<bool>, bool) =
-        found.extract()?;
+/// `(visible, [(kind, index)], [constant], traceable, [dirty])` of the Python side, and which outputs are dirty inputs.
+fn plan_of(found: &Bound<'_, PyAny>) -> PyResult<(Plan, Vec<usize>)> {
+    type Found = (usize, Vec<(u8, usize)>, Vec<bool>, bool, Vec<usize>);
+    let (visible, saved, constant, traceable, dirty): Found = found.extract()?;
     let source = |(kind, i)| match kind {
         0 => Source::Input(i),
         1 => Source::Output(i),
         _ => Source::Hidden(i),
     };
-    Ok(Plan { visible, saved: saved.into_iter().map(source).collect(), constant, traceable })
+    let saved = saved.into_iter().map(source).collect();
+    Ok((Plan { visible, saved, constant, traceable, shared: Vec::new() }, dirty))
 }
 
 /// Whether a tape or forward mode, at any level, owns the value.
@@ -128,15 +130,17 @@ fn differentiated(t: &Tensor) -> bool {
 }
 
 impl PyRule {
-    fn settle(&self, plan: Plan, x: &[Tensor], y: &[Tensor], random: random::State) {
+    fn note_first_run(&self, found: (Plan, Vec<usize>), x: &[Tensor], y: &[Tensor], random: random::State) {
+        let (mut plan, dirty) = found;
         let avals = |x: &[Tensor]| x.iter().map(Tensor::aval).collect();
         let outputs = &y[..plan.visible.min(y.len())];
+        plan.shared = aliasing::shared(x, outputs, &dirty);
         let (inputs, outputs) = (avals(x), avals(outputs));
-        let _ = self.settled.set(Settled { plan: Arc::new(plan), inputs, outputs, random });
+        let _ = self.first_run.set(FirstRun { plan: Arc::new(plan), inputs, outputs, random });
     }
 
-    fn settled(&self) -> Result<&Settled> {
-        self.settled.get().ok_or_else(|| {
+    fn first_run(&self) -> Result<&FirstRun> {
+        self.first_run.get().ok_or_else(|| {
             Error::autodiff(format!("internal: {} was asked for its plan before it ran", self.name))
         })
     }
@@ -154,24 +158,67 @@ impl PyRule {
     }
 
     fn own_vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
-        Python::attach(|py| {
+        let _depth = Depth::enter(self.name)?;
+        let watch = aliasing::Watch::begin(g);
+        let found = Python::attach(|py| {
             let arguments = (list(py, saved)?, options(py, g)?, PyTuple::new(py, needs)?);
             gradients(&self.rule.bind(py).call_method1("vjp", arguments)?)
-        })
-        .map_err(foreign)
+        });
+        let found = found.map_err(foreign)?;
+        watch.end(self.name)?;
+        found.into_iter().map(|g| g.map(|g| aliasing::apart(g, saved)).transpose()).collect()
     }
 
-    fn own_jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        Python::attach(|py| {
+    /// The outputs, if the rule computes them, and their tangents.
+    fn own_jvp(
+        &self,
+        x: &[Tensor],
+        saved: &[Tensor],
+        t: &[Option<Tensor>],
+    ) -> Result<(Option<Tensors>, Grads)> {
+        let _depth = Depth::enter(self.name)?;
+        let found = Python::attach(|py| {
             let arguments = (list(py, x)?, list(py, saved)?, options(py, t)?);
-            gradients(&self.rule.bind(py).call_method1("jvp", arguments)?)
-        })
-        .map_err(foreign)
+            let found = self.rule.bind(py).call_method1("jvp", arguments)?;
+            let (values, moved): (Option<Bound<'_, PyAny>>, Bound<'_, PyAny>) = found.extract()?;
+            Ok((values.map(|values| tensors(&values)).transpose()?, gradients(&moved)?))
+        });
+        let (values, mut moved) = found.map_err(foreign)?;
+        let outputs = &self.first_run()?.outputs;
+        let values = values.map(|values| {
+            let each = values.into_iter().zip(outputs).enumerate();
+            each.map(|(i, (y, like))| self.like(y, like, "output", i)).collect::<Result<Tensors>>()
+        });
+        for (i, (t, like)) in moved.iter_mut().zip(outputs).enumerate() {
+            if like.dtype.is_differentiable() {
+                *t = t.take().map(|t| self.like(t, like, "tangent of output", i)).transpose()?;
+            }
+        }
+        Ok((values.transpose()?, moved))
+    }
+
+    /// What a forward rule returned, if it is of the kind of the output. In a region of autocast, which does not
+    /// reach into rules, it is converted.
+    fn like(&self, t: Tensor, like: &Aval, what: &str, i: usize) -> Result<Tensor> {
+        if t.dtype() == like.dtype && t.has_shape(&like.shape) {
+            return Ok(t);
+        }
+        if self.casts && t.has_shape(&like.shape) {
+            return t.cast(like.dtype);
+        }
+        Err(Error::autodiff(format!(
+            "{}: the forward rule returned {}{} as {what} {i}, expected {}{} as the function returns",
+            self.name,
+            t.dtype(),
+            t.shape(),
+            like.dtype,
+            like.shape
+        )))
     }
 
     /// The JVP as the transpose of the VJP.
     fn transposed_vjp(&self, saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Settled { plan, outputs, .. } = self.settled()?;
+        let FirstRun { plan, outputs, .. } = self.first_run()?;
         let needs: Vec<bool> = t.iter().map(Option::is_some).collect();
         let moves = |(i, y): (usize, &Aval)| {
             (y.dtype.is_differentiable() && plan.constant.get(i) != Some(&true)).then_some(*y)
@@ -182,14 +229,14 @@ impl PyRule {
 
     /// The VJP as the transpose of the JVP.
     fn transposed_jvp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
-        let inputs = &self.settled()?.inputs;
+        let inputs = &self.first_run()?.inputs;
         let domain: Vec<Option<Aval>> = inputs.iter().zip(needs).map(|(x, &n)| n.then_some(*x)).collect();
-        custom::transpose(|t| self.own_jvp(saved, saved, t), &domain, g)
+        custom::transpose(|t| Ok(self.own_jvp(saved, saved, t)?.1), &domain, g)
     }
 
     /// The JVP by pushing the tangents through the forward.
     fn traced_jvp(&self, x: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let visible = self.settled()?.plan.visible;
+        let visible = self.first_run()?.plan.visible;
         let forward = |x: &[Tensor]| Ok(self.retrace(x)?.into_iter().take(visible).collect());
         Ok(transform::jvp(forward, x, t)?.1.into_iter().map(Some).collect())
     }
@@ -214,7 +261,7 @@ impl PyRule {
     }
 
     /// The outputs by the user's batching rule, and where their batch axes are.
-    fn batched(&self, at: &Interp, x: &[Lane], hidden: bool) -> PyResult<BatchedOutputs> {
+    fn batched(&self, at: &Arc<Interp>, x: &[Lane], hidden: bool) -> PyResult<BatchedOutputs> {
         Python::attach(|py| {
             let (size, randomness) = match at.kind {
                 interp::Kind::Batch { size, randomness } => (size, randomness.name()),
@@ -225,8 +272,10 @@ impl PyRule {
             let rule = self.rule.bind(py);
             let random = random::state();
             let found = {
+                let region = interp::autocast_of(&interp::current());
                 let below = at.parent().unwrap_or_else(interp::current);
                 let _guard = interp::enter(below);
+                let _region = region.map(interp::enter_autocast);
                 rule.call_method1("batch", (list(py, &values)?, axes, size, randomness))?
             };
             let (outputs, axes): (Bound<'_, PyAny>, Vec<Option<usize>>) = found.extract()?;
@@ -240,7 +289,7 @@ impl PyRule {
             let ys: Vec<Tensor> = out.iter().map(|(y, axis)| batch::wrap(at, y.clone(), *axis)).collect();
             let found = rule.call_method1("describe", (list(py, &lanes)?, list(py, &ys)?))?;
             let (extra, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
-            self.settle(plan_of(&plan)?, &lanes, &ys, random);
+            self.note_first_run(plan_of(&plan)?, &lanes, &ys, random);
             for y in tensors(&extra)? {
                 out.push(batch::unwrap(at, &transform::settle(&y, at))?);
             }
@@ -261,7 +310,7 @@ impl CustomRule for PyRule {
     }
 
     fn plan(&self) -> Result<Arc<Plan>> {
-        Ok(self.settled()?.plan.clone())
+        Ok(self.first_run()?.plan.clone())
     }
 
     fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {
@@ -276,12 +325,13 @@ impl CustomRule for PyRule {
         };
         let (outputs, plan) = if self.strict { run() } else { interp::no_grad(run) }?;
         let outputs = self.constants(outputs)?;
-        self.settle(plan, x, &outputs, random);
+        self.note_first_run(plan, x, &outputs, random);
         Ok(outputs)
     }
 
     fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
-        let _random = random::replay(self.settled()?.random);
+        let _depth = Depth::enter(self.name)?;
+        let _random = random::replay(self.first_run()?.random);
         Python::attach(|py| tensors(&self.rule.bind(py).call_method1("retrace", (list(py, x)?,))?))
             .map_err(foreign)
     }
@@ -294,14 +344,23 @@ impl CustomRule for PyRule {
     }
 
     fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        match self.forward {
-            Form::Own => self.own_jvp(x, saved, t),
-            Form::Transpose => self.transposed_vjp(saved, t).map_err(|e| self.missing(e, "jvp")),
-            Form::Trace => self.traced_jvp(x, t).map_err(|e| self.missing(e, "jvp")),
-        }
+        Ok(self.push(x, saved, t)?.1)
     }
 
-    fn batch(&self, at: &Interp, x: &[Lane], hidden: bool) -> Option<Result<BatchedOutputs>> {
+    fn push(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<(Option<Tensors>, Grads)> {
+        let derived = match self.forward {
+            Form::Own => return self.own_jvp(x, saved, t),
+            Form::Transpose => self.transposed_vjp(saved, t),
+            Form::Trace => self.traced_jvp(x, t),
+        };
+        Ok((None, derived.map_err(|e| self.missing(e, "jvp"))?))
+    }
+
+    fn is_inlined(&self) -> bool {
+        self.reverse == Form::Transpose
+    }
+
+    fn batch(&self, at: &Arc<Interp>, x: &[Lane], hidden: bool) -> Option<Result<BatchedOutputs>> {
         self.batches.then(|| self.batched(at, x, hidden).map_err(foreign))
     }
 }
@@ -328,56 +387,23 @@ fn _custom(
         forward: Form::named(&forms.1)?,
         strict,
         batches,
-        settled: OnceLock::new(),
+        casts: interp::autocasting(),
+        first_run: OnceLock::new(),
     };
-    let outputs = custom::call(Arc::new(rule), &inputs)?;
-    outputs.into_iter().map(|t| wrap(py, t)).collect()
-}
-
-/// Whether a gradient of this tensor is recorded at the moment, at any level.
-#[pyfunction]
-fn _is_recorded(tensor: &Bound<'_, PyTensor>) -> PyResult<bool> {
-    let t = value(tensor)?;
-    let mut at = &t;
-    while let Some(traced) = at.traced() {
-        if matches!(traced.payload, Payload::Taped { .. }) && traced.tag >= interp::grad_threshold() {
-            return Ok(true);
-        }
-        at = traced.inner();
-    }
-    Ok(false)
-}
-
-/// Makes `tensor` stand for `result`, which a custom function wrote into its memory.
-#[pyfunction]
-fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: &str) -> PyResult<()> {
-    let new = value(result)?;
-    let whole = link(tensor);
-    let root = whole.as_ref().map_or(tensor, |(root, _)| root);
-    if root.look().t.edge().is_some_and(|e| e.node.is_leaf()) && interp::is_grad_enabled() {
-        return Err(Error::autodiff(format!(
-            "{name}: a leaf of shape {} that requires a gradient (or a view of one) cannot be marked as dirty while \
-             recording; call the function under no_grad(), or of a clone()",
-            root.look().t.shape()
-        ))
-        .into());
-    }
-    match &whole {
-        None => written(tensor, new),
-        // The view's root becomes a function of what was written; nothing may be copied onto itself.
-        Some((root, part)) => {
-            let new = match new.concrete() {
-                Some(memory) => over_memory(&new, &memory.copied()?),
-                None => new,
-            };
-            overwrite_part(root, name, part, new)
-        }
-    }
+    let rule: Arc<dyn CustomRule> = Arc::new(rule);
+    let outputs = custom::call(rule.clone(), &inputs)?;
+    // Memory is shared as it is, and a tape knows what may not be written; other levels do not.
+    let is_tied = |i: usize, t: &Tensor| {
+        t.concrete().is_none() && rule.plan().is_ok_and(|plan| plan.shared.get(i) == Some(&true))
+    };
+    let object = |(i, t): (usize, Tensor)| match is_tied(i, &t) {
+        true => Py::new(py, PyTensor::returned(t, rule.name())),
+        false => wrap(py, t),
+    };
+    outputs.into_iter().enumerate().map(object).collect()
 }
 
 /// Registers the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(_custom, m)?)?;
-    m.add_function(wrap_pyfunction!(_is_recorded, m)?)?;
-    m.add_function(wrap_pyfunction!(_take_over, m)?)
+    m.add_function(wrap_pyfunction!(_custom, m)?)
 }

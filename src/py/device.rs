@@ -52,6 +52,14 @@ fn _empty_cache() {
     buffer::empty_cache();
 }
 
+/// Lets `count` more blocks of `large` bytes or more be made, and no further one: how short memory is tested. None
+/// ends that.
+#[pyfunction]
+#[pyo3(signature = (count=None, large=65536))]
+fn _fail_allocations(count: Option<usize>, large: usize) {
+    crate::blocks::fail_after(count.unwrap_or(0), count.map_or(usize::MAX, |_| large));
+}
+
 /// Sets the most bytes of large blocks that are kept for reuse.
 #[pyfunction]
 fn _set_cache_limit(bytes: usize) {
@@ -74,6 +82,15 @@ fn _gpu_device_count(py: Python<'_>) -> usize {
     return py.aside(crate::gpu::count);
     #[cfg(not(feature = "gpu"))]
     return py.aside(|| 0);
+}
+
+/// The adapters behind `gpu:0`, `gpu:1`, …, a line each.
+#[pyfunction]
+fn _gpu_adapters(py: Python<'_>) -> Vec<String> {
+    #[cfg(feature = "gpu")]
+    return py.aside(crate::gpu::describe_adapters);
+    #[cfg(not(feature = "gpu"))]
+    return py.aside(Vec::new);
 }
 
 /// What a GPU is and can do.
@@ -135,8 +152,10 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_set_cache_limit, m)?)?;
     m.add_function(wrap_pyfunction!(_reset_peak, m)?)?;
     m.add_function(wrap_pyfunction!(_empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(_fail_allocations, m)?)?;
     m.add_function(wrap_pyfunction!(_gpu_is_available, m)?)?;
     m.add_function(wrap_pyfunction!(_gpu_device_count, m)?)?;
+    m.add_function(wrap_pyfunction!(_gpu_adapters, m)?)?;
     #[cfg(feature = "gpu")]
     {
         m.add_function(wrap_pyfunction!(_gpu_info, m)?)?;

@@ -4,12 +4,11 @@
 //! than a small function does. What follows handles the plain cases in one call; for every other case it returns
 //! `None` before it has called anything, and the general way is taken. Results may be trees: their helpers are passed.
 
-use crate::autodiff::transform::{self, Pullback};
+use crate::autodiff::transform::{self, Pullback, batching};
 use crate::error::Result;
 use crate::interp::Randomness;
 use crate::py::aside::Aside;
 use crate::py::error::foreign;
-use crate::py::outer::watched;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::value;
 use crate::shape::{Shape, normalize_axis};
@@ -99,7 +98,7 @@ impl<'py> Call<'_, 'py> {
     /// The function's result for this value of the argument.
     fn result(&self, x: &Tensor) -> PyResult<Any<'py>> {
         let py = self.function.py();
-        let x = wrap(py, x.clone())?;
+        let x = Py::new(py, PyTensor::argument(x.clone()))?;
         if self.args.len() == 1 {
             return self.function.call((x,), self.kwargs);
         }
@@ -180,7 +179,8 @@ fn applied<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Any<'py>> {
     let py = function.py();
-    let wrapped = x.iter().map(|x| wrap(py, x.clone())).collect::<PyResult<SmallVec<[Py<PyTensor>; 8]>>>()?;
+    let argument = |x: &Tensor| Py::new(py, PyTensor::argument(x.clone()));
+    let wrapped = x.iter().map(argument).collect::<PyResult<SmallVec<[Py<PyTensor>; 8]>>>()?;
     function.call(PyTuple::new(py, wrapped)?, kwargs)
 }
 
@@ -233,11 +233,6 @@ fn _vmap_of_tensors(
 ) -> PyResult<Option<Py<PyAny>>> {
     let Some(x) = all_tensors(args)? else { return Ok(None) };
     let Some((axes, size)) = batch_axes(&x, in_axes) else { return Ok(None) };
-    let randomness = match randomness {
-        "same" => Randomness::Same,
-        "different" => Randomness::Different,
-        _ => Randomness::Error,
-    };
     let trees = Trees { flatten, unflatten };
     let structure = RefCell::new(Structure::One);
     let run = |x: &[Tensor]| -> PyResult<Vec<Tensor>> {
@@ -245,8 +240,8 @@ fn _vmap_of_tensors(
         structure.replace(found);
         Ok(leaves)
     };
-    let batched = || transform::vmap_with(|x| run(x).map_err(foreign), &x, &axes, size, randomness);
-    let out = watched(py, || Ok(batched()?))?;
+    let level = batching(size, Randomness::named(randomness));
+    let out = transform::vmap(level, |x| run(x).map_err(foreign), &x, &axes)?;
     let out = out.into_iter().map(|(y, axis)| in_front(&y, axis, size)).collect::<Result<_>>()?;
     trees.build(py, &structure.into_inner(), out).map(Some)
 }
@@ -313,7 +308,9 @@ fn jacobian_rows(pullback: &Pullback, out: &[Tensor], i: usize, x: &Tensor) -> R
         return pull(y.ones_like()?)?.remove(0).reshape(&shape);
     }
     let size = y.numel();
-    let found = transform::vmap(|g| pull(g[0].clone()), &[basis(y)?], &[Some(0)], size)?;
+    let basis = basis(y)?;
+    let found =
+        transform::vmap(batching(size, Randomness::Same), |g| pull(g[0].clone()), &[basis], &[Some(0)])?;
     let (rows, axis) = &found[0];
     in_front(rows, *axis, size)?.reshape(&shape)
 }
@@ -343,12 +340,13 @@ fn _jacfwd_of_tensor(
     let (size, primal) = (x.numel(), std::slice::from_ref(&x));
     let push =
         |t: &[Tensor]| Ok(transform::jvp(|x| run(x).map_err(foreign), primal, &[Some(t[0].clone())])?.1);
-    let found = transform::vmap(push, &[basis(&x)?], &[Some(0)], size)?;
+    let basis = basis(&x)?;
+    let found = transform::vmap(batching(size, Randomness::Same), push, &[basis], &[Some(0)])?;
     let columns = found.into_iter().map(|(moved, axis)| {
         let moved = in_front(&moved, axis, size)?;
         let last = moved.rank() - 1;
         let shape = chained(&moved.shape().removed(0), &x.shape())?;
-        moved.move_axis(0, last)?.reshape(&shape)
+        moved.move_axis(0, last)?.reshape(&shape)?.contiguous()
     });
     let columns = columns.collect::<Result<Vec<_>>>()?;
     trees.build(py, &structure.into_inner(), columns).map(Some)

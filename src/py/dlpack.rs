@@ -9,7 +9,7 @@ use crate::py::error::{type_error, value_error};
 use crate::py::numpy;
 use crate::py::tensor::PyTensor;
 use crate::py::view::value;
-use crate::shape::Shape;
+use crate::shape::{MAX_RANK, Shape};
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -275,7 +275,7 @@ fn dtype_of(t: DlType) -> PyResult<DType> {
     })
 }
 
-/// A tensor over the memory of an object with `__dlpack__`; read-only memory is copied.
+/// A tensor over the memory of an object with `__dlpack__`; memory that may be read-only is copied.
 pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = obj.py();
     let kwargs = PyDict::new(py);
@@ -290,10 +290,11 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         Err(e) => return Err(e),
     };
     let owner = consume(&capsule)?;
-    // SAFETY: the struct lives until its deleter runs, which `owner` does last.
+    // SAFETY: the struct lives until its deleter runs, which `owner` does last. One without a version cannot say that
+    // it must not be written: JAX's, which never may, are such.
     let (tensor, read_only) = unsafe {
         match owner {
-            Foreign::Legacy(m) => (&(*m).tensor, false),
+            Foreign::Legacy(m) => (&(*m).tensor, true),
             Foreign::Versioned(m) => (&(*m).tensor, (*m).flags & READ_ONLY != 0),
         }
     };
@@ -303,17 +304,12 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         ));
     }
     let dtype = dtype_of(tensor.dtype)?;
-    let rank = usize::try_from(tensor.ndim).unwrap_or(0);
-    // SAFETY: the producer vouches for `ndim` entries; null strides mean row-major.
-    let (dims, strides) = unsafe {
-        let dims: Vec<usize> = (0..rank).map(|i| *tensor.shape.add(i) as usize).collect();
-        let strides: Option<Vec<isize>> =
-            (!tensor.strides.is_null()).then(|| (0..rank).map(|i| *tensor.strides.add(i) as isize).collect());
-        (dims, strides)
-    };
-    let shape = Shape::new(&dims)?;
-    let strides = strides.unwrap_or_else(|| shape.strides()[..rank].to_vec());
-    let address = tensor.data as usize + tensor.byte_offset as usize;
+    let (shape, strides) = layout(tensor)?;
+    let address = usize::try_from(tensor.byte_offset).ok().and_then(|n| n.checked_add(tensor.data as usize));
+    let address = address.ok_or_else(|| wrong("a byte_offset beyond the address space"))?;
+    if tensor.data.is_null() && shape.numel() > 0 {
+        return Err(wrong(&format!("no memory for the elements of shape {shape}")));
+    }
     if !address.is_multiple_of(dtype.align()) {
         return Err(PyBufferError::new_err("from_dlpack: the memory is not aligned to its elements"));
     }
@@ -321,10 +317,42 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(if read_only { array.copied()?.into() } else { array.into() })
 }
 
+/// The error for a struct that cannot be true.
+#[cold]
+fn wrong(what: &str) -> PyErr {
+    PyBufferError::new_err(format!(
+        "from_dlpack: the capsule describes {what}; the library that made it is at fault"
+    ))
+}
+
+/// Shape and strides as a struct has them; no strides mean row-major order.
+fn layout(tensor: &DlTensor) -> PyResult<(Shape, Vec<isize>)> {
+    let rank = usize::try_from(tensor.ndim).map_err(|_| wrong(&format!("{} axes", tensor.ndim)))?;
+    if rank > MAX_RANK {
+        return Err(PyBufferError::new_err(format!(
+            "from_dlpack: a tensor has at most {MAX_RANK} axes, got an array with {rank}; merge some before the export"
+        )));
+    }
+    if rank > 0 && tensor.shape.is_null() {
+        return Err(wrong(&format!("{rank} axes without their lengths")));
+    }
+    // SAFETY: the producer vouches for `ndim` entries.
+    let listed = |p: *const i64| (0..rank).map(|i| unsafe { *p.add(i) }).collect::<Vec<_>>();
+    let lengths = listed(tensor.shape);
+    let dims: Result<Vec<usize>, _> = lengths.iter().map(|&d| usize::try_from(d)).collect();
+    let shape = Shape::new(&dims.map_err(|_| wrong(&format!("axes of lengths {lengths:?}")))?)?;
+    let strides = match tensor.strides.is_null() {
+        true => shape.strides()[..rank].to_vec(),
+        false => listed(tensor.strides).into_iter().map(|s| s as isize).collect(),
+    };
+    Ok((shape, strides))
+}
+
 /// A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by the DLPack
 /// protocol.
 ///
-/// Read-only memory is copied. Raises BufferError for memory that is not on the host.
+/// Read-only memory is copied, and so is that of capsules without a version (JAX's), which cannot say whether it may be
+/// written. Raises BufferError for memory that is not on the host, and for a capsule whose description cannot be true.
 #[pyfunction]
 pub fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if let Ok(t) = array.cast::<PyTensor>() {

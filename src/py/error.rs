@@ -11,7 +11,6 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use std::sync::Arc;
 
-create_exception!(wengert, ShapeError, PyValueError, "Shapes that do not fit together.");
 create_exception!(
     wengert,
     AnomalyError,
@@ -21,18 +20,43 @@ create_exception!(
 create_exception!(wengert, CheckpointError, PyRuntimeError, "A recomputation that differs from its forward.");
 create_exception!(wengert, DeviceError, PyRuntimeError, "A device that is missing, lost or lacks a feature.");
 
-/// The class of errors of linear algebra. NumPy's users catch a `ValueError`, PyTorch's a `RuntimeError`; it is both.
-fn linalg_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    let class = CLASS.get_or_try_init(py, || {
+/// A class of errors that NumPy's users catch as a `ValueError` and PyTorch's as a `RuntimeError`: it is both.
+fn class_of_both<'py>(
+    py: Python<'py>,
+    class: &'static PyOnceLock<Py<PyType>>,
+    name: &str,
+    doc: &str,
+) -> PyResult<&'py Bound<'py, PyType>> {
+    let class = class.get_or_try_init(py, || {
         let bases = PyTuple::new(py, [py.get_type::<PyValueError>(), py.get_type::<PyRuntimeError>()])?;
         let members = PyDict::new(py);
         members.set_item("__module__", "wengert")?;
-        members.set_item("__doc__", "A matrix that has no such inverse or factorisation.")?;
-        let class = py.get_type::<PyType>().call1(("LinAlgError", bases, members))?;
+        members.set_item("__doc__", doc)?;
+        let class = py.get_type::<PyType>().call1((name, bases, members))?;
         Ok::<_, PyErr>(class.cast_into::<PyType>()?.unbind())
     })?;
     Ok(class.bind(py))
+}
+
+/// The class of errors of linear algebra.
+fn linalg_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    class_of_both(py, &CLASS, "LinAlgError", "A matrix that has no such inverse or factorisation.")
+}
+
+/// The class of errors of shapes.
+fn shape_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    class_of_both(py, &CLASS, "ShapeError", "Shapes that do not fit together.")
+}
+
+/// An exception of a class that is made at run time.
+#[cold]
+fn raised<'py>(class: PyResult<&Bound<'py, PyType>>, text: String) -> PyErr {
+    match class {
+        Ok(class) => PyErr::from_type(class.clone(), text),
+        Err(error) => error,
+    }
 }
 
 impl From<Error> for PyErr {
@@ -41,9 +65,13 @@ impl From<Error> for PyErr {
         if let Some(original) = error.payload().and_then(|p| p.downcast_ref::<PyErr>()) {
             return Python::attach(|py| original.clone_ref(py));
         }
+        let error = match function_called() {
+            Some(function) => error.named(&function),
+            None => error,
+        };
         let text = error.to_string();
         match error.kind() {
-            Kind::Shape => ShapeError::new_err(text),
+            Kind::Shape => Python::attach(|py| raised(shape_error(py), text)),
             Kind::Value => PyValueError::new_err(text),
             Kind::ZeroDivision => PyZeroDivisionError::new_err(text),
             Kind::Index => PyIndexError::new_err(text),
@@ -53,13 +81,16 @@ impl From<Error> for PyErr {
             Kind::Checkpoint => CheckpointError::new_err(text),
             Kind::Device => DeviceError::new_err(text),
             Kind::Memory => PyMemoryError::new_err(text),
-            Kind::LinAlg => Python::attach(|py| match linalg_error(py) {
-                Ok(class) => PyErr::from_type(class.clone(), text),
-                Err(error) => error,
-            }),
+            Kind::LinAlg => Python::attach(|py| raised(linalg_error(py), text)),
             Kind::Unsupported => PyNotImplementedError::new_err(text),
         }
     }
+}
+
+/// The function of the Python package that the user called, where it is made of several operations.
+#[cold]
+fn function_called() -> Option<String> {
+    Python::try_attach(|py| py.import("wengert._caller").ok()?.call_method0("called").ok()?.extract().ok())?
 }
 
 /// A Python exception as an error of the core.
@@ -84,7 +115,7 @@ pub fn value_error(message: impl Into<String>) -> PyErr {
 /// Registers the exception classes.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
-    m.add("ShapeError", py.get_type::<ShapeError>())?;
+    m.add("ShapeError", shape_error(py)?)?;
     m.add("LinAlgError", linalg_error(py)?)?;
     m.add("AnomalyError", py.get_type::<AnomalyError>())?;
     m.add("CheckpointError", py.get_type::<CheckpointError>())?;

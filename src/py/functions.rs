@@ -1,6 +1,6 @@
 //! Functions of several tensors that no method has: joining, choosing, padding.
 
-use crate::error::Error;
+use crate::error::{Error, Named};
 use crate::ops::join;
 use crate::py::args::{Arg, AsTensor, Listed, Tensors, either, optional_whole, run, whole};
 use crate::py::error::type_error;
@@ -31,7 +31,8 @@ fn stack(
     #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
 ) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
-    run(py, elements, || join::stack(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
+    run(py, elements, || join::stack(&tensors.0, either(Some(dim), axis, 0)).named("stack"))
+        .map(PyTensor::from)
 }
 
 /// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not

@@ -183,7 +183,10 @@ impl PyTensor {
 /// Where the gradient of this result is kept from now on: with the object.
 pub fn retain(obj: &Bound<'_, PyTensor>, node: &Arc<Node>, index: u32) -> PyResult<Arc<Keep>> {
     let keep = node.hooks_mut().retain_grad(index);
-    let before = obj.get().change(|this| this.kept.replace(keep.clone())).ok_or_else(in_use)?;
+    let before = obj
+        .get()
+        .change(|this| this.ties.get_or_insert_default().kept.replace(keep.clone()))
+        .ok_or_else(in_use)?;
     drop(before);
     Ok(keep)
 }

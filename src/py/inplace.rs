@@ -2,18 +2,25 @@
 //! (`src/ops/inplace.rs`), and the object takes over the history of the operation.
 
 use crate::buffer::Device;
+use crate::cpu::put::Table;
 use crate::error::Result;
 use crate::ops::binary::Binary;
-use crate::ops::inplace::{self, check_leaf, unaliased, write, write_part};
+use crate::ops::inplace::{
+    self, exchange, exchange_part, exchange_rows, shielding, write, write_part, write_rows,
+};
+use crate::ops::rows::Rows;
 use crate::ops::strided::Part;
 use crate::ops::table::Fun;
 use crate::ops::unary::Unary;
+use crate::ops::writable;
 use crate::py::args::{Arg, AsTensor, run};
 use crate::py::aside::Aside;
+use crate::py::kind::{in_kind, rescaled};
 use crate::py::operators::binary_of;
 use crate::py::outer;
 use crate::py::tensor::{Look, PyTensor};
-use crate::py::view::{link, refresh, value, written};
+use crate::py::view::{gaps, is_recorded, link, numbers, refresh, value, written};
+use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -26,7 +33,7 @@ pub fn update(
 ) -> PyResult<()> {
     let old = refresh(slf)?;
     check_root(slf, name)?;
-    let new = f(slf.py(), &unaliased(&old)?)?;
+    let new = shielding(&old, || f(slf.py(), &old))?;
     overwrite(slf, name, new)
 }
 
@@ -64,34 +71,146 @@ fn row(name: &str, args: &Bound<'_, PyTuple>) -> PyResult<Option<(Fun, Option<Ar
 /// Raises if `slf` is a leaf that must not be written now, or a view of one.
 pub fn check_root(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
     match link(slf) {
-        Some((root, _)) => inplace::check_root(name, &root.look().t),
-        None => check_leaf(name, &slf.look().t),
+        Some((root, _)) => {
+            check_tied(&root, name)?;
+            writable::check_root(name, &root.look().t)
+        }
+        None => {
+            check_tied(slf, name)?;
+            writable::check_leaf(name, &slf.look().t)
+        }
+    }
+}
+
+/// Raises where a custom function returned one of its arguments as this object.
+fn check_tied(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
+    match slf.look().ties.as_ref().and_then(|ties| ties.returned_by) {
+        Some(function) => Err(writable::of_custom(name, function)),
+        None => Ok(()),
     }
 }
 
 /// Stores `new` in `slf`, and in what it is a view of.
 pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult<()> {
-    match link(slf) {
-        Some((root, part)) => overwrite_part(&root, name, &part, new),
-        None => {
-            let old = slf.look().t.clone();
-            let next = slf.py().aside(|| write(name, &old, new))?;
-            outer::note(name, slf, &old, &next)?;
-            written(slf, next)
-        }
+    if let Some((root, part)) = link(slf) {
+        let complex = slf.look().t.dtype().is_complex();
+        return store_part(&root, name, &part, new, complex);
+    }
+    let old = slf.look().t.clone();
+    let new = outer::admitted(name, slf, &old, new)?;
+    let in_memory = is_memory(slf);
+    let next =
+        slf.py().aside(|| if in_memory { write(name, &old, new) } else { exchange(name, &old, new) })?;
+    written(slf, next)
+}
+
+/// Stores `new`, which has the dtype of the part, in a part of `root`, which is no view, or a view apart.
+pub fn overwrite_part(root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: Tensor) -> PyResult<()> {
+    let complex = new.dtype().is_complex();
+    store_part(root, name, part, new, complex)
+}
+
+/// [`overwrite_part`] of a part that counts complex numbers, or real ones.
+fn store_part(
+    root: &Bound<'_, PyTensor>,
+    name: &str,
+    part: &Part,
+    new: Tensor,
+    complex: bool,
+) -> PyResult<()> {
+    let old = root.look().t.clone();
+    if let Some((own, whole)) = gaps(root) {
+        let wide = old.placed(&own, Shape::new(&[whole])?)?;
+        let next = in_kind(&wide, complex, |wide| exchange_part(name, wide, part, new))?;
+        let next = next.unwrap_or(wide).as_strided(&own)?;
+        return overwrite(root, name, next);
+    }
+    let new = outer::admitted(name, root, &old, new)?;
+    let in_memory = is_memory(root);
+    let store = |old: &Tensor| {
+        if in_memory { write_part(name, old, part, new) } else { exchange_part(name, old, part, new) }
+    };
+    match root.py().aside(|| in_kind(&old, complex, store))? {
+        Some(next) => written(root, next),
+        None => Ok(()),
     }
 }
 
-/// Stores `new` in a part of `root`, which is no view.
-pub fn overwrite_part(root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: Tensor) -> PyResult<()> {
-    let old = root.look().t.clone();
-    match root.py().aside(|| write_part(name, &old, part, new))? {
-        Some(next) => {
-            outer::note(name, root, &old, &next)?;
-            written(root, next)
+/// Whether the value of a tensor is its memory, if it has any: not where it shares its numbers with one that is more.
+fn is_memory(slf: &Bound<'_, PyTensor>) -> bool {
+    numbers(slf).is_none_or(|(root, _)| root.look().t.concrete().is_some() && is_memory(&root))
+}
+
+/// Writes `value(shape)` to the rows that `places` finds in `slf`, or adds it there; `part` is a part of a tensor of
+/// that many elements. The shape is that of what is written.
+pub fn overwrite_rows(
+    slf: &Bound<'_, PyTensor>,
+    name: &str,
+    places: impl Fn(&Part, usize) -> Result<Rows>,
+    value: impl Fn(&Shape) -> Result<Tensor>,
+    add: bool,
+) -> PyResult<()> {
+    let py = slf.py();
+    let old = refresh(slf)?;
+    check_root(slf, name)?;
+    if let Tensor::Array(target) = &old
+        && target.device() == Device::Cpu
+        && !is_recorded(slf)
+    {
+        // Straight into memory, whatever its layout.
+        let rows = places(&Part::of(target, 0), 0)?;
+        if rows.shape.numel() == 0 {
+            return Ok(());
         }
+        let value = value(&rows.shape)?;
+        if let (Tensor::Array(index), Tensor::Array(new)) = (&rows.index, &value)
+            && new.device() == Device::Cpu
+        {
+            let table = Table::beneath(target, rows.width);
+            let write = || inplace::store_rows(name, target, &table, new, index, add);
+            return run(py, new.numel(), write);
+        }
+    }
+    let (root, part) = link(slf).unwrap_or_else(|| (slf.clone(), Part::whole(&old.shape())));
+    let whole = root.look().t.clone();
+    if let Some((own, count)) = gaps(&root).filter(|_| !root.is(slf)) {
+        // The view counts elements that its root has not.
+        let rows = places(&part, rescaled(count, whole.dtype(), old.dtype()))?;
+        let value = value(&rows.shape)?;
+        let wide = whole.placed(&own, Shape::new(&[count])?)?;
+        let store = |wide: &Tensor| exchange_rows(name, wide, &rows, value, add);
+        let next = in_kind(&wide, old.dtype().is_complex(), store)?.unwrap_or(wide);
+        return overwrite(&root, name, next.as_strided(&own)?);
+    }
+    let rows = places(&part, rescaled(whole.numel(), whole.dtype(), old.dtype()))?;
+    if rows.shape.numel() == 0 {
+        return Ok(());
+    }
+    // An index of a transform that the tensor is from outside of is no better than such a value.
+    outer::admitted(name, &root, &whole, rows.index.clone())?;
+    let value = outer::admitted(name, &root, &whole, value(&rows.shape)?)?;
+    let in_memory = is_memory(&root);
+    let store = |whole: &Tensor| {
+        if in_memory {
+            write_rows(name, whole, &rows, value, add)
+        } else {
+            exchange_rows(name, whole, &rows, value, add)
+        }
+    };
+    match py.aside(|| in_kind(&whole, old.dtype().is_complex(), store))? {
+        Some(next) => written(&root, next),
         None => Ok(()),
     }
+}
+
+/// Writes the only element of `value` where `mask` holds; says whether that could be done in place.
+pub fn fill_where(slf: &Bound<'_, PyTensor>, name: &str, mask: &Tensor, value: &Tensor) -> PyResult<bool> {
+    let target = refresh(slf)?;
+    check_root(slf, name)?;
+    if is_recorded(slf) {
+        return Ok(false);
+    }
+    run(slf.py(), target.numel(), || inplace::fill_where(name, &target, mask, value))
 }
 
 #[pymethods]

@@ -31,6 +31,9 @@ struct Layout {
     strides: Vec<ffi::Py_ssize_t>,
 }
 
+/// The 64-bit integers of NumPy, which are C's `long` where that has 64 bits: compiled code tells it from `long long`.
+const INT64: [&CStr; 2] = if size_of::<std::ffi::c_long>() == 8 { [c"l", c"L"] } else { [c"q", c"Q"] };
+
 /// The format of an element in the language of the `struct` module; bfloat16 travels as its bits.
 fn format(dtype: DType) -> &'static CStr {
     match dtype {
@@ -41,8 +44,8 @@ fn format(dtype: DType) -> &'static CStr {
         DType::I16 => c"h",
         DType::U32 => c"I",
         DType::I32 => c"i",
-        DType::U64 => c"Q",
-        DType::I64 => c"q",
+        DType::U64 => INT64[1],
+        DType::I64 => INT64[0],
         DType::F16 => c"e",
         DType::BF16 => c"H",
         DType::F32 => c"f",
@@ -50,6 +53,21 @@ fn format(dtype: DType) -> &'static CStr {
         DType::C64 => c"Zf",
         DType::C128 => c"Zd",
     }
+}
+
+/// Whether a request of these flags may see the array as it lies.
+fn fits(array: &Array, flags: c_int) -> bool {
+    let asks = |flag: c_int| flags & flag == flag;
+    let turned = || {
+        let axes: Vec<u8> = (0..array.rank() as u8).rev().collect();
+        array.permute(&axes).is_ok_and(|turned| turned.is_contiguous())
+    };
+    if asks(ffi::PyBUF_F_CONTIGUOUS) {
+        return array.numel() == 0 || turned();
+    }
+    let strides = asks(ffi::PyBUF_STRIDES) && !asks(ffi::PyBUF_C_CONTIGUOUS);
+    let any = asks(ffi::PyBUF_ANY_CONTIGUOUS);
+    array.numel() == 0 || array.is_contiguous() || (any && turned()) || (strides && !any)
 }
 
 #[pymethods]
@@ -60,10 +78,11 @@ impl Memory {
         if view.is_null() {
             return Err(PyBufferError::new_err("no view to fill in"));
         }
-        let wants_strides = flags & ffi::PyBUF_STRIDES == ffi::PyBUF_STRIDES;
-        if !wants_strides && !array.is_contiguous() {
+        // SAFETY: as above; a request that fails leaves no owner.
+        unsafe { (*view).obj = std::ptr::null_mut() };
+        if !fits(array, flags) {
             return Err(PyBufferError::new_err(
-                "this tensor is not contiguous; ask for strides, or call contiguous()",
+                "this tensor is not contiguous in the order asked for; ask for strides, or call contiguous()",
             ));
         }
         let size = array.dtype().size();

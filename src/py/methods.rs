@@ -1,17 +1,16 @@
 //! Methods with attributes or several tensors: products, limits, selection, gathering, normalisation; and the
 //! in-place methods.
 
-use crate::autodiff::transform;
-use crate::buffer::Device;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::{Error, Named, Result};
 use crate::interp::{self, autocast};
 use crate::ops::compare::{Logic, Relation};
-use crate::ops::index::nonzero;
-use crate::py::args::{Arg, AsTensor, either, optional_whole, run, whole};
+use crate::ops::indexing::nonzero;
+use crate::ops::unary::Parametric;
+use crate::py::args::{Arg, AsTensor, amount, either, optional_whole, run, whole};
 use crate::py::operators::logical;
+use crate::py::reading::item;
 use crate::py::selection::{hidden_mask, selection};
-use crate::py::tensor::{PyTensor, item};
+use crate::py::tensor::PyTensor;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -30,8 +29,8 @@ fn ranks(op: &str, operands: &[(&Tensor, usize)]) -> Result<()> {
     Ok(())
 }
 
-fn product(py: Python<'_>, x: &Tensor, y: &Tensor) -> PyResult<PyTensor> {
-    run(py, x.numel().max(y.numel()), || x.matmul(y)).map(PyTensor::from)
+fn product(name: &str, py: Python<'_>, x: &Tensor, y: &Tensor) -> PyResult<PyTensor> {
+    run(py, x.numel().max(y.numel()), || x.matmul(y).named(name)).map(PyTensor::from)
 }
 
 #[pymethods]
@@ -39,25 +38,25 @@ impl PyTensor {
     /// Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast.
     /// VJP: `g @ y.mT` and `x.mT @ g`; saves both operands.
     fn matmul(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
-        product(py, &*self.value()?, &other.0)
+        product("matmul", py, &*self.value()?, &other.0)
     }
 
     /// Product of two matrices.
     fn mm(&self, py: Python<'_>, mat2: AsTensor) -> PyResult<PyTensor> {
         ranks("mm", &[(&self.look().t, 2), (&mat2.0, 2)])?;
-        product(py, &*self.value()?, &mat2.0)
+        product("mm", py, &*self.value()?, &mat2.0)
     }
 
     /// Products of two batches of matrices.
     fn bmm(&self, py: Python<'_>, mat2: AsTensor) -> PyResult<PyTensor> {
         ranks("bmm", &[(&self.look().t, 3), (&mat2.0, 3)])?;
-        product(py, &*self.value()?, &mat2.0)
+        product("bmm", py, &*self.value()?, &mat2.0)
     }
 
     /// Product of a matrix and a vector.
     fn mv(&self, py: Python<'_>, vec: AsTensor) -> PyResult<PyTensor> {
         ranks("mv", &[(&self.look().t, 2), (&vec.0, 1)])?;
-        product(py, &*self.value()?, &vec.0)
+        product("mv", py, &*self.value()?, &vec.0)
     }
 
     /// Inner product of two vectors.
@@ -66,8 +65,8 @@ impl PyTensor {
         let t = self.value()?;
         // Not among the products that autocast lowers: one sum has no use of matrix units.
         let (x, y) = autocast::widest(&t, &other.0)?;
-        let _uncast = interp::autocasting().then(|| transform::autocast(None));
-        product(py, &x, &y)
+        let _region = interp::autocasting().then(|| interp::enter_autocast(None));
+        product("dot", py, &x, &y)
     }
 
     /// Outer product of two vectors: `out[i, j] = x[i] * y[j]`.
@@ -108,18 +107,18 @@ impl PyTensor {
                 .into());
             }
         };
-        self.apply(py, |x| x.gelu(tanh))
+        self.apply(py, |x| x.gelu(tanh).named("gelu"))
     }
 
     /// `x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked.
     fn r#where(&self, py: Python<'_>, condition: &PyTensor, other: Arg) -> PyResult<PyTensor> {
         let mask = &*condition.value()?;
-        self.apply(py, |x| mask.select(x, other.operand()))
+        self.apply(py, |x| mask.select(x, other.operand()).named("where"))
     }
 
     /// This tensor with `value` where `mask` holds.
     fn masked_fill(&self, py: Python<'_>, mask: AsTensor, value: Arg) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.masked_fill(&mask.0, value.operand()))
+        self.apply(py, |x| x.masked_fill(&mask.0, value.operand()).named("masked_fill"))
     }
 
     /// The elements where `mask` holds, in one axis. Their number depends on the data.
@@ -131,7 +130,9 @@ impl PyTensor {
         if let Some((key, mask)) = hidden {
             return selection(py, &self.value()?.expand(&wide)?, &key, &mask.expand(&wide)?);
         }
-        let found = nonzero(&mask.0.expand(&wide)?)?;
+        // Of a number, the vector of one element or of none.
+        let wide = if wide.rank() == 0 { wide.inserted(0, 1)? } else { wide };
+        let found = nonzero(&mask.0.expand(&wide).named("masked_select")?)?;
         let indices = (0..found.shape().at(1) as i64)
             .map(|k| found.select_index(1, k).map(Some))
             .collect::<Result<Vec<_>>>()?;
@@ -142,7 +143,9 @@ impl PyTensor {
     /// The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis.
     #[pyo3(signature = (*, as_tuple=false))]
     fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
-        let found = nonzero(&*self.value()?)?;
+        let t = self.value()?;
+        // As a tuple, the position of a number is that in a vector of one element.
+        let found = if as_tuple && t.rank() == 0 { nonzero(&t.unsqueeze(0)?)? } else { nonzero(&t)? };
         if !as_tuple {
             return Ok(Bound::new(py, PyTensor::from(found))?.into_any());
         }
@@ -175,8 +178,7 @@ impl PyTensor {
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
     ) -> PyResult<PyTensor> {
-        ranks("index_select", &[(&index.0, 1)])?;
-        self.apply(py, |x| x.take(&index.0, dim))
+        self.apply(py, |x| x.index_select(dim, &index.0).named("index_select"))
     }
 
     /// One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`.
@@ -230,18 +232,18 @@ impl PyTensor {
     }
 
     /// This tensor with rows of `source` added along `dim` at a vector of indices.
-    #[pyo3(signature = (dim, index, source, *, alpha=1.0))]
+    #[pyo3(signature = (dim, index, source, *, alpha=Arg::Int(1)))]
     fn index_add(
         &self,
         py: Python<'_>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
         source: AsTensor,
-        alpha: f64,
+        alpha: Arg,
     ) -> PyResult<PyTensor> {
-        self.apply(py, |x| {
-            let source = if alpha == 1.0 { source.0.clone() } else { source.0.mul(alpha)? };
-            x.index_add(dim, &index.0, &source)
+        self.apply(py, |x| match alpha {
+            Arg::Int(1) | Arg::Float(1.0) => x.index_add(dim, &index.0, &source.0),
+            _ => x.index_add(dim, &index.0, &source.0.mul(alpha.operand())?),
         })
     }
 
@@ -312,34 +314,43 @@ impl PyTensor {
     fn isclose(
         &self,
         py: Python<'_>,
-        other: AsTensor,
+        other: Arg,
         rtol: f64,
         atol: f64,
         equal_nan: bool,
     ) -> PyResult<PyTensor> {
-        self.apply(py, |x| close(x, &other.0, rtol, atol, equal_nan))
+        self.apply(py, |x| x.close(other.operand(), rtol, atol, equal_nan).named("isclose"))
     }
 
     /// Whether all elements are close: `|x - y| <= atol + rtol * |y|`.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
-    fn allclose(
-        &self,
-        py: Python<'_>,
-        other: AsTensor,
-        rtol: f64,
-        atol: f64,
-        equal_nan: bool,
-    ) -> PyResult<bool> {
-        let all = close(&*self.value()?, &other.0, rtol, atol, equal_nan)?.all(None, false)?;
+    fn allclose(&self, py: Python<'_>, other: Arg, rtol: f64, atol: f64, equal_nan: bool) -> PyResult<bool> {
+        let close = self.value()?.close(other.operand(), rtol, atol, equal_nan).named("allclose")?;
+        let all = close.all(None, false)?;
         item(py, &all)?.is_truthy()
     }
 
     /// Whether shapes and all elements are the same.
-    fn equal(&self, py: Python<'_>, other: AsTensor) -> PyResult<bool> {
-        if self.look().t.shape() != other.0.shape() {
+    fn equal(&self, py: Python<'_>, other: Arg) -> PyResult<bool> {
+        if let Arg::Tensor(other) = &other
+            && self.look().t.shape() != other.shape()
+        {
             return Ok(false);
         }
-        item(py, &self.value()?.eq(&other.0)?.all(None, false)?)?.is_truthy()
+        if !matches!(other, Arg::Tensor(_)) && self.look().t.shape().rank() > 0 {
+            return Ok(false);
+        }
+        item(py, &self.value()?.eq(other.operand())?.all(None, false)?)?.is_truthy()
+    }
+
+    /// Exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`.
+    fn _elu(&self, py: Python<'_>, alpha: f64, scale: f64) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.parametric(Parametric::Elu, [alpha, scale]))
+    }
+
+    /// Exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`.
+    fn _celu(&self, py: Python<'_>, alpha: f64) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.parametric(Parametric::Celu, [alpha, 0.0]))
     }
 
     /// 1 with the probability that each element gives, else 0. No gradient.
@@ -350,28 +361,27 @@ impl PyTensor {
     /// `num_samples` positions along the last axis of one or two, drawn with probabilities proportional to
     /// the elements. Without `replacement` the positions of a row differ. No gradient.
     #[pyo3(signature = (num_samples, replacement=false))]
-    fn multinomial(&self, py: Python<'_>, num_samples: usize, replacement: bool) -> PyResult<PyTensor> {
+    fn multinomial(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = amount)] num_samples: usize,
+        replacement: bool,
+    ) -> PyResult<PyTensor> {
         self.apply(py, |x| x.multinomial(num_samples, replacement))
     }
 }
 
 /// Values limited to bounds that are numbers or tensors.
 pub fn clamp(py: Python<'_>, x: &Tensor, min: Option<Arg>, max: Option<Arg>) -> PyResult<Tensor> {
-    let number = |a: &Option<Arg>| match a {
-        Some(Arg::Float(v)) => Some(Some(*v)),
-        Some(Arg::Int(v)) => Some(Some(*v as f64)),
-        Some(Arg::Bool(v)) => Some(Some(f64::from(*v))),
-        Some(Arg::Tensor(_) | Arg::Complex(..)) => None,
-        None => Some(None),
-    };
-    if let (Some(low), Some(high)) = (number(&min), number(&max)) {
-        return run(py, x.numel(), || x.clamp(low, high));
+    if ![&min, &max].iter().any(|bound| matches!(bound, Some(Arg::Tensor(_) | Arg::Complex(..)))) {
+        let (low, high) = (min.as_ref().map(Arg::operand), max.as_ref().map(Arg::operand));
+        return run(py, x.numel(), || x.clamp(low, high).named("clamp"));
     }
     // A bound that is a tensor passes the gradient on where it holds.
     let mut out = x.clone();
     for (bound, relation) in [(&min, Relation::Lt), (&max, Relation::Gt)] {
         if let Some(bound) = bound {
-            out = beyond(&out, bound, relation)?.select(bound.operand(), &out)?;
+            out = beyond(&out, bound, relation).named("clamp")?.select(bound.operand(), &out)?;
         }
     }
     Ok(out)
@@ -385,17 +395,4 @@ fn beyond(x: &Tensor, bound: &Arg, relation: Relation) -> Result<Tensor> {
         Arg::Float(v) if v.is_nan() => mask.logical(&mask.logical_not()?, Logic::Or),
         _ => Ok(mask),
     }
-}
-
-fn close(x: &Tensor, y: &Tensor, rtol: f64, atol: f64, equal_nan: bool) -> Result<Tensor> {
-    let wide = if x.device() == Device::Cpu { DType::F64 } else { DType::F32 };
-    let (x, y) = (x.detach().cast(wide)?, y.detach().cast(wide)?);
-    // Equal infinities are close, though their difference is not a number.
-    let near = x.sub(&y)?.abs()?.le(&y.abs()?.mul(rtol)?.add(atol)?)?;
-    let finite = y.abs()?.lt(f64::INFINITY)?;
-    let mut out = near.logical(&finite, Logic::And)?.logical(&x.eq(&y)?, Logic::Or)?;
-    if equal_nan {
-        out = out.logical(&x.ne(&x)?.logical(&y.ne(&y)?, Logic::And)?, Logic::Or)?;
-    }
-    Ok(out)
 }

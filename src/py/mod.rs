@@ -7,12 +7,16 @@
 // Slots that our macros spell out would otherwise be linted inside the code that pyo3 generates for them.
 #![allow(unsafe_op_in_unsafe_fn)]
 
+mod aliasing;
 mod args;
 mod aside;
 mod assign;
+mod attach;
 mod autograd;
+mod checkpoint;
 mod collect;
 mod complex;
+mod constructor;
 mod conv;
 mod conversion;
 mod convert;
@@ -30,6 +34,8 @@ mod hooks;
 mod index;
 mod inplace;
 mod interrupt;
+mod key;
+mod kind;
 mod lanes;
 mod linalg;
 mod memory;
@@ -48,8 +54,10 @@ mod place;
 #[cfg(feature = "gpu")]
 mod program;
 mod random;
+mod reading;
 mod rearrange;
 mod reduce;
+mod rows;
 mod saving;
 mod scan;
 mod selection;
@@ -72,6 +80,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     object::register(m)?;
     error::register(m)?;
+    collect::register(m)?;
     node::register(m)?;
     hooks::register(m)?;
     lanes::register(m)?;
@@ -86,6 +95,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     direct::register(m)?;
     saving::register(m)?;
     custom::register(m)?;
+    aliasing::register(m)?;
     device::register(m)?;
     nn::register(m)?;
     conv::register(m)?;
@@ -96,6 +106,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     optim::register(m)?;
     m.add_function(wrap_pyfunction!(numpy::from_numpy, m)?)?;
     m.add_function(wrap_pyfunction!(convert::_as_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(constructor::_of_kind, m)?)?;
     m.add_function(wrap_pyfunction!(pickle::_rebuild, m)?)?;
     m.add_function(wrap_pyfunction!(dlpack::from_dlpack, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_backward, m)?)?;
@@ -107,5 +118,5 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(autograd::_set_inference, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_restore_inference, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::is_inference_mode_enabled, m)?)?;
-    m.add_function(wrap_pyfunction!(autograd::checkpoint, m)?)
+    m.add_function(wrap_pyfunction!(checkpoint::checkpoint, m)?)
 }

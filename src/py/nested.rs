@@ -1,9 +1,10 @@
 //! Nested lists of numbers to tensors and back.
 
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::buffer::{Device, gathered, grow, lengthen, room};
 use crate::complex::Complex;
 use crate::dtype::{DType, Element};
+use crate::py::args::too_large;
 use crate::py::aside::Aside;
 use crate::py::convert::element;
 use crate::py::error::value_error;
@@ -42,11 +43,6 @@ pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i128, f64, Class)>> {
         return Ok(Some((0, v.real(), Class::Complex)));
     }
     Ok(None)
-}
-
-#[cold]
-fn too_large(integer: impl std::fmt::Display) -> PyErr {
-    value_error(format!("the integer {integer} does not fit into int64"))
 }
 
 /// A number as a tensor without axes.
@@ -109,9 +105,12 @@ impl Nested {
             )));
         }
         if class == Class::Complex {
-            self.imaginary.resize(self.floats.len(), 0.0);
+            lengthen(&mut self.imaginary, 0.0, self.floats.len())?;
+            grow(&mut self.imaginary)?;
             self.imaginary.push(imaginary(obj));
         }
+        grow(&mut self.ints)?;
+        grow(&mut self.floats)?;
         self.ints.push(int);
         self.floats.push(float);
         self.class = self.class.max(class);
@@ -120,15 +119,19 @@ impl Nested {
 
     /// The complex numbers.
     fn complex(&mut self) -> crate::error::Result<Tensor> {
-        self.imaginary.resize(self.floats.len(), 0.0);
+        lengthen(&mut self.imaginary, 0.0, self.floats.len())?;
         let pairs = self.floats.iter().zip(&self.imaginary);
-        let all: Vec<Complex<f64>> = pairs.map(|(&re, &im)| Complex { re, im }).collect();
+        let all = gathered(self.floats.len(), pairs.map(|(&re, &im)| Complex { re, im }))?;
         Tensor::from_slice(&all, &self.shape)
     }
 
     /// The integers, which fit into int64.
     fn whole(&self) -> PyResult<Vec<i64>> {
-        self.ints.iter().map(|&v| i64::try_from(v).map_err(|_| too_large(v))).collect()
+        let mut whole = room(self.ints.len())?;
+        for &v in &self.ints {
+            whole.push(i64::try_from(v).map_err(|_| too_large(v))?);
+        }
+        Ok(whole)
     }
 
     #[cold]
@@ -137,7 +140,15 @@ impl Nested {
             Some(expected) => format!(
                 "nested lists of unequal length: {length} elements in axis {depth}, expected {expected}"
             ),
-            None => "nested lists of unequal depth".to_string(),
+            None if depth >= crate::shape::MAX_RANK => format!(
+                "lists nested more than {depth} deep, and a tensor has at most {depth} axes; a list that contains itself \
+                 has no shape"
+            ),
+            None => {
+                format!(
+                    "nested lists of unequal depth: a list of {length} elements where a number was expected"
+                )
+            }
         })
     }
 }
@@ -162,12 +173,12 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     Ok(match class {
         Class::Complex => all.complex()?.cast(DType::C64)?,
         Class::Float => {
-            let values: Vec<f32> = all.floats.iter().zip(&all.ints).map(|(f, _)| *f as f32).collect();
+            let values = gathered(all.floats.len(), all.floats.iter().map(|f| *f as f32))?;
             Tensor::from_slice(&values, &all.shape)?
         }
         Class::Int => Tensor::from_slice(&all.whole()?, &all.shape)?,
         Class::Bool => {
-            let values: Vec<bool> = all.ints.iter().map(|&v| v != 0).collect();
+            let values = gathered(all.ints.len(), all.ints.iter().map(|&v| v != 0))?;
             Tensor::from_slice(&values, &all.shape)?
         }
     })
@@ -194,6 +205,7 @@ pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<T
         return Ok(Some(all.complex()?.cast(dtype)?));
     }
     if all.class == Class::Float || dtype == DType::F64 {
+        all.floats.iter().try_for_each(|&value| dtype.check_fits_float(value))?;
         let exact = Tensor::from_slice(&all.floats, &all.shape)?;
         return Ok(Some(exact.cast(dtype)?));
     }
@@ -201,7 +213,7 @@ pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<T
         dtype.check_fits(value)?;
     }
     if dtype == DType::U64 {
-        let exact: Vec<u64> = all.ints.iter().map(|&v| v as u64).collect();
+        let exact = gathered(all.ints.len(), all.ints.iter().map(|&v| v as u64))?;
         return Ok(Some(Tensor::from_slice(&exact, &all.shape)?));
     }
     Ok(None)
@@ -222,9 +234,10 @@ where
         return value(data[at]).into_bound_py_any(py);
     }
     let step: usize = (axis + 1..a.rank()).map(|i| a.dim(i)).product();
-    let items = (0..a.dim(axis))
-        .map(|i| list_of(py, a, axis + 1, at + i * step, value))
-        .collect::<PyResult<Vec<_>>>()?;
+    let mut items = room(a.dim(axis))?;
+    for i in 0..a.dim(axis) {
+        items.push(list_of(py, a, axis + 1, at + i * step, value)?);
+    }
     Ok(PyList::new(py, items)?.into_any())
 }
 

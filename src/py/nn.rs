@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::ops::attention::AttentionOptions;
 use crate::ops::loss::{self, CrossEntropyOptions, Reduction};
 use crate::ops::unary::Unary;
-use crate::py::args::{LARGE, listed, run};
+use crate::py::args::{LARGE, listed, run, whole};
 use crate::py::aside::Aside;
 use crate::py::error::{type_error, value_error};
 use crate::py::object::Value;
@@ -120,7 +120,7 @@ fn _cross_entropy(
     input: PyRef<'_, PyTensor>,
     target: PyRef<'_, PyTensor>,
     weight: Given<'_>,
-    ignore_index: i64,
+    #[pyo3(from_py_with = whole)] ignore_index: i64,
     reduction: &str,
     label_smoothing: f64,
 ) -> PyResult<PyTensor> {
@@ -142,7 +142,7 @@ fn _nll_loss(
     input: PyRef<'_, PyTensor>,
     target: PyRef<'_, PyTensor>,
     weight: Given<'_>,
-    ignore_index: i64,
+    #[pyo3(from_py_with = whole)] ignore_index: i64,
     reduction: &str,
 ) -> PyResult<PyTensor> {
     let reduction = Reduction::from_name(reduction)?;

@@ -12,7 +12,7 @@ use crate::py::memory::Memory;
 use crate::py::tensor::PyTensor;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyString, PyTuple, PyType};
@@ -67,19 +67,45 @@ pub fn foreign(
     dtype: DType,
     owner: Box<dyn std::any::Any + Send + Sync>,
 ) -> PyResult<Array> {
-    let extent = |positive: bool| -> isize {
-        shape
-            .iter()
-            .zip(strides)
-            .filter(|(d, s)| *d > 0 && (**s > 0) == positive)
-            .map(|(d, s)| (d as isize - 1) * s)
-            .sum()
-    };
-    let size = dtype.size();
-    let (low, high) = if shape.numel() == 0 { (0, -1) } else { (extent(false), extent(true)) };
+    let (strides, size) = (settled(&shape, strides), dtype.size());
+    let (low, high) = extent(address, &shape, &strides, size).ok_or_else(|| {
+        PyBufferError::new_err(format!(
+            "the array of shape {shape} with strides {strides:?} has elements beyond the address space; its description is \
+             wrong"
+        ))
+    })?;
     let start = (address as isize + low * size as isize) as *mut u8;
     let buffer = Buffer::foreign(start, (high - low + 1) as usize * size, Device::Cpu, owner);
-    truth(Array::strided(buffer, shape, strides, low.unsigned_abs(), dtype)?)
+    truth(Array::strided(buffer, shape, &strides, low.unsigned_abs(), dtype)?)
+}
+
+/// Strides that are never used say nothing, and may be any number: those of axes of one element, and all where there
+/// is no element.
+fn settled(shape: &Shape, strides: &[isize]) -> Vec<isize> {
+    let own = shape.strides();
+    let used = |i: usize| shape.at(i) > 1 && shape.numel() > 0;
+    strides.iter().enumerate().map(|(i, &s)| if used(i) { s } else { own[i] }).collect()
+}
+
+/// The first and the last element of an array, counted from the element at `address`; `None` if they cannot all have
+/// an address.
+fn extent(address: usize, shape: &Shape, strides: &[isize], size: usize) -> Option<(isize, isize)> {
+    if shape.numel() == 0 {
+        return Some((0, -1));
+    }
+    let (mut low, mut high) = (0isize, 0isize);
+    for (d, &s) in shape.iter().zip(strides) {
+        let reach = isize::try_from(d - 1).ok()?.checked_mul(s)?;
+        let end = if reach < 0 { &mut low } else { &mut high };
+        *end = end.checked_add(reach)?;
+    }
+    let bytes = |n: isize| n.checked_mul(size as isize);
+    let inside = |a: Option<isize>| a.filter(|&a| a > 0);
+    let first = isize::try_from(address).ok();
+    inside(first?.checked_add(bytes(low)?))?;
+    inside(first?.checked_add(bytes(high.checked_add(1)?)?))?;
+    bytes(high.checked_sub(low)?.checked_add(1)?)?;
+    Some((low, high))
 }
 
 /// A bool array from elsewhere, as a copy if it holds bytes other than 0 and 1, which are no `bool` here.

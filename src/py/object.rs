@@ -5,6 +5,8 @@
 //! only an interpreter without it pays for atomic updates.
 
 use crate::autodiff::hooks::Keep;
+use crate::autodiff::node::Node;
+use crate::interp::{self, Tag};
 use crate::py::aside::Aside;
 use crate::py::view::View;
 use crate::tensor::Tensor;
@@ -40,8 +42,39 @@ pub struct State {
     pub view: Option<View>,
     /// Moved by every recorded in-place write, for the views of this tensor.
     pub epoch: u64,
+    /// What few tensors have.
+    pub ties: Option<Box<Ties>>,
+}
+
+/// What ties an object to a transform or to an entry of a tape.
+#[derive(Default)]
+pub struct Ties {
+    /// The level in which it is an argument of a function that a transform runs, or, with [`SHARING`], in which it was
+    /// made of the memory of another.
+    given: Tag,
+    /// The leaf whose gradient this is, where a value is no memory that the two could share.
+    pub gradient_of: Option<Arc<Node>>,
     /// The gradient that `retain_grad()` keeps; the tape knows of it as long as this object lives.
     pub kept: Option<Arc<Keep>>,
+    /// The custom function that returned one of its arguments, or a view of one, as this object, which is therefore not
+    /// written: the write would not reach the argument.
+    pub returned_by: Option<&'static str>,
+}
+
+/// Marks the level of an object that is not given its memory there.
+const SHARING: Tag = 1 << 63;
+
+impl State {
+    /// The level in which it is an argument; 0 for all other tensors.
+    pub fn given(&self) -> Tag {
+        let given = self.ties.as_ref().map_or(0, |ties| ties.given);
+        if given & SHARING == 0 { given } else { 0 }
+    }
+
+    /// The level in which the object is known to be made.
+    pub fn made(&self) -> Tag {
+        self.ties.as_ref().map_or(0, |ties| ties.given & !SHARING)
+    }
 }
 
 /// The count of glances while the state is being changed.
@@ -76,7 +109,38 @@ impl PyTensor {
     /// An object that is a view of another, if `view` says of which.
     #[inline(always)]
     pub fn viewing(t: Tensor, view: Option<View>) -> PyTensor {
-        let state = State { t, view, epoch: 0, kept: None };
+        PyTensor::holding(State { t, view, epoch: 0, ties: None })
+    }
+
+    /// An argument of a function that a transform runs, which is inside now.
+    pub fn argument(t: Tensor) -> PyTensor {
+        PyTensor::tied(t, None, Ties { given: interp::current().tag, ..Ties::default() })
+    }
+
+    /// An object of its own for the memory of another, which may be from outside of the transforms that are in force.
+    pub fn sharing(t: Tensor, view: Option<View>) -> PyTensor {
+        PyTensor::tied(t, view, Ties { given: interp::current().tag | SHARING, ..Ties::default() })
+    }
+
+    /// The gradient `t` of a leaf, as an object through which it can be written.
+    pub fn gradient(t: Tensor, leaf: &Arc<Node>) -> PyTensor {
+        match t.concrete() {
+            Some(_) => t.into(),
+            None => PyTensor::tied(t, None, Ties { gradient_of: Some(leaf.clone()), ..Ties::default() }),
+        }
+    }
+
+    /// What the custom function `name` returned, a value of a transform that shares its numbers with an argument.
+    pub fn returned(t: Tensor, name: &'static str) -> PyTensor {
+        PyTensor::tied(t, None, Ties { returned_by: Some(name), ..Ties::default() })
+    }
+
+    fn tied(t: Tensor, view: Option<View>, ties: Ties) -> PyTensor {
+        PyTensor::holding(State { t, view, epoch: 0, ties: Some(Box::new(ties)) })
+    }
+
+    #[inline(always)]
+    fn holding(state: State) -> PyTensor {
         PyTensor { state: UnsafeCell::new(state), glances: AtomicU32::new(0) }
     }
 

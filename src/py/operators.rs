@@ -8,7 +8,7 @@ use crate::ops::bitwise::{Bits, bitwise};
 use crate::ops::compare::{Logic, Relation};
 use crate::ops::elementwise::{Operand, binary};
 use crate::ops::unary::{Unary, unary_table};
-use crate::py::args::{Arg, AsTensor, LARGE, run};
+use crate::py::args::{Arg, LARGE, run};
 use crate::py::aside::Aside;
 use crate::py::error::type_error;
 use crate::py::inplace;
@@ -17,7 +17,7 @@ use crate::py::view::value;
 use crate::tensor::Tensor;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyInt, PyList, PyTuple};
 
 /// `fun(x, y)`, or `fun(y, x)` if reflected; `NotImplemented` for an object that is no operand.
 #[inline]
@@ -84,11 +84,29 @@ pub fn binary_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Binary, reflected: bo
 /// A comparison; `NotImplemented` for an object that is no operand.
 fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation) -> PyResult<Py<PyAny>> {
     let py = x.py();
+    if y.is_instance_of::<PyInt>() && y.extract::<i64>().is_err() {
+        return beyond_int64(x, y, relation);
+    }
     let Some(y) = Arg::from_any(y)? else {
         return Ok(py.NotImplemented());
     };
     let x = value(x)?;
     let out = run(py, x.numel().max(y.numel()), || x.compare(y.operand(), relation))?;
+    Ok(Py::new(py, PyTensor::from(out))?.into_any())
+}
+
+/// A comparison with an integer that int64 does not hold.
+#[cold]
+fn beyond_int64(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation) -> PyResult<Py<PyAny>> {
+    let (py, x) = (x.py(), value(x)?);
+    let is_positive = y.gt(0)?;
+    let out = if x.dtype().is_integer() {
+        let end = if is_positive { i128::MAX } else { i128::MIN };
+        x.compare_integer(y.extract::<i128>().unwrap_or(end), relation)?
+    } else {
+        let end = if is_positive { f64::INFINITY } else { f64::NEG_INFINITY };
+        x.compare(y.extract::<f64>().unwrap_or(end), relation)?
+    };
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
@@ -130,15 +148,6 @@ fn product(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, reflected: bool) -> Py
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
-/// A Python number as an operand.
-fn scalar(obj: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
-    if obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>() {
-        Arg::from_any(obj)
-    } else {
-        Ok(None)
-    }
-}
-
 macro_rules! arithmetic {
     ($($fun:ident $op:ident $reflected:ident $in_place:ident;)*) => {
         #[pymethods]
@@ -174,13 +183,6 @@ impl PyTensor {
         other: &Bound<'_, PyAny>,
         _modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        // The square has a cheaper derivative than the power.
-        if let Ok(Some(Arg::Float(2.0) | Arg::Int(2))) = scalar(other) {
-            let py = slf.py();
-            let x = value(slf)?;
-            let out = run(py, x.numel(), || x.square())?;
-            return Ok(Py::new(py, PyTensor::from(out))?.into_any());
-        }
         operator(slf, other, Binary::Pow, false)
     }
     fn __rpow__(
@@ -271,8 +273,8 @@ impl PyTensor {
     }
 
     /// The next number of the dtype in the direction of `other`; NaN where either is. No gradient.
-    fn nextafter(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.nextafter(&other.0))
+    fn nextafter(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.nextafter(&other.tensor_with(x)?))
     }
 
     /// Derivative of order `n` of the digamma function, `n` from 0 to 20; infinite or NaN at integers that are not positive.

@@ -61,6 +61,12 @@ fn gradient(t: &Tensor) -> Option<Tensor> {
     }
 }
 
+/// The array of a tensor; of a complex one the pairs of its real and imaginary parts, numbers of their own here.
+fn array(t: &Tensor) -> PyResult<Array> {
+    let array = t.array("an optimiser step")?;
+    Ok(if array.dtype().is_complex() { array.as_real()? } else { array.clone() })
+}
+
 /// The parameters of a group that have gradients, and their entries in the optimiser's state.
 struct Group<'py> {
     slots: Vec<Slot>,
@@ -88,7 +94,6 @@ impl<'py> Group<'py> {
             let param = param.cast::<PyTensor>()?;
             let t = value(param)?;
             let Some(grad) = gradient(&t) else { continue };
-            let array = |t: &Tensor| t.array("an optimiser step").cloned();
             let mut slot = Slot { state: [array(&t)?].into_iter().collect(), grad: array(&grad)?, step: 1 };
             // Without state there is no entry, as in PyTorch.
             if !names.is_empty() {
@@ -186,7 +191,9 @@ fn _optim_adam<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>, deco
 /// The gradients of those parameters that have one.
 #[pyfunction]
 fn _gradients(py: Python<'_>, params: Values) -> PyResult<Vec<Py<PyTensor>>> {
-    params.0.iter().filter_map(gradient).map(|g| wrap(py, g)).collect()
+    let object = |t: &Tensor| Some((gradient(t)?, t.edge()?.node));
+    let found = params.0.iter().filter_map(object);
+    found.map(|(g, node)| Py::new(py, PyTensor::gradient(g, &node))).collect()
 }
 
 /// Forgets the gradients of `params`, or puts zeros in their place.

@@ -4,14 +4,17 @@ use crate::array::Array;
 use crate::buffer::Device;
 use crate::dtype::{DType, Element};
 use crate::error::Error;
+use crate::py::dtype::device_of;
 use crate::py::error::value_error;
 use crate::py::tensor::{PyTensor, leaf, require_grad, wrap};
 use crate::py::view::value;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple, PyType};
+use std::ffi::CString;
 
 #[pymethods]
 impl PyTensor {
@@ -58,17 +61,21 @@ impl PyTensor {
     }
 }
 
-/// What pickling stores: bytes, shape, dtype.
+/// What pickling stores: bytes, shape, dtype, and the device unless it is the CPU.
 pub fn state<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
     let host = t.array("pickling")?.to_device(Device::Cpu)?;
     let host = crate::cpu::copy::contiguous(&host)?;
     let bytes = crate::dispatch!(host.dtype(), T => bytes_of(host.slice::<T>()?));
+    let bytes = PyBytes::new_with(py, bytes.len(), |to| {
+        to.copy_from_slice(bytes);
+        Ok(())
+    })?;
     let shape = PyTuple::new(py, host.shape().iter())?;
-    let parts = [
-        PyBytes::new(py, bytes).into_any(),
-        shape.into_any(),
-        PyString::new(py, host.dtype().name()).into_any(),
-    ];
+    let mut parts =
+        vec![bytes.into_any(), shape.into_any(), PyString::new(py, host.dtype().name()).into_any()];
+    if t.device() != Device::Cpu {
+        parts.push(PyString::new(py, &t.device().to_string()).into_any());
+    }
     PyTuple::new(py, parts)
 }
 
@@ -77,14 +84,31 @@ fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
 }
 
+/// What `state` always stores: bytes, shape, dtype.
+type Parts = (PyBackedBytes, Vec<usize>, String);
+
+/// A tensor that was pickled on `device`, there again; with a warning on the CPU where that is not to be had.
+fn placed(py: Python<'_>, t: Tensor, device: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let found = device_of(device).and_then(|device| Ok(t.to_device(device)?));
+    found.or_else(|error| {
+        let text = format!(
+            "unpickling: a tensor of shape {} was on {device}, which is not to be had here, and is on the CPU now ({})",
+            t.shape(),
+            error.value(py)
+        );
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)?;
+        Ok(t)
+    })
+}
+
 /// A tensor from what `state` stored.
 #[pyfunction]
 pub fn _rebuild<'py>(
     class: &Bound<'py, PyType>,
-    state: (Vec<u8>, Vec<usize>, String),
+    state: &Bound<'py, PyTuple>,
     requires_grad: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let (bytes, shape, name) = state;
+    let (bytes, shape, name): Parts = state.get_slice(0, 3).extract()?;
     let dtype = DType::from_name(&name).ok_or_else(|| value_error(format!("unknown dtype '{name}'")))?;
     let shape = Shape::new(&shape)?;
     if bytes.len() != shape.numel() * dtype.size() {
@@ -97,7 +121,10 @@ pub fn _rebuild<'py>(
     let array = Array::empty(shape, dtype, Device::Cpu)?;
     // SAFETY: the buffer is fresh and holds at least this many bytes.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), array.buffer().ptr(), bytes.len()) };
-    let t = Tensor::Array(crate::py::numpy::truth(array)?);
+    let mut t = Tensor::Array(crate::py::numpy::truth(array)?);
+    if let Ok(device) = state.get_item(3) {
+        t = placed(class.py(), t, &device)?;
+    }
     let t = if requires_grad { require_grad(&t)? } else { t };
     let py = class.py();
     let plain = wrap(py, t)?.into_bound(py).into_any();

@@ -2,7 +2,8 @@
 
 use crate::buffer::Device;
 use crate::dtype::DType;
-use crate::py::args::{Arg, AsTensor, count, integers, run, shape, shape_from};
+use crate::ops::operand::meeting;
+use crate::py::args::{Arg, AsTensor, count, integers, run, shape, shape_from, whole};
 use crate::py::create::{Any, made, place};
 use crate::py::dtype::{optional_device, optional_dtype};
 use crate::py::error::{type_error, value_error};
@@ -13,6 +14,7 @@ use crate::tensor::Tensor;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use smallvec::SmallVec;
 
 macro_rules! random {
     ($($(#[$doc:meta])* $name:ident $like:ident;)*) => {
@@ -50,9 +52,15 @@ random! {
 /// Uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`.
 #[pyfunction]
 #[pyo3(signature = (low, high, size=None, *, dtype=None, device=None))]
-fn randint(low: i64, high: &Bound<'_, PyAny>, size: Any, dtype: Any, device: Any) -> PyResult<PyTensor> {
+fn randint(
+    #[pyo3(from_py_with = whole)] low: i64,
+    high: &Bound<'_, PyAny>,
+    size: Any,
+    dtype: Any,
+    device: Any,
+) -> PyResult<PyTensor> {
     let (low, high, shape) = match size {
-        Some(size) => (low, high.extract()?, shape_from(size)?),
+        Some(size) => (low, whole(high)?, shape_from(size)?),
         None => (0, low, shape_from(high)?),
     };
     let device = optional_device(device)?.unwrap_or_default();
@@ -61,11 +69,13 @@ fn randint(low: i64, high: &Bound<'_, PyAny>, size: Any, dtype: Any, device: Any
     made(Tensor::randint(low, high, shape, dtype, device)?, false)
 }
 
-/// The numbers `0..n` in random order.
+/// The numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`.
 #[pyfunction]
-#[pyo3(signature = (n, *, device=None))]
-fn randperm(n: i64, device: Any) -> PyResult<PyTensor> {
-    made(Tensor::permutation(count("randperm: n", n)?, optional_device(device)?.unwrap_or_default())?, false)
+#[pyo3(signature = (n, *, dtype=None, device=None))]
+fn randperm(#[pyo3(from_py_with = whole)] n: i64, dtype: Any, device: Any) -> PyResult<PyTensor> {
+    let dtype = optional_dtype(dtype)?;
+    let order = Tensor::permutation(count("randperm: n", n)?, optional_device(device)?.unwrap_or_default())?;
+    made(dtype.map_or(Ok(order.clone()), |dtype| order.cast(dtype))?, false)
 }
 
 /// Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors.
@@ -79,8 +89,19 @@ fn normal(
     dtype: Any,
     device: Any,
 ) -> PyResult<PyTensor> {
+    let given = optional_device(device)?;
     let (dtype, device) = place(dtype, device)?;
     let std = std.unwrap_or(Arg::Float(1.0));
+    // The numbers are drawn where the tensors lie.
+    let tensors = [&mean, &std].into_iter().filter_map(|arg| match arg {
+        Arg::Tensor(t) => Some(t),
+        _ => None,
+    });
+    let tensors: SmallVec<[&Tensor; 2]> = tensors.collect();
+    let device = match tensors.is_empty() {
+        false => given.unwrap_or_else(|| meeting(&tensors).device()),
+        true => device,
+    };
     let shape = match (size, &mean, &std) {
         (Some(size), _, _) => shape_from(size)?,
         (None, Arg::Tensor(m), Arg::Tensor(s)) => m
@@ -98,6 +119,9 @@ fn normal(
 }
 
 /// Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device.
+///
+/// Without it every process draws numbers of its own, from a seed that the system gives (see `initial_seed`); so do
+/// forked children, unless a seed was set before the fork, which they then share.
 #[pyfunction]
 fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
     // Negative seeds count from 2^64 down, as in PyTorch.
@@ -117,6 +141,12 @@ fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
         }
     }
     Ok(())
+}
+
+/// Starts the default random stream over with a seed from the system, and returns that seed.
+#[pyfunction]
+fn _seed() -> u64 {
+    random::seed()
 }
 
 /// Seed and position of the default random stream.
@@ -146,6 +176,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         randperm,
         normal,
         manual_seed,
+        _seed,
         get_rng_state,
         set_rng_state
     );

@@ -4,7 +4,7 @@
 use crate::error::{Error, Result};
 use crate::ops::join;
 use crate::py::args::shape;
-use crate::shape::Shape;
+use crate::shape::{Shape, normalize_axis};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
@@ -30,6 +30,19 @@ pub fn expanded(own: &Shape, sizes: &[i64]) -> PyResult<Shape> {
     shape(&dims)
 }
 
+/// Axes counted from the front, each of them once; a number has one axis here.
+fn distinct(own: &Shape, axes: &[i64], which: &str) -> Result<Vec<usize>> {
+    let rank = own.rank().max(1);
+    let found = axes.iter().map(|&a| normalize_axis(a, rank, "movedim")).collect::<Result<Vec<_>>>()?;
+    match (1..found.len()).find(|&k| found[..k].contains(&found[k])) {
+        Some(k) => Err(Error::value(format!(
+            "movedim: axis {} appears twice in {which} {axes:?}; each axis moves once",
+            axes[k]
+        ))),
+        None => Ok(found),
+    }
+}
+
 /// Axes moved from these positions to those, the others in order.
 pub fn moved(x: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
     if from.len() != to.len() {
@@ -40,8 +53,11 @@ pub fn moved(x: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
         )));
     }
     let own = x.shape();
-    let from = from.iter().map(|&a| own.axis(a, "movedim")).collect::<Result<Vec<_>>>()?;
-    let to = to.iter().map(|&a| own.axis(a, "movedim")).collect::<Result<Vec<_>>>()?;
+    let from = distinct(&own, from, "source")?;
+    let to = distinct(&own, to, "destination")?;
+    if own.rank() == 0 {
+        return Ok(x.clone());
+    }
     let mut rest = (0..x.rank()).filter(|i| !from.contains(i));
     let order: Vec<i64> = (0..x.rank())
         .map(|i| match to.iter().position(|&p| p == i) {

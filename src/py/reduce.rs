@@ -1,9 +1,10 @@
 //! Methods that reduce: sums, means, extrema, norms, and what scans along an axis.
 
-use crate::error::Result;
+use crate::dtype::DType;
+use crate::error::{Named, Result};
 use crate::ops::binary::Binary;
 use crate::ops::region::Region;
-use crate::py::args::{Arg, Dims, Whole, either, optional_whole, run, whole};
+use crate::py::args::{Arg, Dims, Whole, amount, either, optional_whole, run, whole};
 use crate::py::dtype::optional_dtype;
 use crate::py::error::{type_error, value_error};
 use crate::py::operators::binary_of;
@@ -91,7 +92,9 @@ macro_rules! reductions {
                     axis: Option<Dims>,
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
-                    self.reduced(py, Over::new(dim, keepdim, axis, keepdims), Tensor::$method)
+                    self.reduced(py, Over::new(dim, keepdim, axis, keepdims), |x, axes, keep| {
+                        x.$method(axes, keep).named(stringify!($method))
+                    })
                 }
             )*
         }
@@ -161,7 +164,8 @@ macro_rules! reductions {
                         axes_and_correction(stringify!($method), dim, unbiased, correction)?;
                     let over = Over::new(dims, keepdim, axis, keepdims);
                     let t = self.value()?;
-                    run(py, t.numel(), || t.$method(over.dims.get(), correction, over.keep)).map(PyTensor::from)
+                    let moment = || t.$method(over.dims.get(), correction, over.keep);
+                    run(py, t.numel(), || moment().named(stringify!($method))).map(PyTensor::from)
                 }
             )*
         }
@@ -180,7 +184,7 @@ macro_rules! reductions {
                     axis: Option<&Bound<'py, PyAny>>,
                     keepdims: Option<bool>,
                 ) -> PyResult<Bound<'py, PyAny>> {
-                    extremum(self, py, dim.or(axis), keepdims.unwrap_or(keepdim), $kinds)
+                    extremum(stringify!($method), self, py, dim.or(axis), keepdims.unwrap_or(keepdim), $kinds)
                 }
             )*
         }
@@ -275,7 +279,9 @@ impl PyTensor {
     #[pyo3(signature = (dim=Dims(None), *, axis=None))]
     fn count_nonzero(&self, py: Python<'_>, dim: Dims, axis: Option<Dims>) -> PyResult<PyTensor> {
         let dims = dim.or(axis);
-        self.apply(py, |x| x.ne(0i64)?.sum(dims.get(), false))
+        // Truth values are counted as they are; beside a number they would become integers first.
+        let truth = |x: &Tensor| if x.dtype() == DType::Bool { Ok(x.clone()) } else { x.ne(0i64) };
+        self.apply(py, |x| truth(x)?.sum(dims.get(), false).named("count_nonzero"))
     }
 
     /// Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count.
@@ -293,7 +299,7 @@ impl PyTensor {
         let p = order_of_norm(p)?;
         let over = Over::new(dim, keepdim, axis, keepdims);
         let t = self.value()?;
-        run(py, t.numel(), || norm(&t, p, over.dims.get(), over.keep)).map(PyTensor::from)
+        run(py, t.numel(), || norm(&t, p, over.dims.get(), over.keep).named("norm")).map(PyTensor::from)
     }
 
     /// Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times.
@@ -301,7 +307,7 @@ impl PyTensor {
     fn diff(
         &self,
         py: Python<'_>,
-        n: usize,
+        #[pyo3(from_py_with = amount)] n: usize,
         #[pyo3(from_py_with = whole)] dim: i64,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
@@ -322,7 +328,9 @@ fn difference(x: &Tensor, axis: i64) -> Result<Tensor> {
     front.lengths = front.lengths.with(i, length);
     let mut back = front.clone();
     back.starts[i] = 1;
-    x.slice(back)?.sub(&x.slice(front)?)
+    let (after, before) = (x.slice(back)?, x.slice(front)?);
+    // Truth values that are next to each other differ or not.
+    if x.dtype() == DType::Bool { after.ne(&before) } else { after.sub(&before) }
 }
 
 fn order_of_norm(p: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
@@ -333,17 +341,19 @@ fn order_of_norm(p: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
     }
 }
 
-/// The `p`-norm; at 0 its gradient is 0, by a denominator that is never 0.
+/// The `p`-norm; at 0 its gradient is 0, by a denominator that is never 0. Integers become floats, whose powers
+/// do not wrap.
 fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
     if x.dtype().is_complex() {
         return norm(&x.abs()?, p, axes, keep);
     }
+    let x = x.cast(x.dtype().to_float())?;
     x.accumulated(|x| norm_of_reals(x, p, axes, keep))
 }
 
 fn norm_of_reals(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
     if p == 0.0 {
-        return x.ne(0i64)?.cast(x.dtype())?.sum(axes, keep);
+        return x.ne(0i64)?.cast(x.dtype())?.sum(axes, keep)?.depending_on(x);
     }
     if p.is_infinite() {
         let size = x.abs()?;
@@ -360,6 +370,7 @@ type Along = fn(&Tensor, i64, bool) -> Result<(Tensor, Tensor)>;
 
 /// `max` and `min` in their three meanings: of all, along an axis, of two.
 fn extremum<'py>(
+    name: &str,
     x: &PyTensor,
     py: Python<'py>,
     dim: Option<&Bound<'py, PyAny>>,
@@ -368,7 +379,7 @@ fn extremum<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let t = x.value()?;
     let Some(dim) = dim.filter(|d| !d.is_none()) else {
-        let out = run(py, t.numel(), || all(&t, None, keep))?;
+        let out = run(py, t.numel(), || all(&t, None, keep).named(name))?;
         return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
     };
     if let Ok(other) = dim.cast::<PyTensor>() {
@@ -377,7 +388,7 @@ fn extremum<'py>(
         return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
     }
     let axis = dim.extract::<Whole>()?.0;
-    let (values, indices) = run(py, t.numel(), || along(&t, axis, keep))?;
+    let (values, indices) = run(py, t.numel(), || along(&t, axis, keep).named(name))?;
     let pair = (wrap(py, values)?, wrap(py, indices)?);
     py.import("wengert._results")?.getattr("Along")?.call1(pair)
 }

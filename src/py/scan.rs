@@ -1,6 +1,6 @@
 //! Methods that scan along an axis, and the searches that functions of the package build on.
 
-use crate::py::args::{AsTensor, either, optional_whole, whole};
+use crate::py::args::{Arg, AsTensor, either, optional_whole, whole};
 use crate::py::sort::pair;
 use crate::py::tensor::PyTensor;
 use pyo3::prelude::*;
@@ -64,16 +64,16 @@ impl PyTensor {
     fn linear_recurrence(
         &self,
         py: Python<'_>,
-        decay: AsTensor,
+        decay: Arg,
         #[pyo3(from_py_with = whole)] dim: i64,
         reverse: bool,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.linear_recurrence(&decay.0, axis.unwrap_or(dim), reverse))
+        self.apply(py, |x| x.linear_recurrence(&decay.tensor_with(x)?, axis.unwrap_or(dim), reverse))
     }
 
-    fn _search_sorted(&self, py: Python<'_>, values: AsTensor, right: bool) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.search_sorted(&values.0, right))
+    fn _search_sorted(&self, py: Python<'_>, values: Arg, right: bool) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.search_sorted(&values.tensor_with(x)?, right))
     }
 
     fn _scatter_last(

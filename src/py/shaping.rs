@@ -1,12 +1,16 @@
 //! Methods that change the shape, order or place of elements, and conversions of dtype and device.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Named, Result};
 use crate::ops::join::split;
-use crate::py::args::{Dims, Listed, MOST_ROWS, inferred_shape, integers, optional_whole, shape, whole};
+use crate::py::args::{
+    Dims, Listed, MOST_ROWS, amount, count, inferred_shape, integers, optional_whole, position, whole,
+};
+use crate::py::attach::{apply as view_of, apply_all};
+use crate::py::dtype::PyDType;
 use crate::py::error::{type_error, value_error};
 use crate::py::rearrange::{diagonal, diagonal_matrix, expanded, moved, pieces, rolled, tiled};
 use crate::py::tensor::{Look, PyTensor};
-use crate::py::view::{apply as view_of, apply_all, value};
+use crate::py::view::value;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -46,6 +50,12 @@ impl PyTensor {
     /// The same memory with another shape. Raises ShapeError where the layout would need a copy: use reshape.
     #[pyo3(signature = (*shape))]
     fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        if shape.get_item(0).is_ok_and(|first| first.is_instance_of::<PyDType>()) {
+            return Err(type_error(
+                "view: lengths of axes expected, got a dtype; .to(dtype) converts, and \
+                 from_numpy(x.numpy().view(...)) reads the memory as another type",
+            ));
+        }
         let shape = inferred_shape(&integers(shape)?, shape_of(slf).numel())?;
         if let Some(array) = value(slf)?.concrete()
             && array.shape().numel() == shape.numel()
@@ -100,7 +110,7 @@ impl PyTensor {
         #[pyo3(from_py_with = whole)] axis0: i64,
         #[pyo3(from_py_with = whole)] axis1: i64,
     ) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.transpose(axis0, axis1))
+        view_of(slf, |x| x.transpose(axis0, axis1).named("swapaxes"))
     }
 
     /// The matrix transposed; tensors with fewer than two axes are returned as they are.
@@ -125,6 +135,9 @@ impl PyTensor {
     /// The last two axes exchanged.
     #[getter(mT)]
     fn matrix_transposed(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+        if shape_of(slf).rank() == 0 {
+            return Self::reversed(slf);
+        }
         view_of(slf, |x| x.transpose(-2, -1))
     }
 
@@ -143,7 +156,7 @@ impl PyTensor {
     #[pyo3(signature = (dim=Dims(None), *, axis=None))]
     fn squeeze(slf: &Bound<'_, Self>, dim: Dims, axis: Option<Dims>) -> PyResult<PyTensor> {
         let dims = dim.or(axis);
-        view_of(slf, |x| x.squeeze(dims.get()))
+        view_of(slf, |x| x.squeeze(dims.0.as_deref()))
     }
 
     /// With a new axis of length 1 at `dim`.
@@ -203,15 +216,15 @@ impl PyTensor {
         let mut dims = own.to_vec();
         dims.splice(i..=i, parts.iter());
         let wanted = Shape::new(&dims)?;
-        view_of(slf, |x| x.reshape(&wanted))
+        view_of(slf, |x| x.reshape(&wanted).named("unflatten"))
     }
 
     /// `length` elements from `start` along `dim`.
     fn narrow(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = whole)] dim: i64,
-        start: i64,
-        length: usize,
+        #[pyo3(from_py_with = whole)] start: i64,
+        #[pyo3(from_py_with = amount)] length: usize,
     ) -> PyResult<PyTensor> {
         let size = shape_of(slf).at(shape_of(slf).axis(dim, "narrow")?) as i64;
         let start = if start < 0 { start + size } else { start };
@@ -224,7 +237,7 @@ impl PyTensor {
     fn select(
         slf: &Bound<'_, Self>,
         #[pyo3(from_py_with = whole)] dim: i64,
-        index: i64,
+        #[pyo3(from_py_with = position)] index: i64,
     ) -> PyResult<PyTensor> {
         view_of(slf, |x| x.select_index(dim, index))
     }
@@ -260,7 +273,7 @@ impl PyTensor {
         let length = own.at(own.axis(axis, "split")?);
         let sizes = match split_size.0.as_deref() {
             Some([n]) if *n > 0 => pieces(length, *n as usize),
-            Some(sizes) => shape(sizes)?.to_vec(),
+            Some(sizes) => sizes.iter().map(|&n| count("split: a size", n)).collect::<PyResult<_>>()?,
             None => return Err(type_error("split: a size or a sequence of sizes expected")),
         };
         views_of(slf, |x| split(x, &sizes, axis))
@@ -270,7 +283,7 @@ impl PyTensor {
     #[pyo3(signature = (chunks, dim=0, *, axis=None))]
     fn chunk<'py>(
         slf: &Bound<'py, Self>,
-        chunks: usize,
+        #[pyo3(from_py_with = amount)] chunks: usize,
         #[pyo3(from_py_with = whole)] dim: i64,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyTuple>> {
@@ -329,21 +342,21 @@ impl PyTensor {
 
     /// The lower triangle of the last two axes, zero above `diagonal`.
     #[pyo3(signature = (diagonal=0))]
-    fn tril(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.triangle(diagonal, false))
+    fn tril(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] diagonal: i64) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.triangle(diagonal, false).named("tril"))
     }
 
     /// The upper triangle of the last two axes, zero below `diagonal`.
     #[pyo3(signature = (diagonal=0))]
-    fn triu(&self, py: Python<'_>, diagonal: i64) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.triangle(diagonal, true))
+    fn triu(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] diagonal: i64) -> PyResult<PyTensor> {
+        self.apply(py, |x| x.triangle(diagonal, true).named("triu"))
     }
 
     /// The diagonal of the last two axes of a matrix; see `diagonal` for other axes.
     #[pyo3(signature = (offset=0, dim1=0, dim2=1))]
     fn diagonal(
         slf: &Bound<'_, Self>,
-        offset: i64,
+        #[pyo3(from_py_with = whole)] offset: i64,
         #[pyo3(from_py_with = whole)] dim1: i64,
         #[pyo3(from_py_with = whole)] dim2: i64,
     ) -> PyResult<PyTensor> {
@@ -352,7 +365,7 @@ impl PyTensor {
 
     /// A vector as a diagonal matrix, or the diagonal of a matrix.
     #[pyo3(signature = (diagonal=0))]
-    fn diag(slf: &Bound<'_, Self>, diagonal: i64) -> PyResult<PyTensor> {
+    fn diag(slf: &Bound<'_, Self>, #[pyo3(from_py_with = whole)] diagonal: i64) -> PyResult<PyTensor> {
         match shape_of(slf).rank() {
             1 => Ok(diagonal_matrix(&value(slf)?, diagonal)?.into()),
             2 => Self::diagonal(slf, diagonal, 0, 1),
@@ -365,6 +378,6 @@ impl PyTensor {
 
     /// Sum of the diagonal of a matrix.
     fn trace(&self) -> PyResult<PyTensor> {
-        Ok(diagonal(&*self.value()?, 0, 0, 1)?.sum(None, false)?.into())
+        Ok(diagonal(&*self.value()?, 0, 0, 1).named("trace")?.sum(None, false)?.into())
     }
 }

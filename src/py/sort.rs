@@ -1,7 +1,7 @@
 //! Methods that sort.
 
-use crate::error::Result;
-use crate::py::args::{optional_whole, run, whole};
+use crate::error::{Named, Result};
+use crate::py::args::{amount, optional_whole, run, whole};
 use crate::py::tensor::{PyTensor, wrap};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -33,7 +33,7 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = stable;
         let t = self.value()?;
-        pair(py, &t, || t.sort(axis.unwrap_or(dim), descending))
+        pair(py, &t, || t.sort(axis.unwrap_or(dim), descending).named("sort"))
     }
 
     /// The positions that sort `dim`. Equal elements always keep their order (`stable` is accepted); NaN counts
@@ -57,7 +57,7 @@ impl PyTensor {
     fn topk<'py>(
         &self,
         py: Python<'py>,
-        k: usize,
+        #[pyo3(from_py_with = amount)] k: usize,
         #[pyo3(from_py_with = whole)] dim: i64,
         largest: bool,
         sorted: bool,

@@ -7,17 +7,18 @@ use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::interp;
-use crate::py::args::{AsTensor, optional_whole};
+use crate::py::args::optional_whole;
 use crate::py::aside::Aside;
-use crate::py::debug;
-use crate::py::dtype::{PyDType, PyDevice, dtype_object};
-use crate::py::error::value_error;
+use crate::py::constructor::of_kind;
+use crate::py::dtype::{PyDType, PyDevice, dtype_object, optional_device};
+use crate::py::error::type_error;
+use crate::py::format;
 pub use crate::py::object::{Look, PyTensor};
-use crate::py::{format, nested, numpy};
+use crate::py::reading::item;
 use crate::tensor::{Payload, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyTuple};
+use pyo3::types::{PyInt, PyTuple};
 use std::sync::Arc;
 
 /// A new object of class `Tensor`.
@@ -47,7 +48,7 @@ pub fn in_use() -> PyErr {
 }
 
 /// Whether both are one view of one memory with one history.
-fn same(a: &Tensor, b: &Tensor) -> bool {
+pub fn same(a: &Tensor, b: &Tensor) -> bool {
     match (a, b) {
         (Tensor::Traced(a), Tensor::Traced(b)) => Arc::ptr_eq(a, b),
         (Tensor::Array(a), Tensor::Array(b)) => {
@@ -118,46 +119,43 @@ pub fn tracer(t: &Tensor) -> Option<&'static str> {
     None
 }
 
-/// The one element of a tensor as a Python number.
-pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    if t.numel() != 1 {
-        return Err(value_error(format!(
-            "item: a tensor with one element expected, got shape {}; use tolist() or index it",
-            t.shape()
-        )));
+/// The strides of the elements, of those of one example inside `vmap`.
+fn strides(t: &Tensor) -> Vec<isize> {
+    match t {
+        Tensor::Array(array) => array.strides(),
+        Tensor::Traced(traced) => {
+            let mut strides = strides(traced.inner());
+            if let Payload::Batched { axis, .. } = traced.payload {
+                strides.remove(axis);
+            }
+            strides
+        }
     }
-    let array = t.array("item")?;
-    let value = py.aside(|| array.to_device(Device::Cpu))?;
-    let value = crate::cpu::copy::contiguous(&value)?;
-    Ok(match t.dtype() {
-        DType::Bool => PyBool::new(py, value.item()? != 0.0).to_owned().into_any(),
-        DType::U64 => PyInt::new(py, value.slice::<u64>()?[0]).into_any(),
-        dtype if dtype.is_integer() => {
-            PyInt::new(py, crate::cpu::copy::cast(&value, DType::I64)?.slice::<i64>()?[0]).into_any()
-        }
-        dtype if dtype.is_complex() => {
-            let parts = Tensor::Array(value.as_real()?).to_vec()?;
-            PyComplex::from_doubles(py, parts[0], parts[1]).into_any()
-        }
-        _ => PyFloat::new(py, value.item()?).into_any(),
-    })
 }
 
 #[pymethods]
 impl PyTensor {
-    /// Shares the memory of `data` (a tensor, an array, or nested lists, which are copied), without its
-    /// history.
+    /// `Tensor(2, 3)` is a float32 tensor of this shape, to be filled; `Tensor(data)` has the elements of nested lists or
+    /// of an array as float32, or shares the memory of a tensor, without its history. Use `wengert.tensor` to keep the
+    /// dtype of the data, and for a single number.
     #[new]
-    #[pyo3(signature = (data=None, *, requires_grad=false))]
-    fn new(data: Option<AsTensor>, requires_grad: bool) -> PyResult<PyTensor> {
-        let t = match data {
-            Some(data) => {
-                debug::left("Tensor()", &data.0);
-                data.0.detach()
+    #[pyo3(signature = (*size, data=None, requires_grad=false, device=None))]
+    fn new(
+        size: &Bound<'_, PyTuple>,
+        data: Option<&Bound<'_, PyAny>>,
+        requires_grad: bool,
+        device: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        let given = match data {
+            None => size.clone(),
+            Some(data) if size.is_empty() => PyTuple::new(size.py(), [data])?,
+            Some(_) => {
+                return Err(type_error("Tensor: data is given by position and by name; give it once"));
             }
-            None => Tensor::from_slice::<f32>(&[], &[0])?,
         };
-        Ok(PyTensor::from(if requires_grad { require_grad(&t)? } else { t }))
+        let t = of_kind("Tensor", &given, DType::F32, optional_device(device)?)?;
+        let t = if requires_grad { require_grad(&t)? } else { t };
+        Ok(if interp::is_plain() { t.into() } else { PyTensor::sharing(t, None) })
     }
 
     /// The lengths of the axes, as a tuple.
@@ -244,7 +242,7 @@ impl PyTensor {
         self.look().t.dtype().is_float()
     }
 
-    /// The strides in elements, or that of one axis.
+    /// The strides in elements, or that of one axis; inside `vmap` those of one example.
     #[pyo3(signature = (dim=None))]
     fn stride<'py>(
         &self,
@@ -252,10 +250,10 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
-        let array = t.array("stride")?;
+        let strides = strides(&t);
         Ok(match dim {
-            None => PyTuple::new(py, array.strides())?.into_any(),
-            Some(d) => PyInt::new(py, array.stride(self.look().t.shape().axis(d, "stride")?)).into_any(),
+            None => PyTuple::new(py, strides)?.into_any(),
+            Some(d) => PyInt::new(py, strides[t.shape().axis(d, "stride")?]).into_any(),
         })
     }
 
@@ -264,66 +262,36 @@ impl PyTensor {
         Ok(self.value()?.array("storage_offset")?.offset())
     }
 
-    /// Address of the first element; 0 for memory that the host cannot address.
+    /// Address of the first element. For memory that the host cannot address it is a number for comparison:
+    /// equal where two tensors begin at the same element.
     fn data_ptr(&self) -> PyResult<usize> {
+        /// Numbers of buffers lie this far apart at least.
+        const ALIGNED: usize = 16;
         let t = self.value()?;
         let array = t.array("data_ptr")?;
-        let base = array.buffer().ptr() as usize;
-        Ok(if base == 0 { 0 } else { base + array.offset() * array.dtype().size() })
+        let base = match array.buffer().ptr() as usize {
+            0 => (array.buffer().id() / ALIGNED) << 20,
+            base => base,
+        };
+        Ok(base + array.offset() * array.dtype().size())
     }
 
     /// Whether the elements lie in row-major order without gaps.
     fn is_contiguous(&self) -> PyResult<bool> {
-        Ok(self.value()?.array("is_contiguous")?.is_contiguous())
+        let t = self.value()?;
+        if let Some(array) = t.concrete() {
+            return Ok(array.is_contiguous());
+        }
+        let lengths = t.shape().to_vec();
+        let mut pairs = lengths.iter().zip(strides(&t)).rev().filter(|(n, _)| **n != 1);
+        let in_order = pairs.try_fold(1, |step, (n, stride)| (stride == step).then_some(step * *n as isize));
+        Ok(t.numel() == 0 || in_order.is_some())
     }
 
     /// How many in-place writes the memory has seen.
     #[getter]
     fn _version(&self) -> u32 {
         crate::autodiff::saving::version(&self.look().t)
-    }
-
-    /// The one element as a Python number. Raises ValueError for any other number of elements.
-    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.value()?;
-        debug::left("item()", &t);
-        item(py, &t)
-    }
-
-    /// The elements as nested lists of Python numbers; a number for a tensor without axes.
-    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.value()?;
-        debug::left("tolist()", &t);
-        nested::to_list(py, t.array("tolist")?)
-    }
-
-    /// A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call
-    /// `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both.
-    #[pyo3(signature = (*, force=false))]
-    fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.value()?.into_owned();
-        debug::left("numpy()", &t);
-        let t = if force { t.detach().to_device(Device::Cpu)? } else { t };
-        numpy::to_numpy(py, &t)
-    }
-
-    #[pyo3(signature = (dtype=None, copy=None))]
-    fn __array__<'py>(
-        &self,
-        py: Python<'py>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        copy: Option<bool>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let array = numpy::to_numpy(py, &*self.value()?)?;
-        let kwargs = PyDict::new(py);
-        match dtype {
-            Some(dtype) => {
-                kwargs.set_item("copy", copy.unwrap_or(false))?;
-                array.call_method("astype", (dtype,), Some(&kwargs))
-            }
-            None if copy == Some(true) => array.call_method0("copy"),
-            None => Ok(array),
-        }
     }
 
     /// NumPy leaves operators with tensors to this class.
@@ -353,47 +321,6 @@ impl PyTensor {
         // Rows are made as they are asked for: there may be billions, of one element repeated.
         // SAFETY: the tensor is an object with `__getitem__`, and the caller is attached.
         unsafe { Bound::from_owned_ptr_or_err(slf.py(), pyo3::ffi::PySeqIter_New(slf.as_ptr())) }
-    }
-
-    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        if self.look().t.numel() != 1 {
-            return Err(PyRuntimeError::new_err(format!(
-                "the truth value of a tensor of shape {} is ambiguous; use any() or all()",
-                self.look().t.shape()
-            )));
-        }
-        let t = self.value()?;
-        debug::left("bool()", &t);
-        t.array("bool")?;
-        item(py, &t)?.is_truthy()
-    }
-
-    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.value()?;
-        debug::left("int()", &t);
-        py.get_type::<PyInt>().call1((item(py, &t)?,))
-    }
-
-    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        let t = self.value()?;
-        debug::left("float()", &t);
-        item(py, &t)?.extract()
-    }
-
-    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.look().t.dtype().is_differentiable() || self.look().t.numel() != 1 {
-            return Err(PyTypeError::new_err(format!(
-                "only an integer tensor with one element is an index, got {} of shape {}",
-                self.look().t.dtype(),
-                self.look().t.shape()
-            )));
-        }
-        py.get_type::<PyInt>().call1((item(py, &*self.value()?)?,))
-    }
-
-    fn __contains__(&self, py: Python<'_>, value: crate::py::args::Arg) -> PyResult<bool> {
-        let found = self.value()?.detach().compare(value.operand(), crate::ops::compare::Relation::Eq)?;
-        item(py, &found.any(None, false)?)?.is_truthy()
     }
 
     fn __hash__(slf: &Bound<'_, Self>) -> usize {

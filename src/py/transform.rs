@@ -10,20 +10,21 @@ use crate::py::args::members;
 use crate::py::aside::Aside;
 use crate::py::dtype::dtype_of;
 use crate::py::error::{foreign, type_error};
-use crate::py::outer::watched;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::view::value;
 use crate::tensor::Tensor;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Calls a Python function of a list of tensors that returns a list of tensors.
 fn call(function: &Bound<'_, PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let py = function.py();
     let run = || -> PyResult<Vec<Tensor>> {
-        let inputs = inputs.iter().map(|t| wrap(py, t.clone())).collect::<PyResult<Vec<_>>>()?;
+        let argument = |t: &Tensor| Py::new(py, PyTensor::argument(t.clone()));
+        let inputs = inputs.iter().map(argument).collect::<PyResult<Vec<_>>>()?;
         let out = function.call1((PyList::new(py, inputs)?,))?;
         tensors(&out)
     };
@@ -161,60 +162,87 @@ fn _vmap(
     size: usize,
     randomness: &str,
 ) -> PyResult<Vec<(Py<PyTensor>, Option<usize>)>> {
-    let randomness = match randomness {
-        "same" => Randomness::Same,
-        "different" => Randomness::Different,
-        _ => Randomness::Error,
-    };
     let inputs = tensors(inputs)?;
     let in_axes: Vec<Option<usize>> = members(in_axes)?.map(|a| a?.extract()).collect::<PyResult<_>>()?;
-    let run = || transform::vmap_with(|x| call(function, x), &inputs, &in_axes, size, randomness);
-    let out = watched(py, || Ok(run()?))?;
+    let level = transform::batching(size, Randomness::named(randomness));
+    let out = transform::vmap(level, |x| call(function, x), &inputs, &in_axes)?;
     out.into_iter().map(|(t, axis)| Ok((wrap(py, t)?, axis))).collect()
 }
 
 thread_local! {
-    /// The autocast regions that this thread is in, innermost last.
-    static REGIONS: RefCell<Vec<(Option<DType>, interp::Guard)>> = const { RefCell::new(Vec::new()) };
+    /// The autocast regions that this thread is in with their numbers, innermost last.
+    static REGIONS: RefCell<Vec<(u64, interp::Guard)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Enters an autocast region; None turns casting off. Returns how deep the region is.
+/// The number of the next region.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+/// Enters an autocast region; None turns casting off. Returns the number of the region.
 #[pyfunction]
-fn _autocast_enter(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<usize> {
+fn _autocast_enter(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
     let dtype = dtype.map(dtype_of).transpose()?;
     if let Some(d) = dtype.filter(|d| !matches!(d, DType::F16 | DType::BF16)) {
         return Err(Error::dtype(format!("autocast: float16 or bfloat16 expected, got {d}")).into());
     }
-    let guard = transform::autocast(dtype);
-    Ok(REGIONS.with_borrow_mut(|r| {
-        r.push((dtype, guard));
-        r.len()
-    }))
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    let guard = interp::enter_autocast(dtype);
+    REGIONS.with_borrow_mut(|r| r.push((number, guard)));
+    Ok(number)
 }
 
-/// Leaves the autocast region of this depth.
+/// Leaves the autocast region of this number. One that is not the innermost, as in a generator that ends early,
+/// leaves those within it as they are.
 #[pyfunction]
-fn _autocast_exit(depth: usize) -> PyResult<()> {
-    let popped = REGIONS.with_borrow_mut(|r| if r.len() == depth { r.pop() } else { None });
-    match popped {
-        Some(_) => Ok(()),
-        None => Err(PyRuntimeError::new_err(
-            "autocast: regions must end in the reverse order of their beginning, on the thread that began them",
-        )),
+fn _autocast_exit(number: u64) -> PyResult<()> {
+    let left = REGIONS.with_borrow_mut(|r| {
+        let at = r.iter().position(|(own, _)| *own == number)?;
+        let (_, guard) = r.remove(at);
+        match r.get_mut(at) {
+            Some((_, inner)) => guard.end_before(inner),
+            None => drop(guard),
+        }
+        Some(())
+    });
+    left.ok_or_else(|| PyRuntimeError::new_err("autocast: a region must end on the thread that began it"))
+}
+
+/// Raises unless this names a kind of device, here or in PyTorch; regions hold for all of them.
+fn check_device_type(name: &str, device_type: Option<&str>) -> PyResult<()> {
+    let kind = device_type.map(|d| d.split(':').next().unwrap_or(d));
+    match kind {
+        None | Some("cpu" | "gpu" | "cuda" | "mps" | "xpu") => Ok(()),
+        Some(other) => Err(PyValueError::new_err(format!(
+            "{name}: {other:?} is not a device; expected 'cpu' or 'gpu', or nothing at all"
+        ))),
     }
 }
 
-/// Whether an autocast region is in force on this thread.
+/// Whether an autocast region is in force on this thread. Regions hold for all devices, so `device_type`
+/// changes nothing. Raises ValueError where it names no device.
 #[pyfunction]
-fn is_autocast_enabled() -> bool {
-    REGIONS.with_borrow(|r| r.last().is_some_and(|(dtype, _)| dtype.is_some()))
+#[pyo3(signature = (device_type=None))]
+fn is_autocast_enabled(device_type: Option<&str>) -> PyResult<bool> {
+    check_device_type("is_autocast_enabled", device_type)?;
+    Ok(interp::autocasting())
 }
 
-/// The low precision of the autocast region in force; None outside.
+/// The low precision of the autocast region in force, on every device; None outside. Raises ValueError for a
+/// `device_type` that names no device.
 #[pyfunction]
-fn get_autocast_dtype(py: Python<'_>) -> PyResult<Option<Py<crate::py::dtype::PyDType>>> {
-    let dtype = REGIONS.with_borrow(|r| r.last().and_then(|(dtype, _)| *dtype));
+#[pyo3(signature = (device_type=None))]
+fn get_autocast_dtype(
+    py: Python<'_>,
+    device_type: Option<&str>,
+) -> PyResult<Option<Py<crate::py::dtype::PyDType>>> {
+    check_device_type("get_autocast_dtype", device_type)?;
+    let dtype = interp::autocast_of(&interp::current()).flatten();
     dtype.map(|d| crate::py::dtype::dtype_object(py, d)).transpose()
+}
+
+/// Whether a forward mode or a batch is in force, where a value takes the place of another instead of being written.
+#[pyfunction]
+fn _replaces_values() -> bool {
+    !interp::is_plain() && interp::replaces_values()
 }
 
 /// Registers the functions.
@@ -225,6 +253,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_vjp, m)?)?;
     m.add_function(wrap_pyfunction!(_jvp, m)?)?;
     m.add_function(wrap_pyfunction!(_vmap, m)?)?;
+    m.add_function(wrap_pyfunction!(_replaces_values, m)?)?;
     m.add_function(wrap_pyfunction!(_autocast_enter, m)?)?;
     m.add_function(wrap_pyfunction!(_autocast_exit, m)?)?;
     m.add_function(wrap_pyfunction!(is_autocast_enabled, m)?)?;

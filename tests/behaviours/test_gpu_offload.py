@@ -1,7 +1,5 @@
 """Offloading what is saved from a GPU to the host: device memory against transfers."""
 
-import os
-
 import numpy as np
 import pytest
 import wengert as wg
@@ -14,7 +12,6 @@ N = 1 << 16
 @pytest.fixture(autouse=True)
 def adapter() -> None:
     """Any adapter will do."""
-    os.environ.setdefault("WENGERT_GPU", "software")
     wg.ones(1, device="gpu")
 
 

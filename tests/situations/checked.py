@@ -68,7 +68,8 @@ CHECKED: Situations = {
         lambda: F.gaussian_nll_loss(ones(2, 3), ones(2, 3), ones(3)),
         wg.ShapeError,
         (
-            "gaussian_nll_loss: var of shape (3,), expected (2, 3) as the input, or one for all of its last axis, (2,)"
+            "gaussian_nll_loss: var of shape (3,), expected (2, 3) as the input, with axes of length 1 for "
+            "what is shared, or without the last axis, (2,)"
         ),
     ),
     "normal_deviation": (

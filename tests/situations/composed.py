@@ -77,7 +77,7 @@ COMPOSED: Situations = {
     "scatter_range": (
         lambda: ones(3).scatter(0, i(3), ones(1)),
         IndexError,
-        "index 3 is out of range for an axis of length 3",
+        "scatter: index 3 is out of range for an axis of length 3",
     ),
     "scatter_source": (
         lambda: ones(3).scatter(0, i(0, 1), ones(1)),

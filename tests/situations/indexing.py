@@ -71,7 +71,7 @@ INDEXING: Situations = {
     "embedding_range": (
         lambda: F.embedding(i(4), ones(4, 2)),
         IndexError,
-        "index 4 is out of range for an axis of length 4",
+        "embedding: index 4 is out of range for an axis of length 4",
     ),
     "zero_step": (
         lambda: ones(3)[::0],

@@ -93,9 +93,9 @@ LAYERS: Situations = {
         "ZeroPad1d: 3 axes, or 2 of one image, expected, got shape (2,)",
     ),
     "dropout_axes": (
-        lambda: F.dropout3d(ones(2, 3)),
+        lambda: F.dropout3d(ones(2)),
         wg.ShapeError,
-        "dropout3d: input with 4 or 5 axes expected, got shape (2, 3)",
+        "dropout3d: input of shape (N, C, ...) expected, got (2,)",
     ),
     "alpha_dropout_probability": (
         lambda: F.alpha_dropout(ones(2, 3), 1.5),

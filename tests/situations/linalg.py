@@ -66,12 +66,12 @@ LINALG: Situations = {
     "eigenvalues_of_nan": (
         lambda: L.eigvalsh(ones(2, 2) * float("nan")),
         wg.LinAlgError,
-        "eigh: the matrix has elements that are not finite",
+        "eigvalsh: the matrix has elements that are not finite",
     ),
     "svd_of_infinity": (
         lambda: L.svdvals(ones(3, 1, 2) * float("inf")),
         wg.LinAlgError,
-        "svd: matrix [0] of the batch has elements that are not finite",
+        "svdvals: matrix [0] of the batch has elements that are not finite",
     ),
     "qr_mode": (
         lambda: L.qr(ones(2, 2), "full"),

@@ -125,7 +125,7 @@ SHAPES: Situations = {
     "triangle_of_vector": (
         lambda: ones(3).tril(),
         wg.ShapeError,
-        "triangle: at least two axes expected, got shape (3,)",
+        "tril: at least two axes expected, got shape (3,)",
     ),
     "attention_lengths": (
         lambda: attend(ones(2, 3, 4), ones(2, 5, 4), ones(2, 6, 4)),

@@ -74,7 +74,7 @@ VALUES: Situations = {
     "loss_reduction": (
         lambda: F.cross_entropy(ones(2, 3), i(0, 1), reduction="avg"),
         ValueError,
-        "reduction must be 'mean', 'sum' or 'none', got 'avg'",
+        "cross_entropy: reduction must be 'mean', 'sum' or 'none', got 'avg'",
     ),
     "bce_shape": (
         lambda: F.binary_cross_entropy_with_logits(ones(2), ones(3)),

@@ -17,8 +17,13 @@ class VmapInfo(NamedTuple):
 class FunctionCtx:
     """What the forward of a `Function` leaves to its rules. Any attribute can be set on it.
 
-    Tensors among the attributes are saved as those given to `save_for_backward` are; tensors inside lists and other
-    objects are kept as they are and are constants to higher derivatives.
+    Tensors among the attributes, also inside lists, tuples, dicts and other containers that `wengert.tree`
+    knows, are saved as those given to `save_for_backward` are. Tensors inside other objects are kept as they
+    are and are constants to higher derivatives. Attributes that `backward` sets to what
+    is no tensor are there in the next backward.
+
+    `needs_input_grad` says per argument whether anything differentiates it, in either mode;
+    in `backward`, whether its gradient is wanted.
     """
 
     __slots__ = (

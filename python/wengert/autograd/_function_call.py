@@ -9,7 +9,7 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.autograd._context import FunctionCtx, VmapInfo
 from wengert.autograd._once import is_once
-from wengert.autograd._rules import Plan, Rule, Saving, aval, check_like, zeros
+from wengert.autograd._rules import Kept, Plan, Rule, Saving, aval, check_like, restored, zeros
 from wengert.tree import tree_leaves
 
 __all__ = ["FunctionCall", "backward_of", "is_missing", "missing"]
@@ -45,11 +45,11 @@ class FunctionCall(Rule):
         self.positions = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
         # The tensors' places stay empty: what the tape keeps is decided by the forward.
         self.arguments = [None if isinstance(x, Tensor) else x for x in args]
-        self.needs = tuple([isinstance(x, Tensor) and _core._is_recorded(x) for x in args])
+        self.needs = tuple([isinstance(x, Tensor) and _core._is_differentiated(x) for x in args])
         self.ctx: FunctionCtx | None = None
         self.dirty: list[tuple[int, int]] = []
         self.template: Any = None
-        self.attributes: dict[str, int] = {}
+        self.attributes: dict[str, Kept] = {}
         self.for_backward: list[int | None] = []
         self.for_forward: list[int | None] = []
         self.inputs: list[Any] = []
@@ -69,7 +69,7 @@ class FunctionCall(Rule):
         many, items = self.template
         values = iter(outputs)
         filled = [next(values) if placed else item for placed, item in items]
-        return tuple(filled) if many else filled[0]
+        return many(filled) if many else filled[0]
 
     def forget(self) -> None:
         """Lets go of what only the caller needs."""
@@ -88,7 +88,7 @@ class FunctionCall(Rule):
 
     def split(self, result: Any) -> list[Tensor]:
         """The tensors of a result; remembers where they were."""
-        many = isinstance(result, (tuple, list))
+        many = list if isinstance(result, list) else tuple if isinstance(result, tuple) else None
         items = list(result) if many else [result]
         placed = [isinstance(y, Tensor) for y in items]
         for y, there in zip(items, placed):
@@ -102,13 +102,16 @@ class FunctionCall(Rule):
 
     def collect(self, ctx: FunctionCtx, inputs: list[Tensor], outputs: list[Tensor]) -> Saving:
         """What the context wants to be saved."""
-        saving = Saving(inputs, outputs)
+        saving = Saving(inputs, outputs, ctx._dirty)
         self.for_backward = self.for_forward = [saving.add(t) for t in ctx._for_backward]
         if ctx._for_forward is not None:
             self.for_forward = [saving.add(t) for t in ctx._for_forward]
         if named := vars(ctx):
-            tensors = {k: saving.add(v) for k, v in named.items() if isinstance(v, Tensor)}
-            self.attributes = {k: i for k, i in tensors.items() if i is not None}
+            # What the forward recorded itself, under enable_grad, stays as it is: backward may walk it. When
+            # it is traced again, its arguments may be recorded; the first run has decided.
+            known = self.attributes
+            kept = {name: saving.add_tree(value, recorded=name in known) for name, value in named.items()}
+            self.attributes = {k: v for k, v in kept.items() if any(at is not None for at, _ in v[0])}
         return saving
 
     def settle(
@@ -123,7 +126,13 @@ class FunctionCall(Rule):
             self.find_dirty({id(t) for t in ctx._dirty}, inputs, outputs)
         constant = {id(t) for t in ctx._constant}
         self.inputs, self.outputs = [aval(x) for x in inputs], [aval(y) for y in outputs]
-        plan = (len(outputs), saving.sources, [id(y) in constant for y in outputs], self.traceable(saving))
+        plan = (
+            len(outputs),
+            saving.sources,
+            [id(y) in constant for y in outputs],
+            self.traceable(saving),
+            [j for _, j in self.dirty],
+        )
         ctx._for_backward, ctx._for_forward, ctx._constant, ctx._dirty = (), None, (), ()
         return saving.hidden, plan
 
@@ -169,7 +178,7 @@ class FunctionCall(Rule):
         if self.ctx is not None:
             vars(ctx).update(vars(self.ctx))
             ctx._materialize = self.ctx._materialize
-        vars(ctx).update((name, saved[i]) for name, i in self.attributes.items())
+        vars(ctx).update((name, restored(kept, saved)) for name, kept in self.attributes.items())
         ctx._saved = tuple(None if i is None else saved[i] for i in places)
         return ctx
 
@@ -195,7 +204,21 @@ class FunctionCall(Rule):
         ctx = self.context(saved, self.for_backward, tuple(wanted))
         given = iter(self.spread(cotangents, self.outputs, ctx))
         gradients = backward(ctx, *[next(given) if placed else None for placed, _ in self.template[1]])
+        if named := vars(ctx):
+            self.remember(named)
         return self.checked_gradients(gradients, needs)
+
+    def remember(self, named: dict[str, Any]) -> None:
+        """Keeps the attributes that a backward has set, but not its tensors,
+        which belong to that backward.
+        """
+        plain = {
+            name: value
+            for name, value in named.items()
+            if name not in self.attributes and not any(isinstance(x, Tensor) for x in tree_leaves(value))
+        }
+        if plain and self.ctx is not None:
+            vars(self.ctx).update(plain)
 
     def checked_gradients(self, gradients: Any, needs: tuple[bool, ...]) -> list[Tensor | None]:
         """One gradient per tensor from one per argument."""
@@ -224,7 +247,7 @@ class FunctionCall(Rule):
 
     def jvp(
         self, inputs: list[Tensor], saved: list[Tensor], tangents: list[Tensor | None]
-    ) -> list[Tensor | None]:
+    ) -> tuple[None, list[Tensor | None]]:
         """The user's jvp, checked."""
         ctx = self.context(saved, self.for_forward, self.needs)
         moved = self.cls.jvp(ctx, *self.filled(self.spread(tangents, self.inputs, ctx)))
@@ -238,7 +261,7 @@ class FunctionCall(Rule):
         for i, (t, like) in enumerate(zip(moved, self.outputs)):
             if t is not None:
                 check_like(t, like, False, f"{self.name}.jvp", f"the tangent of output {i}")
-        return list(moved)
+        return None, list(moved)
 
     def batch(
         self, values: list[Tensor], axes: list[int | None], size: int, randomness: str
@@ -262,7 +285,28 @@ class FunctionCall(Rule):
                 f"{self.name}.vmap returned the places of {len(dims)} batch axes for {len(items)} outputs"
             )
         dims = [d for d, (placed, _) in zip(dims, items) if placed]
-        return outputs, [None if d is None else d % y.ndim for d, y in zip(dims, outputs)]
+        return outputs, [self.axis(i, y, d, size) for i, (y, d) in enumerate(zip(outputs, dims))]
+
+    def axis(self, i: int, y: Tensor, axis: Any, size: int) -> int | None:
+        """The place of the batch axis of an output that the user's vmap returned, checked."""
+        if axis is None:
+            return None
+        if not isinstance(axis, int) or isinstance(axis, bool):
+            raise TypeError(
+                f"{self.name}.vmap returned {axis!r} as the place of the batch axis of output {i}, "
+                "expected a number or None"
+            )
+        if not -y.ndim <= axis < y.ndim:
+            raise IndexError(
+                f"{self.name}.vmap returned {axis} as the place of the batch axis of output {i}, which has "
+                f"{y.ndim} axes; give one of them, or None for an output that is the same for the whole batch"
+            )
+        if y.shape[axis] != size:
+            raise RuntimeError(
+                f"{self.name}.vmap returned output {i} of shape {tuple(y.shape)}, expected {size} along axis "
+                f"{axis}, the size of the batch"
+            )
+        return axis % y.ndim
 
     def describe(self, inputs: list[Tensor], outputs: list[Tensor]) -> tuple[list[Tensor], Plan]:
         """What the rules need of one example whose outputs are known."""

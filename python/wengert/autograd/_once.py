@@ -7,6 +7,7 @@ from typing import Any
 from wengert._core import Tensor
 from wengert.autograd._context import FunctionCtx
 from wengert.autograd._rules import Plan, Rule
+from wengert.tree import tree_flatten, tree_unflatten
 
 __all__ = ["is_once", "once_differentiable"]
 
@@ -28,13 +29,13 @@ class _Once(Rule):
     def __init__(self, backward: Callable[..., Any], ctx: FunctionCtx, gradients: tuple[Any, ...]) -> None:
         self.backward = backward
         self.needs, self.materialize = ctx.needs_input_grad, ctx._materialize
-        self.attributes = {k: v for k, v in vars(ctx).items() if not isinstance(v, Tensor)}
         self.name = backward.__qualname__.split("<locals>.")[-1]
-        named = {k: v for k, v in vars(ctx).items() if isinstance(v, Tensor)}
-        read = (*gradients, *(ctx._saved or ()), *named.values())
+        leaves, self.attributes = tree_flatten(vars(ctx))
+        read = (*gradients, *(ctx._saved or ()), *leaves)
         self.tensors = [t for t in read if isinstance(t, Tensor)]
-        # Which gradients and saved values are tensors, and the attributes that are.
-        self.where = ([_is(g) for g in gradients], [_is(t) for t in ctx._saved or ()], list(named))
+        # Which gradients and saved values are tensors, and of the attributes what is none.
+        named = [(_is(x), None if _is(x) else x) for x in leaves]
+        self.where = ([_is(g) for g in gradients], [_is(t) for t in ctx._saved or ()], named)
         self.template: Any = None
 
     def run(self, inputs: list[Tensor], hidden: bool) -> tuple[list[Tensor], Plan]:
@@ -43,16 +44,16 @@ class _Once(Rule):
         gradients, saved, named = self.where
         given = [next(values) if there else None for there in gradients]
         ctx = FunctionCtx(self.needs)
-        vars(ctx).update(self.attributes)
         ctx._materialize = self.materialize
         ctx._saved = tuple(next(values) if there else None for there in saved)
-        vars(ctx).update((k, next(values)) for k in named)
+        filled = [next(values) if there else x for there, x in named]
+        vars(ctx).update(tree_unflatten(self.attributes, filled))
         result = self.backward(ctx, *given)
         many = isinstance(result, (tuple, list))
         items = list(result) if many else [result]
         outputs = [y for y in items if isinstance(y, Tensor)]
         self.template = (many, [(_is(y), None if _is(y) else y) for y in items])
-        return outputs, (len(outputs), [], [False] * len(outputs), False)
+        return outputs, (len(outputs), [], [False] * len(outputs), False, [])
 
     def refuse(self) -> RuntimeError:
         """The error for a derivative of the backward."""

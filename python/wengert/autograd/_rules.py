@@ -6,17 +6,19 @@ the forward names: inputs, outputs, and values that are neither (hidden outputs)
 way of saving, so versions are checked, saved-tensor hooks and checkpoints see it, and the ledger counts it.
 """
 
-from collections.abc import Iterable, Sequence
+import inspect
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
-__all__ = ["Plan", "Rule", "Saving"]
+__all__ = ["Kept", "Plan", "Rule", "Saving", "restored"]
 
 # The number of outputs; the values to save as (0 input, 1 output, 2 hidden; index); per output whether it has no
-# derivative; whether hidden outputs have derivatives.
-Plan = tuple[int, list[tuple[int, int]], list[bool], bool]
+# derivative; whether hidden outputs have derivatives; the outputs that are inputs written in place.
+Plan = tuple[int, list[tuple[int, int]], list[bool], bool, list[int]]
 
 
 class Saving:
@@ -24,11 +26,17 @@ class Saving:
 
     __slots__ = ("_known", "hidden", "sources")
 
-    def __init__(self, inputs: Iterable[Tensor], outputs: Iterable[Tensor]) -> None:
-        """Values are told apart by the identity of their objects, which must live as long as this."""
+    def __init__(
+        self, inputs: Iterable[Tensor], outputs: Iterable[Tensor], dirty: Iterable[Tensor] = ()
+    ) -> None:
+        """Values are told apart by the identity of their objects, which must live as long as this. An input
+        that was written in place is an output: what it was before is nobody's.
+        """
         self._known = {id(y): (1, i) for i, y in enumerate(outputs)}
+        written = {id(x) for x in dirty}
         for i, x in enumerate(inputs):
-            self._known[id(x)] = (0, i)
+            if id(x) not in written:
+                self._known[id(x)] = (0, i)
         self.hidden: list[Tensor] = []
         self.sources: list[tuple[int, int]] = []
 
@@ -44,6 +52,25 @@ class Saving:
         if source not in self.sources:
             self.sources.append(source)
         return self.sources.index(source)
+
+    def add_tree(self, value: Any, recorded: bool = True) -> "Kept":
+        """A tree of which the tensors are saved, those that need a gradient with `recorded` only."""
+        leaves, structure = tree_flatten(value)
+
+        def is_saved(x: Any) -> bool:
+            return isinstance(x, Tensor) and (recorded or not x.requires_grad)
+
+        return [(self.add(x), None) if is_saved(x) else (None, x) for x in leaves], structure
+
+
+# A tree to be put together again: of each leaf where it stands among the saved values, or what it is.
+Kept = tuple[list[tuple[int | None, Any]], TreeDef]
+
+
+def restored(kept: Kept, saved: Sequence[Tensor]) -> Any:
+    """The tree with its saved tensors."""
+    leaves, structure = kept
+    return tree_unflatten(structure, [x if at is None else saved[at] for at, x in leaves])
 
 
 class Rule:
@@ -68,8 +95,8 @@ class Rule:
 
     def jvp(
         self, inputs: list[Tensor], saved: list[Tensor], tangents: list[Tensor | None]
-    ) -> Sequence[Tensor | None]:
-        """Per output its tangent."""
+    ) -> tuple[Sequence[Tensor] | None, Sequence[Tensor | None]]:
+        """The outputs, if the rule computes them, and per output its tangent."""
         raise NotImplementedError
 
     def advice(self, attribute: str, error: BaseException) -> str:
@@ -127,3 +154,28 @@ def zeros(like: tuple[tuple[int, ...], Any, Any]) -> Tensor:
 def aval(x: Tensor) -> tuple[tuple[int, ...], Any, Any]:
     """Shape, dtype and device."""
     return tuple(x.shape), x.dtype, x.device
+
+
+def places_with_defaults(function: Callable[..., Any]) -> int:
+    """How many arguments a function takes by position, if some of them have defaults; else 0."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return 0
+    places = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return len(places) if any(p.default is not p.empty for p in places) else 0
+
+
+def positional(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], places: int, who: str
+) -> tuple[Any, ...]:
+    """Keyword arguments in the places of their parameters, defaults filled in up to so many places."""
+    if not kwargs and len(args) >= places:
+        return args
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError(
+            f"{who}: arguments {sorted(bound.kwargs)} are keyword-only, and rules know arguments by position"
+        )
+    return bound.args

@@ -58,16 +58,16 @@ class autocast(Region):
         self.device_type = device_type
         self.dtype = _core.bfloat16 if dtype is None else dtype
         self.enabled = enabled
-        self._depths: list[int] = []
+        self._numbers: list[int] = []
 
     def _again(self) -> "autocast":
         return autocast(self.device_type, self.dtype, self.enabled)
 
     def __enter__(self) -> "autocast":
         """Begins the region."""
-        self._depths.append(_core._autocast_enter(self.dtype if self.enabled else None))
+        self._numbers.append(_core._autocast_enter(self.dtype if self.enabled else None))
         return self
 
     def __exit__(self, *exc: Any) -> None:
         """Ends the region."""
-        _core._autocast_exit(self._depths.pop())
+        _core._autocast_exit(self._numbers.pop())

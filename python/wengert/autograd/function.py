@@ -12,6 +12,7 @@ from wengert import _core
 from wengert.autograd._context import FunctionCtx, VmapInfo
 from wengert.autograd._function_call import FunctionCall, backward_of, is_missing, missing
 from wengert.autograd._once import is_once, once_differentiable
+from wengert.autograd._rules import places_with_defaults, positional
 
 __all__ = ["Function", "FunctionCtx", "VmapInfo", "once_differentiable"]
 
@@ -20,7 +21,8 @@ class Function:
     """A function with derivatives written by hand. Derive from it, define static methods, and call `apply`.
 
     - `forward(ctx, *args)`, or `forward(*args)` with `setup_context(ctx, inputs, output)`: the value, one tensor or a
-      tuple. Runs without recording; what it uses beside its arguments is constant.
+      tuple or list. Runs without recording; what it uses beside its arguments is constant. A result that is
+      an argument, or a view of one, cannot be written in place while recording.
     - `backward(ctx, *gradients)`: from one cotangent per output to one gradient per argument of the forward, None for
       those without. Also as `vjp`.
     - `jvp(ctx, *tangents)`: from one tangent per argument (None for what is no tensor) to one per output.
@@ -53,6 +55,8 @@ class Function:
 
     # Accepted for PyTorch's sake: without a `vmap` the rule is always generated.
     generate_vmap_rule = False
+    # The forward, and how many arguments it takes where some have defaults.
+    _places: tuple[Any, int] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Functions are applied by their class."""
@@ -93,10 +97,18 @@ class Function:
         raise NotImplementedError("vmap is called where it is defined only")
 
     @classmethod
-    def apply(cls, *args: Any) -> Any:
-        """Calls the function. Tensors among the arguments themselves are differentiated; those inside containers
-        are constants.
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function. Tensors among the arguments themselves are differentiated; those inside
+        containers are constants. With a `setup_context`, arguments may be given by their names, and defaults
+        are filled in: the rules count them as arguments.
         """
+        if not is_missing(cls.setup_context):
+            args = cls._arguments(args, kwargs)
+        elif kwargs:
+            raise TypeError(
+                f"{cls.__name__}.apply: arguments {sorted(kwargs)} are given by name, which takes a "
+                "setup_context; give them by position"
+            )
         batches = not is_missing(cls.vmap)
         if batches and cls.generate_vmap_rule:
             raise RuntimeError(
@@ -117,3 +129,12 @@ class Function:
         result = call.assembled(outputs)
         call.forget()
         return result
+
+    @classmethod
+    def _arguments(cls, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """All arguments of the forward by position."""
+        known = cls.__dict__.get("_places")
+        if known is None or known[0] is not cls.forward:
+            known = (cls.forward, places_with_defaults(cls.forward))
+            cls._places = known
+        return positional(cls.forward, args, kwargs, known[1], f"{cls.__name__}.apply")

@@ -1,13 +1,13 @@
 """Checks of derivatives: against central differences, and of forward mode against reverse mode."""
 
 import functools
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from wengert import _core
+from wengert._caller import warn
 from wengert._core import Tensor
 from wengert.transforms import jvp, vjp, vmap
 from wengert.tree import tree_flatten, tree_unflatten
@@ -269,10 +269,8 @@ def gradcheck(
     problem = _Problem(func, inputs, "gradcheck")
     coarse = [problem.name(i) for i, x in enumerate(problem.at) if x.dtype != _core.float64]
     if coarse:
-        warnings.warn(
-            f"gradcheck: {', '.join(coarse)} is not float64; differences in lower precision are good for few digits",
-            UserWarning,
-            stacklevel=2,
+        warn(
+            f"gradcheck: {', '.join(coarse)} is not float64; differences in lower precision are good for few digits"
         )
     try:
         check = _Check(problem, eps, atol, rtol)

@@ -4,7 +4,7 @@ import builtins
 from typing import Any
 
 from wengert import _core
-from wengert._arguments import operand, operands
+from wengert._arguments import compared, operand
 from wengert._core import Tensor
 
 from ._method import method
@@ -90,10 +90,10 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
         assume_unique: accepted; the result does not depend on it.
         invert: where they are equal to none instead.
     """
-    x, tests = operands("isin", (elements, test_elements))
-    kind = _core.result_type(x, tests)
-    kind = _core.uint8 if kind == _core.bool else kind
-    x, tests = x.detach().to(kind), tests.detach().to(kind).reshape(-1)
+    x, tests = compared("isin", elements, test_elements)
+    x, tests = x.detach(), tests.detach().reshape(-1)
+    if x.dtype == _core.bool:
+        x, tests = x.to(_core.int32), tests.to(_core.int32)
     count = tests.shape[0]
     if count == 0:
         found = _core.zeros_like(x, dtype=_core.bool)

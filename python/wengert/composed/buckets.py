@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import compared, operand
 from wengert._core import Tensor
 
 from ._method import floating, index_dtype, method
@@ -42,10 +42,10 @@ def searchsorted(
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
     if right and side == "left":
         raise ValueError("searchsorted: right=True and side='left' contradict each other; give one of them")
-    sequence = operand("searchsorted", sorted_sequence)
+    sequence, values = compared("searchsorted", sorted_sequence, input)
     if sorter is not None:
         sequence = sequence.gather(-1, operand("searchsorted", sorter))
-    found = sequence._search_sorted(operand("searchsorted", input), right or side == "right")
+    found = sequence._search_sorted(values, right or side == "right")
     return found.int() if out_int32 else found
 
 
@@ -54,13 +54,16 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 
     Bucket `i` is `boundaries[i-1] < x <= boundaries[i]`; with `right`, `boundaries[i-1] <= x < boundaries[i]`.
     """
-    found = operand("bucketize", boundaries)._search_sorted(operand("bucketize", input), right)
+    sequence, values = compared("bucketize", boundaries, input)
+    found = sequence._search_sorted(values, right)
     return found.int() if out_int32 else found
 
 
 @method
 def bincount(input: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
     """How often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`.
+
+    Sums are float32 for weights of that dtype, else float64 (float32 on a GPU).
 
     Raises:
         ValueError: negative numbers, a negative `minlength`.
@@ -79,6 +82,7 @@ def bincount(input: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
         if low < 0:
             raise ValueError(f"bincount: numbers from 0 expected, got {low}")
         minlength = max(minlength, high + 1)
+    has_weights = weights is not None
     if weights is None:
         weights = _core.ones(input.shape[0], dtype=index_dtype(input), device=input.device)
     weights = operand("bincount", weights)
@@ -86,6 +90,8 @@ def bincount(input: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
         raise _core.ShapeError(
             f"bincount: weights of shape {tuple(weights.shape)} for numbers of shape {tuple(input.shape)}"
         )
+    if has_weights and weights.dtype not in (_core.float32, _core.float64):
+        weights = weights.to(_core.float32 if input.is_gpu else _core.float64)
     start = _core.zeros(minlength, dtype=weights.dtype, device=input.device)
     return start.index_add(0, input.to(index_dtype(input)), weights)
 
@@ -114,7 +120,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
 def histogram(
     input: Any,
-    bins: Any,
+    bins: Any = 100,
     *,
     range: tuple[float, float] | None = None,
     weight: Any = None,

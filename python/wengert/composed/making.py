@@ -14,6 +14,7 @@ __all__ = [
     "clamp_max",
     "clamp_min",
     "exponential_",
+    "linspace",
     "log_normal_",
     "ndimension",
     "new_empty",
@@ -191,6 +192,44 @@ def asarray(
     """
     out = _core.as_tensor(obj, dtype, device, copy=copy)
     return out.detach().requires_grad_() if requires_grad else out
+
+
+def _is_known(x: Tensor) -> bool:
+    """Whether a tensor is a number that nothing is differentiated by."""
+    try:
+        return not x.requires_grad and x.item() is not None
+    except TypeError:
+        return False
+
+
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int = 100,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Tensor:
+    """`steps` numbers from `start` to `end`, both included, evenly spaced.
+
+    Args:
+        start, end: numbers, or tensors without axes, which the result is a function of where they are
+            recorded or belong to a transform. For a dtype of integers they lose their fractions,
+            and so do the numbers.
+
+    Raises:
+        TypeError: for the dtype bool.
+    """
+    ends = [x for x in (start, end) if isinstance(x, Tensor)]
+    made = {"dtype": dtype, "device": device}
+    if not ends or all(_is_known(x) for x in ends):
+        return _core.linspace(start, end, steps, **made, requires_grad=requires_grad)
+    ramp = _core.linspace(0, 1, steps, **made)
+    first, last = (x.to(ramp.dtype) if isinstance(x, Tensor) else x for x in (start, end))
+    step = last - first
+    # From the nearer end, so that both are met exactly.
+    return _core.where(ramp < 0.5, first + step * ramp, last - step * (1 - ramp))
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:

@@ -57,7 +57,12 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
                     f"{name}: no elements, the shape is {tuple(input.shape)}, and {input.dtype} has no NaN to say so"
                 )
             return flat.sum() * float("nan")
-        return _middle(name, flat, 0, False, skip_nan).values
+        value = _middle(name, flat.detach(), 0, False, skip_nan).values
+        if not flat.is_floating_point():
+            return value
+        # The same as the largest of the elements equal to it, which share the gradient.
+        same = (flat.detach() == value) | flat.detach().isnan() & value.isnan()
+        return flat.masked_fill(same.logical_not(), float("-inf")).amax()
     x, axis = on_axis(name, input, dim)
     length = x.shape[axis]
     if length == 0:
@@ -85,7 +90,8 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
         keepdim: keep the axis with length 1.
 
     Returns:
-        The pair (values, indices) along `dim`, or one value. The gradient goes to where the element is.
+        The pair (values, indices) along `dim`, whose gradient goes to where the element is; or one value,
+        whose gradient is shared by the elements equal to it.
 
     Raises:
         ValueError: of no elements along `dim`, or of no integers.

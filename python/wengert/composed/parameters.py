@@ -10,6 +10,7 @@ from typing import Any
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert._precision import rounding_once
 
 from ._method import method, on_axis
 
@@ -24,13 +25,23 @@ def _times(name: str, other: Any, alpha: Any) -> Any:
     return (other if isinstance(other, _NUMBERS) else operand(name, other)) * alpha
 
 
+@rounding_once
+def _plus(input: Tensor, other: Any, alpha: Any) -> Tensor:
+    return _add(input, _times("add", other, alpha))
+
+
+@rounding_once
+def _minus(input: Tensor, other: Any, alpha: Any) -> Tensor:
+    return _sub(input, _times("sub", other, alpha))
+
+
 @method
 def add(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
     """Sum `x + y`.
 
     With `alpha`, `x + alpha * y`.
     """
-    return _add(input, other if alpha == 1 else _times("add", other, alpha))
+    return _add(input, other) if alpha == 1 else _plus(input, other, alpha)
 
 
 @method
@@ -39,7 +50,7 @@ def sub(input: Tensor, other: Any, *, alpha: Any = 1) -> Tensor:
 
     With `alpha`, `x - alpha * y`.
     """
-    return _sub(input, other if alpha == 1 else _times("sub", other, alpha))
+    return _sub(input, other) if alpha == 1 else _minus(input, other, alpha)
 
 
 @method
@@ -79,6 +90,8 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
         raise TypeError(f"round: decimals = {decimals} of {input.dtype}; round .real and .imag")
     if not input.is_floating_point():
         raise TypeError(f"round: decimals = {decimals} of {input.dtype}; convert with .float() first")
+    # Beyond that no float has digits.
+    decimals = max(-300, min(decimals, 300))
     if decimals > 0:
         scaled = input * 10.0**decimals
         # What is as large as that has no such decimal places.
@@ -96,19 +109,19 @@ def diff(
     *,
     axis: int | None = None,
 ) -> Tensor:
-    """Differences of neighbours along `dim`, taken `n` times.
+    """Differences of neighbours along `dim`, taken `n` times; with `n` 0, the input alone.
 
     Args:
         prepend: what is put before the input first, of its shape but for `dim`, or a number.
         append: what is put behind it.
     """
     dim = dim if axis is None else axis
-    if prepend is None and append is None:
+    if n == 0 or (prepend is None and append is None):
         return _diff(input, n, dim)
     x, along = on_axis("diff", input, dim)
     ends = []
     for part in (prepend, append):
-        part = None if part is None else operand("diff", part).to(x.device)
+        part = None if part is None else operand("diff", part, x).to(x.device)
         if part is not None and part.ndim == 0:
             part = part.expand([1 if k == along else m for k, m in enumerate(x.shape)])
         ends.append([] if part is None else [part])
@@ -122,7 +135,7 @@ def _of_integers(name: str, function: Callable[[Tensor, Tensor], Tensor]) -> Non
     @functools.wraps(plain)
     def wrapper(input: Tensor, other: Any) -> Tensor:
         if not input.dtype.is_differentiable:
-            other = operand(name, other)
+            other = operand(name, other, input)
             if not other.dtype.is_differentiable:
                 return function(input, other)
         return plain(input, other)

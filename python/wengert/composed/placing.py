@@ -7,7 +7,7 @@ from wengert._arguments import operand
 from wengert._core import Tensor
 
 from ._method import index_dtype, method, on_axis, positions_like
-from .scattering import REDUCTIONS, index_copy, scatter_reduce
+from .scattering import REDUCTIONS, index_copy, same_dtype, scatter_reduce
 
 __all__ = [
     "diagflat",
@@ -32,7 +32,7 @@ def select_scatter(input: Tensor, src: Any, dim: int, index: int) -> Tensor:
             f"select_scatter: index {index} is out of range for axis {axis} of length {length} of shape "
             f"{tuple(x.shape)}"
         )
-    source = operand("select_scatter", src)
+    source = operand("select_scatter", src, input)
     return _placed("select_scatter", x, axis, [index % length], source.unsqueeze(axis), tuple(source.shape))
 
 
@@ -44,7 +44,7 @@ def slice_scatter(
     x, axis = _with_axis("slice_scatter", input, dim)
     if step < 1:
         raise ValueError(f"slice_scatter: step must be at least 1, got {step}")
-    source = operand("slice_scatter", src)
+    source = operand("slice_scatter", src, input)
     places = list(range(*slice(start, end, step).indices(x.shape[axis])))
     return _placed("slice_scatter", x, axis, places, source, tuple(source.shape))
 
@@ -66,19 +66,19 @@ def _placed(
             f"{name}: src has shape {given}, expected {tuple(expected)} as the part it replaces"
         )
     index = _core.tensor(places, dtype=index_dtype(x), device=x.device)
-    return index_copy(x, axis, index, source)
+    return index_copy(x, axis, index, source.to(x.dtype))
 
 
 @method
 def diagonal_scatter(input: Tensor, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """`input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
-    source = operand("diagonal_scatter", src)
+    source = operand("diagonal_scatter", src, input)
     places = positions_like(input, input.numel()).reshape(input.shape).diagonal(offset, dim1, dim2)
     if source.shape != places.shape:
         raise _core.ShapeError(
             f"diagonal_scatter: src has shape {tuple(source.shape)}, expected {tuple(places.shape)} as the diagonal"
         )
-    out = index_copy(input.reshape(-1), 0, places.reshape(-1), source.reshape(-1))
+    out = index_copy(input.reshape(-1), 0, places.reshape(-1), source.reshape(-1).to(input.dtype))
     return out.reshape(input.shape)
 
 
@@ -129,7 +129,8 @@ def index_reduce(
     if reduce not in REDUCTIONS:
         raise ValueError(f"index_reduce: reduce must be one of {', '.join(REDUCTIONS)}, got {reduce!r}")
     x, axis = on_axis("index_reduce", input, dim)
-    index, source = operand("index_reduce", index), operand("index_reduce", source)
+    index, source = operand("index_reduce", index), operand("index_reduce", source, input)
+    same_dtype("index_reduce", x, source)
     source = source if source.ndim else source.reshape(1)
     expected = [index.numel() if k == axis else n for k, n in enumerate(x.shape)]
     if index.ndim > 1 or list(source.shape) != expected:

@@ -6,21 +6,20 @@ from typing import Any
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert._precision import in_float32, in_widest, rounding_once
 
-from ._method import floating, method
+from ._method import method
 
 __all__ = [
     "addcdiv",
     "addcmul",
     "deg2rad",
-    "entr",
     "float_power",
     "isneginf",
     "isposinf",
     "lcm",
     "ldexp",
     "lerp",
-    "log_ndtr",
     "logaddexp2",
     "logit",
     "mvlgamma",
@@ -28,47 +27,66 @@ __all__ = [
     "positive",
     "rad2deg",
     "signbit",
-    "sinc",
-    "xlog1py",
-    "xlogy",
 ]
 
 
+def _reals(name: str, x: Tensor) -> Tensor:
+    """Floating point numbers; integers become float32.
+
+    Raises:
+        TypeError: complex numbers, whose imaginary parts would be lost.
+    """
+    if x.is_complex():
+        raise TypeError(
+            f"{name}: not defined for {x.dtype.name}; act on .real and .imag, or on view_as_real(x)"
+        )
+    return x if x.is_floating_point() else x.float()
+
+
 @method
+@rounding_once
 def lerp(input: Tensor, end: Any, weight: Any) -> Tensor:
     """`input + weight * (end - input)`; all broadcast.
 
     From weight 1/2 on it is `end - (1 - weight) * (end - input)`, so that both ends are met exactly.
     """
-    end = operand("lerp", end)
+    end = operand("lerp", end, input)
     if isinstance(weight, (int, float, complex)):
         near = abs(weight) < 0.5
         return input + weight * (end - input) if near else end + (weight - 1) * (end - input)
-    weight = operand("lerp", weight)
+    weight = operand("lerp", weight, input)
     near = weight.detach().abs() < 0.5
     offset = _core.where(near, weight, weight - 1)
     return _core.where(near, input, end) + offset * (end - input)
 
 
 @method
+@in_widest
+@in_float32
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
-    """`input + value * tensor1 * tensor2`; all broadcast."""
-    product = operand("addcmul", tensor1) * tensor2
-    return input + (product if value == 1 else product * value)
+    """`input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
+    first = operand("addcmul", tensor1, input)
+    if isinstance(value, float) and not input.is_floating_point():
+        factors = (input, first, operand("addcmul", tensor2, input))
+        value = value if any(x.dtype.is_differentiable for x in factors) else int(value)
+    return input + (first if value == 1 else first * value) * tensor2
 
 
 @method
+@in_widest
+@in_float32
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
     """`input + value * tensor1 / tensor2`; all broadcast."""
-    quotient = operand("addcdiv", tensor1) / tensor2
-    return input + (quotient if value == 1 else quotient * value)
+    first = operand("addcdiv", tensor1, input)
+    return input + (first if value == 1 else first * value) / tensor2
 
 
 @method
 def nan_to_num(
-    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+    input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """NaN and infinities replaced by numbers; infinities by the largest finite numbers unless told otherwise.
+    """NaN and infinities replaced by numbers: NaN by 0, infinities by the largest finite ones
+    where None is given.
 
     The gradient of what was replaced is zero.
     """
@@ -82,71 +100,51 @@ def nan_to_num(
     limits = finfo(input.dtype)
     posinf = limits.max if posinf is None else posinf
     neginf = limits.min if neginf is None else neginf
-    out = input.masked_fill(input.isnan(), float(nan))
+    out = input.masked_fill(input.isnan(), 0.0 if nan is None else float(nan))
     out = out.masked_fill(input == math.inf, float(posinf))
     return out.masked_fill(input == -math.inf, float(neginf))
 
 
 @method
+@in_float32
 def ldexp(input: Tensor, other: Any) -> Tensor:
     """`input * 2 ** other`."""
-    other = operand("ldexp", other)
-    return input * (2.0 ** (other if other.is_floating_point() else other.to(input.dtype)))
+    other = operand("ldexp", other, input)
+    # Powers of 2 in the type of the result, which holds the larger ones.
+    kind = _core.result_type(input, other)
+    return input * 2.0 ** other.to(kind if kind.is_differentiable else _core.float32)
 
 
 @method
+@rounding_once
 def logaddexp2(input: Tensor, other: Any) -> Tensor:
     """`log2(2 ** input + 2 ** other)` without overflow."""
-    ln2 = math.log(2.0)
-    return (input * ln2).logaddexp(operand("logaddexp2", other) * ln2) / ln2
+    ln2, other = math.log(2.0), operand("logaddexp2", other, input)
+    kind = _core.result_type(input, other)
+    kind = kind if kind.is_differentiable else _core.float32
+    input, other = input.to(kind), other.to(kind)
+    # The larger one is taken out, as the product with log(2) rounds.
+    top = input.maximum(other).detach().nan_to_num(0.0, 0.0, 0.0)
+    return ((input - top) * ln2).logaddexp((other - top) * ln2) / ln2 + top
 
 
 @method
+@in_float32
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`.
 
     Integers become float32.
     """
-    p = input if input.is_floating_point() else input.float()
-    p = p if eps is None else p.clamp(eps, 1 - eps)
-    return p.log() - (-p).log1p()
-
-
-def _real(x: Tensor) -> Tensor:
-    """Integers as float32."""
-    return x if x.dtype.is_differentiable else x.float()
-
-
-def _unmet(input: Tensor, other: Tensor, pole: float) -> Tensor:
-    """Where a factor 0 meets a logarithm that is no finite number: at its pole, below it, and at infinity.
-
-    Elsewhere the product needs no care, and its slope in the factor is the logarithm, at 0 too.
-    """
-    if other.is_complex():
-        return (input == 0).logical_and(other == pole)
-    return (input == 0).logical_and((other <= pole).logical_or(other == math.inf))
-
-
-@method
-def xlogy(input: Tensor, other: Any) -> Tensor:
-    """`input * log(other)`, zero where `input` is zero (NaN where `other` is); there the slope in `input` is the
-    logarithm, and 0 where that is not finite.
-    """
-    other = operand("xlogy", other)
-    return input * _real(other).masked_fill(_unmet(input, other, 0), 1.0).log()
-
-
-@method
-def sinc(input: Tensor) -> Tensor:
-    """`sin(pi x) / (pi x)`, 1 at zero. (Differentiable to every order away from zero; there the slope is 0.)
-
-    Integers become float32.
-    """
-    x = (input if input.is_floating_point() else input.float()) * math.pi
-    zero = x == 0
-    safe = x.masked_fill(zero, 1.0)
-    # 1 - x^2 / 6 has value, slope and curvature of the function at zero.
-    return _core.where(zero, 1.0 - x * x / 6.0, safe.sin() / safe)
+    p = _reals("logit", input)
+    if eps is not None:
+        # Where eps is more than 1/2, and the bounds exchange places, the lower one counts.
+        low, high = p < eps, p > 1 - eps
+        p = p.masked_fill(high, 1 - eps).masked_fill(low, eps)
+    # Around 1/2 the logarithms cancel, and twice the distance from there is exact.
+    near = (p - 0.5).detach().abs() < 0.25
+    middle = 2.0 * (2.0 * p.masked_fill(near.logical_not(), 0.5) - 1.0).atanh()
+    outside = p.masked_fill(near, 0.25)
+    return _core.where(near, middle, outside.log() - (-outside).log1p())
 
 
 @method
@@ -206,20 +204,7 @@ def lcm(input: Tensor, other: Any) -> Tensor:
 
 
 @method
-def entr(input: Tensor) -> Tensor:
-    """`-x * log(x)`, 0 at zero and minus infinity below, the entropy of a probability.
-
-    Its slope at zero is infinite. Integers become float32.
-    """
-    x = input if input.is_floating_point() else input.float()
-    # Where x is 0, the root has the value and the slope.
-    zero = x == 0
-    at_zero = x.masked_fill(zero.logical_not(), 1.0).sqrt()
-    inside = -x * x.masked_fill(x <= 0, 1.0).log()
-    return _core.where(zero, at_zero, inside).masked_fill(x < 0, -math.inf)
-
-
-@method
+@rounding_once
 def mvlgamma(input: Tensor, p: int) -> Tensor:
     """Logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere.
 
@@ -228,41 +213,7 @@ def mvlgamma(input: Tensor, p: int) -> Tensor:
     """
     if p < 1:
         raise ValueError(f"mvlgamma: p must be at least 1, got {p}")
-    x = input if input.is_floating_point() else input.float()
+    x = _reals("mvlgamma", input)
     x = x.masked_fill(x <= (p - 1) / 2, math.nan)
-    out = x.lgamma()
-    for k in range(1, p):
-        out = out + (x - k / 2).lgamma()
-    return out + p * (p - 1) / 4 * math.log(math.pi)
-
-
-@method
-def xlog1py(input: Tensor, other: Any) -> Tensor:
-    """`input * log(1 + other)`, zero where `input` is zero (NaN where `other` is); there the slope in `input` is the
-    logarithm, and 0 where that is not finite.
-    """
-    other = operand("xlog1py", other)
-    return input * _real(other).masked_fill(_unmet(input, other, -1), 0.0).log1p()
-
-
-@method
-def log_ndtr(input: Tensor) -> Tensor:
-    """Logarithm of the standard normal distribution function.
-
-    Below -5, where the function itself soon underflows, by its asymptotic series (M. Abramowitz and I. Stegun, 1964,
-    26.2.12) in Laplace's continued fraction.
-    """
-    x = floating("log_ndtr", input)
-    low = x < -5.0
-    size = (-x).masked_fill(low.logical_not(), 5.0)
-    # Phi(-s) = pdf(s) / (s + 1/(s + 2/(s + 3/...)))
-    fraction = size
-    for k in range(_FRACTIONS, 0, -1):
-        fraction = size + k / fraction
-    tail = -0.5 * size * size - _HALF_LOG_2_PI - fraction.log()
-    return _core.where(low, tail, x.masked_fill(low, 0.0).ndtr().log())
-
-
-# Steps of the continued fraction that double precision needs from -5 on, and log(2 pi) / 2.
-_FRACTIONS = 60
-_HALF_LOG_2_PI = 0.5 * math.log(2.0 * math.pi)
+    halves = _core.arange(0, p, dtype=x.dtype, device=x.device) / 2
+    return (x.unsqueeze(-1) - halves).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)

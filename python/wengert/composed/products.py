@@ -7,6 +7,7 @@ from wengert import _core
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
 from wengert._precision import in_low
+from wengert._results import beside
 
 from ._method import method
 
@@ -25,9 +26,15 @@ __all__ = [
 
 
 def _scaled(input: Tensor, beta: float, product: Tensor, alpha: float) -> Tensor:
-    """`beta * input + alpha * product`; with beta 0, NaN in `input` does not count."""
+    """`beta * input + alpha * product`; with beta 0, NaN in `input` does not count. Of integers,
+    whole factors.
+    """
+    if not (input.dtype.is_differentiable or product.dtype.is_differentiable):
+        beta, alpha = int(beta), int(alpha)
     product = product if alpha == 1 else product * alpha
-    return product if beta == 0 else (input if beta == 1 else input * beta) + product
+    if beta == 0:
+        return beside(product, input)
+    return (input if beta == 1 else input * beta) + product
 
 
 def _has_axes(name: str, which: str, x: Tensor, count: int) -> None:
@@ -38,7 +45,10 @@ def _has_axes(name: str, which: str, x: Tensor, count: int) -> None:
 @method
 @in_low
 def addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
+    """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count.
+
+    Of integers, `beta` and `alpha` lose their fractions, here and in the functions below.
+    """
     return _scaled(input, beta, operand("addmm", mat1).matmul(operand("addmm", mat2)), alpha)
 
 
@@ -95,7 +105,7 @@ def _matrix(x: Tensor) -> Tensor:
 @method
 def inner(input: Tensor, other: Any) -> Tensor:
     """Products summed over the last axis of both."""
-    other = operand("inner", other)
+    other = operand("inner", other, input)
     if input.ndim == 0 or other.ndim == 0:
         return input * other
     if input.shape[-1] != other.shape[-1]:
@@ -109,7 +119,7 @@ def inner(input: Tensor, other: Any) -> Tensor:
 @method
 def kron(input: Tensor, other: Any) -> Tensor:
     """The Kronecker product: every element of `input` times all of `other`, block by block."""
-    other = operand("kron", other)
+    other = operand("kron", other, input)
     rank = max(input.ndim, other.ndim)
     a = input.reshape([1] * (rank - input.ndim) + list(input.shape))
     b = other.reshape([1] * (rank - other.ndim) + list(other.shape))
@@ -118,9 +128,32 @@ def kron(input: Tensor, other: Any) -> Tensor:
 
 
 @method
-def cross(input: Tensor, other: Any, dim: int = -1) -> Tensor:
-    """The cross product of vectors of length 3 along `dim`; the other axes broadcast."""
+def cross(input: Tensor, other: Any, dim: int | None = None) -> Tensor:
+    """The cross product of vectors of length 3 along `dim`, by default the first axis of that length;
+    the other axes broadcast.
+
+    Raises:
+        ShapeError: the two have different numbers of axes, no axis of length 3, or do not broadcast.
+    """
     a, b = _core.as_tensor(input), operand("cross", other)
+    same_rank("cross", a, b)
+    if dim is None:
+        pairs = zip(a.shape, b.shape)
+        dim = next((k for k, (n, m) in enumerate(pairs) if n == m == 3), -1)
+    return cross_along(a, b, dim)
+
+
+def same_rank(name: str, a: Tensor, b: Tensor) -> None:
+    """Raises unless both have as many axes."""
+    if a.ndim != b.ndim:
+        raise _core.ShapeError(
+            f"{name}: as many axes expected of both, got shapes {tuple(a.shape)} and {tuple(b.shape)}; "
+            "unsqueeze() adds one"
+        )
+
+
+def cross_along(a: Tensor, b: Tensor, dim: int) -> Tensor:
+    """The cross product along an axis; axes that one of the two has not are broadcast as well."""
     if a.ndim == 0 or b.ndim == 0 or a.shape[dim] != 3 or b.shape[dim] != 3:
         raise _core.ShapeError(
             f"cross: length 3 along axis {dim} expected, got shapes {tuple(a.shape)} and {tuple(b.shape)}"

@@ -48,7 +48,7 @@ def norm(
     if not 0 < p < 1:
         return _norm(input, p, dim, keepdim)
     # The slope of a power below 1 is infinite at 0, where it never looks.
-    size = input.abs()
+    size = (input if input.dtype.is_differentiable else input.float()).abs()
     zero = size.detach() == 0
     total = (size.masked_fill(zero, 1.0) ** p).masked_fill(zero, 0.0).sum(dim, keepdim=keepdim)
     return total ** (1.0 / p)

@@ -25,9 +25,21 @@ __all__ = [
 _masked_fill, _masked_fill_ = Tensor.masked_fill, Tensor.masked_fill_
 
 
+def same_dtype(name: str, x: Tensor, source: Any) -> None:
+    """Raises for a source of another dtype than the tensor that it is written to;
+    under autocast they may differ.
+    """
+    if isinstance(source, Tensor) and source.dtype != x.dtype and not _core.is_autocast_enabled():
+        raise TypeError(
+            f"{name}: the source is {source.dtype.name} and the tensor {x.dtype.name}, one dtype expected; "
+            "convert one of them with .to()"
+        )
+
+
 def _checked(name: str, x: Tensor, dim: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
     """The axis, the index, and the part of the source that it names."""
     x, axis = on_axis(name, x, dim)
+    same_dtype(name, x, source)
     index = operand(name, index)
     index = index if index.ndim else index.reshape(1)
     if not isinstance(source, Tensor):
@@ -68,6 +80,11 @@ def scatter(
         reduce: `"add"` or `"multiply"` to combine with what is there.
 
     Gradients go to the elements that stayed: those of `src` that were written last, and what was not overwritten.
+
+    Raises:
+        IndexError: an index out of range.
+        ShapeError: shapes that do not fit.
+        TypeError: `src` has another dtype than `input`.
     """
     src = value if src is None else src
     if src is None:
@@ -81,10 +98,25 @@ def scatter(
     x = input if input.ndim else input.reshape(1)
     if index.numel() == 0:
         return input.clone()
+    if not x.is_gpu:
+        out = x._scatter(axis, index, source)
+        return out if input.ndim else out.reshape(())
     last = index._scatter_last(axis, x.shape[axis])
     written = source.gather(axis, last.clamp(min=0))
     out = _core.where(_padded(last, x, -1) >= 0, _padded(written, x, 0), x)
     return out if input.ndim else out.reshape(())
+
+
+@method
+def scatter_(
+    input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None
+) -> Tensor:
+    """`scatter`, in place."""
+    source = value if src is None else src
+    if reduce is not None or source is None or input.is_gpu or input.ndim == 0:
+        return input._in_place("scatter", dim, index, src, value=value, reduce=reduce)
+    axis, index, source = _checked("scatter", input, dim, index, source)
+    return input._scatter_(axis, index, source)
 
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
@@ -125,26 +157,35 @@ def _sums(x: Tensor, axis: int, index: Tensor, source: Tensor, count: Tensor, in
 def _means(x: Tensor, axis: int, index: Tensor, source: Tensor, count: Tensor, include_self: bool) -> Tensor:
     total = _sums(x, axis, index, source, count, include_self)
     parts = count + 1 if include_self else count.clamp(min=1)
-    return total / parts.to(x.dtype) if x.is_floating_point() else total.floor_divide(parts.to(x.dtype))
+    return total / parts.to(x.dtype) if x.dtype.is_differentiable else total.floor_divide(parts.to(x.dtype))
 
 
 def _products(
     x: Tensor, axis: int, index: Tensor, source: Tensor, count: Tensor, include_self: bool
 ) -> Tensor:
-    """Sorted by place, the products of a place are a recurrence that begins anew with each place."""
+    """Sorted by place, runs of one place are multiplied up in pairs, in pairs of pairs, and so on.
+
+    Nothing is multiplied by what belongs to another place, so infinities and NaN stay where they are.
+    """
     if index.numel() == 0:
         return x.clone()
-    dtype = x.dtype if x.is_floating_point() else _core.float64
     place = index % x.shape[axis]
     order = place.argsort(axis)
-    place, factor = place.gather(axis, order), source.to(dtype).gather(axis, order)
-    length = index.shape[axis]
-    same = place.narrow(axis, 1, length - 1) == place.narrow(axis, 0, length - 1)
-    same = _core.cat([_core.zeros_like(place.narrow(axis, 0, 1), dtype=_core.bool), same], axis)
-    running = factor.masked_fill(same, 0.0).linear_recurrence(_core.where(same, factor, 0.0), axis)
+    place, factor = place.gather(axis, order), source.gather(axis, order)
+    length, step = index.shape[axis], 1
+    while step < length:
+        rest = length - step
+        same = place.narrow(axis, step, rest) == place.narrow(axis, 0, rest)
+        before = _core.where(same, factor.narrow(axis, 0, rest), _one(x))
+        factor = _core.cat([factor.narrow(axis, 0, step), factor.narrow(axis, step, rest) * before], axis)
+        step *= 2
     # The last of a place has them all, and the last one is what stays.
-    product = scatter(_core.ones(tuple(x.shape), dtype=dtype, device=x.device), axis, place, running)
-    return (_start(x, count, include_self, 1).to(dtype) * product).to(x.dtype)
+    product = scatter(_core.ones(tuple(x.shape), dtype=x.dtype, device=x.device), axis, place, factor)
+    return _start(x, count, include_self, _one(x)) * product
+
+
+def _one(x: Tensor) -> Tensor:
+    return _core.ones((), dtype=x.dtype, device=x.device)
 
 
 def _extremes(
@@ -161,30 +202,60 @@ def _extremes(
     if not x.is_floating_point():
         return out
     # What ties for the extreme carries the gradient in equal shares; the value itself stays exact.
-    ours = start == out
+    ours = start == out if include_self else (start == out).logical_and(count == 0)
     theirs = source == out.gather(axis, index)
     ties = ours.to(x.dtype).scatter_add(axis, index, theirs.to(x.dtype))
     share = _core.where(ours, start, 0.0).scatter_add(axis, index, _core.where(theirs, source, 0.0)) / ties
-    return out + _core.where(out.isfinite(), share - share.detach(), 0.0)
+    # An infinite extreme is the share itself; of a finite one only the slope is taken.
+    finite = out + _core.where(out.isfinite(), share - share.detach(), 0.0)
+    return _core.where(out.isinf(), share, finite)
+
+
+def _slices(name: str, input: Tensor, dim: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
+    """The axis, the index and the source of slices, which must fit."""
+    x, axis = on_axis(name, input, dim)
+    same_dtype(name, x, source)
+    index, source = operand(name, index), operand(name, source, input)
+    source = source if source.ndim else source.reshape(1)
+    expected = [index.numel() if k == axis else n for k, n in enumerate(x.shape)]
+    if index.ndim > 1 or list(source.shape) != expected:
+        raise _core.ShapeError(
+            f"{name}: index of shape {tuple(index.shape)} and source of shape {tuple(source.shape)} for "
+            f"axis {axis} of "
+            f"a tensor of shape {tuple(x.shape)}; expected a vector and a source of shape {tuple(expected)}"
+        )
+    return axis, index, source
 
 
 @method
 @in_widest
 def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
-    x, axis = on_axis("index_copy", input, dim)
-    index, source = operand("index_copy", index), operand("index_copy", source)
-    source = source if source.ndim else source.reshape(1)
-    expected = [index.numel() if k == axis else n for k, n in enumerate(x.shape)]
-    if index.ndim > 1 or list(source.shape) != expected:
-        raise _core.ShapeError(
-            f"index_copy: index of shape {tuple(index.shape)} and source of shape {tuple(source.shape)} for axis "
-            f"{axis} of a "
-            f"tensor of shape {tuple(x.shape)}; expected a vector and a source of shape {tuple(expected)}"
-        )
+    x = input if input.ndim else input.reshape(1)
+    axis, index, source = _slices("index_copy", input, dim, index, source)
+    if not x.is_gpu:
+        out = x._put_slices("index_copy", axis, index, source)
+        return out if input.ndim else out.reshape(())
     places = index.reshape([-1 if k == axis else 1 for k in range(x.ndim)]).expand(source.shape)
     out = scatter(x, axis, places, source)
     return out if input.ndim else out.reshape(())
+
+
+@method
+def index_copy_(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
+    """`index_copy`, in place."""
+    if input.is_gpu or input.ndim == 0:
+        return input._in_place("index_copy", dim, index, source)
+    axis, index, source = _slices("index_copy", input, dim, index, source)
+    return input._put_slices_("index_copy", axis, index, source)
+
+
+def _filler(x: Tensor, value: Any) -> Tensor:
+    """A number as a tensor of the dtype and device of `x`."""
+    value = _filling("index_fill", x, value)
+    if isinstance(value, Tensor):
+        return value.to(x.device)
+    return _core.tensor(value, dtype=x.dtype, device=x.device)
 
 
 @method
@@ -192,12 +263,25 @@ def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
     """`input` with the slices along `dim` at the places of `index` filled with a number."""
     x, axis = on_axis("index_fill", input, dim)
     index = operand("index_fill", index).reshape(-1)
+    if not x.is_gpu:
+        out = x._put_slices("index_fill", axis, index, _filler(x, value))
+        return out if input.ndim else out.reshape(())
     here = _core.zeros(x.shape[axis], dtype=index_dtype(x), device=x.device).index_add(
         0, index, _core.ones(index.shape[0], dtype=index_dtype(x), device=x.device)
     )
     mask = (here > 0).reshape([-1 if k == axis else 1 for k in range(x.ndim)])
-    out = _core.where(mask, _core.as_tensor(value).to(x.dtype).to(x.device), x)
+    out = _core.where(mask, _filler(x, value), x)
     return out if input.ndim else out.reshape(())
+
+
+@method
+def index_fill_(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
+    """`index_fill`, in place."""
+    if input.is_gpu or input.ndim == 0:
+        return input._in_place("index_fill", dim, index, value)
+    _, axis = on_axis("index_fill", input, dim)
+    index = operand("index_fill", index).reshape(-1)
+    return input._put_slices_("index_fill", axis, index, _filler(input, value))
 
 
 @method
@@ -205,21 +289,36 @@ def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
 def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
     """`input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
     key = tuple(indices)
-    if not accumulate:
-        out = input.clone()
-        out[key] = values
-        return out
+    same_dtype("index_put", input, values)
+    if not accumulate or _adds(input):
+        return input._written(key, values, accumulate)
     # The linear index of every element says where its value is added.
     places = _core.arange(0, input.numel(), dtype=index_dtype(input), device=input.device).reshape(
         input.shape
     )[key]
-    values = operand("index_put", values).to(input.dtype).expand(places.shape)
+    values = operand("index_put", values, input).to(input.dtype).expand(places.shape)
     return input.reshape(-1).index_add(0, places.reshape(-1), values.reshape(-1)).reshape(input.shape)
+
+
+@method
+def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+    """`index_put`, in place."""
+    same_dtype("index_put", input, values)
+    if accumulate and not _adds(input):
+        return input._in_place("index_put", indices, values, accumulate)
+    return input._write("index_put", tuple(indices), values, accumulate)
+
+
+def _adds(x: Tensor) -> bool:
+    """Whether elements are added where they stand; halves are added up in float32 first."""
+    return not x.is_gpu and x.dtype not in (_core.bool, _core.float16, _core.bfloat16)
 
 
 def _filling(name: str, input: Tensor, value: Any) -> Any:
     """What fills a tensor, in its dtype, which the result keeps; the core's promotes."""
-    if input.is_complex() or (input.is_floating_point() and type(value) in (int, float)):
+    if type(value) in (int, float, complex) and (
+        input.is_complex() or (input.is_floating_point() and type(value) is not complex)
+    ):
         return value
     if type(value) in (int, float) and input.dtype != _core.bool:
         from wengert._info import iinfo
@@ -228,6 +327,10 @@ def _filling(name: str, input: Tensor, value: Any) -> Any:
         if not limits.min <= value <= limits.max:
             raise ValueError(f"{name}: {input.dtype} holds {limits.min} to {limits.max}, got {value}")
     given = operand(name, value)
+    if given.ndim:
+        raise _core.ShapeError(
+            f"{name}: a number expected as value, got shape {tuple(given.shape)}; where() takes several"
+        )
     if given.is_complex():
         raise TypeError(
             f"{name}: {input.dtype} does not hold complex numbers; convert with .to(wg.complex64) first"
@@ -244,6 +347,7 @@ def masked_fill(input: Tensor, mask: Any, value: Any) -> Tensor:
         value: a number or a tensor without axes; it is converted to the dtype of `input`.
 
     Raises:
+        ShapeError: a value with axes.
         TypeError: a mask of another dtype; a complex value for a tensor that is not.
         ValueError: a number that an integer dtype does not hold.
     """
@@ -258,11 +362,23 @@ def masked_fill_(input: Tensor, mask: Any, value: Any) -> Tensor:
 Tensor.masked_fill_ = masked_fill_  # type: ignore[assignment, method-assign]
 
 
+def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """A tensor and a mask, expanded to their common shape."""
+    from wengert._functions import broadcast_shapes
+
+    shape = broadcast_shapes(input.shape, mask.shape)
+    return input.expand(shape), mask.expand(shape)
+
+
 @method
 def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
-    """`input` with the places where `mask` holds filled with the elements of `source` in their order."""
-    mask, source = operand("masked_scatter", mask), operand("masked_scatter", source).reshape(-1)
-    mask = mask.expand(input.shape)
+    """`input` with the places where `mask` holds filled with the elements of `source` in their order.
+
+    The two broadcast; `source` has the dtype of `input`.
+    """
+    mask, source = operand("masked_scatter", mask), operand("masked_scatter", source, input).reshape(-1)
+    same_dtype("masked_scatter", input, source)
+    input, mask = _together(input, mask)
     place = mask.reshape(-1).to(index_dtype(input)).cumsum(0) - 1
     if source.numel() == 0:
         return input.clone()

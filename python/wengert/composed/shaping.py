@@ -4,11 +4,14 @@ import itertools
 import math
 from typing import Any
 
+import numpy as np
+
 from wengert import _core
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
 
 from ._method import index_dtype, method, on_axis, positions_like
+from .making import linspace
 
 __all__ = [
     "as_strided",
@@ -87,6 +90,14 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     return _unflatten(input, dim, sizes)
 
 
+def _expect_length(total: int, output_size: int | None) -> None:
+    """Checks the length that a caller expects of the result."""
+    if output_size not in (None, total):
+        raise ValueError(
+            f"repeat_interleave: output_size is {output_size}, but repeats add up to {total}; leave it out"
+        )
+
+
 @method
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
@@ -97,7 +108,10 @@ def repeat_interleave(
         repeats: one number for all, or a vector with one for each. Without it, `input` is that vector, and what is
             repeated are the numbers 0, 1, 2, ….
         dim: the axis; without it, of the flattened tensor.
-        output_size: the length of the result, which saves reading the numbers back.
+        output_size: the length of the result.
+
+    Raises:
+        ValueError: for repeats that do not fit, and another `output_size` than they add up to.
     """
     if repeats is None:
         input, repeats = positions_like(input, input.numel()), input
@@ -106,6 +120,7 @@ def repeat_interleave(
     if isinstance(repeats, int):
         if repeats < 0:
             raise ValueError(f"repeat_interleave: repeats must not be negative, got {repeats}")
+        _expect_length(length * repeats, output_size)
         wide = x.unsqueeze(axis + 1)
         # The copy is made here, so that the result shares no memory with one repetition either.
         wide = wide.expand([*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :]]).clone()
@@ -116,11 +131,18 @@ def repeat_interleave(
             f"repeat_interleave: repeats must be a number or a vector of {length} integers, got {counts.dtype} of "
             f"shape {tuple(counts.shape)}"
         )
-    # Where each stretch of copies ends; the numbers are read back anyway, for the length of the result.
-    ends = counts.cpu().long().reshape(-1).expand([length]).cumsum(0)
     if length and counts.min().item() < 0:
         raise ValueError("repeat_interleave: repeats must not be negative")
-    total = output_size if output_size is not None else (int(ends[-1].item()) if length else 0)
+    # Where each stretch of copies ends; the numbers are read back anyway, for the length of the result.
+    each = counts.cpu().reshape(-1).expand([length])
+    if each.double().sum().item() >= 2**32:
+        raise _core.ShapeError(
+            f"repeat_interleave: {each.double().sum().item():.3g} elements along axis {axis} are too many; "
+            "an axis holds at most 2^32 - 1"
+        )
+    ends = each.long().cumsum(0)
+    total = int(ends[-1].item()) if length else 0
+    _expect_length(total, output_size)
     places = ends._search_sorted(_core.arange(0, total, dtype=_core.int64), True)
     return x.index_select(axis, places.to(index_dtype(x)).to(x.device))
 
@@ -151,6 +173,9 @@ def unfold(input: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
             f"unfold: windows of {size} every {step} do not fit axis {dimension} of length {length}; the size is "
             "at most the length, the step at least 1"
         )
+    if input.ndim == 0:
+        # The one window of a number is a vector.
+        return x.narrow(0, 0, size).clone()
     count = (length - size) // step + 1
     places = (positions_like(x, count) * step).unsqueeze(1) + positions_like(x, size)
     return x.take(places, axis).movedim(axis + 1, -1)
@@ -256,46 +281,81 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
     x = operand("combinations", input)
     if x.ndim != 1:
         raise _core.ShapeError(f"combinations: a vector expected, got shape {tuple(x.shape)}")
+    if r < 0:
+        raise ValueError(f"combinations: r cannot be negative, got {r}")
+    n = x.shape[0]
+    count = math.comb(n + r - 1, r) if with_replacement and n + r else math.comb(n, r)
+    if not count or r == 0:
+        return x.narrow(0, 0, 0).reshape(count, r)
+    # Raises where no axis is so long.
+    _core.empty(0, count, r)
     choose = itertools.combinations_with_replacement if with_replacement else itertools.combinations
-    places = list(choose(range(x.shape[0]), r))
-    if not places or r == 0:
-        return x.narrow(0, 0, 0).reshape(0 if r else 1, r)
+    places = np.fromiter(itertools.chain.from_iterable(choose(range(n), r)), np.int64, count * r)
+    places = places.reshape(count, r)
     return x.take(_core.tensor(places, dtype=index_dtype(x), device=x.device), 0)
 
 
-def _triangle(rows: int, columns: int, keep: Any) -> Tensor:
-    pairs = [(i, j) for i in range(rows) for j in range(columns) if keep(i, j)]
-    return _core.tensor(pairs, dtype=_core.int64).reshape(-1, 2).mT.contiguous()
+def _triangle(row: int, col: int, first: int, last: int, dtype: Any, device: Any) -> Tensor:
+    """The places `(i, j)` of a matrix with `first <= j - i <= last`, in the order of rows."""
+    where = _core.device("cpu" if device is None else device)
+    kind = dtype or (_core.int64 if where.type == "cpu" else _core.int32)
+    i, j = _core.arange(row).unsqueeze(1), _core.arange(col)
+    places = ((j >= i + first) & (j <= i + last)).nonzero()
+    return places.mT.contiguous().to(kind).to(where)
 
 
-def tril_indices(row: int, col: int, offset: int = 0) -> Tensor:
-    """Rows and columns of the lower triangle of a matrix, up to diagonal `offset`, as a tensor of two rows."""
-    return _triangle(row, col, lambda i, j: j - i <= offset)
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Rows and columns of the lower triangle of a matrix, up to diagonal `offset`, as a tensor of two rows.
+
+    int64, or int32 on a GPU, unless `dtype` says otherwise.
+    """
+    return _triangle(row, col, -row - 1, offset, dtype, device)
 
 
-def triu_indices(row: int, col: int, offset: int = 0) -> Tensor:
-    """Rows and columns of the upper triangle of a matrix, from diagonal `offset` on, as a tensor of two rows."""
-    return _triangle(row, col, lambda i, j: j - i >= offset)
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+    """Rows and columns of the upper triangle of a matrix, from diagonal `offset` on, as a tensor of two rows.
+
+    int64, or int32 on a GPU, unless `dtype` says otherwise.
+    """
+    return _triangle(row, col, offset, col, dtype, device)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The Vandermonde matrix of a vector: its powers from `N - 1` to 0 as columns, or the other way round."""
+    """The Vandermonde matrix of a vector: its powers from `N - 1` to 0 as columns, or the other way round.
+
+    Of integers they are int64 (int32 on a GPU).
+    """
     x = operand("vander", x)
     if x.ndim != 1:
         raise _core.ShapeError(f"vander: a vector expected, got shape {tuple(x.shape)}")
-    count = x.shape[0] if N is None else N
-    powers = [_core.ones_like(x)]
-    for _ in range(count - 1):
-        powers.append(powers[-1] * x)
-    powers = powers[:count]
-    return (
-        _core.stack(powers if increasing else powers[::-1], 1) if powers else x.reshape(-1, 1).narrow(1, 0, 0)
-    )
+    x = x if x.dtype.is_differentiable else x.to(index_dtype(x))
+    powers = powers_of(x, x.shape[0] if N is None else N)
+    return powers if increasing else powers.flip(-1)
+
+
+def powers_of(x: Tensor, count: int) -> Tensor:
+    """The powers of every element from 0 to `count - 1`, along a new last axis; products,
+    exact in derivatives at 0.
+    """
+    if count < 0:
+        raise ValueError(f"vander: N cannot be negative, got {count}")
+    ones = _core.ones_like(x.unsqueeze(-1))
+    if count < 2:
+        return ones.narrow(-1, 0, count)
+    return _core.cat([ones, x.unsqueeze(-1).expand(*x.shape, count - 1)], -1).cumprod(-1)
 
 
 def logspace(
-    start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None
+    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """`steps` numbers from `base ** start` to `base ** end`, equally far apart in their logarithms."""
-    exponents = _core.linspace(start, end, steps, dtype=_core.float64)
-    return (base**exponents).to(dtype or _core.float32).to(device or "cpu")
+    """`steps` numbers from `base ** start` to `base ** end`, equally far apart in their logarithms.
+
+    For a dtype of integers, `start` and `end` lose their fractions, and so do the numbers.
+    """
+    kind = _core.float32 if dtype is None else _core.empty(0, dtype=dtype).dtype
+    if kind == _core.bool:
+        raise TypeError("logspace: a dtype of numbers expected, got bool; convert with .bool()")
+    if not kind.is_differentiable:
+        start, end = (x.trunc() if isinstance(x, Tensor) else int(x) for x in (start, end))
+    exponents = linspace(start, end, steps, dtype=_core.float64)
+    return (base**exponents).to(kind).to(device or "cpu")

@@ -20,6 +20,10 @@ __all__ = [
 ]
 
 
+#: The most parts that make a tuple.
+MOST_PARTS = 1 << 24
+
+
 @method
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts along `dim`, which are views.
@@ -38,6 +42,8 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     if isinstance(places, int):
         if places < 1:
             raise ValueError(f"tensor_split: at least one part expected, got {places}")
+        if places > MOST_PARTS:
+            raise ValueError(f"tensor_split: at most {MOST_PARTS} parts expected, got {places}")
         least, longer = divmod(length, places)
         places = [i * least + min(i, longer) for i in range(1, places)]
     if not isinstance(places, (list, tuple)) or not all(isinstance(i, int) for i in places):

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
-from wengert._precision import in_float32
+from wengert._precision import in_float32, rounded
+from wengert._values import check_within
 
 from ._method import floating, method
 
@@ -68,39 +69,54 @@ def std_mean(
 
 
 @method
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """The sum of the elements that are not NaN."""
+def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The sum of the elements that are not NaN, computed in `dtype` if that is given."""
+    input = input if dtype is None else input.to(dtype)
     kept = input.masked_fill(input.isnan(), 0.0) if input.dtype.is_differentiable else input
     return kept.sum(dim, keepdim=keepdim)
 
 
 @method
 @in_float32
-def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """The mean of the elements that are not NaN; NaN where there are none."""
-    x = floating("nanmean", input)
+def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """The mean of the elements that are not NaN, computed in `dtype` if that is given;
+    NaN where there are none.
+    """
+    x = floating("nanmean", input if dtype is None else input.to(dtype))
     there = x.isnan().logical_not().to(x.dtype)
     return nansum(x, dim, keepdim) / there.sum(dim, keepdim=keepdim)
 
 
 @method
-@in_float32
 def dist(input: Tensor, other: Any, p: float = 2.0) -> Tensor:
     """The `p`-norm of the difference of all elements; the two broadcast."""
-    return (input - operand("dist", other)).norm(p)
+    other = operand("dist", other, input)
+    kind = _core.result_type(input, other)
+    kind = kind if kind.is_differentiable else _core.float32
+    if kind not in (_core.float16, _core.bfloat16):
+        return (input.to(kind) - other.to(kind)).norm(p)
+    return rounded((input.float() - other.float()).norm(p), kind)
 
 
 @method
 @in_float32
 def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-    """The covariance matrix of variables in rows, observed in columns.
+    """The covariance matrix of variables in rows, observed in columns. Integers become float32.
 
     Args:
         correction: what is subtracted from the number of observations.
         fweights: how often each observation counts, integers.
         aweights: how much each observation weighs.
+
+    Returns:
+        A matrix; of one variable its variance, without axes.
+
+    Raises:
+        TypeError: `fweights` that are no integers.
+        ValueError: a negative weight.
     """
-    x = floating("cov", input)
+    x = operand("cov", input)
+    x = x if x.dtype.is_differentiable else x.float()
     if x.ndim > 2:
         raise _core.ShapeError(f"cov: at most two axes expected, got shape {tuple(x.shape)}")
     rows = x.reshape(1, -1) if x.ndim < 2 else x
@@ -108,9 +124,14 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
     weights = None
     for name, given in (("fweights", fweights), ("aweights", aweights)):
         if given is not None:
-            given = operand("cov", given)
+            given = operand("cov", given, x)
             if tuple(given.shape) != (count,):
                 raise _core.ShapeError(f"cov: {name} of shape {tuple(given.shape)} for {count} observations")
+            if name == "fweights" and given.dtype.is_differentiable:
+                raise TypeError(
+                    f"cov: fweights must be integers, got {given.dtype}; aweights are any weights"
+                )
+            check_within("cov", name, given, 0, float("inf"))
             weights = given.to(x.dtype) if weights is None else weights * given.to(x.dtype)
     if weights is None:
         mean = rows.mean(1, keepdim=True)
@@ -121,31 +142,44 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
         mean = (rows * weights).sum(1, keepdim=True) / total
         centred = rows - mean
         scaled = centred * weights
-        spread = total if aweights is None else (weights * operand("cov", aweights).to(x.dtype)).sum() / total
+        spread = (
+            total if aweights is None else (weights * operand("cov", aweights, x).to(x.dtype)).sum() / total
+        )
         degrees = total - correction * (1.0 if aweights is None else spread)
-    out = scaled @ centred.mT / degrees
-    return out.reshape(()) if x.ndim < 2 else out
+    out = scaled @ centred.mH / degrees
+    return out.reshape(()) if out.numel() == 1 else out
 
 
 @method
 @in_float32
 def corrcoef(input: Tensor) -> Tensor:
-    """The matrix of correlation coefficients of variables in rows, observed in columns."""
+    """The matrix of correlation coefficients of variables in rows, observed in columns;
+    of one variable a number.
+    """
     c = cov(input)
     if c.ndim == 0:
         return c / c
-    deviation = c.diagonal().sqrt()
-    return (c / deviation.unsqueeze(1) / deviation.unsqueeze(0)).clamp(-1, 1)
+    deviation = c.diagonal().real.sqrt()
+    out = c / deviation.unsqueeze(1) / deviation.unsqueeze(0)
+    # Rounding may lead out of the unit circle; of complex numbers it stays.
+    return out if out.is_complex() else out.clamp(-1, 1)
 
 
 def _pieces(name: str, y: Any, x: Any, dx: float, dim: int) -> Tensor:
     """The areas between neighbouring points."""
     y = operand(name, y)
+    if y.ndim == 0:
+        raise _core.ShapeError(f"{name}: at least one axis expected, got a number")
+    # Floating point numbers do not wrap where they are added.
+    y = y if y.dtype.is_differentiable else y.float()
     length = y.shape[dim]
-    means = (y.narrow(dim, 1, length - 1) + y.narrow(dim, 0, length - 1)) / 2
+    count = max(length - 1, 0)
+    means = (y.narrow(dim, length - count, count) + y.narrow(dim, 0, count)) / 2
     if x is None:
         return means * dx
-    widths = operand(name, x)
+    widths = operand(name, x, y)
+    if not (widths.dtype.is_differentiable or widths.is_gpu):
+        widths = widths.to(_core.int64)
     if widths.ndim == 1:
         shape = [1] * y.ndim
         shape[dim] = -1

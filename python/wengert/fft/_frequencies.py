@@ -9,17 +9,22 @@ from wengert._core import Tensor
 from ._pairs import checked
 
 
+def _over(numbers: Tensor, length: float, dtype: Any, device: Any) -> Tensor:
+    like = _core.empty(0, dtype=dtype, device=device)
+    return (numbers / length).to(like.dtype).to(like.device)
+
+
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of `fft` for `n` samples at distances `d`: `0, 1, …, -2, -1` over `n * d`."""
     checked("fftfreq", n)
-    numbers = [*range((n + 1) // 2), *range(-(n // 2), 0)]
-    return _core.tensor([k / (n * d) for k in numbers], dtype=dtype, device=device)
+    numbers = _core.arange(0, n, dtype=_core.float64)
+    return _over(numbers - n * (numbers >= (n + 1) // 2), n * d, dtype, device)
 
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of `rfft` for `n` samples at distances `d`: `0, 1, …, n // 2` over `n * d`."""
     checked("rfftfreq", n)
-    return _core.tensor([k / (n * d) for k in range(n // 2 + 1)], dtype=dtype, device=device)
+    return _over(_core.arange(0, n // 2 + 1, dtype=_core.float64), n * d, dtype, device)
 
 
 def _shifted(name: str, x: Any, dim: Any, back: bool) -> Tensor:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert._precision import in_full
 
 
 class QrParts(NamedTuple):
@@ -197,12 +198,18 @@ def eigvals(A: Any) -> Tensor:
     return eig(A).eigenvalues
 
 
+def check_driver(name: str, driver: str | None, known: tuple[str, ...]) -> None:
+    """Raises for a driver that is none of LAPACK's for this task."""
+    if driver is not None and driver not in known:
+        raise ValueError(f"{name}: driver must be one of {', '.join(known)} or None, got {driver!r}")
+
+
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> SvdParts:
     """`A = U diag(S) Vh` of matrices `(..., m, n)`, with singular values in descending order.
 
     Args:
         full_matrices: whether `U` is `(m, m)` and `Vh` `(n, n)`; otherwise they have `k = min(m, n)` columns and rows.
-        driver: accepted; there is one algorithm, divide and conquer on a bidiagonal matrix.
+        driver: "gesvd", "gesvdj", "gesvda" or None; there is one algorithm, divide and conquer on a bidiagonal matrix.
 
     Singular values are real; those that are small beside the largest have its rounding errors. Vectors are determined
     up to a common sign, or phase, and only functions that do not depend on it have a derivative. Singular values that
@@ -211,8 +218,9 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Svd
 
     Raises:
         LinAlgError: an element is not finite.
+        ValueError: another driver.
     """
-    del driver
+    check_driver("svd", driver, ("gesvd", "gesvdj", "gesvda"))
     u, s, vh = _core._svd(operand("svd", A))
     if full_matrices:
         u, vh = _completed(u), _completed(vh.mH).mH
@@ -233,6 +241,7 @@ def svdvals(A: Any, *, driver: str | None = None) -> Tensor:
     return svd(A, False, driver=driver).S
 
 
+@in_full
 def householder_product(A: Any, tau: Any) -> Tensor:
     """The first `n` columns of the product of reflections `I - tau[i] v v'`, where `v` is column `i` of `A`
     `(..., m, n)` below its diagonal, with a 1 on it; LAPACK's `orgqr`."""

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert._results import beside
 
 from ._solve import inv
 
@@ -74,5 +75,5 @@ def matrix_power(A: Any, n: int) -> Tensor:
         n //= 2
         A = A @ A if n else A
     if out is None:
-        return _core.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(*A.shape).clone()
+        return beside(_core.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(*A.shape).clone(), A)
     return out

@@ -51,7 +51,7 @@ def matrix_norm(
             `-inf`, the same of a row.
     """
     A = operand("matrix_norm", A)
-    A = A if dtype is None else A.to(dtype)
+    A = A.to(dtype) if dtype is not None else A if A.dtype.is_differentiable else A.float()
     keepdim = keepdim if keepdims is None else keepdims
     if A.ndim < 2 or len(dim) != 2:
         raise _core.ShapeError(
@@ -120,16 +120,16 @@ def cond(A: Any, p: Any = None) -> Tensor:
 
 def matrix_rank(
     A: Any,
-    tol: float | None = None,
+    tol: Any = None,
     *,
-    atol: float | None = None,
-    rtol: float | None = None,
+    atol: Any = None,
+    rtol: Any = None,
     hermitian: bool = False,
 ) -> Tensor:
     """How many singular values are not zero, as int64.
 
     Args:
-        tol, atol: singular values up to this count as zero.
+        tol, atol: singular values up to this count as zero; a number, or one for each matrix.
         rtol: so do those up to this times the largest; `max(m, n) * eps` by default, 0 where `atol` is given.
         hermitian: whether the matrices are symmetric and eigenvalues do.
     """

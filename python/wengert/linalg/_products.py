@@ -2,40 +2,48 @@
 
 from typing import Any
 
-from wengert import _core
+from wengert import _core, _tensordot
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
 from wengert._precision import in_float32, in_low
 from wengert.composed import products
+from wengert.composed.shaping import powers_of
 
 
 def matmul(x1: Any, x2: Any) -> Tensor:
     """The matrix product; see `wengert.matmul`."""
-    return operand("matmul", x1).matmul(operand("matmul", x2))
+    a, b = operands("matmul", (x1, x2))
+    return a.matmul(b)
 
 
 def cross(x1: Any, x2: Any, *, dim: int = -1, axis: int | None = None) -> Tensor:
-    """The cross product of vectors of length 3 along `dim`; the other axes broadcast."""
-    return products.cross(operand("cross", x1), x2, dim if axis is None else axis)
+    """The cross product of vectors of length 3 along `dim`; the other axes broadcast.
+
+    Raises:
+        ShapeError: the two have different numbers of axes, or do not fit.
+    """
+    a, b = operands("cross", (x1, x2))
+    products.same_rank("cross", a, b)
+    return products.cross_along(a, b, dim if axis is None else axis)
 
 
 def outer(x1: Any, x2: Any) -> Tensor:
     """The outer product of two vectors: `out[i, j] = x1[i] * x2[j]`."""
-    return operand("outer", x1).outer(operand("outer", x2))
+    a, b = operands("outer", (x1, x2))
+    return a.outer(b)
 
 
 @in_low
 @in_float32
 def vecdot(x1: Any, x2: Any, *, dim: int = -1, axis: int | None = None) -> Tensor:
     """The inner products of the vectors along `dim`, `sum(conj(x1) * x2)`; the other axes broadcast."""
-    return (operand("vecdot", x1).conj() * operand("vecdot", x2)).sum(dim if axis is None else axis)
+    a, b = operands("vecdot", (x1, x2))
+    return (a.conj() * b).sum(dim if axis is None else axis)
 
 
 def tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Tensor:
     """Products summed over `axes` axes (the last of `x1`, the first of `x2`), or over the pairs of axes given."""
-    from wengert._functions import tensordot as implementation
-
-    return implementation(x1, x2, axes)
+    return _tensordot.tensordot(x1, x2, axes)
 
 
 def matrix_transpose(x: Any) -> Tensor:
@@ -82,10 +90,4 @@ def vander(x: Any, *, N: int | None = None) -> Tensor:
     x = operand("vander", x)
     if x.ndim < 1:
         raise _core.ShapeError("vander: at least one axis expected, got shape ()")
-    count = x.shape[-1] if N is None else N
-    if count < 0:
-        raise ValueError(f"vander: N cannot be negative, got {count}")
-    ones = _core.ones_like(x.unsqueeze(-1))
-    if count < 2:
-        return ones.narrow(-1, 0, count)
-    return _core.cat([ones, x.unsqueeze(-1).expand(*x.shape, count - 1)], -1).cumprod(-1)
+    return powers_of(x, x.shape[-1] if N is None else N)

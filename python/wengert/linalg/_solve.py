@@ -4,11 +4,12 @@ from math import prod
 from typing import Any, NamedTuple
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import operand, operands
 from wengert._core import Tensor
 from wengert._info import finfo
+from wengert._precision import in_full
 
-from ._decompose import svdvals
+from ._decompose import check_driver, svdvals
 
 
 class LeastSquares(NamedTuple):
@@ -34,7 +35,7 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:
     Raises:
         LinAlgError: a matrix is singular: a pivot of its LU factorisation is zero.
     """
-    A, B = operand("solve", A), operand("solve", B)
+    A, B = operands("solve", (A, B))
     vector = _is_vector(A, B)
     if vector:
         B = B.unsqueeze(-1 if left else -2)
@@ -54,7 +55,7 @@ def solve_triangular(
     A zero on the diagonal gives infinities, not an error. Batches broadcast. The gradient of `A` is zero where `A` is
     not read. Saves `A` and the solution.
     """
-    A, B = operand("solve_triangular", A), operand("solve_triangular", B)
+    A, B = operands("solve_triangular", (A, B))
     if left:
         return _core._triangular_solve(A, B, upper, unitriangular)
     return _core._triangular_solve(A.mT, B.mT, not upper, unitriangular).mT
@@ -69,11 +70,17 @@ def inv(A: Any) -> Tensor:
     return _core._inv(operand("inv", A))
 
 
-def _cutoffs(A: Tensor, atol: float | None, rtol: float | None) -> tuple[float, float]:
-    """Bounds of what counts as zero: absolute, and relative to the largest singular value."""
+def _cutoffs(A: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
+    """Bounds of what counts as zero: absolute, and relative to the largest singular value. Tensors with axes,
+    a number for each matrix, stay tensors."""
     if rtol is None:
-        rtol = 0.0 if atol else max(A.shape[-2:]) * finfo(A.dtype).eps
-    return float(atol or 0.0), float(rtol)
+        given = atol is not None and (isinstance(atol, Tensor) or atol != 0)
+        rtol = 0.0 if given else max(A.shape[-2:]) * finfo(A.dtype).eps
+    return _bound(0.0 if atol is None else atol), _bound(rtol)
+
+
+def _bound(given: Any) -> Any:
+    return given.detach() if isinstance(given, Tensor) and given.ndim else float(given)
 
 
 def _has_eps(A: Tensor) -> bool:
@@ -84,45 +91,71 @@ def _has_eps(A: Tensor) -> bool:
 def pinv(
     A: Any,
     *,
-    atol: float | None = None,
-    rtol: float | None = None,
-    rcond: float | None = None,
+    atol: Any = None,
+    rtol: Any = None,
+    rcond: Any = None,
     hermitian: bool = False,
 ) -> Tensor:
     """The Moore-Penrose inverse `(..., n, m)` of matrices `(..., m, n)`, by singular values.
 
     Args:
-        atol: singular values up to this count as zero.
+        atol: singular values up to this count as zero; a number, or one for each matrix.
         rtol: so do those up to this times the largest; `max(m, n) * eps` by default, 0 where `atol` is given.
         rcond: another name of `rtol`.
-        hermitian: accepted; symmetric matrices go the same way.
+        hermitian: whether the matrices are symmetric (Hermitian), of which the lower triangle is read.
 
     The derivative is that at constant rank. Saves the matrix and the inverse.
 
     Source: G. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose
     variables separate", 1973.
     """
-    del hermitian
     A = operand("pinv", A)
     if A.ndim < 2 or not _has_eps(A):
         return _core._pinv(A, 0.0, 0.0)
-    return _core._pinv(A, *_cutoffs(A, atol, rcond if rtol is None else rtol))
+    if hermitian:
+        A = _mirrored(A)
+    absolute, relative = _cutoffs(A, atol, rcond if rtol is None else rtol)
+    if not isinstance(absolute, Tensor) and not isinstance(relative, Tensor):
+        return _core._pinv(A, absolute, relative)
+    # One matrix after the other, each with its own bounds.
+    batch = tuple(A.shape[:-2])
+    rows = [_core.as_tensor(x).expand(batch).reshape(-1).tolist() for x in (absolute, relative)]
+    matrices = A.reshape(-1, *A.shape[-2:])
+    inverses = [_core._pinv(matrices[i], *bounds) for i, bounds in enumerate(zip(*rows))]
+    if not inverses:
+        return A.mH.clone()
+    return _core.stack(inverses, 0).reshape(*batch, A.shape[-1], A.shape[-2])
 
 
+def _mirrored(A: Tensor) -> Tensor:
+    """Hermitian matrices from their lower triangles."""
+    if A.shape[-1] != A.shape[-2]:
+        raise _core.ShapeError(
+            f"pinv: square matrices expected where hermitian=True, got shape {tuple(A.shape)}"
+        )
+    lower, diagonal = A.tril(-1), A.tril() - A.tril(-1)
+    return lower + lower.mH + (diagonal + diagonal.mH) / 2
+
+
+@in_full
 def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
     """The `X` `(..., n, k)` of least norm among those that make `|A X - B|` least, for `A` of `(..., m, n)`.
 
     Args:
         B: right-hand sides `(..., m, k)`, or vectors as in `solve`.
         rcond: singular values up to this times the largest count as zero; `max(m, n) * eps` by default.
-        driver: accepted; there is one algorithm, which takes matrices of any rank.
+        driver: "gels", "gelsy", "gelsd", "gelss" or None; there is one algorithm, which takes matrices of any rank.
 
     Returns:
         solution; residuals, the squared lengths of `A X - B` (empty unless `m > n`); rank (int64); singular_values.
         The derivative is that at constant rank.
+
+    Raises:
+        ShapeError: shapes that do not fit.
+        ValueError: another driver.
     """
-    del driver
-    A, B = operand("lstsq", A), operand("lstsq", B)
+    check_driver("lstsq", driver, ("gels", "gelsy", "gelsd", "gelss"))
+    A, B = operands("lstsq", (A, B))
     if A.ndim < 2 or B.ndim < 1 or B.shape[-1 if _is_vector(A, B) else -2] != A.shape[-2]:
         raise _core.ShapeError(
             f"lstsq: a matrix of shape {tuple(A.shape)} does not fit right-hand sides of shape {tuple(B.shape)}: as "
@@ -142,10 +175,11 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     return LeastSquares(solution.squeeze(-1) if vector else solution, residuals, rank, values)
 
 
-def _count(values: Tensor, atol: float, rtol: float) -> Tensor:
+def _count(values: Tensor, atol: Any, rtol: Any) -> Tensor:
     """How many singular values are more than zero."""
     if values.shape[-1] == 0:
         return (values > 0).sum(-1)
+    atol, rtol = (x.unsqueeze(-1) if isinstance(x, Tensor) else x for x in (atol, rtol))
     least = (values.amax(-1, keepdim=True) * rtol).clamp(min=atol)
     return (values > least).sum(-1)
 
@@ -156,7 +190,7 @@ def tensorsolve(A: Any, B: Any, dims: Any = None) -> Tensor:
     Args:
         dims: axes of `A` that go to its end first.
     """
-    A, B = operand("tensorsolve", A), operand("tensorsolve", B)
+    A, B = operands("tensorsolve", (A, B))
     if dims is not None:
         moved = [d % A.ndim for d in dims]
         A = A.permute(*(i for i in range(A.ndim) if i not in moved), *moved)

@@ -61,7 +61,8 @@ from .modules.batch import (
     InstanceNorm2d,
     InstanceNorm3d,
 )
-from .modules.container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .modules.cells import GRUCell, LSTMCell, RNNCell
+from .modules.container import ModuleDict, ModuleList, Sequential
 from .modules.convolution import (
     Conv1d,
     Conv2d,
@@ -153,6 +154,7 @@ from .modules.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from .modules.parameters import ParameterDict, ParameterList
 from .modules.pooling import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,
@@ -164,7 +166,7 @@ from .modules.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
-from .modules.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
+from .modules.recurrent import GRU, LSTM, RNN
 from .modules.transformer import (
     Transformer,
     TransformerDecoder,

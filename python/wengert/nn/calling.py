@@ -5,10 +5,10 @@ inputs go through one entry of the tape that changes nothing (`_bundle`), and it
 the hooks hang on these two.
 """
 
-import warnings
 from typing import Any
 
 from wengert import _core
+from wengert._caller import warn
 from wengert._core import Tensor
 
 from .hooks import EVERYWHERE, Registry, hooks_of
@@ -74,10 +74,9 @@ def _always(
             )
             out = out if changed is None else changed
         except Exception as error:
-            warnings.warn(
+            warn(
                 f"{type(module).__name__}: a forward hook with always_call=True raised {error!r}, which gives way to "
-                "the exception that was raised before",
-                stacklevel=4,
+                "the exception that was raised before"
             )
 
 
@@ -113,10 +112,9 @@ class _Backward:
         """The result, which went through an entry whose hook sees its gradient."""
         many = isinstance(out, tuple)
         if not many and not isinstance(out, Tensor):
-            warnings.warn(
+            warn(
                 f"{type(self.module).__name__}: backward hooks need a tensor or a tuple of tensors as the result of "
-                f"forward, got {type(out).__name__}; they are not called",
-                stacklevel=4,
+                f"forward, got {type(out).__name__}; they are not called"
             )
             return out
         passed, places, node = _through_entry(_as_tuple(out))

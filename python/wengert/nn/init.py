@@ -35,6 +35,9 @@ _GAINS = {
     "conv1d": 1.0,
     "conv2d": 1.0,
     "conv3d": 1.0,
+    "conv_transpose1d": 1.0,
+    "conv_transpose2d": 1.0,
+    "conv_transpose3d": 1.0,
     "tanh": 5.0 / 3.0,
     "relu": math.sqrt(2.0),
     "selu": 0.75,
@@ -75,6 +78,8 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """The factor that keeps the variance through `nonlinearity`; `param` is leaky_relu's slope."""
     if nonlinearity == "leaky_relu":
+        if isinstance(param, bool) or not isinstance(param, (int, float, type(None))):
+            raise ValueError(f"calculate_gain: the slope of leaky_relu is a number, got {param!r}")
         slope = 0.01 if param is None else float(param)
         return math.sqrt(2.0 / (1.0 + slope * slope))
     if nonlinearity not in _GAINS:

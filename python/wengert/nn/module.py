@@ -2,10 +2,13 @@
 
 Parameters, buffers and submodules live in the instance's ordinary `__dict__`, so reading `self.weight` costs
 what any attribute costs; the module keeps only the *names* of each kind, in order of registration. There is
-one truth. Read next: `state.py` (saving and loading), `hookable.py` (hooks), `modules/` (the layers).
+one truth. Read next: `walking.py` (the tree), `state.py` (saving and loading),
+`hookable.py` (hooks), `modules/` (the layers).
 """
 
-from collections.abc import Callable, Iterator
+import copy
+import functools
+from collections.abc import Callable
 from typing import Any, Self
 
 import wengert as wg
@@ -18,8 +21,9 @@ from .hooks import EVERYWHERE, Registry
 from .moving import destination, move
 from .parameter import Parameter
 from .state import StateDict
+from .walking import Walking
 
-__all__ = ["Module"]
+__all__ = ["Module", "tree_text"]
 
 _KINDS = ("_parameter_names", "_buffer_names", "_module_names")
 _REGISTRATION = {
@@ -30,7 +34,7 @@ _REGISTRATION = {
 _KIND_OF = {"_parameter_names": "a parameter", "_buffer_names": "a buffer", "_module_names": "a module"}
 
 
-class Module(Hookable, StateDict):
+class Module(Hookable, Walking, StateDict):
     """Base class of all layers: subclass it, make parameters and submodules in `__init__`, compute in
     `forward`.
 
@@ -79,19 +83,18 @@ class Module(Hookable, StateDict):
     def __setattr__(self, name: str, value: Any) -> None:
         """Assigns, registering parameters and modules."""
         if "_module_names" not in self.__dict__:
-            raise AttributeError(
-                f"{type(self).__name__}: assigning {name!r} before Module.__init__ ran; call "
-                "super().__init__() first"
-            )
-        if isinstance(value, Parameter):
+            if isinstance(value, (Parameter, Module)):
+                self._register("_module_names", name, value)
+            object.__setattr__(self, name, value)
+        elif isinstance(value, Parameter):
             self._register("_parameter_names", name, value)
-        elif isinstance(value, Module):
-            self._register("_module_names", name, value)
         elif value is not None and name in self._parameter_names:
             raise TypeError(
                 f"{type(self).__name__}.{name} is a parameter, got {type(value).__name__}; assign a "
                 "Parameter or None, or delete the attribute first"
             )
+        elif isinstance(value, Module):
+            self._register("_module_names", name, value)
         elif value is not None and name in self._module_names:
             raise TypeError(
                 f"{type(self).__name__}.{name} is a module, got {type(value).__name__}; assign a Module or "
@@ -109,9 +112,44 @@ class Module(Hookable, StateDict):
         """Deletes, and forgets a registration."""
         object.__delattr__(self, name)
         for kind in _KINDS:
-            self.__dict__[kind].pop(name, None)
+            self.__dict__.get(kind, {}).pop(name, None)
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is nowhere else;
+        a subclass that delegates may ask it for parameters and modules.
+        """
+        own = self.__dict__
+        if name in own:
+            return own[name]
+        held: Any = getattr(type(self), name, None)
+        if hasattr(held, "__get__"):
+            # A property that raised an AttributeError of its own, which tells more.
+            return held.__get__(self, type(self))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __copy__(self) -> Self:
+        """A module with the same parameters, buffers and modules, and with registries of its own."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__)
+        for kind in _KINDS:
+            made.__dict__[kind] = copy.copy(self.__dict__[kind])
+        made.__dict__["_hooks"] = {kind: dict(hooks) for kind, hooks in self._hooks.items()}
+        return made
+
+    def _check_new(self, kind: str, name: Any) -> None:
+        """Raises where a name cannot be registered because something else has it."""
+        if isinstance(name, str) and name not in self.__dict__.get(kind, {}) and hasattr(self, name):
+            raise KeyError(
+                f"{type(self).__name__}: attribute {name!r} already exists; choose another name for "
+                f"{_KIND_OF[kind]}, or delete the attribute first"
+            )
 
     def _register(self, kind: str, name: str, value: Any, mark: Any = None) -> None:
+        if kind not in self.__dict__:
+            raise AttributeError(
+                f"{type(self).__name__}: assigning {name!r} before Module.__init__ ran; call "
+                "super().__init__() first"
+            )
         if not isinstance(name, str) or not name or "." in name:
             raise KeyError(
                 f"{type(self).__name__}: the name of {_KIND_OF[kind]} is a non-empty string without dots"
@@ -130,123 +168,47 @@ class Module(Hookable, StateDict):
         self.__dict__[name] = value
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Adds a parameter under `name`; `None` reserves the name for an absent one."""
+        """Adds a parameter under `name`; `None` reserves the name for an absent one.
+
+        Raises:
+            KeyError: for a name that something else has.
+        """
         if param is not None and not isinstance(param, Parameter):
             raise TypeError(
                 f"register_parameter: {name!r} must be a Parameter or None, got {type(param).__name__}; wrap "
                 "it in wengert.nn.Parameter"
             )
+        self._check_new("_parameter_names", name)
         self._register("_parameter_names", name, param)
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Adds a tensor that moves with the module but is not trained; `persistent` puts it in the state
         dict.
+
+        Raises:
+            KeyError: for a name that something else has.
         """
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(
                 f"register_buffer: {name!r} must be a tensor or None, got {type(tensor).__name__}"
             )
+        self._check_new("_buffer_names", name)
         self._register("_buffer_names", name, tensor, persistent)
 
     def register_module(self, name: str, module: "Module | None") -> None:
-        """Adds a submodule under `name`."""
+        """Adds a submodule under `name`.
+
+        Raises:
+            KeyError: for a name that something else has.
+        """
         if module is not None and not isinstance(module, Module):
             raise TypeError(
                 f"register_module: {name!r} must be a Module or None, got {type(module).__name__}"
             )
+        self._check_new("_module_names", name)
         self._register("_module_names", name, module)
 
     add_module = register_module
-
-    # Walking the tree.
-
-    def named_children(self) -> Iterator[tuple[str, "Module"]]:
-        """The direct submodules with their names, each once."""
-        seen: set[int] = set()
-        for name in self._module_names:
-            module = self.__dict__[name]
-            if module is not None and id(module) not in seen:
-                seen.add(id(module))
-                yield name, module
-
-    def children(self) -> Iterator["Module"]:
-        """The direct submodules."""
-        return (module for _, module in self.named_children())
-
-    def named_modules(
-        self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, "Module"]]:
-        """This module and all below, depth first, with dotted names."""
-        memo = set() if memo is None else memo
-        if id(self) in memo:
-            return
-        if remove_duplicate:
-            memo.add(id(self))
-        yield prefix, self
-        for name in self._module_names:
-            module = self.__dict__[name]
-            if module is not None:
-                yield from module.named_modules(memo, _join(prefix, name), remove_duplicate)
-
-    def modules(self) -> Iterator["Module"]:
-        """This module and all below."""
-        return (module for _, module in self.named_modules())
-
-    def _named(self, kind: str, prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Any]]:
-        seen: set[int] = set()
-        modules = self.named_modules(prefix=prefix, remove_duplicate=once) if recurse else [(prefix, self)]
-        for place, module in modules:
-            for name in module.__dict__[kind]:
-                value = module.__dict__[name]
-                if value is None or id(value) in seen:
-                    continue
-                if once:
-                    seen.add(id(value))
-                yield _join(place, name), value
-
-    def named_parameters(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Parameter]]:
-        """All parameters with dotted names; a shared one under its first name."""
-        return self._named("_parameter_names", prefix, recurse, remove_duplicate)
-
-    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """All parameters, each once: what an optimiser takes."""
-        return (param for _, param in self.named_parameters(recurse=recurse))
-
-    def named_buffers(
-        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Tensor]]:
-        """All buffers with dotted names."""
-        return self._named("_buffer_names", prefix, recurse, remove_duplicate)
-
-    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """All buffers, each once."""
-        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
-
-    def get_submodule(self, target: str) -> "Module":
-        """The module of this dotted name; the empty name is the module itself."""
-        module: Module = self
-        for name in filter(None, target.split(".")):
-            below = module.__dict__.get(name)
-            if name not in module._module_names or below is None:
-                raise AttributeError(
-                    f"{type(module).__name__} has no submodule {name!r} (looking for {target!r}); it has: "
-                    f"{', '.join(module._module_names) or 'none'}"
-                )
-            module = below
-        return module
-
-    def get_parameter(self, target: str) -> Parameter:
-        """The parameter of this dotted name."""
-        place, _, name = target.rpartition(".")
-        module = self.get_submodule(place)
-        if name not in module._parameter_names:
-            raise AttributeError(
-                f"{type(module).__name__} has no parameter {name!r} (looking for {target!r}); it has: "
-                f"{', '.join(module._parameter_names) or 'none'}"
-            )
-        return module.__dict__[name]
 
     def apply(self, fn: Callable[["Module"], None]) -> Self:
         """Calls `fn` on every module of the tree, children first; returns self."""
@@ -279,17 +241,34 @@ class Module(Hookable, StateDict):
         """Clears the gradients of all parameters; `set_to_none=False` writes zeros instead."""
         _core._clear_gradients(self.parameters(), set_to_none)
 
+    def share_memory(self) -> Self:
+        """Nothing: accepted for programs written for PyTorch; threads share all memory. Returns self."""
+        return self
+
     # Moving.
 
     def to(self, *args: Any, **kwargs: Any) -> Self:
-        """Moves parameters and buffers to a device, a floating point dtype, or both, in place; returns self.
+        """Moves parameters and buffers to a device, a floating point or complex dtype, or both,
+        in place; returns self.
 
-        `to(device)`, `to(dtype)`, `to(device, dtype)` and the keywords `device=` and `dtype=` are understood.
-        Integer and bool buffers keep their dtype. Parameters stay the same objects, so optimisers keep
-        working.
+        `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)` and the keywords `device=`, `dtype=` and
+        `non_blocking=` are understood; the last changes nothing. Integer and bool buffers keep their dtype
+        where the device has it: on a GPU integers become int32, and counters (integers without axes) stay on
+        the CPU. Parameters stay the same objects, so optimisers keep working.
+        If something cannot be moved, nothing is.
         """
         device, dtype = destination(args, kwargs)
-        return self._apply(lambda x: move(x, device, dtype))
+        return self._apply(functools.partial(move, device=device, dtype=dtype))
+
+    def to_empty(self, *, device: Any) -> Self:
+        """Moves parameters and buffers to a device without their values, which are any from then on;
+        returns self.
+        """
+        return self._apply(lambda x: wg.empty_like(x, device=device))
+
+    def type(self, dst_type: Any) -> Self:
+        """Converts floating point parameters and buffers to a dtype; returns self."""
+        return self.to(dtype=dst_type)
 
     def cpu(self) -> Self:
         """Moves everything to the CPU; returns self."""
@@ -316,19 +295,29 @@ class Module(Hookable, StateDict):
         return self.to(dtype=wg.bfloat16)
 
     def _apply(self, fn: Callable[[Tensor], Tensor]) -> Self:
-        """Replaces the values of parameters, their gradients and buffers by `fn` of them."""
+        """Replaces the values of parameters, their gradients and buffers by `fn` of them,
+        or nothing if it raises.
+        """
+        ready = [module for module in self.modules() if not module._remember(fn)]
         with wg.no_grad():
-            for param in self.parameters():
-                grad = param.grad
+            params = list({id(p): p for module in ready for p in module.parameters(recurse=False)}.values())
+            data = [fn(param.data) for param in params]
+            grads = [None if param.grad is None else fn(param.grad) for param in params]
+            places = [(m, name) for m in ready for name in m._buffer_names if m.__dict__[name] is not None]
+            # One that several modules share is one afterwards, too.
+            shared = {id(m.__dict__[name]): m.__dict__[name] for m, name in places}
+            buffers = {key: fn(buffer) for key, buffer in shared.items()}
+            for param, value, grad in zip(params, data, grads):
                 param.grad = None
-                param.data = fn(param.data)
-                if grad is not None:
-                    param.grad = fn(grad)
-            for module in self.modules():
-                for name in module._buffer_names:
-                    if module.__dict__[name] is not None:
-                        module.__dict__[name] = fn(module.__dict__[name])
+                param.data = value
+                param.grad = grad
+            for module, name in places:
+                module.__dict__[name] = buffers[id(module.__dict__[name])]
         return self
+
+    def _remember(self, fn: Callable[[Tensor], Tensor]) -> bool:
+        """Whether the module has no values yet and keeps `fn` for them; lazy layers do."""
+        return False
 
     # Printing.
 
@@ -339,14 +328,13 @@ class Module(Hookable, StateDict):
     def __repr__(self) -> str:
         """The tree of modules, one per line."""
         extra = self.extra_repr()
-        lines = []
-        for name in self._module_names:
-            lines.append(f"({name}): " + repr(self.__dict__[name]).replace("\n", "\n  "))
-        if not lines:
-            return f"{type(self).__name__}({extra})"
-        head = [extra] if extra else []
-        return f"{type(self).__name__}(\n  " + "\n  ".join(head + lines) + "\n)"
+        lines = extra.split("\n") if extra else []
+        below = [f"({name}): {self.__dict__[name]!r}" for name in self._module_names]
+        return tree_text(type(self).__name__, lines, below)
 
 
-def _join(prefix: str, name: str) -> str:
-    return f"{prefix}.{name}" if prefix else name
+def tree_text(name: str, lines: list[str], below: list[str]) -> str:
+    """A name with lines of its own and those of what is below it, which are indented."""
+    if not below and len(lines) < 2:
+        return f"{name}({''.join(lines)})"
+    return f"{name}(\n  " + "\n  ".join([*lines, *(text.replace("\n", "\n  ") for text in below)]) + "\n)"

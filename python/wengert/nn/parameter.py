@@ -32,12 +32,9 @@ class Parameter(Tensor):
         return "Parameter containing:\n" + super().__repr__()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Parameter":
-        """An independent copy, once per `copy.deepcopy` call."""
+        """An independent copy without a gradient, once per `copy.deepcopy` call."""
         if id(self) not in memo:
-            copy = type(self)(self.detach().clone(), self.requires_grad)
-            if self.grad is not None:
-                copy.grad = self.grad.detach().clone()
-            memo[id(self)] = copy
+            memo[id(self)] = type(self)(self.detach().clone(), self.requires_grad)
         return memo[id(self)]
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:

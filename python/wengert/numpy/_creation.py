@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from wengert import _core
+from wengert._arguments import is_beyond_int64
 from wengert._core import Tensor
-from wengert._functions import is_beyond_int64
 from wengert._functions import meshgrid as _meshgrid
 
 from ._dtypes import DTYPES
@@ -69,6 +69,9 @@ def arange(
     """`start, start + step, …` up to but without `stop`; `0, 1, …` up to `start` where only that is given."""
     if stop is None:
         start, stop = 0, start
+    if (stop - start) * step < 0:
+        # Of steps that lead away from the end there are none.
+        stop = start
     return _core.arange(start, stop, step, dtype=dtype, device=device)
 
 

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import is_beyond_int64, number_beside, operand
 from wengert._core import Tensor
-from wengert._functions import is_beyond_int64, number_beside
 
 from ._dtypes import promoted
 

@@ -105,7 +105,8 @@ def any(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
 
 def count_nonzero(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
     """The number of elements that are not zero, over axes, all by default."""
-    return _reduced("count_nonzero", Tensor.sum, operand("count_nonzero", x) != 0, axis, keepdims)
+    x = operand("count_nonzero", x)
+    return _reduced("count_nonzero", Tensor.sum, x if x.dtype == _core.bool else x != 0, axis, keepdims)
 
 
 def _scanned(

@@ -6,7 +6,7 @@ from wengert import _core
 from wengert import linalg as _linalg
 from wengert._arguments import operand
 from wengert._core import Tensor
-from wengert.composed.products import cross as _cross
+from wengert.composed.products import cross_along as _cross
 
 from ._elementwise import alike
 from ._products import matmul, matrix_transpose, tensordot, vecdot

@@ -1,10 +1,12 @@
 """Adam and AdamW."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
 from wengert import _core
 
+from . import composed
 from .optimizer import Optimizer
 
 
@@ -18,7 +20,6 @@ class Adam(Optimizer):
         ValueError: for settings out of range.
     """
 
-    _decoupled = False
     _records_nothing = True
 
     def __init__(
@@ -30,37 +31,45 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
         amsgrad: bool = False,
         *,
-        maximize: bool = False,
         foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        """With `decoupled_weight_decay` it is `AdamW`, whose default of `weight_decay` is another one.
+        """With `decoupled_weight_decay`, also of a single group, it is `AdamW`,
+        whose default of `weight_decay` is another one.
 
-        `foreach` and `fused` are accepted and change nothing: updates are always fused.
+        `foreach`, `fused` and `capturable` are accepted and change nothing: updates are always fused. So is
+        `differentiable=False`; True raises ValueError.
         """
-        self._decoupled = self._decoupled or decoupled_weight_decay
-        super().__init__(
-            params,
-            dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, amsgrad=amsgrad, maximize=maximize),
+        self._never_recorded(differentiable)
+        defaults = dict(
+            lr=lr,
+            betas=betas,
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            maximize=maximize,
+            decoupled_weight_decay=decoupled_weight_decay,
         )
+        super().__init__(params, defaults)
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
-        if not group["eps"] >= 0.0:
-            raise ValueError(f"{type(self).__name__}: eps must not be negative, got {group['eps']}")
-        for i, beta in enumerate(group["betas"]):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"{type(self).__name__}: betas[{i}] must lie in [0, 1), got {beta}")
+        self._between(group, "eps", 0.0, math.inf)
+        self._check_betas(group)
 
     def _update(self, group: dict[str, Any]) -> None:
-        _core._optim_adam(group, self.state, self._decoupled)
+        decoupled = bool(group["decoupled_weight_decay"])
+        if _core._replaces_values():
+            return composed.adam(group, self.state, decoupled)
+        _core._optim_adam(group, self.state, decoupled)
 
 
 class AdamW(Adam):
     """Adam with decoupled weight decay: `p -= lr weight_decay p` first (Loshchilov and Hutter 2017)."""
-
-    _decoupled = True
 
     def __init__(
         self,
@@ -73,7 +82,16 @@ class AdamW(Adam):
         *,
         maximize: bool = False,
         foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
         """As `Adam`, with `weight_decay=0.01`."""
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+        settings = dict(maximize=maximize, differentiable=differentiable, decoupled_weight_decay=True)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **settings)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes over a state, also one of `Adam`; the decay stays decoupled."""
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group["decoupled_weight_decay"] = True

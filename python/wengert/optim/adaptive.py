@@ -10,8 +10,6 @@ from .stepwise import Stepwise, zeros
 
 __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop"]
 
-INFINITY = math.inf
-
 
 class Adagrad(Stepwise):
     """`s += g^2`, then `p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)` (Duchi et al. 2011).
@@ -31,8 +29,13 @@ class Adagrad(Stepwise):
         foreach: bool | None = None,
         *,
         maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        """`initial_accumulator_value` is where `s` begins; `foreach` is accepted and changes nothing."""
+        """`initial_accumulator_value` is where `s` begins. `foreach`, `fused` and
+        `differentiable=False` are accepted and change nothing.
+        """
+        self._never_recorded(differentiable)
         defaults = dict(
             lr=lr,
             lr_decay=lr_decay,
@@ -46,7 +49,7 @@ class Adagrad(Stepwise):
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
         for name in ("lr_decay", "eps", "initial_accumulator_value"):
-            self._between(group, name, 0.0, INFINITY)
+            self._between(group, name, 0.0, math.inf)
 
     def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         rate = group["lr"] / (1.0 + (state["step"] - 1) * group["lr_decay"])
@@ -72,15 +75,18 @@ class Adadelta(Stepwise):
         foreach: bool | None = None,
         *,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
-        """`foreach` is accepted and changes nothing."""
+        """`foreach`, `capturable` and `differentiable=False` are accepted and change nothing."""
+        self._never_recorded(differentiable)
         super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize))
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
         if not 0.0 <= group["rho"] <= 1.0:
             raise ValueError(f"Adadelta: rho must lie in [0, 1], got {group['rho']}")
-        self._between(group, "eps", 0.0, INFINITY)
+        self._between(group, "eps", 0.0, math.inf)
 
     def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         rho, eps = group["rho"], group["eps"]
@@ -110,11 +116,13 @@ class RMSprop(Stepwise):
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         centered: bool = False,
-        *,
-        maximize: bool = False,
+        capturable: bool = False,
         foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
     ) -> None:
-        """`foreach` is accepted and changes nothing."""
+        """`foreach`, `capturable` and `differentiable=False` are accepted and change nothing."""
+        self._never_recorded(differentiable)
         defaults = dict(
             lr=lr,
             alpha=alpha,
@@ -129,7 +137,7 @@ class RMSprop(Stepwise):
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
         for name in ("alpha", "eps", "momentum"):
-            self._between(group, name, 0.0, INFINITY)
+            self._between(group, name, 0.0, math.inf)
 
     def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         alpha = group["alpha"]
@@ -150,7 +158,7 @@ class _Moments(Stepwise):
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
-        self._between(group, "eps", 0.0, INFINITY)
+        self._between(group, "eps", 0.0, math.inf)
         self._check_betas(group)
 
     def _first(self, p: Tensor, g: Tensor, state: dict[str, Any], beta: float) -> Tensor:
@@ -180,8 +188,11 @@ class Adamax(_Moments):
         foreach: bool | None = None,
         *,
         maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
     ) -> None:
-        """`foreach` is accepted and changes nothing."""
+        """`foreach`, `capturable` and `differentiable=False` are accepted and change nothing."""
+        self._never_recorded(differentiable)
         super().__init__(
             params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize)
         )
@@ -216,8 +227,13 @@ class NAdam(_Moments):
         *,
         foreach: bool | None = None,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
-        """`decoupled_weight_decay` decays as AdamW does; `foreach` is accepted and changes nothing."""
+        """`decoupled_weight_decay` decays as AdamW does. `foreach`, `capturable` and
+        `differentiable=False` are accepted and change nothing.
+        """
+        self._never_recorded(differentiable)
         defaults = dict(
             lr=lr,
             betas=betas,
@@ -231,7 +247,7 @@ class NAdam(_Moments):
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
-        self._between(group, "momentum_decay", 0.0, INFINITY)
+        self._between(group, "momentum_decay", 0.0, math.inf)
 
     def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         beta1, beta2 = group["betas"]
@@ -265,8 +281,13 @@ class RAdam(_Moments):
         *,
         foreach: bool | None = None,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
     ) -> None:
-        """`decoupled_weight_decay` decays as AdamW does; `foreach` is accepted and changes nothing."""
+        """`decoupled_weight_decay` decays as AdamW does. `foreach`, `capturable` and
+        `differentiable=False` are accepted and change nothing.
+        """
+        self._never_recorded(differentiable)
         defaults = dict(
             lr=lr,
             betas=betas,

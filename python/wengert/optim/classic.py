@@ -27,10 +27,15 @@ class Rprop(Stepwise):
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50.0),
         *,
+        capturable: bool = False,
         foreach: bool | None = None,
         maximize: bool = False,
+        differentiable: bool = False,
     ) -> None:
-        """`lr` is the first step, `etas` the factors, `step_sizes` the bounds; `foreach` changes nothing."""
+        """`lr` is the first step, `etas` the factors, `step_sizes` the bounds. `foreach`, `capturable` and
+        `differentiable=False` are accepted and change nothing.
+        """
+        self._never_recorded(differentiable)
         super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, maximize=maximize))
 
     def _check(self, group: dict[str, Any]) -> None:
@@ -49,13 +54,14 @@ class Rprop(Stepwise):
         factor = wg.ones_like(g).masked_fill(agreed > 0, up).masked_fill(agreed < 0, down)
         size.mul_(factor).clamp_(low, high)
         g = g.masked_fill(agreed < 0, 0.0)
-        p.sub_(g.sign() * size)
+        # The sign of NaN is none: such an element stays where it is.
+        p.sub_(g.sign().masked_fill(g.isnan(), 0.0) * size)
         before.copy_(g)
 
 
 class ASGD(Stepwise):
     """`p = (1 - lambd eta) p - eta g` with `eta = lr / (1 + lambd lr t)^alpha`; from step `t0` on the state's `ax` is
-    the mean of the parameters since then (Polyak and Juditsky 1992).
+    the mean of the parameters since then (Polyak and Juditsky 1992). A rate that changes acts one step later.
 
     Raises:
         ValueError: for settings out of range.
@@ -71,8 +77,11 @@ class ASGD(Stepwise):
         weight_decay: float = 0.0,
         foreach: bool | None = None,
         maximize: bool = False,
+        differentiable: bool = False,
+        capturable: bool = False,
     ) -> None:
-        """`foreach` is accepted and changes nothing."""
+        """`foreach`, `capturable` and `differentiable=False` are accepted and change nothing."""
+        self._never_recorded(differentiable)
         defaults = dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, maximize=maximize)
         super().__init__(params, defaults)
 
@@ -85,7 +94,8 @@ class ASGD(Stepwise):
         eta = float(state.get("eta", lr))
         mean = zeros(state, "ax", p)
         p.mul_(1.0 - lambd * eta).add_(g, alpha=-eta)
-        # Before t0 the mean is the parameter itself.
-        mean.lerp_(p.detach(), float(state.get("mu", 1.0)))
+        weight = float(state.get("mu", 1.0))
+        # Before t0 the mean is the parameter itself, an infinite one too.
+        mean.copy_(p.detach()) if weight == 1.0 else mean.lerp_(p.detach(), weight)
         state["eta"] = lr / (1.0 + lambd * lr * t) ** group["alpha"]
         state["mu"] = 1.0 / max(1.0, t - group["t0"])

@@ -44,6 +44,7 @@ class Adafactor(Stepwise):
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
+        self._check_real(group)
         if group["beta2_decay"] > 0.0:
             raise ValueError(f"Adafactor: beta2_decay must not be positive, got {group['beta2_decay']}")
         least, scale = group["eps"]
@@ -134,6 +135,7 @@ class Muon(Stepwise):
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
+        self._check_real(group)
         self._between(group, "momentum", 0.0, math.inf)
         if group["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
             raise ValueError(

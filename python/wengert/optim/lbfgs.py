@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import wengert as wg
+from wengert import _core
 from wengert._core import Tensor
 
 from .optimizer import Optimizer
@@ -27,7 +28,8 @@ class LBFGS(Optimizer):
         params: the parameters.
         lr: the length of steps without a line search, and the first one tried with it.
         max_iter: the most iterations of one `step`.
-        max_eval: the most calls of the closure in one `step`, `max_iter * 5 // 4` by default.
+        max_eval: no iteration begins after that many calls of the closure in one `step`, `max_iter * 5 // 4`
+            by default. A line search ends there too, but makes at least two.
         tolerance_grad: stop where no element of the gradient is larger.
         tolerance_change: stop where a step or the change of the loss is smaller.
         history_size: how many steps `H` is made of.
@@ -101,17 +103,16 @@ class LBFGS(Optimizer):
 
     def _gradient(self) -> Tensor:
         """All gradients as one vector; zeros for parameters without one."""
-        parts = [wg.zeros_like(p.detach()) if p.grad is None else p.grad.detach() for p in self._all()]
-        return wg.cat([part.reshape(-1) for part in parts])
+        return _flat([wg.zeros_like(p.detach()) if p.grad is None else p.grad.detach() for p in self._all()])
 
     def _values(self) -> Tensor:
         """A copy of all parameters as one vector."""
-        return wg.cat([p.detach().reshape(-1) for p in self._all()]).clone()
+        return _flat([p.detach() for p in self._all()]).clone()
 
     def _place(self, values: Tensor) -> None:
         """Sets the parameters."""
-        parts = values.split([p.numel() for p in self._all()])
-        for p, part in zip(self._all(), parts):
+        params = [_real(p.detach()) for p in self._all()]
+        for p, part in zip(params, values.split([p.numel() for p in params])):
             p.copy_(part.reshape(p.shape))
 
     def _direction(self, g: Tensor) -> Tensor:
@@ -140,8 +141,25 @@ class LBFGS(Optimizer):
         for name, value in (("old_dirs", change), ("old_stps", moved)):
             memory[name] = [*memory[name], value][-size:]
 
-    def _along(self, evaluate: Evaluate, here: Point, direction: Tensor, length: float, budget: int) -> Point:
-        """Moves the parameters along a direction, by one length or by a line search: where they come to."""
+    def _begin(self, g: Tensor) -> tuple[Tensor, float]:
+        """The direction from here and the length to try along it;
+        what the last iteration learned is remembered.
+        """
+        group, memory = self.param_groups[0], self._memory
+        if memory["n_iter"] > 0:
+            moved = memory["d"] * memory["t"]
+            self._remember(g - memory["prev_flat_grad"], moved, group["history_size"])
+        # Before anything is known of the scale, the first step is at most as long as `lr`.
+        scale = 1.0 if memory["n_iter"] > 0 else min(1.0, 1.0 / float(g.abs().sum()))
+        memory["n_iter"] += 1
+        direction = self._direction(g)
+        memory.update(d=direction, t=0.0, prev_flat_grad=g)
+        return direction, group["lr"] * scale
+
+    def _search(
+        self, evaluate: Evaluate, here: Point, direction: Tensor, length: float, budget: int
+    ) -> Point:
+        """Where a line search along a direction comes to; the parameters are there afterwards."""
         start = self._values()
 
         def at(t: float) -> Point:
@@ -149,9 +167,7 @@ class LBFGS(Optimizer):
             value, g, _ = evaluate()
             return t, value, float((g * direction).sum()), g
 
-        if self.param_groups[0]["line_search_fn"] is None:
-            return at(length)
-        found = strong_wolfe(at, here, length, max(budget, 1))
+        found = strong_wolfe(at, here, length, budget)
         self._place(start + direction * found[0])
         return found
 
@@ -160,22 +176,29 @@ class LBFGS(Optimizer):
         group, memory = self.param_groups[0], self._memory
         before = memory["func_evals"]
         value, g, first = evaluate()
-        for _ in range(group["max_iter"]):
-            direction = self._direction(g)
+        is_flat = lambda g: float(g.abs().max()) <= group["tolerance_grad"]
+        if is_flat(g):
+            return first
+        for i in range(group["max_iter"]):
+            direction, length = self._begin(g)
             slope = float((g * direction).sum())
-            if float(g.abs().max()) <= group["tolerance_grad"] or slope > -group["tolerance_change"]:
+            if slope > -group["tolerance_change"]:
                 break
-            # Before anything is known of the scale, the first step is at most as long as `lr`.
-            fresh = not memory["old_dirs"]
-            length = group["lr"] * (min(1.0, 1.0 / float(g.abs().sum())) if fresh else 1.0)
-            budget = group["max_eval"] - (memory["func_evals"] - before)
-            length, new, _, after = self._along(evaluate, (0.0, value, slope, g), direction, length, budget)
-            moved = direction * length
-            self._remember(after - g, moved, group["history_size"])
-            memory["n_iter"] += 1
-            small = min(float(moved.abs().max()), abs(new - value)) < group["tolerance_change"]
-            value, g = new, after
-            if small or not math.isfinite(value) or memory["func_evals"] - before >= group["max_eval"]:
+            last, is_last = value, i + 1 == group["max_iter"]
+            left = group["max_eval"] - (memory["func_evals"] - before)
+            if group["line_search_fn"] is not None:
+                origin = (0.0, value, slope, g)
+                length, value, _, g = self._search(evaluate, origin, direction, length, max(left, 1) + 1)
+            else:
+                self._place(self._values() + direction * length)
+                # The gradient where the step ends is that with which the next one begins.
+                value, g, _ = (value, g, None) if is_last else evaluate()
+            memory["t"] = length
+            spent = memory["func_evals"] - before >= group["max_eval"]
+            small = (
+                min(float((direction * length).abs().max()), abs(value - last)) < group["tolerance_change"]
+            )
+            if is_last or spent or small or is_flat(g) or not math.isfinite(value):
                 break
         return first
 
@@ -188,27 +211,34 @@ class LBFGS(Optimizer):
         if closure is None:
             raise TypeError("LBFGS: step() needs a closure that computes the loss and its gradients again")
         sign = -1.0 if self.param_groups[0]["maximize"] else 1.0
-        for hook in tuple(self._pre_hooks.values()):
-            hook(self, (closure,), {})
 
         def evaluate() -> tuple[float, Tensor, Any]:
             self._memory["func_evals"] += 1
             with wg.enable_grad():
                 loss = closure()
-            return sign * float(loss), self._gradient() * sign, loss
+            try:
+                value = float(loss)
+            except TypeError:
+                if not _core._replaces_values():
+                    raise
+                raise RuntimeError(
+                    "LBFGS: how far step() goes depends on the value of the loss, which vmap and jvp hide; call it "
+                    "outside of them, or use an optimiser that looks at no values, such as SGD or Adam"
+                ) from None
+            return sign * value, self._gradient() * sign, loss
 
         with wg.no_grad():
-            first = self._iterate(evaluate)
-        for hook in tuple(self._post_hooks.values()):
-            hook(self, (closure,), {})
-        return first
+            return self._iterate(evaluate)
 
-    def load_state_dict(self, state_dict: Any) -> None:
-        """Takes over settings and state; the vectors of the history go to the parameters' device and dtype."""
-        super().load_state_dict(state_dict)
-        like = self._all()[0]
-        for name in ("old_dirs", "old_stps"):
-            self._memory[name] = [x.detach().to(like.dtype).to(like.device) for x in self._memory[name]]
+
+def _real(x: Tensor) -> Tensor:
+    """The parts of complex numbers, as a view; others as they are."""
+    return wg.view_as_real(x) if x.dtype.is_complex else x
+
+
+def _flat(parts: list[Tensor]) -> Tensor:
+    """All elements as one vector."""
+    return wg.cat([_real(part).reshape(-1) for part in parts])
 
 
 def _cubic(a: Point, b: Point, low: float, high: float) -> float:

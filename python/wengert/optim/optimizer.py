@@ -1,10 +1,14 @@
 """`Optimizer`: parameter groups, state, and what every optimiser shares. Read next: `sgd.py`, `adam.py`."""
 
+import copy
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 from typing import Any
 
 import wengert as wg
 from wengert import _core
+from wengert._caller import warn
 from wengert._core import Tensor
 
 from ..nn.hooks import RemovableHandle
@@ -12,22 +16,64 @@ from ..nn.hooks import RemovableHandle
 __all__ = ["Optimizer"]
 
 
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A `step` around which the optimiser's hooks run; that of `Optimizer` looks for them by itself."""
+
+    @wraps(step)
+    def hooked(self: "Optimizer", *args: Any, **kwargs: Any) -> Any:
+        if (self._pre_hooks or self._post_hooks) and not self._is_stepping:
+            return self._between_hooks(step, args, kwargs)
+        return step(self, *args, **kwargs)
+
+    return hooked
+
+
 class Optimizer:
     """Base class of optimisers.
 
-    A subclass defines `_update(group)`, which changes those parameters of one group that have a gradient, in place.
+    A subclass defines `_update(group)`, which changes those parameters of one group that have a gradient, in
+    place; or `step(closure=None)` as a whole, as PyTorch's do. `state[param]` begins as an empty dictionary.
 
     Args:
         params: an iterable of tensors, of `(name, tensor)` pairs, or of dictionaries with the key "params"
-            and settings of their own.
+            and settings of their own. Names are kept in the groups, as `param_names`.
         defaults: settings of groups that do not give them.
+
+    Raises:
+        TypeError: for something that is no tensor.
+        ValueError: for no parameters, settings out of range, a tensor that is no leaf,
+            or one that is given twice.
+
+    Example:
+        >>> class SignDescent(wg.optim.Optimizer):
+        ...     def __init__(self, params, lr=0.1):
+        ...         super().__init__(params, dict(lr=lr))
+        ...     @wg.no_grad()
+        ...     def step(self, closure=None):
+        ...         for group in self.param_groups:
+        ...             for p in group["params"]:
+        ...                 count = self.state[p]["count"] = self.state[p].get("count", 0) + 1
+        ...                 p.sub_(p.grad.sign() * (group["lr"] / count))
+        >>> p = wg.nn.Parameter(wg.tensor([1.0]))
+        >>> (p * p).sum().backward()
+        >>> SignDescent([p], lr=0.5).step()
+        >>> p.tolist()
+        [0.5]
     """
 
     param_groups: list[dict[str, Any]]
-    state: dict[Tensor, dict[str, Any]]
+    state: defaultdict[Any, Any]
     defaults: dict[str, Any]
     # Whether `_update` is nothing but calls of fused kernels, which no tape sees.
     _records_nothing = False
+    # Whether hooks are already running around a step, which calls that of its base class.
+    _is_stepping = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Makes hooks run around a `step` that the subclass defines."""
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         """Makes the parameter groups."""
@@ -35,9 +81,14 @@ class Optimizer:
             raise TypeError(
                 f"{type(self).__name__}: an iterable of parameters expected, got one tensor; write [tensor]"
             )
+        if isinstance(params, set | frozenset):
+            warn(
+                f"{type(self).__name__}: the order of a set changes from run to run, and with it the "
+                "numbers in state dicts; give a list of parameters"
+            )
         self.defaults = defaults
         self.param_groups = []
-        self.state = {}
+        self.state = defaultdict(dict)
         self._pre_hooks: dict[int, Callable[..., Any]] = {}
         self._post_hooks: dict[int, Callable[..., Any]] = {}
         groups = list(params)
@@ -59,36 +110,78 @@ class Optimizer:
         """
         if not isinstance(param_group, dict) or "params" not in param_group:
             raise TypeError(f"{type(self).__name__}: a parameter group is a dictionary with the key 'params'")
-        given = param_group["params"]
-        params = [given] if isinstance(given, Tensor) else list(given)
-        params = [entry[1] if isinstance(entry, tuple) else entry for entry in params]
-        known = {id(param) for group in self.param_groups for param in group["params"]}
-        for i, param in enumerate(params):
-            if not isinstance(param, Tensor):
-                raise TypeError(
-                    f"{type(self).__name__}: parameter {i} is a {type(param).__name__}, not a tensor"
-                )
-            if not param.is_leaf:
-                raise ValueError(
-                    f"{type(self).__name__}: parameter {i} of shape {tuple(param.shape)} is the result of an "
-                    "operation; only leaves can be optimised, use detach().requires_grad_()"
-                )
+        group = {**self.defaults, **param_group, **self._named(param_group["params"])}
+        known = {id(param) for other in self.param_groups for param in other["params"]}
+        for i, param in enumerate(group["params"]):
+            self._check_param(i, param)
             if id(param) in known:
                 raise ValueError(
                     f"{type(self).__name__}: parameter {i} of shape {tuple(param.shape)} appears twice"
                 )
             known.add(id(param))
-        group = {**self.defaults, **{k: v for k, v in param_group.items() if k != "params"}, "params": params}
+        if any(("param_names" in other) != ("param_names" in group) for other in self.param_groups):
+            raise ValueError(
+                f"{type(self).__name__}: names for all groups of parameters or for none expected"
+            )
         self._check(group)
         self.param_groups.append(group)
 
+    def _named(self, given: Any) -> dict[str, list[Any]]:
+        """The parameters of a group, and their names if they have some."""
+        if isinstance(given, set | frozenset):
+            raise TypeError(
+                f"{type(self).__name__}: a list of parameters expected, got a set, whose order changes from "
+                "run to run"
+            )
+        entries = [given] if isinstance(given, Tensor) else list(given)
+        names = [entry[0] for entry in entries if isinstance(entry, tuple)]
+        if not names:
+            return {"params": entries}
+        if len(names) != len(entries):
+            raise ValueError(
+                f"{type(self).__name__}: names for all parameters or for none expected, got {len(names)} for "
+                f"{len(entries)}"
+            )
+        return {"params": [entry[1] for entry in entries], "param_names": names}
+
+    def _check_param(self, i: int, param: Any) -> None:
+        """Raises unless this is a tensor whose gradient is kept."""
+        if not isinstance(param, Tensor):
+            raise TypeError(f"{type(self).__name__}: parameter {i} is a {type(param).__name__}, not a tensor")
+        if not (param.is_leaf or param.retains_grad):
+            raise ValueError(
+                f"{type(self).__name__}: parameter {i} of shape {tuple(param.shape)} is the result of an "
+                "operation; only leaves can be optimised, use detach().requires_grad_()"
+            )
+
     def _check(self, group: dict[str, Any]) -> None:
         """Raises ValueError for settings out of range; subclasses add theirs."""
-        if not group["lr"] >= 0.0:
+        if not group.get("lr", 0.0) >= 0.0:
             raise ValueError(f"{type(self).__name__}: lr must not be negative, got {group['lr']}")
         if not group.get("weight_decay", 0.0) >= 0.0:
             raise ValueError(
                 f"{type(self).__name__}: weight_decay must not be negative, got {group['weight_decay']}"
+            )
+
+    def _between(self, group: dict[str, Any], name: str, low: float, high: float) -> None:
+        """Raises unless a setting lies in `[low, high)`."""
+        if not low <= group[name] < high:
+            raise ValueError(
+                f"{type(self).__name__}: {name} must lie in [{low:g}, {high:g}), got {group[name]}"
+            )
+
+    def _check_betas(self, group: dict[str, Any]) -> None:
+        """Raises unless both weights of moments lie in [0, 1)."""
+        for i, beta in enumerate(group["betas"]):
+            if not 0.0 <= beta < 1.0:
+                raise ValueError(f"{type(self).__name__}: betas[{i}] must lie in [0, 1), got {beta}")
+
+    def _never_recorded(self, differentiable: bool) -> None:
+        """Raises where steps are to be recorded."""
+        if differentiable:
+            raise ValueError(
+                f"{type(self).__name__}: differentiable=True is not supported, no step is recorded; to "
+                "differentiate through an update, write it in tensor operations"
             )
 
     def _update(self, group: dict[str, Any]) -> None:
@@ -100,13 +193,12 @@ class Optimizer:
         Args:
             closure: computes the loss anew, with gradients; its value is returned.
         """
+        if (self._pre_hooks or self._post_hooks) and not self._is_stepping:
+            return self._between_hooks(Optimizer.step, () if closure is None else (closure,), {})
         loss = None
         if closure is not None:
             with wg.enable_grad():
                 loss = closure()
-        if self._pre_hooks:
-            for hook in tuple(self._pre_hooks.values()):
-                hook(self, (), {})
         if self._records_nothing:
             for group in self.param_groups:
                 self._update(group)
@@ -114,10 +206,29 @@ class Optimizer:
             with wg.no_grad():
                 for group in self.param_groups:
                     self._update(group)
-        if self._post_hooks:
-            for hook in tuple(self._post_hooks.values()):
-                hook(self, (), {})
         return loss
+
+    def _between_hooks(self, step: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+        """Takes a step with the hooks around it."""
+        args = (self, *args)
+        for hook in tuple(self._pre_hooks.values()):
+            changed = hook(self, args, kwargs)
+            if changed is None:
+                continue
+            if not isinstance(changed, tuple) or len(changed) != 2:
+                raise RuntimeError(
+                    f"{type(self).__name__}: a hook before the step returns None or the new (args, kwargs), "
+                    f"got {type(changed).__name__}"
+                )
+            args, kwargs = changed
+        self._is_stepping = True
+        try:
+            out = step(*args, **kwargs)
+        finally:
+            self._is_stepping = False
+        for hook in tuple(self._post_hooks.values()):
+            hook(self, args, kwargs)
+        return out
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clears the gradients of all parameters; `set_to_none=False` writes zeros instead."""
@@ -125,7 +236,10 @@ class Optimizer:
             _core._clear_gradients(group["params"], set_to_none)
 
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        """Calls `hook(optimizer, args, kwargs)` before each step."""
+        """Calls `hook(optimizer, args, kwargs)` before each step, and before its closure.
+
+        `args` begins with the optimiser. A hook may return other `(args, kwargs)`.
+        """
         return RemovableHandle.add(self._pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -140,7 +254,14 @@ class Optimizer:
         groups = [
             {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
         ]
-        return {"state": {numbers[id(p)]: dict(s) for p, s in self.state.items()}, "param_groups": groups}
+        # An optimiser of one's own may keep more than dictionaries of parameters.
+        state = {
+            numbers[id(key)] if isinstance(key, Tensor) else key: dict(entry)
+            if isinstance(entry, dict)
+            else entry
+            for key, entry in self.state.items()
+        }
+        return {"state": state, "param_groups": groups}
 
     def _all(self) -> list[Tensor]:
         return [param for group in self.param_groups for param in group["params"]]
@@ -159,13 +280,22 @@ class Optimizer:
                 f"{ours} in the optimiser"
             )
         numbers = [i for group in groups for i in group["params"]]
-        self.state = {}
-        for number, param in zip(numbers, self._all()):
-            if number in state_dict["state"]:
-                entry = state_dict["state"][number]
-                self.state[param] = {key: _adopt(value, param) for key, value in entry.items()}
+        params = dict(zip(numbers, self._all()))
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for key, entry in state_dict["state"].items():
+            if key in params:
+                state[params[key]] = _adopt(entry, params[key])
+            else:
+                state[key] = entry
         for mine, group in zip(self.param_groups, groups):
-            mine.update({key: value for key, value in group.items() if key != "params"})
+            mine.update({key: copy.deepcopy(value) for key, value in group.items() if key != "params"})
+        self.__setstate__({"state": state, "param_groups": self.param_groups})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes over attributes, from a pickle or a state dict;
+        a subclass may add settings that are missing there.
+        """
+        self.__dict__.update(state)
 
     def __repr__(self) -> str:
         """The settings of each group."""
@@ -176,8 +306,20 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _adopt(value: Any, param: Tensor) -> Any:
+def _adopt(value: Any, param: Tensor, key: Any = None) -> Any:
+    """A copy of an entry of a state, whose floating point tensors get the dtype and device
+    of the parameter.
+    """
+    if isinstance(value, dict):
+        return {k: _adopt(v, param, k) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_adopt(v, param) for v in value)
     if not isinstance(value, Tensor):
-        return value
-    value = value.detach().to(param.dtype) if value.dtype.is_floating_point else value.detach()
+        return copy.deepcopy(value)
+    value = value.detach()
+    if key == "step":
+        # A count: the dtype of the parameter may be too small for it, and no kernel reads it.
+        return value.clone()
+    if value.dtype.is_floating_point and param.dtype.is_floating_point:
+        value = value.to(param.dtype)
     return value.to(param.device).clone()

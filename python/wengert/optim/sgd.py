@@ -5,6 +5,7 @@ from typing import Any
 
 from wengert import _core
 
+from . import composed
 from .optimizer import Optimizer
 
 
@@ -31,9 +32,15 @@ class SGD(Optimizer):
         *,
         maximize: bool = False,
         foreach: bool | None = None,
+        differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        """`foreach` and `fused` are accepted and change nothing: updates are always fused."""
+        """`foreach`, `fused` and `differentiable=False` are accepted and change nothing: updates are always
+        fused. `differentiable=True` raises ValueError.
+        """
+        self._never_recorded(differentiable)
+        if nesterov and (momentum == 0.0 or dampening != 0.0):
+            raise ValueError("SGD: nesterov needs a positive momentum and dampening=0")
         super().__init__(
             params,
             dict(
@@ -50,8 +57,8 @@ class SGD(Optimizer):
         super()._check(group)
         if not group["momentum"] >= 0.0:
             raise ValueError(f"SGD: momentum must not be negative, got {group['momentum']}")
-        if group["nesterov"] and (group["momentum"] == 0.0 or group["dampening"] != 0.0):
-            raise ValueError("SGD: nesterov needs a positive momentum and dampening=0")
 
     def _update(self, group: dict[str, Any]) -> None:
+        if _core._replaces_values():
+            return composed.sgd(group, self.state)
         _core._optim_sgd(group, self.state)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import wengert as wg
 from wengert import _core
 from wengert._core import Tensor
 
@@ -36,23 +37,31 @@ class Stepwise(Optimizer):
                 continue
             g = p.grad.detach()
             g = -g if group.get("maximize") else g
-            state = self.state.setdefault(p, {})
+            state = self.state[p]
             # PyTorch counts steps in tensors.
             state["step"] = int(state.get("step", 0)) + 1
-            self._step_of(p, self._decayed(p, g, group), state, group)
+            if p.dtype.is_complex:
+                self._step_of_parts(p.detach(), g, state, group)
+            else:
+                self._step_of(p, self._decayed(p, g, group), state, group)
 
-    def _between(self, group: dict[str, Any], name: str, low: float, high: float) -> None:
-        """Raises unless a setting lies in `[low, high)`."""
-        if not low <= group[name] < high:
-            raise ValueError(
-                f"{type(self).__name__}: {name} must lie in [{low:g}, {high:g}), got {group[name]}"
-            )
+    def _step_of_parts(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+        """The step of a complex parameter: that of its real and imaginary parts. The state is complex too."""
+        x, g = wg.view_as_real(p), wg.view_as_real(g)
+        is_complex = lambda v: isinstance(v, Tensor) and v.dtype.is_complex
+        parts = {key: wg.view_as_real(v) if is_complex(v) else v for key, v in state.items()}
+        self._step_of(x, self._decayed(x, g, group), parts, group)
+        is_pair = lambda v: isinstance(v, Tensor) and v.shape == x.shape
+        state.update({key: wg.view_as_complex(v) if is_pair(v) else v for key, v in parts.items()})
 
-    def _check_betas(self, group: dict[str, Any]) -> None:
-        """Raises unless both weights of moments lie in [0, 1)."""
-        for i, beta in enumerate(group["betas"]):
-            if not 0.0 <= beta < 1.0:
-                raise ValueError(f"{type(self).__name__}: betas[{i}] must lie in [0, 1), got {beta}")
+    def _check_real(self, group: dict[str, Any]) -> None:
+        """Raises for complex parameters."""
+        for i, p in enumerate(group["params"]):
+            if p.dtype.is_complex:
+                raise TypeError(
+                    f"{type(self).__name__}: parameter {i} is {p.dtype}; real parameters expected, give "
+                    "this one to another optimiser"
+                )
 
 
 def zeros(state: dict[str, Any], name: str, like: Tensor, value: float = 0.0) -> Tensor:

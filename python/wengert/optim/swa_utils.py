@@ -15,13 +15,15 @@ Example:
 import copy
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import wengert as wg
 from wengert import nn
 from wengert._core import Tensor
 
-from .lr_scheduler.schedule import LRScheduler
+from ..nn.modules.batch import _BatchNorm
+from .lr_scheduler.schedule import Group, LRScheduler, check_optimizer, per_group, value_of_group
 from .optimizer import Optimizer
 
 __all__ = [
@@ -40,9 +42,25 @@ Average = Callable[[Tensor, Tensor, Tensor], Tensor]
 Averages = Callable[[list[Tensor], list[Tensor], Tensor], None]
 
 
+def _mean(average: Tensor, value: Tensor, count: Tensor) -> Tensor:
+    return average + (value - average) / (count.to(value.dtype) + 1)
+
+
+def _moving(decay: float, average: Tensor, value: Tensor, count: Tensor) -> Tensor:
+    return average * decay + value * (1.0 - decay)
+
+
+def _each(average: Average, averages: list[Tensor], values: list[Tensor], count: Tensor) -> None:
+    """Writes the next average into each tensor of the first list."""
+    for a, p in zip(averages, values):
+        # No GPU has int64.
+        there = count if a.device == count.device else count.to(wg.int32).to(a.device)
+        a.copy_(average(a, p, there))
+
+
 def get_swa_avg_fn() -> Average:
     """The arithmetic mean of all values: `a + (p - a) / (n + 1)`."""
-    return lambda average, value, count: average + (value - average) / (count.to(value.dtype) + 1)
+    return _mean
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
@@ -53,27 +71,17 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """
     if not 0.0 <= decay <= 1.0:
         raise ValueError(f"get_ema_avg_fn: decay is between 0 and 1, got {decay}")
-    return lambda average, value, count: average * decay + value * (1.0 - decay)
-
-
-def _of_lists(average: Average) -> Averages:
-    """An average as a function of lists that writes its results into the first."""
-
-    def apply(averages: list[Tensor], values: list[Tensor], count: Tensor) -> None:
-        for a, p in zip(averages, values):
-            a.copy_(average(a, p, count.to(a.device)))
-
-    return apply
+    return partial(_moving, decay)
 
 
 def get_swa_multi_avg_fn() -> Averages:
     """`get_swa_avg_fn` of lists, in place."""
-    return _of_lists(get_swa_avg_fn())
+    return partial(_each, get_swa_avg_fn())
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     """`get_ema_avg_fn` of lists, in place."""
-    return _of_lists(get_ema_avg_fn(decay))
+    return partial(_each, get_ema_avg_fn(decay))
 
 
 class AveragedModel(nn.Module):
@@ -109,7 +117,7 @@ class AveragedModel(nn.Module):
             self.module.to(device)
         self.register_buffer("n_averaged", wg.zeros((), dtype=wg.int64))
         self.use_buffers = use_buffers
-        self._average = multi_avg_fn or _of_lists(avg_fn or get_swa_avg_fn())
+        self._average = multi_avg_fn or partial(_each, avg_fn or get_swa_avg_fn())
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the averaged model computes."""
@@ -159,10 +167,10 @@ def update_bn(loader: Iterable[Any], model: nn.Module, device: Any = None) -> No
         model: runs in training mode without recording gradients, and returns to its mode.
         device: where the inputs are moved, if given.
     """
-    layers: dict[Any, float | None] = {
-        module: getattr(module, "momentum", None)
+    layers: dict[_BatchNorm, float | None] = {
+        module: module.momentum
         for module in model.modules()
-        if hasattr(module, "running_mean") and module.running_mean is not None
+        if isinstance(module, _BatchNorm) and module.running_mean is not None
     }
     if not layers:
         return
@@ -184,7 +192,7 @@ def update_bn(loader: Iterable[Any], model: nn.Module, device: Any = None) -> No
 
 
 class SWALR(LRScheduler):
-    """Goes from the rates that it finds at its first step to a constant one, within `anneal_epochs` steps.
+    """Goes from the rates that it finds to a constant one, within `anneal_epochs` steps.
 
     Args:
         optimizer: whose rates it sets.
@@ -212,27 +220,27 @@ class SWALR(LRScheduler):
         anneal_strategy: str = "cos",
         last_epoch: int = -1,
     ) -> None:
-        """Leaves the rates as they are until the first step."""
+        """Leaves the rates as they are, unless `anneal_epochs` is 0."""
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"SWALR: anneal_strategy must be 'cos' or 'linear', got {anneal_strategy!r}")
         if not isinstance(anneal_epochs, int) or anneal_epochs < 0:
             raise ValueError(f"SWALR: anneal_epochs is a whole number of at least 0, got {anneal_epochs!r}")
-        groups = optimizer.param_groups if isinstance(optimizer, Optimizer) else []
-        rates = list(swa_lr) if isinstance(swa_lr, (list, tuple)) else [swa_lr] * len(groups)
-        if len(rates) != len(groups):
-            raise ValueError(f"SWALR: {len(rates)} rates given for {len(groups)} groups")
-        self.swa_lrs = rates
+        optimizer = check_optimizer("SWALR", optimizer)
+        self.swa_lrs = per_group("SWALR", "rates", optimizer, swa_lr)
+        for group, rate in zip(optimizer.param_groups, self.swa_lrs):
+            group["swa_lr"] = rate
         self.anneal_epochs, self.anneal_strategy = anneal_epochs, anneal_strategy
         super().__init__(optimizer, last_epoch)
 
-    def _lr(self, base: float, t: int, i: int) -> float:
-        part = min(1.0, t / max(1, self.anneal_epochs))
-        if self.anneal_strategy == "cos":
-            part = (1.0 - math.cos(math.pi * part)) / 2.0
-        return self.swa_lrs[i] * part + base * (1.0 - part)
+    def _part(self, t: int) -> float:
+        """Which part of the way is done at step t."""
+        part = max(0.0, min(1.0, t / max(1, self.anneal_epochs)))
+        return (1.0 - math.cos(math.pi * part)) / 2.0 if self.anneal_strategy == "cos" else part
 
-    def step(self, epoch: int | None = None) -> None:
-        """Goes to the next step, or to a given one; the first starts from the rates that other schedules have set."""
-        if self.last_epoch == 0:
-            self.base_lrs = [group["lr"] for group in self.optimizer.param_groups]
-        super().step(epoch)
+    def _next(self, group: Group, i: int) -> Any:
+        t = self._step_count - 1 if self.anneal_epochs else max(1, self._step_count - 1)
+        before, now = self._part(t - 1), self._part(t)
+        goal = group.setdefault("swa_lr", value_of_group("SWALR", "rates", self.swa_lrs, i))
+        # The rate that stands tells where the way began, also where other schedules have moved it.
+        start = goal if before == 1.0 else (group["lr"] - before * goal) / (1.0 - before)
+        return goal * now + start * (1.0 - now)

@@ -25,6 +25,9 @@ def _place_of(i: int, count: int) -> str:
 
 def _axes(given: Any, structure: TreeDef, name: str) -> list[int | None]:
     """The batch axis of each leaf, from a tree of integers and None."""
+    if type(given) in (tuple, list) and len(given) == 1 and structure.kind is None:
+        # One result is what a tuple of one names as well.
+        given = given[0]
     axes = flatten_prefix(given, structure, f"vmap {name}")
     for axis in axes:
         if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):

@@ -4,6 +4,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert.transforms._derivative import LinearMap
 from wengert.transforms._flat import Flat, Function, check_float, flatten_result, leaves_of
 from wengert.tree import tree_unflatten
 
@@ -64,7 +65,7 @@ def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     Returns:
         `(value, push)`, or `(value, push, aux)` with `has_aux`. `push(*tangents)` takes one tangent per primal and
         returns the tangent of the value, zeros where nothing moves it; it can be called any number of times, and inside
-        other transforms.
+        other transforms. It is a container of the primals, as the pullback of `vjp` is.
 
     Raises:
         TypeError: for integer primals; from a function that branches on values that depend on the primals.
@@ -78,18 +79,29 @@ def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     leaves, structure = leaves_of(primals, "linearize", "a primal")
     check_float(leaves, "linearize")
     run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "linearize")
+    state = _core.get_rng_state()
     full, linear = _core._linearize(run, leaves)
-    out_structure = run.out
-    assert out_structure is not None
-    linear.keep(run.count)
 
-    def push(*tangents: Any) -> Any:
-        moved, given = leaves_of(tangents, "linearize", "a tangent")
-        if given != structure:
-            raise ValueError(
-                f"linearize: tangents of structure {given} given for primals of structure {structure}"
-            )
-        return tree_unflatten(out_structure, linear(moved))
+    def push_by(linear: Any, run: Flat) -> Function:
+        out_structure = run.out
+        assert out_structure is not None
+        linear.keep(run.count)
 
-    value = tree_unflatten(out_structure, full[: run.count])
+        def push(*tangents: Any) -> Any:
+            moved, given = leaves_of(tangents, "linearize", "a tangent")
+            if given != structure:
+                raise ValueError(
+                    f"linearize: tangents of structure {given} given for primals of structure {structure}"
+                )
+            return tree_unflatten(out_structure, linear(moved))
+
+        return push
+
+    def at(leaves: list[Tensor]) -> Function:
+        run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "linearize")
+        return push_by(_core._linearize(run, leaves)[1], run)
+
+    push = LinearMap(at, leaves)._is(push_by(linear, run), state)
+    assert run.out is not None
+    value = tree_unflatten(run.out, full[: run.count])
     return (value, push, run.take_aux(full)) if has_aux else (value, push)

@@ -132,7 +132,8 @@ def jacfwd(
         per_output = []
         for column in columns:
             last = column.movedim(0, -1)
-            per_output.append(tree_unflatten(structure, _split(last, leaves, last.ndim - 1)))
+            parts = [part.contiguous() for part in _split(last, leaves, last.ndim - 1)]
+            per_output.append(tree_unflatten(structure, parts))
         result = tree_unflatten(run.out, per_output)
         return (result, aux[0] if aux else None) if has_aux else result
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert.transforms._derivative import PullbackMap
 from wengert.transforms._flat import (
     Argnums,
     Flat,
@@ -128,7 +129,9 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     Returns:
         `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback takes one cotangent per output,
         of its shape, which is converted to its dtype, and returns a tuple: one entry per argument; it can be called
-        any number of times, and inside other transforms.
+        any number of times, and inside other transforms. It is a container of the primals (`wengert.tree`):
+        kept as a residual of a custom function, or returned from a transform, it has derivatives;
+        the function runs again then.
 
     Raises:
         TypeError: for integer arguments; from the pullback, for a complex cotangent of a real output.
@@ -142,14 +145,26 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     leaves, structure = leaves_of(primals, "vjp", "an argument")
     check_float(leaves, "vjp")
     run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "vjp")
+    state = _core.get_rng_state()
     full, pullback = _core._vjp(run, leaves)
-    out, out_structure = full[: run.count], run.out
-    assert out_structure is not None
+    out = full[: run.count]
 
-    def pull(*cotangents: Any) -> Any:
-        tree = cotangents[0] if len(cotangents) == 1 else cotangents
-        given = _cotangents(tree, out_structure, out, "vjp")
-        return tree_unflatten(structure, pullback(given, True))
+    def pull_by(pullback: Any, out: list[Tensor], out_structure: TreeDef | None) -> Function:
+        assert out_structure is not None
 
-    result = tree_unflatten(out_structure, out)
+        def pull(*cotangents: Any) -> Any:
+            tree = cotangents[0] if len(cotangents) == 1 else cotangents
+            given = _cotangents(tree, out_structure, out, "vjp")
+            return tree_unflatten(structure, pullback(given, True))
+
+        return pull
+
+    def at(leaves: list[Tensor]) -> Function:
+        run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "vjp")
+        full, pullback = _core._vjp(run, leaves)
+        return pull_by(pullback, full[: run.count], run.out)
+
+    pull = PullbackMap(at, leaves)._is(pull_by(pullback, out, run.out), state)
+    assert run.out is not None
+    result = tree_unflatten(run.out, out)
     return (result, pull, run.take_aux(full)) if has_aux else (result, pull)

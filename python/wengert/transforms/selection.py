@@ -19,8 +19,9 @@ class Selection:
 
     Arithmetic with numbers, tensors without axes and selections by the same mask, comparisons and functions of one
     element give selections. `sum`, `mean`, `var`, `std`, `prod`, `norm`, `logsumexp`, `amax`, `amin`, `max`, `min`,
-    `any`, `all` and `numel` give tensors; of no element, the largest is minus infinity and the mean is NaN. `x[mask] =
-    selection` puts the elements back.
+    `any`, `all` and `numel` give tensors, also along `dim=0`; of no element, the largest is minus infinity
+    and the mean is NaN. `x[mask] = selection` puts the elements back;
+    `selection[selection > 2] = 2` changes some of them.
 
     Raises:
         TypeError: for whatever needs the number of elements.
@@ -78,54 +79,75 @@ class Selection:
         """How many elements there are: a tensor without axes."""
         return self.mask.sum()
 
-    def sum(self) -> Tensor:
+    def sum(self, dim: Any = None, keepdim: bool = False, **other: Any) -> Tensor:
         """Their sum."""
-        return self._only(0).sum()
+        return _along("sum", self._only(0).sum(), dim, keepdim, **other)
 
-    def mean(self) -> Tensor:
+    def mean(self, dim: Any = None, keepdim: bool = False, **other: Any) -> Tensor:
         """Their mean; NaN of none."""
-        return self.sum() / self.numel().to(self.dtype)
+        return _along("mean", self.sum() / self.numel().to(self.dtype), dim, keepdim, **other)
 
-    def var(self, unbiased: bool = True, *, correction: float | None = None) -> Tensor:
+    def var(
+        self,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+        **other: Any,
+    ) -> Tensor:
         """Their variance, the sum of squares divided by their number less 1 (or less `correction`)."""
-        less = correction if correction is not None else float(unbiased)
+        if isinstance(dim, bool):
+            dim, unbiased = None, dim
+        less = correction if correction is not None else float(unbiased is not False)
         squares = (self - self.mean()).square().sum()
-        return squares / (self.numel().to(self.dtype) - less)
+        return _along("var", squares / (self.numel().to(self.dtype) - less), dim, keepdim, **other)
 
-    def std(self, unbiased: bool = True, *, correction: float | None = None) -> Tensor:
+    def std(
+        self, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, **other: Any
+    ) -> Tensor:
         """The root of their variance; where that is zero, so is its gradient."""
-        out = self.var(unbiased, correction=correction).sqrt()
+        out = self.var(dim, unbiased, keepdim, **other).sqrt()
         return out.masked_fill(out.detach() == 0, 0.0)
 
-    def prod(self) -> Tensor:
+    def prod(self, dim: Any = None, keepdim: bool = False, **other: Any) -> Tensor:
         """Their product."""
-        return self._only(1).prod()
+        return _along("prod", self._only(1).prod(), dim, keepdim, **other)
 
-    def norm(self, p: float = 2.0) -> Tensor:
+    def norm(self, p: Any = 2.0, dim: Any = None, keepdim: bool = False, **other: Any) -> Tensor:
         """Their `p`-norm."""
-        return self._only(0).norm(p)
+        return _along("norm", self._only(0).norm(p), dim, keepdim, **other)
 
-    def logsumexp(self) -> Tensor:
+    def logsumexp(self, dim: Any = None, keepdim: bool = False, **other: Any) -> Tensor:
         """The logarithm of the sum of their exponentials."""
-        return self._only(-math.inf).reshape(-1).logsumexp(0)
+        out = self._only(-math.inf).reshape(-1).logsumexp(0)
+        return _along("logsumexp", out, dim, keepdim, **other)
 
-    def amax(self) -> Tensor:
+    def amax(self, dim: Any = None, keepdim: bool = False, **other: Any) -> Tensor:
         """The largest; the least number of the dtype of none."""
-        return self._only(_bound(self.dtype, -1)).amax()
+        return _along("amax", self._only(_bound(self.dtype, -1)).amax(), dim, keepdim, **other)
 
-    def amin(self) -> Tensor:
+    def amin(self, dim: Any = None, keepdim: bool = False, **other: Any) -> Tensor:
         """The smallest; the greatest number of the dtype of none."""
-        return self._only(_bound(self.dtype, 1)).amin()
+        return _along("amin", self._only(_bound(self.dtype, 1)).amin(), dim, keepdim, **other)
 
-    max, min = amax, amin
+    def max(self) -> Tensor:
+        """The largest; see `amax`, which takes an axis."""
+        return self.amax()
 
-    def any(self) -> Tensor:
+    def min(self) -> Tensor:
+        """The smallest; see `amin`, which takes an axis."""
+        return self.amin()
+
+    def any(self, dim: Any = None, keepdim: bool = False, **other: Any) -> Tensor:
         """Whether one is not zero."""
-        return (self.values != 0).logical_and(self.mask).any()
+        return _along("any", (self.values != 0).logical_and(self.mask).any(), dim, keepdim, **other)
 
-    def all(self) -> Tensor:
+    def all(self, dim: Any = None, keepdim: bool = False, **other: Any) -> Tensor:
         """Whether none is zero."""
-        return (self.values != 0).logical_or(self.mask.logical_not()).all()
+        return _along(
+            "all", (self.values != 0).logical_or(self.mask.logical_not()).all(), dim, keepdim, **other
+        )
 
     def detach(self) -> "Selection":
         """The same without a derivative."""
@@ -136,7 +158,11 @@ class Selection:
         return self._with(self.values.to(dtype))
 
     def __getattr__(self, name: str) -> Any:
-        """Functions of one element, by their names; anything else has no meaning without a shape."""
+        """Functions of one element, by their names, also in place;
+        anything else has no meaning without a shape.
+        """
+        if name.endswith("_") and not name.endswith("__") and name[:-1] in _POINTWISE:
+            return lambda *args: self._become(getattr(self, name[:-1])(*args).values)
         if name in _POINTWISE:
             return lambda *args: self._with(
                 getattr(self.values, name)(*[self._operand(name, a) for a in args])
@@ -153,9 +179,32 @@ class Selection:
         """Raises: the number differs between examples."""
         raise _shapeless("iter")
 
-    def __getitem__(self, key: Any) -> Any:
-        """Raises: the number differs between examples."""
-        raise _shapeless("indexing")
+    def _become(self, values: Tensor) -> "Selection":
+        """Exchanges the elements: a selection is a copy, so nothing else changes."""
+        self.values = values.to(self.dtype)
+        return self
+
+    def _by(self, key: Any) -> Tensor:
+        """Where a selection of truth values by the same mask holds."""
+        if not isinstance(key, Selection) or key.key is not self.key or key.dtype != _core.bool:
+            raise _shapeless("indexing")
+        return key.values.logical_and(self.mask)
+
+    def __getitem__(self, key: Any) -> "Selection":
+        """Those for which a comparison of them holds, as in `s[s > 2]`."""
+        return Selection(self.values, self._by(key), key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Exchanges those for which a comparison of them holds, as in `s[s > 2] = 2`;
+        `s[:] = value` exchanges all.
+        """
+        everything = key is Ellipsis or (isinstance(key, slice) and key == slice(None))
+        where = self.mask if everything else self._by(key)
+        if isinstance(value, Selection) and value.key is (self.key if everything else key):
+            value = value.values
+        else:
+            value = self._operand("indexing", value)
+        self._become(_core.where(where, value, self.values))
 
     def __bool__(self) -> bool:
         """Raises: the number differs between examples."""
@@ -176,6 +225,17 @@ def _inside(values: Tensor, mask: Tensor) -> Tensor:
     first = chosen.to(_core.int32).argmax(0, keepdim=True)
     one = flat.take(first, 0).masked_fill(chosen.any().logical_not(), 1).reshape([1] * values.ndim)
     return _core.where(mask, values, one)
+
+
+def _along(
+    name: str, out: Tensor, dim: Any, keepdim: bool, axis: Any = None, keepdims: bool | None = None
+) -> Tensor:
+    """A reduced selection, which had one axis: with that of length 1 if it is to be kept."""
+    given = dim if axis is None else axis
+    for k in given if isinstance(given, (tuple, list)) else () if given is None else (given,):
+        if k not in (0, -1):
+            raise IndexError(f"{name}: axis {k} is out of range for what a mask selects, which has one axis")
+    return out.reshape(1) if (keepdim if keepdims is None else keepdims) else out
 
 
 def _bound(dtype: Any, sign: int) -> Any:

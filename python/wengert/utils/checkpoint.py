@@ -6,6 +6,7 @@ recording mode, and stops mattering once backward has what it needs. It works wi
 keyword arguments, nested checkpoints, hooks, higher derivatives, and inside every transform.
 """
 
+import itertools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -18,6 +19,10 @@ def checkpoint(
     function: Callable[..., Any],
     *args: Any,
     use_reentrant: bool = False,
+    context_fn: Callable[[], tuple[Any, Any]] | None = None,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
@@ -26,12 +31,18 @@ def checkpoint(
     Args:
         function: must do the same both times.
         args: any objects; tensors among them are what the checkpoint saves.
+            They must not be written before backward.
         use_reentrant: only False; there is one kind of checkpoint, and it has no restrictions.
+        context_fn: gives two contexts, one around the first run and one around each later one.
+        determinism_check: `"default"`, or `"none"`, which is accepted; what is saved is always compared.
+        debug, early_stop: accepted; errors always say which operations differ,
+            and a second run goes to its end.
         preserve_rng_state: accepted; random numbers are always the same in the second run.
         kwargs: passed on.
 
     Raises:
-        CheckpointError: in backward, if the second run saves something else than the first.
+        CheckpointError: in backward, if the second run saves something else than the first, or if a tensor
+            among the arguments (in lists, tuples and dictionaries too) was written since the function began.
 
     Example:
         >>> x = wg.ones(3, requires_grad=True)
@@ -43,7 +54,22 @@ def checkpoint(
         )
     if not callable(function):
         raise TypeError(f"checkpoint: a function expected, got {type(function).__name__}")
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"checkpoint: determinism_check is 'default' or 'none', got {determinism_check!r}")
+    if context_fn is not None:
+        function = _within(function, *context_fn())
     return _core._checkpoint(function, args, kwargs)
+
+
+def _within(function: Callable[..., Any], first: Any, later: Any) -> Callable[..., Any]:
+    """The function in one context the first time, and in another from then on."""
+    contexts = itertools.chain([first], itertools.repeat(later))
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with next(contexts):
+            return function(*args, **kwargs)
+
+    return run
 
 
 def checkpoint_sequential(

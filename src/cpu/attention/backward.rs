@@ -4,7 +4,7 @@
 //! queries that see them, so that nothing is added to by two threads; where there are too few such elements to
 //! share among threads, the blocks are split and the parts added in order.
 
-use super::super::threads::{Shared, parallel_for};
+use super::super::threads::{Shared, parallel_for, try_parallel_for};
 use super::forward::{load_log_sum, moved_scores};
 use super::operand::{Operand, Scratch, laid_out_as};
 use super::product::{Number, Product};
@@ -55,15 +55,15 @@ struct Sink<T> {
 }
 
 impl<T: Number> Sink<T> {
-    fn new(out: &Array, items: usize, splits: usize) -> Sink<T> {
+    fn new(out: &Array, items: usize, splits: usize) -> Result<Sink<T>> {
         let rank = out.rank();
         let (keys, columns) = (out.dim(rank - 2), out.dim(rank - 1));
         let pitch = columns.next_multiple_of(LANE);
         let direct = splits == 1 && columns == pitch && out.stride(rank - 1) == 1;
-        let mut apart = (!direct).then(|| Scratch::new(items * splits * keys * pitch));
+        let mut apart = (!direct).then(|| Scratch::new(items * splits * keys * pitch)).transpose()?;
         let start = apart.as_mut().map_or(Shared::new(out.ptr::<T>()), Scratch::shared);
         let row = if direct { out.stride(rank - 2) } else { pitch as isize };
-        Sink { out: Operand::new(out), apart, start, splits, keys, columns, pitch, row }
+        Ok(Sink { out: Operand::new(out), apart, start, splits, keys, columns, pitch, row })
     }
 
     /// The first row of one task.
@@ -160,24 +160,24 @@ pub struct Room<T> {
 
 impl<T: Number> Room<T> {
     /// Room for any block of the problem of `pass`.
-    pub fn new(pass: &Pass<T>) -> Room<T> {
+    pub fn new(pass: &Pass<T>) -> Result<Room<T>> {
         let p = pass.p;
         let tile = QUERIES * KEYS.min(p.keys);
         let second = |n| if pass.second.is_some() { n } else { 0 };
         let (depth, width) = (p.depth.next_multiple_of(LANE), p.width.next_multiple_of(LANE));
         let block = |n: usize| Scratch::new(QUERIES * n);
-        Room {
-            q: [block(depth), block(depth)],
-            g: [block(width), block(width)],
-            tq: [block(second(depth)), block(second(depth))],
-            scores: Scratch::new(tile),
-            adjoint: Scratch::new(tile),
-            moved: Scratch::new(second(tile)),
-            cross: Scratch::new(second(tile)),
-            keep: Scratch::new(if p.settings.dropout.is_some() { tile } else { 0 }),
-            dq: block(depth),
-            columns: block(4),
-        }
+        Ok(Room {
+            q: [block(depth)?, block(depth)?],
+            g: [block(width)?, block(width)?],
+            tq: [block(second(depth))?, block(second(depth))?],
+            scores: Scratch::new(tile)?,
+            adjoint: Scratch::new(tile)?,
+            moved: Scratch::new(second(tile))?,
+            cross: Scratch::new(second(tile))?,
+            keep: Scratch::new(if p.settings.dropout.is_some() { tile } else { 0 })?,
+            dq: block(depth)?,
+            columns: block(4)?,
+        })
     }
 
     /// Logarithms of sums, means of cotangents, means of tangents, means of second derivatives.
@@ -345,11 +345,12 @@ pub fn gradients<T: Number>(pass: &Pass<T>, like: [&Array; 3], wanted: Wanted) -
     }
     let blocks = sharing.numel() * p.blocks();
     let splits = TASKS.div_ceil(owners.numel().max(1)).min(blocks).max(1);
-    let sink = |out: &Option<Array>| out.as_ref().map(|out| Sink::<T>::new(out, owners.numel(), splits));
-    let (to_q, to_k, to_v) = (dq.as_ref().map(Operand::new), sink(&dk), sink(&dv));
+    let sink =
+        |out: &Option<Array>| out.as_ref().map(|out| Sink::<T>::new(out, owners.numel(), splits)).transpose();
+    let (to_q, to_k, to_v) = (dq.as_ref().map(Operand::new), sink(&dk)?, sink(&dv)?);
     let work = 3 * p.work() * blocks.div_ceil(splits);
-    parallel_for(owners.numel() * splits, WORK.div_ceil(work.max(1)), |range| {
-        let mut room = Room::new(pass);
+    try_parallel_for(owners.numel() * splits, WORK.div_ceil(work.max(1)), |range| {
+        let mut room = Room::new(pass)?;
         for task in range {
             let (item, split) = (task / splits, task % splits);
             let owner = coordinates(&owners, item);
@@ -368,7 +369,8 @@ pub fn gradients<T: Number>(pass: &Pass<T>, like: [&Array; 3], wanted: Wanted) -
                 unsafe { pass.block(&block, &mut room, to_q.as_ref(), k_sink, v_sink) };
             }
         }
-    });
+        Ok(())
+    })?;
     [&to_k, &to_v].into_iter().flatten().for_each(|sink| sink.finish(&owners));
     Ok([dq, dk, dv])
 }

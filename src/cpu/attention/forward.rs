@@ -1,6 +1,6 @@
 //! The passes that go along the queries: the result, and its tangent.
 
-use super::super::threads::{Shared, parallel_for};
+use super::super::threads::{Shared, try_parallel_for};
 use super::operand::{Operand, Scratch, View, laid_out_as};
 use super::product::Number;
 use super::tile::{self, Finish, Forward, Online, Scale};
@@ -45,18 +45,18 @@ struct Room<T> {
 }
 
 impl<T: Number> Room<T> {
-    fn new(p: &Problem<T>, tangents: bool) -> Room<T> {
+    fn new(p: &Problem<T>, tangents: bool) -> Result<Room<T>> {
         let tile = QUERIES * KEYS.min(p.keys);
         let if_moved = |n| if tangents { n } else { 0 };
-        Room {
-            q: Scratch::new(QUERIES * p.depth),
-            tq: Scratch::new(if_moved(QUERIES * p.depth)),
-            scores: Scratch::new(tile),
-            moved: Scratch::new(if_moved(tile)),
-            keep: Scratch::new(if p.settings.dropout.is_some() { tile } else { 0 }),
-            out: Scratch::new(QUERIES * p.width),
-            columns: Scratch::new(3 * QUERIES),
-        }
+        Ok(Room {
+            q: Scratch::new(QUERIES * p.depth)?,
+            tq: Scratch::new(if_moved(QUERIES * p.depth))?,
+            scores: Scratch::new(tile)?,
+            moved: Scratch::new(if_moved(tile))?,
+            keep: Scratch::new(if p.settings.dropout.is_some() { tile } else { 0 })?,
+            out: Scratch::new(QUERIES * p.width)?,
+            columns: Scratch::new(3 * QUERIES)?,
+        })
     }
 
     /// The three numbers per query.
@@ -80,14 +80,15 @@ pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
     let log_sum = Array::empty(p.like.shape().with(rank - 1, 1), T::DTYPE, Device::Cpu)?;
     let (to, log_to) = (Operand::<T>::new(&y), Operand::<T>::new(&log_sum));
     let blocks = p.blocks();
-    parallel_for(p.items * blocks, WORK.div_ceil(p.work().max(1)), |range| {
-        let mut room = Room::new(p, false);
+    try_parallel_for(p.items * blocks, WORK.div_ceil(p.work().max(1)), |range| {
+        let mut room = Room::new(p, false)?;
         for task in range {
             let block = p.block(coordinates(&p.batch, task / blocks), task % blocks);
             // SAFETY: the operands cover their problem, and blocks write disjoint rows.
             unsafe { forward_block(p, &block, &mut room, to.at(&block.at), log_to.at(&block.at)) };
         }
-    });
+        Ok(())
+    })?;
     Ok((y, log_sum))
 }
 
@@ -144,8 +145,8 @@ pub fn tangent<T: Number>(
     let mean = Array::empty(p.like.shape().with(rank - 1, 1), T::DTYPE, Device::Cpu)?;
     let (to, mean_to) = (Operand::<T>::new(&moved), Operand::<T>::new(&mean));
     let blocks = p.blocks();
-    parallel_for(p.items * blocks, WORK.div_ceil(2 * p.work().max(1)), |range| {
-        let mut room = Room::new(p, true);
+    try_parallel_for(p.items * blocks, WORK.div_ceil(2 * p.work().max(1)), |range| {
+        let mut room = Room::new(p, true)?;
         for task in range {
             let block = p.block(coordinates(&p.batch, task / blocks), task % blocks);
             let known = (y.at(&block.at), log_sum.at(&block.at));
@@ -154,7 +155,8 @@ pub fn tangent<T: Number>(
                 tangent_block(p, &block, &mut room, known, t, (to.at(&block.at), mean_to.at(&block.at)))
             };
         }
-    });
+        Ok(())
+    })?;
     Ok((moved, mean))
 }
 

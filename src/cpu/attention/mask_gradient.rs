@@ -3,7 +3,7 @@
 //! It is a pass of its own: a task owns rows of the mask and walks the elements of the batch that share them, in
 //! order, where `backward.rs` owns keys and values.
 
-use super::super::threads::{Shared, parallel_for};
+use super::super::threads::{Shared, try_parallel_for};
 use super::backward::{Pass, Room};
 use super::operand::Operand;
 use super::product::Number;
@@ -28,8 +28,8 @@ pub fn gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
     let (tasks, walked) = if one_row { (1, p.blocks()) } else { (p.blocks(), 1) };
     let to = Operand::<T>::new(&out);
     let work = p.work() * sharing.numel() * walked;
-    parallel_for(owners.numel() * tasks, WORK.div_ceil(work.max(1)), |range| {
-        let mut room = Room::new(pass);
+    try_parallel_for(owners.numel() * tasks, WORK.div_ceil(work.max(1)), |range| {
+        let mut room = Room::new(pass)?;
         for task in range {
             let owner = coordinates(&owners, task / tasks);
             for number in 0..sharing.numel() * walked {
@@ -47,6 +47,7 @@ pub fn gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
                 }
             }
         }
-    });
+        Ok(())
+    })?;
     Ok(out)
 }

@@ -5,6 +5,7 @@ use super::super::threads::Shared;
 use super::LANE;
 use super::product::Number;
 use crate::array::Array;
+use crate::buffer::filled;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
 use crate::shape::{MAX_RANK, Shape};
@@ -176,8 +177,8 @@ pub struct Scratch<T>(Vec<Line<T>>);
 
 impl<T: Number> Scratch<T> {
     /// Room for `n` elements.
-    pub fn new(n: usize) -> Scratch<T> {
-        Scratch(vec![Line([T::default(); LANE]); n.div_ceil(LANE)])
+    pub fn new(n: usize) -> Result<Scratch<T>> {
+        Ok(Scratch(filled(Line([T::default(); LANE]), n.div_ceil(LANE))?))
     }
 
     /// The first element.

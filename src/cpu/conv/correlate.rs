@@ -9,8 +9,8 @@ use super::grid::{Grid, Line, Planes, spread};
 use super::room::Room;
 use super::vector::{Body, Float, Vector};
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::cpu::threads::{Shared, parallel_for};
+use crate::buffer::{Device, filled};
+use crate::cpu::threads::{Shared, try_parallel_for};
 use crate::error::Result;
 use crate::shape::Shape;
 use crate::window::AXES;
@@ -128,25 +128,25 @@ impl<T: Float> Correlation<'_, T> {
         let packed = memory::<T>(self.groups * self.outputs * terms)?;
         let panels = Shared::new(packed.ptr::<T>());
         let zeros =
-            if self.bias.is_empty() { vec![T::default(); self.groups * self.outputs] } else { Vec::new() };
+            if self.bias.is_empty() { filled(T::default(), self.groups * self.outputs)? } else { Vec::new() };
         let bias = if self.bias.is_empty() { &zeros } else { self.bias };
-        parallel_for(self.groups * chunks, (WORK / 16).div_ceil(chunk * terms), |range| {
+        try_parallel_for(self.groups * chunks, (WORK / 16).div_ceil(chunk * terms), |mut range| {
             // SAFETY: every chunk has its own panels.
-            range.for_each(|i| unsafe { T::run(Pack { of: self, chunk, index: i, to: panels }) });
-        });
+            range.try_for_each(|i| unsafe { T::run(Pack { of: self, chunk, index: i, to: panels }) })
+        })?;
         let cut = Cut::new(&self.lines, self.images);
         let positions: usize = cut.bands.iter().product::<usize>() * cut.images;
         let tasks = cut.pieces() * self.groups * chunks;
         let out = Shared::new(out.as_mut_ptr());
-        parallel_for(tasks, WORK.div_ceil(positions * chunk * terms), |range| {
+        try_parallel_for(tasks, WORK.div_ceil(positions * chunk * terms), |range| {
             for task in range {
                 let (piece, rest) = (task / chunks / self.groups, task % (chunks * self.groups));
                 let body = Piece { of: self, bias, cut: &cut, chunk, piece, index: rest, panels, out };
                 // SAFETY: every task writes its own part of the output.
-                unsafe { T::run(body) };
+                unsafe { T::run(body)? };
             }
-        });
-        Ok(())
+            Ok(())
+        })
     }
 
     /// Group, first channel and number of channels of chunk `index`.
@@ -179,7 +179,7 @@ struct Pack<'a, T> {
 
 impl<T: Float> Body<T> for Pack<'_, T> {
     #[inline(always)]
-    unsafe fn run<V: Vector<Float = T>>(self) {
+    unsafe fn run<V: Vector<Float = T>>(self) -> Result<()> {
         let (of, weights) = (self.of, &self.of.weights);
         let taps = weights.taps.len();
         let terms = of.inputs * taps;
@@ -197,6 +197,7 @@ impl<T: Float> Body<T> for Pack<'_, T> {
                 }
             }
         }
+        Ok(())
     }
 }
 
@@ -214,7 +215,7 @@ struct Piece<'a, T> {
 
 impl<T: Float> Body<T> for Piece<'_, T> {
     #[inline(always)]
-    unsafe fn run<V: Vector<Float = T>>(self) {
+    unsafe fn run<V: Vector<Float = T>>(self) -> Result<()> {
         let of = self.of;
         let (group, row, rows) = of.rows(self.chunk, self.index);
         let (image, images, start, lines) = self.cut.piece(&of.lines, of.images, self.piece);
@@ -222,11 +223,11 @@ impl<T: Float> Body<T> for Piece<'_, T> {
         let taps = of.weights.taps.len();
         let terms = of.inputs * taps;
         let channels = even(of.inputs, (DEPTH / taps).min(CELLS / grid.channel).max(1));
-        let offsets = grid.offsets(channels);
+        let offsets = grid.offsets(channels)?;
         let wide = rows * 2 <= V::ROWS;
         let width = if wide { 6 * V::LANES } else { 3 * V::LANES };
         let pitch = grid.span.next_multiple_of(width);
-        let (_room, [cells, sums]) = Room::new([channels * grid.channel, rows * pitch]);
+        let (_room, [cells, sums]) = Room::new([channels * grid.channel, rows * pitch])?;
         let plane: usize = lines.iter().map(|l| l.input).product();
         // SAFETY: the piece lies inside of its tensors; the grid and the sums have room for it.
         unsafe {
@@ -265,6 +266,7 @@ impl<T: Float> Body<T> for Piece<'_, T> {
                 start,
             );
         }
+        Ok(())
     }
 }
 

@@ -8,6 +8,8 @@
 //! several positions, the input is first dealt out into as many phases, in each of which they move by one.
 
 use super::vector::Vector;
+use crate::buffer::room;
+use crate::error::Result;
 use crate::window::AXES;
 use smallvec::SmallVec;
 
@@ -131,9 +133,9 @@ impl Grid {
     }
 
     /// Where output 0 reads: for every channel, the elements of the window in order.
-    pub fn offsets(&self, channels: usize) -> Vec<u32> {
+    pub fn offsets(&self, channels: usize) -> Result<Vec<u32>> {
         let [z, y, x] = &self.sides;
-        let mut out = Vec::with_capacity(channels * z.reads.len() * y.reads.len() * x.reads.len());
+        let mut out = room(channels * z.reads.len() * y.reads.len() * x.reads.len())?;
         for channel in 0..channels {
             for &(z_phase, z_at) in &z.reads {
                 for &(y_phase, y_at) in &y.reads {
@@ -145,7 +147,7 @@ impl Grid {
                 }
             }
         }
-        out
+        Ok(out)
     }
 
     /// Copies `channels` channels into the grid at `to`, zeros around them.

@@ -1,5 +1,7 @@
 //! Memory for pieces of work, kept by each thread: fresh pages would cost a tenth of a convolution.
 
+use crate::buffer::filled;
+use crate::error::Result;
 use std::cell::RefCell;
 
 /// A cache line.
@@ -22,23 +24,23 @@ pub struct Room {
 impl Room {
     /// Room for parts of so many elements, and where they begin. What they hold is unspecified.
     #[inline(always)]
-    pub fn new<T, const N: usize>(lengths: [usize; N]) -> (Room, [*mut T; N]) {
+    pub fn new<T, const N: usize>(lengths: [usize; N]) -> Result<(Room, [*mut T; N])> {
         let mut at = [0; N];
         let mut total = 0;
         for (at, length) in at.iter_mut().zip(lengths) {
             *at = total;
             total += (length * size_of::<T>()).div_ceil(size_of::<Line>());
         }
-        let mut room = Room::of(total);
+        let mut room = Room::of(total)?;
         let start = room.lines.as_mut_ptr();
-        (room, at.map(|at| start.wrapping_add(at).cast::<T>()))
+        Ok((room, at.map(|at| start.wrapping_add(at).cast::<T>())))
     }
 
     #[inline(never)]
-    fn of(total: usize) -> Room {
+    fn of(total: usize) -> Result<Room> {
         // A piece inside of a piece would find nothing here, and take memory of its own.
         let lines = LINES.try_with(RefCell::take).unwrap_or_default();
-        Room { lines: if lines.len() < total { vec![Line([0; 64]); total] } else { lines } }
+        Ok(Room { lines: if lines.len() < total { filled(Line([0; 64]), total)? } else { lines } })
     }
 }
 

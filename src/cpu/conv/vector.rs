@@ -2,6 +2,7 @@
 
 use crate::cpu::isa::{Isa, isa};
 use crate::dtype::Element;
+use crate::error::Result;
 use std::ops::{Add, AddAssign, Mul};
 
 /// Loads, stores and fused multiply-adds of `LANES` floats at a time.
@@ -33,11 +34,11 @@ pub trait Vector: Copy {
 
 /// A loop over vectors, compiled once for each instruction set.
 pub trait Body<T> {
-    /// The loop. Implementations are `#[inline(always)]`.
+    /// The loop; an error if there is no working memory for it. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
     /// As the type that implements it says.
-    unsafe fn run<V: Vector<Float = T>>(self);
+    unsafe fn run<V: Vector<Float = T>>(self) -> Result<()>;
 }
 
 /// A float that loops run over.
@@ -48,7 +49,7 @@ pub trait Float:
     ///
     /// # Safety
     /// That of the body.
-    unsafe fn run<B: Body<Self>>(body: B);
+    unsafe fn run<B: Body<Self>>(body: B) -> Result<()>;
 }
 
 /// Four lanes that the compiler maps to whatever the target has.
@@ -184,14 +185,14 @@ macro_rules! float {
     ($float:ty, $avx2:ident, $avx512:ident) => {
         impl Float for $float {
             #[cfg(target_arch = "x86_64")]
-            unsafe fn run<B: Body<$float>>(body: B) {
+            unsafe fn run<B: Body<$float>>(body: B) -> Result<()> {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-                unsafe fn avx512<B: Body<$float>>(body: B) {
+                unsafe fn avx512<B: Body<$float>>(body: B) -> Result<()> {
                     // SAFETY: the caller's promise.
                     unsafe { body.run::<x86::$avx512>() }
                 }
                 #[target_feature(enable = "avx2,fma")]
-                unsafe fn avx2<B: Body<$float>>(body: B) {
+                unsafe fn avx2<B: Body<$float>>(body: B) -> Result<()> {
                     // SAFETY: the caller's promise.
                     unsafe { body.run::<x86::$avx2>() }
                 }
@@ -205,7 +206,7 @@ macro_rules! float {
                 }
             }
             #[cfg(not(target_arch = "x86_64"))]
-            unsafe fn run<B: Body<$float>>(body: B) {
+            unsafe fn run<B: Body<$float>>(body: B) -> Result<()> {
                 // SAFETY: the caller's promise.
                 unsafe { body.run::<Plain<$float>>() }
             }

@@ -10,7 +10,8 @@ use super::correlate::{CELLS, CHANNELS, Cut, WORK, even, memory};
 use super::grid::{Grid, Line, Planes, spread, zero};
 use super::room::Room;
 use super::vector::{Body, Float, Vector};
-use crate::cpu::threads::{GRAIN, Shared, parallel_for};
+use crate::buffer::{filled, gathered, lengthen};
+use crate::cpu::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
 use crate::window::AXES;
 
@@ -62,13 +63,14 @@ impl<T: Float> WeightGradient<'_, T> {
         let tasks = plan.parts * self.groups * plan.inputs.1 * plan.outputs.1;
         let positions: usize = self.images * self.lines.iter().map(|l| l.count).product::<usize>();
         let work = size * positions;
-        parallel_for(tasks, WORK.div_ceil((work / tasks).max(1)), |range| {
+        try_parallel_for(tasks, WORK.div_ceil((work / tasks).max(1)), |range| {
             for task in range {
                 let body = Task { of: self, plan: &plan, task, size, to };
                 // SAFETY: every task writes its own part of its result.
-                unsafe { T::run(body) };
+                unsafe { T::run(body)? };
             }
-        });
+            Ok(())
+        })?;
         if plan.parts > 1 {
             let partial = partial.slice::<T>()?;
             let to = Shared::new(out.as_mut_ptr());
@@ -115,7 +117,7 @@ struct Task<'a, T> {
 
 impl<T: Float> Body<T> for Task<'_, T> {
     #[inline(always)]
-    unsafe fn run<V: Vector<Float = T>>(self) {
+    unsafe fn run<V: Vector<Float = T>>(self) -> Result<()> {
         let (of, plan, taps) = (self.of, self.plan, self.of.taps());
         let (rows, columns) = (plan.outputs.1, plan.inputs.1);
         let output = self.task % rows * plan.outputs.0;
@@ -125,13 +127,13 @@ impl<T: Float> Body<T> for Task<'_, T> {
         let outputs = plan.outputs.0.min(of.outputs - output);
         let inputs = plan.inputs.0.min(of.inputs - input);
         let pitch = (inputs * taps).next_multiple_of(TERMS);
-        let mut sums = vec![T::default(); outputs * pitch];
+        let mut sums = filled(T::default(), outputs * pitch)?;
         let block = Channels { group, input, inputs, output, outputs };
         let pieces = part * plan.pieces..((part + 1) * plan.pieces).min(plan.cut.pieces());
         for piece in pieces.clone() {
             // SAFETY: the piece lies inside of its tensors.
             unsafe {
-                let laid = self.lay::<V>(piece, &block, pitch);
+                let laid = self.lay::<V>(piece, &block, pitch)?;
                 let sums = sums.as_mut_ptr();
                 for term in (0..pitch).step_by(TERMS) {
                     let blocks = outputs.div_ceil(V::ROWS / 2);
@@ -152,11 +154,11 @@ impl<T: Float> Body<T> for Task<'_, T> {
         }
         if !sums.iter().all(|&s| finite(s)) {
             // An infinity or NaN of the input met the zeros between two rows of the cotangent.
-            let wrong: Vec<usize> = (0..sums.len()).filter(|&i| !finite(sums[i])).collect();
+            let wrong = gathered(sums.len(), (0..sums.len()).filter(|&i| !finite(sums[i])))?;
             wrong.iter().for_each(|&i| sums[i] = T::default());
             for piece in pieces {
                 // SAFETY: as above.
-                unsafe { self.lay::<V>(piece, &block, pitch).add_rows(&wrong, pitch, &mut sums) };
+                unsafe { self.lay::<V>(piece, &block, pitch)?.add_rows(&wrong, pitch, &mut sums) };
             }
         }
         for row in 0..outputs {
@@ -165,6 +167,7 @@ impl<T: Float> Body<T> for Task<'_, T> {
             let to = unsafe { self.to.part(start, inputs * taps) };
             to.copy_from_slice(&sums[row * pitch..][..inputs * taps]);
         }
+        Ok(())
     }
 }
 
@@ -222,14 +225,19 @@ impl<T: Float> Task<'_, T> {
     /// # Safety
     /// The piece lies inside of its tensors, and `V` is available.
     #[inline(always)]
-    unsafe fn lay<V: Vector<Float = T>>(&self, piece: usize, block: &Channels, pitch: usize) -> Laid<T> {
+    unsafe fn lay<V: Vector<Float = T>>(
+        &self,
+        piece: usize,
+        block: &Channels,
+        pitch: usize,
+    ) -> Result<Laid<T>> {
         let of = self.of;
         let (image, images, start, lines) = self.plan.cut.piece(&of.lines, of.images, piece);
         let grid = Grid::new(&lines, images);
-        let mut offsets = grid.offsets(block.inputs);
-        offsets.resize(pitch, 0);
+        let mut offsets = grid.offsets(block.inputs)?;
+        lengthen(&mut offsets, 0, pitch)?;
         let span = grid.span.next_multiple_of(V::LANES);
-        let (room, [x, y]) = Room::new([block.inputs * grid.channel, block.outputs * span]);
+        let (room, [x, y]) = Room::new([block.inputs * grid.channel, block.outputs * span])?;
         let plane: usize = lines.iter().map(|l| l.input).product();
         let channels = of.groups * of.inputs;
         // SAFETY: the caller's promise; both grids have room for the piece.
@@ -240,7 +248,7 @@ impl<T: Float> Task<'_, T> {
             let first = [image, block.group * of.outputs + block.output];
             self.scatter::<V>(&grid, &lines, start, first, block.outputs, y, span);
         }
-        Laid { grid, count: lines[2].count, offsets, span, x, y, _room: room }
+        Ok(Laid { grid, count: lines[2].count, offsets, span, x, y, _room: room })
     }
 
     /// Copies `y` to the positions of the grid, zeros between its rows.

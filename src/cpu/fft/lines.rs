@@ -3,6 +3,7 @@
 use super::Half;
 use super::plans::{Kind, Part, Plan, plan};
 use crate::dtype::Element;
+use crate::error::Result;
 use bytemuck::{Zeroable, cast_slice_mut};
 use num_complex::Complex;
 use std::ops::Range;
@@ -34,9 +35,9 @@ pub struct Complexes<T> {
 
 impl<T: Part> Complexes<T> {
     /// The transform of `n` numbers.
-    pub fn new(n: usize, inverse: bool, scale: f64) -> Complexes<T> {
+    pub fn new(n: usize, inverse: bool, scale: f64) -> Result<Complexes<T>> {
         let kind = if inverse { Kind::Inverse } else { Kind::Forward };
-        Complexes { n, plan: plan(kind, n), scale }
+        Ok(Complexes { n, plan: plan(kind, n)?, scale })
     }
 }
 
@@ -110,8 +111,8 @@ pub struct FromReal<T> {
 
 impl<T: Part> FromReal<T> {
     /// The transform of `half.n` numbers.
-    pub fn new(half: Half) -> FromReal<T> {
-        FromReal { half, plan: plan(Kind::FromReal, half.n) }
+    pub fn new(half: Half) -> Result<FromReal<T>> {
+        Ok(FromReal { half, plan: plan(Kind::FromReal, half.n)? })
     }
 }
 
@@ -156,8 +157,8 @@ pub struct ToReal<T> {
 
 impl<T: Part> ToReal<T> {
     /// The transform to `half.n` numbers.
-    pub fn new(half: Half) -> ToReal<T> {
-        ToReal { half, plan: plan(Kind::ToReal, half.n) }
+    pub fn new(half: Half) -> Result<ToReal<T>> {
+        Ok(ToReal { half, plan: plan(Kind::ToReal, half.n)? })
     }
 }
 

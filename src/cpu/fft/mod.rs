@@ -13,9 +13,9 @@ mod plans;
 pub(crate) use plans::{PlansLock, lock_plans};
 
 use super::copy::{contiguous, transpose_panel};
-use super::threads::{GRAIN, Shared, parallel_for};
+use super::threads::{GRAIN, Shared, try_parallel_for};
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::buffer::{Device, filled};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use bytemuck::Zeroable;
@@ -88,7 +88,7 @@ pub fn fft(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array> {
     let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
     if out.numel() > 0 {
         of_part!(x.dtype(), T => {
-            let lines = Complexes::<T>::new(x.dim(axis), inverse, scale);
+            let lines = Complexes::<T>::new(x.dim(axis), inverse, scale)?;
             all(&lines, around, pairs::<T>(&contiguous(x)?)?, pairs_mut::<T>(&mut out)?)
         })?;
     }
@@ -102,7 +102,7 @@ pub fn from_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
     let mut out = Array::empty(shape, x.dtype(), Device::Cpu)?;
     if out.numel() > 0 {
         of_part!(x.dtype(), T => {
-            let lines = FromReal::<T>::new(half);
+            let lines = FromReal::<T>::new(half)?;
             all(&lines, around, contiguous(x)?.slice::<T>()?, pairs_mut::<T>(&mut out)?)
         })?;
     }
@@ -117,7 +117,7 @@ pub fn to_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
     let mut out = Array::empty(shape, x.dtype(), Device::Cpu)?;
     if out.numel() > 0 {
         of_part!(x.dtype(), T => {
-            let lines = ToReal::<T>::new(half);
+            let lines = ToReal::<T>::new(half)?;
             all(&lines, around, pairs::<T>(&contiguous(x)?)?, out.slice_mut::<T>()?)
         })?;
     }
@@ -152,8 +152,8 @@ fn all<L: Lines>(lines: &L, around: Around, from: &[L::From], to: &mut [L::To]) 
     if around.after == 1 {
         let together = (TOGETHER / longest).clamp(1, around.before);
         let grain = (GRAIN / (together * steps)).max(1);
-        parallel_for(around.before.div_ceil(together), grain, |range| {
-            let mut scratch = vec![Complex::zeroed(); lines.scratch()];
+        try_parallel_for(around.before.div_ceil(together), grain, |range| {
+            let mut scratch = filled(Complex::zeroed(), lines.scratch())?;
             for piece in range {
                 let first = piece * together;
                 let count = together.min(around.before - first);
@@ -161,9 +161,10 @@ fn all<L: Lines>(lines: &L, around: Around, from: &[L::From], to: &mut [L::To]) 
                 let to = unsafe { to.part(first * m, count * m) };
                 run(&from[first * n..][..count * n], to, &mut scratch);
             }
-        });
+            Ok(())
+        })?;
     } else {
-        beside(lines, around, from, to, steps, run);
+        beside(lines, around, from, to, steps, run)?;
     }
     match failed.into_inner() {
         true => Err(Error::value("internal: fft of lines of a length that its plan is not for")),
@@ -179,14 +180,15 @@ fn beside<L: Lines>(
     to: Shared<L::To>,
     steps: usize,
     run: impl Fn(&[L::From], &mut [L::To], &mut [Complex<L::Part>]) + Sync,
-) {
+) -> Result<()> {
     let ((n, m), after) = (lines.lengths(), around.after);
     let width = (BESIDE / size_of::<L::From>().max(size_of::<L::To>())).max(TOGETHER / n.max(m)).min(after);
     let groups = after.div_ceil(width);
     let grain = (GRAIN / (width * steps)).max(1);
-    parallel_for(around.before * groups, grain, |range| {
-        let mut scratch = vec![Complex::zeroed(); lines.scratch()];
-        let (mut given, mut found) = (vec![L::From::zeroed(); width * n], vec![L::To::zeroed(); width * m]);
+    try_parallel_for(around.before * groups, grain, |range| {
+        let mut scratch = filled(Complex::zeroed(), lines.scratch())?;
+        let mut given = filled(L::From::zeroed(), width * n)?;
+        let mut found = filled(L::To::zeroed(), width * m)?;
         for piece in range {
             let (block, first) = (piece / groups, piece % groups * width);
             let count = width.min(after - first);
@@ -200,7 +202,8 @@ fn beside<L: Lines>(
                 transpose_panel(to, after as isize, found.as_ptr(), m as isize, m, count);
             }
         }
-    });
+        Ok(())
+    })
 }
 
 #[cfg(test)]

@@ -4,8 +4,11 @@
 //! total length; they are immutable, so that every thread may use the same.
 
 use crate::autodiff::node::lock;
+use crate::buffer::with_room;
 use crate::dtype::Element;
+use crate::error::Result;
 use bytemuck::Pod;
+use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftNum, FftPlanner};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -14,6 +17,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 const KEPT: usize = 64;
 /// The sum of their lengths; a plan that is longer by itself is not kept.
 const KEPT_LENGTH: usize = 1 << 22;
+
+/// Complex numbers per element of the length that a plan takes while it is made, most for prime lengths.
+const MADE: usize = 12;
 
 /// The transforms that need a plan of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,13 +104,14 @@ impl Part for f64 {
 }
 
 /// The plan for a length of at least 1. It is made outside the lock: nobody waits for another's plan.
-pub fn plan<T: Part>(kind: Kind, n: usize) -> Arc<Plan<T>> {
+pub fn plan<T: Part>(kind: Kind, n: usize) -> Result<Arc<Plan<T>>> {
     if let Some(plan) = lock(T::kept()).find(kind, n) {
-        return plan;
+        return Ok(plan);
     }
-    let plan = Arc::new(Plan::new(kind, n));
+    let bytes = n.saturating_mul(MADE * size_of::<Complex<T>>());
+    let plan = with_room(bytes, || Arc::new(Plan::new(kind, n)))?;
     lock(T::kept()).keep(kind, n, &plan);
-    plan
+    Ok(plan)
 }
 
 /// The locks of the plans, held over a fork.

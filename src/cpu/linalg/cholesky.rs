@@ -20,8 +20,12 @@ fn factor<T: Field>(x: &Array) -> Result<Array> {
     let out = given.fresh::<T>(&[n, n])?;
     let memory = cholesky_in_place_scratch::<T>(n, Par::Seq, Spec::default());
     let fresh = || (Mat::<T>::zeros(n, n), MemBuffer::new(memory));
-    each("cholesky", &given.batch, given.work() / 3, fresh, |(a, memory), i| {
+    each("cholesky", &given.batch, given.cost(1, 3), fresh, |(a, memory), i| {
         a.copy_from(all.matrix(i));
+        // The diagonal of a Hermitian matrix is real.
+        for k in 0..n {
+            a[(k, k)] = T::from_f64_impl(a[(k, k)].re());
+        }
         let stack = MemStack::new(memory);
         cholesky_in_place(a.as_mut(), Default::default(), Par::Seq, stack, Spec::default())
             .map_err(|LltError::NonPositivePivot { index }| Failure::NotPositive(index + 1))?;

@@ -1,6 +1,6 @@
 //! Eigenvalues and eigenvectors of square matrices of any kind.
 
-use super::field::{Field, Matrices, magnitude, scale};
+use super::field::{Field, Matrices, magnitude, product, scale};
 use super::svd::Parts;
 use super::{Failure, each};
 use crate::array::Array;
@@ -14,13 +14,29 @@ use faer::{Par, Spec};
 /// Eigenvalues, in no order, and eigenvectors of length 1 as columns, whose largest element is real; both complex.
 /// Those of a real matrix are real or come in conjugate pairs.
 pub fn eig(x: &Array) -> Result<[Array; 2]> {
-    if x.dtype().is_complex() { eig_of(x, of_complex) } else { eig_of(x, of_real) }
+    if x.dtype().is_complex() { eig_of(x, of_complex, &[scale]) } else { eig_of(x, of_real, &[lift, scale]) }
 }
 
 /// Writes eigenvalues and eigenvectors of a matrix of at least one row.
 type Decompose<T> = fn(&Mat<T>, &mut [c64], &mut Mat<c64>, &mut MemBuffer) -> Result<(), EvdError>;
 
-fn eig_of<T: Field>(x: &Array, decompose: Decompose<T>) -> Result<[Array; 2]> {
+/// The binary exponent that [`lift`] gives to the largest element: its fourth power is a float, and a product of two
+/// numbers of the size of rounding errors is still above rounding errors.
+const LIFTED: i32 = 200;
+
+/// The power of two that makes this magnitude large. `faer` replaces divisors that are small beside the matrix; among
+/// them are products of two differences of eigenvalues, which it compares as if they were one, and of eigenvalues below
+/// 1e-8 of the matrix it would take the wrong vectors. Far above 1 such products are never small.
+fn lift(magnitude: f64) -> f64 {
+    match magnitude {
+        0.0 => 1.0,
+        size => 2.0f64.powi((LIFTED - size.log2().floor() as i32).clamp(-1000, 1000)),
+    }
+}
+
+/// With the first of the scales that finds no eigenvalue of 0, or the last: of large skew-symmetric matrices, whose diagonal
+/// is 0, `faer` may call what is not small so.
+fn eig_of<T: Field>(x: &Array, decompose: Decompose<T>, scales: &[fn(f64) -> f64]) -> Result<[Array; 2]> {
     let given = Matrices::<T>::of(x)?;
     let (n, all, dtype) = (given.n, given.all()?, given.dtype.complex());
     let (values, vectors) = (given.fresh::<c64>(&[n])?, given.fresh::<c64>(&[n, n])?);
@@ -28,24 +44,58 @@ fn eig_of<T: Field>(x: &Array, decompose: Decompose<T>) -> Result<[Array; 2]> {
         let (no, yes) = (ComputeEigenvectors::No, ComputeEigenvectors::Yes);
         let memory = evd_scratch::<T>(n, no, yes, Par::Seq, Spec::default());
         let fresh = || (Mat::<T>::zeros(n, n), Mat::<c64>::zeros(n, n), MemBuffer::new(memory));
-        each("eig", &given.batch, 25 * given.work(), fresh, |(a, v, memory), i| {
-            let scale = scale(magnitude(all.matrix(i)).ok_or(Failure::NotFinite)?);
-            *a = Mat::from_fn(n, n, |r, c| all.matrix(i)[(r, c)].scaled(scale));
-            let w = values.matrix(i);
-            decompose(a, w, v, memory).map_err(|_| Failure::NoConvergence)?;
+        each("eig", &given.batch, given.cost(25, 40), fresh, |(a, v, memory), i| {
+            let size = magnitude(all.matrix(i)).ok_or(Failure::NotFinite)?;
+            let (w, mut factor) = (values.matrix(i), 1.0);
+            for scale in scales {
+                factor = scale(size);
+                *a = Mat::from_fn(n, n, |r, c| all.matrix(i)[(r, c)].scaled(factor));
+                decompose(a, w, v, memory).map_err(|_| Failure::NoConvergence)?;
+                if w.iter().all(|w| w.norm() != 0.0) {
+                    break;
+                }
+            }
             for (k, &value) in w.iter().enumerate() {
-                if v.col(k).iter().any(|x| !x.norm().is_finite()) {
-                    // Vectors of a matrix that has no basis of them may overflow.
+                let sizes = || v.col(k).iter().map(|x| x.norm());
+                if sizes().any(|size| !size.is_finite()) || sizes().all(|size| size == 0.0) {
+                    // Vectors of a matrix that has no basis of them may overflow, or vanish beside a huge element.
                     v.col_mut(k).copy_from(null_vector(a, value)?);
                 }
                 normalize(v.col_mut(k));
             }
-            w.iter_mut().for_each(|w| *w /= scale);
+            mend(a, w, v)?;
+            w.iter_mut().for_each(|w| *w /= factor);
             vectors.put(i, v.as_ref());
             Ok(())
         })?;
     }
     Ok([values.finish(dtype)?, vectors.finish(dtype)?])
+}
+
+/// Takes another way to vectors of pairs of eigenvalues of a real matrix that are none: beside elements that are larger by
+/// more than [`LIFTED`] allows for.
+fn mend<T: Field>(a: &Mat<T>, w: &[c64], v: &mut Mat<c64>) -> Result<(), Failure> {
+    let n = w.len();
+    if T::PARTS == 2 || w.iter().all(|w| w.im == 0.0) {
+        return Ok(());
+    }
+    let wide = Mat::from_fn(n, n, |i, j| a[(i, j)].wide());
+    let bound = 64.0 * n as f64 * f64::EPSILON * magnitude(wide.as_ref()).unwrap_or(0.0);
+    let turned = product(wide.as_ref(), v.as_ref());
+    let mut k = 0;
+    while k < n {
+        let off = (0..n).map(|i| (turned[(i, k)] - v[(i, k)] * w[k]).norm()).fold(0.0, f64::max);
+        let pair = w[k].im != 0.0 && k + 1 < n;
+        if pair && off > bound {
+            v.col_mut(k).copy_from(null_vector(a, w[k])?);
+            normalize(v.col_mut(k));
+            for i in 0..n {
+                v[(i, k + 1)] = v[(i, k)].conj();
+            }
+        }
+        k += 1 + pair as usize;
+    }
+    Ok(())
 }
 
 /// The unit vector that `A - w I` makes shortest.

@@ -23,7 +23,7 @@ fn eigh_of<T: Field>(x: &Array) -> Result<[Array; 2]> {
         let memory = self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, Par::Seq, Spec::default());
         let fresh =
             || (Mat::<T>::zeros(n, n), Diag::<T>::zeros(n), Mat::<T>::zeros(n, n), MemBuffer::new(memory));
-        each("eigh", &given.batch, 9 * given.work(), fresh, |(a, w, v, memory), i| {
+        each("eigh", &given.batch, given.cost(9, 20), fresh, |(a, w, v, memory), i| {
             a.copy_from_triangular_lower(all.matrix(i));
             let scale = scale(magnitude(a.as_ref()).ok_or(Failure::NotFinite)?);
             if scale != 1.0 {

@@ -3,6 +3,7 @@
 //! Every kernel here is written once for both fields. Arrays hold matrices row by row; `faer` works on columns, in
 //! memory that it aligns, so that the bits of a result cannot depend on where an array lies.
 
+use super::Cost;
 use crate::array::Array;
 use crate::buffer::Device;
 use crate::cpu::copy::cast;
@@ -146,9 +147,10 @@ impl<T: Field> Matrices<T> {
         Output::new(&self.batch, axes)
     }
 
-    /// About how many multiplications a factorisation takes.
-    pub fn work(&self) -> usize {
-        self.m * self.n * self.m.min(self.n)
+    /// The cost of a factorisation that takes so many times the work of an elimination, and room for so many complex
+    /// matrices, as measured.
+    pub fn cost(&self, work: usize, matrices: usize) -> Cost {
+        Cost::new(work * self.m * self.n * self.m.min(self.n), matrices, self.m * self.n)
     }
 }
 

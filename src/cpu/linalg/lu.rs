@@ -1,7 +1,7 @@
 //! LU factorisation with row exchanges: `A[order] = L U`, and systems solved with it.
 
 use super::field::{Field, Matrices, in_field, scale};
-use super::{Failure, each};
+use super::{Cost, Failure, each};
 use crate::array::Array;
 use crate::error::Result;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -127,7 +127,7 @@ fn lu_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
     each(
         "lu",
         &given.batch,
-        given.work(),
+        given.cost(1, 8),
         || Factors::<T>::room(m, n),
         |factors, i| {
             factors.factor(all.matrix(i));
@@ -163,7 +163,8 @@ fn lu_solve_of<T: Field>(
     let (lu, order, right) = (factors.all()?, order.slice::<i64>()?, given.all()?);
     let out = given.fresh::<T>(&[n, columns])?;
     let fresh = || (Factors::<T>::room(n, n), Mat::<T>::zeros(n, columns));
-    each(name, &given.batch, n * n * columns, fresh, |(factors, x), i| {
+    let cost = Cost::new(n * n * columns, 8, n * (n + columns));
+    each(name, &given.batch, cost, fresh, |(factors, x), i| {
         factors.packed.copy_from(lu.matrix(i));
         if let Some(zero) = factors.zero_pivot() {
             return Err(Failure::Singular(zero + 1));

@@ -30,9 +30,12 @@ pub use qr::qr;
 pub use svd::svd;
 pub use triangular::{Triangle, triangular_solve};
 
-use super::threads::{GRAIN, parallel_for};
+use super::threads::{GRAIN, try_parallel_for};
+use crate::buffer::with_room;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
+use faer::c64;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Why a matrix has no such factorisation.
@@ -77,17 +80,38 @@ impl Failure {
     }
 }
 
-/// Calls `kernel` for every matrix of a batch, which is worth about `work` multiplications; each piece of the batch has
-/// its own memory, made by `fresh`. The first that fails decides the error.
+/// What the factorisation of one matrix takes.
+struct Cost {
+    /// About how many multiplications.
+    work: usize,
+    /// The most bytes of working memory, for which nobody asks.
+    bytes: usize,
+}
+
+/// What products of large blocks take besides, once for each thread.
+const BLOCKS: usize = 5 << 20;
+/// Matrices of so many elements are multiplied without blocks.
+const SMALL: usize = 64;
+
+impl Cost {
+    /// The cost of so much work, in a room of so many complex matrices of this number of elements.
+    fn new(work: usize, matrices: usize, elements: usize) -> Cost {
+        let blocks = if elements > SMALL { BLOCKS } else { 0 };
+        Cost { work, bytes: elements.saturating_mul(matrices * size_of::<c64>()).saturating_add(blocks) }
+    }
+}
+
+/// Calls `kernel` for every matrix of a batch; each piece of the batch has its own memory, made by `fresh`. The first
+/// matrix that fails decides the error.
 fn each<M>(
     name: &str,
     batch: &Shape,
-    work: usize,
+    Cost { work, bytes }: Cost,
     fresh: impl Fn() -> M + Sync,
     kernel: impl Fn(&mut M, usize) -> Result<(), Failure> + Sync,
 ) -> Result<()> {
     let first = Mutex::new(None::<(usize, Failure)>);
-    parallel_for(batch.numel(), (GRAIN / work.max(1)).max(1), |range| {
+    let piece = |range: Range<usize>| {
         let mut memory = fresh();
         for i in range {
             if let Err(failure) = kernel(&mut memory, i) {
@@ -98,7 +122,9 @@ fn each<M>(
                 return;
             }
         }
-    });
+    };
+    let grain = (GRAIN / work.max(1)).max(1);
+    try_parallel_for(batch.numel(), grain, |range| with_room(bytes, || piece(range)))?;
     match first.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some((at, failure)) => Err(failure.error(name, at, batch)),
         None => Ok(()),

@@ -1,7 +1,7 @@
 //! QR factorisation by Householder reflections.
 
-use super::each;
 use super::field::{Field, Matrices, in_field, magnitude, scale};
+use super::{Cost, each};
 use crate::array::Array;
 use crate::error::Result;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
@@ -27,7 +27,7 @@ fn qr_of<T: Field>(x: &Array, complete: bool) -> Result<[Array; 2]> {
     each(
         "qr",
         &given.batch,
-        2 * given.work(),
+        Cost::new(2 * m * n * m.min(n), 10, m * n.max(k)),
         || Room::<T>::new(m, n, k),
         |room, i| {
             room.factor(all.matrix(i));

@@ -23,7 +23,7 @@ fn svd_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
     each(
         "svd",
         &given.batch,
-        20 * given.work(),
+        given.cost(20, 35),
         || Parts::<T>::room(m, n),
         |parts, i| {
             parts.decompose(all.matrix(i))?;

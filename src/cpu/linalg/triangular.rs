@@ -1,7 +1,7 @@
 //! Systems with a triangular matrix.
 
-use super::each;
 use super::field::{Field, Matrices, in_field};
+use super::{Cost, each};
 use crate::array::Array;
 use crate::error::Result;
 use faer::Par;
@@ -32,7 +32,8 @@ fn solve<T: Field>(t: &Array, b: &Array, triangle: Triangle) -> Result<Array> {
     let (matrices, right) = (t.all()?, given.all()?);
     let out = given.fresh::<T>(&[n, columns])?;
     let fresh = || (Mat::<T>::zeros(n, n), Mat::<T>::zeros(n, columns));
-    each("triangular_solve", &given.batch, n * n * columns / 2, fresh, |(t, x), i| {
+    let cost = Cost::new(n * n * columns / 2, 4, n * (n + columns));
+    each("triangular_solve", &given.batch, cost, fresh, |(t, x), i| {
         t.copy_from(matrices.matrix(i));
         x.copy_from(right.matrix(i));
         let solve = match (triangle.upper, triangle.unit) {

@@ -9,7 +9,8 @@ use super::scratch::{self, Use};
 use super::single::{copy_turned, turned};
 use super::tile::Tile;
 use super::{Operand, Piece, Product, Target};
-use crate::cpu::threads::{Shared, parallel_for};
+use crate::cpu::threads::{Shared, parallel_for, try_parallel_for};
+use crate::error::Result;
 use std::ops::Range;
 
 /// Multiplications that are worth a piece of a parallel loop.
@@ -97,14 +98,14 @@ impl<'a, M: Mac> Blocks<'a, M> {
     ///
     /// # Safety
     /// As for [`super::Number::multiply`], and the processor has the instructions of `M`.
-    pub unsafe fn run(&self) {
+    pub unsafe fn run(&self) -> Result<()> {
         let fits = RIGHT / (self.steps * size_of::<M::In>()) / self.width * self.width;
         let limit = if self.unfinished() { 1024 } else { usize::MAX };
         let columns = if self.pack_right { fits.max(8 * self.width).min(limit) } else { limit };
         for j in (0..self.p.n).step_by(columns.min(self.p.n)) {
             let columns = j..self.p.n.min(j.saturating_add(columns));
             if !self.pack_right {
-                self.compute(&columns, None);
+                self.compute(&columns, None)?;
                 continue;
             }
             let strips = columns.len().div_ceil(self.width);
@@ -114,9 +115,10 @@ impl<'a, M: Mac> Blocks<'a, M> {
                     // SAFETY: the scratch memory has room, and every strip has its own.
                     range.for_each(|strip| unsafe { self.pack_strip(&columns, strip, to.get()) });
                 });
-                self.compute(&columns, Some(to));
-            });
+                self.compute(&columns, Some(to))
+            })?;
         }
+        Ok(())
     }
 
     /// Whether results of a part of the depth cannot wait where they are going.
@@ -145,7 +147,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
     }
 
     /// Computes some columns, whose packed copy is given or not needed.
-    fn compute(&self, columns: &Range<usize>, right: Option<Shared<M::In>>) {
+    fn compute(&self, columns: &Range<usize>, right: Option<Shared<M::In>>) -> Result<()> {
         let p = &self.p;
         // Blocks of strips of rows, about equally high and evenly many, so that two threads get the same.
         let (strips, height) = (p.m.div_ceil(M::ROWS), self.rows / M::ROWS);
@@ -159,23 +161,24 @@ impl<'a, M: Mac> Blocks<'a, M> {
         let part = strips.div_ceil(across);
         let across = strips.div_ceil(part);
         let work = self.rows.min(p.m) * (part * self.width).min(columns.len()) * p.k;
-        parallel_for(down * across, WORK.div_ceil(work), |range| {
+        try_parallel_for(down * across, WORK.div_ceil(work), |range| {
             for piece in range {
                 let (i, j) = (piece / across, columns.start + piece % across * part * self.width);
                 let block =
                     Block { rows: top(i)..top(i + 1), columns: j..columns.end.min(j + part * self.width) };
                 let right = right.map(|r| r.get().wrapping_add((j - columns.start) * self.steps));
                 // SAFETY: the caller's promise; blocks are disjoint.
-                unsafe { self.block(&block, right) };
+                unsafe { self.block(&block, right)? };
             }
-        });
+            Ok(())
+        })
     }
 
     /// Computes one block of the result.
     ///
     /// # Safety
     /// As [`Blocks::run`]; `right` is the packed copy of the block's columns, if they are packed.
-    unsafe fn block(&self, block: &Block, right: Option<*mut M::In>) {
+    unsafe fn block(&self, block: &Block, right: Option<*mut M::In>) -> Result<()> {
         let strips = block.rows.len().div_ceil(M::ROWS);
         let body = |left: *mut M::In| {
             if !self.unfinished() {
@@ -183,13 +186,13 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 return unsafe { self.depths(block, left, right, None) };
             }
             let room = block.rows.len() * block.columns.len();
-            scratch::with(Use::Result, room, |to| unsafe { self.depths(block, left, right, Some(to)) });
+            scratch::with(Use::Result, room, |to| unsafe { self.depths(block, left, right, Some(to)) })
         };
         if !self.pack_left {
             return body(std::ptr::null_mut());
         }
         let room = strips * M::ROWS * self.depth.min(self.steps) + M::LANES;
-        scratch::with(Use::Left, room, body);
+        scratch::with(Use::Left, room, body)
     }
 
     /// The loop over the depth of a block; results wait in `wait` if that is given.
@@ -202,7 +205,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
         left: *mut M::In,
         right: Option<*mut M::In>,
         wait: Option<*mut M::Out>,
-    ) {
+    ) -> Result<()> {
         for from in (0..self.steps).step_by(self.depth) {
             let steps = from..self.steps.min(from + self.depth);
             if self.pack_left {
@@ -221,9 +224,10 @@ impl<'a, M: Mac> Blocks<'a, M> {
                     }
                 };
                 // SAFETY: the caller's promise.
-                unsafe { self.strip(block, &steps, strip, left, right, wait) };
+                unsafe { self.strip(block, &steps, strip, left, right, wait)? };
             }
         }
+        Ok(())
     }
 
     /// The rows of strip `s` of a block: strips are about equally high, since low ones are slow.
@@ -267,7 +271,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
         left: *mut M::In,
         right: (*const M::In, isize),
         wait: Option<*mut M::Out>,
-    ) {
+    ) -> Result<()> {
         let j = block.columns.start + strip * self.width;
         let columns = self.width.min(block.columns.end - j);
         let done = steps.end == self.steps;
@@ -279,9 +283,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 (_, Some(wait)) => {
                     let piece = piece(wait.add(strip * self.width), block.columns.len() as isize);
                     self.tiles(block, steps, left, right, &piece, steps.start > 0);
-                    if done {
-                        self.deliver(piece);
-                    }
+                    if done { self.deliver(piece) } else { Ok(()) }
                 }
                 (Target::Memory(out, stride, sink), None) if !self.swapped => {
                     let at = out.offset(block.rows.start as isize * stride + j as isize);
@@ -290,11 +292,12 @@ impl<'a, M: Mac> Blocks<'a, M> {
                     if let (true, Some(sink)) = (done, sink) {
                         sink.take(piece);
                     }
+                    Ok(())
                 }
                 _ => scratch::with(Use::Result, block.rows.len() * self.width, |at| {
                     let piece = piece(at, self.width as isize);
                     self.tiles(block, steps, left, right, &piece, false);
-                    self.deliver(piece);
+                    self.deliver(piece)
                 }),
             }
         }
@@ -346,16 +349,17 @@ impl<'a, M: Mac> Blocks<'a, M> {
     ///
     /// # Safety
     /// Nobody else computes this piece.
-    unsafe fn deliver(&self, piece: Piece<M::Out>) {
+    unsafe fn deliver(&self, piece: Piece<M::Out>) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe {
             match self.p.target {
                 Target::Sink(sink) if !self.swapped => sink.take(piece),
                 Target::Sink(sink) => {
-                    scratch::with(Use::Turned, piece.rows * piece.columns, |at| {
+                    return scratch::with(Use::Turned, piece.rows * piece.columns, |at| {
                         let turned = turned(&piece, at, piece.rows as isize);
                         copy_turned::<M>(&piece, &turned);
                         sink.take(turned);
+                        Ok(())
                     });
                 }
                 Target::Memory(out, stride, sink) => {
@@ -368,6 +372,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 }
             }
         }
+        Ok(())
     }
 }
 

@@ -24,6 +24,7 @@ mod turn;
 mod x86;
 
 use super::isa::{Isa, isa};
+use crate::error::Result;
 use mac::Mac;
 use plain::Plain;
 
@@ -111,18 +112,18 @@ unsafe impl<S, O> Sync for Product<'_, S, O> {}
 
 /// Elements that are multiplied in their own type.
 pub trait Number: Copy + Send + Sync + 'static {
-    /// Computes a product, on as many threads as pay.
+    /// Computes a product, on as many threads as pay; an error if there is no memory to pack its operands.
     ///
     /// # Safety
     /// Operands and result exist in the sizes given, and nobody else writes them.
-    unsafe fn multiply(p: &Product<Self, Self>);
+    unsafe fn multiply(p: &Product<Self, Self>) -> Result<()>;
 }
 
 /// A number, and its vectors with AVX-512, with AVX2 and without either.
 macro_rules! number {
     ($($t:ty: $avx512:ident, $avx2:ty, $lanes:literal;)*) => {
         $(impl Number for $t {
-            unsafe fn multiply(p: &Product<$t, $t>) {
+            unsafe fn multiply(p: &Product<$t, $t>) -> Result<()> {
                 // SAFETY: the caller's promise; `isa` found the instructions on this processor.
                 unsafe {
                     match isa() {
@@ -159,25 +160,28 @@ pub fn has_bf16() -> bool {
 ///
 /// # Safety
 /// As [`Number::multiply`], and [`has_bf16`] must hold.
-pub unsafe fn multiply_bf16(p: &Product<u16, f32>) {
+pub unsafe fn multiply_bf16(p: &Product<u16, f32>) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller's promise.
     unsafe {
         run::<x86::Bf16x32>(p)
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = p;
+    Err(crate::error::Error::dtype(format!(
+        "internal: {} by {} bfloat16 numbers in no instruction",
+        p.m, p.n
+    )))
 }
 
 /// Computes a product with one kind of instructions.
 ///
 /// # Safety
 /// As [`Number::multiply`], and the processor has the instructions.
-unsafe fn run<M: Mac>(p: &Product<M::Stored, M::Out>) {
+unsafe fn run<M: Mac>(p: &Product<M::Stored, M::Out>) -> Result<()> {
     // SAFETY: the caller's promise.
     unsafe {
         if single::single::<M>(p) {
-            return;
+            return Ok(());
         }
         match thin::Thin::of::<M>(p) {
             Some(thin) => thin.run::<M>(),

@@ -1,5 +1,7 @@
 //! Memory for packed operands and unfinished results, kept by each thread from one product to the next.
 
+use crate::buffer::room;
+use crate::error::Result;
 use std::cell::Cell;
 
 /// What it is for; the uses of one product are nested.
@@ -30,15 +32,16 @@ thread_local! {
 }
 
 /// Calls `f` with room for `length` elements, aligned to a cache line and not initialised.
-pub fn with<T: Copy>(purpose: Use, length: usize, f: impl FnOnce(*mut T)) {
+pub fn with<T: Copy>(purpose: Use, length: usize, f: impl FnOnce(*mut T) -> Result<()>) -> Result<()> {
     let mut lines = KEEP.try_with(|keep| keep[purpose as usize].take()).unwrap_or_default();
-    let need = (length * size_of::<T>()).div_ceil(size_of::<Line>());
+    let need = length.saturating_mul(size_of::<T>()).div_ceil(size_of::<Line>());
     if lines.capacity() < need {
-        lines = Vec::with_capacity(need);
+        lines = room(need)?;
     }
-    f(lines.as_mut_ptr().cast());
+    f(lines.as_mut_ptr().cast())?;
     if lines.capacity() * size_of::<Line>() <= KEPT {
         // A thread that is ending keeps nothing.
         let _ = KEEP.try_with(|keep| keep[purpose as usize].set(lines));
     }
+    Ok(())
 }

@@ -94,7 +94,7 @@ where
         target: Target::Memory(out.as_mut_ptr(), stride as isize, None),
     };
     // SAFETY: the vectors have these sizes.
-    unsafe { run::<M>(&p) };
+    assert!(unsafe { run::<M>(&p) }.is_ok());
     for (at, got) in out.iter().enumerate() {
         let (i, j) = (at / stride, at % stride);
         let want = if j == n { 5 } else { wanted[i * n + j] };
@@ -102,7 +102,7 @@ where
     }
     let sink = Collect(Mutex::new(vec![None; m * n]), n);
     // SAFETY: as above.
-    unsafe { run::<M>(&Product { target: Target::Sink(&sink), ..p }) };
+    assert!(unsafe { run::<M>(&Product { target: Target::Sink(&sink), ..p }) }.is_ok());
     let got = sink.0.into_inner().unwrap_or_default();
     let want: Vec<_> = wanted.iter().map(|&v| Some(<()>::sum(v))).collect();
     assert!(got == want, "{m} {k} {n}, layouts {x} {y}, through a sink");

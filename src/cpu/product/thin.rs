@@ -5,7 +5,8 @@ use super::inner::Inner;
 use super::mac::Mac;
 use super::scratch::{self, Use};
 use super::{Operand, Piece, Product, Sink, Target};
-use crate::cpu::threads::parallel_for;
+use crate::cpu::threads::try_parallel_for;
+use crate::error::Result;
 
 /// The most rows (or columns) of a thin product.
 const ROWS: usize = 8;
@@ -45,14 +46,14 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
     ///
     /// # Safety
     /// As for [`super::Number::multiply`].
-    pub unsafe fn run<M: Mac<Stored = S, Out = O>>(mut self) {
+    pub unsafe fn run<M: Mac<Stored = S, Out = O>>(mut self) -> Result<()> {
         let steps = self.p.k / M::STEP;
         let body = |this: &Self| {
-            parallel_for(this.columns.div_ceil(GROUP), WORK.div_ceil(GROUP * this.p.k), |range| {
+            try_parallel_for(this.columns.div_ceil(GROUP), WORK.div_ceil(GROUP * this.p.k), |range| {
                 let columns = range.start * GROUP..(range.end * GROUP).min(this.columns);
                 // SAFETY: the caller's promise; ranges are disjoint.
                 unsafe { this.part::<M>(columns.start, columns.len()) }
-            });
+            })
         };
         if self.short.depth == 1 {
             return body(&self);
@@ -68,15 +69,15 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
                 }
             }
             self.short = Operand { data: to.cast(), free: self.p.k as isize, depth: 1 };
-            body(&self);
-        });
+            body(&self)
+        })
     }
 
     /// Computes the columns from `first` on.
     ///
     /// # Safety
     /// As [`Thin::run`], and nobody else computes them.
-    unsafe fn part<M: Mac<Stored = S, Out = O>>(&self, first: usize, columns: usize) {
+    unsafe fn part<M: Mac<Stored = S, Out = O>>(&self, first: usize, columns: usize) -> Result<()> {
         let (i, j) = if self.swapped { (first, 0) } else { (0, first) };
         let (rows, wide) = if self.swapped { (columns, self.rows) } else { (self.rows, columns) };
         match self.p.target {
@@ -84,12 +85,14 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
                 let at = out.wrapping_offset(i as isize * stride + j as isize);
                 let piece = Piece { at, stride, i, j, rows, columns: wide };
                 // SAFETY: the caller's promise.
-                unsafe { self.piece::<M>(first, columns, piece, sink) }
+                unsafe { self.piece::<M>(first, columns, piece, sink) };
+                Ok(())
             }
             Target::Sink(sink) => scratch::with(Use::Result, rows * wide, |at| {
                 let piece = Piece { at, stride: wide as isize, i, j, rows, columns: wide };
                 // SAFETY: the caller's promise; the scratch memory is this thread's.
-                unsafe { self.piece::<M>(first, columns, piece, Some(sink)) }
+                unsafe { self.piece::<M>(first, columns, piece, Some(sink)) };
+                Ok(())
             }),
         }
     }

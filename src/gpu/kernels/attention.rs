@@ -99,6 +99,7 @@ fn along_queries(
         out2: &number,
         own: p.batch,
         tiles: p.queries.div_ceil(SIDE),
+        walked: p.keys.div_ceil(SIDE),
         chunks: chunks.max(1),
         blocks,
         mask: None,
@@ -180,6 +181,7 @@ impl Back<'_> {
             out2: &out,
             own: p.batch,
             tiles: p.queries.div_ceil(SIDE),
+            walked: p.keys.div_ceil(SIDE),
             chunks,
             blocks,
             mask: None,
@@ -206,6 +208,7 @@ impl Back<'_> {
             out2: dv.as_ref().unwrap_or(any),
             own: owners(&p.batch, like),
             tiles: p.keys.div_ceil(SIDE),
+            walked: p.queries.div_ceil(SIDE),
             chunks,
             blocks,
             mask: None,
@@ -221,6 +224,8 @@ impl Back<'_> {
         let (p, rank) = (self.p, x.rank());
         let out = Array::empty(x.shape(), DType::F32, x.device())?;
         let (rows, cols) = (x.dim(rank - 2), x.dim(rank - 1));
+        // An axis of one element gets the sum over all of the scores.
+        let along = |own: usize, all: usize| if own == 1 { all.div_ceil(SIDE) } else { 1 };
         let pass = Pass {
             g: self.g,
             stats: &self.stats,
@@ -228,6 +233,7 @@ impl Back<'_> {
             out2: &out,
             own: owners(&p.batch, x),
             tiles: rows.div_ceil(SIDE),
+            walked: along(rows, p.queries) * along(cols, p.keys),
             chunks: cols.div_ceil(SIDE),
             blocks: 1,
             mask: Some((rows, cols)),

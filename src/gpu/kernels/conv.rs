@@ -2,6 +2,7 @@
 
 use super::copy::{contiguous, index_of};
 use super::params::{Params, variant};
+use super::parts::check_rounds;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -51,6 +52,8 @@ fn correlate(
         return Ok(());
     }
     let (index, x, w) = (index_of(x)?, contiguous(x)?, contiguous(w)?);
+    let rounds = window.taps() * (sizes.inner + 1) * per_word(x.dtype()) as usize;
+    check_rounds(index, "convolution", rounds)?;
     let kernel = kernel(index, "conv", variant(&[x.dtype() as u64, u64::from(transposed)]), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/conv.wgsl"), x.dtype());
         text.load("x", x.dtype()).load("weight", x.dtype()).store("out", x.dtype());
@@ -88,6 +91,9 @@ pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Ar
         return Ok(out);
     }
     let (index, x, y) = (index_of(x)?, contiguous(x)?, contiguous(y)?);
+    let places: usize = window.output.iter().product();
+    let rounds = ((x.dim(0) * places).div_ceil(256) + 8) * per_word(x.dtype()) as usize;
+    check_rounds(index, "convolution", rounds)?;
     let kernel = kernel(index, "conv_weight", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/conv_weight.wgsl"), x.dtype());
         text.load("x", x.dtype()).load("y", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
@@ -112,6 +118,7 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     if out.numel() == 0 {
         return Ok((out, at));
     }
+    check_rounds(index, "max_pool", window.taps() * per_word(x.dtype()) as usize)?;
     let kernel = kernel(index, "max_pool", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/max_pool.wgsl"), x.dtype());
         text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());

@@ -5,10 +5,11 @@
 use super::copy::{cast, contiguous, index_of};
 use super::map::pointwise_int;
 use super::params::{Params, variant};
+use super::parts::{ROUNDS, part_of, sum_of_parts};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::gpu::template::{Template, per_word};
+use crate::gpu::template::{Template, arithmetic, per_word};
 use crate::gpu::{kernel, launch, status};
 use crate::real::{Integer, PointwiseInt};
 use crate::shape::Shape;
@@ -102,9 +103,19 @@ fn read_along(
 /// indices.
 pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let idx = &indices(idx)?;
+    let length = idx.numel();
+    if length > ROUNDS {
+        let outer: Vec<usize> = shape.iter().take(axis).collect();
+        let inner: Vec<usize> = shape.iter().skip(axis + 1).collect();
+        let flat = Shape::new(&[&outer[..], &[length], &inner].concat())?;
+        let (rows, idx) = (whole(g, flat)?, whole(idx, Shape::new(&[length])?)?);
+        let rows = cast(&rows, arithmetic(g.dtype()))?;
+        return sum_of_parts(length, g.dtype(), |part| {
+            take_add(&part_of(&rows, axis, part)?, &part_of(&idx, 0, part)?, axis, shape)
+        });
+    }
     let outer = product(shape.iter().take(axis));
     let inner = product(shape.iter().skip(axis + 1));
-    let length = idx.numel();
     // Rows of packed outputs start on whole words.
     let dtype = if inner.is_multiple_of(per_word(g.dtype()) as usize) { g.dtype() } else { DType::F32 };
     let (index, g, idx) = (index_of(g)?, contiguous(g)?, contiguous(idx)?);
@@ -126,8 +137,22 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
 /// The transpose of [`gather`]: `g` added into zeros of `shape`, in the order of the indices.
 pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let idx = &indices(idx)?;
+    // An invocation that owns a word of two elements walks the axis for each.
+    if g.dim(axis) * per_word(g.dtype()) as usize > 2 * ROUNDS - 256 {
+        let wide = cast(g, arithmetic(g.dtype()))?;
+        return sum_of_parts(g.dim(axis), g.dtype(), |part| {
+            scatter_add(&part_of(&wide, axis, part)?, &part_of(idx, axis, part)?, axis, shape)
+        });
+    }
     let strides: Vec<i64> = idx.strides().iter().map(|&s| s as i64).collect();
     write_along("gather", g, idx, axis, shape, &strides)
+}
+
+/// The elements in row-major order as an array of this shape.
+fn whole(x: &Array, shape: Shape) -> Result<Array> {
+    let strides = shape.strides();
+    let x = contiguous(x)?;
+    x.with_layout(shape, &strides[..shape.rank()], x.offset())
 }
 
 fn write_along(

@@ -107,13 +107,22 @@ fn float_only(name: &str, x: &[&Array]) -> Result<()> {
     }
 }
 
+/// The dtype of what a rule makes of the operands: theirs, or that of the halves where some are float32.
+fn rule_dtype(name: &str, x: &[&Array]) -> Result<DType> {
+    float_only(name, x)?;
+    DType::of_rule(x.iter().map(|a| a.dtype())).ok_or_else(|| {
+        let dtypes: Vec<&str> = x.iter().map(|a| a.dtype().name()).collect();
+        Error::dtype(format!("internal: {name}: one dtype expected, got {}", dtypes.join(" and ")))
+    })
+}
+
 /// The rule as WGSL.
 fn float_body<const N: usize, P: Pointwise<N>>(rule: P) -> Result<String> {
     let names = names::<N>()?;
     Ok(wgsl::with_library("op", &names, |x| rule.apply(std::array::from_fn(|i| x[i]))))
 }
 
-/// `rule` applied element by element to floats of one dtype, which broadcast together.
+/// `rule` applied element by element to floats of one dtype, or halves and float32, which broadcast together.
 ///
 /// `name` and `key` identify the rule with its attributes: the same pair must always mean the same function.
 pub fn pointwise<const N: usize, P: Pointwise<N>>(
@@ -122,8 +131,7 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(
     x: [&Array; N],
     rule: P,
 ) -> Result<Array> {
-    float_only(name, &x)?;
-    let job = Job { name, key: hash(&key), dtype: x[0].dtype(), compute: DType::F32 };
+    let job = Job { name, key: hash(&key), dtype: rule_dtype(name, &x)?, compute: DType::F32 };
     run(&job, &x, &|| float_body(rule))
 }
 

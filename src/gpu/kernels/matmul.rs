@@ -3,13 +3,15 @@
 //! Results large enough to fill a device are computed in tiles of 128 x 128, others in tiles of 64 x 64, and
 //! products with a vector in one pass over the matrix. Which one it is depends on the shapes alone.
 
-use super::copy::{cast, contiguous, convert, index_of};
+use super::copy::{contiguous, convert, index_of};
 use super::params::{Params, Walk};
+use super::parts::{ROUNDS, part_of, sum_of_parts};
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::gpu::template::{Template, per_word};
+use crate::gpu::template::{Template, arithmetic, per_word};
 use crate::gpu::{kernel, launch};
+use crate::shape::Shape;
 
 /// From this many large tiles on they are worth it: about one for each multiprocessor of a large GPU.
 const LARGE_TILES: usize = 96;
@@ -24,13 +26,27 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
         return Err(Error::shape(format!("internal: matmul of {a:?} and {b:?}")));
     };
     let (m, k, n) = (a.dim(r - 2), a.dim(r - 1), b.dim(r - 1));
-    let shape = batch.inserted(r - 2, m)?.inserted(r - 1, n)?;
+    let sums = arithmetic(a.dtype());
+    // Products with a vector share an element out among at least eight invocations.
+    let longest = if m == 1 || n == 1 { 8 * ROUNDS } else { ROUNDS };
+    if k > longest {
+        let parts_of = |part| product(&part_of(a, r - 1, part)?, &part_of(b, r - 2, part)?, batch, sums);
+        return sum_of_parts(k, a.dtype(), parts_of);
+    }
     // Rows of packed outputs start on whole words; a column is written as a row.
     let columns = if n == 1 { m } else { n };
-    let dtype = if columns.is_multiple_of(per_word(a.dtype()) as usize) { a.dtype() } else { DType::F32 };
-    let out = Array::empty(shape, dtype, a.device())?;
+    let whole = columns.is_multiple_of(per_word(a.dtype()) as usize);
+    let out = product(a, b, batch, if whole { a.dtype() } else { sums })?;
+    if out.dtype() == a.dtype() { Ok(out) } else { convert(&out, a.dtype()) }
+}
+
+/// The product, in the dtype of the operands or in that of the sums.
+fn product(a: &Array, b: &Array, batch: Shape, dtype: DType) -> Result<Array> {
+    let r = a.rank();
+    let (m, k, n) = (a.dim(r - 2), a.dim(r - 1), b.dim(r - 1));
+    let out = Array::empty(batch.inserted(r - 2, m)?.inserted(r - 1, n)?, dtype, a.device())?;
     if out.numel() == 0 {
-        return cast(&out, a.dtype());
+        return Ok(out);
     }
     let mut x = a.expand(&batch.inserted(r - 2, m)?.inserted(r - 1, k)?)?;
     let mut y = b.expand(&batch.inserted(r - 2, k)?.inserted(r - 1, n)?)?;
@@ -44,7 +60,7 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     } else {
         multiply(&x, &y, &out, &batches)?
     }
-    if dtype == a.dtype() { Ok(out) } else { convert(&out, a.dtype()) }
+    Ok(out)
 }
 
 /// The batch axes of two operands.

@@ -1,7 +1,7 @@
 //! The hosts of the shaders: they choose a variant, lay out its parameters and launch it.
 //!
 //! Each file mirrors the file of the same name in `src/cpu/`, function by function; `params` lays out shapes
-//! and strides.
+//! and strides, `parts` launches long loops in parts.
 pub mod attention;
 pub mod conv;
 pub mod copy;
@@ -17,6 +17,7 @@ pub mod matmul;
 pub mod norm;
 pub mod optim;
 mod params;
+mod parts;
 pub mod random;
 pub mod recurrence;
 pub mod reduce;

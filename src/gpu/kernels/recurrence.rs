@@ -2,11 +2,17 @@
 
 use super::copy::{cast, convert, index_of};
 use super::params::{Params, Walk, variant};
+use super::parts::parts;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::template::Template;
 use crate::gpu::{kernel, launch};
+
+const SOURCE: &str = concat!(
+    include_str!("../../../shaders/lib/products.wgsl"),
+    include_str!("../../../shaders/recurrence.wgsl")
+);
 
 /// `s[i] = decay[i] * s[i-1] + x[i]` along `axis`, in float32. Both operands have one shape.
 pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
@@ -18,22 +24,21 @@ pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
     let kept = Walk::over(&x.shape(), &[decay, x, &out], (0..x.rank()).filter(|&i| i != axis));
     let lines = kept.dims.iter().product::<i64>() as usize;
     let kernel = kernel(index, "recurrence", variant(&[x.dtype() as u64]), "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/recurrence.wgsl"), DType::F32);
+        let mut text = Template::new(SOURCE, DType::F32);
         text.load("decay", x.dtype()).load("x", x.dtype()).store("out", DType::F32);
         Ok(text.build())
     })?;
-    let mut params = Params::default();
-    kept.write(&mut params);
-    params.word(kept.rank()).word(lines).word(x.dim(axis));
-    for array in [decay, x, &out] {
-        params.word(array.offset()).word(array.stride(axis) as usize);
+    let buffers = [decay.buffer(), x.buffer(), out.buffer()];
+    for (start, length) in parts(x.dim(axis)) {
+        let mut params = Params::default();
+        kept.write(&mut params);
+        params.word(kept.rank()).word(lines).word(length);
+        for array in [decay, x, &out] {
+            let step = array.stride(axis);
+            params.word(array.offset().wrapping_add_signed(step * start as isize)).word(step as usize);
+        }
+        params.word(usize::from(start > 0));
+        launch(index, &kernel, &buffers, params.words(), (lines as u64).div_ceil(256))?;
     }
-    launch(
-        index,
-        &kernel,
-        &[decay.buffer(), x.buffer(), out.buffer()],
-        params.words(),
-        (lines as u64).div_ceil(256),
-    )?;
     if x.dtype() == DType::F32 { Ok(out) } else { convert(&out, x.dtype()) }
 }

@@ -4,6 +4,7 @@ use super::copy::{cast, convert, index_of};
 use super::fold::Fold;
 use super::params::{Params, Walk, variant};
 use crate::array::Array;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::template::{Template, arithmetic};
 use crate::gpu::{kernel, launch};
@@ -29,11 +30,22 @@ fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
     let tree = length >= 64 && lines < 16 << 10;
     let name = format!("scan_{}", fold.name());
     let entry = if tree { "tree" } else { "serial" };
+    // A chain of rounded products is off by what it loses at each; sums in a tree lose little.
+    let paired = fold == Fold::Prod && compute == DType::F32;
     let kernel = kernel(index, &name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
         let mut text = Template::new(include_str!("../../../shaders/scan.wgsl"), compute);
         text.load("x", x.dtype()).store("out", compute);
-        text.set("const INIT", format!("const INIT: T = {};", fold.init(compute)));
-        text.set("fn combine", fold.combine(false));
+        if paired {
+            text.append(include_str!("../../../shaders/lib/products.wgsl"));
+            text.set("alias A", "alias A = vec2<f32>;");
+            text.set("const INIT", "const INIT: A = vec2<f32>(1.0, 0.0);");
+            text.set("fn combine", "fn combine(a: A, b: A) -> A { return product(a, b, p.lines >> 31u); }");
+            text.set("fn widen", "fn widen(v: T) -> A { return vec2<f32>(v, 0.0); }");
+            text.set("fn value", "fn value(a: A) -> T { return a.x; }");
+        } else {
+            text.set("const INIT", format!("const INIT: T = {};", fold.init(compute)));
+            text.set("fn combine", fold.combine(false));
+        }
         Ok(text.build())
     })?;
     let mut params = Params::default();

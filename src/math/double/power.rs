@@ -112,8 +112,9 @@ fn exp2_of_product<L: Double>((high, low): (L, L), y: L, large: bool) -> L {
 /// `x` to the power `y`, as C's `pow`.
 #[inline(always)]
 pub fn pow<L: Double>(x: L, y: L) -> L {
-    /// Up to here, what the product of a logarithm and `y` loses stays below 1/8.
-    const LARGE: f64 = (1_u64 << 40) as f64;
+    /// Up to here, `y` times the lower half of a logarithm, which is below `2^-31`, stays below 1/8 with what the product
+    /// loses.
+    const LARGE: f64 = (1_u64 << 28) as f64;
     /// From here on every power but that of 1 is 0 or infinite.
     const HUGE: f64 = (1_u128 << 64) as f64;
     let (e, m) = split(x);

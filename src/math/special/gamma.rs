@@ -13,7 +13,7 @@ use std::f64::consts::PI;
 const LN_PI: f64 = 1.144_729_885_849_400_2;
 /// `log(2 pi) / 2 - 1/2`.
 const STIRLING_START: f64 = 0.418_938_533_204_672_7;
-/// Up to here `lgamma` is the same below 0 as above, in double precision.
+/// Up to here `lgamma` is the same below 0 as above, and `digamma` is `-1 / x`, in double precision.
 const POLE: f64 = 1e-17;
 /// Below, functions step up by 1 to be near a table.
 const SMALL: f64 = 0.75;
@@ -80,7 +80,8 @@ pub fn digamma<P: Precision, L: Lane>(x: L) -> L {
     let inverse = L::lit(1.0) / size;
     let reflected = value + (cotangent::<P, L>(size) * PI + inverse);
     let value = L::select(below, reflected, value);
-    L::select(x.eq(L::lit(0.0)), L::lit(-1.0) / x, value)
+    // Next to the pole at 0 the terms of the reflection are too large for a float.
+    L::select(size.lt(L::lit(POLE)), L::lit(-1.0) / x, value)
 }
 
 /// `cos(pi x) / sin(pi x)`; NaN at integers.
@@ -156,9 +157,13 @@ pub fn polygamma<P: Precision, L: Lane>(x: L, order: usize) -> L {
     let cosine = sin_pi::<P, L>(L::lit(0.5) - r.abs());
     let pole = cotangent_slope(cosine / sin_pi::<P, L>(r), n);
     let reflected = if n.is_multiple_of(2) { value - pole } else { -value - pole };
-    // At a pole of even order the two sides differ in sign.
-    let reflected =
-        if n.is_multiple_of(2) { L::select(r.eq(L::lit(0.0)), x.special(NAN), reflected) } else { reflected };
+    // At a pole of even order the two sides differ in sign; at 0 the sign of the zero says which side is meant.
+    let reflected = if n.is_multiple_of(2) {
+        let side = L::select(x.eq(L::lit(0.0)), L::lit(-1.0) / x, x.special(NAN));
+        L::select(r.eq(L::lit(0.0)), side, reflected)
+    } else {
+        reflected
+    };
     L::select(below, reflected, value)
 }
 

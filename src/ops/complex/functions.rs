@@ -14,7 +14,7 @@ use crate::ops::table::Fun;
 use crate::ops::unary::Unary;
 use crate::real::Real;
 use crate::tensor::Tensor;
-use std::f64::consts::{FRAC_PI_2, LN_2, LN_10};
+use std::f64::consts::{FRAC_PI_2, LN_2, LN_10, PI};
 
 /// A row of the tables of functions, for complex inputs.
 pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
@@ -28,6 +28,10 @@ pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
         Fun::Unary(Unary::Sqrt) => one(Number::sqrt),
         Fun::Unary(Unary::Rsqrt) => one(|z| z.sqrt().reciprocal()),
         Fun::Unary(Unary::Reciprocal) => one(Number::reciprocal),
+        // The rules read the parts; as of a real number, the operand may be written afterwards.
+        Fun::Unary(Unary::Exp) if x[0].traced().is_some() => {
+            read(&[&x[0].copied()?], |[z]: [Number; 1]| z.exp())
+        }
         Fun::Unary(Unary::Exp) => one(Number::exp),
         Fun::Unary(Unary::Exp2) => one(|z| (z * LN_2).exp()),
         Fun::Unary(Unary::Expm1) => one(Number::expm1),
@@ -48,6 +52,9 @@ pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
         Fun::Unary(Unary::Acosh) => one(Number::acosh),
         Fun::Unary(Unary::Atanh) => one(Number::atanh),
         Fun::Unary(Unary::Sigmoid) => one(|z| ((-z).exp() + 1.0).reciprocal()),
+        Fun::Unary(Unary::Sinc) => one(Number::sinc),
+        Fun::Binary(Binary::Xlogy) => two(|z, w| z.times_log(w, 0.0)),
+        Fun::Binary(Binary::Xlog1py) => two(|z, w| z.times_log(w, 1.0)),
         Fun::Binary(Binary::Add) => x[0].view_as_real()?.add(&x[1].view_as_real()?)?.view_as_complex(),
         Fun::Binary(Binary::Sub) => x[0].view_as_real()?.sub(&x[1].view_as_real()?)?.view_as_complex(),
         Fun::Binary(Binary::Mul) => multiply(x[0], x[1]),
@@ -150,6 +157,31 @@ impl Number {
         let real = Sym::select(sinh.lt(zero), -sin, sin);
         let settled = self.re.abs().eq(Sym::lit(f64::INFINITY));
         Number { re: spread(settled, cosh, cos), im: Sym::select(im.ne(im) & sin.eq(zero), real, im) }
+    }
+
+    /// `sin(pi z) / (pi z)`, by its series near 0, so that its derivatives keep their digits there.
+    fn sinc(self) -> Number {
+        let near = self.re.abs().lt(Sym::lit(0.25)) & self.im.abs().lt(Sym::lit(0.25));
+        let zero = Sym::lit(0.0);
+        let angle = Number::select(near, self, Number { re: zero, im: zero }) * PI;
+        let square = angle * angle;
+        let mut series = Number { re: zero, im: zero };
+        for k in (1..=10u32).rev() {
+            // 1 - z^2 / (2 3) (1 - z^2 / (4 5) (1 - ...))
+            let one_less = series + 1.0;
+            series = square * one_less * (-1.0 / f64::from(2 * k * (2 * k + 1)));
+        }
+        let far = Number::select(near, Number { re: Sym::lit(1.0), im: zero }, self);
+        let turns = Number { re: far.re - 2.0 * (0.5 * far.re).round(), im: far.im } * PI;
+        Number::select(near, series + 1.0, turns.turned().sinh().turned_back() / (far * PI))
+    }
+
+    /// `self * log(shift + other)`, 0 where a factor 0 meets the pole of the logarithm.
+    fn times_log(self, other: Number, shift: f64) -> Number {
+        let is_zero_times_pole = self.is_zero() & (other + shift).is_zero();
+        let safe =
+            Number { re: Sym::select(is_zero_times_pole, Sym::lit(1.0 - shift), other.re), im: other.im };
+        self * if shift == 0.0 { safe.log() } else { safe.log1p() }
     }
 
     /// Numerator and denominator of `sinh / cosh`, both over `cosh(re)^2`.

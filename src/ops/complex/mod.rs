@@ -111,6 +111,7 @@ pub fn lower(op: &Op, x: &[&Tensor]) -> Result<Option<Tensors>> {
         | Op::Diagonal(_)
         | Op::Place(_)
         | Op::Put(_)
+        | Op::PutRows(_)
         | Op::Triangle(_)
         | Op::Cat(_)
         | Op::Take(_)

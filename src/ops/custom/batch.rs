@@ -4,12 +4,15 @@
 //! That interpreter is entered again by its tag, on top of whatever chain is current by then, so that values
 //! which the example's forward kept or closed over are still those of one example.
 
+use super::differentiable;
 use super::rule::{CustomRule, Plan, Source};
+use crate::autodiff::accumulate::fitted;
 use crate::autodiff::held::{Holder, Part};
+use crate::autodiff::transform::settle;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, batch};
 use crate::op::Grads;
-use crate::tensor::{Tensor, Tensors};
+use crate::tensor::{Aval, Tensor, Tensors};
 use std::sync::{Arc, OnceLock};
 
 /// The rule of a batch.
@@ -17,20 +20,32 @@ pub struct Batched {
     one: Arc<dyn CustomRule>,
     level: Arc<Interp>,
     in_axes: Vec<Option<usize>>,
-    out_axes: OnceLock<Vec<Option<usize>>>,
+    first_run: OnceLock<FirstRun>,
+}
+
+/// What is known once the forward has run.
+struct FirstRun {
+    /// The inputs of one example.
+    inputs: Vec<Aval>,
+    /// The batch axis of each output, hidden ones included.
+    out_axes: Vec<Option<usize>>,
 }
 
 impl Batched {
     /// The rule `one` for a batch at the interpreter `level`, with the batch axes of its inputs.
     pub fn new(one: Arc<dyn CustomRule>, level: Arc<Interp>, in_axes: Vec<Option<usize>>) -> Batched {
-        Batched { one, level, in_axes, out_axes: OnceLock::new() }
+        Batched { one, level, in_axes, first_run: OnceLock::new() }
+    }
+
+    fn first_run(&self) -> Result<&FirstRun> {
+        self.first_run.get().ok_or_else(|| {
+            Error::autodiff(format!("internal: the batched {} was asked before it ran", self.name()))
+        })
     }
 
     /// The batch axis of each output, hidden ones included; known after the forward.
     pub fn out_axes(&self) -> Result<&[Option<usize>]> {
-        self.out_axes.get().map(Vec::as_slice).ok_or_else(|| {
-            Error::autodiff(format!("internal: the batched {} was asked before it ran", self.name()))
-        })
+        Ok(&self.first_run()?.out_axes)
     }
 
     fn size(&self) -> usize {
@@ -38,15 +53,14 @@ impl Batched {
     }
 
     /// Runs `f` under the batching interpreter.
-    fn within<T>(&self, f: impl FnOnce(&Interp) -> Result<T>) -> Result<T> {
-        let level = self.level.again(&interp::current());
-        let _guard = interp::enter(Interp::above(&level, Kind::Tape { ambient: true }));
+    fn within<T>(&self, f: impl FnOnce(&Arc<Interp>) -> Result<T>) -> Result<T> {
+        let (level, _guard) = interp::reenter(&self.level);
         f(&level)
     }
 
     /// The value of a result behind the batching interpreter, its batch axis in front.
-    fn unwrap(&self, level: &Interp, y: &Tensor) -> Result<(Tensor, bool)> {
-        let (value, axis) = batch::unwrap(level, &crate::autodiff::transform::settle(y, level))?;
+    fn unwrap(&self, level: &Arc<Interp>, y: &Tensor) -> Result<(Tensor, bool)> {
+        let (value, axis) = batch::unwrap(level, &settle(y, level))?;
         Ok(match axis {
             Some(axis) if axis > 0 => (value.move_axis(axis, 0)?, true),
             axis => (value, axis.is_some()),
@@ -57,8 +71,8 @@ impl Batched {
         value.expand(&value.shape().inserted(0, self.size())?)
     }
 
-    /// [`Batched::unwrap`] for a place whose batch axis is settled.
-    fn placed(&self, level: &Interp, y: &Tensor, axis: Option<usize>) -> Result<Tensor> {
+    /// [`Batched::unwrap`] for a place whose batch axis is known.
+    fn placed(&self, level: &Arc<Interp>, y: &Tensor, axis: Option<usize>) -> Result<Tensor> {
         match (self.unwrap(level, y)?, axis) {
             ((value, true), Some(axis)) => value.move_axis(0, axis),
             ((value, false), Some(axis)) => self.repeated(&value)?.move_axis(0, axis),
@@ -71,7 +85,7 @@ impl Batched {
         }
     }
 
-    fn placed_outputs(&self, level: &Interp, outputs: &[Tensor]) -> Result<Tensors> {
+    fn placed_outputs(&self, level: &Arc<Interp>, outputs: &[Tensor]) -> Result<Tensors> {
         outputs.iter().zip(self.out_axes()?).map(|(y, &axis)| self.placed(level, y, axis)).collect()
     }
 
@@ -95,15 +109,17 @@ impl Batched {
         Ok(plan.saved.iter().map(axis).collect())
     }
 
-    /// The cotangent of an input: one that all examples share gets the sum over the batch.
-    fn cotangent(&self, level: &Interp, g: &Tensor, axis: Option<usize>, repeats: bool) -> Result<Tensor> {
+    /// The cotangent of an input: one that all examples share gets the sum over the batch. What a rule leaves
+    /// to be summed over broadcast axes is summed for one example, whose shape tells these axes.
+    fn cotangent(&self, level: &Arc<Interp>, g: Tensor, aval: &Aval, axis: Option<usize>) -> Result<Tensor> {
+        let g = fitted(g, aval)?;
         if axis.is_some() {
-            return self.placed(level, g, axis);
+            return self.placed(level, &g, axis);
         }
-        match self.unwrap(level, g)? {
+        match self.unwrap(level, &g)? {
             (g, true) => g.sum(Some(&[0]), false),
-            (g, false) if repeats => g.mul(self.size() as f64),
-            (g, false) => Ok(g),
+            // The same for each example.
+            (g, false) => g.mul(self.size() as f64),
         }
     }
 }
@@ -125,15 +141,22 @@ impl CustomRule for Batched {
 
     fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {
         self.within(|level| {
-            let outputs = self.one.forward(&Self::lanes(level, x, &self.in_axes), hidden)?;
+            let lanes = Self::lanes(level, x, &self.in_axes);
+            let outputs = self.one.forward(&lanes, hidden)?;
+            let plan = self.plan()?;
             let mut values = Tensors::new();
-            let mut axes = Vec::new();
-            for y in &outputs {
-                let (value, batched) = self.unwrap(level, y)?;
+            let mut out_axes = Vec::new();
+            for (i, y) in outputs.iter().enumerate() {
+                let (mut value, mut batched) = self.unwrap(level, y)?;
+                // What the rules say of an output may differ between examples where its value does not.
+                if !batched && i < plan.visible && differentiable(&plan, i, y) {
+                    (value, batched) = (self.repeated(&value)?, true);
+                }
                 values.push(value);
-                axes.push(batched.then_some(0));
+                out_axes.push(batched.then_some(0));
             }
-            self.out_axes.get_or_init(|| axes);
+            let inputs = lanes.iter().map(Tensor::aval).collect();
+            self.first_run.get_or_init(|| FirstRun { inputs, out_axes });
             Ok(values)
         })
     }
@@ -148,28 +171,36 @@ impl CustomRule for Batched {
     fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
         let plan = self.plan()?;
         let axes = self.saved_axes(&plan)?;
-        let outputs = self.out_axes()?;
-        let repeats = outputs.iter().take(plan.visible).any(Option::is_some);
+        let FirstRun { inputs, out_axes } = self.first_run()?;
         self.within(|level| {
             let saved = Self::lanes(level, saved, &axes);
-            let grads = self.one.vjp(&saved, &Self::options(level, g, outputs), needs)?;
-            let fit = |(g, &axis): (Option<Tensor>, &Option<usize>)| {
-                g.map(|g| self.cotangent(level, &g, axis, repeats)).transpose()
+            let grads = self.one.vjp(&saved, &Self::options(level, g, out_axes), needs)?;
+            let fit = |((g, aval), &axis): ((Option<Tensor>, &Aval), &Option<usize>)| {
+                g.map(|g| self.cotangent(level, g, aval, axis)).transpose()
             };
-            grads.into_iter().zip(&self.in_axes).map(fit).collect()
+            grads.into_iter().zip(inputs).zip(&self.in_axes).map(fit).collect()
         })
     }
 
     fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(self.push(x, saved, t)?.1)
+    }
+
+    fn push(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<(Option<Tensors>, Grads)> {
         let axes = self.saved_axes(&*self.plan()?)?;
         let outputs = self.out_axes()?;
         self.within(|level| {
             let (x, saved) = (Self::lanes(level, x, &self.in_axes), Self::lanes(level, saved, &axes));
-            let moved = self.one.jvp(&x, &saved, &Self::options(level, t, &self.in_axes))?;
+            let (values, moved) = self.one.push(&x, &saved, &Self::options(level, t, &self.in_axes))?;
+            let values = values.map(|values| self.placed_outputs(level, &values)).transpose()?;
             let fit = |(t, &axis): (Option<Tensor>, &Option<usize>)| {
                 t.map(|t| self.placed(level, &t, axis)).transpose()
             };
-            moved.into_iter().zip(outputs).map(fit).collect()
+            Ok((values, moved.into_iter().zip(outputs).map(fit).collect::<Result<_>>()?))
         })
+    }
+
+    fn is_inlined(&self) -> bool {
+        self.one.is_inlined()
     }
 }

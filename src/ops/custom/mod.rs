@@ -11,6 +11,7 @@
 
 mod batch;
 pub mod calls;
+mod push;
 mod rule;
 mod transpose;
 
@@ -18,10 +19,10 @@ pub use rule::{CustomRule, Plan, Source};
 pub use transpose::transpose;
 
 use crate::array::Array;
-use crate::autodiff::debug::{self, Modes};
+use crate::autodiff::debug;
 use crate::autodiff::held::Holder;
 use crate::autodiff::node::{Edge, Edges, Handle, Node, Slot, Vjp};
-use crate::autodiff::{anomaly, saving, transform};
+use crate::autodiff::{accumulate, anomaly, saving, transform};
 use crate::bind::bind_at;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -103,8 +104,7 @@ impl Custom {
     fn region(&self) -> Option<interp::Guard> {
         let low = self.autocast?;
         let current = interp::current();
-        let again = interp::autocast_of(&current) != Some(low);
-        again.then(|| interp::enter(Interp::above(&current, Kind::Autocast(low))))
+        (interp::autocast_of(&current) != Some(low)).then(|| interp::enter_autocast(low))
     }
 
     fn run(&self, inputs: &[&Tensor]) -> Result<Tensors> {
@@ -162,6 +162,9 @@ impl Custom {
         let op: Op = self.with(self.rule.clone(), self.hidden || recording);
         let mark = anomaly::mark();
         let outputs = self.below(at, &op, &primals)?;
+        if recording && self.rule.is_inlined() && transpose::is_running(at.tag) {
+            return self.inlined(at, inputs);
+        }
         if !recording {
             debug::not_recorded(&op, recording, inputs);
             return Ok(outputs);
@@ -201,6 +204,20 @@ impl Custom {
         Ok(self.shown(&plan, outputs).into_iter().enumerate().map(wrap).collect())
     }
 
+    /// The function as what it does, recorded one by one. While a forward rule is transposed, a function whose
+    /// reverse rule is the transpose of its own forward rule is part of a linear map, which is transposed as it
+    /// stands; to transpose the rule there would never end where a rule applies its function to the tangent.
+    #[cold]
+    fn inlined(&self, at: &Arc<Interp>, inputs: &[&Tensor]) -> Result<Tensors> {
+        let plan = self.rule.plan()?;
+        let x: Vec<Tensor> = inputs.iter().map(|&x| x.clone()).collect();
+        let _guard = interp::enter(at.clone());
+        let outputs = self.retrace(&x)?.into_iter().enumerate();
+        let outputs = outputs
+            .map(|(i, y)| if differentiable(&plan, i, &y) { y } else { transform::settle(&y, at.below()) });
+        Ok(self.shown(&plan, outputs.collect()))
+    }
+
     #[cold]
     fn absent(&self) -> Error {
         Error::autodiff(format!(
@@ -209,56 +226,14 @@ impl Custom {
         ))
     }
 
-    /// Forward mode: runs the operation on the primals and its JVP on the tangents, both one level down.
-    fn push(&self, at: &Arc<Interp>, inputs: &[&Tensor]) -> Result<Tensors> {
-        let mut primals: SmallVec<[&Tensor; 4]> = SmallVec::new();
-        let mut tangents: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
-        for x in inputs {
-            let (primal, tangent) = match x.owned_by(at.tag).map(|t| &t.payload) {
-                Some(Payload::Dual { primal, tangent }) => (primal, tangent.clone()),
-                _ => (*x, None),
-            };
-            primals.push(primal);
-            tangents.push(tangent);
-        }
-        let _guard = interp::enter(at.below().clone());
-        let op: Op = self.with(self.rule.clone(), true);
-        let outputs = self.below(at, &op, &primals)?;
-        let plan = self.rule.plan()?;
-        let x: Vec<Tensor> = primals.iter().map(|&x| x.clone()).collect();
-        let mut saved = Vec::new();
-        for &source in &plan.saved {
-            let (_, value) = located(&plan, source, &primals, &outputs).ok_or_else(|| self.absent())?;
-            saved.push(value.clone());
-        }
-        let quiet = debug::suspend(Modes::VALUES);
-        let context = |e: Error| e.context(&format!("jvp of {}", self.rule.name()));
-        let mut moved = self.rule.jvp(&x, &saved, &tangents).map_err(context)?;
-        moved.resize(plan.visible, None);
-        let hidden = outputs.len() - plan.visible;
-        if self.hidden && plan.traceable && hidden > 0 {
-            let traced = |x: &[Tensor]| Ok(self.retrace(x)?.into_iter().skip(plan.visible).collect());
-            moved.extend(transform::jvp(traced, &x, &tangents)?.1.into_iter().map(Some));
-        } else {
-            moved.resize(outputs.len(), None);
-        }
-        drop(quiet);
-        if debug::modes().has(Modes::ANOMALY) {
-            anomaly::pushed(&op, &primals, &tangents, &moved)?;
-        }
-        let wrap = |((i, y), t): ((usize, Tensor), Option<Tensor>)| {
-            let t = if differentiable(&plan, i, &y) { t } else { None };
-            interp::dual::wrap(at, y, t)
-        };
-        Ok(self.shown(&plan, outputs).into_iter().enumerate().zip(moved).map(wrap).collect())
-    }
-
     /// Batching: by the user's rule, or as a custom operation of the whole batch one level down.
     fn batch_at(&self, at: &Arc<Interp>, inputs: &[&Tensor]) -> Result<Tensors> {
         let lanes: SmallVec<[Lane; 4]> = inputs.iter().map(|x| interp::batch::lane(at, x)).collect();
+        let region = self.region();
         if let Some(outputs) = self.rule.batch(at, &lanes, self.hidden) {
             return Ok(outputs?.into_iter().map(|(y, axis)| interp::batch::wrap(at, y, axis)).collect());
         }
+        drop(region);
         let rule = Arc::new(batch::Batched::new(
             self.rule.clone(),
             at.clone(),
@@ -274,6 +249,11 @@ impl Custom {
     /// The number of outputs, hidden ones not counted; known after the forward.
     pub fn visible(&self) -> Option<usize> {
         self.rule.plan().ok().map(|plan| plan.visible)
+    }
+
+    /// Whether output `i` shares its memory with an argument or another output, so that nothing may be written to it.
+    pub fn shares(&self, i: u32) -> bool {
+        self.rule.plan().is_ok_and(|plan| plan.shared.get(i as usize) == Some(&true))
     }
 
     /// Whether cotangents `g` of the outputs reach hidden ones, whose derivative needs all inputs.
@@ -319,9 +299,14 @@ impl Custom {
             out = self.rule.vjp(&saved, seen, &needs)?;
         }
         if hidden.iter().any(Option::is_some) {
-            for (total, part) in out.iter_mut().zip(self.traced_vjp(&plan, c, hidden)?) {
+            let parts = self.traced_vjp(&plan, c, hidden)?.into_iter().zip(&c.node.edges);
+            for (total, (part, edge)) in out.iter_mut().zip(parts) {
                 *total = match (total.take(), part) {
-                    (Some(a), Some(b)) => Some(a.add(&b)?),
+                    // What the rule leaves to be summed over broadcast axes must not meet what has been summed.
+                    (Some(a), Some(b)) => Some(match edge {
+                        Some(edge) => accumulate::fitted(a, edge.aval())?.add(&b)?,
+                        None => a.add(&b)?,
+                    }),
                     (a, b) => a.or(b),
                 };
             }
@@ -384,14 +369,9 @@ impl General for Custom {
             return self.pull(c, g);
         }
         // What comes in by a closure could be recorded on the tape that is walked. Where no other tape is about,
-        // recording is off; otherwise the tape entry is taken off the result.
+        // recording is off; otherwise the walk takes the tape entry off the result.
         let alone = interp::is_plain() && interp::current().tag == c.node.tag;
-        let out = if alone { interp::no_grad(|| self.pull(c, g)) } else { self.pull(c, g) }?;
-        let strip = |g: Tensor| match g.owned_by(c.node.tag) {
-            Some(t) => t.inner().clone(),
-            None => g,
-        };
-        Ok(out.into_iter().map(|g| g.map(strip)).collect())
+        if alone { interp::no_grad(|| self.pull(c, g)) } else { self.pull(c, g) }
     }
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let plan = self.rule.plan()?;

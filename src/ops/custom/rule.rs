@@ -29,6 +29,8 @@ pub struct Plan {
     pub constant: Vec<bool>,
     /// Whether hidden outputs have derivatives; the inputs are then kept in reserve.
     pub traceable: bool,
+    /// Per output, whether its memory is that of an argument or of another output; empty for none.
+    pub shared: Vec<bool>,
 }
 
 /// A function with rules of its own, for one call.
@@ -46,9 +48,17 @@ pub trait CustomRule: Holder {
     fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads>;
     /// Per output its tangent.
     fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads>;
+    /// [`CustomRule::jvp`] with the outputs, where the rule computes them as well.
+    fn push(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<(Option<Tensors>, Grads)> {
+        Ok((None, self.jvp(x, saved, t)?))
+    }
+    /// Whether the VJP is the transpose of the JVP.
+    fn is_inlined(&self) -> bool {
+        false
+    }
     /// The outputs of a whole batch, by a rule of the user's; without one the forward is batched as it runs.
     /// `at` is the batching interpreter.
-    fn batch(&self, _at: &Interp, _x: &[Lane], _hidden: bool) -> Option<Result<BatchedOutputs>> {
+    fn batch(&self, _at: &Arc<Interp>, _x: &[Lane], _hidden: bool) -> Option<Result<BatchedOutputs>> {
         None
     }
 }

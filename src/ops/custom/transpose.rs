@@ -3,9 +3,29 @@
 use crate::autodiff::{accumulate, transform};
 use crate::buffer::Device;
 use crate::error::{Error, Result};
-use crate::interp;
+use crate::interp::{self, Tag};
 use crate::op::Grads;
 use crate::tensor::{Aval, Tensor};
+use std::cell::RefCell;
+
+thread_local! {
+    /// The tapes on which this thread records maps to be transposed.
+    static RUNNING: RefCell<Vec<Tag>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Ends the recording of a map when dropped.
+struct Running;
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        RUNNING.with_borrow_mut(Vec::pop);
+    }
+}
+
+/// Whether the tape `tag` records a map to be transposed.
+pub fn is_running(tag: Tag) -> bool {
+    RUNNING.with_borrow(|tapes| tapes.contains(&tag))
+}
 
 /// The transpose of the linear `map`, applied to `seeds`, one per result of the map: the VJP of the map at zero
 /// (J. Townsend, "A new trick for calculating Jacobian vector products", 2017). `domain` tells which arguments
@@ -20,6 +40,9 @@ pub fn transpose(
         moving().map(|(_, a)| Tensor::zeros(a.shape, a.dtype, a.device)).collect::<Result<Vec<_>>>()?;
     let mut weights = Vec::new();
     let run = |leaves: &[Tensor]| {
+        let tape = leaves.iter().find_map(|leaf| leaf.traced()).map_or(0, |leaf| leaf.tag);
+        RUNNING.with_borrow_mut(|tapes| tapes.push(tape));
+        let _running = Running;
         let mut arguments = vec![None; domain.len()];
         for ((i, _), leaf) in moving().zip(leaves) {
             arguments[i] = Some(leaf.clone());

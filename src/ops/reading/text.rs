@@ -67,6 +67,7 @@ fn number(value: f64) -> (String, Binds) {
         (FRAC_1_SQRT_2, "sqrt(1/2)", Binds::Name),
         (FRAC_2_SQRT_PI, "2/sqrt(pi)", Binds::Product),
         (0.7978845608028654, "sqrt(2/pi)", Binds::Name),
+        (1.5957691216057308, "sqrt(8/pi)", Binds::Name),
         (0.3989422804014327, "1/sqrt(2 pi)", Binds::Product),
         (LN_2, "ln(2)", Binds::Name),
         (1.0 / LN_2, "1/ln(2)", Binds::Product),

@@ -1,9 +1,9 @@
 """Layers and losses as functions, under PyTorch's names: `import wengert.nn.functional as F`.
 
 `activation.py`, `layers.py`, `attention.py`, `convolution.py`, `pooling.py`, `extremes.py`, `batch.py`, `dropout.py`,
-`vision.py`, `distance.py`, `tables.py`, `loss.py`, `margins.py` and `alignment.py` hold them. Fused kernels (softmax,
-layer norm, cross-entropy) are the core's; everything else is composed of tensor operations, so it works in every
-transform.
+`vision.py`, `sampling.py`, `distance.py`, `tables.py`, `loss.py`, `margins.py` and `alignment.py` hold them.
+Fused kernels (softmax, layer norm, cross-entropy) are the core's; everything else is composed of tensor
+operations, so it works in every transform.
 """
 
 from .activation import (
@@ -135,11 +135,10 @@ from .pooling import (
     max_pool2d,
     max_pool3d,
 )
+from .sampling import affine_grid, grid_sample
 from .tables import embedding, embedding_bag
 from .vision import (
-    affine_grid,
     channel_shuffle,
-    grid_sample,
     interpolate,
     pixel_shuffle,
     pixel_unshuffle,

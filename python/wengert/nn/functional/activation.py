@@ -1,34 +1,39 @@
 """Activation functions. Each takes a floating point tensor of any shape and returns one of the same shape.
 
-`inplace` is accepted where PyTorch has it and changes nothing: outputs are always fresh, so the tape stays
-valid. Functions whose names end in `_` do write their input, as in-place methods of tensors do.
+With `inplace`, and under names that end in `_`, the result is written into the input, which is returned; that
+is recorded as in-place methods of tensors are. Otherwise outputs are always fresh.
 """
 
 import functools
+import inspect
 from typing import Any
 
 import wengert as wg
 from wengert._arguments import no_tensor, of_tensors
 from wengert._core import Tensor
-from wengert._precision import in_given, in_low
+from wengert._precision import in_floats, in_low, rounding_once
+
+from .in_place import written
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """`max(x, 0)`; its derivative at 0 is 0. Saves the output."""
     if not isinstance(input, Tensor):
         raise no_tensor("relu", "input", input)
-    return input.relu()
+    return input.relu_() if inplace else input.relu()
 
 
 @of_tensors
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """`min(max(x, 0), 6)`."""
-    return hardtanh(input, 0.0, 6.0)
+    return hardtanh(input, 0.0, 6.0, inplace)
 
 
 @of_tensors
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """`x` where positive, else `negative_slope * x`."""
+    if inplace:
+        return written(input, leaky_relu, negative_slope)
     return wg.where(input > 0, input, input * negative_slope)
 
 
@@ -44,32 +49,38 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
                 "one per channel (axis 1) expected"
             )
         weight = weight.reshape(-1, *[1] * (input.ndim - 2))
+    elif input.ndim == 0:
+        weight = weight.reshape(())
     return wg.where(input > 0, input, input * weight)
 
 
 @of_tensors
-@in_given
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where positive, else `alpha (exp(x) - 1)` (Clevert et al. 2015)."""
-    # The exponential only sees the negative part, so it cannot overflow where it is not used.
-    return wg.where(input <= 0, input.clamp(max=0.0).expm1() * alpha, input)
+    """`x` where positive, else `alpha (exp(x) - 1)` (Clevert et al. 2015).
+    Its derivative at 0 is `alpha`. Saves the input.
+    """
+    if inplace:
+        return written(input, elu, alpha)
+    return input._elu(alpha, 1.0)
 
 
 @of_tensors
-@in_given
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where positive, else `alpha (exp(x / alpha) - 1)` (Barron 2017)."""
+    """`x` where positive, else `alpha (exp(x / alpha) - 1)` (Barron 2017). Saves the input."""
     if alpha == 0:
         raise ValueError("celu: alpha must not be 0")
-    return wg.where(input <= 0, (input.clamp(max=0.0) / alpha).expm1() * alpha, input)
+    if inplace:
+        return written(input, celu, alpha)
+    return input._celu(alpha)
 
 
 @of_tensors
-@in_given
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Scaled ELU with the fixed point of Klambauer et al. 2017."""
+    """Scaled ELU with the fixed point of Klambauer et al. 2017. Saves the input."""
+    if inplace:
+        return written(input, selu)
     alpha, scale = 1.6732632423543772, 1.0507009873554805
-    return elu(input, alpha) * scale
+    return input._elu(alpha, scale)
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
@@ -85,20 +96,24 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """`x sigmoid(x)` (Elfwing et al. 2017). Saves the input."""
     if not isinstance(input, Tensor):
         raise no_tensor("silu", "input", input)
-    return input.silu()
+    return input.silu_() if inplace else input.silu()
 
 
 @of_tensors
-@in_given
+@rounding_once
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """`x tanh(softplus(x))` (Misra 2019)."""
-    return input * softplus(input).tanh()
+    if inplace:
+        return written(input, mish)
+    # From 40 on the factor is 1 in every type; its derivatives would overflow at the largest numbers.
+    return input * softplus(input.clamp(max=40.0)).tanh()
 
 
 @of_tensors
+@rounding_once
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
-    size = input.shape[dim]
+    size = input.size(dim)
     if size % 2:
         raise wg.ShapeError(
             f"glu: axis {dim} of shape {tuple(input.shape)} has {size} elements, an even number expected"
@@ -114,7 +129,8 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 @of_tensors
-@in_given
+@in_floats
+@rounding_once
 def logsigmoid(input: Tensor) -> Tensor:
     """`log(sigmoid(x))`, stable for any x."""
     # No threshold: the linear branch of softplus would lose exp(x) for very negative x.
@@ -130,8 +146,8 @@ def tanh(input: Tensor) -> Tensor:
 
 @of_tensors
 def tanhshrink(input: Tensor) -> Tensor:
-    """`x - tanh(x)`."""
-    return input - input.tanh()
+    """`x - tanh(x)`, by its series near 0. Saves the input."""
+    return input.tanhshrink()
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
@@ -143,34 +159,51 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 @of_tensors
 def softsign(input: Tensor) -> Tensor:
-    """`x / (1 + |x|)`."""
-    return input / (input.abs() + 1.0)
+    """`x / (1 + |x|)`. Saves the input."""
+    return input.softsign()
 
 
 @of_tensors
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` clamped to [min_val, max_val]."""
+    """`x` clamped to [min_val, max_val]; bounds of integers lose their fractions."""
     if not min_val <= max_val:
         raise ValueError(f"hardtanh: min_val must not exceed max_val, got {min_val} and {max_val}")
+    if not input.dtype.is_differentiable:
+        min_val, max_val = int(min_val), int(max_val)
+    if inplace:
+        return written(input, hardtanh, min_val, max_val)
     return input.clamp(min_val, max_val)
 
 
 @of_tensors
+@rounding_once
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """`clamp(x / 6 + 1/2, 0, 1)`."""
+    if inplace:
+        return written(input, hardsigmoid)
     return (input / 6.0 + 0.5).clamp(0.0, 1.0)
 
 
 @of_tensors
+@rounding_once
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """`x hardsigmoid(x)` (Howard et al. 2019)."""
-    return input * hardsigmoid(input)
+    if inplace:
+        return written(input, hardswish)
+    return input * (input / 6.0 + 0.5).clamp(0.0, 1.0)
+
+
+def _above(input: Tensor, threshold: float, value: float) -> Tensor:
+    """The function `threshold`, whose name its own argument has."""
+    return input.masked_fill(input <= threshold, value)
 
 
 @of_tensors
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`x` where it exceeds `threshold` (or is NaN), else `value`."""
-    return input.masked_fill(input <= threshold, value)
+    if inplace:
+        return written(input, _above, threshold, value)
+    return _above(input, threshold, value)
 
 
 @of_tensors
@@ -200,6 +233,8 @@ def rrelu(
     """
     if not lower <= upper:
         raise ValueError(f"rrelu: lower must not exceed upper, got {lower} and {upper}")
+    if inplace:
+        return written(input, rrelu, lower, upper, training)
     if not training:
         return leaky_relu(input, (lower + upper) / 2)
     slope = wg.rand_like(input) * (upper - lower) + lower
@@ -207,6 +242,7 @@ def rrelu(
 
 
 @of_tensors
+@in_floats
 def gumbel_softmax(
     logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
@@ -246,6 +282,7 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 
 
 @of_tensors
+@in_floats
 def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """Softmax of `-x`."""
     return softmax(-input, dim, dtype)
@@ -263,18 +300,25 @@ def _cast(input: Tensor, dtype: Any) -> Tensor:
 
 
 def _in_place(function: Any) -> Any:
-    """The function that writes its result into its input."""
+    """The function that writes its result into its input: its settings are those of the other,
+    without `inplace`.
+    """
+    signature = inspect.signature(function)
+    settings = [p for name, p in signature.parameters.items() if name != "inplace"]
 
     @functools.wraps(function)
-    def written(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    def method(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if not isinstance(input, Tensor):
-            raise no_tensor(written.__name__, "input", input)
-        # The derivative may read the input, so it is computed from a copy.
-        return input.copy_(function(input.clone(), *args, **kwargs))
+            raise no_tensor(method.__name__, "input", input)
+        if "inplace" in kwargs or len(args) >= len(settings):
+            call = f"{method.__name__}{inspect.signature(method)}"
+            raise TypeError(f"{call} writes into its input in any case; leave inplace out")
+        return function(input, *args, inplace=True, **kwargs)
 
-    written.__name__ = written.__qualname__ = f"{function.__name__}_"
-    written.__doc__ = f"`{function.__name__}`, written into its input, which is returned."
-    return written
+    method.__name__ = method.__qualname__ = f"{function.__name__}_"
+    method.__signature__ = signature.replace(parameters=settings)  # type: ignore[attr-defined]
+    method.__doc__ = f"`{function.__name__}`, written into its input, which is returned."
+    return method
 
 
 celu_ = _in_place(celu)

@@ -68,7 +68,7 @@ def ctc_loss(
             f"ctc_loss: log_probs must be (T, N, C) or (T, C), got {tuple(log_probs.shape)}"
         )
     if reduction not in ("none", "sum", "mean"):
-        raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+        raise ValueError(f"ctc_loss: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     batched = log_probs.ndim == 3
     scores = log_probs if batched else log_probs.unsqueeze(1)
     steps, count, classes = scores.shape

@@ -43,12 +43,15 @@ def batch_norm(
 
     Raises:
         ShapeError: where the input has no channels axis.
-        ValueError: in training, for one value per channel, whose variance is always 0.
+        ValueError: in training, for one value per channel, whose variance is always 0,
+            and an `eps` that is not positive.
     """
     if input.ndim < 2:
         raise wg.ShapeError(
             f"batch_norm: input of shape (n, channels, ..) expected, got {tuple(input.shape)}"
         )
+    if training and not eps > 0:
+        raise ValueError(f"batch_norm: eps must be positive in training, got {eps}")
     axes = tuple(i for i in range(input.ndim) if i != 1)
     per_channel = (-1, *[1] * (input.ndim - 2))
     wide = input.to(wg.float32) if input.dtype.itemsize < 4 else input

@@ -6,7 +6,7 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
-from wengert._precision import in_float32
+from wengert._precision import in_float32, in_floats
 
 __all__ = ["cdist", "pdist"]
 
@@ -27,6 +27,7 @@ def _norm(difference: Tensor, p: float) -> Tensor:
 
 
 @of_tensors
+@in_floats
 @in_float32
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
@@ -49,6 +50,7 @@ def cdist(
 
 
 @of_tensors
+@in_floats
 @in_float32
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The `p`-norm distances of all pairs of rows of a matrix, row by row of the upper triangle."""

@@ -1,10 +1,17 @@
-"""Dropout of whole channels, and dropout that keeps the moments of self-normalising networks."""
+"""Dropout of whole channels, and dropout that keeps the moments of self-normalising networks.
+
+With `inplace` the result is written into the input, which is returned.
+"""
+
+from collections.abc import Callable
 
 import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
+from wengert._caller import warn
 from wengert._core import Tensor
 
+from .in_place import written
 from .layers import dropout
 
 __all__ = ["alpha_dropout", "dropout1d", "dropout2d", "dropout3d", "feature_alpha_dropout"]
@@ -14,10 +21,15 @@ LOWEST = -1.0507009873554805 * 1.6732632423543772
 
 
 def _channels(name: str, input: Tensor, ranks: tuple[int, ...], unbatched: int | None) -> tuple[int, ...]:
-    """The shape of one number per channel."""
+    """The shape of one number per channel; warns of another number of axes than images have."""
+    if input.ndim < 2:
+        raise _core.ShapeError(f"{name}: input of shape (N, C, ...) expected, got {tuple(input.shape)}")
     if input.ndim not in ranks:
         expected = " or ".join(str(rank) for rank in ranks)
-        raise _core.ShapeError(f"{name}: input with {expected} axes expected, got shape {tuple(input.shape)}")
+        warn(
+            f"{name}: input with {expected} axes expected, got shape {tuple(input.shape)}; axis 1 is taken "
+            "for the channels"
+        )
     kept = 1 if input.ndim == unbatched else 2
     return (*input.shape[:kept], *[1] * (input.ndim - kept))
 
@@ -27,34 +39,52 @@ def _by_channel(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     return input * dropout(_core.ones(shape, dtype=input.dtype, device=input.device), p)
 
 
-def _is_idle(name: str, p: float, training: bool) -> bool:
-    """Whether nothing is dropped; raises for what is no probability."""
+def _dropped(
+    name: str,
+    drop: Callable[..., Tensor],
+    input: Tensor,
+    shape: tuple[int, ...],
+    p: float,
+    training: bool,
+    inplace: bool,
+) -> Tensor:
+    """`drop(input, shape, p)` in training, in place if asked for; raises for what is no probability."""
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"{name}: p is a probability between 0 and 1, got {p}")
-    return not training or p == 0.0
+    if not training or p == 0.0:
+        return input
+    return written(input, drop, shape, p) if inplace else drop(input, shape, p)
 
 
 @of_tensors
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes whole channels of `(N, C, L)` or `(C, L)` with probability `p`, and divides the others by `1 - p`
     (Tompson et al. 2015).
+
+    Raises:
+        ShapeError: for another number of axes.
+        ValueError: for a `p` that is no probability.
     """
+    if input.ndim not in (2, 3):
+        raise _core.ShapeError(f"dropout1d: input with 2 or 3 axes expected, got shape {tuple(input.shape)}")
     shape = _channels("dropout1d", input, (2, 3), 2)
-    return input if _is_idle("dropout1d", p, training) else _by_channel(input, shape, p)
+    return _dropped("dropout1d", _by_channel, input, shape, p, training, inplace)
 
 
 @of_tensors
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """`dropout1d` of `(N, C, H, W)`. Three axes are `(N, C, L)`, as in PyTorch."""
+    """`dropout1d` of `(N, C, H, W)`. Three axes are `(N, C, L)`, as in PyTorch; two, `(N, C)`,
+    and more warn.
+    """
     shape = _channels("dropout2d", input, (3, 4), None)
-    return input if _is_idle("dropout2d", p, training) else _by_channel(input, shape, p)
+    return _dropped("dropout2d", _by_channel, input, shape, p, training, inplace)
 
 
 @of_tensors
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """`dropout1d` of `(N, C, D, H, W)` or `(C, D, H, W)`."""
+    """`dropout1d` of `(N, C, D, H, W)` or `(C, D, H, W)`; of another number of axes it warns."""
     shape = _channels("dropout3d", input, (4, 5), 4)
-    return input if _is_idle("dropout3d", p, training) else _by_channel(input, shape, p)
+    return _dropped("dropout3d", _by_channel, input, shape, p, training, inplace)
 
 
 def _alpha(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
@@ -75,7 +105,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     An input of mean 0 and variance 1 keeps them.
     """
     shape = tuple(input.shape)
-    return input if _is_idle("alpha_dropout", p, training) else _alpha(input, shape, p)
+    return _dropped("alpha_dropout", _alpha, input, shape, p, training, inplace)
 
 
 @of_tensors
@@ -88,4 +118,4 @@ def feature_alpha_dropout(
             f"feature_alpha_dropout: input of shape (N, C, ...) expected, got {tuple(input.shape)}"
         )
     shape = (*input.shape[:2], *[1] * (input.ndim - 2))
-    return input if _is_idle("feature_alpha_dropout", p, training) else _alpha(input, shape, p)
+    return _dropped("feature_alpha_dropout", _alpha, input, shape, p, training, inplace)

@@ -7,9 +7,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert._values import not_negative
 
 __all__ = [
     "adaptive_max_pool1d",
@@ -70,14 +73,18 @@ def _adaptive(rank: int, input: Tensor, output_size: Any, return_indices: bool) 
     if min(out) < 1:
         raise ValueError(f"{name}: output_size must be 1 or more, got {output_size}")
     # Windows of fewer elements repeat their last one, behind all others: the first of equal elements is the one.
+    # Raises where no axis is so long.
+    _core.empty(0, *out)
     lines = []
     for n, o in zip(sizes, out):
-        cuts = [(i * n // o, -(-(i + 1) * n // o)) for i in range(o)]
-        longest = max(b - a for a, b in cuts)
-        lines.append([[min(a + k, b - 1) for k in range(longest)] for a, b in cuts])
+        at = np.arange(o)
+        begin, end = at * n // o, -(-(at + 1) * n // o)
+        within = np.arange((end - begin).max())
+        lines.append(np.minimum(begin[:, None] + within, end[:, None] - 1))
     places = lines[0]
     for n, line in zip(sizes[1:], lines[1:]):
-        places = [[p * n + q for p in window for q in other] for window in places for other in line]
+        inner = places[:, None, :, None] * n + line[None, :, None, :]
+        places = inner.reshape(len(places) * len(line), -1)
     values, index = _largest(input, rank, _indices(places, input), out)
     return (values, index) if return_indices else values
 
@@ -122,6 +129,18 @@ def _starts(size: int, kernel: int, out: int, u: Tensor) -> Tensor:
     return found.masked_fill(at == out - 1, size - kernel).to(_core.int32 if u.is_gpu else _core.int64)
 
 
+def _chosen(name: str, samples: Tensor, lead: tuple[int, ...], rank: int) -> Tensor:
+    """Given random numbers `(images, channels, rank)`, of which the first images use the first."""
+    images = lead[0] if len(lead) == 2 else 1
+    fits = samples.ndim == 3 and samples.shape[0] >= images and tuple(samples.shape[1:]) == (lead[-1], rank)
+    if not fits:
+        raise _core.ShapeError(
+            f"{name}: random samples of shape {tuple(samples.shape)}, expected {(images, lead[-1], rank)}, "
+            "or more of the first axis"
+        )
+    return samples.narrow(0, 0, images).reshape(*lead, rank)
+
+
 def _fractional(
     rank: int,
     input: Tensor,
@@ -149,11 +168,8 @@ def _fractional(
     lead = tuple(input.shape[: input.ndim - rank])
     if samples is None:
         samples = _core.rand(*lead, rank, dtype=_core.float32, device=input.device)
-    elif tuple(samples.shape) not in ((*lead, rank), (1,) * (3 - len(lead) - 1) + (*lead, rank)):
-        raise _core.ShapeError(
-            f"{name}: random samples of shape {tuple(samples.shape)}, expected {(*lead, rank)}"
-        )
-    samples = samples.reshape(*lead, rank)
+    else:
+        samples = _chosen(name, samples, lead, rank)
     # With two axes the first number is that of the last axis.
     order = [1, 0] if rank == 2 else list(range(rank))
     places = None
@@ -187,7 +203,8 @@ def fractional_max_pool2d(
         output_size: the number of windows along each axis; either this or the next.
         output_ratio: that number as a share of the length.
         return_indices: return the pair of maxima and of their positions in the flattened spatial axes.
-        _random_samples: the numbers in [0, 1) that choose the steps, `(n, c, 2)`: of the width, then of the height.
+        _random_samples: the numbers in [0, 1) that choose the steps, `(n, c, 2)`, of the width, then of the
+            height; n is 1 for one image, and may be more than the images.
 
     Raises:
         ShapeError: for another number of axes.
@@ -236,6 +253,7 @@ def _unpool(
             f"length is less than one stride from {tuple(natural)}"
         )
     count = math.prod(out)
+    indices = not_negative(name, "index", indices, count, "places")
     empty = _core.zeros((*lead, count), dtype=input.dtype, device=input.device)
     placed = empty.scatter(len(lead), indices.flatten(len(lead)), input.flatten(len(lead)))
     return placed.reshape(*lead, *out)

@@ -8,8 +8,10 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
-from wengert._precision import in_float32, in_widest, rounded
+from wengert._precision import in_float32, in_floats, in_widest, rounded
 from wengert.composed.copies import padded
+
+from .in_place import written
 
 
 def linear(
@@ -43,6 +45,11 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
         raise wg.ShapeError(
             f"bilinear: inputs of shapes {tuple(input1.shape)} and {tuple(input2.shape)} with weight of "
             f"shape {tuple(weight.shape)}; expected (..., in1), (..., in2) and (out, in1, in2)"
+        )
+    if input1.shape[:-1] != input2.shape[:-1]:
+        raise wg.ShapeError(
+            f"bilinear: inputs of shapes {tuple(input1.shape)} and {tuple(input2.shape)}; all axes but the "
+            "last must be the same"
         )
     outputs, in1, in2 = weight.shape
     half = input1 @ weight.permute(1, 0, 2).reshape(in1, outputs * in2)
@@ -84,13 +91,13 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zeroes each element with probability `p` and divides the others by `1 - p` (Srivastava et al. 2014).
 
-    Saves the mask. Returns the input where not training.
+    Saves the mask. Returns the input where not training, and with `inplace`, which writes it.
     """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout: p is a probability between 0 and 1, got {p}")
     if not training or p == 0.0:
         return input
-    return _core._dropout(input, p)
+    return written(input, _core._dropout, p) if inplace else _core._dropout(input, p)
 
 
 @of_tensors
@@ -153,6 +160,7 @@ def group_norm(
 
 
 @of_tensors
+@in_floats
 @in_float32
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """`x / max(norm_p(x), eps)` along `dim`."""
@@ -160,15 +168,31 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 
 
 @of_tensors
+@in_floats
 @in_float32
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """`x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along `dim`."""
-    length1, length2 = (x.norm(2.0, dim, keepdim=True).clamp(min=eps) for x in (x1, x2))
-    scale = length1 * length2
-    return ((x1 * x2) / scale).sum(dim)
+    """`x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along `dim`.
+
+    Args:
+        x1: floating point, of a shape that broadcasts with `x2`; `dim` is an axis of the broadcast shape.
+        x2: floating point.
+        dim: the axis of the vectors, which the result does not have.
+        eps: the least length that is divided by. Where it takes the place of a length,
+            that has no derivative.
+
+    Raises:
+        ShapeError: where the shapes do not broadcast.
+    """
+    # Vectors along an axis of length 1 are as long as those that they broadcast to.
+    if x1.shape != x2.shape:
+        x1, x2 = wg.broadcast_tensors(x1, x2)
+    # Each is divided by its own length, so that no product of elements overflows.
+    unit1, unit2 = (x / x.norm(2.0, dim, keepdim=True).clamp(min=eps) for x in (x1, x2))
+    return (unit1 * unit2).sum(dim)
 
 
 @of_tensors
+@in_floats
 @in_float32
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
@@ -194,15 +218,22 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         )
     pairs = list(zip(widths[::2], widths[1::2]))
     if mode == "constant":
+        if value is not None and not input.dtype.is_differentiable:
+            value = wg.scalar_tensor(value, dtype=input.dtype).item()
         return padded(input, widths, 0.0 if value is None else float(value))
     if mode not in ("reflect", "replicate", "circular"):
         raise ValueError(f"pad: mode must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}")
+    if value:
+        raise ValueError(f"pad: mode {mode!r} takes no value, got {value}")
     out = input
+    if mode == "circular" and min(widths, default=0) < 0:
+        # What is cut off comes back nowhere.
+        out = padded(input, [min(n, 0) for n in widths], 0.0)
+        pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
     for i, (before, after) in enumerate(pairs):
         if before or after:
-            index = _padded_index(input.shape[-1 - i], before, after, mode)
-            places = wg.tensor(index, device=input.device, dtype=_index_type(input))
-            out = out.index_select(-1 - i, places)
+            index = _padded_index(out.shape[-1 - i], before, after, mode)
+            out = out.index_select(-1 - i, index.to(input.device, _index_type(input)))
     return input.clone() if out is input else out
 
 
@@ -210,19 +241,19 @@ def _index_type(input: Tensor) -> wg.dtype:
     return wg.int64 if str(input.device) == "cpu" else wg.int32
 
 
-def _padded_index(size: int, before: int, after: int, mode: str) -> list[int]:
+def _padded_index(size: int, before: int, after: int, mode: str) -> Tensor:
     """For each position of the enlarged axis, the position it is read from."""
     largest = {"reflect": size - 1, "circular": size, "replicate": math.inf if size else 0}[mode]
     if max(before, after) > largest:
         raise ValueError(
             f"pad: mode {mode!r} of an axis of {size} takes widths up to {largest}, got {(before, after)}"
         )
-    positions = range(-before, size + after)
+    positions = wg.arange(-before, size + after)
     if mode == "circular":
-        return [i % size for i in positions]
+        return positions % size
     if mode == "replicate":
-        return [min(max(i, 0), size - 1) for i in positions]
-    return [size - 1 - abs(size - 1 - abs(i)) for i in positions]
+        return positions.clamp(0, size - 1)
+    return size - 1 - (size - 1 - positions.abs()).abs()
 
 
 @of_tensors

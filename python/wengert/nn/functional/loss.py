@@ -1,16 +1,17 @@
 """Losses as functions. `reduction` is "mean", "sum" or "none" everywhere."""
 
 import math
-import warnings
 
 import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
+from wengert._caller import called, warn
 from wengert._core import Tensor
-from wengert._precision import in_float32
+from wengert._precision import in_float32, in_floats
 from wengert._values import check_within, extremes, not_negative
 
-from .layers import cosine_similarity, pairwise_distance
+from .layers import pairwise_distance
+from .reduction import check_margin, check_ranks, reduced
 
 
 def _reduce(loss: Tensor, reduction: str) -> Tensor:
@@ -20,7 +21,7 @@ def _reduce(loss: Tensor, reduction: str) -> Tensor:
         return loss.sum()
     if reduction == "none":
         return loss
-    raise ValueError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+    raise ValueError(f"{called()}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
 
 
 def _weighted(op: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
@@ -37,7 +38,9 @@ def _check_weight(op: str, loss: Tensor, weight: Tensor) -> None:
         )
 
 
-def _check_class_weight(op: str, input: Tensor, weight: Tensor | None) -> None:
+def _check_class_weight(op: str, input: Tensor, weight: Tensor | None, ignore_index: int) -> None:
+    if ignore_index is True or ignore_index is False:
+        raise TypeError(f"{op}: ignore_index is a class, got {ignore_index}; size_average is a keyword")
     if weight is None or input.ndim == 0:
         return
     classes = input.shape[min(input.ndim - 1, 1)]
@@ -50,14 +53,15 @@ def _check_class_weight(op: str, input: Tensor, weight: Tensor | None) -> None:
 
 def _same_shapes(op: str, input: Tensor, target: Tensor) -> None:
     if input.shape != target.shape:
-        warnings.warn(
-            f"{op}: input of shape {tuple(input.shape)} and target of shape {tuple(target.shape)} only match "
-            "by broadcasting, which is rarely meant; reshape one of them",
-            UserWarning,
-            stacklevel=3,
-        )
+        shapes = f"{op}: input of shape {tuple(input.shape)} and target of shape {tuple(target.shape)}"
+        try:
+            wg.broadcast_shapes(input.shape, target.shape)
+        except wg.ShapeError:
+            raise wg.ShapeError(f"{shapes} do not match; reshape one of them") from None
+        warn(f"{shapes} only match by broadcasting, which is rarely meant; reshape one of them")
 
 
+@reduced
 @of_tensors
 def cross_entropy(
     input: Tensor,
@@ -82,13 +86,20 @@ def cross_entropy(
         ShapeError: if the shapes do not fit.
         IndexError: for a class index out of range.
         TypeError: for a bool target.
+        ValueError: for an `ignore_index` that is a class beside probabilities, and settings out of range.
     """
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing is between 0 and 1, got {label_smoothing}")
-    _check_class_weight("cross_entropy", input, weight)
+    _check_class_weight("cross_entropy", input, weight, ignore_index)
+    if ignore_index >= 0 and target.dtype.is_floating_point:
+        raise ValueError(
+            f"cross_entropy: ignore_index = {ignore_index} names a class, but the targets are "
+            "probabilities; leave it out, or give rows without a target the probability 0 everywhere"
+        )
     return _core._cross_entropy(input, target, weight, ignore_index, reduction, label_smoothing)
 
 
+@reduced
 @of_tensors
 @in_float32
 def nll_loss(
@@ -99,14 +110,18 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:
     """`-x[target]` of log-probabilities; shapes and errors as in `cross_entropy`."""
-    _check_class_weight("nll_loss", input, weight)
+    _check_class_weight("nll_loss", input, weight, ignore_index)
     if input.ndim:
         classes = input.shape[min(input.ndim - 1, 1)]
+        if input.ndim == 1 and target.shape == (1,):
+            target = target.reshape(())
         target = not_negative("nll_loss", "target", target, classes, "classes", ignore_index)
     return _core._nll_loss(input, target, weight, ignore_index, reduction)
 
 
+@reduced
 @of_tensors
+@in_floats
 @in_float32
 def binary_cross_entropy_with_logits(
     input: Tensor,
@@ -119,6 +134,7 @@ def binary_cross_entropy_with_logits(
     return _core._bce_with_logits(input, target, weight, pos_weight, reduction)
 
 
+@reduced
 @of_tensors
 @in_float32
 def binary_cross_entropy(
@@ -152,7 +168,9 @@ def _bounded_log(p: Tensor) -> Tensor:
     return wg.where(tiny, line, wg.where(tiny, wg.ones_like(p), p).log().clamp(min=-100.0))
 
 
+@reduced
 @of_tensors
+@in_floats
 @in_float32
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
     """`t (log t - x)` of log-probabilities x; "batchmean" divides the sum by the first axis, as the
@@ -161,14 +179,15 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     if log_target:
         loss = target.exp() * (target - input)
     else:
-        positive = target > 0
-        safe = wg.where(positive, target, wg.ones_like(target))
-        loss = wg.where(positive, target * safe.log(), wg.zeros_like(target)) - target * input
+        # 1 log 1 stands for 0 log 0, whose slope is infinite.
+        safe = wg.where(target > 0, target, wg.ones_like(target))
+        loss = wg.xlogy(safe, safe) - target * input
     if reduction == "batchmean":
         return loss.sum() / (input.shape[0] if input.ndim else 1)
     return _reduce(loss, reduction)
 
 
+@reduced
 @of_tensors
 @in_float32
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
@@ -181,6 +200,7 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
     return _reduce(loss, reduction) if weight is None else _weighted("mse_loss", loss, weight, reduction)
 
 
+@reduced
 @of_tensors
 @in_float32
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
@@ -199,6 +219,7 @@ def _huber(distance: Tensor, delta: float) -> Tensor:
     return near * (distance - 0.5 * near)
 
 
+@reduced
 @of_tensors
 @in_float32
 def huber_loss(
@@ -221,6 +242,7 @@ def huber_loss(
     return _reduce(loss, reduction)
 
 
+@reduced
 @of_tensors
 @in_float32
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
@@ -233,7 +255,9 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     return _reduce(_huber(input - target, beta) / beta, reduction)
 
 
+@reduced
 @of_tensors
+@in_floats
 @in_float32
 def poisson_nll_loss(
     input: Tensor,
@@ -250,34 +274,43 @@ def poisson_nll_loss(
     if full:
         large = target > 1
         safe = wg.where(large, target, wg.ones_like(target))
-        stirling = safe * safe.log() - safe + 0.5 * (2.0 * math.pi * safe).log()
+        stirling = wg.xlogy(safe, safe) - safe + 0.5 * (2.0 * math.pi * safe).log()
         loss = loss + wg.where(large, stirling, wg.zeros_like(stirling))
     return _reduce(loss, reduction)
 
 
 @of_tensors
+@in_floats
 @in_float32
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Tensor, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
 ) -> Tensor:
     """`(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`; the bound passes gradients on.
 
     Args:
         input: means, of any shape.
         target: of a shape that broadcasts with it.
-        var: variances of the shape of `input`, of that shape without its last axis, or with length 1 there.
+        var: variances of the shape of `input`, of that shape without its last axis,
+            or with any axes of length 1; or one number for all.
 
     Raises:
         ShapeError: another shape of `var`.
         ValueError: a negative variance, on the CPU and outside of `vmap` and `jvp`.
     """
+    if not isinstance(var, Tensor):
+        var = _core.full((), float(var), dtype=input.dtype, device=input.device).expand(input.shape)
     shape = tuple(input.shape)
     if tuple(var.shape) != shape and shape and tuple(var.shape) == shape[:-1]:
         var = var.unsqueeze(-1)
-    if tuple(var.shape) not in (shape, (*shape[:-1], 1)):
+    if var.ndim != len(shape) or any(n not in (1, wanted) for n, wanted in zip(var.shape, shape)):
         raise wg.ShapeError(
-            f"gaussian_nll_loss: var of shape {tuple(var.shape)}, expected {shape} as the input, or one for all of "
-            f"its last axis, {shape[:-1]}"
+            f"gaussian_nll_loss: var of shape {tuple(var.shape)}, expected {shape} as the input, with axes "
+            f"of length 1 for what is shared, or without the last axis, {shape[:-1]}"
         )
     found = extremes(var)
     if found is not None and found[0] < 0:
@@ -287,31 +320,40 @@ def gaussian_nll_loss(
     return _reduce(loss + 0.5 * math.log(2.0 * math.pi) if full else loss, reduction)
 
 
+@reduced
 @of_tensors
 @in_float32
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """`x` where the target is 1, `max(0, margin - x)` where it is -1."""
-    return _reduce(wg.where(target == 1, input, (margin - input).clamp(min=0.0)), reduction)
+    """`x` where the target is 1, `max(0, margin - x)` where it is -1;
+    for any other target the sum of both.
+    """
+    apart = wg.where(target != 1, (margin - input).clamp(min=0.0), 0.0)
+    return _reduce(apart + wg.where(target != -1, input, 0.0), reduction)
 
 
+@reduced
 @of_tensors
 @in_float32
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """`max(0, margin - t (x1 - x2))` for targets 1 and -1."""
+    """`max(0, margin - t (x1 - x2))` for targets 1 and -1; the three have as many axes."""
+    check_ranks("margin_ranking_loss", input1=input1, input2=input2, target=target)
     return _reduce((margin - target * (input1 - input2)).clamp(min=0.0), reduction)
 
 
+@reduced
 @of_tensors
+@in_floats
 @in_float32
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """`log(1 + exp(-t x))` for targets 1 and -1."""
     return _reduce((-target * input).softplus(1.0, 1e30), reduction)
 
 
+@reduced
 @of_tensors
 @in_float32
 def triplet_margin_loss(
@@ -324,7 +366,13 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """`max(0, d(a, p) - d(a, n) + margin)` over the last axis (Balntas et al. 2016 for `swap`)."""
+    """`max(0, d(a, p) - d(a, n) + margin)` over the last axis (Balntas et al. 2016 for `swap`).
+
+    Raises:
+        ValueError: for a margin that is not positive, with which the loss could be 0 everywhere.
+    """
+    check_margin("triplet_margin_loss", margin)
+    check_ranks("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
     near = pairwise_distance(anchor, positive, p, eps)
     far = pairwise_distance(anchor, negative, p, eps)
     if swap:
@@ -332,11 +380,22 @@ def triplet_margin_loss(
     return _reduce((near - far + margin).clamp(min=0.0), reduction)
 
 
+@reduced
 @of_tensors
 @in_float32
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1."""
-    cosine = cosine_similarity(input1, input2, dim=-1)
-    return _reduce(wg.where(target == 1, 1.0 - cosine, (cosine - margin).clamp(min=0.0)), reduction)
+    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, and 0 for any other target.
+
+    The squared lengths that the cosine is divided by are 1e-12 larger than they are.
+    """
+    if not input1.ndim == input2.ndim == target.ndim + 1:
+        raise wg.ShapeError(
+            f"cosine_embedding_loss: inputs of shapes {tuple(input1.shape)} and {tuple(input2.shape)} with "
+            f"target of shape {tuple(target.shape)}; expected (N, D) twice and (N,), or (D,) twice and ()"
+        )
+    first, second = ((x.square().sum(-1) + 1e-12).sqrt() for x in (input1, input2))
+    cosine = (input1 * input2).sum(-1) / first / second
+    near = wg.where(target == 1, 1.0 - cosine, 0.0)
+    return _reduce(near + wg.where(target == -1, (cosine - margin).clamp(min=0.0), 0.0), reduction)

@@ -1,5 +1,6 @@
 """Margin losses over classes and labels, and the cross-entropy of a linear layer without its logits."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -7,13 +8,14 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
-from wengert._precision import in_float32
+from wengert._precision import in_float32, in_floats
 from wengert._values import not_negative
 
 from .activation import logsigmoid
 from .distance import _norm
 from .layers import linear
 from .loss import _reduce, cross_entropy
+from .reduction import check_margin, check_ranks, reduced
 
 __all__ = [
     "linear_cross_entropy",
@@ -24,18 +26,23 @@ __all__ = [
 ]
 
 
-def _rows(name: str, input: Tensor, target: Tensor, same: bool) -> tuple[Tensor, Tensor, bool]:
-    """Scores `(N, C)` and targets, and whether there was no batch."""
-    expected = input.shape if same else input.shape[:-1]
-    if input.ndim not in (1, 2) or tuple(target.shape) != tuple(expected):
+def _rows(name: str, input: Tensor, target: Tensor, same: bool) -> tuple[Tensor, Tensor]:
+    """Scores `(N, C)` and targets `(N,)`, or `(N, C)` with `same`; without a batch N is 1."""
+    x = input if input.ndim == 2 else input.reshape(1, -1)
+    wanted = tuple(x.shape) if same else (x.shape[0],)
+    # Without a batch, and for one class, an axis of length 1 may be there or not.
+    fits = tuple(target.shape) == wanted or (
+        input.ndim < 2 and target.ndim < 2 and target.numel() == math.prod(wanted)
+    )
+    if input.ndim > 2 or not fits:
         raise _core.ShapeError(
             f"{name}: input of shape {tuple(input.shape)} and target of shape {tuple(target.shape)}; expected (N, "
-            "C) and " + ("(N, C)" if same else "(N,)")
+            "C) and " + ("(N, C)" if same else "(N,)") + ", or both without N"
         )
-    single = input.ndim == 1
-    return (input.unsqueeze(0), target.unsqueeze(0), True) if single else (input, target, False)
+    return x, target.reshape(wanted)
 
 
+@reduced
 @of_tensors
 @in_float32
 def multi_margin_loss(
@@ -49,8 +56,8 @@ def multi_margin_loss(
     """`sum(max(0, margin - x[target] + x[i]) ** p) / C` over the other classes (Crammer & Singer 2001).
 
     Args:
-        input: scores `(N, C)` or `(C,)`.
-        target: class indices `(N,)` or `()`.
+        input: scores `(N, C)`, `(C,)`, or `()` of one class.
+        target: class indices `(N,)`; for one row `()` or `(1,)`.
         p: 1 or 2.
         weight: a factor per class of the target.
 
@@ -60,7 +67,7 @@ def multi_margin_loss(
     """
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p must be 1 or 2, got {p}")
-    x, t, single = _rows("multi_margin_loss", input, target, False)
+    x, t = _rows("multi_margin_loss", input, target, False)
     if weight is not None and tuple(weight.shape) != (x.shape[1],):
         raise _core.ShapeError(
             f"multi_margin_loss: weight of shape {tuple(weight.shape)}, expected ({x.shape[1]},), one for each class"
@@ -73,9 +80,10 @@ def multi_margin_loss(
         gap = gap * weight.take(t, 0).unsqueeze(1)
     others = _core.arange(0, x.shape[1], dtype=t.dtype, device=x.device) != index
     loss = (gap * others.to(x.dtype)).sum(1) / x.shape[1]
-    return _reduce(loss.squeeze(0) if single else loss, reduction)
+    return _reduce(loss.reshape(target.shape), reduction)
 
 
+@reduced
 @of_tensors
 @in_float32
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -85,7 +93,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
         input: scores `(N, C)` or `(C,)`.
         target: of the same shape: label indices, then -1, after which nothing counts.
     """
-    x, t, single = _rows("multilabel_margin_loss", input, target, True)
+    x, t = _rows("multilabel_margin_loss", input, target, True)
     counts = (t < 0).to(_core.int32 if x.is_gpu else _core.int64).cumsum(1) == 0
     index = t.clamp(min=0)
     is_label = (
@@ -95,20 +103,17 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     gap = (1.0 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).relu()
     used = counts.unsqueeze(2).logical_and(is_label.logical_not().unsqueeze(1))
     loss = (gap * used.to(x.dtype)).sum((1, 2)) / x.shape[1]
-    return _reduce(loss.squeeze(0) if single else loss, reduction)
+    return _reduce(loss if input.ndim == 2 else loss.squeeze(0), reduction)
 
 
+@reduced
 @of_tensors
+@in_floats
 @in_float32
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """The mean over classes of binary cross-entropies of `sigmoid(input)`; shapes `(..., C)`."""
-    if input.shape != target.shape:
-        raise _core.ShapeError(
-            f"multilabel_soft_margin_loss: input of shape {tuple(input.shape)} and target of shape "
-            f"{tuple(target.shape)}"
-        )
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     loss = loss if weight is None else loss * weight
     return _reduce(loss.mean(-1), reduction)
@@ -130,8 +135,14 @@ def triplet_margin_with_distance_loss(
 
     Args:
         distance_function: from two tensors to their distances.
+        margin: positive.
         swap: use `d(positive, negative)` where it is smaller (Balntas et al. 2016).
+
+    Raises:
+        ValueError: for a margin that is not positive.
     """
+    check_margin("triplet_margin_with_distance_loss", margin)
+    check_ranks("triplet_margin_with_distance_loss", anchor=anchor, positive=positive, negative=negative)
     distance = distance_function or (lambda x, y: _norm(x - y, 2.0))
     apart = distance(anchor, negative)
     if swap:
@@ -158,38 +169,71 @@ def linear_cross_entropy(
     one chunk of logits exists.
 
     Args:
-        input: `(N, d)` or `(..., d)`.
-        linear_weight: `(C, d)`.
-        target: class indices `(N,)` or `(...)`.
-        linear_bias: `(C,)`.
+        input: `(d,)`, `(N, d)` or `(..., d)`.
+        linear_weight: `(C, d)`, or `(C, out..., d)` for as many choices per row.
+        target: class indices `(..., out...)`, or probabilities `(..., C, out...)`.
+        linear_bias: `(C, out...)`.
         weight: `(C,)`, one per class; the mean is weighted by them.
-        ignore_index: targets that do not count, -100 by default.
-    """
-    from wengert.utils.checkpoint import checkpoint
+        reduction: "mean", "sum" or "none".
+        ignore_index: class indices that do not count, -100 by default.
+        label_smoothing: the share of the target spread evenly over the classes.
+        chunk_size: the most rows whose logits exist at once.
 
-    ignore_index = -100 if ignore_index is None else ignore_index
-    if tuple(target.shape) != tuple(input.shape[:-1]) or linear_weight.ndim != 2:
+    Raises:
+        ShapeError: for shapes that do not fit.
+        ValueError: for settings out of range, and a `ignore_index` beside probabilities.
+    """
+    name = "linear_cross_entropy"
+    likely = target.dtype.is_floating_point
+    lead, (classes, *out) = tuple(input.shape[:-1]), linear_weight.shape[:-1] or (0,)
+    wanted = (*lead, classes, *out) if likely else (*lead, *out)
+    if linear_weight.ndim < 2 or not input.ndim or tuple(target.shape) != wanted:
         raise _core.ShapeError(
-            f"linear_cross_entropy: input of shape {tuple(input.shape)}, weight {tuple(linear_weight.shape)} and "
-            f"target {tuple(target.shape)}; expected (N, d), (C, d) and (N,)"
+            f"{name}: input of shape {tuple(input.shape)}, weight {tuple(linear_weight.shape)} and target "
+            f"{tuple(target.shape)}; expected (N, d), (C, d) and class indices (N,) or probabilities (N, C)"
+        )
+    if linear_bias is not None and tuple(linear_bias.shape) != (classes, *out):
+        raise _core.ShapeError(
+            f"{name}: linear_bias of shape {tuple(linear_bias.shape)}, expected {(classes, *out)}"
         )
     if chunk_size < 1:
-        raise ValueError(f"linear_cross_entropy: chunk_size must be positive, got {chunk_size}")
-    rows, labels = input.reshape(-1, input.shape[-1]), target.reshape(-1)
-
-    def part(x: Tensor, w: Tensor, bias: Tensor | None, t: Tensor) -> Tensor:
-        return cross_entropy(linear(x, w, bias), t, weight, ignore_index, "none", label_smoothing)
-
-    losses: list[Any] = []
-    for start in range(0, max(rows.shape[0], 1), chunk_size):
-        size = min(chunk_size, rows.shape[0] - start)
-        chunk = rows.narrow(0, start, size), linear_weight, linear_bias, labels.narrow(0, start, size)
-        losses.append(checkpoint(part, *chunk) if rows.shape[0] > chunk_size else part(*chunk))
-    loss = losses[0] if len(losses) == 1 else wg.cat(losses, 0)
-    if reduction == "mean":
-        counted = labels != ignore_index
+        raise ValueError(f"{name}: chunk_size must be positive, got {chunk_size}")
+    if likely and ignore_index is not None:
+        raise ValueError(
+            f"{name}: ignore_index names a class, but the targets are probabilities; leave it out"
+        )
+    ignored = -100 if ignore_index is None else ignore_index
+    rows = input.reshape(-1, input.shape[-1])
+    labels = target.reshape(rows.shape[0], *wanted[len(lead) :])
+    flat = linear_weight.reshape(-1, linear_weight.shape[-1])
+    offset = None if linear_bias is None else linear_bias.reshape(-1)
+    loss = _chunked_losses(
+        rows, flat, offset, labels, out, chunk_size, (weight, ignored, "none", label_smoothing)
+    )
+    if reduction == "mean" and not likely:
+        counted = labels != ignored
         if weight is None:
             return loss.sum() / counted.sum().to(loss.dtype)
         shares = weight.take(labels.masked_fill(counted.logical_not(), 0), 0)
         return loss.sum() / shares.masked_fill(counted.logical_not(), 0.0).sum()
-    return _reduce(loss.reshape(target.shape), reduction)
+    return _reduce(loss.reshape(*lead, *out), reduction)
+
+
+def _chunked_losses(
+    rows: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, out: Any, size: int, settings: Any
+) -> Tensor:
+    """The cross-entropies `(rows, out...)`, a chunk of rows at a time."""
+    from wengert.utils.checkpoint import checkpoint
+
+    def part(x: Tensor, w: Tensor, b: Tensor | None, t: Tensor) -> Tensor:
+        logits = linear(x, w, b)
+        logits = logits.reshape(x.shape[0], w.shape[0] // max(math.prod(out), 1), *out) if out else logits
+        return cross_entropy(logits, t, *settings)
+
+    losses: list[Tensor] = []
+    count = rows.shape[0]
+    for start in range(0, max(count, 1), size):
+        length = min(size, count - start)
+        chunk = rows.narrow(0, start, length), weight, bias, labels.narrow(0, start, length)
+        losses.append(checkpoint(part, *chunk) if count > size else part(*chunk))
+    return losses[0] if len(losses) == 1 else wg.cat(losses, 0)

@@ -11,6 +11,7 @@ from typing import Any
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert._precision import rounding_once
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -71,7 +72,8 @@ def max_pool1d(
 
     Raises:
         ShapeError: where the window does not fit.
-        ValueError: for an attribute out of range.
+        ValueError: for an attribute out of range, and for a dilated window that lies
+            in the padding altogether.
     """
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -168,6 +170,7 @@ def avg_pool3d(
     )
 
 
+@rounding_once
 def _lp_pool(
     rank: int, input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None, ceil_mode: bool
 ) -> Tensor:
@@ -177,7 +180,12 @@ def _lp_pool(
     if norm_type == math.inf:
         return _max_pool(rank, input.abs(), kernel_size, stride, 0, 1, ceil_mode, False)
     powers = input if norm_type == 1 else input.pow(norm_type)
-    total = _core._avg_pool(rank, powers, kernel_size, steps, 0, ceil_mode, True, 1)
+    if ceil_mode:
+        # The windows that end outside count as whole ones of the same mean.
+        kernel = [kernel_size] * rank if isinstance(kernel_size, int) else list(kernel_size)
+        total = _core._avg_pool(rank, powers, kernel_size, steps, 0, True, True, None) * math.prod(kernel)
+    else:
+        total = _core._avg_pool(rank, powers, kernel_size, steps, 0, False, True, 1)
     if norm_type == 1:
         return total
     # The root has no slope at 0, where the norm's is taken to be 0.
@@ -196,7 +204,8 @@ def lp_pool1d(
         norm_type: the exponent p: 1 gives sums, infinity the largest absolute value. Negative numbers need an even one.
         kernel_size: length of a window.
         stride: steps between windows; the length of a window by default.
-        ceil_mode: also take windows that end outside.
+        ceil_mode: also take windows that end outside; what is inside stands for a whole window
+            of the same mean.
 
     Raises:
         ShapeError: where the window does not fit.

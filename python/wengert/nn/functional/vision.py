@@ -1,4 +1,6 @@
-"""Images: resampling, sampling at given places, and moving between channels and space."""
+"""Images: resampling, and moving between channels and space. Read next: `sampling.py`,
+sampling at given places.
+"""
 
 import math
 from typing import Any
@@ -12,9 +14,7 @@ from wengert._core import Tensor
 from wengert._precision import in_float32
 
 __all__ = [
-    "affine_grid",
     "channel_shuffle",
-    "grid_sample",
     "interpolate",
     "pixel_shuffle",
     "pixel_unshuffle",
@@ -99,13 +99,10 @@ def _resampled(x: Tensor, axis: int, out: int, mode: str, align_corners: bool, s
     if mode in ("nearest", "nearest-exact"):
         step = 1.0 / scale if scale else size / out
         shift = 0.5 if mode == "nearest-exact" else 0.0
-        places = [min(int((i + shift) * step), size - 1) for i in range(out)]
+        places = np.minimum(((np.arange(out) + shift) * step).astype(np.int64), size - 1)
         return x.index_select(
             axis, _core.tensor(places, dtype=_core.int32 if x.is_gpu else _core.int64, device=x.device)
         )
-    if mode == "area":
-        cuts = [(i * size // out, -(-(i + 1) * size // out)) for i in range(out)]
-        return wg.cat([x.narrow(axis, a, b - a).mean(axis, keepdim=True) for a, b in cuts], axis)
     # Places are computed in float64: in half precision they would not reach far.
     exact = _core.zeros((), dtype=_core.float32 if x.is_gpu else _core.float64, device=x.device)
     at = _sources(size, out, align_corners, scale, exact)
@@ -143,8 +140,12 @@ def interpolate(
         antialias: widen the windows of `"bilinear"` and `"bicubic"` where the output is smaller, so that every element
             counts.
 
+    An axis whose length stays as it is is not resampled, but by `"bicubic"`, `"nearest-exact"` and
+    `"nearest"` of one axis, which follow the scale. Images of uint8 are resampled in float32 and rounded.
+
     Raises:
         ShapeError: the number of axes does not fit the mode or the sizes.
+        TypeError: integers, but for the nearest element, and for uint8 in modes of two axes.
         ValueError: unknown mode, both or none of size and scale.
     """
     if mode not in MODES:
@@ -173,11 +174,29 @@ def interpolate(
         raise ValueError(
             f"interpolate: sizes must be positive, from {tuple(input.shape[2:])} to {tuple(sizes)}"
         )
+    # Raises where no axis is so long.
+    _core.empty(0, *sizes)
     out = input
+    exact = (
+        mode == "nearest-exact" or (mode == "bicubic" and not antialias) or (mode == "nearest" and axes != 2)
+    )
+    if not mode.startswith("nearest") and not input.is_floating_point():
+        if input.dtype != _core.uint8 or axes != 2 or mode == "area":
+            raise TypeError(
+                f"interpolate: mode {mode!r} takes floating point numbers, or uint8 if it is 'bilinear' or "
+                f"'bicubic', got {input.dtype}; convert with .float()"
+            )
+        out = input.to(_core.float32)
+    if mode == "area" and list(sizes) != list(input.shape[2:]):
+        return _core._adaptive_avg_pool(axes, input, sizes)
     for k, (n, scale) in enumerate(zip(sizes, scales)):
-        if n != input.shape[2 + k] or scale not in (None, 1.0):
+        # An axis that keeps its length is taken as it is, whatever the scale,
+        # but in the modes that follow it exactly.
+        if n != input.shape[2 + k] or (exact and scale not in (None, 1.0)):
             resampled = _filtered if antialias else _resampled
             out = resampled(out, 2 + k, n, mode, bool(align_corners), scale)
+    if out.dtype != input.dtype:
+        return (out + 0.5).floor().clamp(0, 255).to(input.dtype)
     return input.clone() if out is input else out
 
 
@@ -205,152 +224,17 @@ def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None)
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
-def _on_input(grid: Tensor, size: int, align_corners: bool) -> Tensor:
-    """From -1 to 1 to positions in an axis."""
-    return (grid + 1) * ((size - 1) / 2) if align_corners else ((grid + 1) * size - 1) / 2
-
-
-def _reflected(at: Tensor, size: int, align_corners: bool) -> Tensor:
-    """Positions folded back at the borders until they are inside."""
-    low, high = (0.0, size - 1.0) if align_corners else (-0.5, size - 0.5)
-    span = high - low
-    if span == 0:
-        return at * 0.0
-    distance = (at - low).abs().remainder(2 * span)
-    return low + wg.where(distance > span, 2 * span - distance, distance)
-
-
-def _bordered(at: Tensor, size: int, padding_mode: str, align_corners: bool) -> Tensor:
-    if padding_mode == "reflection":
-        at = _reflected(at, size, align_corners)
-    return at if padding_mode == "zeros" else at.clamp(0, size - 1)
-
-
-def _picked(x: Tensor, places: list[Tensor]) -> Tensor:
-    """The elements `(N, C, out...)` of an input at whole positions `(N, out...)`; zero outside."""
-    sizes = x.shape[2:]
-    inside = None
-    flat = None
-    for at, n in zip(places, sizes):
-        here = (at >= 0).logical_and(at <= n - 1)
-        inside = here if inside is None else inside.logical_and(here)
-        step = at.clamp(0, n - 1)
-        flat = step if flat is None else flat * n + step
-    assert inside is not None
-    assert flat is not None
-    count, channels = x.shape[0], x.shape[1]
-    index = _index(flat).flatten(1).unsqueeze(1).expand(count, channels, math.prod(flat.shape[1:]))
-    values = x.flatten(2).gather(2, index).reshape(count, channels, *flat.shape[1:])
-    return values * inside.unsqueeze(1).to(x.dtype)
-
-
-def _taps(at: list[Tensor], mode: str) -> list[list[tuple[Tensor, Tensor]]]:
-    """Per axis: whole positions and their weights."""
-    if mode == "nearest":
-        return [[(a.round(), _core.ones_like(a))] for a in at]
-    taps = []
-    for a in at:
-        low = a.detach().floor()
-        if mode == "bicubic":
-            taps.append([(low + k, _cubic(a - low - k)) for k in (-1, 0, 1, 2)])
-        else:
-            taps.append([(low, 1 - (a - low)), (low + 1, a - low)])
-    return taps
-
-
-@of_tensors
-def grid_sample(
-    input: Tensor,
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
-) -> Tensor:
-    """The images `(N, C, H, W)` at the places `(N, H', W', 2)` of a grid of x and y between -1 and 1; also in 3-D.
-
-    Args:
-        mode: `"bilinear"`, `"nearest"` or `"bicubic"` (2-D only).
-        padding_mode: what lies outside: `"zeros"`, `"border"` (the nearest element) or `"reflection"`.
-        align_corners: whether -1 and 1 are the centres of the outermost elements, or their outer edges.
-
-    Raises:
-        ShapeError: grid and input do not fit.
-    """
-    axes = input.ndim - 2
-    fits = (
-        axes in (2, 3)
-        and grid.ndim == axes + 2
-        and grid.shape[-1] == axes
-        and grid.shape[0] == input.shape[0]
-    )
-    if not fits:
-        raise _core.ShapeError(
-            f"grid_sample: a grid of shape {tuple(grid.shape)} does not fit an input of shape "
-            f"{tuple(input.shape)}; expected (N, C, H, W) and (N, H', W', 2), or one axis more of each"
-        )
-    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and axes != 2):
-        raise ValueError(
-            f"grid_sample: mode must be 'bilinear', 'nearest' or, in two dimensions, 'bicubic', got {mode!r}"
-        )
-    if padding_mode not in ("zeros", "border", "reflection"):
-        raise ValueError(
-            f"grid_sample: padding_mode must be 'zeros', 'border' or 'reflection', got {padding_mode!r}"
-        )
-    if 0 in input.shape[2:]:
-        raise _core.ShapeError(
-            f"grid_sample: an image of shape {tuple(input.shape)} has no elements to sample"
-        )
-    aligned, sizes = bool(align_corners), input.shape[2:]
-    # x is the last axis of the image, and the first entry of the grid.
-    at = [_on_input(grid.select(-1, axes - 1 - k), n, aligned) for k, n in enumerate(sizes)]
-    border = lambda a, n: _bordered(a, n, padding_mode, aligned)
-    if mode != "bicubic":
-        at = [border(a, n) for a, n in zip(at, sizes)]
-    taps = _taps(at, mode)
-    if mode == "bicubic":
-        taps = [[(border(a, n), w) for a, w in axis] for axis, n in zip(taps, sizes)]
-
-    def total(chosen: list[Tensor], weight: Tensor | None, left: list[list[tuple[Tensor, Tensor]]]) -> Tensor:
-        if not left:
-            assert weight is not None
-            return _picked(input, chosen) * weight.unsqueeze(1)
-        parts = [
-            total([*chosen, place], w if weight is None else weight * w, left[1:]) for place, w in left[0]
-        ]
-        out = parts[0]
-        for part in parts[1:]:
-            out = out + part
-        return out
-
-    return total([], None, taps)
-
-
-@of_tensors
-def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """The grid for `grid_sample` that maps an output of `size` `(N, C, H, W)` by matrices `theta` `(N, 2, 3)`; "
-    "also 3-D."""
-    size = tuple(size)
-    axes = len(size) - 2
-    if axes not in (2, 3) or tuple(theta.shape) != (size[0], axes, axes + 1):
-        raise _core.ShapeError(
-            f"affine_grid: matrices of shape {tuple(theta.shape)} do not fit an output of shape {size}; expected "
-            f"{(size[0], axes, axes + 1)}"
-        )
-    lines = []
-    for n in size[2:]:
-        at = _positions(n, theta)
-        lines.append(
-            ((2 * at + 1) / n - 1) if not align_corners else (at * (2 / (n - 1)) - 1 if n > 1 else at * 0.0)
-        )
-    planes = [plane.reshape(-1) for plane in wg.meshgrid(*lines)][::-1]
-    places = wg.stack([*planes, _core.ones_like(planes[0])], 1)
-    return (places @ theta.mT).reshape(size[0], *size[2:], axes)
+def _positive(name: str, what: str, value: int) -> int:
+    """The number; raises unless it is positive."""
+    if value < 1:
+        raise ValueError(f"{name}: {what} must be positive, got {value}")
+    return value
 
 
 @of_tensors
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """`(..., C r², H, W)` to `(..., C, H r, W r)`: channels become pixels (Shi et al. 2016)."""
-    r = upscale_factor
+    r = _positive("pixel_shuffle", "upscale_factor", upscale_factor)
     if input.ndim < 3 or input.shape[-3] % (r * r):
         raise _core.ShapeError(
             f"pixel_shuffle: {r}² must divide the channels of an input of shape {tuple(input.shape)}"
@@ -367,7 +251,7 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 @of_tensors
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """`(..., C, H r, W r)` to `(..., C r², H, W)`: the inverse of `pixel_shuffle`."""
-    r = downscale_factor
+    r = _positive("pixel_unshuffle", "downscale_factor", downscale_factor)
     if input.ndim < 3 or input.shape[-1] % r or input.shape[-2] % r:
         raise _core.ShapeError(
             f"pixel_unshuffle: {r} must divide height and width of an input of shape {tuple(input.shape)}"
@@ -384,6 +268,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 @of_tensors
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Channels of `(N, C, ...)` dealt out over groups: the first of each group, then the second (Zhang et al. 2018)."""
+    groups = _positive("channel_shuffle", "groups", groups)
     if input.ndim < 3 or input.shape[1] % groups:
         raise _core.ShapeError(
             f"channel_shuffle: {groups} groups must divide the channels of {tuple(input.shape)}"

@@ -1,5 +1,6 @@
 """Losses over very many classes, with the weights of their last layer."""
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -33,7 +34,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         in_features: the features of a row.
         n_classes: the number of classes, the most frequent first.
         cutoffs: where the first cluster begins, the second, and so on; increasing, between 1 and `n_classes - 1`.
-        div_value: how many times narrower each cluster is than the one before.
+        div_value: how many times narrower each cluster is than the one before, down to a width of 0,
+            where all of its classes are alike.
         head_bias: whether the frequent classes have a bias.
 
     Raises:
@@ -72,7 +74,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.head = Linear(in_features, self.head_size, head_bias, **place)
         self.tail = ModuleList()
         for i, (low, high) in enumerate(pairwise(self.cutoffs), 1):
-            inner = max(int(in_features // div_value**i), 1)
+            inner = int(in_features // div_value**i)
             self.tail.append(
                 Sequential(
                     Linear(in_features, inner, False, **place), Linear(inner, high - low, False, **place)
@@ -98,17 +100,18 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"{self.n_classes - 1}"
             )
 
-    def forward(self, input: Tensor, target: Tensor) -> AdaptiveLogSoftmaxOutput:
+    def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveLogSoftmaxOutput:
         """The log-probability of each row's target, and the mean loss.
 
         Args:
-            input: `(N, in_features)` or `(in_features,)`.
-            target: classes `(N,)` or `()`.
+            input_: `(N, in_features)` or `(in_features,)`.
+            target_: classes `(N,)` or `()`.
 
         Raises:
             ShapeError: for shapes that do not fit.
             IndexError: for a class out of range.
         """
+        input, target = input_, target_
         self._check(input, target)
         x, t = input.reshape(-1, self.in_features), target.reshape(-1)
         # A target in a cluster is first the cluster's entry of the head.
@@ -138,10 +141,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """The most likely class of each row."""
         return self.log_prob(input).argmax(-1)
 
-    def extra_repr(self) -> str:
-        """Sizes."""
-        return f"in_features={self.in_features}, n_classes={self.n_classes}, cutoffs={self.cutoffs[:-1]}"
-
 
 class LinearCrossEntropyLoss(Module):
     """A linear layer and the cross-entropy of its logits, which are never held all at once.
@@ -151,6 +150,7 @@ class LinearCrossEntropyLoss(Module):
     Args:
         in_features: the features of a row.
         num_classes: the number of classes.
+        out_features: how many choices each row is, `(out...)`; none by default, which is one choice.
         bias: whether the layer `linear` has a bias.
         weight: `(num_classes,)`, a factor per class.
         reduction: "mean", "sum" or "none".
@@ -171,6 +171,7 @@ class LinearCrossEntropyLoss(Module):
         in_features: int,
         num_classes: int,
         *,
+        out_features: tuple[int, ...] = (),
         bias: bool = False,
         device: Any = None,
         dtype: Any = None,
@@ -182,18 +183,23 @@ class LinearCrossEntropyLoss(Module):
     ) -> None:
         """Makes the layer `linear`."""
         super().__init__()
-        self.linear = Linear(in_features, num_classes, bias, device, dtype)
+        self.in_features, self.num_classes, self.out_features = in_features, num_classes, tuple(out_features)
+        self.linear = Linear(in_features, num_classes * math.prod(self.out_features), bias, device, dtype)
         self.register_buffer("weight", weight)
-        self.reduction, self.ignore_index = reduction, -100 if ignore_index is None else ignore_index
+        self.reduction, self.ignore_index = reduction, ignore_index
         self.label_smoothing, self.chunk_size = label_smoothing, chunk_size
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss of rows `(..., in_features)` and class indices `(...)`."""
+        """The loss of rows `(..., in_features)`, and indices `(..., out...)`
+        or probabilities `(..., C, out...)`.
+        """
+        weight, bias = self.linear.weight, self.linear.bias
+        shape = (self.num_classes, *self.out_features)
         return F.linear_cross_entropy(
             input,
-            self.linear.weight,
+            weight.reshape(*shape, self.in_features) if self.out_features else weight,
             target,
-            linear_bias=self.linear.bias,
+            linear_bias=bias.reshape(shape) if self.out_features and bias is not None else bias,
             weight=self.weight,
             reduction=self.reduction,
             ignore_index=self.ignore_index,
@@ -203,4 +209,10 @@ class LinearCrossEntropyLoss(Module):
 
     def extra_repr(self) -> str:
         """The settings."""
-        return f"reduction={self.reduction!r}, ignore_index={self.ignore_index}, chunk_size={self.chunk_size}"
+        return (
+            f"in_features={self.in_features}, num_classes={self.num_classes}, "
+            f"out_features={self.out_features}, "
+            f"bias={self.linear.bias is not None}, reduction={self.reduction}, "
+            f"ignore_index={self.ignore_index}, "
+            f"label_smoothing={self.label_smoothing}, chunk_size={self.chunk_size}"
+        )

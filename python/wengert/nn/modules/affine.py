@@ -79,6 +79,8 @@ class Bilinear(Module):
     ) -> None:
         """Makes `weight` of shape (out, in1, in2)."""
         super().__init__()
+        if in1_features < 1:
+            raise ValueError(f"Bilinear: in1_features must be positive, got {in1_features}")
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
         self.weight = Parameter(
             wg.empty((out_features, in1_features, in2_features), device=device, dtype=dtype)
@@ -115,6 +117,16 @@ def table(
     if tuple(values.shape) != shape:
         raise wg.ShapeError(f"{name}: values of shape {tuple(values.shape)}, expected {shape}")
     return Parameter(values, requires_grad=not freeze)
+
+
+def shown_settings(layer: Any) -> str:
+    """What differs from the defaults of a table of rows."""
+    defaults = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False}
+    return "".join(
+        f", {name}={getattr(layer, name)}"
+        for name, default in defaults.items()
+        if getattr(layer, name) != default
+    )
 
 
 class Embedding(Module):
@@ -185,28 +197,27 @@ class Embedding(Module):
         )
 
     def extra_repr(self) -> str:
-        """Sizes."""
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        """Sizes, and what differs from the defaults."""
+        return f"{self.num_embeddings}, {self.embedding_dim}" + shown_settings(self)
 
 
 class Dropout(Module):
     """In training, zeroes each element with probability `p` and scales the others by `1 / (1 - p)`."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        """`p` is the probability of zero."""
+        """`p` is the probability of zero; with `inplace` the input is written in training."""
         super().__init__()
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"Dropout: p is a probability between 0 and 1, got {p}")
-        self.p = p
+        self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """The thinned input."""
-        return F.dropout(input, self.p, self.training)
+        return F.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
-        """The probability."""
-        return f"p={self.p}"
+        """The settings."""
+        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Flatten(Module):

@@ -155,7 +155,3 @@ class MultiheadAttention(Module):
             is_causal=is_causal,
             batch_first=self.batch_first,
         )
-
-    def extra_repr(self) -> str:
-        """Sizes."""
-        return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, batch_first={self.batch_first}"

@@ -3,6 +3,7 @@
 from typing import Any
 
 import wengert as wg
+from wengert._caller import warn
 from wengert._core import Tensor
 
 from .. import functional as F
@@ -13,6 +14,10 @@ class _Channels(_Affine):
     """Channels with a weight and a bias each, and running statistics."""
 
     _ranks: tuple[int, ...] = ()
+    #: Whether the layer needs to know them where it has no parameters and statistics.
+    _counts_channels = True
+    # Versions before the second did not count batches.
+    _version = 2
     running_mean: Tensor | None
     running_var: Tensor | None
     num_batches_tracked: Tensor | None
@@ -60,26 +65,37 @@ class _Channels(_Affine):
                 f"{type(self).__name__}: input with {expected} axes expected, got shape {tuple(input.shape)}"
             )
         if input.shape[axis] != self.num_features:
-            raise wg.ShapeError(
+            text = (
                 f"{type(self).__name__}: {self.num_features} channels (axis {axis}) expected, got input of shape "
                 f"{tuple(input.shape)}"
             )
+            if not self._counts_channels and self.weight is None and self.running_mean is None:
+                warn(f"{text}; the number is not used without affine=True")
+                return
+            raise wg.ShapeError(text)
 
     def _weight_of_batch(self) -> float:
         """Counts one more batch in training, and returns its weight in the running statistics."""
         momentum = self.momentum if self.momentum is not None else 0.0
-        if self.training and self.num_batches_tracked is not None:
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             with wg.no_grad():
                 self.num_batches_tracked.add_(1)
             if self.momentum is None:
                 momentum = 1.0 / float(self.num_batches_tracked)
         return momentum
 
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
+        """As all modules; a state dict of an older version, or of none, may have no number of batches."""
+        version = local_metadata.get("version")
+        if (version is None or version < 2) and self.num_batches_tracked is not None:
+            state_dict.setdefault(f"{prefix}num_batches_tracked", self.num_batches_tracked.detach())
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *rest)
+
     def extra_repr(self) -> str:
         """Settings."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
-            f"track_running_stats={self.track_running_stats}"
+            f"bias={self.bias is not None}, track_running_stats={self.track_running_stats}"
         )
 
 
@@ -89,10 +105,12 @@ class _BatchNorm(_Channels):
     def forward(self, input: Tensor) -> Tensor:
         """The normalised input."""
         self._check(input, 1)
+        # Without tracking, training leaves the statistics that there are alone.
+        tracked = self.track_running_stats or not self.training
         return F.batch_norm(
             input,
-            self.running_mean,
-            self.running_var,
+            self.running_mean if tracked else None,
+            self.running_var if tracked else None,
             self.weight,
             self.bias,
             self.training or self.running_mean is None,
@@ -122,6 +140,8 @@ class BatchNorm3d(_BatchNorm):
 class _InstanceNorm(_Channels):
     """Normalises the channels of each image by themselves (Ulyanov et al. 2016)."""
 
+    _counts_channels = False
+
     def __init__(
         self,
         num_features: int,
@@ -147,8 +167,10 @@ class _InstanceNorm(_Channels):
             self.running_var,
             self.weight,
             self.bias,
-            self.training or self.running_mean is None,
-            self._weight_of_batch(),
+            self.training or not self.track_running_stats,
+            # Batches count only where the number of them is used,
+            # so that state dicts are PyTorch's otherwise.
+            self._weight_of_batch() if self.momentum is None else self.momentum,
             self.eps,
         )
         return out.squeeze(0) if single else out

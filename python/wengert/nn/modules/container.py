@@ -1,11 +1,26 @@
-"""Modules that hold modules, and lists and dictionaries of parameters."""
+"""Modules that hold modules. Read next: `parameters.py`, lists and dictionaries of parameters."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
-from typing import Any
+from itertools import groupby, islice
+from typing import Any, Self
 
-from ..module import Module
-from ..parameter import Parameter
+from ..module import Module, tree_text
+
+
+def pairs_of(owner: str, entries: Any) -> list[tuple[str, Any]]:
+    """The pairs of a mapping, or of an iterable of them."""
+    if isinstance(entries, Mapping) or hasattr(entries, "items"):
+        return list(entries.items())
+    if not isinstance(entries, Iterable) or isinstance(entries, str):
+        raise TypeError(f"{owner}: a mapping or pairs expected, got {type(entries).__name__}")
+    pairs = []
+    for entry in entries:
+        # Of what is no pair, it may be billions of numbers, three are enough to tell.
+        pair = tuple(islice(entry, 3))
+        if len(pair) != 2:
+            raise ValueError(f"{owner}: pairs of a name and a value expected")
+        pairs.append(pair)
+    return pairs
 
 
 class _Numbered(Module):
@@ -20,6 +35,12 @@ class _Numbered(Module):
             delattr(self, name)
         for i, module in enumerate(modules):
             self.register_module(str(i), module)
+
+    def _of(self, modules: Iterable[Module]) -> Self:
+        """A container of the same type."""
+        made = type(self)()
+        made._renumber(modules)
+        return made
 
     def __len__(self) -> int:
         """How many modules."""
@@ -37,45 +58,67 @@ class _Numbered(Module):
     def __getitem__(self, index: Any) -> Any:
         """One module, or for a slice a container of the same type."""
         if isinstance(index, slice):
-            part = type(self)()
-            part._renumber(self._items()[index])
-            return part
+            return self._of(self._items()[index])
         return self.__dict__[self._name(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
         """Replaces one module."""
         self.register_module(self._name(index), module)
 
-    def __delitem__(self, index: int) -> None:
-        """Removes one module; those behind it move up."""
-        name = self._name(index)
-        self._renumber(
-            module for other, module in zip(list(self._module_names), self._items()) if other != name
-        )
+    def __delitem__(self, index: Any) -> None:
+        """Removes one module or a slice of them; those behind move up."""
+        names = list(self._module_names)
+        gone = names[index] if isinstance(index, slice) else [self._name(index)]
+        self._renumber([self.__dict__[name] for name in names if name not in gone])
 
-    def append(self, module: Module) -> Any:
-        """Adds a module at the end; returns self."""
-        self.register_module(str(len(self)), module)
+    def __add__(self, other: Iterable[Module]) -> Self:
+        """A container of the modules of both."""
+        if not isinstance(other, Iterable):
+            return NotImplemented
+        return self._of([*self, *other])
+
+    def __iadd__(self, other: Iterable[Module]) -> Self:
+        """Adds modules at the end."""
+        self.extend(other)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Any:
+    def append(self, module: Module) -> Self:
+        """Adds a module at the end; returns self."""
+        at = len(self)
+        # A part of a `Sequential` has the names of the whole.
+        while str(at) in self._module_names:
+            at += 1
+        self.register_module(str(at), module)
+        return self
+
+    def extend(self, modules: Iterable[Module]) -> Self:
         """Adds modules at the end; returns self."""
-        for module in modules:
+        if not isinstance(modules, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}: an iterable of modules expected, got {type(modules).__name__}"
+            )
+        for module in list(modules):
             self.append(module)
         return self
 
-    def insert(self, index: int, module: Module) -> Any:
+    def insert(self, index: int, module: Module) -> Self:
         """Puts a module before position `index`; returns self."""
         modules = self._items()
         modules.insert(index, module)
         self._renumber(modules)
         return self
 
+    def pop(self, key: Any = -1) -> Any:
+        """Removes a module, by default the last, or a slice of them, and returns it."""
+        module = self[key]
+        del self[key]
+        return module
+
 
 class Sequential(_Numbered):
     """Feeds each module's output to the next: `Sequential(a, b)(x)` is `b(a(x))`.
 
-    Takes modules, or one dictionary of names to modules.
+    Takes modules, or one dictionary of names to modules. A slice keeps the names.
     """
 
     def __init__(self, *args: Any) -> None:
@@ -86,6 +129,30 @@ class Sequential(_Numbered):
             if module is None:
                 raise TypeError(f"Sequential: entry {name!r} is None; leave it out or use nn.Identity()")
             self.register_module(str(name), module)
+
+    def __getitem__(self, index: Any) -> Any:
+        """One module, or for a slice a `Sequential` of the same names."""
+        if not isinstance(index, slice):
+            return super().__getitem__(index)
+        part = self._of([])
+        for name in list(self._module_names)[index]:
+            part.register_module(name, self.__dict__[name])
+        return part
+
+    def __mul__(self, times: int) -> Self:
+        """A chain of the same modules this many times."""
+        if not isinstance(times, int):
+            return NotImplemented
+        if times < 1:
+            raise ValueError(f"{type(self).__name__}: a positive number of repetitions expected, got {times}")
+        return self._of(self._items() * times)
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times: int) -> Self:
+        """Adds the same modules until they are there this many times."""
+        self._renumber((self * times)._items())
+        return self
 
     def forward(self, input: Any) -> Any:
         """Runs the chain."""
@@ -98,19 +165,30 @@ class Sequential(_Numbered):
 class ModuleList(_Numbered):
     """A list of modules that registers them."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
         """Registers the modules in order."""
         super().__init__()
-        self.extend(modules)
+        self.extend(() if modules is None else modules)
+
+    def __repr__(self) -> str:
+        """The modules, equal ones that follow each other as one entry."""
+        below, first = [], 0
+        for text, run in groupby(map(repr, self)):
+            count = len(list(run))
+            below.append(
+                f"({first}): {text}" if count == 1 else f"({first}-{first + count - 1}): {count} x {text}"
+            )
+            first += count
+        return tree_text(type(self).__name__, [], below)
 
 
 class ModuleDict(Module):
     """A dictionary of modules that registers them."""
 
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
-        """Registers the modules under their names."""
+    def __init__(self, modules: Any = None) -> None:
+        """Registers the modules of a mapping, or of pairs, under their names."""
         super().__init__()
-        self.update(modules or {})
+        self.update(() if modules is None else modules)
 
     def __getitem__(self, key: str) -> Module:
         """The module of this name."""
@@ -152,9 +230,9 @@ class ModuleDict(Module):
         """Names and modules in order."""
         return list(zip(self.keys(), self.values()))
 
-    def update(self, modules: Mapping[str, Module]) -> None:
-        """Adds or replaces several."""
-        for name, module in modules.items():
+    def update(self, modules: Any) -> None:
+        """Adds or replaces several: a mapping or pairs."""
+        for name, module in pairs_of(type(self).__name__, modules):
             self.register_module(name, module)
 
     def pop(self, key: str) -> Module:
@@ -163,118 +241,7 @@ class ModuleDict(Module):
         del self[key]
         return module
 
-
-def _parameter(value: Any) -> Parameter:
-    """A parameter as it is; a plain tensor becomes one."""
-    return value if isinstance(value, Parameter) else Parameter(value)
-
-
-class ParameterList(Module):
-    """A list of parameters that registers them; plain tensors become parameters."""
-
-    def __init__(self, values: Iterable[Any] = ()) -> None:
-        """Registers the parameters in order."""
-        super().__init__()
-        self.extend(values)
-
-    def __len__(self) -> int:
-        """How many parameters."""
-        return len(self._parameter_names)
-
-    def __iter__(self) -> Iterator[Parameter]:
-        """The parameters in order."""
-        return iter([self.__dict__[name] for name in self._parameter_names])
-
-    def _name(self, index: int) -> str:
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"ParameterList: index {index} is outside its {len(self)} parameters")
-        return str(index % len(self))
-
-    def __getitem__(self, index: Any) -> Any:
-        """One parameter, or for a slice a list of the same type."""
-        if isinstance(index, slice):
-            return type(self)(list(self)[index])
-        return self.__dict__[self._name(index)]
-
-    def __setitem__(self, index: int, value: Any) -> None:
-        """Replaces one parameter."""
-        self.register_parameter(self._name(index), _parameter(value))
-
-    def append(self, value: Any) -> Any:
-        """Adds a parameter at the end; returns self."""
-        self.register_parameter(str(len(self)), _parameter(value))
-        return self
-
-    def extend(self, values: Iterable[Any]) -> Any:
-        """Adds parameters at the end; returns self."""
-        for value in values:
-            self.append(value)
-        return self
-
-    def extra_repr(self) -> str:
-        """The shapes."""
-        return ", ".join(f"{i}: {tuple(value.shape)}" for i, value in enumerate(self))
-
-
-class ParameterDict(Module):
-    """A dictionary of parameters that registers them; plain tensors become parameters."""
-
-    def __init__(self, parameters: Mapping[str, Any] | None = None) -> None:
-        """Registers the parameters under their names."""
-        super().__init__()
-        self.update(parameters or {})
-
-    def __getitem__(self, key: str) -> Parameter:
-        """The parameter of this name."""
-        if key not in self._parameter_names:
-            raise KeyError(key)
-        return self.__dict__[key]
-
-    def __setitem__(self, key: str, value: Any) -> None:
-        """Adds or replaces a parameter."""
-        self.register_parameter(key, _parameter(value))
-
-    def __delitem__(self, key: str) -> None:
-        """Removes a parameter."""
-        if key not in self._parameter_names:
-            raise KeyError(key)
-        delattr(self, key)
-
-    def __len__(self) -> int:
-        """How many parameters."""
-        return len(self._parameter_names)
-
-    def __iter__(self) -> Iterator[str]:
-        """The names in order."""
-        return iter(list(self._parameter_names))
-
-    def __contains__(self, key: object) -> bool:
-        """Whether there is a parameter of this name."""
-        return key in self._parameter_names
-
-    def keys(self) -> list[str]:
-        """The names in order."""
-        return list(self._parameter_names)
-
-    def values(self) -> list[Parameter]:
-        """The parameters in order."""
-        return [self.__dict__[name] for name in self._parameter_names]
-
-    def items(self) -> list[tuple[str, Parameter]]:
-        """Names and parameters in order."""
-        return list(zip(self.keys(), self.values()))
-
-    def update(self, parameters: Mapping[str, Any]) -> None:
-        """Adds or replaces several."""
-        for name, value in parameters.items():
-            self[name] = value
-
-    def pop(self, key: str) -> Parameter:
-        """Removes a parameter and returns it."""
-        value = self[key]
-        del self[key]
-        return value
-
-    def extra_repr(self) -> str:
-        """The shapes."""
-        return ", ".join(f"{name}: {tuple(value.shape)}" for name, value in self.items())
+    def clear(self) -> None:
+        """Removes all modules."""
+        for name in self.keys():
+            del self[name]

@@ -97,7 +97,7 @@ class _Conv(Module):
             ("padding_mode", self.padding_mode, "zeros"),
         ):
             if value != default:
-                parts.append(f"{name}={value!r}")
+                parts.append(f"{name}={value}")
         return ", ".join(parts)
 
 

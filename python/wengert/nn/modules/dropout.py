@@ -17,7 +17,7 @@ class _Variant(Dropout):
 
     def forward(self, input: Tensor) -> Tensor:
         """The thinned input."""
-        return type(self)._function(input, self.p, self.training)
+        return type(self)._function(input, self.p, self.training, self.inplace)
 
 
 class Dropout1d(_Variant):

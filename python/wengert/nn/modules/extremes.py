@@ -81,6 +81,12 @@ class _FractionalMaxPool(Module):
         """The window, and the number of them along each axis or that number as a share of the length."""
         super().__init__()
         self.kernel_size, self.return_indices = kernel_size, return_indices
+        name = type(self).__name__
+        if (output_size is None) == (output_ratio is None):
+            raise ValueError(f"{name}: give either output_size or output_ratio")
+        ratios = output_ratio if isinstance(output_ratio, (tuple, list)) else [output_ratio]
+        if output_ratio is not None and not all(0 < ratio < 1 for ratio in ratios):
+            raise ValueError(f"{name}: output_ratio lies between 0 and 1, got {output_ratio}")
         self.output_size, self.output_ratio = output_size, output_ratio
         self.register_buffer("_random_samples", _random_samples)
 

@@ -5,7 +5,10 @@ from typing import Any
 from wengert._core import Tensor
 
 from .. import functional as F
+from ..functional.reduction import older_reduction
 from ..module import Module
+
+_WITH_POSITIVE_MARGIN = (F.triplet_margin_loss, F.triplet_margin_with_distance_loss)
 
 
 class _Loss(Module):
@@ -19,8 +22,15 @@ class _Loss(Module):
     _order: tuple[str, ...] = ()
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Takes tensor settings first, then plain settings, by position or keyword; some have an order of their own."""
+        """Takes tensor settings first, then plain settings, by position or keyword;
+        some have an order of their own.
+
+        `size_average` and `reduce` are older words for `reduction`.
+        """
         super().__init__()
+        older = {name: kwargs.pop(name, None) for name in ("size_average", "reduce")}
+        if any(value is not None for value in older.values()):
+            kwargs["reduction"] = older_reduction(type(self).__name__, **older)
         names = list(self._order or (*self._tensors, *self._settings))
         unknown = set(kwargs) - set(names)
         if len(args) > len(names) or unknown:
@@ -32,22 +42,29 @@ class _Loss(Module):
         for name in self._tensors:
             self.register_buffer(name, given.pop(name, None))
         self.__dict__.update({**self._settings, **given})
+        if "margin" in given and self._function in _WITH_POSITIVE_MARGIN and not given["margin"] > 0:
+            raise ValueError(f"{type(self).__name__}: margin must be positive, got {given['margin']}")
+        if self._function is F.multi_margin_loss and given.get("p", 1) not in (1, 2):
+            raise ValueError(f"{type(self).__name__}: p must be 1 or 2, got {given['p']}")
+        if isinstance(given.get("ignore_index"), bool):
+            raise TypeError(
+                f"{type(self).__name__}: ignore_index is a class, got {given['ignore_index']}; size_average "
+                "is a keyword"
+            )
+        if isinstance(given.get("delta"), complex):
+            raise TypeError(f"{type(self).__name__}: delta is a real number, got {given['delta']}")
         allowed = ("mean", "sum", "none", "batchmean")[: 4 if self._function is F.kl_div else 3]
         if self.__dict__["reduction"] not in allowed:
             raise ValueError(
                 f"reduction must be one of {', '.join(allowed)}, got {self.__dict__['reduction']!r}"
             )
 
-    def forward(self, *inputs: Tensor) -> Tensor:
-        """The loss of the inputs."""
+    def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor:
+        """The loss of the inputs, by position or by the names that they have in the function."""
         own = self.__dict__
         return type(self)._function(
-            *inputs, **{name: own[name] for name in [*self._tensors, *self._settings]}
+            *inputs, **named, **{name: own[name] for name in [*self._tensors, *self._settings]}
         )
-
-    def extra_repr(self) -> str:
-        """The settings."""
-        return ", ".join(f"{name}={self.__dict__[name]!r}" for name in self._settings)
 
 
 def _layer(name: str, function: Any, tensors: tuple[str, ...] = (), order: str = "", **settings: Any) -> Any:

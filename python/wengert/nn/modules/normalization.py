@@ -56,7 +56,10 @@ class LayerNorm(_Affine):
 
     def extra_repr(self) -> str:
         """Settings."""
-        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+        return (
+            f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class RMSNorm(_Affine):
@@ -101,7 +104,7 @@ class GroupNorm(_Affine):
     ) -> None:
         """The channels must divide into the groups."""
         super().__init__()
-        if num_channels % num_groups:
+        if num_groups < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         self._make((num_channels,), affine, affine and bias, device, dtype)
@@ -112,7 +115,10 @@ class GroupNorm(_Affine):
 
     def extra_repr(self) -> str:
         """Settings."""
-        return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+        return (
+            f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
+            f"bias={self.bias is not None}"
+        )
 
 
 class LocalResponseNorm(Module):

@@ -1,4 +1,5 @@
-"""Recurrent layers: RNN, LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014), and their single steps.
+"""Recurrent layers: RNN, LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014).
+Read next: `cells.py`.
 
 A layer multiplies its whole input sequence by its input weights at once; only the recurrent product is made step by
 step. Every transform goes through the loop: `vmap`, `jvp`, second derivatives and checkpoints work as everywhere.
@@ -18,7 +19,7 @@ from ..module import Module
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 
-__all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
+__all__ = ["GRU", "LSTM", "RNN"]
 
 State = tuple[Tensor, ...]
 # From the gates of the input, the state, and recurrent weight and bias: the next state.
@@ -32,13 +33,14 @@ class Layout(NamedTuple):
     join: Callable[[Any], Tensor]
 
 
-def _rnn_step(activation: Callable[[Tensor], Tensor]) -> Step:
-    """`h' = activation(x W + b + h U + c)`."""
+def _tanh_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    """`h' = tanh(x W + b + h U + c)`."""
+    return ((gates + F.linear(state[0], weight, bias)).tanh(),)
 
-    def step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
-        return (activation(gates + F.linear(state[0], weight, bias)),)
 
-    return step
+def _relu_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
+    """`h' = relu(x W + b + h U + c)`."""
+    return ((gates + F.linear(state[0], weight, bias)).relu(),)
 
 
 def _lstm_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
@@ -59,15 +61,26 @@ def _gru_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) 
     return (n + z * (hidden - n),)
 
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"tanh": F.tanh, "relu": F.relu}
+# Functions of the file, so that layers can be pickled.
+STEPS: dict[str, Step] = {"LSTM": _lstm_step, "GRU": _gru_step, "tanh": _tanh_step, "relu": _relu_step}
 
 
-def _step(kind: str, nonlinearity: str) -> Step:
-    if kind != "RNN":
-        return {"LSTM": _lstm_step, "GRU": _gru_step}[kind]
-    if nonlinearity not in ACTIVATIONS:
+def step_of(kind: str, nonlinearity: str) -> Step:
+    if kind == "RNN" and nonlinearity not in ("tanh", "relu"):
         raise ValueError(f"RNN: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
-    return _rnn_step(ACTIVATIONS[nonlinearity])
+    return STEPS[nonlinearity if kind == "RNN" else kind]
+
+
+def check_settings(name: str, sizes: dict[str, Any], switches: dict[str, Any]) -> None:
+    """Raises for sizes that are no positive integers, and for switches that are neither True nor False."""
+    for what, value in switches.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"{name}: {what} is True or False, got {value!r}")
+    for what, value in sizes.items():
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name}: {what} is an integer, got {value!r}")
+        if value < 1:
+            raise ValueError(f"{name}: {what} must be positive, got {value}")
 
 
 GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
@@ -88,16 +101,18 @@ class _Recurrent(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        nonlinearity: str = "tanh",
         device: Any = None,
         dtype: Any = None,
     ) -> None:
         """Makes the parameters `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, … uniform in `±1 / sqrt(hidden_size)`."""
         super().__init__()
         name = type(self).__name__
-        if min(input_size, hidden_size, num_layers) < 1:
-            raise ValueError(f"{name}: input_size, hidden_size and num_layers must be positive")
-        if not 0 <= dropout <= 1:
+        check_settings(
+            name,
+            {"input_size": input_size, "hidden_size": hidden_size, "num_layers": num_layers},
+            {"bias": bias, "batch_first": batch_first, "bidirectional": bidirectional},
+        )
+        if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout is a probability, got {dropout}")
         if proj_size and self.kind != "LSTM":
             raise ValueError(f"{name}: proj_size is an option of LSTM, got {proj_size}; leave it out")
@@ -108,7 +123,7 @@ class _Recurrent(Module):
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout = bias, batch_first, dropout
         self.bidirectional, self.proj_size = bidirectional, proj_size
-        self._step = _step(self.kind, nonlinearity)
+        self._step = step_of(self.kind, "tanh")
         out, rows = proj_size or hidden_size, GATES[self.kind] * hidden_size
         directions = 2 if bidirectional else 1
         for layer in range(num_layers):
@@ -132,6 +147,14 @@ class _Recurrent(Module):
         bound = 1.0 / math.sqrt(self.hidden_size)
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
+
+    @property
+    def all_weights(self) -> list[list[Parameter]]:
+        """The parameters of each layer and direction."""
+        kinds = ("weight_ih", "weight_hh", "bias_ih", "bias_hh", "weight_hr")
+        places = [suffix for layer in range(self.num_layers) for suffix in self._suffixes(layer)]
+        named = [[f"{kind}_{suffix}" for kind in kinds] for suffix in places]
+        return [[self.__dict__[name] for name in names if name in self._parameter_names] for names in named]
 
     def flatten_parameters(self) -> None:
         """Nothing: accepted for programs written for PyTorch."""
@@ -272,11 +295,24 @@ class RNN(_Recurrent):
     kind = "RNN"
 
     def __init__(
-        self, input_size: int, hidden_size: int, num_layers: int = 1, nonlinearity: str = "tanh", **more: Any
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        """The options are those of all recurrent layers, but for `proj_size`."""
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **more)
-        self.nonlinearity = nonlinearity
+        """`nonlinearity` is `"tanh"` or `"relu"`."""
+        super().__init__(
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
+            device=device, dtype=dtype,
+        )  # fmt: skip
+        self.nonlinearity, self._step = nonlinearity, step_of(self.kind, nonlinearity)
 
 
 class LSTM(_Recurrent):
@@ -289,77 +325,9 @@ class LSTM(_Recurrent):
 
 
 class GRU(_Recurrent):
-    """Gated recurrent units: outputs at all times and the last state. The reset gate acts after the product."""
+    """Gated recurrent units: outputs at all times and the last state. The reset gate acts after the product.
 
-    kind = "GRU"
-
-
-class _Cell(Module):
-    """One step of a recurrent layer."""
-
-    kind = ""
-    bias_ih: Parameter | None
-    bias_hh: Parameter | None
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: bool = True,
-        nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        """Makes `weight_ih`, `weight_hh`, `bias_ih` and `bias_hh`, uniform in `±1 / sqrt(hidden_size)`."""
-        super().__init__()
-        self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        self._step = _step(self.kind, nonlinearity)
-        rows = GATES[self.kind] * hidden_size
-        make = lambda *shape: Parameter(wg.empty(shape, device=device, dtype=dtype))
-        self.weight_ih, self.weight_hh = make(rows, input_size), make(rows, hidden_size)
-        self.register_parameter("bias_ih", make(rows) if bias else None)
-        self.register_parameter("bias_hh", make(rows) if bias else None)
-        bound = 1.0 / math.sqrt(hidden_size)
-        for parameter in self.parameters():
-            init.uniform_(parameter, -bound, bound)
-
-    def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """The next state from `(batch, input_size)` or `(input_size,)` and a state `(batch, hidden)`, zero by "
-        "default."""
-        if input.ndim not in (1, 2) or input.shape[-1] != self.input_size:
-            raise wg.ShapeError(
-                f"{type(self).__name__}: input of shape {tuple(input.shape)}, expected 1 or 2 axes, the last of length "
-                f"input_size = {self.input_size}"
-            )
-        count = 2 if self.kind == "LSTM" else 1
-        if hx is None:
-            shape = (*input.shape[:-1], self.hidden_size)
-            state = (wg.zeros(shape, dtype=input.dtype, device=input.device),) * count
-        else:
-            state = tuple(hx) if count == 2 else (hx,)
-        gates = F.linear(input, self.weight_ih, self.bias_ih)
-        state = tuple(lowered(part) for part in state)
-        state = self._step(gates, state, self.weight_hh, self.bias_hh)
-        return state if count == 2 else state[0]
-
-    def extra_repr(self) -> str:
-        """Sizes."""
-        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias else ", bias=False")
-
-
-class RNNCell(_Cell):
-    """One step of `RNN`."""
-
-    kind = "RNN"
-
-
-class LSTMCell(_Cell):
-    """One step of `LSTM`: states are pairs `(h, c)`."""
-
-    kind = "LSTM"
-
-
-class GRUCell(_Cell):
-    """One step of `GRU`."""
+    It has no `proj_size`, which is an option of LSTM.
+    """
 
     kind = "GRU"

@@ -201,6 +201,8 @@ class TransformerDecoderLayer(_Layer):
 def _copies(name: str, layer: Module, count: int) -> ModuleList:
     if not isinstance(layer, Module):
         raise TypeError(f"{name}: a layer to copy expected, got {type(layer).__name__}")
+    if not isinstance(count, int) or count < 1:
+        raise ValueError(f"{name}: one layer or more expected, got {count!r}")
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 

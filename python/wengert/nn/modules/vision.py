@@ -9,7 +9,7 @@ from .. import functional as F
 from .. import init
 from ..module import Module
 from ..parameter import Parameter
-from .affine import table
+from .affine import shown_settings, table
 
 __all__ = [
     "ChannelShuffle",
@@ -37,6 +37,10 @@ class Upsample(Module):
     ) -> None:
         """The sizes of the spatial axes, or how many times larger they become."""
         super().__init__()
+        if isinstance(scale_factor, (tuple, list)):
+            scale_factor = tuple(float(factor) for factor in scale_factor)
+        elif scale_factor is not None:
+            scale_factor = float(scale_factor)
         self.size, self.scale_factor, self.mode = size, scale_factor, mode
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
@@ -214,4 +218,4 @@ class EmbeddingBag(Module):
 
     def extra_repr(self) -> str:
         """Sizes and mode."""
-        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}" + shown_settings(self)

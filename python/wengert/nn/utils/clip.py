@@ -13,21 +13,28 @@ def _gradients(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
 
 
 def get_total_norm(
-    tensors: Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
-    """The p-norm of all elements of all tensors together, a 0-d tensor; 0 for none.
+    """The p-norm of the p-norms of all tensors, a 0-d tensor; 0 for none.
+
+    For p above 0 it is the p-norm of all elements together, `inf` the largest, `-inf` the smallest absolute
+    value; 0 counts the tensors that have elements other than 0. `foreach` is accepted and changes nothing.
 
     Raises:
-        RuntimeError: if it is not finite and `error_if_nonfinite`.
+        ValueError: for NaN as the norm, or an empty tensor where p is negative.
+        RuntimeError: if the norm is not finite and `error_if_nonfinite`.
     """
-    norm_type = float(norm_type)
-    if norm_type <= 0.0:
-        raise ValueError(f"norm_type must be positive or inf, got {norm_type}")
-    tensors = list(tensors)
+    p = float(norm_type)
+    if math.isnan(p):
+        raise ValueError("norm_type must be a number or inf, got nan")
+    tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     with wg.no_grad():
         # One pass over all tensors, where they are plain values.
-        squares = _core._sum_squares(tensors) if norm_type == 2.0 else None
-        total = _norm_of_norms(tensors, norm_type) if squares is None else squares.sqrt()
+        squares = _core._sum_squares(tensors) if p == 2.0 else None
+        total = _norm_of_norms(tensors, p) if squares is None else squares.sqrt()
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
             f"the total norm of the gradients is {float(total)}; look for the loss or layer that overflowed, "
@@ -43,16 +50,26 @@ def _norm_of_norms(tensors: list[Tensor], p: float) -> Tensor:
     # One float32 number per tensor; gradients on several devices meet on the first one's.
     device = parts[0].device
     together = wg.stack([part.to(device) for part in parts])
-    return together.max() if p == math.inf else together.sum() ** (1.0 / p)
+    if math.isinf(p):
+        return together.max() if p > 0 else together.min()
+    return (together != 0).sum().to(together.dtype) if p == 0.0 else together.sum() ** (1.0 / p)
 
 
 def _power(x: Tensor, p: float) -> Tensor:
+    """What a tensor contributes to the norm before the root: the sum of powers, or an extreme."""
+    x = x.abs()
     x = x.to(wg.float32) if x.dtype.itemsize < 4 else x
     if x.numel() == 0:
+        if p < 0.0:
+            raise ValueError(
+                f"norm_type {p:g}: a tensor of shape {tuple(x.shape)} has no elements, so no such norm"
+            )
         return wg.zeros((), dtype=x.dtype, device=x.device)
-    if p == math.inf:
-        return x.abs().max()
-    return x.square().sum() if p == 2.0 else (x.abs() ** p).sum()
+    if math.isinf(p):
+        return x.max() if p > 0 else x.min()
+    if p == 0.0:
+        return (x != 0).sum().to(x.dtype)
+    return x.square().sum() if p == 2.0 else (x**p).sum()
 
 
 def clip_grad_norm_(
@@ -60,9 +77,10 @@ def clip_grad_norm_(
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
 ) -> Tensor:
     """Scales all gradients by one factor so that their total norm is at most `max_norm` (Pascanu et al.
-    2012).
+    2012). `foreach` is accepted and changes nothing.
 
     Returns:
         The total norm before clipping, a 0-d tensor.
@@ -76,8 +94,12 @@ def clip_grad_norm_(
     return total
 
 
-def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor) -> None:
-    """`clip_grad_norm_` with a total norm that is known already, such as one over several programs."""
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
+    """`clip_grad_norm_` with a total norm that is known already, such as one over several programs.
+    `foreach` is accepted and changes nothing.
+    """
     _clip(_gradients(parameters), max_norm, total_norm)
 
 
@@ -91,8 +113,12 @@ def _clip(grads: list[Tensor], max_norm: float, total: Tensor) -> None:
                 grad.mul_(factor.to(grad.device).to(grad.dtype))
 
 
-def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
-    """Clamps every element of every gradient to [-clip_value, clip_value]."""
+def clip_grad_value_(
+    parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
+) -> None:
+    """Clamps every element of every gradient to [-clip_value, clip_value]. `foreach` is accepted and changes
+    nothing.
+    """
     bound = float(clip_value)
     if bound < 0:
         raise ValueError(f"clip_grad_value_: clip_value must not be negative, got {clip_value}")

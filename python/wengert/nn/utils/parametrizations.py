@@ -8,6 +8,7 @@ from typing import Any
 import wengert as wg
 from wengert import linalg
 from wengert._core import Tensor
+from wengert.composed._method import on_axis
 
 from ..functional import normalize
 from ..module import Module
@@ -34,7 +35,8 @@ class _WeightNorm(Module):
     def _length(self, v: Tensor) -> Tensor:
         if self.dim is None:
             return v.norm()
-        axes = [i for i in range(v.ndim) if i != self.dim % v.ndim]
+        _, own = on_axis("weight_norm", v, self.dim)
+        axes = [i for i in range(v.ndim) if i != own]
         return v.norm(2, axes, keepdim=True) if axes else v.abs()
 
     def forward(self, g: Tensor, v: Tensor) -> Tensor:
@@ -179,6 +181,8 @@ class _Orthogonal(Module):
 
     def right_inverse(self, value: Tensor) -> Tensor:
         """What gives the orthonormal factor of `value`, which is `value` itself where that is orthonormal."""
+        if not self.use_base:
+            raise NotImplementedError("an orthogonal map with use_trivialization=False has no inverse")
         wide = value.shape[-2] < value.shape[-1]
         q = value.mT if wide else value
         n, k = q.shape[-2:]
@@ -227,7 +231,4 @@ def orthogonal(
             f"orthogonal: orthogonal_map must be one of {', '.join(MAPS)}, got {orthogonal_map!r}"
         )
     function = _Orthogonal(weight, orthogonal_map, use_trivialization)
-    if not use_trivialization:
-        # Without a base there is nothing to go back through.
-        function.__dict__["right_inverse"] = lambda value: value
     return parametrize.register_parametrization(module, name, function)

@@ -22,6 +22,7 @@ __all__ = [
     "is_parametrized",
     "register_parametrization",
     "remove_parametrizations",
+    "transfer_parametrizations_and_params",
     "type_before_parametrizations",
 ]
 
@@ -56,9 +57,9 @@ class ParametrizationList(Module):
         super().__init__()
         self._functions: list[str] = []
         for module in modules:
-            self._add(module)
+            self.append(module)
         with wg.no_grad():
-            start = self._back(original)
+            start = self._back(original, False)
         self.is_tensor = isinstance(start, Tensor)
         self._originals = ["original"] if self.is_tensor else [f"original{i}" for i in range(len(start))]
         for name, value in zip(self._originals, [start] if self.is_tensor else start):
@@ -70,12 +71,13 @@ class ParametrizationList(Module):
             else:
                 self.register_parameter(name, Parameter(value.detach(), original.requires_grad))
 
-    def _add(self, module: Module) -> None:
+    def append(self, module: Module) -> None:
+        """Applies one more function, behind all others; the originals stay as they are."""
         name = str(len(self._functions))
         self.register_module(name, module)
         self._functions.append(name)
 
-    def _modules(self) -> list[Module]:
+    def _chain(self) -> list[Module]:
         return [self.__dict__[name] for name in self._functions]
 
     def __len__(self) -> int:
@@ -84,19 +86,30 @@ class ParametrizationList(Module):
 
     def __getitem__(self, index: int) -> Module:
         """One of the functions."""
-        return self._modules()[index]
+        return self._chain()[index]
 
-    def _back(self, value: Any) -> Any:
-        """What gives `value`, by the right inverses, or the value itself for functions that have none."""
-        for module in reversed(self._modules()):
+    def _back(self, value: Any, strict: bool) -> Any:
+        """What gives `value`, by the right inverses; functions that have none pass it on,
+        or raise if `strict`.
+        """
+        for module in reversed(self._chain()):
             inverse = getattr(module, "right_inverse", None)
-            if inverse is not None:
+            try:
+                if inverse is None:
+                    raise NotImplementedError("it has no right_inverse")
                 value = inverse(value)
+            except NotImplementedError as error:
+                if strict:
+                    raise RuntimeError(
+                        f"the parametrized attribute cannot be assigned: nothing goes back through "
+                        f"{type(module).__name__} ({error}); define right_inverse in it, or change the "
+                        "original"
+                    ) from None
         return value if isinstance(value, Tensor) else tuple(value)
 
     def forward(self) -> Tensor:
         """The value of the attribute."""
-        first, *others = self._modules()
+        first, *others = self._chain()
         value = first(*[self.__dict__[name] for name in self._originals])
         for module in others:
             value = module(value)
@@ -106,10 +119,11 @@ class ParametrizationList(Module):
         """Writes what gives `value` into the originals.
 
         Raises:
+            RuntimeError: for a function that has no `right_inverse`.
             ValueError: the right inverses give tensors of another number or shape.
         """
         with wg.no_grad():
-            start = self._back(value)
+            start = self._back(value, True)
             given = [start] if isinstance(start, Tensor) else list(start)
             shapes = [tuple(self.__dict__[name].shape) for name in self._originals]
             if [tuple(x.shape) for x in given] != shapes:
@@ -159,7 +173,7 @@ def register_parametrization(
 
     Args:
         module: has a parameter or buffer `tensor_name`, or one that is parametrized already: the function is applied to
-            its value then.
+            its value then, and the originals stay as they are.
         parametrization: a module whose `forward` gives the attribute; with a method `right_inverse`, which may
             return several tensors, the attribute begins with (about) the value that it has, and can be assigned.
         unsafe: allow a function that changes shape or dtype.
@@ -187,16 +201,16 @@ def register_parametrization(
     if not again and (not registered or module.__dict__[tensor_name] is None):
         raise ValueError(f"{name}: {type(module).__name__} has no parameter or buffer {tensor_name!r}")
     before = getattr(module, tensor_name)
-    parts = _extended(module, tensor_name, parametrization, before, again)
     with wg.no_grad():
-        after = parts()
+        parts = None if again else ParametrizationList([parametrization], before)
+        after = parametrization(before) if parts is None else parts()
     if not unsafe and (tuple(after.shape), after.dtype) != (tuple(before.shape), before.dtype):
         raise ValueError(
             f"{name}: {tensor_name!r} would be {after.dtype} of shape {tuple(after.shape)}, expected {before.dtype} of "
             f"shape {tuple(before.shape)} as before; pass unsafe=True to allow that"
         )
-    if again:
-        module.__dict__["parametrizations"][tensor_name] = parts
+    if parts is None:
+        module.__dict__["parametrizations"][tensor_name].append(parametrization)
         return module
     if not is_parametrized(module):
         module.__class__ = type(f"Parametrized{type(module).__name__}", (type(module),), {})
@@ -205,25 +219,6 @@ def register_parametrization(
     setattr(type(module), tensor_name, _property(tensor_name))
     module.__dict__["parametrizations"][tensor_name] = parts
     return module
-
-
-def _extended(
-    module: Module, tensor_name: str, parametrization: Module, before: Tensor, again: bool
-) -> ParametrizationList:
-    """The list with one more function, which begins with the value that the attribute has."""
-    if not again:
-        return ParametrizationList([parametrization], before)
-    old: ParametrizationList = module.__dict__["parametrizations"][tensor_name]
-    trained = old.__dict__[old._originals[0]]
-    whole = Parameter(before.detach(), trained.requires_grad) if isinstance(trained, Parameter) else before
-    parts = ParametrizationList([*old._modules(), parametrization], whole)
-    if parts._originals == old._originals:
-        # The same objects go on being trained.
-        for name in old._originals:
-            with wg.no_grad():
-                old.__dict__[name].copy_(parts.__dict__[name])
-            setattr(parts, name, old.__dict__[name])
-    return parts
 
 
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
@@ -270,3 +265,27 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     else:
         module.register_buffer(tensor_name, original)
     return module
+
+
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Parametrizes a module as another one is, by the same functions and with the same originals; returns it.
+
+    Args:
+        from_module: the module that has them; nothing happens where it has none.
+        to_module: the other; attributes that it does not have are made.
+        tensor_name: the attribute; by default all that are parametrized.
+    """
+    if not is_parametrized(from_module):
+        return to_module
+    source = from_module.__dict__["parametrizations"]
+    for name in source.keys() if tensor_name is None else [tensor_name]:
+        if not hasattr(to_module, name):
+            setattr(to_module, name, Parameter(getattr(from_module, name).detach()))
+        for function in source[name]._chain():
+            register_parametrization(to_module, name, function, unsafe=True)
+        made = to_module.__dict__["parametrizations"][name]
+        for original in source[name]._originals:
+            setattr(made, original, source[name].__dict__[original])
+    return to_module

@@ -46,8 +46,49 @@ class PackedSequence(NamedTuple):
     unsorted_indices: Tensor | None = None
 
     def to(self, *args: Any, **kwargs: Any) -> "PackedSequence":
-        """The same with `data` converted or moved."""
-        return self._replace(data=self.data.to(*args, **kwargs))
+        """The same with `data` converted or moved, and with the places where it is."""
+        data = self.data.to(*args, **kwargs)
+        if data.device == self.data.device:
+            return self._replace(data=data)
+        kind = _core.int32 if data.is_gpu else _core.int64
+        order, back = (
+            x if x is None else x.to(kind).to(data.device)
+            for x in (self.sorted_indices, self.unsorted_indices)
+        )
+        return self._replace(data=data, sorted_indices=order, unsorted_indices=back)
+
+    def cpu(self) -> "PackedSequence":
+        """The same on the CPU."""
+        return self.to("cpu")
+
+    def float(self) -> "PackedSequence":
+        """The same with float32 `data`."""
+        return self.to(_core.float32)
+
+    def double(self) -> "PackedSequence":
+        """The same with float64 `data`."""
+        return self.to(_core.float64)
+
+    def half(self) -> "PackedSequence":
+        """The same with float16 `data`."""
+        return self.to(_core.float16)
+
+    def bfloat16(self) -> "PackedSequence":
+        """The same with bfloat16 `data`."""
+        return self.to(_core.bfloat16)
+
+    def long(self) -> "PackedSequence":
+        """The same with int64 `data`."""
+        return self.to(_core.int64)
+
+    def int(self) -> "PackedSequence":
+        """The same with int32 `data`."""
+        return self.to(_core.int32)
+
+    @property
+    def is_gpu(self) -> bool:
+        """Whether `data` is on a GPU."""
+        return self.data.is_gpu
 
 
 def _lengths(name: str, lengths: Any) -> list[int]:

@@ -1,7 +1,8 @@
 """Learning-rate schedules.
 
-Each is a closed form: the rate at step t follows from t and the initial rate alone, so there is no drift, and
-`SequentialLR` can enter any schedule at its own zero. `ReduceLROnPlateau` alone follows a measured quantity.
+Most multiply the rates that stand, step by step, so that several act on one optimiser at once. Those with a
+closed form use it where they are entered at a given step, as `SequentialLR` does.
+`ReduceLROnPlateau` follows a measured quantity.
 """
 
 from .combined import ChainedScheduler, SequentialLR

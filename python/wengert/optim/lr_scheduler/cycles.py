@@ -5,23 +5,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..optimizer import Optimizer
-from .schedule import LRScheduler
+from .factors import state_of
+from .schedule import Group, LRScheduler, check_optimizer, per_group, set_rate, value_of_group
 
 __all__ = ["CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "OneCycleLR"]
-
-
-def _set_momentum(group: dict[str, Any], value: float) -> None:
-    """Sets the momentum of a group, or the weight of its first moment."""
-    if "betas" in group:
-        group["betas"] = (value, *group["betas"][1:])
-    else:
-        group["momentum"] = value
-
-
-def _check_momentum(name: str, optimizer: Optimizer) -> None:
-    """Raises unless the optimiser has momentum of some kind."""
-    if not {"momentum", "betas"} & set(optimizer.defaults):
-        raise ValueError(f"{name}: cycle_momentum needs an optimiser with momentum or betas")
 
 
 def _cosine(high: float, low: float, share: float) -> float:
@@ -30,7 +17,10 @@ def _cosine(high: float, low: float, share: float) -> float:
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the rate to `eta_min` in `T_max` steps, and back (Loshchilov and Hutter 2016)."""
+    """Half a cosine from the rate to `eta_min` in `T_max` steps, and back (Loshchilov and Hutter 2016).
+
+    Each step multiplies what the rate is above `eta_min`.
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         """Settings."""
@@ -39,13 +29,24 @@ class CosineAnnealingLR(LRScheduler):
         self.T_max, self.eta_min = T_max, eta_min
         super().__init__(optimizer, last_epoch)
 
-    def _lr(self, base: float, t: int, i: int) -> float:
-        return _cosine(base, self.eta_min, t / self.T_max)
+    def _next(self, group: Group, i: int) -> Any:
+        if self._is_initial:
+            return group["lr"]
+        t, height = self.last_epoch, lambda t: 1.0 + math.cos(math.pi * t / self.T_max)
+        if (t - 1 - self.T_max) % (2 * self.T_max) == 0:
+            # At the bottom nothing is left to multiply.
+            return group["lr"] + (self.base_lrs[i] - self.eta_min) * height(t) / 2.0
+        return self.eta_min + (group["lr"] - self.eta_min) * (height(t) / height(t - 1))
+
+    def _get_closed_form_lr(self) -> list[Any]:
+        return [_cosine(base, self.eta_min, self.last_epoch / self.T_max) for base in self.base_lrs]
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half cosines of `T_0`, `T_0 T_mult`, ... steps, each from the full rate (Loshchilov and Hutter
-    2016).
+    """Half cosines of `T_0`, `T_0 T_mult`, ... steps, each from the initial rate (Loshchilov
+    and Hutter 2016).
+
+    `step(epoch)` takes fractions of epochs as well; `T_cur` is how far the cycle of `T_i` steps has come.
     """
 
     def __init__(
@@ -57,18 +58,70 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 f"CosineAnnealingWarmRestarts: positive T_0 and T_mult expected, got {T_0}, {T_mult}"
             )
         self.T_0, self.T_mult, self.eta_min = T_0, T_mult, eta_min
+        self._find(max(last_epoch, 0))
         super().__init__(optimizer, last_epoch)
 
-    def _lr(self, base: float, t: int, i: int) -> float:
-        length = self.T_0
+    def _find(self, epoch: float) -> None:
+        """Where in which cycle an epoch lies."""
+        self.T_cur, self.T_i = epoch, self.T_0
         if self.T_mult == 1:
-            t %= length
-        while t >= length:
-            t, length = t - length, length * self.T_mult
-        return _cosine(base, self.eta_min, t / length)
+            self.T_cur %= self.T_0
+        while self.T_cur >= self.T_i:
+            self.T_cur, self.T_i = self.T_cur - self.T_i, self.T_i * self.T_mult
+
+    def _update_lr(self, epoch: Any = None) -> None:
+        if epoch is None and self.last_epoch >= 0:
+            # A fraction that was given stays one.
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur, self.T_i = self.T_cur - self.T_i, self.T_i * self.T_mult
+            super()._update_lr()
+            return
+        epoch = 0 if epoch is None else epoch
+        if epoch < 0:
+            raise ValueError(f"CosineAnnealingWarmRestarts: an epoch of at least 0 expected, got {epoch}")
+        self._find(epoch)
+        super()._update_lr(math.floor(epoch))
+
+    def _next(self, group: Group, i: int) -> Any:
+        return _cosine(self.base_lrs[i], self.eta_min, self.T_cur / self.T_i)
 
 
-class OneCycleLR(LRScheduler):
+class _Momenta(LRScheduler):
+    """What cycles share that lead the momentum of the optimiser as well."""
+
+    cycle_momentum: bool
+    _low: list[float]
+    _high: list[float]
+
+    def _lead_momentum(self, low: Any, high: Any) -> None:
+        """Keeps the bounds of momentum, of all groups or one of each.
+
+        Raises:
+            ValueError: for an optimiser without momentum.
+        """
+        name = type(self).__name__
+        if not {"momentum", "betas"} & set(self.optimizer.defaults):
+            raise ValueError(f"{name}: cycle_momentum needs an optimiser with momentum or betas")
+        self._low = per_group(name, "base_momentum", self.optimizer, low)
+        self._high = per_group(name, "max_momentum", self.optimizer, high)
+
+    def _put_momentum(self, group: Group, i: int) -> None:
+        """Writes the bounds into a group, which starts from the higher one."""
+        name = type(self).__name__
+        group["base_momentum"] = value_of_group(name, "base_momentum", self._low, i)
+        group["max_momentum"] = value_of_group(name, "max_momentum", self._high, i)
+        self._set_momentum(group, group["max_momentum"])
+
+    def _set_momentum(self, group: Group, value: float) -> None:
+        """Sets the momentum of a group, or the weight of its first moment."""
+        if "betas" in group:
+            group["betas"] = (value, *group["betas"][1:])
+        else:
+            group["momentum"] = value
+
+
+class OneCycleLR(_Momenta):
     """Up to `max_lr`, then far down, momentum the other way round; step it after every batch (Smith and Topin
     2017).
     """
@@ -76,23 +129,26 @@ class OneCycleLR(LRScheduler):
     def __init__(
         self,
         optimizer: Optimizer,
-        max_lr: float,
+        max_lr: float | list[float],
         total_steps: int | None = None,
         epochs: int | None = None,
         steps_per_epoch: int | None = None,
         pct_start: float = 0.3,
         anneal_strategy: str = "cos",
         cycle_momentum: bool = True,
-        base_momentum: float = 0.85,
-        max_momentum: float = 0.95,
+        base_momentum: float | list[float] = 0.85,
+        max_momentum: float | list[float] = 0.95,
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
         """`total_steps`, or `epochs` and `steps_per_epoch`. With `three_phase` the way back to the first rate takes as
-        many steps as the way up, and the rest goes on from there.
+        many steps as the way up, and the rest goes on from there. `max_lr` and the momenta are numbers, or
+        one for each group; the groups keep them, with the rates of both ends, as `max_lr`,
+        `initial_lr`, `min_lr`.
         """
+        self.optimizer = check_optimizer("OneCycleLR", optimizer)
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
                 raise ValueError("OneCycleLR: give total_steps, or epochs and steps_per_epoch")
@@ -102,17 +158,24 @@ class OneCycleLR(LRScheduler):
                 "OneCycleLR: positive total_steps, pct_start in [0, 1] and anneal_strategy 'cos' or 'linear' "
                 f"expected, got {total_steps}, {pct_start}, {anneal_strategy!r}"
             )
-        if cycle_momentum:
-            _check_momentum("OneCycleLR", optimizer)
         self.total_steps, self.pct_start, self.anneal_strategy = total_steps, pct_start, anneal_strategy
-        self.cycle_momentum, self.base_momentum, self.max_momentum = (
-            cycle_momentum,
-            base_momentum,
-            max_momentum,
-        )
-        self.max_lr, self.div_factor, self.final_div_factor = max_lr, div_factor, final_div_factor
-        self.three_phase = three_phase
+        self.div_factor, self.final_div_factor, self.three_phase = div_factor, final_div_factor, three_phase
+        self._peaks = per_group("OneCycleLR", "max_lr", optimizer, max_lr)
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._lead_momentum(base_momentum, max_momentum)
+        if last_epoch == -1:
+            for i, group in enumerate(optimizer.param_groups):
+                self._prepare(group, i)
         super().__init__(optimizer, last_epoch)
+
+    def _prepare(self, group: Group, i: int) -> None:
+        """Writes the rates and momenta of the cycle into a group."""
+        group["max_lr"] = value_of_group("OneCycleLR", "max_lr", self._peaks, i)
+        group["initial_lr"] = group["max_lr"] / self.div_factor
+        group["min_lr"] = group["initial_lr"] / self.final_div_factor
+        if self.cycle_momentum:
+            self._put_momentum(group, i)
 
     def _between(self, t: int, values: list[float]) -> float:
         """The value at a step that goes from each of these to the next, phase by phase."""
@@ -122,23 +185,24 @@ class OneCycleLR(LRScheduler):
         while k < len(values) - 2 and t > ends[k + 1]:
             k += 1
         low, high, length = values[k], values[k + 1], ends[k + 1] - ends[k]
-        share = (t - ends[k]) / length if length > 0 else 1.0
+        share = (t - ends[k]) / length if length != 0 else 1.0
         return _cosine(low, high, share) if self.anneal_strategy == "cos" else low + (high - low) * share
 
-    def _lr(self, base: float, t: int, i: int) -> float:
+    def _next(self, group: Group, i: int) -> Any:
+        t = self.last_epoch
         if t > self.total_steps:
             raise ValueError(f"OneCycleLR: step {t} of a cycle of {self.total_steps}; make it longer")
-        start, low, high = self.max_lr / self.div_factor, self.base_momentum, self.max_momentum
-        end = start / self.final_div_factor
+        if "min_lr" not in group:
+            self._prepare(group, i)
+        first, top, last = group["initial_lr"], group["max_lr"], group["min_lr"]
         if self.cycle_momentum:
+            low, high = group["base_momentum"], group["max_momentum"]
             value = self._between(t, [high, low, high, high] if self.three_phase else [high, low, high])
-            _set_momentum(self.optimizer.param_groups[i], value)
-        return self._between(
-            t, [start, self.max_lr, start, end] if self.three_phase else [start, self.max_lr, end]
-        )
+            self._set_momentum(group, value)
+        return self._between(t, [first, top, first, last] if self.three_phase else [first, top, last])
 
 
-class CyclicLR(LRScheduler):
+class CyclicLR(_Momenta):
     """From `base_lr` up to `max_lr` and down again, over and over (Smith 2017).
 
     `mode`: in each cycle the rise is the whole ("triangular"), half of that before ("triangular2"), or `gamma^t` times
@@ -157,13 +221,15 @@ class CyclicLR(LRScheduler):
         scale_fn: Callable[[float], float] | None = None,
         scale_mode: str = "cycle",
         cycle_momentum: bool = True,
-        base_momentum: float = 0.8,
-        max_momentum: float = 0.9,
+        base_momentum: float | list[float] = 0.8,
+        max_momentum: float | list[float] = 0.9,
         last_epoch: int = -1,
     ) -> None:
         """`scale_fn`, a function of the number of the cycle or, with `scale_mode="iterations"`, of the step, stands in
-        place of `mode`. `step_size_down` is `step_size_up` by default; rates are numbers, or one for each group.
+        place of `mode`. `step_size_down` is `step_size_up` by default; rates and momenta are numbers,
+        or one for each group.
         """
+        self.optimizer = check_optimizer("CyclicLR", optimizer)
         down = step_size_up if step_size_down is None else step_size_down
         if min(step_size_up, down) < 1:
             raise ValueError(
@@ -175,24 +241,22 @@ class CyclicLR(LRScheduler):
             )
         if scale_mode not in ("cycle", "iterations"):
             raise ValueError(f"CyclicLR: scale_mode must be 'cycle' or 'iterations', got {scale_mode!r}")
-        if cycle_momentum:
-            _check_momentum("CyclicLR", optimizer)
-        count = len(optimizer.param_groups)
-        lows, highs = (list(x) if isinstance(x, list | tuple) else [x] * count for x in (base_lr, max_lr))
-        if not len(lows) == len(highs) == count:
-            raise ValueError(f"CyclicLR: {len(lows)} and {len(highs)} rates for {count} parameter groups")
-        self.max_lrs, self.step_size_up, self.step_size_down = highs, step_size_up, down
+        lows = per_group("CyclicLR", "base_lr", optimizer, base_lr)
+        self.max_lrs = per_group("CyclicLR", "max_lr", optimizer, max_lr)
+        self.step_size_up, self.step_size_down = step_size_up, down
         self.mode, self.gamma, self.scale_mode = mode, gamma, scale_mode
-        self.cycle_momentum, self.base_momentum, self.max_momentum = (
-            cycle_momentum,
-            base_momentum,
-            max_momentum,
-        )
         self._scale_fn = scale_fn
+        self.cycle_momentum = cycle_momentum
+        if cycle_momentum:
+            self._lead_momentum(base_momentum, max_momentum)
         if last_epoch == -1:
-            for group, low in zip(optimizer.param_groups, lows):
-                group["lr"] = group["initial_lr"] = low
+            for i, (group, low) in enumerate(zip(optimizer.param_groups, lows)):
+                set_rate(group, low)
+                if cycle_momentum:
+                    self._put_momentum(group, i)
+        self._bottoms = lows
         super().__init__(optimizer, last_epoch)
+        self.base_lrs = list(lows)
 
     def _scale(self, cycle: int, t: int) -> float:
         if self._scale_fn is not None:
@@ -201,11 +265,24 @@ class CyclicLR(LRScheduler):
             return self.gamma**t
         return 1.0 if self.mode == "triangular" else 0.5 ** (cycle - 1)
 
-    def _lr(self, base: float, t: int, i: int) -> float:
-        whole, at = divmod(t, self.step_size_up + self.step_size_down)
-        up, down = self.step_size_up, self.step_size_down
+    def _next(self, group: Group, i: int) -> Any:
+        t, up, down = self.last_epoch, self.step_size_up, self.step_size_down
+        whole, at = divmod(t, up + down)
         height = (at / up if at <= up else 1.0 - (at - up) / down) * self._scale(whole + 1, t)
         if self.cycle_momentum:
-            value = self.max_momentum - (self.max_momentum - self.base_momentum) * height
-            _set_momentum(self.optimizer.param_groups[i], value)
-        return base + (self.max_lrs[i] - base) * height
+            if "max_momentum" not in group:
+                self._put_momentum(group, i)
+            low, high = (value_of_group("CyclicLR", "momenta", m, i) for m in (self._low, self._high))
+            self._set_momentum(group, high - (high - low) * height)
+        base = value_of_group("CyclicLR", "base_lr", self._bottoms, i)
+        return base + (value_of_group("CyclicLR", "max_lr", self.max_lrs, i) - base) * height
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state; a `scale_fn` is saved if it is an object, by its attributes."""
+        return {**super().state_dict(), "_scale_fn": state_of(self._scale_fn)}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes over a state."""
+        super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn"})
+        if state_dict.get("_scale_fn") is not None and self._scale_fn is not None:
+            vars(self._scale_fn).update(state_dict["_scale_fn"])

@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::kernels::copy::{cast, copy_into, index_of};
 use crate::gpu::kernels::params::{Params, variant};
+use crate::gpu::kernels::parts::check_rounds;
 use crate::gpu::template::{Template, per_word};
 use crate::gpu::{kernel, launch};
 use crate::shape::Shape;
@@ -80,6 +81,8 @@ pub struct Pass<'a> {
     pub own: Shape,
     /// Tiles of queries, or of keys.
     pub tiles: usize,
+    /// Tiles that a workgroup walks in each element of the batch.
+    pub walked: usize,
     /// Groups of columns of results, or tiles of keys for the gradient of a mask.
     pub chunks: usize,
     /// Blocks of [`SIDE`] columns of results that a workgroup makes.
@@ -138,6 +141,7 @@ impl<'a> Problem<'a> {
         more: impl FnOnce(&mut Template),
     ) -> Result<()> {
         let index = index_of(pass.out)?;
+        check_rounds(index, "attention", self.rounds(pass))?;
         let mask = self.mask.as_ref().map_or(&self.q.x, |mask| &mask.x);
         let kind = self.mask.as_ref().map_or(0, |mask| if mask.x.dtype() == DType::Bool { 1 } else { 2 });
         let (causal, dropout) = (self.settings.causal, self.settings.dropout.is_some());
@@ -172,6 +176,16 @@ impl<'a> Problem<'a> {
         ];
         let groups = pass.own.numel() as u64 * pass.tiles as u64 * pass.chunks as u64;
         launch(index, &kernel, &buffers, self.params(pass).words(), groups)
+    }
+
+    /// Rounds of the loops of an invocation, or some more: products of two tiles take 17 for 16 of their columns, and
+    /// those with a tile of scores 68 for each block.
+    fn rounds(&self, pass: &Pass) -> usize {
+        let (products, collected) = if self.moves == 0 { (2, 2) } else { (5, 3) };
+        let depth = self.depth.max(self.width).div_ceil(16);
+        let tile = 16 + 17 * (products * depth + 4 * collected * pass.blocks);
+        let sharing = self.batch.numel() / pass.own.numel().max(1);
+        tile.saturating_mul(pass.walked * sharing)
     }
 
     /// The words of `Params` in `shaders/lib/attention_tiles.wgsl`.

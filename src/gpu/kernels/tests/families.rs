@@ -49,6 +49,7 @@ fn tolerance(dtype: DType) -> f64 {
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn sums_over_any_axes() -> Result<()> {
     let _serial = serial();
     for dtype in FLOATS {
@@ -73,6 +74,7 @@ fn sums_over_any_axes() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn long_reductions_are_cut_and_exact() -> Result<()> {
     let _serial = serial();
     let n = 100_003;
@@ -110,6 +112,7 @@ fn long_reductions_are_cut_and_exact() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn extremes_and_truth() -> Result<()> {
     let _serial = serial();
     let x = gpu::upload(
@@ -146,6 +149,7 @@ fn product(x: &[f64], y: &[f64], [b, m, k, n]: [usize; 4]) -> Vec<f64> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn products_of_any_shape_and_layout() -> Result<()> {
     let _serial = serial();
     for dtype in FLOATS {
@@ -177,6 +181,7 @@ fn products_of_any_shape_and_layout() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn products_broadcast_their_batches() -> Result<()> {
     let _serial = serial();
     let x = on_gpu(&noise(2 * 3 * 4, 5), &[2, 1, 1, 3, 4], DType::F32)?;
@@ -195,6 +200,7 @@ fn products_broadcast_their_batches() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn softmax_and_its_vjp() -> Result<()> {
     let _serial = serial();
     for (dtype, cols) in [
@@ -229,6 +235,7 @@ fn softmax_and_its_vjp() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn layer_norm_and_its_vjp() -> Result<()> {
     let _serial = serial();
     for (dtype, rows, cols) in
@@ -269,6 +276,7 @@ fn layer_norm_and_its_vjp() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn cross_entropy_its_vjp_and_its_errors() -> Result<()> {
     let _serial = serial();
     let x = on_gpu(&noise(4 * 5, 13), &[4, 5], DType::F32)?;
@@ -297,6 +305,7 @@ fn cross_entropy_its_vjp_and_its_errors() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn indexing_and_its_transposes() -> Result<()> {
     let _serial = serial();
     for dtype in [DType::F32, DType::F16, DType::I32] {
@@ -323,6 +332,7 @@ fn indexing_and_its_transposes() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn random_streams() -> Result<()> {
     let _serial = serial();
     let shape = Shape::new(&[4003])?;
@@ -343,6 +353,7 @@ fn random_streams() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn both_devices_draw_the_same_stream() -> Result<()> {
     let _serial = serial();
     let shape = Shape::new(&[1001])?;

@@ -70,6 +70,7 @@ impl PointwiseInt<2> for DivMax {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn transfers_keep_every_bit() -> Result<()> {
     let _serial = serial();
     let x = host(&[1.5f32, f32::NAN, -0.0, f32::INFINITY, 1e-42], &[5])?;
@@ -99,6 +100,7 @@ fn missing_devices_are_typed_errors() {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn reuse_of_memory_keeps_the_order_of_work() -> Result<()> {
     let _serial = serial();
     // Each round frees a buffer that recorded work still reads, and uploads into the same memory.
@@ -114,6 +116,7 @@ fn reuse_of_memory_keeps_the_order_of_work() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn strided_copies_and_casts() -> Result<()> {
     let _serial = serial();
     let x = gpu::upload(&host(&ramp(24), &[2, 3, 4])?, 0)?;
@@ -133,6 +136,7 @@ fn strided_copies_and_casts() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn halves_round_to_nearest_even() -> Result<()> {
     let _serial = serial();
     let mut given = vec![
@@ -163,6 +167,7 @@ fn halves_round_to_nearest_even() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn views_are_written_without_touching_their_surroundings() -> Result<()> {
     let _serial = serial();
     for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::Bool] {
@@ -187,6 +192,7 @@ fn views_are_written_without_touching_their_surroundings() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn rules_run_on_every_dtype_and_layout() -> Result<()> {
     let _serial = serial();
     let x = gpu::upload(&host(&ramp(12), &[3, 4])?, 0)?;
@@ -209,6 +215,7 @@ fn rules_run_on_every_dtype_and_layout() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn relations_and_connectives() -> Result<()> {
     let _serial = serial();
     let x = gpu::upload(&host(&[1.0f32, 2.0, f32::NAN, f32::INFINITY], &[4])?, 0)?;
@@ -240,6 +247,7 @@ fn relations_and_connectives() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn rules_run_in_place() -> Result<()> {
     let _serial = serial();
     let x = gpu::upload(&host(&ramp(6), &[2, 3])?, 0)?;
@@ -252,6 +260,7 @@ fn rules_run_in_place() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn empty_and_large_arrays() -> Result<()> {
     let _serial = serial();
     let none = gpu::upload(&host::<f32>(&[], &[0, 3])?, 0)?;

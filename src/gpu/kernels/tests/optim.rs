@@ -12,6 +12,7 @@ use crate::shape::Shape;
 use smallvec::smallvec;
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn optimiser_steps() -> Result<()> {
     let _serial = serial();
     let start = noise(1500, 14);
@@ -49,6 +50,7 @@ fn optimiser_steps() -> Result<()> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn norms_and_factors() -> Result<()> {
     let _serial = serial();
     let values = noise(1500, 14);
@@ -86,6 +88,7 @@ fn slots(states: usize, on_gpu: bool) -> Result<Vec<Slot>> {
 }
 
 #[test]
+#[ignore = "needs a GPU adapter"]
 fn many_parameters_take_one_dispatch() -> Result<()> {
     let _serial = serial();
     let adam = Adam { lr: 0.1, beta1: 0.9, beta2: 0.99, eps: 1e-3, weight_decay: 0.1, ..Default::default() };

@@ -1,0 +1,30 @@
+"""`inplace=True` of activations and dropouts: the result is written into the input,
+recorded as any in-place method.
+
+Read next: `activation.py`, `dropout.py`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from wengert._core import Tensor
+
+__all__ = ["written"]
+
+
+def written(input: Tensor, function: Callable[..., Tensor], *settings: Any) -> Tensor:
+    """Writes `function(input, *settings)` into `input`, which is returned.
+
+    Raises:
+        RuntimeError: for a leaf that requires a gradient, and for elements that share memory.
+        TypeError: for a result of another kind than the input, such as the float32 of an int64.
+    """
+    # The derivative may read the input, so it is computed from a copy.
+    out = function(input.clone(), *settings)
+    if out.dtype != input.dtype and not input.dtype.is_floating_point:
+        name = function.__name__
+        raise TypeError(
+            f"{name}_: the result is {out.dtype} and cannot be stored in a {input.dtype} tensor; write "
+            f"x = {name}(x)"
+        )
+    return input.copy_(out)

@@ -1,0 +1,282 @@
+//! The visit of one entry after another. Read next: `leaves.rs`.
+
+use super::leaves::PartialSum;
+use super::{Options, relevant};
+use crate::autodiff::accumulate;
+use crate::autodiff::debug;
+use crate::autodiff::finished::FinishedTape;
+use crate::autodiff::hooks::Hooks;
+use crate::autodiff::node::{Edge, Node, Origin, Saved, Vjp};
+use crate::autodiff::queue::{Queue, Slots};
+use crate::autodiff::running::{self, Nodes};
+use crate::error::Result;
+use crate::interp::tape;
+use crate::interrupt::Patience;
+use crate::op::{Grads, Needs, Op};
+use crate::tensor::{Aval, Tensor};
+use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// One backward walk.
+pub(super) struct Walk<'a> {
+    pub(super) options: Options,
+    /// The tape that is walked, where the chain of interpreters has it no more.
+    finished: Option<&'a FinishedTape>,
+    /// Where the gradient of each target is: its entry, its output, its place in the answer.
+    targets: FxHashMap<*const Node, SmallVec<[(u32, usize); 1]>>,
+    /// With targets: the entries from which a target can be reached.
+    relevant: Option<Nodes>,
+    queue: Queue,
+    /// The leaves that are not complete yet.
+    pub(super) leaves: FxHashMap<*const Node, PartialSum>,
+    found: Vec<Option<Tensor>>,
+    /// What the debugging tools do meanwhile.
+    tools: Option<debug::Backward>,
+    patience: Patience,
+}
+
+impl Walk<'_> {
+    /// Walks from `roots`, to `targets` if there are any, and returns the gradients of these.
+    pub(super) fn run(
+        roots: Vec<(Edge, Tensor)>,
+        targets: Option<&[Edge]>,
+        options: Options,
+        finished: Option<&FinishedTape>,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let relevant = targets.map(|t| Rc::new(relevant(&roots, t)));
+        let _running = running::enter(roots.iter().map(|(e, _)| e.node.clone()).collect(), relevant.clone());
+        let mut places: FxHashMap<*const Node, SmallVec<[(u32, usize); 1]>> = FxHashMap::default();
+        for (place, target) in targets.unwrap_or(&[]).iter().enumerate() {
+            places.entry(Arc::as_ptr(&target.node)).or_default().push((target.index, place));
+        }
+        let mut walk = Walk {
+            options,
+            finished,
+            targets: places,
+            relevant,
+            queue: Queue::default(),
+            leaves: FxHashMap::default(),
+            found: vec![None; targets.map_or(0, <[Edge]>::len)],
+            tools: debug::Backward::begin(&roots, options)?,
+            patience: Patience::default(),
+        };
+        for (edge, g) in roots {
+            walk.send(&edge, g)?;
+        }
+        while let Some((node, g)) = walk.queue.pop() {
+            walk.visit(&node, g)?;
+        }
+        walk.complete_leaves()?;
+        running::finish()?;
+        Ok(walk.found)
+    }
+
+    /// Whether a target can be reached from an entry, or all are asked for.
+    #[inline]
+    fn is_relevant(&self, node: &Arc<Node>) -> bool {
+        self.relevant.as_ref().is_none_or(|relevant| relevant.contains(&Arc::as_ptr(node)))
+    }
+
+    /// Sends to an edge what the rule of an entry gave for it.
+    #[inline]
+    fn send(&mut self, edge: &Edge, mut g: Tensor) -> Result<()> {
+        if !self.is_relevant(&edge.node) {
+            return Ok(());
+        }
+        self.patience.spend(g.numel())?;
+        accumulate::fit(&mut g, edge.aval())?;
+        if edge.node.is_leaf() {
+            return self.add_to_leaf(&edge.node, Some(g), false);
+        }
+        let slot = &mut self.queue.slots(&edge.node)[edge.index as usize];
+        add_to(slot, g, self.options.create_graph)
+    }
+
+    /// Tells an edge that no gradient comes by it. One that is zero everywhere (`is_zero`) is not computed with, but
+    /// what it reaches counts as reached.
+    #[cold]
+    fn send_none(&mut self, edge: &Edge, is_zero: bool) -> Result<()> {
+        if !self.is_relevant(&edge.node) {
+            return Ok(());
+        }
+        self.patience.spend(0)?;
+        if edge.node.is_leaf() {
+            return self.add_to_leaf(&edge.node, None, is_zero);
+        }
+        if is_zero {
+            let slot = &mut self.queue.slots(&edge.node)[edge.index as usize];
+            // Of several outputs it must be seen which one was reached.
+            if slot.is_none() && edge.node.outputs.len() > 1 {
+                *slot = Some(zeros(edge.aval())?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs hooks, captures targets, accumulates into leaves or applies the reverse rule.
+    #[inline]
+    pub(super) fn visit(&mut self, node: &Arc<Node>, g: Slots) -> Result<()> {
+        if let [None] = &g[..] { self.visit_zero(node) } else { self.visit_value(node, g) }
+    }
+
+    /// Visits an entry of one output that only zeros have reached. Whoever looks at them sees them; else they go on
+    /// as they are.
+    #[cold]
+    fn visit_zero(&mut self, node: &Arc<Node>) -> Result<()> {
+        let is_target = self.targets.contains_key(&Arc::as_ptr(node));
+        if is_target || node.is_leaf() || node.hooks().is_some() {
+            return self.visit_value(node, smallvec![Some(zeros(&node.outputs[0])?)]);
+        }
+        node.edges.iter().flatten().try_for_each(|edge| self.send_none(edge, true))
+    }
+
+    #[inline]
+    fn visit_value(&mut self, node: &Arc<Node>, mut g: Slots) -> Result<()> {
+        if let Some(hooks) = node.hooks() {
+            self.show_to_hooks(node, hooks, &mut g)?;
+        }
+        if !self.targets.is_empty() {
+            for &(index, place) in self.targets.get(&Arc::as_ptr(node)).into_iter().flatten() {
+                self.found[place] = g[index as usize].clone();
+            }
+        }
+        match &node.origin {
+            Origin::Leaf { .. } => self.accumulate(node, g),
+            Origin::Op { op, .. } => self.pull_back(node, op, g),
+        }
+    }
+
+    /// Runs the hooks on the gradient of each output, and keeps it where that was asked for.
+    #[inline(never)]
+    fn show_to_hooks(&self, node: &Node, hooks: &Hooks, g: &mut Slots) -> Result<()> {
+        for (i, slot) in g.iter_mut().enumerate() {
+            let Some(value) = slot.take() else { continue };
+            let value = {
+                let _tape = self.finished.map(FinishedTape::enter);
+                self.unrecorded(node, hooks.on_grad(i as u32, value)?)
+            };
+            hooks.add_retained(i as u32, &value, self.options.create_graph)?;
+            *slot = Some(value);
+        }
+        Ok(())
+    }
+
+    /// What a hook or custom rule returned, without what the walked tape recorded of it, unless that is asked for.
+    fn unrecorded(&self, node: &Node, g: Tensor) -> Tensor {
+        let g = match self.finished {
+            Some(tape) => tape.below(g),
+            None => g,
+        };
+        match g.owned_by(node.tag) {
+            Some(traced) if !self.options.create_graph => traced.inner().clone(),
+            _ => g,
+        }
+    }
+
+    /// [`Walk::unrecorded`] for each gradient for the inputs of an entry.
+    fn all_unrecorded(&self, node: &Node, grads: Grads) -> Grads {
+        grads.into_iter().map(|slot| slot.map(|g| self.unrecorded(node, g))).collect()
+    }
+
+    /// Runs the hooks before an entry.
+    #[inline]
+    pub(super) fn before(&self, node: &Node, g: &mut Slots) -> Result<()> {
+        let Some(hooks) = node.hooks() else { return Ok(()) };
+        let _tape = self.finished.map(FinishedTape::enter);
+        // Hidden outputs of custom functions are nobody's business.
+        hooks.before(&mut g[..node.visible()])?;
+        g.iter_mut().for_each(|slot| *slot = slot.take().map(|g| self.unrecorded(node, g)));
+        Ok(())
+    }
+
+    /// Runs the hooks after an entry, which see gradients of the shapes of the inputs.
+    #[inline(never)]
+    fn after(&self, node: &Node, hooks: &Hooks, grads: Grads, g: &Slots) -> Result<Grads> {
+        let mut given = grads.into_iter();
+        let mut grads = Grads::new();
+        for edge in &node.edges {
+            grads.push(match (edge, given.next().flatten()) {
+                (Some(edge), Some(g)) => Some(accumulate::fitted(g, edge.aval())?),
+                _ => None,
+            });
+        }
+        let _tape = self.finished.map(FinishedTape::enter);
+        hooks.after(&mut grads, &g[..node.visible()])?;
+        Ok(self.all_unrecorded(node, grads))
+    }
+
+    /// Applies the reverse rule of an entry, with the hooks around it, and sends the results on.
+    fn pull_back(&mut self, node: &Arc<Node>, op: &Op, mut g: Slots) -> Result<()> {
+        let mut needs = Needs::default();
+        for (i, edge) in node.edges.iter().enumerate() {
+            if edge.as_ref().is_some_and(|edge| self.is_relevant(&edge.node)) {
+                needs.add(i);
+            }
+        }
+        if needs == Needs::default() && self.relevant.is_some() {
+            return Ok(());
+        }
+        self.before(node, &mut g)?;
+        let retain = self.options.retain_graph || self.options.create_graph;
+        let mut saved = Saved::new();
+        node.unpack(retain, self.options.create_graph, &g, &mut saved)?;
+        let context = Vjp { node, saved: &saved, needs, recorded: self.options.create_graph };
+        let is_custom = matches!(op, Op::Custom(_));
+        let mut grads =
+            if is_custom { self.pull_custom(op, &context, &g)? } else { self.pull(op, &context, &g)? };
+        drop(saved);
+        if let Some(hooks) = node.hooks() {
+            grads = self.after(node, hooks, grads, &g)?;
+        }
+        // Where a rule passes its cotangent through, this leaves the next entry as its only owner.
+        drop(g);
+        for (i, edge) in node.edges.iter().enumerate() {
+            let Some(edge) = edge else { continue };
+            match grads.get_mut(i).and_then(Option::take) {
+                Some(g) => self.send(edge, g)?,
+                // A rule of the core says nothing where the derivative is zero everywhere; what a custom function leaves
+                // out is not reached.
+                None => self.send_none(edge, !is_custom)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Applies a reverse rule, in the sight of the debugging tools if there are any.
+    #[inline]
+    fn pull(&mut self, op: &Op, context: &Vjp, g: &Slots) -> Result<Grads> {
+        match &mut self.tools {
+            None => tape::pull_back(op, context, g),
+            Some(tools) => tools.pull(op, context, g),
+        }
+    }
+
+    /// Applies the reverse rule of a custom function, which may use tensors of the function that was differentiated.
+    #[inline(never)]
+    fn pull_custom(&mut self, op: &Op, context: &Vjp, g: &Slots) -> Result<Grads> {
+        let grads = {
+            let _tape = self.finished.map(FinishedTape::enter);
+            self.pull(op, context, g)?
+        };
+        Ok(self.all_unrecorded(context.node, grads))
+    }
+}
+
+/// A gradient that is zero everywhere.
+fn zeros(aval: &Aval) -> Result<Tensor> {
+    Tensor::scalar(0.0, aval.dtype, aval.device)?.expand(&aval.shape)
+}
+
+/// Adds `g` to the gradient that waits in `slot`.
+#[inline]
+pub(super) fn add_to(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result<()> {
+    match slot {
+        Some(total) => accumulate::add(total, &g, recorded),
+        None => {
+            *slot = Some(g);
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The tape of a transform whose function has returned, entered anew while its history is walked: hooks and
+//! custom rules may use tensors of that function, which belong to it.
+//!
+//! They see values: what such a tensor depends on is no part of this walk. Levels outside of the transform go
+//! on differentiating it.
+
+use crate::interp::{self, Guard, Interp, Tag};
+use crate::tensor::Tensor;
+use std::sync::Arc;
+
+/// The ambient tape of a transform, whose parent is the tape that recorded the function.
+pub struct FinishedTape(Arc<Interp>);
+
+impl FinishedTape {
+    /// The tapes of the transform that this chain has just entered.
+    pub fn of(chain: &Arc<Interp>) -> FinishedTape {
+        FinishedTape(interp::below_autocast(chain).clone())
+    }
+
+    /// Whether the current chain has the tape still.
+    pub fn is_current(&self) -> bool {
+        interp::current().contains(self.0.below().tag)
+    }
+
+    /// Enters both tapes on top of the current chain.
+    #[must_use]
+    pub fn enter(&self) -> Guard {
+        let tape = self.0.below().on_top_of(&interp::current());
+        interp::enter(self.0.on_top_of(&tape))
+    }
+
+    /// The value below both tapes.
+    pub fn below(&self, mut t: Tensor) -> Tensor {
+        while let Some(traced) = t.traced().filter(|traced| self.owns(traced.tag)) {
+            let inner = traced.inner().clone();
+            t = inner;
+        }
+        t
+    }
+
+    /// Whether this is the tag of one of both tapes.
+    fn owns(&self, tag: Tag) -> bool {
+        self.0.tag == tag || self.0.below().tag == tag
+    }
+}

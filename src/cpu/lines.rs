@@ -1,0 +1,109 @@
+//! The innermost loops of a reduction: rows added to sums of columns, short rows side by side.
+//!
+//! In each the order of the elements follows from the shape alone.
+
+use super::fold::Fold;
+
+/// So many short rows fold at a time.
+const TOGETHER: usize = 8;
+
+/// Adds `count` rows, `step` apart, to sums of columns: four rows at a time, so that the sums are read and
+/// written less often.
+///
+/// # Safety
+/// The rows exist and are as long as `sums`.
+#[inline(always)]
+pub unsafe fn fold_lines<T: Copy, F: Fold<T>>(x: *const T, step: isize, count: usize, sums: &mut [T]) {
+    let mut i = 0;
+    while i < count {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let a = x.offset(i as isize * step);
+            if count - i >= 4 {
+                let (b, c, d) = (a.offset(step), a.offset(2 * step), a.offset(3 * step));
+                for (j, s) in sums.iter_mut().enumerate() {
+                    let pairs = F::join(F::join(*a.add(j), *b.add(j)), F::join(*c.add(j), *d.add(j)));
+                    *s = F::join(*s, pairs);
+                }
+                i += 4;
+            } else {
+                for (j, s) in sums.iter_mut().enumerate() {
+                    *s = F::join(*s, *a.add(j));
+                }
+                i += 1;
+            }
+        }
+    }
+}
+
+/// Adds sums of columns to their totals and starts them over.
+#[inline(always)]
+pub fn flush<T: Copy, F: Fold<T>>(sums: &mut [T], totals: &mut [F::Wide]) {
+    for (total, s) in totals.iter_mut().zip(sums) {
+        *total = F::merge(*total, F::widen(*s));
+        *s = F::START;
+    }
+}
+
+/// Folds `rows` short rows of `n` elements, `step` apart, each in its order, several side by side.
+///
+/// # Safety
+/// The rows exist, and outputs `out_step` apart for them.
+#[inline(always)]
+pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
+    x: *const T,
+    step: isize,
+    n: usize,
+    rows: usize,
+    to: *mut T,
+    out_step: isize,
+) {
+    let mut i = 0;
+    // No closures here, as in `run`.
+    macro_rules! together {
+        ($count:expr) => {
+            while rows - i >= $count {
+                let at = i as isize;
+                // SAFETY: the caller's promise.
+                unsafe {
+                    few_rows::<T, F, { $count }>(
+                        x.offset(at * step),
+                        step,
+                        n,
+                        to.offset(at * out_step),
+                        out_step,
+                    )
+                };
+                i += $count;
+            }
+        };
+    }
+    together!(TOGETHER);
+    together!(2);
+    together!(1);
+}
+
+/// Folds `K` short rows side by side, because the steps of one wait for one another.
+///
+/// # Safety
+/// The rows exist, and outputs `out_step` apart for them.
+#[inline(always)]
+unsafe fn few_rows<T: Copy, F: Fold<T>, const K: usize>(
+    x: *const T,
+    step: isize,
+    n: usize,
+    to: *mut T,
+    out_step: isize,
+) {
+    let mut all = [F::START; K];
+    for k in 0..n {
+        for (r, one) in all.iter_mut().enumerate() {
+            // SAFETY: the caller's promise.
+            *one = F::join(*one, unsafe { *x.offset(r as isize * step + k as isize) });
+        }
+    }
+    for (r, one) in all.into_iter().enumerate() {
+        // SAFETY: the caller's promise.
+        unsafe { *to.offset(r as isize * out_step) = F::finish(F::widen(one)) };
+    }
+}
