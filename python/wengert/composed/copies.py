@@ -104,8 +104,7 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 @method
 def diff(input: Tensor, n: int = 1, dim: int = -1, *, axis: int | None = None) -> Tensor:
     """Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times. A copy."""
-    # More differences than there are elements leave nothing, however many.
-    out = _diff(input, min(n, 2**62), dim, axis=axis)
+    out = _diff(input, n, dim, axis=axis)
     return out if n else out.clone()
 
 
