@@ -147,7 +147,7 @@ def test_extremes_and_differences_of_nothing():
     assert x.argmax(2).shape == (3, 0)
     with pytest.raises(ValueError):
         x.max(1)
-    assert wg.zeros(3, 0).diff(2**63).shape == (3, 0)
+    assert wg.zeros(3, 0).diff(2**62).shape == (3, 0)
     assert wg.zeros(3).diff(2**63).shape == (0,)
 
 
