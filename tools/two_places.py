@@ -82,7 +82,9 @@ def insert(folder: Path, language: str, code: str) -> None:
 
 def build(folder: Path) -> None:
     """Builds the extension of the copy and puts it beside its Python files."""
-    command = ["cargo", "build", "--locked", "--features", "python", "--message-format", "json"]
+    # Beside an example, dependencies are compiled as they are for the tests, which may have done it already.
+    targets = ["--lib", "--example", "adapters"]
+    command = ["cargo", "build", "--locked", "--features", "python", *targets, "--message-format", "json"]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "PYO3_PYTHON": sys.executable}
     done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     for line in done.stdout.splitlines():
