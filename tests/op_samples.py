@@ -272,8 +272,8 @@ reduction("prod", np.prod, NONZERO, rows=("Prod",))
 reduction("amax", np.max, Grid(distinct=True), rows=("Extremum",), least=1)
 reduction("amin", np.min, Grid(distinct=True), rows=("Extremum",), least=1)
 reduction("logsumexp", lambda x, **kw: np.log(np.sum(np.exp(x), **kw)), rows=("Sum", "Extremum"), least=1)
-reduction("any", np.any, Truth(), rows=("Sum",))
-reduction("all", np.all, Truth(), rows=("Sum",))
+reduction("any", np.any, Truth(), rows=("Extremum", "CountNonzero"))
+reduction("all", np.all, Truth(), rows=("Extremum", "CountNonzero"))
 
 
 def deviation(name: str, reference: Callable[..., Any]) -> None:

@@ -86,7 +86,7 @@ mod floats {
     plain!(Min, f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f64);
 }
 
-integers!(u8 i32 i64 u64);
+integers!(u8 i8 u16 i16 u32 i32 u64 i64);
 plain!(Prod, f64, 1.0, |a, b| a * b, registers::prod_f64);
 
 /// `f32` blocks combine in `f64`.

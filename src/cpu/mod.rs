@@ -48,4 +48,5 @@ mod team;
 #[cfg(test)]
 mod testing;
 pub mod threads;
+pub mod truth;
 pub mod vector;

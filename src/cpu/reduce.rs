@@ -4,7 +4,7 @@
 //! Read next: `fold.rs`, and `axis.rs` for what runs along one axis.
 
 pub use super::axis::{argmax, argmin};
-use super::copy::{cast, computed, duplicate};
+use super::copy::{cast, duplicate};
 use super::fold::{Fold, Max, Min, Prod, Sum};
 use super::layout::{Nest, wrong_dtype};
 use super::sweep::{Plan, Stored, fold_all};
@@ -31,20 +31,29 @@ pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
 
 /// [`sum`], of bools and integers of less than 64 bits as int64.
 pub fn counted(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    match x.dtype() {
-        DType::Bool | DType::U8 => folded::<u8, i64, Sum>(x, axes, keepdim),
-        DType::I8 => folded::<i8, i64, Sum>(x, axes, keepdim),
-        DType::U16 => folded::<u16, i64, Sum>(x, axes, keepdim),
-        DType::I16 => folded::<i16, i64, Sum>(x, axes, keepdim),
-        DType::U32 => folded::<u32, i64, Sum>(x, axes, keepdim),
-        DType::I32 => folded::<i32, i64, Sum>(x, axes, keepdim),
-        _ => sum(x, axes, keepdim),
-    }
+    widened::<Sum>(x, axes, keepdim)
 }
 
-/// Product over `axes`, in the dtype of `x`; integers wrap, 1 for no elements.
+/// Product over `axes`, of bools and integers of less than 64 bits as int64; integers wrap, 1 for no elements.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    modular(x, |x| numeric::<Prod>(x, axes, keepdim))
+    widened::<Prod>(x, axes, keepdim)
+}
+
+/// A fold whose results are int64 where the elements are bools or integers of less than 64 bits.
+fn widened<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
+where
+    F: Fold<i32> + Fold<i64> + Fold<u64> + Fold<f32> + Fold<f64>,
+{
+    match x.dtype() {
+        DType::Bool | DType::U8 => folded::<u8, i64, F>(x, axes, keepdim),
+        DType::I8 => folded::<i8, i64, F>(x, axes, keepdim),
+        DType::U16 => folded::<u16, i64, F>(x, axes, keepdim),
+        DType::I16 => folded::<i16, i64, F>(x, axes, keepdim),
+        DType::U32 => folded::<u32, i64, F>(x, axes, keepdim),
+        DType::I32 => folded::<i32, i64, F>(x, axes, keepdim),
+        DType::U64 => reduce::<u64, u64, F>(x, axes, keepdim),
+        _ => numeric::<F>(x, axes, keepdim),
+    }
 }
 
 /// `f` of integers in int32 or int64, where wrapping sums and products have the same low bits, and back.
@@ -67,14 +76,16 @@ pub fn min(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
 
 fn extreme<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
 where
-    F: Fold<u8> + Fold<i32> + Fold<i64> + Fold<u64> + Fold<f32> + Fold<f64>,
+    F: Fold<u8> + Fold<i8> + Fold<u16> + Fold<i16> + Fold<u32> + Fold<u64>,
+    F: Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
 {
     match x.dtype() {
         DType::Bool | DType::U8 => reduce::<u8, u8, F>(x, axes, keepdim),
+        DType::I8 => reduce::<i8, i8, F>(x, axes, keepdim),
+        DType::U16 => reduce::<u16, u16, F>(x, axes, keepdim),
+        DType::I16 => reduce::<i16, i16, F>(x, axes, keepdim),
+        DType::U32 => reduce::<u32, u32, F>(x, axes, keepdim),
         DType::U64 => reduce::<u64, u64, F>(x, axes, keepdim),
-        DType::I8 | DType::U16 | DType::I16 | DType::U32 => {
-            cast(&numeric::<F>(&computed(x)?, axes, keepdim)?, x.dtype())
-        }
         _ => numeric::<F>(x, axes, keepdim),
     }
 }
@@ -100,7 +111,11 @@ fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: 
 }
 
 /// The reduction in the dtype of its accumulators.
-fn folded<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+pub(super) fn folded<S: Stored<T>, T: Element, F: Fold<T>>(
+    x: &Array,
+    axes: Axes,
+    keepdim: bool,
+) -> Result<Array> {
     // Bools are reduced as bytes, and counted as numbers.
     let dtype = if x.dtype() == DType::Bool && T::DTYPE == DType::U8 { DType::Bool } else { T::DTYPE };
     let mut out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
@@ -218,7 +233,7 @@ mod tests {
         assert_eq!(total(&large, Axes::one(0), false)?.item()?, 70_000.0);
         assert_eq!(sum(&large, Axes::one(0), false)?.item()?, f64::INFINITY);
         let five = Array::from_slice(&[5u8, 100, 3], shape(&[3]))?;
-        assert_eq!(prod(&five, Axes::one(0), false)?.item()?, (1500 % 256) as f64);
+        assert_eq!(prod(&five, Axes::one(0), false)?.item()?, 1500.0);
         Ok(())
     }
 }

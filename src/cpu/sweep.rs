@@ -85,7 +85,7 @@ macro_rules! stored {
     };
 }
 
-stored!(u8, i32, i64, u64, f32, f64; f16, bf16; u8, i8, u16, i16, u32, i32);
+stored!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64; f16, bf16; u8, i8, u16, i16, u32, i32);
 
 /// The loops of a reduction.
 pub struct Plan {

@@ -208,6 +208,8 @@ ops! {
     Prod(ops::reduce::Prod): Composite, F32;
     /// Maximum or minimum over axes.
     Extremum(ops::reduce::Extremum): General, Any;
+    /// Number of elements that are not zero over axes.
+    CountNonzero(ops::truth::CountNonzero): Discrete, Any;
     /// Index of the first maximum or minimum along an axis.
     ArgExtremum(ops::reduce::ArgExtremum): Discrete, Any;
     /// The order of the elements along an axis.

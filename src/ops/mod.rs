@@ -44,6 +44,7 @@ pub mod sort;
 pub mod strided;
 pub mod sym;
 pub mod table;
+pub mod truth;
 pub mod unary;
 pub mod view;
 pub mod writable;

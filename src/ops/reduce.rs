@@ -61,7 +61,7 @@ fn spread(g: &Tensor, axes: Axes, keepdim: bool, shape: &Shape) -> Result<Tensor
     crate::bind::bind1(Spread { axes, keepdim, shape: *shape, mean: false }, &[g])
 }
 
-/// Product over axes.
+/// Product over axes. On the CPU, bools and integers of less than 64 bits give int64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Prod {
     /// The axes to multiply over.
@@ -248,12 +248,15 @@ impl Tensor {
         }
     }
 
+    /// What is summed or multiplied: the CPU widens by itself, element by element.
+    fn summand(&self) -> Result<Tensor> {
+        if self.device() == Device::Cpu { Ok(self.clone()) } else { self.widened() }
+    }
+
     /// Sum over `axes` (all when `None`). Integers and bools are summed as int64, uint64 as itself.
     pub fn sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "sum")?;
-        // The CPU's sum widens by itself, element by element.
-        let wide = if self.device() == Device::Cpu { self.clone() } else { self.widened()? };
-        crate::bind::bind1(Sum { axes, keepdim }, &[&wide])
+        crate::bind::bind1(Sum { axes, keepdim }, &[&self.summand()?])
     }
 
     /// Sums over the axes along which `shape` was broadcast to this tensor's shape.
@@ -285,7 +288,7 @@ impl Tensor {
     /// Product over `axes` (all when `None`).
     pub fn prod(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "prod")?;
-        crate::bind::bind1(Prod { axes, keepdim }, &[&self.widened()?])
+        crate::bind::bind1(Prod { axes, keepdim }, &[&self.summand()?])
     }
 
     fn extremum(&self, axes: Option<&[i64]>, keepdim: bool, largest: bool) -> Result<Tensor> {
@@ -367,28 +370,5 @@ impl Tensor {
         }
         let shape = self.shape().removed(self.shape().axis(axis, "max")?);
         Ok((value.reshape(&shape)?, index.reshape(&shape)?))
-    }
-
-    /// Whether any element is true, over `axes`.
-    pub fn any(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        let axes = self.shape().axes(axes, "any")?;
-        let truth = self.cast(DType::Bool)?;
-        if self.device() == Device::Cpu {
-            return crate::bind::bind1(Extremum { axes, keepdim, largest: true }, &[&truth]);
-        }
-        let sum = crate::bind::bind1(Sum { axes, keepdim }, &[&truth.cast(index_type(self.device()))?])?;
-        sum.ne(0i64)
-    }
-
-    /// Whether all elements are true, over `axes`.
-    pub fn all(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        if self.device() == Device::Cpu && self.numel() > 0 {
-            let axes = self.shape().axes(axes, "all")?;
-            return crate::bind::bind1(
-                Extremum { axes, keepdim, largest: false },
-                &[&self.cast(DType::Bool)?],
-            );
-        }
-        self.logical_not()?.any(axes, keepdim)?.logical_not()
     }
 }

@@ -279,9 +279,7 @@ impl PyTensor {
     #[pyo3(signature = (dim=Dims(None), *, axis=None))]
     fn count_nonzero(&self, py: Python<'_>, dim: Dims, axis: Option<Dims>) -> PyResult<PyTensor> {
         let dims = dim.or(axis);
-        // Truth values are counted as they are; beside a number they would become integers first.
-        let truth = |x: &Tensor| if x.dtype() == DType::Bool { Ok(x.clone()) } else { x.ne(0i64) };
-        self.apply(py, |x| truth(x)?.sum(dims.get(), false).named("count_nonzero"))
+        self.apply(py, |x| x.count_nonzero(dims.get(), false))
     }
 
     /// Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count.

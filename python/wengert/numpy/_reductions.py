@@ -105,8 +105,13 @@ def any(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
 
 def count_nonzero(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
     """The number of elements that are not zero, over axes, all by default."""
-    x = operand("count_nonzero", x)
-    return _reduced("count_nonzero", Tensor.sum, x if x.dtype == _core.bool else x != 0, axis, keepdims)
+    count = _reduced("count_nonzero", lambda x, axis, *_: x.count_nonzero(axis), x, axis, False)
+    if not keepdims or axis == ():
+        return count
+    shape = operand("count_nonzero", x).shape
+    gone = range(len(shape)) if axis is None else [axis] if isinstance(axis, int) else axis
+    gone = {k % len(shape) for k in gone}
+    return count.reshape([1 if k in gone else n for k, n in enumerate(shape)])
 
 
 def _scanned(

@@ -93,8 +93,8 @@ impl Linear for ViewAsComplex {
     }
 }
 
-/// What `op` does to complex inputs, in operations of their parts; `None` for an operation that moves elements,
-/// whatever they are, or that factors matrices of either kind.
+/// What `op` does to complex inputs, in operations of their parts; `None` for an operation that moves or counts
+/// elements, whatever they are, or that factors matrices of either kind.
 pub fn lower(op: &Op, x: &[&Tensor]) -> Result<Option<Tensors>> {
     let out = match op {
         Op::ViewAsReal(_)
@@ -116,6 +116,7 @@ pub fn lower(op: &Op, x: &[&Tensor]) -> Result<Option<Tensors>> {
         | Op::Cat(_)
         | Op::Take(_)
         | Op::Gather(_)
+        | Op::CountNonzero(_)
         | Op::Cholesky(_)
         | Op::TriangularSolve(_)
         | Op::Lu(_)
