@@ -226,7 +226,7 @@ class Tensor:
         """The same in place."""
     def _scatter(self, /, dim: _Dims, index: Any, src: Any) -> Tensor:
         """This tensor with the elements of `src`, at least as long as `index` everywhere, at `index` along `dim`."""
-    def _scatter_(self, /, dim: _Dims, index: Any, src: Any) -> Tensor:
+    def _scatter_(self, /, name: builtins.str, dim: _Dims, index: Any, src: Any) -> Tensor:
         """The same in place."""
     def _scatter_extreme(self, /, dim: _Dims, index: Any, source: Any, largest: Any) -> Tensor: ...
     def _scatter_last(self, /, dim: _Dims, length: builtins.int) -> Tensor: ...
@@ -724,7 +724,7 @@ class Tensor:
         """`index_put`, in place."""
     def index_reduce(self, dim: _Dims, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
         """`input` with the slices of `source` combined along `dim` at the places that the vector `index` names."""
-    def index_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def index_reduce_(self, dim: _Dims, index: Any, source: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
         """`index_reduce`, in place."""
     def index_select(self, /, dim: _Dims, index: Any) -> Tensor:
         """Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
@@ -1115,7 +1115,7 @@ class Tensor:
         """Adds the elements of `src` at `index` along `dim`, in place."""
     def scatter_reduce(self, dim: _Dims, index: Any, src: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
         """`input` with the elements of `src` combined at the places that `index` names along `dim`."""
-    def scatter_reduce_(self, *args: Any, **kwargs: Any) -> Tensor:
+    def scatter_reduce_(self, dim: _Dims, index: Any, src: Any, reduce: Any, *, include_self: Any = True) -> Tensor:
         """`scatter_reduce`, in place."""
     def select(self, /, dim: _Dims, index: Any) -> Tensor:
         """The element at `index` along `dim`, without that axis."""

@@ -13,9 +13,9 @@ __all__ = ["add_methods", "functions_in_place"]
 _IN_PLACE = """
     addbmm addmm addmv addr baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
     bitwise_xor clamp_max clamp_min cumprod cumsum deg2rad eq float_power gcd ge gelu gt index_add index_copy
-    index_fill index_put index_reduce lcm ldexp le log_softmax logaddexp2 logical_and logical_not
+    index_fill index_put lcm ldexp le log_softmax logaddexp2 logical_and logical_not
     logical_or logical_xor logit lt masked_fill masked_scatter nan_to_num ne nextafter polygamma rad2deg renorm
-    scatter scatter_reduce softmax softplus tril triu
+    scatter softmax softplus tril triu
     """.split()
 
 # Of these, and of functions of one tensor, the in-place methods are functions, too.

@@ -4,6 +4,7 @@
 //! order of the indices: the output is cut into pieces that belong to one thread each, which adds what falls there.
 
 use super::copy::{cast, contiguous, copy_into};
+use super::layout::Nest;
 use super::threads::{Shared, parallel_for};
 use crate::array::Array;
 use crate::buffer::{Device, filled, gathered, room};
@@ -179,9 +180,14 @@ fn corner(x: &Array, shape: &Shape) -> Result<Array> {
 
 /// `out[i, j, ..] = x[index[i, j, ..], j, ..]` for axis 0, and so on.
 pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
-    let x = contiguous(&corner(x, &reached(&x.shape(), &index.shape(), axis))?)?;
+    let x = corner(x, &reached(&x.shape(), &index.shape(), axis))?;
     let picks = positions(index, x.dim(axis))?;
     let out = Array::empty(index.shape(), x.dtype(), Device::Cpu)?;
+    if !x.is_contiguous() && picks.len() < x.numel() {
+        pick_where_it_lies(&x, &picks, axis, &out)?;
+        return Ok(out);
+    }
+    let x = contiguous(&x)?;
     let (_, after) = around(&x.shape(), axis);
     let (length, count) = (x.dim(axis), index.dim(axis));
     dispatch_width!(x.dtype().size(), T => {
@@ -201,6 +207,32 @@ pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
         });
     });
     Ok(out)
+}
+
+/// [`gather`] of less than there is of `x`, in any order of its elements.
+fn pick_where_it_lies(x: &Array, picks: &[usize], axis: usize, out: &Array) -> Result<()> {
+    let mut strides = x.strides();
+    let along = std::mem::take(&mut strides[axis]);
+    let line = x.with_layout(out.shape(), &strides, x.offset())?;
+    let nest = Nest::in_memory_order(&out.shape(), &[out, &line]);
+    let (step, line_step) = (nest.strides[0][nest.rank - 1], nest.strides[1][nest.rank - 1]);
+    dispatch_width!(x.dtype().size(), T => {
+        let from = Shared::new(x.buffer().ptr().cast::<T>().wrapping_add(x.offset()));
+        let to = Shared::new(out.buffer().ptr().cast::<T>().wrapping_add(out.offset()));
+        parallel_for(picks.len(), GRAIN / 4, |range| {
+            nest.runs([0, 1], range.start, range.len(), |&[place, start], _, run| {
+                for i in 0..run as isize {
+                    let place = place + i * step;
+                    // SAFETY: positions were checked, and the output is in row-major order, as they are.
+                    unsafe {
+                        let pick = picks[place as usize] as isize * along;
+                        *to.get().offset(place) = *from.get().offset(start + i * line_step + pick);
+                    }
+                }
+            });
+        });
+    });
+    Ok(())
 }
 
 /// The transpose of [`gather`]: elements of `g` added into zeros of `shape`.

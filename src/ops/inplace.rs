@@ -6,7 +6,8 @@
 //! gradient; anybody else who saved the old value is told by the version.
 //! Where there are only plain arrays of floats, a row of the tables is computed over the old value ([`row_over`]).
 //! A write into a view is a function of the whole, `Put` ([`write_part`]). Inside `vmap` and `jvp`, where a
-//! value is not memory, the value replaces the target (`src/ops/history.rs`).
+//! value is not memory, the value replaces the target (`src/ops/history.rs`); its memory is written where nobody else
+//! sees it (`src/ops/alone.rs`), so that there, too, a write costs as much as what is written.
 
 use crate::array::Array;
 use crate::autodiff::saving;
@@ -17,19 +18,20 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::interp::{self, is_grad_enabled};
 use crate::op::Op;
+use crate::ops::alone;
 use crate::ops::binary::Binary;
 use crate::ops::elementwise::{Map, Operand};
 use crate::ops::history::{self, Keep};
 use crate::ops::on_device;
 use crate::ops::rows::Rows;
-use crate::ops::strided::{Part, with_destination};
+use crate::ops::strided::{Part, with_destinations};
 use crate::ops::table::{Fun, Params};
 use crate::ops::writable::{
     check_leaf, check_outside_inference, check_writable, shared_elements, shares_elements,
 };
 use crate::shape::Shape;
 use crate::tensor::{Payload, Tensor, Traced};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
 /// Runs `f`, an operation whose result will be written into the memory of `target`: what it saves of that memory is a
@@ -195,15 +197,15 @@ pub fn row_over(fun: Fun, target: &Tensor, other: Option<Operand>) -> Result<boo
     Ok(true)
 }
 
-/// Stores `value` in a part of `target` and returns the tensor that `target` is from now on; `None` if it is
-/// the same with other numbers.
+/// Stores `value` in a part of `target`, the value of a tensor object, which has the only other handle to it but for what
+/// else reads it. Returns the tensor that `target` is from now on; `None` if it is the same with other numbers.
 pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Option<Tensor>> {
     if part.overlaps() {
         return Err(shared_elements(op, &part.shape));
     }
     let value = storable(op, target, &part.shape, value)?;
     let (Some(memory), Some(new)) = (target.concrete(), value.concrete()) else {
-        return put(target, part, &value).map(Some);
+        return replacing(target, || put(target, part, &value)).map(Some);
     };
     if part.shape.numel() == 0 {
         return Ok(None);
@@ -225,7 +227,7 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
 /// The value that `f` makes by writing a part of `memory`, or of a copy of it, as the value of `memory`.
 fn put_over(op: &str, memory: &Array, f: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
     saving::before_write(memory)?;
-    let next = with_destination(memory, f)?;
+    let next = with_destinations(smallvec![memory.clone()], f)?;
     match next.concrete() {
         Some(written) if written.buffer().same(memory.buffer()) => memory.buffer().written_by(op),
         Some(written) => store(op, memory, memory, written)?,
@@ -248,8 +250,13 @@ fn put(target: &Tensor, part: &Part, value: &Tensor) -> Result<Tensor> {
     history::kept(target, &target.put(part, value)?, Keep::Unrecorded)
 }
 
-/// Stores `value` in rows of `target`, or adds it there, and returns the tensor that `target` is from now on; `None` if
-/// it is the same with other numbers.
+/// Runs `f`, which writes a part of `target`, a value that it replaces: what only the object and the caller see of it is
+/// written where it stands.
+fn replacing<T>(target: &Tensor, f: impl FnOnce() -> T) -> T {
+    with_destinations(alone::memory(target, 2), f)
+}
+
+/// [`write_part`] of rows, where `value` may also be added to what is there.
 pub fn write_rows(
     op: &str,
     target: &Tensor,
@@ -260,7 +267,7 @@ pub fn write_rows(
     let value = storable(op, target, &rows.shape, value)?;
     let (Some(memory), Some(new), Some(index)) = (target.concrete(), value.concrete(), rows.index.concrete())
     else {
-        return history::kept(target, &target.put_rows(rows, &value, add)?, Keep::Unrecorded).map(Some);
+        return replacing(target, || put_rows(target, rows, &value, add)).map(Some);
     };
     check_writable(op, memory)?;
     if !memory.is_contiguous() {
@@ -277,6 +284,11 @@ pub fn write_rows(
     Ok(is_recorded(target, &value).then_some(next))
 }
 
+/// [`put`] of rows.
+fn put_rows(target: &Tensor, rows: &Rows, value: &Tensor, add: bool) -> Result<Tensor> {
+    history::kept(target, &target.put_rows(rows, value, add)?, Keep::Unrecorded)
+}
+
 /// [`write_rows`] as [`exchange`].
 pub fn exchange_rows(
     op: &str,
@@ -286,7 +298,7 @@ pub fn exchange_rows(
     add: bool,
 ) -> Result<Option<Tensor>> {
     let value = storable(op, target, &rows.shape, value)?;
-    history::kept(target, &target.put_rows(rows, &value, add)?, Keep::Unrecorded).map(Some)
+    put_rows(target, rows, &value, add).map(Some)
 }
 
 /// Writes `new` to rows of a table over the memory of `memory`, or adds it there, and bumps the version.

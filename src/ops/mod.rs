@@ -1,5 +1,6 @@
 //! The operations, one family per file. Start with `unary.rs`: all of one-variable calculus in one table.
 
+pub mod alone;
 pub mod attention;
 pub mod binary;
 pub mod bitwise;

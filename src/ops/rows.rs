@@ -37,7 +37,7 @@ impl Kernel for PutRows {
         "put_rows"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = destination(x[0]).map_or_else(|| x[0].copied(), Ok)?;
+        let out = destination(x[0])?;
         put::rows(&Table::of(&out, self.width as usize), x[1], x[2], self.add)?;
         one!(Ok(out))
     }

@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::autodiff::node::Vjp;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
+use crate::ops::alone::Memory;
 use crate::ops::{on_device, one};
 use crate::shape::{Axes, MAX_RANK, Shape};
 use crate::tensor::Tensor;
@@ -202,29 +203,33 @@ pub struct Put {
 }
 
 thread_local! {
-    /// The memory that the next [`Put`] (or `PutRows`) on it may write instead of a copy.
-    static DESTINATION: RefCell<Option<Array>> = const { RefCell::new(None) };
+    /// What the next [`Put`] (or `PutRows`) on each of them may write instead of a copy.
+    static DESTINATIONS: RefCell<Option<Memory>> = const { RefCell::new(None) };
 }
 
-/// Runs `f`, in which the first [`Put`] (or `PutRows`) into `memory` writes that memory itself.
-pub fn with_destination<T>(memory: &Array, f: impl FnOnce() -> T) -> T {
+/// Runs `f`, in which the first [`Put`] (or `PutRows`) into each of `memory` writes that memory itself.
+pub fn with_destinations<T>(memory: Memory, f: impl FnOnce() -> T) -> T {
     struct Restore;
     impl Drop for Restore {
         fn drop(&mut self) {
-            DESTINATION.take();
+            DESTINATIONS.take();
         }
     }
     let _restore = Restore;
-    DESTINATION.set(Some(memory.clone()));
+    DESTINATIONS.set(Some(memory));
     f()
 }
 
-/// Takes the announced memory if it is that of `x`.
-pub(crate) fn destination(x: &Array) -> Option<Array> {
+/// `x` to be written where it stands if it is announced memory, in row-major order of its own axes; a copy otherwise.
+pub(crate) fn destination(x: &Array) -> Result<Array> {
     let same = |d: &Array| {
-        d.buffer().same(x.buffer()) && d.offset() == x.offset() && d.shape() == x.shape() && d.is_contiguous()
+        d.buffer().same(x.buffer()) && d.offset() == x.offset() && d.numel() == x.numel() && x.is_contiguous()
     };
-    DESTINATION.with_borrow_mut(|d| if d.as_ref().is_some_and(same) { d.take() } else { None })
+    let take = |all: &mut Memory| all.iter().position(same).map(|i| all.swap_remove(i));
+    match DESTINATIONS.with_borrow_mut(|all| all.as_mut().and_then(take)) {
+        Some(_) => Ok(x.clone()),
+        None => x.copied(),
+    }
 }
 
 impl Kernel for Put {
@@ -232,10 +237,7 @@ impl Kernel for Put {
         "put"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = match destination(x[0]) {
-            Some(memory) => memory,
-            None => x[0].copied()?,
-        };
+        let out = destination(x[0])?;
         on_device!(x[1], copy::copy_into(&self.part.view(&out)?, x[1]))?;
         Ok(smallvec![out])
     }

@@ -29,16 +29,10 @@ pub fn trace(
     Ok(f(&view.into())?.iter().map(part).collect())
 }
 
-/// Which part of a tensor the chain of views `f` of `obj`, of value `t`, is, and the root that it is a part of.
-pub fn selected<'py>(
-    obj: &Bound<'py, PyTensor>,
-    t: &Tensor,
-    f: impl Fn(&Tensor) -> Result<Tensor>,
-) -> PyResult<Option<(Bound<'py, PyTensor>, Part)>> {
+/// The root that `obj`, of value `t`, is a part of, itself where it is no view, and which part.
+pub fn rooted<'py>(obj: &Bound<'py, PyTensor>, t: &Tensor) -> (Bound<'py, PyTensor>, Part) {
     let whole = || gaps(obj).map_or_else(|| Part::whole(&t.shape()), |(part, _)| part);
-    let (root, from) = link(obj).unwrap_or_else(|| (obj.clone(), whole()));
-    let part = trace(count(&root, t.dtype()), &from, DType::Bool, |x| Ok(vec![f(x)?]))?.pop().flatten();
-    Ok(part.map(|part| (root, part)))
+    link(obj).unwrap_or_else(|| (obj.clone(), whole()))
 }
 
 /// The result of a chain of views, as an object that knows what it is a view of.

@@ -52,27 +52,34 @@ impl PyTensor {
         if let Some(new) = replaced(&old, key, value)? {
             return inplace::overwrite(slf, "setitem", new);
         }
-        let value = replacement(&old, value)?;
-        if let Some(mask) = mask_of(&old, key, &value)? {
-            let value = value.reshape(&Shape::SCALAR)?;
-            if inplace::fill_where(slf, "setitem", &mask, &value)? {
+        let new = replacement(&old, value)?;
+        if let Some(mask) = mask_of(&old, key, &new)? {
+            let new = new.reshape(&Shape::SCALAR)?;
+            if inplace::fill_where(slf, "setitem", &mask, &new)? {
                 return Ok(());
             }
-            return inplace::overwrite(slf, "setitem", mask.select(&value, &old)?);
+            return inplace::overwrite(slf, "setitem", mask.select(&new, &old)?);
         }
         let plan = plan(py, &old, key)?;
         if !plan.is_basic() {
-            return write(&plan, slf, "setitem", &value, false);
+            drop(old);
+            return write(&plan, slf, "setitem", &new, false);
         }
-        if let (Tensor::Array(target), Tensor::Array(from)) = (&old, &value)
+        if let (Tensor::Array(target), Tensor::Array(from)) = (&old, &new)
             && !view::is_recorded(slf)
         {
             return Ok(write_view(&plan, target, from)?);
         }
-        let value = fitted(&value, &plan.shape)?;
-        let found = attach::selected(slf, &old, |x| plan.basic(x))?;
-        let (root, part) = found.ok_or_else(|| Error::shape("internal: a basic key is no view"))?;
-        inplace::overwrite_part(&root, "setitem", &part, value)
+        let new = fitted(&new, &plan.shape)?;
+        let (root, whole) = attach::rooted(slf, &old);
+        let part = plan.basic_part(&whole)?;
+        if is_part(value, &root, &part, old.dtype()) {
+            // What `x[key] += y` assigns was written there already.
+            return Ok(());
+        }
+        drop(old);
+        view::forget(slf, &root)?;
+        inplace::overwrite_part(&root, "setitem", &part, new)
     }
 
     /// Writes `value` to what `key` selects, or adds it there; the method `name` does so in place.
@@ -85,7 +92,9 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, Self>> {
         let old = refresh(slf)?;
         let value = replacement(&old, value)?;
-        write(&plan(slf.py(), &old, key)?, slf, name, &value, add)?;
+        let plan = plan(slf.py(), &old, key)?;
+        drop(old);
+        write(&plan, slf, name, &value, add)?;
         Ok(slf.clone())
     }
 
@@ -123,6 +132,13 @@ fn replacement(old: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         Some(value) => beside(old, value.operand().to_tensor(old.dtype(), old)?)?,
         None => convert::in_dtype(value, old.dtype())?,
     })
+}
+
+/// Whether an object is the view of this part of `root`.
+fn is_part(object: &Bound<'_, PyAny>, root: &Bound<'_, PyTensor>, part: &Part, dtype: DType) -> bool {
+    let Ok(object) = object.cast::<PyTensor>() else { return false };
+    let own = view::link(object).filter(|_| object.look().t.dtype() == dtype);
+    own.is_some_and(|(above, own)| above.is(root) && own == *part)
 }
 
 fn misfit(value: &Shape, target: &Shape) -> Error {

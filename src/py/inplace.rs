@@ -19,7 +19,7 @@ use crate::py::kind::{in_kind, rescaled};
 use crate::py::operators::binary_of;
 use crate::py::outer;
 use crate::py::tensor::{Look, PyTensor};
-use crate::py::view::{gaps, is_recorded, link, numbers, refresh, value, written};
+use crate::py::view::{forget, gaps, is_recorded, link, numbers, refresh, value, written};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -34,6 +34,7 @@ pub fn update(
     let old = refresh(slf)?;
     check_root(slf, name)?;
     let new = shielding(&old, || f(slf.py(), &old))?;
+    drop(old);
     overwrite(slf, name, new)
 }
 
@@ -94,6 +95,7 @@ fn check_tied(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
 pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult<()> {
     if let Some((root, part)) = link(slf) {
         let complex = slf.look().t.dtype().is_complex();
+        forget(slf, &root)?;
         return store_part(&root, name, &part, new, complex);
     }
     let old = slf.look().t.clone();
@@ -172,17 +174,20 @@ pub fn overwrite_rows(
         }
     }
     let (root, part) = link(slf).unwrap_or_else(|| (slf.clone(), Part::whole(&old.shape())));
+    let dtype = old.dtype();
+    drop(old);
+    forget(slf, &root)?;
     let whole = root.look().t.clone();
     if let Some((own, count)) = gaps(&root).filter(|_| !root.is(slf)) {
         // The view counts elements that its root has not.
-        let rows = places(&part, rescaled(count, whole.dtype(), old.dtype()))?;
+        let rows = places(&part, rescaled(count, whole.dtype(), dtype))?;
         let value = value(&rows.shape)?;
         let wide = whole.placed(&own, Shape::new(&[count])?)?;
         let store = |wide: &Tensor| exchange_rows(name, wide, &rows, value, add);
-        let next = in_kind(&wide, old.dtype().is_complex(), store)?.unwrap_or(wide);
+        let next = in_kind(&wide, dtype.is_complex(), store)?.unwrap_or(wide);
         return overwrite(&root, name, next.as_strided(&own)?);
     }
-    let rows = places(&part, rescaled(whole.numel(), whole.dtype(), old.dtype()))?;
+    let rows = places(&part, rescaled(whole.numel(), whole.dtype(), dtype))?;
     if rows.shape.numel() == 0 {
         return Ok(());
     }
@@ -197,7 +202,7 @@ pub fn overwrite_rows(
             exchange_rows(name, whole, &rows, value, add)
         }
     };
-    match py.aside(|| in_kind(&whole, old.dtype().is_complex(), store))? {
+    match py.aside(|| in_kind(&whole, dtype.is_complex(), store))? {
         Some(next) => written(&root, next),
         None => Ok(()),
     }

@@ -41,8 +41,10 @@ impl PyTensor {
             return Ok(slf.clone());
         }
         let axis = x.scatter_axis("scatter_add", dim, &index.0, &src.0)?;
+        let dtype = x.dtype();
+        drop(x);
         let places = |part: &Part, numel: usize| Rows::of_scatter(part, numel, axis, &index.0);
-        let value = |shape: &Shape| src.0.corner(shape)?.cast(x.dtype());
+        let value = |shape: &Shape| src.0.corner(shape)?.cast(dtype);
         inplace::overwrite_rows(slf, "scatter_add", places, value, true)?;
         Ok(slf.clone())
     }
@@ -66,8 +68,10 @@ impl PyTensor {
             return Ok(slf.clone());
         }
         let (axis, index) = x.slice_axis(dim, &index.0, &source)?;
+        let source = source.cast(x.dtype())?;
+        drop(x);
         let places = |part: &Part, numel: usize| Rows::of_slices(part, numel, axis, &index);
-        inplace::overwrite_rows(slf, "index_add", places, |_| source.cast(x.dtype()), true)?;
+        inplace::overwrite_rows(slf, "index_add", places, |_| Ok(source.clone()), true)?;
         Ok(slf.clone())
     }
 
@@ -82,15 +86,18 @@ impl PyTensor {
     /// The same in place.
     fn _scatter_<'py>(
         slf: &Bound<'py, Self>,
+        name: &str,
         dim: i64,
         index: AsTensor,
         src: AsTensor,
     ) -> PyResult<Bound<'py, Self>> {
         let x = refresh(slf)?;
-        let axis = x.scatter_axis("scatter", dim, &index.0, &src.0)?;
+        let axis = x.scatter_axis(name, dim, &index.0, &src.0)?;
+        let dtype = x.dtype();
+        drop(x);
         let places = |part: &Part, numel: usize| Rows::of_scatter(part, numel, axis, &index.0);
-        let value = |shape: &Shape| src.0.corner(shape)?.cast(x.dtype());
-        inplace::overwrite_rows(slf, "scatter", places, value, false)?;
+        let value = |shape: &Shape| src.0.corner(shape)?.cast(dtype);
+        inplace::overwrite_rows(slf, name, places, value, false)?;
         Ok(slf.clone())
     }
 
@@ -112,8 +119,10 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, Self>> {
         let x = refresh(slf)?;
         let (axis, index) = slices(name, &x, dim, &index.0)?;
+        let source = source.0.cast(x.dtype())?;
+        drop(x);
         let places = |part: &Part, numel: usize| Rows::of_slices(part, numel, axis, &index);
-        let value = |shape: &Shape| fitted(&source.0.cast(x.dtype())?, shape);
+        let value = |shape: &Shape| fitted(&source, shape);
         inplace::overwrite_rows(slf, name, places, value, false)?;
         Ok(slf.clone())
     }

@@ -14,6 +14,7 @@
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::interp;
+use crate::ops::alone;
 use crate::ops::history::{self, Keep};
 use crate::ops::inplace::over_memory;
 use crate::ops::strided::Part;
@@ -234,6 +235,23 @@ fn give(obj: &Bound<'_, PyTensor>, next: &Tensor) {
         // Outside the lock: its memory may belong to a Python object with a destructor.
         drop(before);
     }
+}
+
+/// Lets a view keep nothing of the value of its root, which is about to be replaced there: the view takes it anew.
+pub fn forget(obj: &Bound<'_, PyTensor>, root: &Bound<'_, PyTensor>) -> Result<()> {
+    let stand_in = {
+        let (this, above) = (obj.look(), root.look());
+        if obj.is(root) || this.t.concrete().is_some() || above.t.concrete().is_some() {
+            return Ok(());
+        }
+        alone::stand_in(&this.t)?
+    };
+    // First the epoch, so that nobody takes what stands in for the value.
+    if root.get().change(|above| above.epoch += 1).is_some() {
+        let old = obj.get().change(|this| std::mem::replace(&mut this.t, stand_in));
+        drop(old);
+    }
+    Ok(())
 }
 
 /// Hands the numbers of a view apart on to its root, which keeps its history.

@@ -7,6 +7,7 @@ operations they call. A function marked `@method` is a method of `Tensor` as wel
 from . import (
     asking,
     buckets,
+    combining,
     copies,
     factorizations,
     frames,
@@ -30,6 +31,7 @@ __all__ = ["FAMILIES"]
 FAMILIES = (
     asking,
     buckets,
+    combining,
     copies,
     factorizations,
     frames,

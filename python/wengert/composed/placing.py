@@ -128,6 +128,15 @@ def index_reduce(
     """
     if reduce not in REDUCTIONS:
         raise ValueError(f"index_reduce: reduce must be one of {', '.join(REDUCTIONS)}, got {reduce!r}")
+    x = input if input.ndim else input.reshape(1)
+    axis, index, source = reduced_slices(input, dim, index, source)
+    places = index.reshape([-1 if k == axis else 1 for k in range(x.ndim)]).expand(source.shape)
+    out = scatter_reduce(x, axis, places, source, reduce, include_self=include_self)
+    return out if input.ndim else out.reshape(())
+
+
+def reduced_slices(input: Tensor, dim: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
+    """The axis, the vector of places and the slices of `index_reduce`, which must fit."""
     x, axis = on_axis("index_reduce", input, dim)
     index, source = operand("index_reduce", index), operand("index_reduce", source, input)
     same_dtype("index_reduce", x, source)
@@ -138,9 +147,7 @@ def index_reduce(
             f"index_reduce: index of shape {tuple(index.shape)} and source of shape {tuple(source.shape)} for axis "
             f"{axis} of a tensor of shape {tuple(x.shape)}; expected a vector and a source of shape {tuple(expected)}"
         )
-    places = index.reshape([-1 if k == axis else 1 for k in range(x.ndim)]).expand(source.shape)
-    out = scatter_reduce(x, axis, places, source, reduce, include_self=include_self)
-    return out if input.ndim else out.reshape(())
+    return axis, index.reshape(-1), source
 
 
 @method

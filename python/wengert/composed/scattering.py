@@ -22,6 +22,8 @@ __all__ = [
     "scatter_reduce",
 ]
 
+#: The reductions of `scatter`, as `scatter_reduce` calls them.
+_COMBINED = {"add": "sum", "multiply": "prod"}
 _masked_fill, _masked_fill_ = Tensor.masked_fill, Tensor.masked_fill_
 
 
@@ -36,7 +38,7 @@ def same_dtype(name: str, x: Tensor, source: Any) -> None:
         )
 
 
-def _checked(name: str, x: Tensor, dim: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
+def scatter_operands(name: str, x: Tensor, dim: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
     """The axis, the index, and the part of the source that it names."""
     x, axis = on_axis(name, x, dim)
     same_dtype(name, x, source)
@@ -90,11 +92,10 @@ def scatter(
     if src is None:
         raise TypeError("scatter: a source is missing; pass a tensor or a number")
     if reduce is not None:
-        names = {"add": "sum", "multiply": "prod"}
-        if reduce not in names:
+        if reduce not in _COMBINED:
             raise ValueError(f"scatter: reduce must be 'add' or 'multiply', got {reduce!r}")
-        return scatter_reduce(input, dim, index, src, names[reduce])
-    axis, index, source = _checked("scatter", input, dim, index, src)
+        return scatter_reduce(input, dim, index, src, _COMBINED[reduce])
+    axis, index, source = scatter_operands("scatter", input, dim, index, src)
     x = input if input.ndim else input.reshape(1)
     if index.numel() == 0:
         return input.clone()
@@ -113,10 +114,12 @@ def scatter_(
 ) -> Tensor:
     """`scatter`, in place."""
     source = value if src is None else src
+    if reduce in _COMBINED and source is not None:
+        return input.scatter_reduce_(dim, index, source, _COMBINED[reduce])
     if reduce is not None or source is None or input.is_gpu or input.ndim == 0:
         return input._in_place("scatter", dim, index, src, value=value, reduce=reduce)
-    axis, index, source = _checked("scatter", input, dim, index, source)
-    return input._scatter_(axis, index, source)
+    axis, index, source = scatter_operands("scatter", input, dim, index, source)
+    return input._scatter_("scatter", axis, index, source)
 
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
@@ -134,7 +137,7 @@ def scatter_reduce(
     """
     if reduce not in REDUCTIONS:
         raise ValueError(f"scatter_reduce: reduce must be one of {', '.join(REDUCTIONS)}, got {reduce!r}")
-    axis, index, source = _checked("scatter_reduce", input, dim, index, src)
+    axis, index, source = scatter_operands("scatter_reduce", input, dim, index, src)
     x = input if input.ndim else input.reshape(1)
     one = _core.ones(tuple(index.shape), dtype=index_dtype(x), device=x.device)
     count = _core.zeros(tuple(x.shape), dtype=one.dtype, device=x.device).scatter_add(axis, index, one)
