@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import wengert as wg
 from wengert import nn
-from wengert.utils.checkpoint import checkpoint, checkpoint_sequential
+from wengert.utils.checkpoint import checkpoint, checkpoint_sequential, set_checkpoint_early_stop
 
 
 def model(layers=4, width=8):
@@ -195,3 +195,22 @@ def test_the_name_at_the_top_is_the_same_function() -> None:
     x = wg.ones(3, requires_grad=True)
     wg.checkpoint(lambda x: x.exp().sin(), x).sum().backward()
     np.testing.assert_allclose(x.grad.numpy(), np.cos(np.e) * np.e * np.ones(3), rtol=1e-5)
+
+
+def test_early_stop_is_a_context_in_which_a_second_run_gives_the_same() -> None:
+    runs = []
+
+    def counted(x):
+        y = x.exp().sin()
+        runs.append("end")
+        return y
+
+    for enable in (True, False):
+        x = wg.ones(3, requires_grad=True)
+        with set_checkpoint_early_stop(enable):
+            y = checkpoint(counted, x)
+        y.sum().backward()
+        np.testing.assert_allclose(x.grad.numpy(), np.cos(np.e) * np.e * np.ones(3), rtol=1e-5)
+    assert runs == ["end"] * 4
+    with pytest.raises(TypeError, match="set_checkpoint_early_stop: True or False expected, got function"):
+        set_checkpoint_early_stop(counted).__enter__()

@@ -10,6 +10,7 @@ import wengert as wg
 from wengert import _core
 from wengert._core import Tensor
 
+from .autograd.autocast import check_device
 from .optim import Optimizer
 
 __all__ = ["GradScaler", "autocast"]  # noqa: F822 (see __getattr__)
@@ -30,6 +31,8 @@ class GradScaler:
     `scaler.unscale_(optimizer)` and clipping, `scaler.step(optimizer)`, `scaler.update()`.
 
     Raises:
+        ValueError: for a `device` that names none, and factors out of range.
+        TypeError: for a `device` that is no string.
         RuntimeError: if used in another order, or if a gradient to unscale is float16.
     """
 
@@ -42,9 +45,11 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        """`device` is accepted for PyTorch's sake: gradients may lie on any. Not `enabled`, it passes
-        everything on.
+        """`device` is accepted for PyTorch's sake, with PyTorch's names of devices: gradients may lie on any. Not
+        `enabled`, it passes everything on.
         """
+        if device is not None and not isinstance(device, _core.device):
+            check_device("GradScaler", device, "device", "the first factor as init_scale=")
         if growth_factor <= 1.0 or not 0.0 < backoff_factor < 1.0:
             raise ValueError(
                 "GradScaler: growth_factor above 1 and backoff_factor in (0, 1) expected, "

@@ -12,6 +12,7 @@ import os
 import pickle
 import sys
 from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 from wengert import _core
@@ -20,6 +21,8 @@ from wengert._places import placed
 
 __all__ = ["load", "save"]
 
+#: From a tensor on the CPU, and the device that it was saved on, to the tensor where it is to lie.
+_Move = Callable[[Tensor, Any], Tensor]
 _KIND = "wengert.tensor"
 _FORMAT = "1"
 # Containers in containers that `load` follows; `save` itself ends at Python's limit of recursion.
@@ -129,9 +132,9 @@ def _little(data: bytes, itemsize: int) -> bytes:
 class _Reader(pickle.Unpickler):
     """Resolves references to tensors; refuses names that are not plain data unless `trusted`."""
 
-    def __init__(self, file: Any, archive: Any, device: Any, trusted: bool) -> None:
+    def __init__(self, file: Any, archive: Any, move: _Move, trusted: bool) -> None:
         super().__init__(file)
-        self.archive, self.device, self.trusted = archive, device, trusted
+        self.archive, self.move, self.trusted = archive, move, trusted
         self.objects: dict[int, Tensor] = {}
         self.stored: dict[int, Tensor] = {}
 
@@ -158,7 +161,7 @@ class _Reader(pickle.Unpickler):
         if kind != _KIND:
             raise pickle.UnpicklingError(f"load: {pid!r} is no reference to a tensor; the file is damaged")
         if number not in self.objects:
-            stored = self._stored(place, shape, dtype, self.device or device)
+            stored = self._stored(place, shape, dtype, device)
             self.objects[number] = _as_saved(stored, parameter, requires_grad)
         return self.objects[number]
 
@@ -176,7 +179,7 @@ class _Reader(pickle.Unpickler):
             except KeyError:
                 raise pickle.UnpicklingError(f"load: tensor {place} is missing in the file") from None
             tensor = _core._rebuild(Tensor, (_little(data, kind.itemsize), list(shape), dtype), False)
-            self.stored[place] = tensor if str(device) == "cpu" else _moved(tensor, device)
+            self.stored[place] = self.move(tensor, device)
         return self.stored[place]
 
 
@@ -238,7 +241,46 @@ def _step(stack: list[int | None], name: str, code: Any) -> None:
     stack += [deepest] * len(code.stack_after)
 
 
+class _Stopped(Exception):
+    """Carries the error of a function `map_location` past those that a damaged file raises."""
+
+
+def _mapping(map_location: Any) -> _Move:
+    """Where `map_location` puts a tensor that lies on the CPU, and was saved on a device."""
+    if map_location is None:
+        return _moved
+    if isinstance(map_location, Mapping):
+        places = [(saved, _core.device(device)) for saved, device in map_location.items()]
+        return lambda tensor, saved: _moved(
+            tensor, next((device for key, device in places if key == _core.device(saved)), saved)
+        )
+    if callable(map_location):
+        return lambda tensor, saved: _moved_by(map_location, tensor, saved)
+    device = _core.device(str(map_location))
+    return lambda tensor, _: _moved(tensor, device)
+
+
+def _moved_by(function: Callable[[Tensor, str], Tensor | None], tensor: Tensor, saved: str) -> Tensor:
+    """The tensor where a function puts it; where it was saved, if the function gives None."""
+    try:
+        out = function(tensor, saved)
+        if out is not None and not isinstance(out, Tensor):
+            raise TypeError(
+                f"load: map_location(tensor, device) returns the tensor or None, got {type(out).__name__}"
+            )
+        if out is not None and out.shape != tensor.shape:
+            raise ValueError(
+                f"load: map_location(tensor, device) returns the tensor itself, moved; got the shape {out.shape} for "
+                f"{tensor.shape}"
+            )
+    except Exception as error:
+        raise _Stopped(error) from None
+    return _moved(tensor, saved) if out is None else out
+
+
 def _moved(tensor: Tensor, device: Any) -> Tensor:
+    if str(device) == "cpu":
+        return tensor
     try:
         return placed(tensor, device)
     except _core.DeviceError as error:
@@ -262,22 +304,34 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights
 
     Args:
         f: a path, or a file opened for binary reading.
-        map_location: the device that all tensors go to, as by `Module.to`; by default each goes where it was.
+        map_location: the device that all tensors go to, as by `Module.to`; or a dictionary from devices that they
+            were saved on to those that they go to; or a function of a tensor, which lies on the CPU, and of the
+            name of the device that it was saved on, which returns the tensor where it is to lie, or None. By
+            default, and for what the dictionary does not name or the function returns None for, each goes where it was.
         weights_only: accept only tensors, numbers, texts and containers of them. False unpickles anything, which
             runs code from the file: only for files you trust.
 
     Raises:
         pickle.UnpicklingError: if the file is not one of `save`'s, is damaged, or holds more than plain data.
         DeviceError: if a device is not there; give `map_location`.
+        ValueError: for a `map_location` that names no device.
+
+    Example:
+        >>> import io
+        >>> file = io.BytesIO()
+        >>> wg.save(wg.ones(2), file)
+        >>> _ = file.seek(0)
+        >>> wg.load(file, map_location={"gpu:0": "cpu"})
+        tensor([1., 1.])
     """
-    device = None if map_location is None else _core.device(str(map_location))
+    move = _mapping(map_location)
     if not isinstance(f, (str, os.PathLike)):
-        return _read(f, device, not weights_only)
+        return _read(f, move, not weights_only)
     with open(f, "rb") as file:
-        return _read(file, device, not weights_only)
+        return _read(file, move, not weights_only)
 
 
-def _read(file: BinaryIO, device: Any, trusted: bool) -> Any:
+def _read(file: BinaryIO, move: _Move, trusted: bool) -> Any:
     """What an open file holds."""
     import zipfile
 
@@ -292,7 +346,9 @@ def _read(file: BinaryIO, device: Any, trusted: bool) -> Any:
             data = _member(archive, "data.pkl")
             if not trusted:
                 _check_pickle(data)
-            return _Reader(io.BytesIO(data), archive, device, trusted).load()
+            return _Reader(io.BytesIO(data), archive, move, trusted).load()
+    except _Stopped as stopped:
+        raise stopped.args[0] from stopped.args[0].__cause__
     except passed:
         raise
     except Exception as error:

@@ -241,6 +241,24 @@ def test_a_hook_may_change_the_arguments():
         optimizer.step()
 
 
+@pytest.mark.parametrize("make", [optim.SGD, Lion, optim.LBFGS], ids=lambda make: make.__name__)
+def test_hooks_see_arguments_as_they_were_passed(make):
+    optimizer, seen = make([one()]), []
+
+    def closure():
+        return wg.zeros(1)
+
+    optimizer.register_step_pre_hook(lambda _, args, kwargs: seen.append(("before", args[1:], kwargs)))
+    optimizer.register_step_post_hook(lambda _, args, kwargs: seen.append(("after", args[1:], kwargs)))
+    calls = [((closure,), {}), ((), {"closure": closure})]
+    if make is not optim.LBFGS:
+        calls += [((), {}), ((None,), {}), ((), {"closure": None})]
+    for args, kwargs in calls:
+        optimizer.step(*args, **kwargs)
+        assert seen == [("before", args, kwargs), ("after", args, kwargs)]
+        seen.clear()
+
+
 class Twice(optim.SGD):
     """Steps twice by the base class's own step."""
 

@@ -48,3 +48,16 @@ def test_questions_that_name_a_device():
             assert wg.get_autocast_dtype(device) == wg.float16
     with pytest.raises(ValueError, match='is_autocast_enabled: "tpu" is not a device'):
         wg.is_autocast_enabled("tpu")
+
+
+def test_what_is_no_device():
+    with pytest.raises(
+        ValueError, match=r"^GradScaler: 'xla' is not a device; expected 'cpu' or 'gpu', or nothing at all$"
+    ):
+        GradScaler("xla")
+    with pytest.raises(
+        TypeError, match=r"^GradScaler: device is a string, got float; pass the first factor as init_scale=$"
+    ):
+        GradScaler(1024.0)
+    for device in (None, "cpu", "gpu:0", "cuda", wg.device("cpu")):
+        assert GradScaler(device).get_scale() == 65536.0

@@ -99,6 +99,7 @@ def test_plateaus_beside_other_schedules():
     decay = schedules.ExponentialLR(optimizer, 0.9)
     plateau = schedules.ReduceLROnPlateau(optimizer, patience=0)
     assert isinstance(plateau, schedules.LRScheduler)
+    assert isinstance(plateau, schedules._LRScheduler)
     found = []
     for _ in range(4):
         decay.step()

@@ -5,22 +5,22 @@ from typing import Any
 from wengert import _core
 from wengert.autograd.modes import Region
 
-__all__ = ["autocast"]
+__all__ = ["autocast", "check_device"]
 
 
 #: Device types of PyTorch that stand for the GPU there.
 _FOREIGN = ("cuda", "mps", "xpu")
 
 
-def _check_device(device_type: str) -> None:
-    """Raises unless this names a device type."""
+def check_device(function: str, device_type: Any, parameter: str, other: str) -> None:
+    """Raises unless `parameter` of a function names a device type; `other` says how to pass what else it may be."""
     if not isinstance(device_type, str):
         raise TypeError(
-            f"autocast: device_type is a string, got {type(device_type).__name__}; pass the precision as dtype="
+            f"{function}: {parameter} is a string, got {type(device_type).__name__}; pass {other}"
         )
     if device_type.split(":")[0] not in ("cpu", "gpu", *_FOREIGN):
         raise ValueError(
-            f"autocast: {device_type!r} is not a device; expected 'cpu' or 'gpu', or nothing at all"
+            f"{function}: {device_type!r} is not a device; expected 'cpu' or 'gpu', or nothing at all"
         )
 
 
@@ -54,7 +54,7 @@ class autocast(Region):
     ) -> None:
         """The region does not begin before `with`."""
         if device_type is not None:
-            _check_device(device_type)
+            check_device("autocast", device_type, "device_type", "the precision as dtype=")
         self.device_type = device_type
         self.dtype = _core.bfloat16 if dtype is None else dtype
         self.enabled = enabled

@@ -17,7 +17,7 @@ __all__ = ["Optimizer"]
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """A `step` around which the optimiser's hooks run; that of `Optimizer` looks for them by itself."""
+    """A `step` around which the optimiser's hooks run."""
 
     @wraps(step)
     def hooked(self: "Optimizer", *args: Any, **kwargs: Any) -> Any:
@@ -187,14 +187,13 @@ class Optimizer:
     def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no _update")
 
+    @_with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates every parameter that has a gradient.
 
         Args:
             closure: computes the loss anew, with gradients; its value is returned.
         """
-        if (self._pre_hooks or self._post_hooks) and not self._is_stepping:
-            return self._between_hooks(Optimizer.step, () if closure is None else (closure,), {})
         loss = None
         if closure is not None:
             with wg.enable_grad():
@@ -238,7 +237,8 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(optimizer, args, kwargs)` before each step, and before its closure.
 
-        `args` begins with the optimiser. A hook may return other `(args, kwargs)`.
+        `args` begins with the optimiser; what `step` was given by keyword is in `kwargs`. A hook may return other
+        `(args, kwargs)`.
         """
         return RemovableHandle.add(self._pre_hooks, hook)
 

@@ -7,12 +7,13 @@ keyword arguments, nested checkpoints, hooks, higher derivatives, and inside eve
 """
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from wengert import _core
 
-__all__ = ["checkpoint", "checkpoint_sequential"]
+__all__ = ["checkpoint", "checkpoint_sequential", "set_checkpoint_early_stop"]
 
 
 def checkpoint(
@@ -59,6 +60,24 @@ def checkpoint(
     if context_fn is not None:
         function = _within(function, *context_fn())
     return _core._checkpoint(function, args, kwargs)
+
+
+@contextmanager
+def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+    """A context whose checkpoints may end a second run as soon as it has saved what backward needs, or not.
+
+    Accepted, as `early_stop` of `checkpoint` is: a second run goes to its end, which allows both, and which
+    notices where it saves more than the first.
+
+    Example:
+        >>> x = wg.ones(2, requires_grad=True)
+        >>> with wg.utils.checkpoint.set_checkpoint_early_stop(False):
+        ...     y = wg.utils.checkpoint.checkpoint(wg.exp, x)
+        >>> y.sum().backward()
+    """
+    if not isinstance(enable, bool):
+        raise TypeError(f"set_checkpoint_early_stop: True or False expected, got {type(enable).__name__}")
+    yield
 
 
 def _within(function: Callable[..., Any], first: Any, later: Any) -> Callable[..., Any]:

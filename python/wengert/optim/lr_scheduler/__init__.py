@@ -20,6 +20,9 @@ from .factors import (
 from .plateau import ReduceLROnPlateau
 from .schedule import LRScheduler
 
+#: PyTorch's older name of it, which subclasses and `isinstance` still use.
+_LRScheduler = LRScheduler
+
 __all__ = [
     "LRScheduler",
     "LambdaLR",
