@@ -247,6 +247,13 @@ def laid_out(x: Array, layout: str, dtype: str | None = None, device: str = "cpu
     )
 
 
+def bits(x: wg.Tensor) -> np.ndarray:
+    """What to compare: the numbers, zeros of both signs apart."""
+    if x.dtype == wg.bfloat16:
+        x = x.float()
+    return np.ascontiguousarray(x.numpy()).view(f"u{x.dtype.itemsize}")
+
+
 def array(t: Any) -> Array:
     """The values of a tensor or number, halves as float32."""
     if not isinstance(t, wg.Tensor):

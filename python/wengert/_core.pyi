@@ -651,7 +651,7 @@ class Tensor:
         """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
     def get_device(self) -> Tensor:
         """The number of the GPU that holds the elements; -1 on the CPU."""
-    def gpu(self, /, index: Any = 0) -> Tensor:
+    def gpu(self, /, index: Any = None) -> Tensor:
         """This tensor on a GPU."""
     @property
     def grad(self) -> Tensor | None:

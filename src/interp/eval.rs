@@ -114,6 +114,13 @@ pub fn process(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     run(op, &arrays)
 }
 
+/// Raises where operands lie on different devices; numbers without axes on the CPU lie everywhere.
+pub fn check_tensors(name: &str, operands: &[&Tensor]) -> Result<()> {
+    let mut fixed = operands.iter().filter(|x| x.rank() > 0 || x.device() != Device::Cpu).map(|x| x.device());
+    let Some(first) = fixed.next() else { return Ok(()) };
+    fixed.find(|&device| device != first).map_or(Ok(()), |other| Err(devices(name, first, other)))
+}
+
 #[cold]
 fn devices(name: &str, a: Device, b: Device) -> Error {
     // What is on the CPU is likelier to be what was forgotten.

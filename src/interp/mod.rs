@@ -218,6 +218,12 @@ pub fn is_plain() -> bool {
     HERE.with(|here| here.plain.get())
 }
 
+/// The level of the innermost interpreter where a transform runs; 0 where none does.
+#[inline(always)]
+pub fn level() -> Tag {
+    if is_plain() { 0 } else { current().tag }
+}
+
 /// Whether a forward mode or a batch is in force: values are not memory there, and sharing goes by objects.
 pub fn replaces_values() -> bool {
     let current = current();

@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::dtype::{Category, DType};
-use crate::error::{Error, Result};
+use crate::error::{Error, Named, Result};
 use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
 use crate::ops::compare::{Logic, Logical, aligned};
 use crate::ops::integer::{integer_rule, run_int};
@@ -103,7 +103,9 @@ pub fn bitwise(fun: Bits, x: Operand, y: Operand) -> Result<Tensor> {
     check_dtype(fun.name(), dtype, fun.logic().is_some())?;
     let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
     match fun.logic() {
-        Some(logic) if dtype == DType::Bool => crate::bind::bind1(Logical { logic }, &[&x, &y]),
+        Some(logic) if dtype == DType::Bool => {
+            crate::bind::bind1(Logical { logic }, &[&x, &y]).named(fun.name())
+        }
         _ => crate::bind::bind1(Bitwise { fun }, &[&x, &y]),
     }
 }

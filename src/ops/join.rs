@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
-use crate::error::{Error, Result};
+use crate::error::{Error, Named, Result};
 use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
 use crate::ops::on_device;
 use crate::ops::region::Region;
@@ -115,7 +115,7 @@ pub fn stack(parts: &[Tensor], axis: i64) -> Result<Tensor> {
     }
     let at = normalize_axis(axis, first.rank() + 1, "stack")? as i64;
     let parts = parts.iter().map(|p| p.unsqueeze(at)).collect::<Result<Vec<Tensor>>>()?;
-    cat(&parts, at)
+    cat(&parts, at).named("stack")
 }
 
 /// A tensor cut along `axis` into parts of these lengths, as views.

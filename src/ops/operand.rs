@@ -2,7 +2,8 @@
 
 use crate::buffer::Device;
 use crate::dtype::{Category, DType};
-use crate::error::{Error, Result};
+use crate::error::{Error, Named, Result};
+use crate::interp::eval;
 use crate::ops::binary::{Binary, binary_table};
 use crate::ops::compare::{Logic, Logical};
 use crate::ops::elementwise::Map;
@@ -211,7 +212,11 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
         };
         if let Some(logic) = logic {
             let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
-            return crate::bind::bind1(Logical { logic }, &[&x, &y]);
+            return crate::bind::bind1(Logical { logic }, &[&x, &y]).named(fun.name());
+        }
+        if let (Operand::Tensor(a), Operand::Tensor(b)) = (&x, &y) {
+            // Before they become integers, of which each device has its own.
+            eval::check_tensors(fun.name(), &[a, b])?;
         }
         dtype = if like.device() == Device::Cpu { DType::I64 } else { DType::I32 };
     }

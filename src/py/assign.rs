@@ -3,7 +3,7 @@
 //! place means.
 
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Named, Result};
 use crate::ops::binary::Binary;
 use crate::py::args::{Arg, AsTensor};
 use crate::py::aside::Aside;
@@ -102,7 +102,8 @@ impl PyTensor {
         value: f64,
     ) -> PyResult<Bound<'py, Self>> {
         in_place(slf, "addcmul", |_, x| {
-            Ok(x.add(&tensor1.tensor_with(x)?.mul(&tensor2.tensor_with(x)?)?.mul(value)?)?)
+            let moved = || x.add(&tensor1.tensor_with(x)?.mul(&tensor2.tensor_with(x)?)?.mul(value)?);
+            Ok(moved().named("addcmul")?)
         })
     }
 
@@ -115,13 +116,17 @@ impl PyTensor {
         value: f64,
     ) -> PyResult<Bound<'py, Self>> {
         in_place(slf, "addcdiv", |_, x| {
-            Ok(x.add(&tensor1.tensor_with(x)?.div(&tensor2.tensor_with(x)?)?.mul(value)?)?)
+            let moved = || x.add(&tensor1.tensor_with(x)?.div(&tensor2.tensor_with(x)?)?.mul(value)?);
+            Ok(moved().named("addcdiv")?)
         })
     }
 
     /// `x + weight * (end - x)`, in place.
     fn lerp_<'py>(slf: &Bound<'py, Self>, end: Arg, weight: Arg) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "lerp", |_, x| Ok(x.add(&end.tensor_with(x)?.sub(x)?.mul(weight.operand())?)?))
+        in_place(slf, "lerp", |_, x| {
+            let moved = || x.add(&end.tensor_with(x)?.sub(x)?.mul(weight.operand())?);
+            Ok(moved().named("lerp")?)
+        })
     }
 
     /// Fills with uniform numbers on `[low, high)`, in place.

@@ -50,6 +50,7 @@ pub fn apply(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) -
             base: array.offset(),
             part: None,
             apart: false,
+            made: interp::level(),
         };
         let view = share(&out, &this.t).then(link);
         return Ok(PyTensor::viewing(out, view));
@@ -103,9 +104,10 @@ fn attach(
         (root.epoch, root.t.concrete().is_some_and(Array::is_contiguous))
     };
     let whole = count(root.bind(obj.py()), t.dtype());
+    let made = interp::level();
     let link = |out: &Tensor, part: Option<Box<Part>>| {
         let base = rescaled(base, t.dtype(), out.dtype());
-        View { root: root.clone_ref(obj.py()), epoch, base, part, apart: false }
+        View { root: root.clone_ref(obj.py()), epoch, base, part, apart: false, made }
     };
     if dense && from.is_none() && t.concrete().is_some() {
         return Ok(outs.iter().map(|out| share(out, t).then(|| link(out, None))).collect());

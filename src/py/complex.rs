@@ -2,7 +2,7 @@
 
 use crate::buffer::Device;
 use crate::dtype::DType;
-use crate::error::Error;
+use crate::error::{Error, Named};
 use crate::ops::complex;
 use crate::py::args::{Arg, run};
 use crate::py::attach;
@@ -102,7 +102,8 @@ fn view_as_complex(input: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
 #[pyfunction(name = "complex")]
 fn complex_(py: Python<'_>, real: Arg, imag: Arg) -> PyResult<PyTensor> {
     let (real, imag) = pair("complex", &real, &imag)?;
-    run(py, real.numel().max(imag.numel()), || complex::join(&real, &imag)).map(PyTensor::from)
+    run(py, real.numel().max(imag.numel()), || complex::join(&real, &imag).named("complex"))
+        .map(PyTensor::from)
 }
 
 /// `abs * (cos(angle) + i sin(angle))`.
@@ -110,8 +111,8 @@ fn complex_(py: Python<'_>, real: Arg, imag: Arg) -> PyResult<PyTensor> {
 fn polar(py: Python<'_>, abs: Arg, angle: Arg) -> PyResult<PyTensor> {
     let (abs, angle) = pair("polar", &abs, &angle)?;
     let part = |turn: crate::error::Result<Tensor>| abs.mul(&turn?);
-    run(py, abs.numel().max(angle.numel()), || complex::join(&part(angle.cos())?, &part(angle.sin())?))
-        .map(PyTensor::from)
+    let joined = || complex::join(&part(angle.cos())?, &part(angle.sin())?);
+    run(py, abs.numel().max(angle.numel()), || joined().named("polar")).map(PyTensor::from)
 }
 
 /// Two real operands as tensors: a number in the dtype of the tensor beside it.

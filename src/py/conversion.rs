@@ -6,7 +6,7 @@ use crate::py::aside::Aside;
 use crate::py::attach::{detached, is_contiguous};
 use crate::py::constructor::dtype_of_class;
 use crate::py::debug;
-use crate::py::dtype::{PyDevice, device_of, dtype_of, optional_device, optional_dtype};
+use crate::py::dtype::{PyDevice, device_of, dtype_of, gpu_index, optional_device, optional_dtype};
 use crate::py::tensor::{Look, PyTensor, wrap};
 use crate::py::view::value;
 use crate::tensor::Tensor;
@@ -68,8 +68,9 @@ impl PyTensor {
     }
 
     /// This tensor on a GPU.
-    #[pyo3(signature = (index=0))]
-    fn gpu(slf: &Bound<'_, Self>, index: u8) -> PyResult<Py<PyTensor>> {
+    #[pyo3(signature = (index=None))]
+    fn gpu(slf: &Bound<'_, Self>, index: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyTensor>> {
+        let index = index.map_or(Ok(0), |i| gpu_index("gpu", i))?;
         convert_to(slf, None, Some(Device::Gpu(index)), false)
     }
 

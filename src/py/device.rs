@@ -2,14 +2,17 @@
 
 use crate::buffer;
 use crate::cpu::threads;
+use crate::py::args::{count, integer};
 use crate::py::aside::Aside;
+#[cfg(feature = "gpu")]
+use crate::py::dtype::gpu_index;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 /// Sets the number of CPU threads that large operations use.
 #[pyfunction]
-fn set_num_threads(threads: i64) -> PyResult<()> {
-    match usize::try_from(threads) {
+fn set_num_threads(threads: &Bound<'_, PyAny>) -> PyResult<()> {
+    match usize::try_from(integer(threads)?) {
         Ok(n) if n > 0 => {
             threads::set_num_threads(n);
             Ok(())
@@ -62,8 +65,9 @@ fn _fail_allocations(count: Option<usize>, large: usize) {
 
 /// Sets the most bytes of large blocks that are kept for reuse.
 #[pyfunction]
-fn _set_cache_limit(bytes: usize) {
-    buffer::set_cache_limit(bytes);
+fn _set_cache_limit(bytes: &Bound<'_, PyAny>) -> PyResult<()> {
+    buffer::set_cache_limit(count("set_cache_limit: bytes", integer(bytes)?)?);
+    Ok(())
 }
 
 /// Whether a GPU is there; never raises.
@@ -96,7 +100,8 @@ fn _gpu_adapters(py: Python<'_>) -> Vec<String> {
 /// What a GPU is and can do.
 #[cfg(feature = "gpu")]
 #[pyfunction]
-fn _gpu_info(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
+fn _gpu_info<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let index = gpu_index("gpu.info", index)?;
     let info = py.aside(|| crate::gpu::info(index))?;
     let out = PyDict::new(py);
     out.set_item("adapter", info.adapter)?;
@@ -116,21 +121,24 @@ fn _gpu_info(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
 /// Waits until a GPU has done all that was queued.
 #[cfg(feature = "gpu")]
 #[pyfunction]
-fn _gpu_synchronize(py: Python<'_>, index: u8) -> PyResult<()> {
+fn _gpu_synchronize(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = gpu_index("gpu.synchronize", index)?;
     Ok(py.aside(|| crate::gpu::synchronize(index))?)
 }
 
 /// Gives GPU memory that is kept for reuse back to the system.
 #[cfg(feature = "gpu")]
 #[pyfunction]
-fn _gpu_empty_cache(py: Python<'_>, index: u8) -> PyResult<()> {
+fn _gpu_empty_cache(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = gpu_index("gpu.empty_cache", index)?;
     Ok(py.aside(|| crate::gpu::empty_cache(index))?)
 }
 
 /// Memory and work of a GPU, in numbers.
 #[cfg(feature = "gpu")]
 #[pyfunction]
-fn _gpu_memory_stats(py: Python<'_>, index: u8) -> PyResult<Bound<'_, PyDict>> {
+fn _gpu_memory_stats<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let index = gpu_index("gpu.memory_stats", index)?;
     let s = py.aside(|| crate::gpu::stats(index))?;
     let out = PyDict::new(py);
     out.set_item("live_bytes", s.live_bytes)?;

@@ -40,6 +40,7 @@ struct DlType {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct DlTensor {
     data: *mut c_void,
     device: DlDevice,
@@ -203,61 +204,65 @@ impl PyTensor {
     }
 }
 
-/// The memory of another library, given back when the tensor's buffer dies.
-enum Foreign {
-    Legacy(*mut Legacy),
-    Versioned(*mut Versioned),
+/// The memory of another library, given back when the tensor's buffer dies. What is needed for that is copied when the
+/// capsule is taken: whoever made the struct may write it or free it early.
+struct Foreign {
+    managed: *mut c_void,
+    give_back: Option<GiveBack>,
+}
+
+/// The deleter of a struct of either kind.
+#[derive(Clone, Copy)]
+enum GiveBack {
+    Legacy(unsafe extern "C" fn(*mut Legacy)),
+    Versioned(unsafe extern "C" fn(*mut Versioned)),
 }
 
 // SAFETY: DLPack's deleter may be called from any thread.
 unsafe impl Send for Foreign {}
-// SAFETY: only `drop` touches the pointer.
+// SAFETY: only `drop` uses the pointer.
 unsafe impl Sync for Foreign {}
 
 impl Drop for Foreign {
     fn drop(&mut self) {
+        let Some(give_back) = self.give_back else { return };
         // The deleters of Python libraries release Python objects; when the interpreter is gone, so are they.
         let _ = Python::try_attach(|_| {
             // SAFETY: the capsule was renamed when it was consumed, so this is the only call.
             unsafe {
-                match *self {
-                    Foreign::Legacy(m) => {
-                        if let Some(deleter) = (*m).deleter {
-                            deleter(m);
-                        }
-                    }
-                    Foreign::Versioned(m) => {
-                        if let Some(deleter) = (*m).deleter {
-                            deleter(m);
-                        }
-                    }
+                match give_back {
+                    GiveBack::Legacy(deleter) => deleter(self.managed.cast()),
+                    GiveBack::Versioned(deleter) => deleter(self.managed.cast()),
                 }
             }
         });
     }
 }
 
-/// Takes the struct out of a capsule and marks it as consumed.
-fn consume(capsule: &Bound<'_, PyAny>) -> PyResult<Foreign> {
+/// Takes the struct out of a capsule and marks it as consumed: its owner, the tensor that it describes, and whether that
+/// must not be written. A struct without a version cannot say so: JAX's, which never may be written, are such.
+fn consume(capsule: &Bound<'_, PyAny>) -> PyResult<(Foreign, DlTensor, bool)> {
     let p = capsule.as_ptr();
     // SAFETY: names are checked before pointers are taken; the capsule is renamed so that its owner will not
-    // free it.
+    // free it. The structs live as long as the capsule is not consumed, and are read before anybody else runs.
     unsafe {
         if ffi::PyCapsule_IsValid(p, VERSIONED.as_ptr()) == 1 {
-            let m = ffi::PyCapsule_GetPointer(p, VERSIONED.as_ptr()).cast::<Versioned>();
-            if (*m).major != 1 {
-                return Err(PyBufferError::new_err(format!(
-                    "DLPack {} is not supported, only 1",
-                    (*m).major
-                )));
+            let managed = ffi::PyCapsule_GetPointer(p, VERSIONED.as_ptr());
+            let m = &*managed.cast::<Versioned>();
+            if m.major != 1 {
+                return Err(PyBufferError::new_err(format!("DLPack {} is not supported, only 1", m.major)));
             }
+            let give_back = m.deleter.map(GiveBack::Versioned);
+            let taken = (Foreign { managed, give_back }, m.tensor, m.flags & READ_ONLY != 0);
             ffi::PyCapsule_SetName(p, VERSIONED_USED.as_ptr());
-            return Ok(Foreign::Versioned(m));
+            return Ok(taken);
         }
         if ffi::PyCapsule_IsValid(p, NAME.as_ptr()) == 1 {
-            let m = ffi::PyCapsule_GetPointer(p, NAME.as_ptr()).cast::<Legacy>();
+            let managed = ffi::PyCapsule_GetPointer(p, NAME.as_ptr());
+            let m = &*managed.cast::<Legacy>();
+            let taken = (Foreign { managed, give_back: m.deleter.map(GiveBack::Legacy) }, m.tensor, true);
             ffi::PyCapsule_SetName(p, NAME_USED.as_ptr());
-            return Ok(Foreign::Legacy(m));
+            return Ok(taken);
         }
     }
     Err(value_error("this DLPack capsule was consumed before, or is none"))
@@ -289,22 +294,14 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         Err(e) if e.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => method.call0()?,
         Err(e) => return Err(e),
     };
-    let owner = consume(&capsule)?;
-    // SAFETY: the struct lives until its deleter runs, which `owner` does last. One without a version cannot say that
-    // it must not be written: JAX's, which never may, are such.
-    let (tensor, read_only) = unsafe {
-        match owner {
-            Foreign::Legacy(m) => (&(*m).tensor, true),
-            Foreign::Versioned(m) => (&(*m).tensor, (*m).flags & READ_ONLY != 0),
-        }
-    };
+    let (owner, tensor, read_only) = consume(&capsule)?;
     if tensor.device.kind != CPU {
         return Err(PyBufferError::new_err(
             "from_dlpack: only host memory is taken; copy the array to the CPU first",
         ));
     }
     let dtype = dtype_of(tensor.dtype)?;
-    let (shape, strides) = layout(tensor)?;
+    let (shape, strides) = layout(&tensor)?;
     let address = usize::try_from(tensor.byte_offset).ok().and_then(|n| n.checked_add(tensor.data as usize));
     let address = address.ok_or_else(|| wrong("a byte_offset beyond the address space"))?;
     if tensor.data.is_null() && shape.numel() > 0 {

@@ -5,6 +5,7 @@ use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::py::error::{type_error, value_error};
 use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
@@ -168,6 +169,14 @@ pub fn device_of(obj: &Bound<'_, PyAny>) -> PyResult<Device> {
     )))
 }
 
+/// The number of a GPU, as an argument of the function `name`.
+pub fn gpu_index(name: &str, index: &Bound<'_, PyAny>) -> PyResult<u8> {
+    index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(index.py()) {
+        true => value_error(format!("{name}: the index of a GPU is an integer from 0 to 255, got {index}")),
+        false => error,
+    })
+}
+
 /// [`device_of`] where the argument may be missing.
 pub fn optional_device(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Device>> {
     obj.map(device_of).transpose()
@@ -191,8 +200,9 @@ impl PyDevice {
     /// A device from its name, and its index if that is not part of the name.
     #[new]
     #[pyo3(signature = (name, index=None))]
-    fn new(name: &Bound<'_, PyAny>, index: Option<u8>) -> PyResult<PyDevice> {
+    fn new(name: &Bound<'_, PyAny>, index: Option<&Bound<'_, PyAny>>) -> PyResult<PyDevice> {
         let device = device_of(name)?;
+        let index = index.map(|i| gpu_index("device", i)).transpose()?;
         Ok(PyDevice {
             device: match (device, index) {
                 (Device::Gpu(_), Some(i)) => Device::Gpu(i),

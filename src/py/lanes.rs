@@ -2,12 +2,13 @@
 
 use crate::autodiff::hooks::Gradients;
 use crate::autodiff::lanes::{Lane, Lanes, behind, within};
+use crate::buffer;
 use crate::py::error::foreign;
 use crate::py::hooks::{all_returned, tuple};
 use crate::py::tensor::PyTensor;
 use crate::py::view::value;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyList, PyTuple};
 
 /// The batches that some tensors are in, for hooks that see gradients of all of them.
 #[pyclass(name = "_Lanes", module = "wengert._core", frozen)]
@@ -17,15 +18,21 @@ pub struct PyLanes(Vec<Lanes>);
 impl PyLanes {
     /// Those of these tensors.
     #[new]
-    fn new(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<PyLanes> {
-        let lanes =
-            tensors.iter().map(|t| Ok(behind(&value(t)?).map_or_else(Lanes::new, |(_, lanes)| lanes)));
-        lanes.collect::<PyResult<_>>().map(PyLanes)
+    fn new(tensors: &Bound<'_, PyList>) -> PyResult<PyLanes> {
+        let mut all = buffer::room(tensors.len())?;
+        for tensor in tensors {
+            let lanes =
+                behind(&value(tensor.cast::<PyTensor>()?)?).map_or_else(Lanes::new, |(_, lanes)| lanes);
+            buffer::grow(&mut all)?;
+            all.push(lanes);
+        }
+        Ok(PyLanes(all))
     }
 
     /// Those of the tensors of both.
-    fn __add__(&self, other: &PyLanes) -> PyLanes {
-        PyLanes(self.0.iter().chain(&other.0).cloned().collect())
+    fn __add__(&self, other: &PyLanes) -> PyResult<PyLanes> {
+        let (own, more) = (&self.0, &other.0);
+        Ok(PyLanes(buffer::gathered(own.len() + more.len(), own.iter().chain(more).cloned())?))
     }
 
     /// `f(gradients)`, with the gradients of the tensors (or None) as they are seen inside the batches; what it

@@ -73,7 +73,7 @@ impl PyTensor {
     fn outer(&self, py: Python<'_>, vec2: AsTensor) -> PyResult<PyTensor> {
         ranks("outer", &[(&self.look().t, 1), (&vec2.0, 1)])?;
         let y = vec2.0;
-        self.apply(py, |x| x.unsqueeze(1)?.mul(&y))
+        self.apply(py, |x| x.unsqueeze(1)?.mul(&y).named("outer"))
     }
 
     /// Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1.
@@ -136,7 +136,8 @@ impl PyTensor {
         let indices = (0..found.shape().at(1) as i64)
             .map(|k| found.select_index(1, k).map(Some))
             .collect::<Result<Vec<_>>>()?;
-        let out: PyTensor = self.value()?.expand(&wide)?.index(&indices)?.into();
+        let out = self.value()?.expand(&wide)?.index(&indices).named("masked_select")?;
+        let out = PyTensor::from(out);
         Ok(Bound::new(py, out)?.into_any())
     }
 
@@ -228,7 +229,7 @@ impl PyTensor {
         index: AsTensor,
         src: AsTensor,
     ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.scatter_add(dim, &index.0, &src.0))
+        self.apply(py, |x| x.scatter_add(dim, &index.0, &src.0).named("scatter_add"))
     }
 
     /// This tensor with rows of `source` added along `dim` at a vector of indices.
@@ -241,10 +242,11 @@ impl PyTensor {
         source: AsTensor,
         alpha: Arg,
     ) -> PyResult<PyTensor> {
-        self.apply(py, |x| match alpha {
-            Arg::Int(1) | Arg::Float(1.0) => x.index_add(dim, &index.0, &source.0),
-            _ => x.index_add(dim, &index.0, &source.0.mul(alpha.operand())?),
-        })
+        let scaled = match alpha {
+            Arg::Int(1) | Arg::Float(1.0) => source.0,
+            _ => source.0.mul(alpha.operand()).named("index_add")?,
+        };
+        self.apply(py, |x| x.index_add(dim, &index.0, &scaled).named("index_add"))
     }
 
     /// `exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output.
@@ -340,7 +342,7 @@ impl PyTensor {
         if !matches!(other, Arg::Tensor(_)) && self.look().t.shape().rank() > 0 {
             return Ok(false);
         }
-        item(py, &self.value()?.eq(other.operand())?.all(None, false)?)?.is_truthy()
+        item(py, &self.value()?.eq(other.operand()).named("equal")?.all(None, false)?)?.is_truthy()
     }
 
     /// Exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`.

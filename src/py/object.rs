@@ -73,7 +73,8 @@ impl State {
 
     /// The level in which the object is known to be made.
     pub fn made(&self) -> Tag {
-        self.ties.as_ref().map_or(0, |ties| ties.given & !SHARING)
+        let viewed = self.view.as_ref().map_or(0, |view| view.made);
+        self.ties.as_ref().map_or(0, |ties| ties.given & !SHARING).max(viewed)
     }
 }
 

@@ -8,9 +8,9 @@ use crate::ops::bitwise::{Bits, bitwise};
 use crate::ops::compare::{Logic, Relation};
 use crate::ops::elementwise::{Operand, binary};
 use crate::ops::unary::{Unary, unary_table};
-use crate::py::args::{Arg, LARGE, run};
+use crate::py::args::{Arg, LARGE, run, whole};
 use crate::py::aside::Aside;
-use crate::py::error::type_error;
+use crate::py::error::{type_error, value_error};
 use crate::py::inplace;
 use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::value;
@@ -278,7 +278,9 @@ impl PyTensor {
     }
 
     /// Derivative of order `n` of the digamma function, `n` from 0 to 20; infinite or NaN at integers that are not positive.
-    fn polygamma(&self, py: Python<'_>, n: u32) -> PyResult<PyTensor> {
+    fn polygamma(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] n: i64) -> PyResult<PyTensor> {
+        let n = u32::try_from(n)
+            .map_err(|_| value_error(format!("polygamma: n must lie in [0, 2^32), got {n}")))?;
         self.apply(py, |x| x.polygamma(n))
     }
 }

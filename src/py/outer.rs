@@ -45,7 +45,7 @@ pub fn admitted(op: &str, object: &Bound<'_, PyTensor>, old: &Tensor, new: Tenso
 /// Whether `object`, of value `t`, is from outside of the innermost transform: made a leaf in it, it would be one of a tape
 /// that ends with the transform, and of no use after it.
 pub fn is_outside(object: &Bound<'_, PyTensor>, t: &Tensor) -> bool {
-    if interp::is_plain() || object.look().view.is_some() {
+    if interp::is_plain() {
         return false;
     }
     youngest(object, t).max(object.look().made()) < interp::ambient().below().tag

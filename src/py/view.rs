@@ -13,7 +13,7 @@
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::interp;
+use crate::interp::{self, Tag};
 use crate::ops::alone;
 use crate::ops::history::{self, Keep};
 use crate::ops::inplace::over_memory;
@@ -40,6 +40,8 @@ pub struct View {
     pub part: Option<Box<Part>>,
     /// Whether it shares only the numbers of the root, and not its history.
     pub apart: bool,
+    /// The level in which it was made; 0 outside of transforms.
+    pub made: Tag,
 }
 
 impl View {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -108,3 +109,28 @@ def test_a_capsule_is_taken_once() -> None:
     wg.from_dlpack(Once())
     with pytest.raises(ValueError, match="was consumed before"):
         wg.from_dlpack(Once())
+
+
+DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@pytest.mark.parametrize("version", [(1, 0), None], ids=["versioned", "legacy"])
+@pytest.mark.parametrize("byte", [0, 0xFF])
+def test_a_struct_that_changes_once_it_was_taken(version: Any, byte: int) -> None:
+    exporter, seen = Exporter([3], version=version), []
+    deleter = DELETER(seen.append)
+    exporter.made.deleter = ctypes.cast(deleter, ctypes.c_void_p).value
+    kept = exporter.__dlpack__()
+
+    class Given:
+        def __dlpack__(self, **_: Any) -> Any:
+            return kept
+
+    x = wg.from_dlpack(Given())
+    ctypes.memset(ctypes.addressof(exporter.made), byte, ctypes.sizeof(exporter.made))
+    for part in exporter.kept:
+        if part is not None:
+            ctypes.memset(part, byte, ctypes.sizeof(part))
+    assert x.tolist() == [0.0, 1.0, 2.0]
+    del x
+    assert seen == [ctypes.addressof(exporter.made)]

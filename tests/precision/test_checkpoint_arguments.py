@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import wengert as wg
-from wengert.utils.checkpoint import checkpoint
+from wengert.utils.checkpoint import checkpoint, set_checkpoint_early_stop
 
 
 def leaf() -> wg.Tensor:
@@ -136,3 +136,18 @@ def test_contexts_of_the_first_run_and_the_second() -> None:
     assert seen == ["first"]
     y.sum().backward()
     assert seen == ["first", "second"]
+
+
+def test_what_a_second_run_saves_too_much_is_noticed_whatever_is_said_of_its_end():
+    runs = []
+
+    def f(x):
+        runs.append(x)
+        y = x.exp()
+        return y if len(runs) == 1 else (y, y.sin())[0]
+
+    x = wg.ones(2, requires_grad=True)
+    with set_checkpoint_early_stop(True):
+        y = checkpoint(f, x)
+    with pytest.raises(wg.CheckpointError, match="the recomputation saved more than the forward's 1 values"):
+        y.sum().backward()

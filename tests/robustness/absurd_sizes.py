@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import wengert as wg
 import wengert.nn.functional as F
-from wengert import linalg
+from wengert import linalg, nn
 
 X, M, I = wg.arange(6.0), wg.arange(6.0).reshape(2, 3), wg.tensor([0, 1, 2])
 LINE, IMAGE = wg.ones(1, 1, 4), wg.ones(1, 1, 4, 4)
@@ -109,6 +109,17 @@ CALLS: dict[str, Callable[[int], Any]] = {
     "tensorinv": lambda n: linalg.tensorinv(wg.eye(6), n),
     "stack": lambda n: wg.stack([X], n),
     "vmap": lambda n: wg.vmap(lambda a: a, n)(M),
+    "LSTM": lambda n: nn.LSTM(1, 1, n),
+    "GRU": lambda n: nn.GRU(1, 1, num_layers=n),
+    "RNN": lambda n: nn.RNN(1, 1, n),
+    "TransformerEncoder": lambda n: nn.TransformerEncoder(nn.TransformerEncoderLayer(2, 1, 2), n),
+    "TransformerDecoder": lambda n: nn.TransformerDecoder(nn.TransformerDecoderLayer(2, 1, 2), n),
+    "Transformer": lambda n: nn.Transformer(2, 1, n, 1, 2),
+    "Transformer of decoders": lambda n: nn.Transformer(2, 1, 1, n, 2),
+    "device": lambda n: wg.device("gpu", n),
+    "gpu": lambda n: X.gpu(n),
+    "gpu.info": lambda n: wg.gpu.info(n),
+    "polygamma": lambda n: X.polygamma(n),
 }
 #: Those that take any integer that int64 holds.
 WIDE: dict[str, Callable[[int], Any]] = {
@@ -123,6 +134,9 @@ WIDE: dict[str, Callable[[int], Any]] = {
     "chunk": lambda n: X.chunk(n),
     "diff": lambda n: X.diff(n),
     "nll_loss": lambda n: F.nll_loss(M, I[:2], ignore_index=n),
+    "debug": lambda n: wg.debug(n),
+    "set_num_threads": lambda n: wg.set_num_threads(n),
+    "set_cache_limit": lambda n: wg.memory.set_cache_limit(n),
 }
 
 

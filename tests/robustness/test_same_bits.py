@@ -13,6 +13,7 @@ import wengert as wg
 import wengert.nn.functional as F
 from hypothesis import given
 from hypothesis import strategies as st
+from support import bits
 from wengert import Tensor
 
 Axes = tuple[int, ...]
@@ -75,13 +76,6 @@ def broadcast_gradient(x: Tensor, axes: Axes) -> Tensor:
     """The gradient of a sum with a tensor that is expanded along the axes of a row."""
     shape = [1 if k in axes else n for k, n in enumerate(x.shape)]
     return wg.vjp(lambda y: x + y, wg.zeros(shape, dtype=x.dtype))[1](x)[0]
-
-
-def bits(x: Tensor) -> np.ndarray:
-    """What to compare: the numbers, zeros of both signs apart."""
-    if x.dtype == wg.bfloat16:
-        x = x.float()
-    return np.ascontiguousarray(x.numpy()).view(f"u{x.dtype.itemsize}")
 
 
 @pytest.fixture(autouse=True)

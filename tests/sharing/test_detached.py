@@ -156,6 +156,34 @@ def test_a_tensor_from_outside_does_not_become_a_leaf_of_a_transform(name: str) 
     assert w.grad.tolist() == [6.0, 8.0]
 
 
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_a_view_from_outside_does_not_become_a_leaf_of_a_transform(name: str) -> None:
+    x, w = tensor([1.0, 2.0]), tensor([3.0, 4.0])
+    v = w[:]
+    with pytest.raises(
+        RuntimeError, match="from outside of the transform that runs cannot become a leaf in it"
+    ):
+        TRANSFORMS[name](lambda x: (v.requires_grad_() * x).sum(), x)
+    # As it was, still a view, and of use outside.
+    assert not v.requires_grad
+    w[0] = 5.0
+    assert (v + 1).tolist() == [6.0, 5.0]
+
+
+def test_a_view_of_an_outer_transform_does_not_become_a_leaf_of_an_inner_one() -> None:
+    def outer(x: Tensor) -> Tensor:
+        w = tensor([3.0, 4.0])
+        v = w[:]
+        with pytest.raises(RuntimeError, match="from outside of the transform that runs"):
+            wg.grad(lambda y: (v.requires_grad_() * y).sum())(x)
+        leaf = w[:].requires_grad_()
+        (leaf * 3.0).sum().backward()
+        assert leaf.grad.tolist() == [3.0, 3.0]
+        return (x * v).sum()
+
+    assert wg.grad(outer)(tensor([1.0, 2.0])).tolist() == [3.0, 4.0]
+
+
 # What is made inside of memory from outside is a leaf there.
 INSIDE: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
     "detach": lambda w, x: w.detach().requires_grad_(),

@@ -90,7 +90,11 @@ class debug(Region):
     What was kept can be read until the next region.
 
     Args:
-        limit: operations that the diary remembers; older ones give way.
+        limit: operations that the diary remembers, from 0 on; older ones give way.
+
+    Raises:
+        ValueError: for a limit that is negative or no int64.
+        TypeError: for one that is no integer.
 
     Example:
         >>> w = wg.ones(2, requires_grad=True)
@@ -106,6 +110,10 @@ class debug(Region):
         """The region does not begin before `with`."""
         if callable(limit):
             raise TypeError("debug: write @debug() with brackets to wrap a function")
+        if not isinstance(limit, int):
+            raise TypeError(f"debug: limit is an integer, got {type(limit).__name__}")
+        if not 0 <= limit < 2**63:
+            raise ValueError(f"debug: limit must lie in [0, 2^63), got {limit}")
         self.limit = limit
         self._records = _Records()
         self._diary = _core._Diary(limit, self._records.began, self._records.pulled)

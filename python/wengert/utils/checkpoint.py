@@ -36,8 +36,8 @@ def checkpoint(
         use_reentrant: only False; there is one kind of checkpoint, and it has no restrictions.
         context_fn: gives two contexts, one around the first run and one around each later one.
         determinism_check: `"default"`, or `"none"`, which is accepted; what is saved is always compared.
-        debug, early_stop: accepted; errors always say which operations differ,
-            and a second run goes to its end.
+        debug, early_stop: accepted; errors always say which operations differ, and a second run goes to its
+            end (`set_checkpoint_early_stop` is a context for the latter).
         preserve_rng_state: accepted; random numbers are always the same in the second run.
         kwargs: passed on.
 

@@ -4,14 +4,25 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, islice
 from typing import Any, Self
 
+from wengert._core import Tensor
+
 from ..module import Module, tree_text
+
+#: More layers than any model has; a number beyond it is a mistake that would take hours to be seen.
+_MOST_LAYERS = 2**20
+
+
+def check_layers(owner: str, what: str, count: int) -> None:
+    """Raises for more layers than memory has room for."""
+    if count > _MOST_LAYERS:
+        raise ValueError(f"{owner}: {what} must be at most {_MOST_LAYERS}, got {count}")
 
 
 def pairs_of(owner: str, entries: Any) -> list[tuple[str, Any]]:
     """The pairs of a mapping, or of an iterable of them."""
     if isinstance(entries, Mapping) or hasattr(entries, "items"):
         return list(entries.items())
-    if not isinstance(entries, Iterable) or isinstance(entries, str):
+    if not isinstance(entries, Iterable) or isinstance(entries, str | Tensor):
         raise TypeError(f"{owner}: a mapping or pairs expected, got {type(entries).__name__}")
     pairs = []
     for entry in entries:

@@ -18,6 +18,7 @@ from .. import init
 from ..module import Module
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
+from .container import check_layers
 
 __all__ = ["GRU", "LSTM", "RNN"]
 
@@ -112,6 +113,7 @@ class _Recurrent(Module):
             {"input_size": input_size, "hidden_size": hidden_size, "num_layers": num_layers},
             {"bias": bias, "batch_first": batch_first, "bidirectional": bidirectional},
         )
+        check_layers(name, "num_layers", num_layers)
         if isinstance(dropout, bool) or not 0 <= dropout <= 1:
             raise ValueError(f"{name}: dropout is a probability, got {dropout}")
         if proj_size and self.kind != "LSTM":

@@ -17,7 +17,7 @@ from .. import init
 from ..module import Module
 from .affine import Dropout, Linear
 from .attention import MultiheadAttention
-from .container import ModuleList
+from .container import ModuleList, check_layers
 from .normalization import LayerNorm
 
 __all__ = [
@@ -203,6 +203,7 @@ def _copies(name: str, layer: Module, count: int) -> ModuleList:
         raise TypeError(f"{name}: a layer to copy expected, got {type(layer).__name__}")
     if not isinstance(count, int) or count < 1:
         raise ValueError(f"{name}: one layer or more expected, got {count!r}")
+    check_layers(name, "the number of layers", count)
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 
