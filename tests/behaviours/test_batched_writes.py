@@ -185,6 +185,30 @@ def test_views_of_all_ages_see_what_is_written() -> None:
     assert whole.reshape(2, 4).tolist() == y.tolist() == [[1.0, 2.0, 7.0, 8.0], [5.0, 6.0, 7.0, 12.0]]
 
 
+def test_views_that_are_kept_do_not_make_writes_dear() -> None:
+    most: list[int] = []
+
+    def f(x: wg.Tensor, v: wg.Tensor) -> tuple[wg.Tensor, ...]:
+        y = x + 0
+        head, rows = y[:10], list(y[-6:].reshape(3, 2))
+        y[0] = v
+        for row in rows:
+            row[0] = v
+            head[1] = row[0] + head[0]
+        for i in range(3):
+            most.append(peak(lambda i=i: _set(y, i, head[i] + 1)))
+            most.append(peak(lambda i=i: _set(rows[i], 1, head[i] - v)))
+        return head.clone(), y[-6:].clone(), y[10:-6].abs().sum()
+
+    head, tail, rest = wg.vmap(f)(wg.zeros(BATCH, LENGTH), wg.arange(1.0, BATCH + 1))
+    for k, (found, last) in enumerate(zip(head.tolist(), tail.tolist(), strict=True), start=1):
+        # 0 and 1 are k and 2 k, then each is one more.
+        assert found == [k + 1, 2 * k + 1, 1, *[0] * 7]
+        assert last == [k, 1, k, k + 1, k, 1 - k]
+    assert rest.tolist() == [0.0] * BATCH
+    assert max(most) < 4096 + 2 * LENGTH
+
+
 def test_a_write_that_fails_leaves_values_and_views_as_they_were() -> None:
     def f(x: wg.Tensor, v: wg.Tensor) -> tuple[wg.Tensor, ...]:
         y = x + 1

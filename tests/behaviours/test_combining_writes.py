@@ -173,3 +173,24 @@ def test_errors_leave_the_tensor_as_it_was() -> None:
     x.scatter_reduce_(0, wg.zeros(0, 2, dtype=wg.int64), wg.zeros(0, 2), "prod")
     assert wg.tensor(3.0).scatter_reduce_(0, wg.tensor(0), wg.tensor(4.0), "prod").item() == 12
     assert x.sum().item() == 0
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "int64", "complex128"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_gather_reads_a_part_where_it_lies(axis: int, dtype: str) -> None:
+    values = RNG.integers(0, 100, (60, 50, 40)).astype(dtype)
+    index = RNG.integers(-40, 40, tuple(5 if k == axis else 3 for k in range(3)))
+    layouts = {
+        "plain": (lambda x: x, lambda x: x),
+        "transposed": (lambda x: x.permute(2, 1, 0), lambda x: x.transpose(2, 1, 0)),
+        "strided": (lambda x: x[5:49, 3:47], lambda x: x[5:49, 3:47]),
+        "stretched": (lambda x: x[:, :1].expand(60, 50, 40), lambda x: np.broadcast_to(x[:, :1], x.shape)),
+    }
+    for ours, theirs in layouts.values():
+        x, expected = ours(wg.tensor(values)), theirs(values)
+        corner = expected[tuple(slice(None) if k == axis else slice(3) for k in range(3))]
+        found: list[wg.Tensor] = []
+        assert peak(lambda x=x, found=found: found.append(x.gather(axis, wg.tensor(index)))) < 4096
+        np.testing.assert_array_equal(found[0].numpy(), np.take_along_axis(corner, index, axis))
+    with pytest.raises(IndexError, match="out of range"):
+        wg.tensor(values).gather(axis, wg.full(index.shape, 60, dtype=wg.int64))
