@@ -247,6 +247,34 @@ pub fn scale(magnitude: f64) -> f64 {
     }
 }
 
+/// Takes the upper or the lower triangle of `t`, and the right-hand sides `b`, to about 1 where they are far from it; what
+/// the solution is then to be multiplied by, one factor after the other.
+pub fn graded<T: Field>(mut t: MatMut<'_, T>, upper: bool, b: &mut Mat<T>) -> [f64; 2] {
+    let inside = |i: usize, j: usize| if upper { i <= j } else { j <= i };
+    let n = t.nrows();
+    let places = || (0..n).flat_map(|i| (0..n).map(move |j| (i, j))).filter(|&(i, j)| inside(i, j));
+    let most = places().fold(0.0f64, |most, at| most.max(t[at].size()));
+    let matrix = if most.is_finite() { scale(most) } else { 1.0 };
+    let right = magnitude(b.as_ref()).map_or(1.0, scale);
+    if matrix != 1.0 {
+        places().for_each(|at| t[at] = t[at].scaled(matrix));
+    }
+    if right != 1.0 {
+        rescale(b, [right, 1.0]);
+    }
+    let both = matrix / right;
+    if both.is_normal() { [both, 1.0] } else { [matrix, 1.0 / right] }
+}
+
+/// Multiplies a matrix by powers of two.
+pub fn rescale<T: Field>(x: &mut Mat<T>, factors: [f64; 2]) {
+    for by in factors.into_iter().filter(|&by| by != 1.0) {
+        for j in 0..x.ncols() {
+            (0..x.nrows()).for_each(|i| x[(i, j)] = x[(i, j)].scaled(by));
+        }
+    }
+}
+
 /// `a b`.
 pub fn product<T: Field>(a: MatRef<'_, T>, b: MatRef<'_, T>) -> Mat<T> {
     let mut out = Mat::zeros(a.nrows(), b.ncols());

@@ -1,6 +1,6 @@
 //! Functions of matrices that the factorisations give: determinant, cofactors, pseudoinverse, exponential.
 
-use super::field::{Field, Matrices, in_field, product};
+use super::field::{Field, Matrices, in_field, product, rescale, scale};
 use super::lu::Factors;
 use super::svd::Parts;
 use super::{Failure, each};
@@ -113,10 +113,14 @@ fn pinv_of<T: Field>(x: &Array, cutoff: Cutoff) -> Result<Array> {
         || Parts::<T>::room(m, n),
         |parts, i| {
             parts.decompose(all.matrix(i))?;
-            let least = cutoff.absolute.max(cutoff.relative * parts.s.first().copied().unwrap_or(0.0));
-            let inverse = |s: f64| if s > least { 1.0 / s } else { 0.0 };
+            let most = parts.s.first().copied().unwrap_or(0.0);
+            let least = cutoff.absolute.max(cutoff.relative * most);
+            let by = scale(most);
+            let inverse = |s: f64| if s > least { 1.0 / (s * by) } else { 0.0 };
             let scaled = Mat::from_fn(n, k, |i, j| parts.v[(i, j)].scaled(inverse(parts.s[j])));
-            out.put(i, product(scaled.as_ref(), parts.u.adjoint().to_owned().as_ref()).as_ref());
+            let mut whole = product(scaled.as_ref(), parts.u.adjoint().to_owned().as_ref());
+            rescale(&mut whole, [by, 1.0]);
+            out.put(i, whole.as_ref());
             Ok(())
         },
     )?;

@@ -1,6 +1,6 @@
 //! LU factorisation with row exchanges: `A[order] = L U`, and systems solved with it.
 
-use super::field::{Field, Matrices, in_field, scale};
+use super::field::{Field, Matrices, graded, in_field, rescale, scale};
 use super::{Cost, Failure, each};
 use crate::array::Array;
 use crate::error::Result;
@@ -173,12 +173,16 @@ fn lu_solve_of<T: Field>(
         let rows = order.iter().map(|&row| row as usize).enumerate();
         if adjoint {
             x.copy_from(b);
+            let scales = graded(factors.packed.as_mut(), true, x);
             factors.solve_turned(x.as_mut(), Conj::Yes);
+            rescale(x, scales);
             let mut to = MatMut::from_row_major_slice_mut(out.matrix(i), n, columns);
             rows.for_each(|(k, row)| to.rb_mut().row_mut(row).copy_from(x.row(k)));
         } else {
             rows.for_each(|(k, row)| x.row_mut(k).copy_from(b.row(row)));
+            let scales = graded(factors.packed.as_mut(), true, x);
             factors.solve(x.as_mut());
+            rescale(x, scales);
             out.put(i, x.as_ref());
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Systems with a triangular matrix.
 
-use super::field::{Field, Matrices, in_field};
+use super::field::{Field, Matrices, graded, in_field, rescale};
 use super::{Cost, each};
 use crate::array::Array;
 use crate::error::Result;
@@ -42,7 +42,9 @@ fn solve<T: Field>(t: &Array, b: &Array, triangle: Triangle) -> Result<Array> {
             (true, false) => solve_upper_triangular_in_place,
             (true, true) => solve_unit_upper_triangular_in_place,
         };
+        let scales = if triangle.unit { [1.0; 2] } else { graded(t.as_mut(), triangle.upper, x) };
         solve(t.as_ref(), x.as_mut(), Par::Seq);
+        rescale(x, scales);
         out.put(i, x.as_ref());
         Ok(())
     })?;
