@@ -1,8 +1,12 @@
 //! What is composed of reductions: variance, deviation, the logarithm of a sum of exponentials; and how such a function
 //! computes with halves.
 
+use crate::buffer::Device;
+use crate::cpu::copy::contiguous;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::tensor::Tensor;
+use crate::ops::compare::Logic;
+use crate::tensor::{Payload, Tensor};
 
 impl Tensor {
     /// `f` of the values in the type that sums are kept in, rounded to their own type once. What is composed of
@@ -23,6 +27,31 @@ impl Tensor {
         zero.select(0.0, &f(&zero.select(1.0, self)?)?)
     }
 
+    /// `f`, of `degree` 1 or 2, which adds the powers `order` of sizes over `axes` and returns the sum as well. Where that
+    /// overflows in float32, or loses digits to underflow, `f` is taken of the values over powers of two, one for each sum,
+    /// and multiplied by these again. Nobody looks at sums of float64, which are NumPy's, and on GPUs.
+    pub(crate) fn homogeneous(
+        &self,
+        axes: Option<&[i64]>,
+        degree: u32,
+        order: f64,
+        f: impl Fn(&Tensor) -> Result<(Tensor, Tensor)>,
+    ) -> Result<Tensor> {
+        let (out, total) = f(self)?;
+        if self.numel() == 0 || !has_lost(&total)? {
+            return Ok(out);
+        }
+        let size = self.detach().abs()?;
+        let size = if order < 0.0 { size.amin(axes, true)? } else { size.amax(axes, true)? };
+        let is_scale = size.gt(0.0)?.logical(&size.lt(f64::INFINITY)?, Logic::And)?;
+        // A root of the size remains, whose power is in range: then the cotangent that meets the power of two is, too.
+        let share = if order < 0.0 { 1.0 } else { 1.0 - 0.5 / order.max(2.0) };
+        let power = is_scale.select(&size, 1.0)?.log2()?.mul(share)?.floor()?.exp2()?;
+        let scaled = f(&self.div(&power)?)?.0;
+        let power = power.reshape(&out.shape())?;
+        (0..degree).try_fold(scaled, |out, _| out.mul(&power))
+    }
+
     pub(super) fn check_float(&self, op: &str) -> Result<()> {
         if self.dtype().is_float() {
             return Ok(());
@@ -40,8 +69,10 @@ impl Tensor {
             self.check_float("var")?;
         }
         self.accumulated(|x| {
-            let (squares, divisor) = x.squares_about_mean(axes, correction, keepdim)?;
-            squares.div(divisor)
+            x.homogeneous(axes, 2, 2.0, |x| {
+                let (squares, divisor) = x.squares_about_mean(axes, correction, keepdim)?;
+                Ok((squares.div(divisor)?, squares))
+            })
         })
     }
 
@@ -67,9 +98,15 @@ impl Tensor {
         if !self.dtype().is_complex() {
             self.check_float("std")?;
         }
-        self.accumulated(|x| match x.squares_about_mean(axes, correction, keepdim)? {
-            (squares, 0.0) => squares.sqrt()?.div(0.0),
-            (squares, divisor) => squares.div(divisor)?.rooted(Tensor::sqrt),
+        self.accumulated(|x| {
+            x.homogeneous(axes, 1, 2.0, |x| {
+                let (squares, divisor) = x.squares_about_mean(axes, correction, keepdim)?;
+                let out = match divisor {
+                    0.0 => squares.sqrt()?.div(0.0)?,
+                    _ => squares.div(divisor)?.rooted(Tensor::sqrt)?,
+                };
+                Ok((out, squares))
+            })
         })
     }
 
@@ -93,4 +130,19 @@ impl Tensor {
             sum.reshape(&x.shape().reduced(x.shape().axes(axes, "logsumexp")?, false))
         }
     }
+}
+
+/// Whether a sum of powers in float32, or one of several, is infinite, or so small that its terms may be below the normal numbers.
+fn has_lost(total: &Tensor) -> Result<bool> {
+    let array = match total {
+        Tensor::Array(array) => array,
+        // What is written down must not depend on the values with which it was.
+        Tensor::Traced(t) if matches!(t.payload, Payload::Staged { .. }) => return Ok(false),
+        Tensor::Traced(t) => return has_lost(t.inner()),
+    };
+    if array.device() != Device::Cpu || array.dtype() != DType::F32 {
+        return Ok(false);
+    }
+    let least = f32::MIN_POSITIVE / f32::EPSILON;
+    Ok(contiguous(array)?.slice::<f32>()?.iter().any(|&v| v < least || v == f32::INFINITY))
 }

@@ -360,8 +360,11 @@ fn norm_of_reals(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result
     if p == 1.0 {
         return x.abs()?.sum(axes, keep);
     }
-    let total = if p == 2.0 { x.square()?.sum(axes, keep)? } else { x.abs()?.pow(p)?.sum(axes, keep)? };
-    total.rooted(|total| if p == 2.0 { total.sqrt() } else { total.pow(1.0 / p) })
+    x.homogeneous(axes, 1, p, |x| {
+        let total = if p == 2.0 { x.square()?.sum(axes, keep)? } else { x.abs()?.pow(p)?.sum(axes, keep)? };
+        let out = total.rooted(|total| if p == 2.0 { total.sqrt() } else { total.pow(1.0 / p) })?;
+        Ok((out, total))
+    })
 }
 
 type Along = fn(&Tensor, i64, bool) -> Result<(Tensor, Tensor)>;
