@@ -28,8 +28,9 @@ fn every_function_is_within_two_or_three_ulp() {
         let found = worst(row, isa::isa(), 4099);
         // What multiplies two functions has the errors of both.
         let allowed = match row.name() {
-            // A quotient of two polynomials by two products: each rounds.
-            "tanhshrink" => 4.5,
+            "tanhshrink" => 2.5,
+            // A quotient of two polynomials of an exponential: each rounds.
+            "mish" => 5.0,
             "log_ndtr" | "sinc" => 4.0,
             "tan" | "erfc" | "erfinv" | "ndtr" | "gelu_exact" | "silu" | "i0" | "i0e" | "i1" | "i1e" => 3.0,
             _ => 2.0,

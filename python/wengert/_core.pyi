@@ -919,6 +919,10 @@ class Tensor:
         """Smaller of two values; at a tie each gets half of the gradient."""
     def minimum_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`minimum`, in place."""
+    def mish(self, /) -> Tensor:
+        """`x tanh(log(1 + exp(x)))` (Misra 2019)."""
+    def mish_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`mish`, in place."""
     def mm(self, /, mat2: Any) -> Tensor:
         """Product of two matrices."""
     def mode(self, dim: _Dims = -1, keepdim: builtins.bool = False) -> Any:

@@ -54,11 +54,21 @@ plain_rule! {
         R::select(far, inverse / (outside + inverse), one / (near * near + 1.0))
     }
 }
+/// The logistic function of `x` and of `-x`, each with all its digits, and so their derivatives.
+#[inline(always)]
+fn logistics<R: Real>(x: R) -> (R, R) {
+    let power = (-magnitude(x)).exp();
+    let more = R::lit(1.0) / (power + 1.0);
+    let less = power * more;
+    // The side of zero is that of `magnitude`, for the derivatives there.
+    let right = x.ge(R::lit(0.0));
+    (R::select(right, more, less), R::select(right, less, more))
+}
 plain_rule! {
     /// Derivative of the sigmoid linear unit.
     pub fn silu_slope(x) {
-        let logistic = x.sigmoid();
-        logistic * (x * (R::lit(1.0) - logistic) + 1.0)
+        let (logistic, other) = logistics(x);
+        logistic * (x * other + 1.0)
     }
 }
 plain_rule! {
@@ -175,8 +185,8 @@ rule! {
     pub fn gelu_slope(x) {
         let end = R::lit(1e4);
         let y = R::select(x.gt(end), end, R::select(x.lt(-end), -end, x));
-        let s = gelu_gate(y).sigmoid();
-        s + y * (s * (1.0 - s)) * (1.5957691216057308 * (1.0 + 0.134145 * (y * y)))
+        let (s, other) = logistics(gelu_gate(y));
+        s + y * (s * other) * (1.5957691216057308 * (1.0 + 0.134145 * (y * y)))
     }
 }
 rule! {

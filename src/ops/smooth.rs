@@ -4,7 +4,7 @@
 //! A series is a polynomial, so that the derivatives which jets and recorded rules make of it are as accurate as it is.
 //! Where a branch is not taken, its argument is replaced by one at which it is finite.
 
-use crate::ops::formulas::normal_pdf;
+use crate::ops::formulas::{magnitude, normal_pdf};
 use crate::real::Real;
 use crate::rule;
 use std::f64::consts::PI;
@@ -72,15 +72,10 @@ rule! {
     }
 }
 
-/// `(x - tanh(x)) / x^3` in `x^2`, the numerator: ten levels of the continued fraction `tanh(x) = x / (1 + x^2 / (3 + ...))`,
-/// all of whose terms are positive (Abramowitz and Stegun, 4.5.70).
-const TANHSHRINK: [f64; 5] = [
-    0.3333333333333333,
-    0.025396825396825397,
-    0.0005012531328320802,
-    3.1201564446441344e-06,
-    4.727509764612325e-09,
-];
+/// `1 - 3 (x - tanh(x)) / x^3` over `x^2`, in `x^2`, the numerator: ten levels of the continued fraction
+/// `tanh(x) = x / (1 + x^2 / (3 + ...))`, all of whose terms are positive (Abramowitz and Stegun, 4.5.70).
+const TANHSHRINK: [f64; 5] =
+    [0.4, 0.02857142857142857, 0.0005410351275012929, 3.2619817375825045e-06, 4.800240684067899e-09];
 /// Its denominator.
 const TANHSHRINK_BELOW: [f64; 6] = [
     1.0,
@@ -92,13 +87,22 @@ const TANHSHRINK_BELOW: [f64; 6] = [
 ];
 
 rule! {
-    /// `x - tanh(x)`, by a continued fraction near 0.
+    /// `x - tanh(x)`: near 0 its first term `x^3 / 3` less what a continued fraction takes away, far out
+    /// `x - 1 + 2 sigmoid(-2 x)`, where the first difference is exact.
     pub fn without_tanh(x) {
-        let near = x.abs().lt(R::lit(1.8));
+        let near = x.abs().lt(R::lit(0.8));
         let small = R::select(near, x, R::lit(0.0));
         let square = small * small;
-        let ratio = polynomial(square, &TANHSHRINK) / polynomial(square, &TANHSHRINK_BELOW);
-        R::select(near, small * square * ratio, x - x.tanh())
+        let share = square * polynomial(square, &TANHSHRINK) / polynomial(square, &TANHSHRINK_BELOW);
+        // The upper bits of a float32, whose square is exact there, and what is left.
+        let wide = 4097.0 * small;
+        let high = wide - (wide - small);
+        let term = small * (high * high) / 3.0;
+        let rest = small * ((small - high) * (small + high)) * 0.3333333333333333;
+        let size = magnitude(R::select(near, R::lit(1.0), x));
+        let outside = (size - 1.0) + 2.0 * (-2.0 * size).sigmoid();
+        let outside = R::select(x.lt(R::lit(0.0)), -outside, outside);
+        R::select(near, term - ((term + rest) * share - rest), outside)
     }
 }
 rule! {
@@ -106,6 +110,31 @@ rule! {
     pub fn tanh_square(x) {
         let t = x.tanh();
         t * t
+    }
+}
+
+rule! {
+    /// `tanh(log(1 + exp(x)))`, by which mish multiplies `x`.
+    pub fn mish_gate(x) {
+        let right = x.ge(R::lit(0.0));
+        let power = (-magnitude(x)).exp();
+        let (left, square) = (power * (power + 2.0), power * power);
+        let above = 1.0 - 2.0 * square / (1.0 + 2.0 * (power + square));
+        R::select(right, above, left / (left + 2.0))
+    }
+}
+rule! {
+    /// The derivative of `x tanh(log(1 + exp(x)))`; far out, where `x` times a number of 0 may be none, that of a
+    /// closer number.
+    pub fn mish_slope(x) {
+        let (zero, end) = (R::lit(0.0), R::lit(1e3));
+        let y = R::select(x.gt(end), end, R::select(x.lt(-end), -end, x));
+        let power = (-magnitude(y)).exp();
+        let (left, square) = (power * (power + 2.0), power * power);
+        let (beyond, below) = (1.0 + 2.0 * (power + square), left + 2.0);
+        let right = 4.0 * square * (1.0 + power) / beyond / beyond;
+        let slope = R::select(y.ge(zero), right, 4.0 * power * (1.0 + power) / below / below);
+        mish_gate(y) + y * slope
     }
 }
 

@@ -17,8 +17,8 @@ use crate::ops::formulas::{
     magnitude, normal_pdf, one_minus_square, sign, silu_slope, softsign_slope, tame, truncated,
 };
 use crate::ops::smooth::{
-    entropy, entropy_slope, log_ndtr, log_ndtr_slope, negative_part, sinc, sinc_slope, tanh_square,
-    without_tanh,
+    entropy, entropy_slope, log_ndtr, log_ndtr_slope, mish_gate, mish_slope, negative_part, sinc, sinc_slope,
+    tanh_square, without_tanh,
 };
 use crate::ops::table::define_table;
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG10_E};
@@ -121,6 +121,8 @@ macro_rules! unary_table {
                 [(g, x) => g * gelu_slope(x)];
             /// Sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017).
             Silu silu(x) = x.silu(), [(g, x) => g * silu_slope(x)];
+            /// `x tanh(log(1 + exp(x)))` (Misra 2019).
+            Mish mish(x) = x * mish_gate(x), [(g, x) => g * mish_slope(x)];
             /// Largest integer not above `x`.
             Floor floor(x) = x.floor(), [];
             /// Smallest integer not below `x`.
@@ -146,10 +148,10 @@ macro_rules! parametric_table {
                     (R::select((x * p[0]).gt(R::lit(0.0)), x * p[0], R::lit(0.0)) + (-((x * p[0]).abs())).exp().log1p()) / p[0]),
                 [(g, x) => g * R::select((x * p[0]).gt(R::lit(p[1])), R::lit(1.0), (x * p[0]).sigmoid())];
             /// `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`: attributes `[alpha, scale]` (Clevert et al. 2015).
-            Elu elu(x) = R::select(x.gt(R::lit(0.0)), x, negative_part(x).expm1() * p[0]) * p[1],
+            Elu elu(x) = R::select(x.ge(R::lit(0.0)), x, negative_part(x).expm1() * p[0]) * p[1],
                 [(g, x) => g * (R::select(x.gt(R::lit(0.0)), R::lit(1.0), negative_part(x).exp() * p[0]) * p[1])];
             /// `x` above 0, else `alpha (exp(x / alpha) - 1)` with attribute `alpha` (Barron 2017).
-            Celu celu(x) = R::select(x.gt(R::lit(0.0)), x, (negative_part(x) / p[0]).expm1() * p[0]),
+            Celu celu(x) = R::select(x.ge(R::lit(0.0)), x, (negative_part(x) / p[0]).expm1() * p[0]),
                 [(g, x) => g * R::select(x.gt(R::lit(0.0)), R::lit(1.0), (negative_part(x) / p[0]).exp())];
             /// Values limited to attributes `[low, high]`; the derivative at a bound is 1.
             Clamp clamp(x) = R::select(x.lt(R::lit(p[0])), R::lit(p[0]), R::select(x.gt(R::lit(p[1])), R::lit(p[1]), x)),

@@ -100,13 +100,9 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 @of_tensors
-@rounding_once
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x tanh(softplus(x))` (Misra 2019)."""
-    if inplace:
-        return written(input, mish)
-    # From 40 on the factor is 1 in every type; its derivatives would overflow at the largest numbers.
-    return input * softplus(input.clamp(max=40.0)).tanh()
+    """`x tanh(softplus(x))` (Misra 2019). Saves the input."""
+    return input.mish_() if inplace else input.mish()
 
 
 @of_tensors
