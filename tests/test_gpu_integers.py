@@ -71,7 +71,7 @@ def test_functions_and_bounds() -> None:
     near(x.sign(), np.sign(a))
     near(wg.maximum(x, y), np.maximum(a, b))
     near(wg.minimum(x, y), np.minimum(a, b))
-    near(x.clamp(5, 3e9), a.clip(5, 3 * 10**9))
+    near(x.clamp(5, 3 * 10**9), a.clip(5, 3 * 10**9))
     near(wg.where(x > y, x, y), np.where(a > b, a, b))
     near(wg.gcd(x, y), np.gcd(a, b))
 

@@ -1,14 +1,25 @@
 """Arguments that are to be tensors, and what is raised where they are not."""
 
+import contextlib
 import functools
 import inspect
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from wengert import _core
 from wengert._core import Tensor
 
-__all__ = ["compared", "is_beyond_int64", "no_tensor", "number_beside", "of_tensors", "operand", "operands"]
+__all__ = [
+    "compared",
+    "first_beside",
+    "is_beyond_int64",
+    "no_tensor",
+    "number_beside",
+    "of_tensors",
+    "operand",
+    "operands",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,11 +37,7 @@ def operand(function: str, x: Any, beside: Tensor | None = None) -> Tensor:
     if beside is not None and type(x) in (bool, int, float, complex):
         return number_beside(x, beside)
     try:
-        given = _core.as_tensor(x)
-        if given.dtype in _NARROW and beside is not None and isinstance(x, (list, tuple)):
-            wide = _core.result_type(given, beside)
-            return given if wide == given.dtype else _core.tensor(x, dtype=wide)
-        return given
+        return _core.as_tensor(x) if beside is None else _beside_tensor(x, beside)
     except TypeError:
         raise TypeError(f"{function}: tensors, arrays or numbers expected, got {type(x).__name__}") from None
 
@@ -40,15 +47,45 @@ _NARROW = (_core.float32, _core.complex64)
 _DOUBLE = (_core.float64, _core.complex128)
 
 
+def _beside_tensor(x: Any, beside: Tensor) -> Tensor:
+    """What is no tensor as one; a list keeps the digits that the dtype of `beside` has."""
+    is_list = isinstance(x, (list, tuple))
+    if is_list and beside.dtype == _core.uint64:
+        with contextlib.suppress(ValueError, TypeError):
+            return _core.tensor(x, dtype=_core.uint64)
+    given = _core.as_tensor(x)
+    if is_list and given.dtype in _NARROW and beside.dtype in _DOUBLE:
+        return _core.tensor(x, dtype=_with(given, beside.dtype))
+    return given
+
+
+def _with(x: Tensor, double: Any) -> Any:
+    """The dtype of `x` beside a tensor of double precision with axes."""
+    return _core.result_type(x, _core.empty((1,), dtype=double))
+
+
 def number_beside(number: complex, x: Tensor) -> Tensor:
     """A number as a 0-d tensor that loses no digits and adapts to the dtype of the operand beside it."""
-    dtype = x.dtype if is_beyond_int64(number) else _core.result_type(x, number)
-    return _core.tensor(number, dtype=dtype, device=x.device)
+    if is_beyond_int64(number):
+        return _core.tensor(
+            float(number) if x.dtype.is_differentiable else number, dtype=x.dtype, device=x.device
+        )
+    return _core.tensor(number, dtype=_core.result_type(x, number), device=x.device)
+
+
+def first_beside(function: str, number: Any, args: Any, kwargs: dict[str, Any]) -> Tensor:
+    """The first argument of a function, which is no tensor, as one: beside a tensor among the others,
+    one of double precision if there is any.
+    """
+    others = [x for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
+    if isinstance(number, (int, float)) and args and isinstance(args[0], Tensor):
+        return number_beside(number, args[0])
+    return operand(function, number, next((x for x in others if x.dtype in _DOUBLE), None))
 
 
 def is_beyond_int64(number: Any) -> bool:
-    """Whether this is an integer that only uint64 holds."""
-    return isinstance(number, int) and number >= 2**63
+    """Whether this is an integer that int64 does not hold."""
+    return isinstance(number, int) and not -(2**63) <= number < 2**63
 
 
 def compared(function: str, x: Any, y: Any) -> tuple[Tensor, Tensor]:
@@ -69,12 +106,22 @@ def _beside(function: str, x: Any, y: Any) -> Tensor:
     """`x` as a tensor that compares exactly with `y`: an integer in a dtype that holds it,
     whatever that of `y` is.
     """
+    if type(x) is int and not -(2**63) <= x < 2**64:
+        x = _far(x, isinstance(y, Tensor) and y.dtype.is_differentiable)
     number = type(x) in (int, float)
     if number and isinstance(y, Tensor) and not y.is_floating_point() and not y.is_complex():
         wide = _core.uint64 if is_beyond_int64(x) else _core.int64 if isinstance(x, int) else _core.float64
         wide = wide if not y.is_gpu else _core.int32 if isinstance(x, int) else _core.float32
         return _core.tensor(x, dtype=wide, device=y.device)
     return operand(function, x, y if isinstance(y, Tensor) else None)
+
+
+def _far(x: int, among_floats: bool) -> float:
+    """What stands for an integer that no tensor holds: infinity, unless it is near a float."""
+    if among_floats:
+        with contextlib.suppress(OverflowError):
+            return float(x)
+    return math.inf if x > 0 else -math.inf
 
 
 def operands(function: str, tensors: Any) -> list[Tensor]:
@@ -92,7 +139,7 @@ def operands(function: str, tensors: Any) -> list[Tensor]:
     if double is None:
         return parts
     return [
-        _core.as_tensor(x, dtype=_core.result_type(part, _core.empty((1,), dtype=double)))
+        _core.as_tensor(x, dtype=_with(part, double))
         if part.dtype in _NARROW and isinstance(x, (float, complex, list, tuple))
         else part
         for x, part in zip(given, parts, strict=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert import _core, _tensordot, composed
-from wengert._arguments import number_beside, operand, operands
+from wengert._arguments import compared, first_beside, operand, operands
 from wengert._caller import called
 from wengert._core import Tensor
 from wengert._in_place import add_methods, functions_in_place
@@ -56,6 +56,11 @@ _ALIASES = {
     "swapdims": "swapaxes",
 }
 
+# Comparisons whose first argument may be a number: what they are of the second and the first; and those that are of
+# no use the other way round.
+_REFLECTED = {"eq": "eq", "equal": "equal", "ge": "le", "gt": "lt", "le": "ge", "lt": "gt", "ne": "ne"}
+_CLOSE = ("allclose", "isclose")
+
 # Functions of the core that take `out`; the others are methods.
 _WITH_OUT = ("stack", "where")
 
@@ -81,10 +86,16 @@ def _function(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(input, Tensor):
             if isinstance(input, _selection()):
                 return getattr(input, name)(*args, **kwargs)
-            beside = (
-                args and isinstance(args[0], Tensor) and isinstance(input, (builtins.int, builtins.float))
-            )
-            input = number_beside(input, args[0]) if beside else operand(name, input)
+            other = args[0] if args else kwargs.get("other")
+            if name in _REFLECTED and isinstance(other, Tensor) and isinstance(input, builtins.int):
+                # The tensor compares with an integer that its dtype need not hold.
+                result = getattr(other, _REFLECTED[name])(input)
+                return result if out is None else _store(name, out, result)
+            if name in _CLOSE and isinstance(other, Tensor):
+                input, other = compared(name, input, other)
+                args, kwargs = (other, *args[1:]), {k: v for k, v in kwargs.items() if k != "other"}
+            else:
+                input = first_beside(name, input, args, kwargs)
         result = method(input, *args, **kwargs)
         return result if out is None else _store(name, out, result)
 

@@ -137,7 +137,7 @@ impl Linear for Select {
 fn nearest(number: Operand, relation: Relation) -> Option<i128> {
     match number {
         Operand::Bool(v) => Some(v.into()),
-        Operand::Int(v) => Some(v.into()),
+        Operand::Int(v) => Some(v),
         Operand::Float(v) if !v.is_nan() => Some(match relation {
             Relation::Lt | Relation::Ge => v.ceil() as i128,
             Relation::Le | Relation::Gt => v.floor() as i128,
@@ -192,12 +192,14 @@ impl Tensor {
             let (dtype, device) = (promote(self, other), meeting(&[self, other]).device());
             return crate::bind::bind1(op, &[&join(self, dtype, device)?, &join(other, dtype, device)?]);
         }
-        if self.dtype().is_integer()
+        let dtype = other.result_type(self);
+        let whole = if self.dtype().is_integer() { self.dtype() } else { dtype };
+        if whole.is_integer()
             && let Some(other) = nearest(other, relation)
         {
-            return self.compare_integer(other, relation);
+            return self.cast(whole)?.compare_integer(other, relation);
         }
-        let dtype = other.result_type(self);
+        let other = other.among_floats();
         crate::bind::bind1(op, &[&self.cast(dtype)?, &other.to_tensor(dtype, self)?])
     }
 
@@ -271,7 +273,11 @@ impl Tensor {
         let (x, y) = match other.into() {
             Operand::Tensor(y) => (self.detach(), y.detach()),
             Operand::Float(y) => (self.detach(), Tensor::operand(y, wide, self.device())?),
-            number => (self.detach(), number.tensor_with(self)?),
+            number @ Operand::Int(y) if number.result_type(self).is_integer() => {
+                let x = self.detach().cast(number.result_type(self))?;
+                return x.close_to_integer(y, wide, rtol * (y as f64).abs() + atol);
+            }
+            number => (self.detach(), number.among_floats().tensor_with(self)?),
         };
         let whole = promote(&x, &y);
         if x.dtype().is_integer() && y.dtype().is_integer() && whole.is_integer() {
@@ -287,6 +293,14 @@ impl Tensor {
             out = out.logical(&x.ne(&x)?.logical(&y.ne(&y)?, Logic::And)?, Logic::Or)?;
         }
         Ok(out)
+    }
+
+    /// Where integers differ by at most `limit` from one of any size, which their dtype need not hold.
+    fn close_to_integer(&self, other: i128, wide: DType, limit: f64) -> Result<Tensor> {
+        let (least, most) = self.dtype().range();
+        let end = other.clamp(least, most);
+        let beyond = other.saturating_sub(end).unsigned_abs();
+        difference(self, &self.integer_like(end)?, wide)?.add(beyond as f64)?.le(limit)
     }
 
     /// Where the numbers are infinite: complex ones if either part is.

@@ -19,8 +19,8 @@ pub enum Operand<'a> {
     Tensor(&'a Tensor),
     /// A truth value.
     Bool(bool),
-    /// An integer.
-    Int(i64),
+    /// An integer, which no dtype need hold.
+    Int(i128),
     /// A float.
     Float(f64),
     /// A complex number: real and imaginary part.
@@ -39,7 +39,7 @@ impl From<f64> for Operand<'_> {
 }
 impl From<i64> for Operand<'_> {
     fn from(x: i64) -> Self {
-        Operand::Int(x)
+        Operand::Int(x.into())
     }
 }
 
@@ -63,9 +63,18 @@ impl Operand<'_> {
         }
     }
 
+    /// What floats are compared with: the ends of the integers stand for all that are beyond them.
+    pub(crate) fn among_floats(self) -> Self {
+        match self {
+            Operand::Int(i128::MAX) => Operand::Float(f64::INFINITY),
+            Operand::Int(i128::MIN) => Operand::Float(f64::NEG_INFINITY),
+            other => other,
+        }
+    }
+
     /// A real number as a float.
     fn float(self) -> Result<f64> {
-        match self {
+        match self.among_floats() {
             Operand::Float(v) => Ok(v),
             Operand::Int(v) => Ok(v as f64),
             Operand::Bool(v) => Ok(f64::from(v)),
@@ -102,7 +111,8 @@ impl Operand<'_> {
             Operand::Int(v) => {
                 dtype.check_fits(v)?;
                 if dtype.is_integer() && like.device() == Device::Cpu {
-                    return Tensor::integer(v, dtype);
+                    // Unsigned numbers above those of int64 keep their bits.
+                    return Tensor::integer(v as i64, dtype);
                 }
                 Tensor::operand(v as f64, dtype, like.device())
             }
@@ -130,13 +140,12 @@ impl Operand<'_> {
     }
 }
 
-/// A bound that is a whole number; none stays none, and any other number is an error.
+/// A bound that is an integer; none stays none, and any other number is an error.
 fn whole(bound: Option<Operand>) -> std::result::Result<Option<i128>, ()> {
     match bound {
         None => Ok(None),
-        Some(Operand::Int(v)) => Ok(Some(v.into())),
+        Some(Operand::Int(v)) => Ok(Some(v)),
         Some(Operand::Bool(v)) => Ok(Some(v.into())),
-        Some(Operand::Float(v)) if v.fract() == 0.0 || v.is_infinite() => Ok(Some(v as i128)),
         Some(_) => Err(()),
     }
 }
@@ -179,7 +188,7 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
     if let (Binary::Pow, Operand::Tensor(t), Operand::Int(n @ -64..=64)) = (fun, x, y)
         && t.dtype().is_complex()
     {
-        return crate::ops::complex::power(t, n);
+        return crate::ops::complex::power(t, n as i64);
     }
     let like = match (&x, &y) {
         (Operand::Tensor(a), Operand::Tensor(b)) => meeting(&[*a, *b]),
@@ -291,7 +300,7 @@ impl Tensor {
     }
 
     /// Values limited to `[min, max]`, which are numbers; the derivative at a bound is 1. Where `min > max`, all become
-    /// `max`; a bound that is NaN makes all NaN. Bounds of integers that are whole leave them integers.
+    /// `max`; a bound that is NaN makes all NaN. Bounds that are integers leave integers what they are.
     pub fn clamp(&self, min: Option<Operand>, max: Option<Operand>) -> Result<Tensor> {
         if min.is_none() && max.is_none() {
             return Err(Error::value("clamp: give min, max or both"));

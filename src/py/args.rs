@@ -1,10 +1,10 @@
 //! Arguments as users write them: axes, shapes, operands, each with one place that understands every
 //! spelling.
 
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::ops::elementwise::Operand;
 use crate::py::aside::Aside;
+use crate::py::beside::{exact, is_double};
 use crate::py::error::{type_error, value_error};
 use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::value;
@@ -54,9 +54,15 @@ pub fn integer(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
 /// The place of one element along an axis.
 pub fn position(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
     obj.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(obj.py()) {
-        true => PyIndexError::new_err(format!("index {obj} is beyond the end of every axis")),
+        true => beyond_every_axis(obj),
         false => error,
     })
+}
+
+/// The error for a place that no axis has.
+#[cold]
+pub fn beyond_every_axis(index: impl std::fmt::Display) -> PyErr {
+    PyIndexError::new_err(format!("index {index} is beyond the end of every axis"))
 }
 
 /// The error for an integer that no tensor holds, and no axis is as long as.
@@ -231,8 +237,8 @@ pub enum Arg {
     Tensor(Tensor),
     /// A truth value.
     Bool(bool),
-    /// An integer.
-    Int(i64),
+    /// An integer, which no dtype need hold.
+    Int(i128),
     /// A float.
     Float(f64),
     /// A complex number: real and imaginary part.
@@ -277,12 +283,21 @@ impl Arg {
             return Ok(Some(Arg::Bool(v.is_true())));
         }
         if obj.is_instance_of::<PyInt>() {
-            return Ok(Some(Arg::Int(integer(obj)?)));
+            return Ok(Some(Arg::Int(obj.extract::<i64>().map_or_else(|_| large(obj), |v| Ok(v.into()))?)));
         }
         if let Ok(v) = obj.cast::<PyComplex>() {
             return Ok(Some(Arg::Complex(v.real(), v.imag())));
         }
         Arg::from_other(obj)
+    }
+
+    /// [`Arg::from_any`], for a comparison or a limit: an integer of any size counts, which needs no dtype.
+    pub fn compared(obj: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
+        if obj.is_exact_instance_of::<PyInt>() && obj.extract::<i64>().is_err() {
+            let end = if obj.gt(0)? { i128::MAX } else { i128::MIN };
+            return Ok(Some(Arg::Int(large(obj).unwrap_or(end))));
+        }
+        Arg::from_any(obj)
     }
 
     /// NumPy's arrays and scalars, and what else describes an array.
@@ -306,8 +321,15 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Arg {
     }
 }
 
+/// An integer that int64 does not hold.
 #[cold]
-fn not_an_operand(obj: &Bound<'_, PyAny>) -> PyErr {
+fn large(obj: &Bound<'_, PyAny>) -> PyResult<i128> {
+    obj.extract().map_err(|_| too_large(obj))
+}
+
+/// The error for what is no operand.
+#[cold]
+pub fn not_an_operand(obj: &Bound<'_, PyAny>) -> PyErr {
     let name = obj.get_type().name().map_or_else(|_| "this".into(), |n| n.to_string());
     type_error(format!(
         "a tensor, an array or a number expected, got {name}; lists become tensors with wengert.tensor"
@@ -354,27 +376,15 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensors {
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Tensors> {
         let all =
             members(&obj)?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<Vec<_>>>()?;
-        if all.iter().any(|t| matches!(t.dtype(), DType::F64 | DType::C128)) {
-            return exact(&obj, all).map(Tensors);
+        // Python's numbers among them lose no digits next to tensors of double precision.
+        if (obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>()) && all.iter().any(is_double) {
+            return obj
+                .try_iter()?
+                .zip(all)
+                .map(|(x, t)| exact(&x?, t))
+                .collect::<PyResult<_>>()
+                .map(Tensors);
         }
         Ok(Tensors(all))
     }
-}
-
-/// Tensors of the members of `obj`: Python's numbers among them next to tensors of double precision, where they lose
-/// no digits.
-fn exact(obj: &Bound<'_, PyAny>, mut all: Vec<Tensor>) -> PyResult<Vec<Tensor>> {
-    let is_list = |x: &Bound<'_, PyAny>| x.is_instance_of::<PyList>() || x.is_instance_of::<PyTuple>();
-    let is_number =
-        |x: &Bound<'_, PyAny>| x.is_instance_of::<PyFloat>() || x.is_instance_of::<PyComplex>() || is_list(x);
-    if !is_list(obj) {
-        return Ok(all);
-    }
-    for (t, x) in all.iter_mut().zip(obj.try_iter()?) {
-        let x = x?;
-        if matches!(t.dtype(), DType::F32 | DType::C64) && is_number(&x) {
-            *t = convert::in_dtype(&x, t.dtype().promote(DType::F64))?;
-        }
-    }
-    Ok(all)
 }

@@ -7,9 +7,10 @@ use crate::error::{Named, Result};
 use crate::ops::binary::Binary;
 use crate::py::args::{Arg, AsTensor};
 use crate::py::aside::Aside;
+use crate::py::beside::Compared;
 use crate::py::convert;
 use crate::py::inplace::{self, beside};
-use crate::py::methods::clamp;
+use crate::py::limits::clamp;
 use crate::py::tensor::{Look, PyTensor};
 use crate::py::view::refresh;
 use crate::tensor::Tensor;
@@ -62,7 +63,11 @@ impl PyTensor {
 
     /// Limits the elements to `[min, max]`, in place.
     #[pyo3(signature = (min=None, max=None))]
-    fn clamp_<'py>(slf: &Bound<'py, Self>, min: Option<Arg>, max: Option<Arg>) -> PyResult<Bound<'py, Self>> {
+    fn clamp_<'py>(
+        slf: &Bound<'py, Self>,
+        min: Option<Compared>,
+        max: Option<Compared>,
+    ) -> PyResult<Bound<'py, Self>> {
         in_place(slf, "clamp", |py, x| clamp(py, x, min, max))
     }
 
@@ -159,7 +164,7 @@ fn scaled(other: Arg, alpha: Option<f64>) -> PyResult<Arg> {
         (other, None) => other,
         (Arg::Tensor(t), Some(a)) => Arg::Tensor(t.mul(a)?),
         (Arg::Float(v), Some(a)) => Arg::Float(v * a),
-        (Arg::Int(v), Some(a)) if a.fract() == 0.0 => Arg::Int(v * a as i64),
+        (Arg::Int(v), Some(a)) if a.fract() == 0.0 => Arg::Int(v.saturating_mul(a as i128)),
         (Arg::Int(v), Some(a)) => Arg::Float(v as f64 * a),
         (Arg::Bool(v), Some(a)) => Arg::Float(f64::from(v) * a),
         (Arg::Complex(re, im), Some(a)) => Arg::Complex(re * a, im * a),

@@ -5,7 +5,7 @@ use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::Named;
 use crate::ops::create::arange_length;
-use crate::py::args::{Arg, AsTensor, count, integers, optional_whole, shape, shape_from, whole};
+use crate::py::args::{Arg, AsTensor, count, integers, optional_whole, shape, shape_from, too_large, whole};
 use crate::py::convert;
 use crate::py::dtype::{optional_device, optional_dtype};
 use crate::py::error::type_error;
@@ -121,7 +121,7 @@ fn full(
         Arg::Tensor(t) => t.dtype(),
     };
     made(
-        constant(&fill_value, shape_from(size)?, optional_dtype(dtype)?.unwrap_or(natural), device)?,
+        constant("full", &fill_value, shape_from(size)?, optional_dtype(dtype)?.unwrap_or(natural), device)?,
         requires_grad,
     )
 }
@@ -138,27 +138,31 @@ fn full_like(
 ) -> PyResult<PyTensor> {
     let a = input.0.aval();
     let device = optional_device(device)?.unwrap_or(a.device);
-    made(constant(&fill_value, a.shape, optional_dtype(dtype)?.unwrap_or(a.dtype), device)?, requires_grad)
+    made(
+        constant("full_like", &fill_value, a.shape, optional_dtype(dtype)?.unwrap_or(a.dtype), device)?,
+        requires_grad,
+    )
 }
 
-fn constant(value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult<Tensor> {
+/// A tensor filled with a value, by the function `name`.
+fn constant(name: &str, value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult<Tensor> {
     Ok(match value {
-        Arg::Tensor(t) => t.cast(dtype)?.to_device(device)?.expand(&shape).named("full")?.copied()?,
+        Arg::Tensor(t) => t.cast(dtype)?.to_device(device)?.expand(&shape).named(name)?.copied()?,
         Arg::Int(v) => {
-            dtype.check_fits(*v)?;
+            dtype.check_fits(*v).named(name)?;
             if dtype.is_integer() && device == Device::Cpu {
-                return Ok(Tensor::integer(*v, dtype)?.expand(&shape)?.copied()?);
+                return Ok(Tensor::integer(*v as i64, dtype)?.expand(&shape)?.copied()?);
             }
             Tensor::full(shape, *v as f64, dtype, device)?
         }
         Arg::Float(v) => {
-            dtype.check_fits_float(*v)?;
+            dtype.check_fits_float(*v).named(name)?;
             Tensor::full(shape, *v, dtype, device)?
         }
         Arg::Bool(v) => Tensor::full(shape, f64::from(*v), dtype, device)?,
         Arg::Complex(..) if !dtype.is_complex() => {
             return Err(type_error(format!(
-                "full: a complex number does not fit into {dtype}; use dtype=complex64"
+                "{name}: a complex number does not fit into {dtype}; use dtype=complex64"
             )));
         }
         Arg::Complex(re, im) => {
@@ -213,7 +217,7 @@ fn arange(
     let number = |x: &Bound<'_, PyAny>| -> PyResult<(f64, Option<i64>)> {
         match Arg::from_any(x)? {
             Some(Arg::Float(v)) => Ok((v, None)),
-            Some(Arg::Int(v)) => Ok((v as f64, Some(v))),
+            Some(Arg::Int(v)) => Ok((v as f64, Some(i64::try_from(v).map_err(|_| too_large(v))?))),
             Some(Arg::Bool(v)) => Ok((f64::from(v), Some(i64::from(v)))),
             Some(Arg::Tensor(t)) if t.dtype().is_float() => Ok((t.item()?, None)),
             Some(Arg::Tensor(t)) => t.item().map(|v| (v, Some(v as i64))).map_err(PyErr::from),

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ops::indexing::nonzero;
 use crate::ops::region::Region;
 use crate::ops::strided::Part;
-use crate::py::args::{Arg, position};
+use crate::py::args::{Arg, beyond_every_axis, position};
 use crate::py::convert;
 use crate::py::tensor::{Look, PyTensor};
 use crate::shape::Shape;
@@ -64,7 +64,7 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
     }
     let t = match Arg::from_any(obj)? {
         Some(Arg::Tensor(t)) => t,
-        Some(Arg::Int(i)) => return Ok(Item::At(i)),
+        Some(Arg::Int(i)) => return Ok(Item::At(i64::try_from(i).map_err(|_| beyond_every_axis(i))?)),
         Some(Arg::Bool(v)) => Tensor::from_slice(&[v], &[])?,
         Some(Arg::Float(_) | Arg::Complex(..)) => return Err(not_an_index(obj)),
         None if obj.is_instance_of::<PyString>() => return Err(not_an_index(obj)),

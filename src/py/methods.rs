@@ -3,10 +3,12 @@
 
 use crate::error::{Error, Named, Result};
 use crate::interp::{self, autocast};
-use crate::ops::compare::{Logic, Relation};
+use crate::ops::compare::Logic;
 use crate::ops::indexing::nonzero;
 use crate::ops::unary::Parametric;
 use crate::py::args::{Arg, AsTensor, amount, either, optional_whole, run, whole};
+use crate::py::beside::{Beside, Compared};
+use crate::py::limits::clamp;
 use crate::py::operators::logical;
 use crate::py::reading::item;
 use crate::py::selection::{hidden_mask, selection};
@@ -33,58 +35,71 @@ fn product(name: &str, py: Python<'_>, x: &Tensor, y: &Tensor) -> PyResult<PyTen
     run(py, x.numel().max(y.numel()), || x.matmul(y).named(name)).map(PyTensor::from)
 }
 
+impl PyTensor {
+    /// This tensor, and another that stands beside it.
+    fn pair(&self, other: &Beside<'_>) -> PyResult<(Tensor, Tensor)> {
+        let x = self.value()?.into_owned();
+        let y = other.tensor(&x)?;
+        Ok((x, y))
+    }
+}
+
 #[pymethods]
 impl PyTensor {
     /// Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast.
     /// VJP: `g @ y.mT` and `x.mT @ g`; saves both operands.
-    fn matmul(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
-        product("matmul", py, &*self.value()?, &other.0)
+    fn matmul(&self, py: Python<'_>, other: Beside<'_>) -> PyResult<PyTensor> {
+        let (x, y) = self.pair(&other)?;
+        product("matmul", py, &x, &y)
     }
 
     /// Product of two matrices.
-    fn mm(&self, py: Python<'_>, mat2: AsTensor) -> PyResult<PyTensor> {
-        ranks("mm", &[(&self.look().t, 2), (&mat2.0, 2)])?;
-        product("mm", py, &*self.value()?, &mat2.0)
+    fn mm(&self, py: Python<'_>, mat2: Beside<'_>) -> PyResult<PyTensor> {
+        let (x, y) = self.pair(&mat2)?;
+        ranks("mm", &[(&x, 2), (&y, 2)])?;
+        product("mm", py, &x, &y)
     }
 
     /// Products of two batches of matrices.
-    fn bmm(&self, py: Python<'_>, mat2: AsTensor) -> PyResult<PyTensor> {
-        ranks("bmm", &[(&self.look().t, 3), (&mat2.0, 3)])?;
-        product("bmm", py, &*self.value()?, &mat2.0)
+    fn bmm(&self, py: Python<'_>, mat2: Beside<'_>) -> PyResult<PyTensor> {
+        let (x, y) = self.pair(&mat2)?;
+        ranks("bmm", &[(&x, 3), (&y, 3)])?;
+        product("bmm", py, &x, &y)
     }
 
     /// Product of a matrix and a vector.
-    fn mv(&self, py: Python<'_>, vec: AsTensor) -> PyResult<PyTensor> {
-        ranks("mv", &[(&self.look().t, 2), (&vec.0, 1)])?;
-        product("mv", py, &*self.value()?, &vec.0)
+    fn mv(&self, py: Python<'_>, vec: Beside<'_>) -> PyResult<PyTensor> {
+        let (x, y) = self.pair(&vec)?;
+        ranks("mv", &[(&x, 2), (&y, 1)])?;
+        product("mv", py, &x, &y)
     }
 
     /// Inner product of two vectors.
-    fn dot(&self, py: Python<'_>, other: AsTensor) -> PyResult<PyTensor> {
-        ranks("dot", &[(&self.look().t, 1), (&other.0, 1)])?;
-        let t = self.value()?;
+    fn dot(&self, py: Python<'_>, other: Beside<'_>) -> PyResult<PyTensor> {
+        let (x, y) = self.pair(&other)?;
+        ranks("dot", &[(&x, 1), (&y, 1)])?;
         // Not among the products that autocast lowers: one sum has no use of matrix units.
-        let (x, y) = autocast::widest(&t, &other.0)?;
+        let (x, y) = autocast::widest(&x, &y)?;
         let _region = interp::autocasting().then(|| interp::enter_autocast(None));
         product("dot", py, &x, &y)
     }
 
     /// Outer product of two vectors: `out[i, j] = x[i] * y[j]`.
-    fn outer(&self, py: Python<'_>, vec2: AsTensor) -> PyResult<PyTensor> {
-        ranks("outer", &[(&self.look().t, 1), (&vec2.0, 1)])?;
-        let y = vec2.0;
+    fn outer(&self, py: Python<'_>, vec2: Beside<'_>) -> PyResult<PyTensor> {
+        let (x, y) = self.pair(&vec2)?;
+        ranks("outer", &[(&x, 1), (&y, 1)])?;
         self.apply(py, |x| x.unsqueeze(1)?.mul(&y).named("outer"))
     }
 
     /// Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1.
     #[pyo3(signature = (min=None, max=None))]
-    fn clamp(&self, py: Python<'_>, min: Option<Arg>, max: Option<Arg>) -> PyResult<PyTensor> {
+    fn clamp(&self, py: Python<'_>, min: Option<Compared>, max: Option<Compared>) -> PyResult<PyTensor> {
         clamp(py, &*self.value()?, min, max).map(PyTensor::from)
     }
 
     /// The same as `clamp`.
     #[pyo3(signature = (min=None, max=None))]
-    fn clip(&self, py: Python<'_>, min: Option<Arg>, max: Option<Arg>) -> PyResult<PyTensor> {
+    fn clip(&self, py: Python<'_>, min: Option<Compared>, max: Option<Compared>) -> PyResult<PyTensor> {
         clamp(py, &*self.value()?, min, max).map(PyTensor::from)
     }
 
@@ -227,9 +242,10 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
-        src: AsTensor,
+        src: Beside<'_>,
     ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.scatter_add(dim, &index.0, &src.0).named("scatter_add"))
+        let (_, src) = self.pair(&src)?;
+        self.apply(py, |x| x.scatter_add(dim, &index.0, &src).named("scatter_add"))
     }
 
     /// This tensor with rows of `source` added along `dim` at a vector of indices.
@@ -239,12 +255,13 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
-        source: AsTensor,
+        source: Beside<'_>,
         alpha: Arg,
     ) -> PyResult<PyTensor> {
+        let (_, source) = self.pair(&source)?;
         let scaled = match alpha {
-            Arg::Int(1) | Arg::Float(1.0) => source.0,
-            _ => source.0.mul(alpha.operand()).named("index_add")?,
+            Arg::Int(1) | Arg::Float(1.0) => source,
+            _ => source.mul(alpha.operand()).named("index_add")?,
         };
         self.apply(py, |x| x.index_add(dim, &index.0, &scaled).named("index_add"))
     }
@@ -316,24 +333,32 @@ impl PyTensor {
     fn isclose(
         &self,
         py: Python<'_>,
-        other: Arg,
+        other: Compared,
         rtol: f64,
         atol: f64,
         equal_nan: bool,
     ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.close(other.operand(), rtol, atol, equal_nan).named("isclose"))
+        self.apply(py, |x| x.close(other.0.operand(), rtol, atol, equal_nan).named("isclose"))
     }
 
     /// Whether all elements are close: `|x - y| <= atol + rtol * |y|`.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
-    fn allclose(&self, py: Python<'_>, other: Arg, rtol: f64, atol: f64, equal_nan: bool) -> PyResult<bool> {
-        let close = self.value()?.close(other.operand(), rtol, atol, equal_nan).named("allclose")?;
+    fn allclose(
+        &self,
+        py: Python<'_>,
+        other: Compared,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> PyResult<bool> {
+        let close = self.value()?.close(other.0.operand(), rtol, atol, equal_nan).named("allclose")?;
         let all = close.all(None, false)?;
         item(py, &all)?.is_truthy()
     }
 
     /// Whether shapes and all elements are the same.
-    fn equal(&self, py: Python<'_>, other: Arg) -> PyResult<bool> {
+    fn equal(&self, py: Python<'_>, other: Compared) -> PyResult<bool> {
+        let other = other.0;
         if let Arg::Tensor(other) = &other
             && self.look().t.shape() != other.shape()
         {
@@ -370,31 +395,5 @@ impl PyTensor {
         replacement: bool,
     ) -> PyResult<PyTensor> {
         self.apply(py, |x| x.multinomial(num_samples, replacement))
-    }
-}
-
-/// Values limited to bounds that are numbers or tensors.
-pub fn clamp(py: Python<'_>, x: &Tensor, min: Option<Arg>, max: Option<Arg>) -> PyResult<Tensor> {
-    if ![&min, &max].iter().any(|bound| matches!(bound, Some(Arg::Tensor(_) | Arg::Complex(..)))) {
-        let (low, high) = (min.as_ref().map(Arg::operand), max.as_ref().map(Arg::operand));
-        return run(py, x.numel(), || x.clamp(low, high).named("clamp"));
-    }
-    // A bound that is a tensor passes the gradient on where it holds.
-    let mut out = x.clone();
-    for (bound, relation) in [(&min, Relation::Lt), (&max, Relation::Gt)] {
-        if let Some(bound) = bound {
-            out = beyond(&out, bound, relation).named("clamp")?.select(bound.operand(), &out)?;
-        }
-    }
-    Ok(out)
-}
-
-/// Where `x` is beyond a bound, or the bound is NaN.
-fn beyond(x: &Tensor, bound: &Arg, relation: Relation) -> Result<Tensor> {
-    let mask = x.compare(bound.operand(), relation)?;
-    match bound {
-        Arg::Tensor(t) if t.dtype().is_float() => mask.logical(&t.ne(t)?, Logic::Or),
-        Arg::Float(v) if v.is_nan() => mask.logical(&mask.logical_not()?, Logic::Or),
-        _ => Ok(mask),
     }
 }

@@ -10,6 +10,7 @@ use crate::ops::elementwise::{Operand, binary};
 use crate::ops::unary::{Unary, unary_table};
 use crate::py::args::{Arg, LARGE, run, whole};
 use crate::py::aside::Aside;
+use crate::py::beside::Compared;
 use crate::py::error::{type_error, value_error};
 use crate::py::inplace;
 use crate::py::tensor::{Look, PyTensor};
@@ -17,7 +18,7 @@ use crate::py::view::value;
 use crate::tensor::Tensor;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PyTuple};
+use pyo3::types::{PyList, PyTuple};
 
 /// `fun(x, y)`, or `fun(y, x)` if reflected; `NotImplemented` for an object that is no operand.
 #[inline]
@@ -84,29 +85,11 @@ pub fn binary_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Binary, reflected: bo
 /// A comparison; `NotImplemented` for an object that is no operand.
 fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation) -> PyResult<Py<PyAny>> {
     let py = x.py();
-    if y.is_instance_of::<PyInt>() && y.extract::<i64>().is_err() {
-        return beyond_int64(x, y, relation);
-    }
-    let Some(y) = Arg::from_any(y)? else {
+    let Some(y) = Arg::compared(y)? else {
         return Ok(py.NotImplemented());
     };
     let x = value(x)?;
     let out = run(py, x.numel().max(y.numel()), || x.compare(y.operand(), relation))?;
-    Ok(Py::new(py, PyTensor::from(out))?.into_any())
-}
-
-/// A comparison with an integer that int64 does not hold.
-#[cold]
-fn beyond_int64(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation) -> PyResult<Py<PyAny>> {
-    let (py, x) = (x.py(), value(x)?);
-    let is_positive = y.gt(0)?;
-    let out = if x.dtype().is_integer() {
-        let end = if is_positive { i128::MAX } else { i128::MIN };
-        x.compare_integer(y.extract::<i128>().unwrap_or(end), relation)?
-    } else {
-        let end = if is_positive { f64::INFINITY } else { f64::NEG_INFINITY };
-        x.compare(y.extract::<f64>().unwrap_or(end), relation)?
-    };
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
@@ -339,8 +322,8 @@ macro_rules! comparison_methods {
         impl PyTensor {
             $(
                 $(#[$doc])*
-                fn $method(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
-                    self.apply(py, |x| x.compare(other.operand(), Relation::$relation))
+                fn $method(&self, py: Python<'_>, other: Compared) -> PyResult<PyTensor> {
+                    self.apply(py, |x| x.compare(other.0.operand(), Relation::$relation))
                 }
             )*
         }

@@ -6,6 +6,7 @@ use crate::ops::indexing::check_index;
 use crate::ops::rows::{Rows, adds_in_part};
 use crate::ops::strided::Part;
 use crate::py::args::{Arg, AsTensor, whole};
+use crate::py::beside::Beside;
 use crate::py::index::fitted;
 use crate::py::inplace;
 use crate::py::tensor::PyTensor;
@@ -31,20 +32,20 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
-        src: AsTensor,
+        src: Beside<'py>,
     ) -> PyResult<Bound<'py, Self>> {
         let x = refresh(slf)?;
-        let whole =
-            [&x, &index.0, &src.0].iter().any(|t| t.rank() == 0) || !adds_in_part(&x, index.0.numel());
+        let src = src.tensor(&x)?;
+        let whole = [&x, &index.0, &src].iter().any(|t| t.rank() == 0) || !adds_in_part(&x, index.0.numel());
         if whole {
-            inplace::update(slf, "scatter_add", |_, x| Ok(x.scatter_add(dim, &index.0, &src.0)?))?;
+            inplace::update(slf, "scatter_add", |_, x| Ok(x.scatter_add(dim, &index.0, &src)?))?;
             return Ok(slf.clone());
         }
-        let axis = x.scatter_axis("scatter_add", dim, &index.0, &src.0)?;
+        let axis = x.scatter_axis("scatter_add", dim, &index.0, &src)?;
         let dtype = x.dtype();
         drop(x);
         let places = |part: &Part, numel: usize| Rows::of_scatter(part, numel, axis, &index.0);
-        let value = |shape: &Shape| src.0.corner(shape)?.cast(dtype);
+        let value = |shape: &Shape| src.corner(shape)?.cast(dtype);
         inplace::overwrite_rows(slf, "scatter_add", places, value, true)?;
         Ok(slf.clone())
     }
@@ -55,13 +56,14 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
-        source: AsTensor,
+        source: Beside<'py>,
         alpha: Arg,
     ) -> PyResult<Bound<'py, Self>> {
         let x = refresh(slf)?;
+        let source = source.tensor(&x)?;
         let source = match alpha {
-            Arg::Int(1) | Arg::Float(1.0) => source.0,
-            _ => source.0.mul(alpha.operand())?,
+            Arg::Int(1) | Arg::Float(1.0) => source,
+            _ => source.mul(alpha.operand())?,
         };
         if x.rank() == 0 || x.numel() == 0 || !adds_in_part(&x, source.numel()) {
             inplace::update(slf, "index_add", |_, x| Ok(x.index_add(dim, &index.0, &source)?))?;

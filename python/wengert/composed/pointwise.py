@@ -162,11 +162,12 @@ def rad2deg(input: Tensor) -> Tensor:
 @method
 def float_power(input: Tensor, exponent: Any) -> Tensor:
     """`input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
-    given = exponent if isinstance(exponent, Tensor) else operand("float_power", exponent)
-    wide = _core.complex128 if input.is_complex() or given.is_complex() else _core.float64
-    if isinstance(exponent, (int, float)):
-        return input.to(wide) ** exponent
-    return input.to(wide) ** (exponent if isinstance(exponent, complex) else given.to(wide))
+    base = input.to(_core.complex128 if input.is_complex() else _core.float64)
+    if isinstance(exponent, (int, float, complex)):
+        return base**exponent
+    given = operand("float_power", exponent, base)
+    wide = _core.complex128 if base.is_complex() or given.is_complex() else _core.float64
+    return base.to(wide) ** given.to(wide)
 
 
 @method

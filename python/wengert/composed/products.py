@@ -49,21 +49,23 @@ def addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float 
 
     Of integers, `beta` and `alpha` lose their fractions, here and in the functions below.
     """
-    return _scaled(input, beta, operand("addmm", mat1).matmul(operand("addmm", mat2)), alpha)
+    input, mat1, mat2 = operands("addmm", (input, mat1, mat2))
+    return _scaled(input, beta, mat1.matmul(mat2), alpha)
 
 
 @method
 @in_low
 def baddbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
-    return _scaled(input, beta, operand("baddbmm", batch1).bmm(operand("baddbmm", batch2)), alpha)
+    input, batch1, batch2 = operands("baddbmm", (input, batch1, batch2))
+    return _scaled(input, beta, batch1.bmm(batch2), alpha)
 
 
 @method
 @in_low
 def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
-    left, right = operands("addbmm", (batch1, batch2))
+    input, left, right = operands("addbmm", (input, batch1, batch2))
     _has_axes("addbmm", "batch1", left, 3)
     _has_axes("addbmm", "batch2", right, 3)
     # One product over batch and inner axis together.
@@ -81,20 +83,22 @@ def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: f
 @in_low
 def addmv(input: Tensor, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * (mat @ vec)`."""
-    return _scaled(input, beta, operand("addmv", mat).mv(operand("addmv", vec)), alpha)
+    input, mat, vec = operands("addmv", (input, mat, vec))
+    return _scaled(input, beta, mat.mv(vec), alpha)
 
 
 @method
 @in_low
 def addr(input: Tensor, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`beta * input + alpha * outer(vec1, vec2)`."""
-    return _scaled(input, beta, operand("addr", vec1).outer(operand("addr", vec2)), alpha)
+    input, vec1, vec2 = operands("addr", (input, vec1, vec2))
+    return _scaled(input, beta, vec1.outer(vec2), alpha)
 
 
 @method
 def vdot(input: Tensor, other: Any) -> Tensor:
     """The inner product of two vectors, `sum(conj(input) * other)`."""
-    return input.conj().dot(operand("vdot", other))
+    return input.conj().dot(operand("vdot", other, input))
 
 
 def _matrix(x: Tensor) -> Tensor:
@@ -135,7 +139,7 @@ def cross(input: Tensor, other: Any, dim: int | None = None) -> Tensor:
     Raises:
         ShapeError: the two have different numbers of axes, no axis of length 3, or do not broadcast.
     """
-    a, b = _core.as_tensor(input), operand("cross", other)
+    a, b = operands("cross", (input, other))
     same_rank("cross", a, b)
     if dim is None:
         pairs = zip(a.shape, b.shape)

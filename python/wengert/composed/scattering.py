@@ -329,6 +329,7 @@ def _filling(name: str, input: Tensor, value: Any) -> Any:
         limits = iinfo(input.dtype)
         if not limits.min <= value <= limits.max:
             raise ValueError(f"{name}: {input.dtype} holds {limits.min} to {limits.max}, got {value}")
+        return _core.tensor(value, dtype=input.dtype)
     given = operand(name, value)
     if given.ndim:
         raise _core.ShapeError(

@@ -4,6 +4,7 @@ One table of each kind. What differs: a number in a 0-d tensor counts as much as
 promoted, and either operand of a function of two may be a Python number.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -125,4 +126,13 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     if min is None and max is None:
         return x.clone()
     bounds = [b.to(x.dtype) if isinstance(b, Tensor) else b for b in (min, max)]
+    if not x.dtype.is_differentiable:
+        bounds = [_within(b, towards) for b, towards in zip(bounds, (math.ceil, math.floor), strict=True)]
     return x.clamp(*bounds)
+
+
+def _within(bound: Any, towards: Any) -> Any:
+    """A bound of integers as an integer, one that is beyond all of them included."""
+    if not isinstance(bound, float):
+        return bound
+    return towards(bound) if math.isfinite(bound) else int(math.copysign(2**64, bound))

@@ -1,0 +1,62 @@
+//! Arguments that depend on the tensor beside them: Python's numbers, alone or in lists, which lose no digits there, and
+//! what a tensor is compared with, which its dtype need not hold.
+
+use crate::dtype::DType;
+use crate::py::args::{Arg, not_an_operand};
+use crate::py::convert;
+use crate::py::tensor::PyTensor;
+use crate::py::view::value;
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyComplex, PyFloat, PyList, PyTuple};
+
+/// What a tensor is compared with, or limited to: [`Arg::compared`].
+pub struct Compared(pub Arg);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Compared {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Compared> {
+        Arg::compared(&obj)?.map(Compared).ok_or_else(|| not_an_operand(&obj))
+    }
+}
+
+/// A tensor argument beside another tensor: arrays and numbers are converted.
+pub struct Beside<'py>(Bound<'py, PyAny>);
+
+impl<'py> FromPyObject<'_, 'py> for Beside<'py> {
+    type Error = PyErr;
+
+    #[inline]
+    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Beside<'py>> {
+        Ok(Beside(obj.to_owned()))
+    }
+}
+
+impl Beside<'_> {
+    /// The tensor next to `x`: Python's numbers lose no digits there.
+    pub fn tensor(&self, x: &Tensor) -> PyResult<Tensor> {
+        if let Ok(t) = self.0.cast::<PyTensor>() {
+            return value(t);
+        }
+        let given = convert::as_tensor(&self.0)?;
+        if is_double(x) { exact(&self.0, given) } else { Ok(given) }
+    }
+}
+
+/// Whether numbers have the digits of float64.
+pub fn is_double(x: &Tensor) -> bool {
+    matches!(x.dtype(), DType::F64 | DType::C128)
+}
+
+/// `converted`, the tensor of `obj`; of Python's floats and complex numbers, alone or in lists, one of double
+/// precision.
+pub fn exact(obj: &Bound<'_, PyAny>, converted: Tensor) -> PyResult<Tensor> {
+    let is_number = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyComplex>();
+    let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
+    let dtype = converted.dtype();
+    if (is_number || is_list) && matches!(dtype, DType::F32 | DType::C64) {
+        return convert::in_dtype(obj, dtype.promote(DType::F64));
+    }
+    Ok(converted)
+}
