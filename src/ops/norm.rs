@@ -328,7 +328,11 @@ impl Tensor {
                 let wide =
                     crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
                 let dtype = if wide { DType::F32 } else { promote(&x, &w) };
-                crate::bind::bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?
+                let mut out = crate::bind::bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?;
+                if !wide {
+                    out[0] = out[0].cast(x.dtype())?;
+                }
+                out
             }
         };
         out.into_iter().next().ok_or_else(|| Error::value("internal: layer_norm returned nothing"))

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from wengert import _core
 from wengert._arguments import operand
+from wengert._caller import called
 from wengert._core import Tensor
 from wengert._results import beside
 
@@ -34,7 +35,7 @@ def slogdet(A: Any) -> SignAndLog:
     """
     A = operand("slogdet", A)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
-        raise _core.ShapeError(f"slogdet: square matrices expected, got shape {tuple(A.shape)}")
+        raise _core.ShapeError(f"{called()}: square matrices expected, got shape {tuple(A.shape)}")
     packed, _, exchanges = _core._lu(A)
     pivots = packed.diagonal(0, -2, -1)
     own = _core.arange(1, A.shape[-1] + 1, dtype=exchanges.dtype)

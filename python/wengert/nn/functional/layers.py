@@ -3,6 +3,7 @@
 import contextlib
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import wengert as wg
 from wengert import _core
@@ -109,7 +110,7 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Zero mean and unit variance over the trailing axes `normalized_shape`, then `* weight + bias` (Ba et
-    al. 2016).
+    al. 2016). The dtype is that of the input.
 
     One fused pass; saves the input and one mean and inverse deviation per row.
     """
@@ -120,7 +121,10 @@ def layer_norm(
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """`x / sqrt(mean(x^2) + eps)` over the trailing axes, then `* weight` (Zhang and Sennrich 2019)."""
+    """`x / sqrt(mean(x^2) + eps)` over the trailing axes, then `* weight` (Zhang and Sennrich 2019).
+
+    The dtype is that of the input.
+    """
     shape = tuple(normalized_shape)
     if not shape or tuple(input.shape)[-len(shape) :] != shape:
         raise wg.ShapeError(
@@ -130,8 +134,12 @@ def rms_norm(
     eps = wg.finfo(input.dtype).eps if eps is None else eps
     wide = input.to(wg.float32) if input.dtype.itemsize < 4 else input
     out = wide * ((wide * wide).mean(axes, keepdim=True) + eps).rsqrt()
-    out = rounded(out, input.dtype)
-    return out if weight is None else out * weight
+    return rounded(out if weight is None else out * weight, _float_of(input))
+
+
+def _float_of(x: Tensor) -> Any:
+    """The dtype of `x`, or float32 where that is no floating point type."""
+    return x.dtype if x.dtype.is_differentiable else wg.float32
 
 
 @of_tensors
@@ -143,7 +151,7 @@ def group_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Layer norm over each of `num_groups` groups of channels (axis 1), then one weight and bias per
-    channel.
+    channel. The dtype is that of the input.
     """
     if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
         raise wg.ShapeError(
@@ -151,12 +159,15 @@ def group_norm(
             f"{num_groups} groups"
         )
     size = math.prod(input.shape[1:]) // num_groups
-    rows = input.reshape(input.shape[0], num_groups, size)
+    wide = input.to(wg.float32) if input.dtype.itemsize < 4 else input
+    rows = wide.reshape(input.shape[0], num_groups, size)
     out = _core._layer_norm(rows, (rows.shape[-1],), None, None, eps).reshape(tuple(input.shape))
     per_channel = (-1, *[1] * (input.ndim - 2))
     if weight is not None:
         out = out * weight.reshape(per_channel)
-    return out if bias is None else out + bias.reshape(per_channel)
+    if bias is not None:
+        out = out + bias.reshape(per_channel)
+    return rounded(out, _float_of(input))
 
 
 @of_tensors

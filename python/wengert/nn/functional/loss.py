@@ -179,8 +179,8 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
     if log_target:
         loss = target.exp() * (target - input)
     else:
-        # 1 log 1 stands for 0 log 0, whose slope is infinite.
-        safe = wg.where(target > 0, target, wg.ones_like(target))
+        # 1 log 1 stands for 0 log 0, whose slope is infinite; the logarithm of a negative target is NaN.
+        safe = wg.where((target >= 0) & (target <= 0), wg.ones_like(target), target)
         loss = wg.xlogy(safe, safe) - target * input
     if reduction == "batchmean":
         return loss.sum() / (input.shape[0] if input.ndim else 1)
