@@ -56,7 +56,7 @@ def test_numbers_of_python() -> None:
     assert wg.tensor(1 + 2j).dtype == wg.complex64
     assert wg.tensor([1, 2.5, 1j]).tolist() == [1, 2.5, 1j]
     assert wg.tensor([1, 2j], dtype=wg.complex128).dtype == wg.cdouble
-    assert wg.tensor([1, 2], dtype=complex).dtype == wg.complex64
+    assert wg.tensor([1, 2], dtype=complex).dtype == wg.complex128
     assert complex(wg.tensor(3 - 1j).item()) == 3 - 1j
     assert wg.full((2,), 1 + 1j).tolist() == [1 + 1j] * 2
     assert wg.zeros(2, dtype=wg.complex64).tolist() == [0, 0]

@@ -9,6 +9,7 @@ use crate::autodiff::node::Vjp;
 use crate::autodiff::saving::bottom;
 use crate::buffer::Device;
 use crate::cost;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Needs, Saves};
 use crate::ops::{on_device, one};
@@ -76,13 +77,19 @@ impl Linear for Take {
 /// Checked indices into `size` stretches of length `n` laid end to end, from indices into each (batch axis in
 /// front).
 fn offset_index(index: &Tensor, size: usize, n: usize) -> Result<Tensor> {
-    check_range(index, 0, n)?;
+    let from_front = index_from_front(index, 0, n)?;
     let mut dims = vec![1; index.rank()];
     dims[0] = size;
-    let starts =
-        Tensor::arange(0.0, n as f64, size, index.dtype(), index.device())?.reshape(&Shape::new(&dims)?)?;
-    let wrapped = index.lt(0i64)?.select(&index.add(n as i64)?, index)?;
-    wrapped.add(&starts)
+    let starts = Tensor::arange(0.0, n as f64, size, from_front.dtype(), index.device())?;
+    from_front.add(&starts.reshape(&Shape::new(&dims)?)?)
+}
+
+/// An index into an axis of length `size`, checked, negative elements counted from the end. In the widest integers of
+/// its device, in which positions of merged axes have room.
+pub(crate) fn index_from_front(index: &Tensor, axis: usize, size: usize) -> Result<Tensor> {
+    check_range(index, axis, size)?;
+    let index = index.cast(if index.device() == Device::Cpu { DType::I64 } else { DType::I32 })?;
+    index.lt(0i64)?.select(&index.add(size as i64)?, &index)
 }
 
 /// The transpose of [`Take`]: rows of `g` added into zeros. Inputs: g, index.
@@ -212,7 +219,7 @@ impl Linear for ScatterAdd {
 }
 
 /// Raises for an index outside `-size..size`; only where merged axes would let it slip into another row.
-pub(crate) fn check_range(index: &Tensor, axis: usize, size: usize) -> Result<()> {
+fn check_range(index: &Tensor, axis: usize, size: usize) -> Result<()> {
     let Some(array) = bottom(index).filter(|array| array.numel() > 0) else { return Ok(()) };
     let host = Tensor::Array(array.to_device(Device::Cpu)?);
     let (low, high) = (host.amin(None, false)?.item()?, host.amax(None, false)?.item()?);

@@ -4,7 +4,7 @@
 use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::ops::index::{Gather, ScatterAdd, Take, TakeAdd, check_range};
+use crate::ops::index::{Gather, ScatterAdd, Take, TakeAdd, index_from_front};
 use crate::ops::rows::{Rows, adds_in_part};
 use crate::ops::strided::Part;
 use crate::shape::Shape;
@@ -231,36 +231,37 @@ impl IndexPlan {
         self.axes.iter().copied().chain(rest).map(|i| i as i64).collect()
     }
 
-    /// The index into the merged axis; checks nothing but what merging would hide.
+    /// The index into the merged axis; checks nothing but what merging would hide, and nothing where the indices name
+    /// nothing together.
     fn linear(&self, indices: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+        let shape = index_shape("index", indices)?;
+        if let [axis] = self.axes[..] {
+            return Ok(indices[axis].clone());
+        }
         let mut total: Option<Tensor> = None;
         for (k, &axis) in self.axes.iter().enumerate() {
             let Some(index) = &indices[axis] else { continue };
-            check_index("index", index)?;
-            let size = self.shape.at(axis);
+            let index = if shape.numel() == 0 { &index.expand(&shape)? } else { index };
             let stride: usize = self.axes[k + 1..].iter().map(|&a| self.shape.at(a)).product();
-            let part = if self.axes.len() == 1 {
-                index.clone()
-            } else {
-                check_range(index, axis, size)?;
-                index.lt(0i64)?.select(&index.add(size as i64)?, index)?.mul(stride as i64)?
-            };
+            let part = index_from_front(index, axis, self.shape.at(axis))?.mul(stride as i64)?;
             total = Some(match total {
                 None => part,
-                Some(sum) => {
-                    if sum.shape().broadcast(&part.shape()).is_none() {
-                        return Err(Error::index(format!(
-                            "index tensors of shapes {} and {} do not broadcast together",
-                            sum.shape(),
-                            part.shape()
-                        )));
-                    }
-                    sum.add(&part)?
-                }
+                Some(sum) => sum.add(&part)?,
             });
         }
         Ok(total)
     }
+}
+
+/// The shape to which index tensors broadcast; raises for what cannot be an index.
+pub(crate) fn index_shape(op: &str, indices: &[Option<Tensor>]) -> Result<Shape> {
+    indices.iter().flatten().try_fold(Shape::SCALAR, |shape, index| {
+        check_index(op, index)?;
+        shape.broadcast(&index.shape()).ok_or_else(|| {
+            let other = index.shape();
+            Error::index(format!("index tensors of shapes {shape} and {other} do not broadcast together"))
+        })
+    })
 }
 
 /// The positions of true elements, one int64 row per element: `[count, rank]`. The count depends on the data.

@@ -11,10 +11,10 @@ use crate::cost;
 use crate::cpu::gather::positions;
 use crate::cpu::put::{self, Table, offsets, sums, sums_of_parts};
 use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane, Linear, Needs, Saves};
-use crate::ops::index::check_range;
-use crate::ops::indexing::check_index;
+use crate::ops::index::index_from_front;
+use crate::ops::indexing::{check_index, index_shape};
 use crate::ops::one;
 use crate::ops::operand::Operand;
 use crate::ops::strided::{Part, destination};
@@ -141,19 +141,13 @@ impl Rows {
     /// in front where they are not adjacent, or if `in_front`.
     pub fn of_index(part: &Part, numel: usize, indices: &[Option<Tensor>], in_front: bool) -> Result<Rows> {
         let axis = |i: usize| (part.shape.at(i), part.strides[i]);
-        let (mut indexed, mut shape) = (Vec::new(), Shape::SCALAR);
+        let shape = index_shape("setitem", indices)?;
+        let named = |i: usize| {
+            let index = indices[i].clone()?;
+            Some(Indexed { index, length: axis(i).0, stride: axis(i).1 })
+        };
         let axes: Vec<usize> = (0..indices.len()).filter(|&i| indices[i].is_some()).collect();
-        for &i in &axes {
-            let Some(index) = &indices[i] else { continue };
-            check_index("setitem", index)?;
-            shape = shape.broadcast(&index.shape()).ok_or_else(|| {
-                Error::index(format!(
-                    "index tensors of shapes {shape} and {} do not broadcast together",
-                    index.shape()
-                ))
-            })?;
-            indexed.push(Indexed { index: index.clone(), length: axis(i).0, stride: axis(i).1 });
-        }
+        let indexed = axes.iter().filter_map(|&i| named(i)).collect();
         let adjacent = axes.windows(2).all(|w| w[1] == w[0] + 1);
         let position = if adjacent && !in_front { axes.first().copied().unwrap_or(0) } else { 0 };
         let rest = (position..part.shape.rank()).filter(|i| !axes.contains(i));
@@ -192,6 +186,10 @@ impl Places {
 
     fn rows(mut self, numel: usize) -> Result<Rows> {
         let shape = self.target()?;
+        if self.shape.numel() == 0 {
+            // Indices that name nothing together miss nothing.
+            return Ok(Rows { index: Tensor::from_slice::<i64>(&[], &[0])?, width: 1, shape });
+        }
         // An axis of one element takes no steps.
         for axis in self.before.iter_mut().chain(&mut self.after).filter(|axis| axis.0 <= 1) {
             axis.1 = 0;
@@ -260,9 +258,7 @@ impl Places {
         };
         let mut total = first.add(&third)?.add(self.offset as i64)?;
         for i in &self.indexed {
-            check_range(&i.index, 0, i.length)?;
-            let index = i.index.to_device(Device::Cpu)?.cast(DType::I64)?;
-            let at = index.lt(0i64)?.select(&index.add(i.length as i64)?, &index)?;
+            let at = index_from_front(&i.index.to_device(Device::Cpu)?, 0, i.length)?;
             let at = at.mul(i.stride as i64)?.expand(&self.shape)?.reshape(&Shape::new(&dims)?)?;
             total = total.add(&at)?;
         }

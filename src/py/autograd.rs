@@ -11,6 +11,7 @@ use crate::py::args::AsTensor;
 use crate::py::aside::Aside;
 use crate::py::attach::detached;
 use crate::py::debug;
+use crate::py::error::type_error;
 use crate::py::hooks::retain;
 use crate::py::node::PyNode;
 use crate::py::outer;
@@ -129,8 +130,8 @@ it before backward()";
     }
 
     #[setter]
-    fn set_grad(slf: &Bound<'_, Self>, grad: Option<&Bound<'_, PyTensor>>) -> PyResult<()> {
-        let grad = grad.map(value).transpose()?;
+    fn set_grad(slf: &Bound<'_, Self>, grad: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let grad = grad.map(assigned_grad).transpose()?;
         let t = refresh(slf)?;
         if let Some(g) = &grad {
             check_grad(&t, g)?;
@@ -249,6 +250,14 @@ it before backward()";
             None => replace(slf, with_history(&t, new)),
         }
     }
+}
+
+/// What was assigned to `.grad`; raises TypeError for anything but a tensor.
+fn assigned_grad(grad: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let Ok(grad) = grad.cast::<PyTensor>() else {
+        return Err(type_error(format!("grad is a tensor or None, got {}", grad.get_type().name()?)));
+    };
+    value(grad)
 }
 
 /// Raises unless `g` can be the gradient of `t`.

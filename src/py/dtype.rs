@@ -40,8 +40,8 @@ fn parse(obj: &Bound<'_, PyAny>) -> Option<DType> {
     let py = obj.py();
     if let Ok(t) = obj.cast::<PyType>() {
         for (class, dtype) in [
-            (py.get_type::<PyComplex>(), DType::C64),
-            (py.get_type::<PyFloat>(), DType::F32),
+            (py.get_type::<PyComplex>(), DType::C128),
+            (py.get_type::<PyFloat>(), DType::F64),
             (py.get_type::<PyInt>(), DType::I64),
             (py.get_type::<PyBool>(), DType::Bool),
         ] {
@@ -87,7 +87,7 @@ impl PyDType {
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
         let py = other.py();
         let same = match parse(other) {
-            // `float` means float32 as an argument, but is not float32.
+            // `float` means float64 as an argument, but is not float64.
             Some(d) if !is_python_type(other) => d == self.dtype,
             _ => false,
         };

@@ -334,7 +334,13 @@ impl PyTensor {
 
     fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
-        if spec.is_empty() || t.numel() != 1 || tracer(&t).is_some() {
+        if !spec.is_empty() && t.numel() != 1 {
+            return Err(type_error(format!(
+                "format: '{spec}' formats tensors of one element, this one has the shape {}; use .tolist()",
+                t.shape()
+            )));
+        }
+        if spec.is_empty() || tracer(&t).is_some() {
             return Ok(format::tensor(&t)?.into_pyobject(py)?.into_any());
         }
         item(py, &t)?.call_method1("__format__", (spec,))

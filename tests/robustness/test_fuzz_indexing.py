@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from support import examples
 
 Item = Any
+WIDTHS = ("int64", "int64", "int32", "int16", "int8", "uint8", "uint16", "uint32", "uint64")
 
 
 @st.composite
 def indexed(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[Item, ...], int]:
-    """A shape, a key for it, and a seed. Some keys are wrong."""
+    """A shape, a key for it, and a seed. Some keys are wrong; arrays have any integer dtype."""
     shape = tuple(draw(st.lists(st.integers(0, 4), min_size=1, max_size=4)))
+    if draw(st.integers(0, 7)) == 0:
+        # Positions in merged axes that no 8 bits hold.
+        shape = (20, 20, *shape[2:])
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     common = tuple(draw(st.lists(st.integers(1, 3), max_size=2)))
     key: list[Item] = []
@@ -42,7 +46,9 @@ def indexed(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[Item, ...], int]:
             lengths = tuple(
                 1 if rng.random() < 0.2 else n for n in common[draw(st.integers(0, len(common))) :]
             )
-            key.append(rng.integers(-length, length + worst, lengths))
+            dtype = draw(st.sampled_from(WIDTHS))
+            least = 0 if dtype.startswith("u") else -length
+            key.append(rng.integers(least, length + worst, lengths).astype(dtype))
         else:
             key.append(slice(None))
         axis += 1

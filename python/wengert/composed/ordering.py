@@ -71,13 +71,13 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
     index = order.narrow(axis, (length - 1) // 2, 1)
     if x.is_floating_point():
         nan = x.detach().isnan()
+        # NaN sorts to the end, behind so many others.
+        count = nan.logical_not().sum(axis, keepdim=True)
         if skip_nan:
-            # NaN sorts to the end, so the middle of the others is further in front.
-            count = nan.logical_not().sum(axis, keepdim=True)
             index = order.gather(axis, ((count - 1) // 2).clamp(min=0).to(order.dtype))
         else:
-            last = order.narrow(axis, length - 1, 1)
-            index = _core.where(nan.any(axis, keepdim=True), last, index)
+            first = order.gather(axis, count.clamp(max=length - 1).to(order.dtype))
+            index = _core.where(nan.any(axis, keepdim=True), first, index)
     return _along(x, index, axis, keepdim, input.ndim == 0)
 
 

@@ -102,26 +102,35 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
 ) -> Tensor:
-    """Normal, with values outside [a, b] drawn again."""
+    """Normal, with values outside [a, b] drawn again; beyond it in a far tail, too (Robert 1995)."""
     if not a < b:
         raise ValueError(f"trunc_normal_: a must be less than b, got a={a}, b={b}")
-    # Rejection takes one round in tens for usual bounds; in a far tail uniform proposals are used instead.
+    if not (math.isfinite(mean) and 0.0 < std < math.inf):
+        raise ValueError(f"trunc_normal_: a finite mean and a positive std expected, got {mean} and {std}")
     low, high = (a - mean) / std, (b - mean) / std
     mass = 0.5 * (math.erf(high / math.sqrt(2.0)) - math.erf(low / math.sqrt(2.0)))
     shape, dtype = tuple(tensor.shape), _working(tensor)
-    peak = min(max(0.0, low), high)
-    found = wg.zeros(shape, dtype=dtype)
-    done = wg.zeros(shape, dtype=wg.bool)
-    while not bool(done.all()):
+    found = wg.full(shape, math.nan, dtype=dtype)
+    while bool((missing := found.isnan()).any()):
         if mass > 0.05:
             z = wg.randn(shape, dtype=dtype)
-            accept = (z >= low) & (z <= high)
+            x, accept = z * std + mean, (z >= low) & (z <= high)
         else:
-            z = wg.rand(shape, dtype=dtype) * (high - low) + low
-            accept = wg.rand(shape, dtype=dtype) <= (0.5 * (peak * peak - z * z)).exp()
-        found = wg.where(accept & ~done, z, found)
-        done = done | accept
-    return _fill(tensor, (found * std + mean).to(tensor.device))
+            # Distances from the bound next to the mean, in an exponential distribution that touches the normal one
+            # there; where the mean lies between narrow bounds, in a uniform one.
+            near = max(low, -high)
+            length = (b - a) / std
+            u = wg.rand(shape, dtype=dtype)
+            if near > 0.0:
+                step = (u * math.expm1(-near * length)).log1p() / -near
+                density = (-0.5 * step * step).exp()
+            else:
+                step = u * length
+                density = (-0.5 * (low + step).square()).exp()
+            accept = wg.rand(shape, dtype=dtype) <= density
+            x = b - step * std if near == -high and near > 0.0 else a + step * std
+        found = wg.where(missing & accept, x.clamp(a, b), found)
+    return _fill(tensor, found.to(tensor.device))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:

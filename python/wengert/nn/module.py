@@ -1,8 +1,8 @@
 """`Module`: a tree of layers that owns parameters and buffers.
 
 Parameters, buffers and submodules live in the instance's ordinary `__dict__`, so reading `self.weight` costs
-what any attribute costs; the module keeps only the *names* of each kind, in order of registration. There is
-one truth. Read next: `walking.py` (the tree), `state.py` (saving and loading),
+what any attribute costs; the module keeps only the *names* of each kind, in order of registration.
+Read next: `walking.py` (the tree), `state.py` (saving and loading),
 `hookable.py` (hooks), `modules/` (the layers).
 """
 

@@ -4,6 +4,7 @@ import copy
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
+from numbers import Real
 from typing import Any
 
 import wengert as wg
@@ -156,24 +157,30 @@ class Optimizer:
 
     def _check(self, group: dict[str, Any]) -> None:
         """Raises ValueError for settings out of range; subclasses add theirs."""
-        if not group.get("lr", 0.0) >= 0.0:
-            raise ValueError(f"{type(self).__name__}: lr must not be negative, got {group['lr']}")
-        if not group.get("weight_decay", 0.0) >= 0.0:
-            raise ValueError(
-                f"{type(self).__name__}: weight_decay must not be negative, got {group['weight_decay']}"
-            )
+        for name in ("lr", "weight_decay"):
+            if not self._number(name, group.get(name, 0.0)) >= 0.0:
+                raise ValueError(f"{type(self).__name__}: {name} must not be negative, got {group[name]}")
+
+    def _number(self, name: str, value: Any) -> Any:
+        """A setting that is a number or a tensor of one element; raises TypeError for anything else."""
+        if not isinstance(value, Real | Tensor):
+            raise TypeError(f"{type(self).__name__}: {name} is a number, got {value!r}")
+        return value
 
     def _between(self, group: dict[str, Any], name: str, low: float, high: float) -> None:
         """Raises unless a setting lies in `[low, high)`."""
-        if not low <= group[name] < high:
+        if not low <= self._number(name, group[name]) < high:
             raise ValueError(
                 f"{type(self).__name__}: {name} must lie in [{low:g}, {high:g}), got {group[name]}"
             )
 
     def _check_betas(self, group: dict[str, Any]) -> None:
-        """Raises unless both weights of moments lie in [0, 1)."""
-        for i, beta in enumerate(group["betas"]):
-            if not 0.0 <= beta < 1.0:
+        """Raises unless there are two weights of moments, both in [0, 1)."""
+        betas = group["betas"]
+        if not isinstance(betas, tuple | list) or len(betas) != 2:
+            raise ValueError(f"{type(self).__name__}: betas are two numbers, got {betas!r}")
+        for i, beta in enumerate(betas):
+            if not 0.0 <= self._number(f"betas[{i}]", beta) < 1.0:
                 raise ValueError(f"{type(self).__name__}: betas[{i}] must lie in [0, 1), got {beta}")
 
     def _never_recorded(self, differentiable: bool) -> None:

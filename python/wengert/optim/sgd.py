@@ -55,7 +55,7 @@ class SGD(Optimizer):
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
-        if not group["momentum"] >= 0.0:
+        if not self._number("momentum", group["momentum"]) >= 0.0:
             raise ValueError(f"SGD: momentum must not be negative, got {group['momentum']}")
 
     def _update(self, group: dict[str, Any]) -> None:

@@ -72,6 +72,12 @@ def is_position(argnums: Argnums) -> bool:
     return type(argnums) is int and abs(argnums) < 1 << 31
 
 
+def check_function(function: Any, name: str) -> None:
+    """Raises unless the first argument of a transform is something to call."""
+    if not callable(function):
+        raise TypeError(f"{name}: a function expected, got {type(function).__name__}")
+
+
 def check_count(name: str, what: str, count: int | None, least: int) -> None:
     """Raises unless a count is given as an integer of at least `least`, or left out."""
     if count is not None and (not isinstance(count, int) or count < least):

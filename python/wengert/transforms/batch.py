@@ -5,7 +5,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Flat, Function, as_leaf, check_count, flatten_result
+from wengert.transforms._flat import Flat, Function, as_leaf, check_count, check_function, flatten_result
 from wengert.transforms.axes import named
 from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
 
@@ -94,6 +94,13 @@ def vmap(
         >>> wg.vmap(lambda x, w: (x * w).sum(), in_axes=(0, None))(wg.ones(3, 2), wg.ones(2))
         tensor([2., 2., 2.])
     """
+    check_function(function, "vmap")
+    for first, second, both in (
+        ("in_axes", "in_dims", in_dims is not None and in_axes != 0),
+        ("out_axes", "out_dims", out_dims is not None and out_axes != 0),
+    ):
+        if both:
+            raise TypeError(f"vmap: {first} and {second} are two names of one argument; give one of them")
     in_axes = in_axes if in_dims is None else in_dims
     out_axes = out_axes if out_dims is None else out_dims
     if randomness not in ("error", "same", "different"):

@@ -6,7 +6,15 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Argnums, Function, check_count, flatten_result, is_position, of_arguments
+from wengert.transforms._flat import (
+    Argnums,
+    Function,
+    check_count,
+    check_function,
+    flatten_result,
+    is_position,
+    of_arguments,
+)
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import value_and_grad
 from wengert.tree import tree_unflatten
@@ -56,6 +64,7 @@ def jacrev(
                 [0., 4.]])
     """
 
+    check_function(function, "jacrev")
     check_count("jacrev", "chunk_size", chunk_size, 1)
     is_plain = is_position(argnums) and not has_aux and chunk_size is None
 
@@ -107,6 +116,7 @@ def jacfwd(
                 [0., 1.]])
     """
 
+    check_function(function, "jacfwd")
     check_count("jacfwd", "chunk_size", chunk_size, 1)
     is_plain = is_position(argnums) and not has_aux and chunk_size is None
 

@@ -11,6 +11,7 @@ from wengert.transforms._flat import (
     Flat,
     Function,
     check_float,
+    check_function,
     is_position,
     leaves_of,
     name_of,
@@ -39,6 +40,7 @@ def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
         (tensor(5.), tensor([2., 4.]))
     """
 
+    check_function(function, "value_and_grad")
     is_plain = is_position(argnums) and not has_aux
 
     @functools.wraps(function)
@@ -89,6 +91,7 @@ def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Fun
         >>> wg.grad(wg.grad(lambda x: x**3))(wg.tensor(2.0))
         tensor(12.)
     """
+    check_function(function, "grad")
     both = value_and_grad(function, argnums, has_aux)
     is_plain = is_position(argnums) and not has_aux
 

@@ -168,6 +168,8 @@ def interpolate(
     scales: list[float | None] = [None] * axes
     sizes = many
     if size is None:
+        if not all(math.isfinite(s) for s in many):
+            raise ValueError(f"interpolate: scale_factor must be finite, got {scale_factor}")
         sizes = [math.floor(n * s) for n, s in zip(input.shape[2:], many)]
         scales = [None] * axes if recompute_scale_factor else [float(s) for s in many]
     if min(sizes) < 1 or 0 in input.shape[2:]:
