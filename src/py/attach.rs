@@ -152,6 +152,7 @@ pub fn is_contiguous(obj: &Bound<'_, PyTensor>, t: &Tensor) -> bool {
         return array.is_contiguous();
     }
     let this = obj.look();
-    let part = this.view.as_ref().and_then(|view| view.part.as_deref());
+    // The value that it holds may be older than `t`, and memory.
+    let part = this.view.as_ref().and_then(|view| view.part(&this.t));
     part.is_none_or(|part| part.is_dense())
 }

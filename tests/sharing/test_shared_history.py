@@ -363,3 +363,44 @@ def test_selections_do_what_tensors_do(name: str) -> None:
     assert_close(wg.vmap(f)(x), wg.stack([f(row) for row in x]))
     scalar = lambda x: f(x).sum()
     assert_close(wg.vmap(wg.grad(scalar))(x), wg.stack([wg.grad(scalar)(row) for row in x]))
+
+
+@pytest.mark.parametrize("alias", ["contiguous", "detach", "data"])
+@pytest.mark.parametrize("view", ["T", "columns", "reversed", "whole", "row"])
+def test_a_view_that_was_memory_when_it_was_made(view: str, alias: str) -> None:
+    """Its root is a constant that a write makes depend on the argument; NumPy says what shares memory."""
+    views = {
+        "T": lambda z: z.T,
+        "columns": lambda z: z[:, 1:],
+        "reversed": lambda z: z[::-1],
+        "whole": lambda z: z[:],
+        "row": lambda z: z[1],
+    }
+    aliases = {
+        "contiguous": lambda t: np.ascontiguousarray(t) if isinstance(t, np.ndarray) else t.contiguous(),
+        "detach": lambda t: t if isinstance(t, np.ndarray) else t.detach(),
+        "data": lambda t: t if isinstance(t, np.ndarray) else t.data,
+    }
+
+    def f(x, zeros):
+        z = zeros((2, 3))
+        t = views[view](z)
+        z += x
+        c = aliases[alias](t)
+        z *= 3.0
+        c += 1.0
+        return (c * c).sum() + 10.0 * (z * z).sum() + 100.0 * (t * t).sum()
+
+    expected = f(0.5, np.zeros)
+    make = lambda shape: wg.zeros(shape, dtype=wg.float64)
+    x = wg.tensor([0.25, 0.5], dtype=wg.float64)
+    found = {
+        "plain": f(x[1], make),
+        "vmap": wg.vmap(lambda x: f(x, make))(x)[1],
+        "vmap of grad": wg.vmap(wg.value_and_grad(lambda x: f(x, make)))(x)[0][1],
+        "jvp": wg.jvp(lambda x: f(x, make), (x[1],), (x[0],))[0],
+        "linearize": wg.linearize(lambda x: f(x, make), x[1])[0],
+        "jvp of grad": wg.jvp(wg.value_and_grad(lambda x: f(x, make)), (x[1],), (x[0],))[0][0],
+    }
+    for name, value in found.items():
+        assert value.item() == pytest.approx(expected), name
