@@ -5,7 +5,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, NoReturn, ParamSpec, TypeVar
+from typing import Any, NoReturn, ParamSpec, TypeGuard, TypeVar
 
 from wengert import _core
 from wengert._core import Tensor
@@ -17,12 +17,22 @@ __all__ = [
     "no_tensor",
     "number_beside",
     "of_tensors",
+    "one_of",
     "operand",
     "operands",
 ]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+def one_of(dim: Any, axis: Any, default: Any = None) -> Any:
+    """What was given as `dim` or as `axis`; raises TypeError where both were."""
+    if axis is None:
+        return dim
+    if dim is not None and dim != default:
+        raise TypeError("dim and axis are two names of one argument; give one of them")
+    return axis
 
 
 def operand(function: str, x: Any, beside: Tensor | None = None) -> Tensor:
@@ -83,7 +93,7 @@ def first_beside(function: str, number: Any, args: Any, kwargs: dict[str, Any]) 
     return operand(function, number, next((x for x in others if x.dtype in _DOUBLE), None))
 
 
-def is_beyond_int64(number: Any) -> bool:
+def is_beyond_int64(number: Any) -> TypeGuard[int]:
     """Whether this is an integer that int64 does not hold."""
     return isinstance(number, int) and not -(2**63) <= number < 2**63
 

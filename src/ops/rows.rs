@@ -276,7 +276,7 @@ impl Tensor {
     /// This tensor with rows replaced by those of `value`, which has the shape that the rows say, or with these added.
     pub fn put_rows(&self, rows: &Rows, value: &Tensor, add: bool) -> Result<Tensor> {
         if rows.shape.numel() == 0 {
-            return self.copied();
+            return self.with_nothing_of(value);
         }
         let table = value.reshape(&Shape::new(&[rows.index.numel(), rows.width])?)?;
         if self.device() != Device::Cpu {
@@ -284,6 +284,16 @@ impl Tensor {
         }
         let op = PutRows { width: rows.width as u64, add };
         crate::bind::bind1(op, &[self, &table, &rows.index])
+    }
+
+    /// A copy that depends on `other` as well, of which it has no element: that derivative is zero.
+    pub fn with_nothing_of(&self, other: &Tensor) -> Result<Tensor> {
+        if !self.dtype().is_differentiable() || !other.dtype().is_differentiable() {
+            return self.copied();
+        }
+        let nothing = other.reshape(&Shape::new(&[other.numel()])?)?.narrow(0, 0, 0)?;
+        // Minus zero changes no number, zeros of both signs included.
+        self.add(&nothing.sum(None, false)?.cast(self.dtype())?.neg()?)
     }
 
     /// The same of operations that GPUs have.

@@ -128,11 +128,8 @@ impl Dims {
     }
 
     /// `self`, or the same argument under its other name.
-    pub fn or(self, other: Option<Dims>) -> Dims {
-        match other {
-            Some(other) => other,
-            None => self,
-        }
+    pub fn or(self, other: Option<Dims>) -> PyResult<Dims> {
+        Ok(one_of(self.0.is_some().then_some(Dims(self.0)), other)?.unwrap_or(Dims(None)))
     }
 }
 
@@ -164,9 +161,17 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Listed {
     }
 }
 
-/// An integer that was given under one of two names.
-pub fn either<T>(a: Option<T>, b: Option<T>, default: T) -> T {
-    b.or(a).unwrap_or(default)
+/// What was given as `dim` or as `axis`; raises TypeError where both were.
+pub fn one_of<T>(dim: Option<T>, axis: Option<T>) -> PyResult<Option<T>> {
+    match (dim, axis) {
+        (Some(_), Some(_)) => Err(type_error("dim and axis are two names of one argument; give one of them")),
+        (dim, axis) => Ok(dim.or(axis)),
+    }
+}
+
+/// [`one_of`], or what it is by default.
+pub fn either<T>(dim: Option<T>, axis: Option<T>, default: T) -> PyResult<T> {
+    Ok(one_of(dim, axis)?.unwrap_or(default))
 }
 
 /// The integers of `f(2, 3)` or `f((2, 3))`.

@@ -18,7 +18,8 @@ fn cat(
     #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
 ) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
-    run(py, elements, || join::cat(&tensors.0, either(Some(dim), axis, 0))).map(PyTensor::from)
+    let axis = either((dim != 0).then_some(dim), axis, 0)?;
+    run(py, elements, || join::cat(&tensors.0, axis)).map(PyTensor::from)
 }
 
 /// Tensors of one shape joined along a new axis.
@@ -31,8 +32,8 @@ fn stack(
     #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
 ) -> PyResult<PyTensor> {
     let elements = tensors.0.iter().map(Tensor::numel).sum();
-    run(py, elements, || join::stack(&tensors.0, either(Some(dim), axis, 0)).named("stack"))
-        .map(PyTensor::from)
+    let axis = either((dim != 0).then_some(dim), axis, 0)?;
+    run(py, elements, || join::stack(&tensors.0, axis).named("stack")).map(PyTensor::from)
 }
 
 /// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not

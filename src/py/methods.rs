@@ -6,7 +6,7 @@ use crate::interp::{self, autocast};
 use crate::ops::compare::Logic;
 use crate::ops::indexing::nonzero;
 use crate::ops::unary::Parametric;
-use crate::py::args::{Arg, AsTensor, amount, either, optional_whole, run, whole};
+use crate::py::args::{Arg, AsTensor, amount, either, one_of, optional_whole, run, whole};
 use crate::py::beside::{Beside, Compared};
 use crate::py::limits::clamp;
 use crate::py::operators::logical;
@@ -180,7 +180,7 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
-        let axis = dim.or(axis);
+        let axis = one_of(dim, axis)?;
         self.apply(py, |x| match axis {
             Some(axis) => x.take(&index.0, axis),
             None => x.flatten(0, -1)?.take(&index.0, 0),
@@ -217,7 +217,7 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
-        let axis = dim.or(axis);
+        let axis = one_of(dim, axis)?;
         self.apply(py, |x| {
             let Some(axis) = axis else {
                 return x.flatten(0, -1)?.take(&indices.0.flatten(0, -1)?, 0);
@@ -276,7 +276,8 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
         let dtype = crate::py::dtype::optional_dtype(dtype)?.unwrap_or(self.look().t.dtype());
-        self.apply(py, |x| x.cast(dtype)?.softmax(either(dim, axis, -1)))
+        let axis = either(dim, axis, -1)?;
+        self.apply(py, |x| x.cast(dtype)?.softmax(axis))
     }
 
     /// `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves
@@ -290,7 +291,8 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
         let dtype = crate::py::dtype::optional_dtype(dtype)?.unwrap_or(self.look().t.dtype());
-        self.apply(py, |x| x.cast(dtype)?.log_softmax(either(dim, axis, -1)))
+        let axis = either(dim, axis, -1)?;
+        self.apply(py, |x| x.cast(dtype)?.log_softmax(axis))
     }
 
     /// Truth values: both.

@@ -4,7 +4,7 @@ use crate::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::binary::Binary;
 use crate::ops::region::Region;
-use crate::py::args::{Arg, Dims, Whole, amount, either, optional_whole, run, whole};
+use crate::py::args::{Arg, Dims, Whole, amount, either, one_of, optional_whole, run, whole};
 use crate::py::dtype::optional_dtype;
 use crate::py::error::{type_error, value_error};
 use crate::py::operators::binary_of;
@@ -21,8 +21,8 @@ struct Over {
 }
 
 impl Over {
-    fn new(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> Over {
-        Over { dims: dim.or(axis), keep: keepdims.unwrap_or(keepdim) }
+    fn new(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> PyResult<Over> {
+        Ok(Over { dims: dim.or(axis)?, keep: keepdims.unwrap_or(keepdim) })
     }
 }
 
@@ -92,7 +92,7 @@ macro_rules! reductions {
                     axis: Option<Dims>,
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
-                    self.reduced(py, Over::new(dim, keepdim, axis, keepdims), |x, axes, keep| {
+                    self.reduced(py, Over::new(dim, keepdim, axis, keepdims)?, |x, axes, keep| {
                         x.$method(axes, keep).named(stringify!($method))
                     })
                 }
@@ -113,7 +113,7 @@ macro_rules! reductions {
                     axis: Option<Dims>,
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
-                    let over = Over::new(dim, keepdim, axis, keepdims);
+                    let over = Over::new(dim, keepdim, axis, keepdims)?;
                     // As in PyTorch and NumPy, unlike for sums, no axes are not all axes.
                     self.apply(py, |x| x.$method(over.dims.0.as_deref(), over.keep))
                 }
@@ -135,7 +135,7 @@ macro_rules! reductions {
                     axis: Option<Dims>,
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
-                    let over = Over::new(dim, keepdim, axis, keepdims);
+                    let over = Over::new(dim, keepdim, axis, keepdims)?;
                     self.in_dtype(py, dtype, |x| x.$method(over.dims.get(), over.keep))
                 }
             )*
@@ -162,7 +162,7 @@ macro_rules! reductions {
                 ) -> PyResult<PyTensor> {
                     let (dims, correction) =
                         axes_and_correction(stringify!($method), dim, unbiased, correction)?;
-                    let over = Over::new(dims, keepdim, axis, keepdims);
+                    let over = Over::new(dims, keepdim, axis, keepdims)?;
                     let t = self.value()?;
                     let moment = || t.$method(over.dims.get(), correction, over.keep);
                     run(py, t.numel(), || moment().named(stringify!($method))).map(PyTensor::from)
@@ -184,7 +184,8 @@ macro_rules! reductions {
                     axis: Option<&Bound<'py, PyAny>>,
                     keepdims: Option<bool>,
                 ) -> PyResult<Bound<'py, PyAny>> {
-                    extremum(stringify!($method), self, py, dim.or(axis), keepdims.unwrap_or(keepdim), $kinds)
+                    let axis = one_of(dim, axis)?;
+                    extremum(stringify!($method), self, py, axis, keepdims.unwrap_or(keepdim), $kinds)
                 }
             )*
         }
@@ -203,7 +204,7 @@ macro_rules! reductions {
                     axis: Option<Whole>,
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
-                    let dim = dim.or(axis).map(|axis| axis.0);
+                    let dim = one_of(dim, axis)?.map(|axis| axis.0);
                     self.apply(py, |x| x.$method(dim, keepdims.unwrap_or(keepdim)))
                 }
             )*
@@ -271,14 +272,14 @@ impl PyTensor {
         dtype: Option<&Bound<'_, PyAny>>,
         axis: Option<Whole>,
     ) -> PyResult<PyTensor> {
-        let dim = either(dim, axis, Whole(0)).0;
+        let dim = either(dim, axis, Whole(0))?.0;
         self.in_dtype(py, dtype, |x| x.cumsum(dim))
     }
 
     /// Number of elements that are not zero, over `dim` (all axes by default).
     #[pyo3(signature = (dim=Dims(None), *, axis=None))]
     fn count_nonzero(&self, py: Python<'_>, dim: Dims, axis: Option<Dims>) -> PyResult<PyTensor> {
-        let dims = dim.or(axis);
+        let dims = dim.or(axis)?;
         self.apply(py, |x| x.count_nonzero(dims.get(), false))
     }
 
@@ -295,7 +296,7 @@ impl PyTensor {
         keepdims: Option<bool>,
     ) -> PyResult<PyTensor> {
         let p = order_of_norm(p)?;
-        let over = Over::new(dim, keepdim, axis, keepdims);
+        let over = Over::new(dim, keepdim, axis, keepdims)?;
         let t = self.value()?;
         run(py, t.numel(), || norm(&t, p, over.dims.get(), over.keep).named("norm")).map(PyTensor::from)
     }

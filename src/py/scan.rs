@@ -17,7 +17,8 @@ impl PyTensor {
         dtype: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
-        self.in_dtype(py, dtype, |x| x.cumprod(either(dim, axis, 0)))
+        let axis = either(dim, axis, 0)?;
+        self.in_dtype(py, dtype, |x| x.cumprod(axis))
     }
 
     /// The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal
@@ -30,7 +31,8 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
-        pair(py, &t, || t.cummax(either(dim, axis, 0)))
+        let axis = either(dim, axis, 0)?;
+        pair(py, &t, || t.cummax(axis))
     }
 
     /// The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of equal
@@ -43,7 +45,8 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
-        pair(py, &t, || t.cummin(either(dim, axis, 0)))
+        let axis = either(dim, axis, 0)?;
+        pair(py, &t, || t.cummin(axis))
     }
 
     /// `log(cumsum(exp(x)))` along `dim`, without overflow.
@@ -54,7 +57,8 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.logcumsumexp(either(dim, axis, 0)))
+        let axis = either(dim, axis, 0)?;
+        self.apply(py, |x| x.logcumsumexp(axis))
     }
 
     /// The first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the first; from

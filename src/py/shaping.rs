@@ -3,7 +3,7 @@
 use crate::error::{Error, Named, Result};
 use crate::ops::join::split;
 use crate::py::args::{
-    Dims, Listed, MOST_ROWS, amount, count, inferred_shape, integers, optional_whole, position, whole,
+    Dims, Listed, MOST_ROWS, amount, count, inferred_shape, integers, one_of, optional_whole, position, whole,
 };
 use crate::py::attach::{apply as view_of, apply_all};
 use crate::py::dtype::PyDType;
@@ -155,7 +155,7 @@ impl PyTensor {
     /// Without the axes of length 1, or only those in `dim`.
     #[pyo3(signature = (dim=Dims(None), *, axis=None))]
     fn squeeze(slf: &Bound<'_, Self>, dim: Dims, axis: Option<Dims>) -> PyResult<PyTensor> {
-        let dims = dim.or(axis);
+        let dims = dim.or(axis)?;
         view_of(slf, |x| x.squeeze(dims.0.as_deref()))
     }
 
@@ -166,8 +166,8 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
-        let at =
-            dim.or(axis).ok_or_else(|| type_error("unsqueeze: the position of the new axis expected"))?;
+        let at = one_of(dim, axis)?
+            .ok_or_else(|| type_error("unsqueeze: the position of the new axis expected"))?;
         view_of(slf, |x| x.unsqueeze(at))
     }
 

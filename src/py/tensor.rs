@@ -7,7 +7,7 @@ use crate::buffer::Device;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::interp;
-use crate::py::args::optional_whole;
+use crate::py::args::{one_of, optional_whole};
 use crate::py::aside::Aside;
 use crate::py::constructor::of_kind;
 use crate::py::dtype::{PyDType, PyDevice, dtype_object, optional_device};
@@ -172,7 +172,7 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Ok(match dim.or(axis) {
+        Ok(match one_of(dim, axis)? {
             None => shape_tuple(py, &self.look().t)?.into_any(),
             Some(d) => {
                 let shape = self.look().t.shape();

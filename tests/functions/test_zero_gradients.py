@@ -12,6 +12,7 @@ from wengert import Tensor
 
 Function = Callable[[Tensor], Tensor]
 
+NOWHERE = wg.zeros(0, dtype=wg.int64)
 FUNCTIONS: dict[str, Function] = {
     "floor": lambda x: x.floor(),
     "ceil": lambda x: x.ceil(),
@@ -34,6 +35,14 @@ FUNCTIONS: dict[str, Function] = {
     "prod along nothing": lambda x: x.reshape(1, 3)[:0].prod(0),
     "sum of nothing": lambda x: x[:0].sum(),
     "cat of nothing": lambda x: wg.cat([x[:0], wg.ones(2, 2)], 1),
+    "scatter_add of nothing": lambda x: wg.zeros(0, 3).scatter_add(
+        1, NOWHERE.reshape(0, 1), x.reshape(1, 3)[:0]
+    ),
+    "index_add of nothing": lambda x: wg.zeros(2, 3).index_add(0, NOWHERE, x.reshape(1, 3)[:0]),
+    "index_add to nothing": lambda x: wg.zeros(0, 3).index_add(0, NOWHERE, x.reshape(1, 3)[:0]),
+    "index_put of nothing": lambda x: wg.zeros(2, 3).index_put((NOWHERE,), x),
+    "index_copy of nothing": lambda x: wg.zeros(2, 3).index_copy(0, NOWHERE, x.reshape(1, 3)[:0]),
+    "masked_scatter of nothing": lambda x: wg.zeros(3).masked_scatter(wg.zeros(3, dtype=wg.bool), x),
     "matrix_power 0": lambda x: wg.linalg.matrix_power(x.reshape(3, 1) @ x.reshape(1, 3), 0),
     "addmm, beta 0": lambda x: wg.addmm(x.reshape(1, 3), wg.ones(1, 1), wg.ones(1, 3), beta=0),
     "addmv, beta 0": lambda x: wg.addmv(x, wg.ones(3, 1), wg.ones(1), beta=0),

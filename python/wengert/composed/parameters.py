@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import one_of, operand
 from wengert._core import Tensor
 from wengert._precision import rounding_once
 
@@ -115,7 +115,7 @@ def diff(
         prepend: what is put before the input first, of its shape but for `dim`, or a number.
         append: what is put behind it.
     """
-    dim = dim if axis is None else axis
+    dim = one_of(dim, axis, -1)
     if n == 0 or (prepend is None and append is None):
         return _diff(input, n, dim)
     x, along = on_axis("diff", input, dim)

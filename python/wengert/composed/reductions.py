@@ -3,7 +3,7 @@
 from typing import Any
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import one_of, operand
 from wengert._core import Tensor
 
 from ._method import method
@@ -37,7 +37,7 @@ def norm(
     Raises:
         ValueError: another name; of no elements, where `p` is negative or infinite.
     """
-    dim, keepdim = (dim if axis is None else axis), (keepdim if keepdims is None else keepdims)
+    dim, keepdim = one_of(dim, axis), (keepdim if keepdims is None else keepdims)
     input = input if dtype is None else input.to(dtype)
     if isinstance(p, str) and p != "fro":
         return _nuclear(input, p, dim, keepdim)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from wengert import _core
-from wengert._arguments import operand, operands
+from wengert._arguments import one_of, operand, operands
 from wengert._core import Tensor
 
 from ._method import index_dtype, method, on_axis, positions_like
@@ -43,7 +43,7 @@ _chunk, _take_along_dim, _unflatten = Tensor.chunk, Tensor.take_along_dim, Tenso
 @method
 def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
     """`chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones."""
-    axis = dim if axis is None else axis
+    axis = one_of(dim, axis, 0)
     if chunks > 0 and input.numel() == 0 and input.shape[axis] == 0:
         return input.split([0] * chunks, axis)
     return _chunk(input, chunks, axis)
@@ -57,7 +57,7 @@ def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, axis:
         IndexError: for an index out of range.
         ShapeError: the shapes do not broadcast.
     """
-    axis = dim if axis is None else axis
+    axis = one_of(dim, axis)
     indices = operand("take_along_dim", indices)
     if axis is not None and indices.ndim == input.ndim and -input.ndim <= axis < input.ndim:
         pairs = zip(input.shape, indices.shape)

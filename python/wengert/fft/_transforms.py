@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import one_of, operand
 from wengert._core import Tensor
 
 from ._pairs import of_real, to_real, transform
@@ -61,14 +61,14 @@ def fft(
 
     Runs on the CPU, in the dtype of the parts. It is linear, so its derivatives are transforms; saves nothing.
     """
-    return _one("fft", _pairs("fft", input), n, dim if axis is None else axis, norm, False)
+    return _one("fft", _pairs("fft", input), n, one_of(dim, axis, -1), norm, False)
 
 
 def ifft(
     input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
 ) -> Tensor:
     """The inverse of `fft`: `x[t] = sum(y[k] * exp(2 pi i t k / n)) / n`."""
-    return _one("ifft", _pairs("ifft", input), n, dim if axis is None else axis, norm, True)
+    return _one("ifft", _pairs("ifft", input), n, one_of(dim, axis, -1), norm, True)
 
 
 def rfft(
@@ -76,7 +76,7 @@ def rfft(
 ) -> Tensor:
     """The first `n // 2 + 1` elements of the transform of real numbers; the others are conjugates of these."""
     x = _real("rfft", input)
-    along = _axis("rfft", x.ndim, dim if axis is None else axis)
+    along = _axis("rfft", x.ndim, one_of(dim, axis, -1))
     return _core.view_as_complex(of_real("rfft", x, along, n, norm))
 
 
@@ -85,7 +85,7 @@ def irfft(
 ) -> Tensor:
     """The inverse of `rfft`: `n` real numbers, by default `2 * (length - 1)`."""
     pairs = _pairs("irfft", input)
-    return to_real("irfft", pairs, _axis("irfft", pairs.ndim - 1, dim if axis is None else axis), n, norm)
+    return to_real("irfft", pairs, _axis("irfft", pairs.ndim - 1, one_of(dim, axis, -1)), n, norm)
 
 
 def hfft(
@@ -94,7 +94,7 @@ def hfft(
     """The transform of numbers that are conjugates of each other around 0, given by their first half: `n` real numbers,
     by default `2 * (length - 1)`."""
     pairs = _pairs("hfft", input)
-    along = _axis("hfft", pairs.ndim - 1, dim if axis is None else axis)
+    along = _axis("hfft", pairs.ndim - 1, one_of(dim, axis, -1))
     return to_real("hfft", pairs, along, n, norm, inverse=False)
 
 
@@ -103,7 +103,7 @@ def ihfft(
 ) -> Tensor:
     """The inverse of `hfft`: the first half of the inverse transform of real numbers."""
     x = _real("ihfft", input)
-    along = _axis("ihfft", x.ndim, dim if axis is None else axis)
+    along = _axis("ihfft", x.ndim, one_of(dim, axis, -1))
     return _core.view_as_complex(of_real("ihfft", x, along, n, norm, inverse=True))
 
 

@@ -4,7 +4,7 @@ from math import inf
 from typing import Any
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import one_of, operand
 from wengert._core import Tensor
 
 from ._decompose import eigvalsh, svdvals
@@ -30,7 +30,7 @@ def vector_norm(
     """
     x = operand("vector_norm", x)
     x = x if dtype is None else x.to(dtype)
-    dim, keepdim = (dim if axis is None else axis), (keepdim if keepdims is None else keepdims)
+    dim, keepdim = one_of(dim, axis), (keepdim if keepdims is None else keepdims)
     return x.norm(ord, dim, keepdim)
 
 
@@ -87,7 +87,7 @@ def norm(
     `matrix_norm`.
     """
     A = operand("norm", A)
-    dim = dim if axis is None else axis
+    dim = one_of(dim, axis)
     if dim is None and ord is None:
         return vector_norm(A, 2, None, keepdim, dtype=dtype)
     if dim is None and A.ndim not in (1, 2):

@@ -3,7 +3,7 @@
 from typing import Any
 
 from wengert import _core, _tensordot
-from wengert._arguments import operand, operands
+from wengert._arguments import one_of, operand, operands
 from wengert._core import Tensor
 from wengert._precision import in_float32, in_low
 from wengert.composed import products
@@ -24,7 +24,7 @@ def cross(x1: Any, x2: Any, *, dim: int = -1, axis: int | None = None) -> Tensor
     """
     a, b = operands("cross", (x1, x2))
     products.same_rank("cross", a, b)
-    return products.cross_along(a, b, dim if axis is None else axis)
+    return products.cross_along(a, b, one_of(dim, axis, -1))
 
 
 def outer(x1: Any, x2: Any) -> Tensor:
@@ -38,7 +38,7 @@ def outer(x1: Any, x2: Any) -> Tensor:
 def vecdot(x1: Any, x2: Any, *, dim: int = -1, axis: int | None = None) -> Tensor:
     """The inner products of the vectors along `dim`, `sum(conj(x1) * x2)`; the other axes broadcast."""
     a, b = operands("vecdot", (x1, x2))
-    return (a.conj() * b).sum(dim if axis is None else axis)
+    return (a.conj() * b).sum(one_of(dim, axis, -1))
 
 
 def tensordot(x1: Any, x2: Any, *, axes: Any = 2) -> Tensor:

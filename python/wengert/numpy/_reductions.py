@@ -109,8 +109,8 @@ def count_nonzero(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -
     if not keepdims or axis == ():
         return count
     shape = operand("count_nonzero", x).shape
-    gone = range(len(shape)) if axis is None else [axis] if isinstance(axis, int) else axis
-    gone = {k % len(shape) for k in gone}
+    axes = range(len(shape)) if axis is None else [axis] if isinstance(axis, int) else axis
+    gone = {k % len(shape) for k in axes}
     return count.reshape([1 if k in gone else n for k, n in enumerate(shape)])
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert import _core
+from wengert._arguments import one_of
 from wengert._core import Tensor
 
 __all__ = ["Selection"]
@@ -231,7 +232,7 @@ def _along(
     name: str, out: Tensor, dim: Any, keepdim: bool, axis: Any = None, keepdims: bool | None = None
 ) -> Tensor:
     """A reduced selection, which had one axis: with that of length 1 if it is to be kept."""
-    given = dim if axis is None else axis
+    given = one_of(dim, axis)
     for k in given if isinstance(given, (tuple, list)) else () if given is None else (given,):
         if k not in (0, -1):
             raise IndexError(f"{name}: axis {k} is out of range for what a mask selects, which has one axis")
