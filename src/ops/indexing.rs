@@ -185,7 +185,7 @@ impl Tensor {
         let (axis, index) = self.slice_axis(axis, index, source)?;
         if self.numel() == 0 {
             // There are no elements that an index could miss.
-            return self.with_nothing_of(&source);
+            return self.with_nothing_of(source);
         }
         let source = source.cast(self.dtype())?;
         if adds_in_part(self, source.numel()) {
