@@ -5,12 +5,25 @@
 
 use super::registers;
 
+/// Which loops over a fold run so seldom that they are compiled once, not for each instruction set.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Rare {
+    /// None of them.
+    Never,
+    /// Those whose elements are converted first.
+    Converted,
+    /// All of them.
+    Always,
+}
+
 /// A way to combine many `T` into one.
 pub trait Fold<T: Copy>: Send + Sync + 'static {
     /// The type in which blocks are combined.
     type Wide: Copy + Send + Sync;
     /// Elements that fold in their own type before they are combined in a wider one.
     const BLOCK: usize = 1024;
+    /// Which of its loops are compiled once.
+    const RARE: Rare = Rare::Never;
     /// The result of no elements.
     const START: T;
     /// Combines two elements of a block.
@@ -39,9 +52,10 @@ pub struct Min;
 
 /// A fold whose blocks are combined as its elements are.
 macro_rules! plain {
-    ($fold:ty, $t:ty, $start:expr, |$a:ident, $b:ident| $join:expr $(, $block:path)?) => {
+    ($fold:ty, $t:ty, $start:expr, |$a:ident, $b:ident| $join:expr $(, $block:path)? $(; $rare:ident)?) => {
         impl Fold<$t> for $fold {
             type Wide = $t;
+            $(const RARE: Rare = Rare::$rare;)?
             const BLOCK: usize = usize::MAX;
             const START: $t = $start;
             #[inline(always)]
@@ -69,11 +83,11 @@ macro_rules! plain {
 }
 
 macro_rules! integers {
-    ($($t:ident)*) => {$(
-        plain!(Sum, $t, 0, |a, b| a.wrapping_add(b));
-        plain!(Prod, $t, 1, |a, b| a.wrapping_mul(b));
-        plain!(Max, $t, $t::MIN, |a, b| if b > a { b } else { a });
-        plain!(Min, $t, $t::MAX, |a, b| if b < a { b } else { a });
+    ($($t:ident $arithmetic:ident $order:ident;)*) => {$(
+        plain!(Sum, $t, 0, |a, b| a.wrapping_add(b); $arithmetic);
+        plain!(Prod, $t, 1, |a, b| a.wrapping_mul(b); Converted);
+        plain!(Max, $t, $t::MIN, |a, b| if b > a { b } else { a }; $order);
+        plain!(Min, $t, $t::MAX, |a, b| if b < a { b } else { a }; $order);
     )*};
 }
 
@@ -86,7 +100,17 @@ mod floats {
     plain!(Min, f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f64);
 }
 
-integers!(u8 i8 u16 i16 u32 i32 u64 i64);
+// Whether sums, and extremes, are rare.
+integers! {
+    u8 Always Never;
+    i8 Always Always;
+    u16 Always Always;
+    i16 Always Always;
+    u32 Always Always;
+    i32 Never Never;
+    u64 Always Never;
+    i64 Never Never;
+}
 plain!(Prod, f64, 1.0, |a, b| a * b, registers::prod_f64);
 
 /// `f32` blocks combine in `f64`.

@@ -3,7 +3,7 @@
 //! A [`Plan`] sorts the axes into those that stay and those that go. Long reductions are cut into pieces
 //! whose borders come from the shape alone, so the bits of a result do not depend on the number of threads.
 
-use super::fold::Fold;
+use super::fold::{Fold, Rare};
 use super::half_float::widen;
 use super::isa::{PlainBody, run_widest};
 use super::layout::Nest;
@@ -38,6 +38,8 @@ pub type Tile<T> = MaybeUninit<[T; BLOCK]>;
 pub trait Stored<T>: Copy + Send + Sync + 'static {
     /// Whether a block must be converted.
     const CONVERTS: bool;
+    /// Whether the loops over it run seldom ([`Rare`]).
+    const IS_RARE: bool = false;
     /// `n` elements at `from`, in `tile` if they must be converted.
     ///
     /// # Safety
@@ -156,14 +158,14 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
     let tasks = plan.kept_count * plan.tiles * plan.pieces;
     let work = plan.length * plan.columns.min(COLUMNS);
     parallel_for(tasks, GRAIN.div_ceil(work), |range| {
-        run_widest(Part::<S, T, F> {
-            plan,
-            x: x.get(),
-            out: out.get(),
-            partial: to.get(),
-            range,
-            fold: PhantomData,
-        });
+        let part =
+            Part::<S, T, F> { plan, x: x.get(), out: out.get(), partial: to.get(), range, fold: PhantomData };
+        let is_rare = match F::RARE {
+            Rare::Never => S::IS_RARE,
+            Rare::Converted => S::CONVERTS,
+            Rare::Always => true,
+        };
+        if is_rare { part.run() } else { run_widest(part) }
     });
     if plan.pieces == 1 {
         return Ok(());

@@ -19,6 +19,7 @@ macro_rules! truths {
 
             impl Stored<i64> for $name {
                 const CONVERTS: bool = true;
+                const IS_RARE: bool = true;
                 #[inline(always)]
                 unsafe fn block(from: *const $name, n: usize, tile: &mut Tile<i64>) -> &[i64] {
                     // SAFETY: the caller's promise; the tile has room.
