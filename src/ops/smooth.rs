@@ -114,13 +114,21 @@ rule! {
 }
 
 rule! {
-    /// `tanh(log(1 + exp(x)))`, by which mish multiplies `x`.
-    pub fn mish_gate(x) {
+    /// `tanh(log(1 + exp(x)))`, by which mish multiplies `x`, of `power = exp(-|x|)`.
+    fn mish_gate(x, power) {
         let right = x.ge(R::lit(0.0));
-        let power = (-magnitude(x)).exp();
         let (left, square) = (power * (power + 2.0), power * power);
         let above = 1.0 - 2.0 * square / (1.0 + 2.0 * (power + square));
         R::select(right, above, left / (left + 2.0))
+    }
+}
+rule! {
+    /// `x tanh(log(1 + exp(x)))`. Far to the left it is `x exp(x)`, which is a number where `exp(x)` has lost its bits:
+    /// there `power` is `exp(x + 60)`.
+    pub fn mish_value(x) {
+        let tail = x.lt(R::lit(-60.0));
+        let power = (R::select(tail, R::lit(60.0), R::lit(0.0)) - magnitude(x)).exp();
+        R::select(tail, x * power * 8.756510762696521e-27, x * mish_gate(x, power))
     }
 }
 rule! {
@@ -134,7 +142,7 @@ rule! {
         let (beyond, below) = (1.0 + 2.0 * (power + square), left + 2.0);
         let right = 4.0 * square * (1.0 + power) / beyond / beyond;
         let slope = R::select(y.ge(zero), right, 4.0 * power * (1.0 + power) / below / below);
-        mish_gate(y) + y * slope
+        mish_gate(y, power) + y * slope
     }
 }
 

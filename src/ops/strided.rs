@@ -4,7 +4,7 @@
 
 use crate::array::Array;
 use crate::autodiff::node::Vjp;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
 use crate::ops::alone::Memory;
 use crate::ops::{on_device, one};
@@ -38,9 +38,31 @@ impl Part {
         Part { shape: array.shape(), strides, offset: array.offset().wrapping_sub(base) }
     }
 
-    /// The part as a view of a contiguous array.
+    /// The part as a view of a contiguous array, which it must lie in: nothing is read beyond the memory.
     pub fn view(&self, whole: &Array) -> Result<Array> {
+        if !self.fits(whole.numel()) {
+            return Err(Error::autodiff(format!(
+                "internal: a part of shape {} from element {} on does not lie in a tensor of {} elements",
+                self.shape,
+                self.offset,
+                whole.numel()
+            )));
+        }
         whole.with_layout(self.shape, &self.strides[..self.shape.rank()], whole.offset() + self.offset)
+    }
+
+    /// Whether it lies in a tensor of so many elements.
+    fn fits(&self, numel: usize) -> bool {
+        if self.shape.numel() == 0 {
+            return true;
+        }
+        let steps = |i: usize| (self.shape.at(i) as isize - 1).wrapping_mul(self.strides[i]);
+        let (mut first, mut last) = (self.offset as isize, self.offset as isize);
+        for step in (0..self.shape.rank()).map(steps) {
+            first = first.saturating_add(step.min(0));
+            last = last.saturating_add(step.max(0));
+        }
+        first >= 0 && last < numel as isize
     }
 
     /// Whether its elements lie in row-major order without gaps.

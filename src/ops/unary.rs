@@ -17,8 +17,8 @@ use crate::ops::formulas::{
     magnitude, normal_pdf, one_minus_square, sign, silu_slope, softsign_slope, tame, truncated,
 };
 use crate::ops::smooth::{
-    entropy, entropy_slope, log_ndtr, log_ndtr_slope, mish_gate, mish_slope, negative_part, sinc, sinc_slope,
-    tanh_square, without_tanh,
+    entropy, entropy_slope, log_ndtr, log_ndtr_slope, mish_slope, mish_value, negative_part, sinc,
+    sinc_slope, tanh_square, without_tanh,
 };
 use crate::ops::table::define_table;
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG10_E};
@@ -122,7 +122,7 @@ macro_rules! unary_table {
             /// Sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017).
             Silu silu(x) = x.silu(), [(g, x) => g * silu_slope(x)];
             /// `x tanh(log(1 + exp(x)))` (Misra 2019).
-            Mish mish(x) = x * mish_gate(x), [(g, x) => g * mish_slope(x)];
+            Mish mish(x) = mish_value(x), [(g, x) => g * mish_slope(x)];
             /// Largest integer not above `x`.
             Floor floor(x) = x.floor(), [];
             /// Smallest integer not below `x`.

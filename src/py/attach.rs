@@ -91,8 +91,8 @@ fn attach(
     let this = obj.look();
     let (root, base, from) = match &this.view {
         Some(view) if through || !view.apart => {
-            // Only the value that it holds tells where a view without a part lies.
-            let moved = || t.concrete().is_none().then(|| view.part(&this.t)).flatten();
+            // Only the value that it holds tells where a view without a part lies, not one that is newer.
+            let moved = || if share(t, &this.t) { None } else { view.part(&this.t) };
             let from = view.part.as_deref().copied().or_else(moved);
             (view.root.clone_ref(obj.py()), view.base, from)
         }

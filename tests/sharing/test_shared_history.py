@@ -404,3 +404,28 @@ def test_a_view_that_was_memory_when_it_was_made(view: str, alias: str) -> None:
     }
     for name, value in found.items():
         assert value.item() == pytest.approx(expected), name
+
+
+@pytest.mark.parametrize(
+    "fill", [lambda d: d.fill_(0.75), lambda d: d.copy_(wg.full((1, 3), 0.75)), lambda d: d.mul_(0.5)]
+)
+def test_a_view_of_what_shares_numbers_and_was_written(fill: Callable[[Tensor], Any]) -> None:
+    """Memory that was exchanged begins elsewhere: views of the view lie in the new one."""
+
+    def f(x: Tensor) -> Tensor:
+        y = x * 1.0
+        shared = y[1:].data
+        view = shared[...]
+        fill(shared)
+        turned = view.T
+        with wg.no_grad():
+            view.add_(shared.sum() * 0.25 + 0.5)
+        return sum((k + 1) * (t * t).sum() for k, t in enumerate((y, shared, view, turned, turned[:, 0])))
+
+    x = wg.tensor([[1.0, 2.0, 3.0], [-1.0, 0.5, 4.0]], dtype=F64)
+    expected = f(x).item()
+    one = wg.tensor(1.0, dtype=F64)
+    assert wg.value_and_grad(f)(x)[0].item() == expected
+    assert wg.jvp(lambda s: wg.value_and_grad(f)(x + s * 0.0)[0], (one,), (one,))[0].item() == expected
+    assert wg.linearize(lambda s: f(x + s * 0.0), one)[0].item() == expected
+    assert wg.vmap(f)(wg.stack([x, x]))[1].item() == expected
