@@ -137,12 +137,13 @@ rule! {
     pub fn mish_slope(x) {
         let (zero, end) = (R::lit(0.0), R::lit(1e3));
         let y = R::select(x.gt(end), end, R::select(x.lt(-end), -end, x));
-        let power = (-magnitude(y)).exp();
+        let tail = y.lt(R::lit(-60.0));
+        let power = (R::select(tail, R::lit(60.0), zero) - magnitude(y)).exp();
         let (left, square) = (power * (power + 2.0), power * power);
         let (beyond, below) = (1.0 + 2.0 * (power + square), left + 2.0);
         let right = 4.0 * square * (1.0 + power) / beyond / beyond;
         let slope = R::select(y.ge(zero), right, 4.0 * power * (1.0 + power) / below / below);
-        mish_gate(y, power) + y * slope
+        R::select(tail, (y + 1.0) * power * 8.756510762696521e-27, mish_gate(y, power) + y * slope)
     }
 }
 
