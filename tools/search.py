@@ -37,6 +37,7 @@ SEARCHES = {
     "test_precision_programs": "programs under autocast, against casts written out",
     "test_programs": "views, writes, modes and backward, against a model without a tape",
     "test_same_bits": "reductions over layouts, sizes and threads, bit for bit",
+    "test_same_bits_of_functions": "functions that reduce, their values and gradients, over threads, bit for bit",
     "test_sharing_programs": "views, detach and writes in transforms, against the program run eagerly",
 }
 
