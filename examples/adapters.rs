@@ -1,4 +1,5 @@
-//! Prints the GPU adapters that `gpu:0`, `gpu:1`, … stand for; exit code 1 where there is none: `cargo run --example adapters`.
+//! Prints the GPU adapters that `gpu:0`, `gpu:1`, … stand for; exit code 1 where there is none:
+//! `cargo run --example adapters`.
 
 use std::process::ExitCode;
 

@@ -1,7 +1,7 @@
 """Who called: the function that an error speaks of, and the line that a warning belongs to.
 
-The core names the operation that failed. Where a function of this package is made of several, that is one which
-the user never wrote; the frames of the call tell the function that was.
+The core names the operation that failed. Where a function of this package is made of several operations, the
+user never wrote that name; the frames of the call tell which function was called.
 """
 
 import sys
@@ -12,8 +12,8 @@ from wengert import _core
 
 __all__ = ["called", "warn"]
 
-# Where functions made of several operations live, and what stands between them and their callers. A frame of any
-# other code, also of transforms, modules and optimisers, is a caller.
+# Modules of functions that are made of several operations, and what stands between these and their callers. A
+# frame of any other code, also of transforms, modules and optimisers, is a caller.
 _FAMILIES = tuple(
     f"wengert.{part}" for part in "_ composed. fft. linalg. nn.functional. numpy. special".split()
 )

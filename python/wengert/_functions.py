@@ -56,8 +56,8 @@ _ALIASES = {
     "swapdims": "swapaxes",
 }
 
-# Comparisons whose first argument may be a number: what they are of the second and the first; and those that are of
-# no use the other way round.
+# Comparisons whose first argument may be a number, each with the one that exchanges its arguments; and those for
+# which exchanging them would change the result.
 _REFLECTED = {"eq": "eq", "equal": "equal", "ge": "le", "gt": "lt", "le": "ge", "lt": "gt", "ne": "ne"}
 _CLOSE = ("allclose", "isclose")
 

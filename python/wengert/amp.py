@@ -45,8 +45,8 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        """`device` is accepted for PyTorch's sake, with PyTorch's names of devices: gradients may lie on any. Not
-        `enabled`, it passes everything on.
+        """Takes PyTorch's arguments. `device` may be any of PyTorch's names and changes nothing: gradients may
+        lie on any device. With `enabled=False` losses and steps are passed on as they are.
         """
         if device is not None and not isinstance(device, _core.device):
             check_device("GradScaler", device, "device", "the first factor as init_scale=")
