@@ -1,4 +1,4 @@
-// Reduction over any axes of a strided tensor: out[o] = post(combine over r of pre(x[o, r])).
+// Reduction over any axes of a strided tensor: out[o] = combine over r of x[o, r].
 //
 // bindings  0 x (read), 1 out (write), 2 params
 // entries   tree: one workgroup per output word (long reductions, few outputs); grid words
@@ -13,8 +13,7 @@
 // it can (no division is done for a single axis). The order is fixed by the shapes: `tree` gives thread t the
 // elements t, t + 256, ... and combines neighbours pairwise; both add blocks of 64 first, which keeps the
 // error of long sums small. A longer reduction with one output is best done in two dispatches, the first one
-// over rows. `combine` must be associative and INIT its neutral element; pre and post are hooks for fusion
-// (square, divide by the count), with scalars s0 and s1.
+// over rows. `combine` must be associative and INIT its neutral element.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
@@ -36,10 +35,6 @@ fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
 const INIT: T = 0.0;
 //@ fn combine
 fn combine(a: T, b: T) -> T { return a + b; }
-//@ fn pre
-fn pre(x: T) -> T { return x; }
-//@ fn post
-fn post(x: T) -> T { return x; }
 
 var<workgroup> part: array<vec2<T>, 256>;
 
@@ -76,7 +71,7 @@ fn fold(base: u32, first: u32, step: u32) -> T {
   while (r < p.length) {
     var block = INIT;
     for (var j = 0u; j < 64u && r < p.length; j += 1u) {
-      block = combine(block, pre(load_x(base + axis_offset(r))));
+      block = combine(block, load_x(base + axis_offset(r)));
       r += step;
     }
     total = combine(total, block);
@@ -105,7 +100,7 @@ fn tree(
     }
     workgroupBarrier();
   }
-  if (t == 0u) { store_out(group, vec2<T>(post(v.x), post(v.y))); }
+  if (t == 0u) { store_out(group, v); }
 }
 
 @compute @workgroup_size(256)
@@ -118,8 +113,8 @@ fn serial(
   let word = group * 256u + t;
   let i = word * EPW;
   if (i >= p.count) { return; }
-  var v = vec2<T>(post(fold(p.x_off + kept_offset(i), 0u, 1u)));
-  if (EPW == 2u && i + 1u < p.count) { v.y = post(fold(p.x_off + kept_offset(i + 1u), 0u, 1u)); }
+  var v = vec2<T>(fold(p.x_off + kept_offset(i), 0u, 1u));
+  if (EPW == 2u && i + 1u < p.count) { v.y = fold(p.x_off + kept_offset(i + 1u), 0u, 1u); }
   store_out(word, v);
 }
 
@@ -139,7 +134,7 @@ fn eighth(word: u32, lane: u32, at: u32, step: u32) {
     }
     workgroupBarrier();
   }
-  if (lane == 0u && i < p.count) { store_out(word, vec2<T>(post(v.x), post(v.y))); }
+  if (lane == 0u && i < p.count) { store_out(word, v); }
 }
 
 @compute @workgroup_size(256)

@@ -198,13 +198,13 @@ pub fn unscale(grads: &[&Array], factor: f64) -> Result<bool> {
     Ok(found)
 }
 
-/// The sum of the squares of all elements of arrays on one device, a 0-d array there: float64 if one of them
-/// is, float32 otherwise.
-pub fn sum_squares(arrays: &[&Array]) -> Result<Array> {
+/// The root of the sum of the squares of all elements of arrays on one device, a 0-d array there: float64 if one
+/// of them is, float32 otherwise.
+pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let Some(first) = arrays.first() else {
-        return Err(Error::value("sum_squares: at least one array expected, got none"));
+        return Err(Error::value("norm: at least one array expected, got none"));
     };
-    on_device!(first, optim::sum_squares(arrays))
+    on_device!(first, optim::norm(arrays))
 }
 
 /// Multiplies arrays on one device by a number that lies there too, in place.

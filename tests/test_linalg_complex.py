@@ -365,3 +365,27 @@ def test_the_diagonal_of_a_hermitian_matrix_is_real() -> None:
         for f in (L.cholesky, L.eigvalsh):
             (g,) = wg.autograd.grad((f(x).abs() ** 2).sum(), x)
             assert g.diagonal().imag.abs().max().item() < accuracy
+
+
+@pytest.mark.parametrize("dtype", [wg.float32, wg.float64, wg.complex128])
+@pytest.mark.parametrize("end", ["smallest", "largest"])
+@pytest.mark.parametrize("shape", [(4, 2), (2, 4), (3, 3)])
+def test_least_squares_where_the_inverse_leaves_the_dtype(dtype, end, shape):
+    """Both sides times one power of two have the solution that NumPy finds for small whole numbers."""
+    rng = np.random.default_rng(5)
+    a, b = rng.integers(-9, 10, shape), rng.integers(-9, 10, (shape[0], 2))
+    if dtype.is_complex:
+        a = a + 1j * rng.integers(-9, 10, shape)
+    power = {
+        ("smallest", True): -148,
+        ("smallest", False): -1070,
+        ("largest", True): 120,
+        ("largest", False): 1016,
+    }
+    size = 2.0 ** power[end, dtype == wg.float32]
+    A, B = (wg.tensor(x * size).to(dtype) for x in (a, b))
+    expected, _, rank, values = np.linalg.lstsq(a, b, rcond=None)
+    found = wg.linalg.lstsq(A, B)
+    np.testing.assert_allclose(found.solution.numpy(), expected, rtol=1e-4 if dtype == wg.float32 else 1e-11)
+    assert found.rank.item() == rank
+    np.testing.assert_allclose(found.singular_values.numpy() / size, values, rtol=0.2)

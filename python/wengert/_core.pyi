@@ -1584,7 +1584,7 @@ def _set_inference(on: Any) -> Any:
     """Begins inference mode, or leaves it for a region; returns the state to restore."""
 def _solve(a: Any, b: Any, adjoint: Any) -> Any:
     """The solution of a system of equations."""
-def _sum_squares(tensors: Any) -> Any:
+def _norms(tensors: Any) -> Any:
     """The sum of the squares of all elements of all tensors, as a 0-d tensor on the first one's device; None if there is no tensor, or one is no plain floating point value."""
 def _svd(x: Any) -> Any:
     """`U`, the singular values, `V'`."""

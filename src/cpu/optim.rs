@@ -304,11 +304,12 @@ pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
     unscale_check(arrays, factor.item()?).map(|_| ())
 }
 
-/// The sum of the squares of all elements of all arrays, accumulated in float64.
-pub fn sum_squares(arrays: &[&Array]) -> Result<Array> {
+/// The root of the sum of the squares of all elements of all arrays, accumulated in float64: no
+/// square of a float32 overflows there.
+pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let is_double = arrays.iter().any(|x| x.dtype() == DType::F64);
     let total = squares_of::<f32>(arrays)? + squares_of::<f64>(arrays)?;
-    Array::full(Shape::SCALAR, total, if is_double { DType::F64 } else { DType::F32 })
+    Array::full(Shape::SCALAR, total.sqrt(), if is_double { DType::F64 } else { DType::F32 })
 }
 
 fn squares_of<T: Gradient>(arrays: &[&Array]) -> Result<f64> {

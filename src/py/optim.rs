@@ -229,22 +229,15 @@ fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<bool> {
     Ok(found)
 }
 
-/// The sum of the squares of all elements of all tensors, as a 0-d tensor on the first one's device; None if
-/// there is no tensor, or one is no plain floating point value.
+/// The norms of all elements of the tensors of each device, 0-d tensors there; None if one is no plain floating
+/// point value.
 #[pyfunction]
-fn _sum_squares(py: Python<'_>, tensors: Values) -> PyResult<Option<Py<PyTensor>>> {
+fn _norms(py: Python<'_>, tensors: Values) -> PyResult<Option<Vec<Py<PyTensor>>>> {
     let Some(groups) = tensors.by_device() else { return Ok(None) };
-    let mut sums: Vec<Array> = Vec::with_capacity(groups.len());
-    for Together { arrays, .. } in &groups {
-        sums.push(run(py, elements(arrays.iter().copied()), || optim::sum_squares(arrays))?);
-    }
-    let Some(first) = sums.first() else { return Ok(None) };
-    let mut total = Tensor::from(first.clone());
-    for other in &sums[1..] {
-        let other = Tensor::from(other.to_device(first.device())?).cast(first.dtype())?;
-        total = total.add(&other)?;
-    }
-    wrap(py, total).map(Some)
+    let norm_of = |arrays: &[&Array]| {
+        wrap(py, run(py, elements(arrays.iter().copied()), || optim::norm(arrays))?.into())
+    };
+    groups.iter().map(|Together { arrays, .. }| norm_of(arrays)).collect::<PyResult<_>>().map(Some)
 }
 
 /// Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is no plain floating point
@@ -268,6 +261,6 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_gradients, m)?)?;
     m.add_function(wrap_pyfunction!(_clear_gradients, m)?)?;
     m.add_function(wrap_pyfunction!(_amp_unscale, m)?)?;
-    m.add_function(wrap_pyfunction!(_sum_squares, m)?)?;
+    m.add_function(wrap_pyfunction!(_norms, m)?)?;
     m.add_function(wrap_pyfunction!(_scale, m)?)
 }

@@ -56,3 +56,19 @@ def test_foreach_changes_nothing():
     clip_grads_with_norm_(p, 1.0, wg.tensor(2.0), foreach=True)
     assert p.grad.tolist() == pytest.approx([1.5, 1.75])
     assert clip_grad_norm_(p, 1.0, 2.0, False, True).item() == pytest.approx(math.hypot(1.5, 1.75))
+
+
+@pytest.mark.parametrize("size", [3e37, 3e-37])
+@pytest.mark.parametrize("p", [1, 1.5, 2, 3, math.inf])
+def test_powers_that_leave_float32(p, size):
+    rows = [wg.tensor(x * size, dtype=wg.float32) for x in TENSORS]
+    total = norm_of_norms([row.numpy().astype(np.float64) for row in rows], p)
+    assert get_total_norm(rows, p).item() == pytest.approx(total, rel=5e-6, abs=0.0)
+    params = [nn.Parameter(wg.zeros_like(row)) for row in rows]
+    for param, row in zip(params, rows):
+        param.grad = row.clone()
+    clip_grad_norm_(params, 1.0, p)
+    for param, row in zip(params, rows):
+        np.testing.assert_allclose(
+            param.grad.numpy(), row.numpy() * min(1.0, 1.0 / (total + 1e-6)), rtol=5e-6
+        )

@@ -164,15 +164,27 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     atol, rtol = _cutoffs(A, None, rcond) if _has_eps(A) else (0.0, 0.0)
     vector = _is_vector(A, B)
     right = B.unsqueeze(-1) if vector else B
-    solution = _core._pinv(A, atol, rtol) @ right
-    values = svdvals(A)
+    factor = _towards_one(A)
+    near = A * factor
+    solution = _core._pinv(near, atol, rtol) @ right * factor
+    values = svdvals(near)
     rank = _count(values, atol, rtol)
     if A.shape[-2] > A.shape[-1]:
         residuals = (A @ solution - right).abs().square().sum(-2)
         residuals = residuals.squeeze(-1) if vector else residuals
     else:
         residuals = _core.zeros(0, dtype=solution.dtype)
+    values = values / factor.squeeze(-1)
     return LeastSquares(solution.squeeze(-1) if vector else solution, residuals, rank, values)
+
+
+def _towards_one(A: Tensor) -> Tensor:
+    """Powers of two `(..., 1, 1)` that keep the inverse of a very small or very large matrix within its dtype."""
+    if A.numel() == 0:
+        return _core.ones((*A.shape[:-2], 1, 1), dtype=A.abs().dtype)
+    far = 2.0**511 if A.dtype.itemsize // (2 if A.dtype.is_complex else 1) == 8 else 2.0**63
+    largest = A.detach().abs().amax((-2, -1), keepdim=True)
+    return _core.where(largest < 1 / far, far, _core.where(largest > far, 1 / far, _core.ones_like(largest)))
 
 
 def _count(values: Tensor, atol: Any, rtol: Any) -> Tensor:

@@ -5,6 +5,7 @@
 
 use super::copy::{cast, convert, copy_into, index_of};
 use super::many::{Entry, Family, Role, reads, writes};
+use super::map;
 use super::params::Params;
 use super::reduce;
 use crate::array::Array;
@@ -12,6 +13,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::gpu::{download, scalar};
 use crate::optim::{Adam, Rule, Sgd, Slot};
+use crate::real::{Left, Pointwise, Real};
 use crate::shape::{Axes, Shape};
 use smallvec::SmallVec;
 
@@ -135,9 +137,9 @@ fn entries(arrays: &[Array]) -> Vec<Entry<'_>> {
         .collect()
 }
 
-/// The sum of squares of all elements of all arrays, a 0-d float32 array on the GPU. One dispatch reads them
-/// all (or one per dtype, or per as many as the GPU can bind), and one adds up what it leaves.
-pub fn sum_squares(arrays: &[&Array]) -> Result<Array> {
+/// The root of the sum of squares of all elements of all arrays, a 0-d float32 array on the GPU. One dispatch reads
+/// them all (or one per dtype, or per as many as the GPU can bind), one adds up what it leaves, one takes the root.
+pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let index = index_of(arrays[0])?;
     let mut flat: Vec<Array> = arrays.iter().map(|g| flat_gradient(g)).collect::<Result<_>>()?;
     flat.sort_by_key(|g| g.dtype() as u8);
@@ -167,7 +169,19 @@ pub fn sum_squares(arrays: &[&Array]) -> Result<Array> {
             base += groups;
         }
     }
-    reduce::sum(&sums, Axes::first(1), false)
+    map::pointwise("root", 0, [&reduce::sum(&sums, Axes::first(1), false)?], Root)
+}
+
+#[derive(Clone, Copy)]
+struct Root;
+
+impl Pointwise<1> for Root {
+    fn apply<R: Real>(&self, [x]: [R; 1]) -> R
+    where
+        f64: Left<R>,
+    {
+        x.sqrt()
+    }
 }
 
 /// Multiplies arrays by the number `factor` on the GPU, in place; `found` becomes 1 where one was not finite.

@@ -17,8 +17,6 @@ use crate::shape::{Axes, MAX_RANK, Shape};
 /// A reduction of `length` elements for each of `count` outputs, wherever they lie in `x`.
 struct Task<'a> {
     fold: Fold,
-    /// Whether elements are squared first.
-    squared: bool,
     x: &'a Array,
     offset: i64,
     kept: Walk,
@@ -123,8 +121,7 @@ impl Task<'_> {
         let partial = self.dispatch(wide)?.reshape_view(&Shape::new(&[parts as usize, count])?);
         let partial = partial.ok_or_else(|| crate::error::Error::shape("internal: parts of a reduction"))?;
         let axes = Axes::one(0);
-        let total =
-            Task::over(fold, false, &partial, axes).dispatch(if tail.is_some() { wide } else { dtype })?;
+        let total = Task::over(fold, &partial, axes).dispatch(if tail.is_some() { wide } else { dtype })?;
         let Some(tail) = tail else { return Ok(total) };
         let tail = tail.run(wide)?;
         let both = if wide == DType::F32 {
@@ -135,11 +132,11 @@ impl Task<'_> {
         cast(&both, dtype)
     }
 
-    fn over(fold: Fold, squared: bool, x: &Array, axes: Axes) -> Task<'_> {
+    fn over(fold: Fold, x: &Array, axes: Axes) -> Task<'_> {
         let shape = x.shape();
         let kept = Walk::over(&shape, &[x], (0..x.rank()).filter(|&i| !axes.contains(i)));
         let axis = Walk::over(&shape, &[x], axes.iter());
-        Task { fold, squared, x, offset: x.offset() as i64, kept, axis }
+        Task { fold, x, offset: x.offset() as i64, kept, axis }
     }
 
     /// One dispatch over everything.
@@ -152,14 +149,11 @@ impl Task<'_> {
         let words = (count as usize).div_ceil(per_word(dtype) as usize) as i64;
         let entry = self.entry(words);
         let name = format!("reduce_{}", self.fold.name());
-        let parts = [x.dtype() as u64, dtype as u64, entry as u64, u64::from(self.squared)];
+        let parts = [x.dtype() as u64, dtype as u64, entry as u64];
         let kernel = kernel(index, &name, variant(&parts), entry.name(), || {
             let mut text = Template::new(include_str!("../../../shaders/reduce.wgsl"), compute);
             text.load("x", x.dtype()).store("out", dtype).elements_per_word(dtype);
             text.set("const INIT", "").set("fn combine", self.fold.combine(is_float));
-            if self.squared {
-                text.set("fn pre", "fn pre(x: T) -> T { return x * x; }");
-            }
             Ok(text.build().replace("INIT", self.fold.init(compute)))
         })?;
         let mut params = Params::default();
@@ -179,7 +173,7 @@ fn reduce(fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
 
 fn reduce_to(dtype: DType, fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     let shape = x.shape().reduced(axes, keepdim);
-    let flat = Task::over(fold, false, x, axes).run(dtype)?;
+    let flat = Task::over(fold, x, axes).run(dtype)?;
     let strides = shape.strides();
     flat.with_layout(shape, &strides[..shape.rank()], 0)
 }
@@ -209,12 +203,6 @@ pub fn min(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     reduce(Fold::Min, x, axes, keepdim)
 }
 
-/// The sum of squares of all elements, 0-d float32, on the GPU.
-pub fn sum_squares(x: &Array) -> Result<Array> {
-    let flat = Task::over(Fold::Sum, true, x, Axes::first(x.rank())).run(DType::F32)?;
-    flat.with_layout(Shape::SCALAR, &[], 0)
-}
-
 /// Index of the largest element along `axis`, as int32: the first one wins, a NaN counts as the largest.
 pub fn argmax(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
     argreduce("argmax", x, axis, keepdim)
@@ -228,7 +216,7 @@ pub fn argmin(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
 fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
     let index = index_of(x)?;
     let out = Array::empty(x.shape().reduced(Axes::one(axis), keepdim), DType::I32, x.device())?;
-    let task = Task::over(Fold::Max, false, x, Axes::one(axis));
+    let task = Task::over(Fold::Max, x, Axes::one(axis));
     let is_float = x.dtype().is_float();
     let tree = task.length() >= 32;
     let entry = if tree { "tree" } else { "serial" };

@@ -32,9 +32,11 @@ def get_total_norm(
         raise ValueError("norm_type must be a number or inf, got nan")
     tensors = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     with wg.no_grad():
-        # One pass over all tensors, where they are plain values.
-        squares = _core._sum_squares(tensors) if p == 2.0 else None
-        total = _norm_of_norms(tensors, p) if squares is None else squares.sqrt()
+        # One pass over all tensors of a device, where they are plain values.
+        norms = _core._norms(tensors) if p == 2.0 else None
+        if norms is None:
+            norms = [_norm(tensor, p) for tensor in tensors]
+        total = _norm_of_norms(norms, p)
     if error_if_nonfinite and not math.isfinite(float(total)):
         raise RuntimeError(
             f"the total norm of the gradients is {float(total)}; look for the loss or layer that overflowed, "
@@ -43,33 +45,22 @@ def get_total_norm(
     return total
 
 
-def _norm_of_norms(tensors: list[Tensor], p: float) -> Tensor:
-    parts = [_power(tensor.detach(), p) for tensor in tensors]
-    if not parts:
-        return wg.tensor(0.0)
-    # One float32 number per tensor; gradients on several devices meet on the first one's.
-    device = parts[0].device
-    together = wg.stack([part.to(device) for part in parts])
-    if math.isinf(p):
-        return together.max() if p > 0 else together.min()
-    return (together != 0).sum().to(together.dtype) if p == 0.0 else together.sum() ** (1.0 / p)
+def _norm_of_norms(norms: list[Tensor], p: float) -> Tensor:
+    if len(norms) < 2 and p != 0.0:
+        return norms[0] if norms else wg.tensor(0.0)
+    # One number per tensor or device; gradients on several devices meet on the first one's.
+    return wg.stack([norm.to(norms[0].device) for norm in norms]).norm(p) if norms else wg.tensor(0.0)
 
 
-def _power(x: Tensor, p: float) -> Tensor:
-    """What a tensor contributes to the norm before the root: the sum of powers, or an extreme."""
-    x = x.abs()
-    x = x.to(wg.float32) if x.dtype.itemsize < 4 else x
-    if x.numel() == 0:
-        if p < 0.0:
-            raise ValueError(
-                f"norm_type {p:g}: a tensor of shape {tuple(x.shape)} has no elements, so no such norm"
-            )
+def _norm(x: Tensor, p: float) -> Tensor:
+    x = x.detach()
+    if x.numel() == 0 and p < 0.0:
+        raise ValueError(
+            f"norm_type {p:g}: a tensor of shape {tuple(x.shape)} has no elements, so no such norm"
+        )
+    if x.numel() == 0 and math.isinf(p):
         return wg.zeros((), dtype=x.dtype, device=x.device)
-    if math.isinf(p):
-        return x.max() if p > 0 else x.min()
-    if p == 0.0:
-        return (x != 0).sum().to(x.dtype)
-    return x.square().sum() if p == 2.0 else (x**p).sum()
+    return (x.to(wg.float32) if x.dtype.itemsize < 4 else x).norm(p)
 
 
 def clip_grad_norm_(

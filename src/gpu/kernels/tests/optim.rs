@@ -57,8 +57,8 @@ fn norms_and_factors() -> Result<()> {
     let (x, g) = (on_gpu(&values, &[1500], DType::F32)?, on_gpu(&noise(1500, 15), &[1500], DType::F16)?);
     let gs = floats(&g)?;
     let squares = |x: &[f64]| x.iter().map(|v| v * v).sum::<f64>();
-    let exact = 2.0 * squares(&gs) + squares(&floats(&x)?);
-    let found = floats(&optim::sum_squares(&[&g, &x, &g])?)?[0];
+    let exact = (2.0 * squares(&gs) + squares(&floats(&x)?)).sqrt();
+    let found = floats(&optim::norm(&[&g, &x, &g])?)?[0];
     assert!((found - exact).abs() < 1e-5 * exact, "{found} {exact}");
     assert!(!optim::unscale_check(&[&g, &x], 0.5)?);
     assert_close(&floats(&g)?, &gs.iter().map(|v| v * 0.5).collect::<Vec<_>>(), 1e-3, "unscaled");
