@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import wengert as wg
 import wengert.nn.functional as F
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from support import bits
 from wengert import Tensor
@@ -161,4 +161,6 @@ def test_large_ones(name: str, dtype: str) -> None:
     st.integers(0, 99),
 )
 def test_any_lengths(name: str, dtype: str, rows: int, n: int, few: int, seed: int) -> None:
+    # One value per channel has no variance: these two refuse it.
+    assume({"batch_norm": rows * n, "instance_norm": rows}.get(name, 2) > 1)
     assert differences(name, dtype, {"rows": rows, "n": n, "few": few}, seed) == ""
