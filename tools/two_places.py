@@ -6,7 +6,7 @@ The two code blocks of the section "Add an elementwise operation" go into a copy
 table, the record into the list of samples. The copy is built, its stub regenerated, and the tests that walk the records
 run for the new operation alone, on the CPU and on a GPU adapter (`WENGERT_GPU=software` for Mesa's). It fails if a test
 does, if none ran, or if any file but those two and the stub changed. Dependencies are compiled into CARGO_TARGET_DIR
-(or target/), where they are shared with other builds.
+(or target/), where they are shared with the release wheel.
 """
 
 import difflib
@@ -82,9 +82,10 @@ def insert(folder: Path, language: str, code: str) -> None:
 
 def build(folder: Path) -> None:
     """Builds the extension of the copy and puts it beside its Python files."""
-    # Beside an example, dependencies are compiled as they are for the tests, which may have done it already.
-    targets = ["--lib", "--example", "adapters"]
-    command = ["cargo", "build", "--locked", "--features", "python", *targets, "--message-format", "json"]
+    # As the wheel is built, whose dependencies are compiled already; the crate itself with less care.
+    library = ["--release", "--lib", "--crate-type", "cdylib", "--features", "python"]
+    careless = ["--config", "profile.release.package.wengert.opt-level=1"]
+    command = ["cargo", "rustc", "--locked", *library, *careless, "--message-format", "json"]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "PYO3_PYTHON": sys.executable}
     done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     for line in done.stdout.splitlines():
