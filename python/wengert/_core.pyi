@@ -1538,6 +1538,8 @@ def _memory_stats() -> Any:
     """Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, where allocations came from, and entries of the tape."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
+def _norms(tensors: Any) -> Any:
+    """The norms of all elements of the tensors of each device, 0-d tensors there; None if one is no plain floating point value."""
 def _of_kind(name: Any, dtype: Any, data: Any, device: Any = None) -> Any:
     """[`of_kind`] for a dtype that must be that of a tensor that is given."""
 def _op_entries() -> Any:
@@ -1584,8 +1586,6 @@ def _set_inference(on: Any) -> Any:
     """Begins inference mode, or leaves it for a region; returns the state to restore."""
 def _solve(a: Any, b: Any, adjoint: Any) -> Any:
     """The solution of a system of equations."""
-def _norms(tensors: Any) -> Any:
-    """The sum of the squares of all elements of all tensors, as a 0-d tensor on the first one's device; None if there is no tensor, or one is no plain floating point value."""
 def _svd(x: Any) -> Any:
     """`U`, the singular values, `V'`."""
 def _take_over(tensor: Any, result: Any, name: Any) -> Any:
