@@ -184,7 +184,8 @@ def _towards_one(A: Tensor) -> Tensor:
         return _core.ones((*A.shape[:-2], 1, 1), dtype=A.abs().dtype)
     far = 2.0**511 if A.dtype.itemsize // (2 if A.dtype.is_complex else 1) == 8 else 2.0**63
     largest = A.detach().abs().amax((-2, -1), keepdim=True)
-    return _core.where(largest < 1 / far, far, _core.where(largest > far, 1 / far, _core.ones_like(largest)))
+    one = _core.ones_like(largest)
+    return _core.where(largest < 1 / far, one * far, _core.where(largest > far, one / far, one))
 
 
 def _count(values: Tensor, atol: Any, rtol: Any) -> Tensor:
