@@ -3,9 +3,9 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use wengert::autodiff::backward::Options;
-use wengert::autodiff::node::Node;
 use wengert::error::Result;
 use wengert::interp;
+use wengert::tape::node::Node;
 use wengert::tensor::Tensor;
 
 fn leaf(values: &[f32]) -> Result<Tensor> {

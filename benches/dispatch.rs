@@ -5,16 +5,16 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::sync::Arc;
 use wengert::array::Array;
-use wengert::autodiff::node::Node;
-use wengert::buffer::Buffer;
-use wengert::dtype::DType;
+use wengert::array::buffer::Buffer;
+use wengert::array::dtype::DType;
+use wengert::array::shape::Shape;
 use wengert::error::Result;
 use wengert::interp;
 use wengert::op::Op;
-use wengert::ops::binary::Binary;
-use wengert::ops::elementwise::Map;
-use wengert::ops::table::{Fun, Params};
-use wengert::shape::Shape;
+use wengert::ops::pointwise::binary::Binary;
+use wengert::ops::pointwise::elementwise::Map;
+use wengert::ops::pointwise::table::{Fun, Params};
+use wengert::tape::node::Node;
 use wengert::tensor::Tensor;
 
 /// An entry of the tape that keeps nothing and leads nowhere.

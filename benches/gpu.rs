@@ -1,16 +1,18 @@
-//! What the host pays per GPU operation: recording a dispatch, and the round trip of a read-back; and attention.
+//! What the host pays per GPU operation: recording a dispatch, and the round trip of a read-back; and
+//! attention.
 //!
-//! The speed of attention is in floating point operations as `FlopCounter` counts them, of which a causal mask skips about
-//! half. A software adapter gets one short length. Prints a notice and measures nothing where there is no adapter.
+//! The speed of attention is in floating point operations as `FlopCounter` counts them, of which a causal
+//! mask skips about half. A software adapter gets one short length. Prints a notice and measures nothing
+//! where there is no adapter.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
+use wengert::array::buffer::Device;
+use wengert::array::dtype::DType;
+use wengert::array::shape::Shape;
 use wengert::autodiff::transform::vjp;
-use wengert::buffer::Device;
-use wengert::dtype::DType;
 use wengert::error::Result;
-use wengert::ops::attention::AttentionOptions;
-use wengert::shape::Shape;
+use wengert::ops::nn::attention::AttentionOptions;
 use wengert::tensor::Tensor;
 
 /// Operations per measured batch.

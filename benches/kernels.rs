@@ -8,11 +8,16 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::Duration;
 use wengert::array::Array;
-use wengert::cpu::{copy, gather, logic, map, matmul, norm, random, reduce};
-use wengert::dtype::DType;
+use wengert::array::dtype::DType;
+use wengert::array::shape::{Axes, Shape};
+use wengert::cpu::places::gather;
+use wengert::cpu::pointwise::{copy, logic, map};
+use wengert::cpu::product::matmul;
+use wengert::cpu::rows::norm;
+use wengert::cpu::{random, reduce};
 use wengert::error::Result;
-use wengert::real::{Left, Pointwise, Real};
-use wengert::shape::{Axes, Shape};
+use wengert::kernel::logic::Relation;
+use wengert::math::real::{Left, Pointwise, Real};
 
 #[derive(Clone, Copy)]
 struct Add;
@@ -81,7 +86,7 @@ fn elementwise(c: &mut Criterion) -> Result<()> {
         map::pointwise([&narrow, &row], Add)
     });
     time(c, "add", "in place, float32[1024, 1024]".into(), n, || map::pointwise_into(&x, [&x, &x], Add));
-    let mask = logic::compare(&x, &x.permute(&[1, 0])?, logic::Relation::Lt)?;
+    let mask = logic::compare(&x, &x.permute(&[1, 0])?, Relation::Lt)?;
     time(c, "select", "float32[1024, 1024]".into(), n, || logic::select(&mask, &x, &x));
     Ok(())
 }
@@ -160,7 +165,7 @@ fn products(c: &mut Criterion) -> Result<()> {
 fn all(c: &mut Criterion) {
     let families = [elementwise, copies, reductions, rows, products];
     if std::env::var_os("WENGERT_NUM_THREADS").is_none() {
-        wengert::cpu::threads::set_num_threads(1);
+        wengert::cpu::run::threads::set_num_threads(1);
     }
     if let Err(error) = families.iter().try_for_each(|family| family(c)) {
         panic!("{error}");

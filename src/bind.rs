@@ -6,17 +6,17 @@
 //! kernels. Read next: `src/interp/mod.rs`.
 
 use crate::array::Array;
-use crate::autodiff::debug::{self, Modes};
 use crate::error::Result;
 use crate::interp::{self, Interp, Kind, autocast, batch, dual, eval, staged, tape};
 use crate::op::{Kernel, Op, no_output};
 use crate::ops::{complex, custom};
 use crate::tensor::{Tensor, Tensors};
+use crate::watch::debug::{self, Modes};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The inputs as arrays where only kernels can be meant: nothing but ambient tapes is in force, no interpreter
-/// owns any input, none is complex, and nobody looks at values.
+/// The inputs as arrays where only kernels can be meant: nothing but ambient tapes is in force, no
+/// interpreter owns any input, none is complex, and nobody looks at values.
 #[inline(always)]
 pub fn plain<'a>(inputs: &[&'a Tensor]) -> Option<SmallVec<[&'a Array; 4]>> {
     if !interp::is_plain() || debug::modes().touches(Modes::WATCHED) {

@@ -28,7 +28,8 @@ pub enum Kind {
     Device,
     /// Memory that could not be had: `MemoryError`.
     Memory,
-    /// A matrix without the factorisation that was asked for: `LinAlgError`, a `ValueError` and a `RuntimeError`.
+    /// A matrix without the factorisation that was asked for: `LinAlgError`, a `ValueError` and a
+    /// `RuntimeError`.
     LinAlg,
     /// Something that an operation does not offer: `NotImplementedError`.
     Unsupported,
@@ -52,7 +53,13 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! constructors {
     ($($(#[$meta:meta])* $name:ident => $kind:ident;)*) => {
-        $($(#[$meta])* #[cold] pub fn $name(message: impl Into<String>) -> Error { Error::new(Kind::$kind, message.into()) })*
+        $(
+            $(#[$meta])*
+            #[cold]
+            pub fn $name(message: impl Into<String>) -> Error {
+                Error::new(Kind::$kind, message.into())
+            }
+        )*
     };
 }
 
@@ -105,8 +112,8 @@ impl Error {
         self.0.foreign.as_ref()
     }
 
-    /// The same error in the name of `function`, which the user called, instead of the operation in it that failed. What
-    /// the tape and callbacks raise is left as it is.
+    /// The same error in the name of `function`, which the user called, instead of the operation in it that
+    /// failed. What the tape and callbacks raise is left as it is.
     #[cold]
     pub fn named(mut self, function: &str) -> Error {
         use Kind::*;

@@ -1,16 +1,17 @@
 //! Forking: a child inherits every lock as it was at that moment, also those that other threads held.
 //!
-//! So the process-wide locks of the core (the block cache, the default generator, the lines of programs, the plans of
-//! Fourier transforms) are taken before a fork and given back after it, in the parent and in the child. A value that another thread is making for the first time would stay
-//! half made for ever in the child, so those are made before. The thread pool and GPUs look at the process id instead.
+//! So the process-wide locks of the core (the block cache, the default generator, the lines of programs, the
+//! plans of Fourier transforms) are taken before a fork and given back after it, in the parent and in the
+//! child. A value that another thread is making for the first time would stay half made for ever in the
+//! child, so those are made before. The thread pool and GPUs look at the process id instead.
 
 /// Makes `fork` wait for the core's locks; registers once.
 #[cfg(unix)]
 pub fn protect() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handlers are functions without arguments that live for ever. A failure to register leaves the
-        // behaviour of a process that never forks.
+        // SAFETY: the handlers are functions without arguments that live for ever. A failure to register
+        // leaves the behaviour of a process that never forks.
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
     });
 }
@@ -22,8 +23,8 @@ pub fn protect() {}
 /// The locks that the thread that forks holds meanwhile.
 #[cfg(unix)]
 struct Held {
-    generator: crate::random::GeneratorLock,
-    _others: (crate::buffer::CacheLock, crate::autodiff::place::SitesLock, crate::cpu::fft::PlansLock),
+    generator: crate::array::random::GeneratorLock,
+    _others: (crate::array::buffer::CacheLock, crate::tape::place::SitesLock, crate::cpu::fft::PlansLock),
 }
 
 #[cfg(unix)]
@@ -31,10 +32,11 @@ thread_local! {
     static HELD: std::cell::RefCell<Option<Held>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Makes the values that are made once and that others wait for: the instruction set and the outermost interpreter.
+/// Makes the values that are made once and that others wait for: the instruction set and the outermost
+/// interpreter.
 #[cfg(unix)]
 fn settle() {
-    crate::cpu::isa::isa();
+    crate::cpu::run::isa::isa();
     crate::interp::settle();
 }
 
@@ -42,10 +44,10 @@ fn settle() {
 #[cfg(unix)]
 extern "C" fn before() {
     settle();
-    let sites = crate::autodiff::place::lock_sites();
+    let sites = crate::tape::place::lock_sites();
     let plans = crate::cpu::fft::lock_plans();
-    let _others = (crate::buffer::lock_cache(), sites, plans);
-    let held = Held { generator: crate::random::lock_generator(), _others };
+    let _others = (crate::array::buffer::lock_cache(), sites, plans);
+    let held = Held { generator: crate::array::random::lock_generator(), _others };
     let _ = HELD.try_with(|slot| *slot.borrow_mut() = Some(held));
 }
 

@@ -3,37 +3,57 @@
 //! The crate is named after R. E. Wengert, whose 1964 list of elementary operations is what everyone now
 //! calls the tape.
 //!
-//! Reading order: [`ops::unary`] is all of one-variable calculus in one table; [`op`] is the list of
-//! operations and the classes that derive their rules; [`bind`] is the one door through which every operation
-//! runs; [`interp`] holds the interpreters that decide what running means (evaluate, record, push a tangent,
-//! batch, write down, cast); [`autodiff`] walks the tape. Below all that, [`mod@array`], [`buffer`], [`dtype`] and
-//! [`shape`] are values without derivatives, and [`cpu`] and `gpu` are kernels that know no operation by name.
-//! [`cost`] counts; [`blocks`] is an allocator that suits a tape.
+//! The modules are listed by floors: each uses those above it in this list, never those below, but for the
+//! exceptions that `tests/layers.rs` names with their reasons. Reading order: [`ops::pointwise::unary`] is
+//! all of one-variable calculus in one table; [`op`] is the list of operations and the classes that derive
+//! their rules; [`bind`] is the one door through which every operation runs; [`interp`] holds the
+//! interpreters that decide what running means (evaluate, record, push a tangent, batch, write down, cast);
+//! [`tape`] is what recording leaves, and [`autodiff`] walks it.
 
-pub mod array;
-pub mod autodiff;
-pub mod bind;
-pub mod blocks;
-pub mod buffer;
-pub mod complex;
-pub mod cost;
-pub mod cpu;
-pub mod dtype;
+// Errors.
 pub mod error;
-pub mod fork;
+
+// What the core needs of the process: blocks of memory, interrupts, locks.
+pub mod host;
+
+// Functions of real numbers, for any lane.
+pub mod math;
+
+// Values without derivatives: buffers, dtypes, shapes, arrays.
+pub mod array;
+
+// What the kernels of both devices are called with.
+pub mod kernel;
+
+// Kernels: they know nothing of differentiation.
+pub mod cpu;
 #[cfg(feature = "gpu")]
 pub mod gpu;
+
+// The choice between them.
+pub(crate) mod device;
+
+// The core, one knot: an operation runs by interpreters, which record it on a tape, whose rules are
+// operations.
+pub mod bind;
 pub mod interp;
-pub mod interrupt;
-pub mod math;
 pub mod op;
+pub mod tape;
+pub mod tensor;
+pub mod watch;
+
+// The operations.
 pub mod ops;
+
+// The walk along the tape, and transforms of functions.
+pub mod autodiff;
+
+// Steps of optimisers.
 pub mod optim;
+
+// Every lock of the process, for a fork.
+pub mod fork;
+
+// The Python extension module.
 #[cfg(feature = "python")]
 mod py;
-pub mod random;
-pub mod real;
-pub mod shape;
-pub mod tensor;
-pub mod window;
-mod writers;

@@ -3,130 +3,42 @@
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
 use crate::array::Array;
-use crate::autodiff::saving;
-use crate::buffer::{Buffer, Device};
+use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::ops::on_device;
+pub use crate::kernel::optim::{Adam, Rule, Sgd, Slot};
+use crate::tape::saving;
 use smallvec::SmallVec;
-
-/// The hyperparameters of stochastic gradient descent (Robbins and Monro 1951; momentum: Polyak 1964,
-/// Nesterov 1983).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Sgd {
-    /// Learning rate.
-    pub lr: f64,
-    /// Factor on the momentum buffer.
-    pub momentum: f64,
-    /// What of a gradient does not enter the momentum buffer.
-    pub dampening: f64,
-    /// Factor on the parameter that is added to its gradient.
-    pub weight_decay: f64,
-    /// Nesterov's form.
-    pub nesterov: bool,
-    /// Ascent instead of descent.
-    pub maximize: bool,
-}
-
-/// The hyperparameters of Adam (Kingma and Ba 2014) and AdamW (Loshchilov and Hutter 2017).
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Adam {
-    /// Learning rate.
-    pub lr: f64,
-    /// Decay of the first moment.
-    pub beta1: f64,
-    /// Decay of the second moment.
-    pub beta2: f64,
-    /// Added to the root of the second moment.
-    pub eps: f64,
-    /// Factor on the parameter.
-    pub weight_decay: f64,
-    /// AdamW: the decay acts on the parameter instead of on its gradient.
-    pub decoupled: bool,
-    /// Ascent instead of descent.
-    pub maximize: bool,
-}
-
-impl Adam {
-    /// The learning rate over `1 - beta1^t`, and the root of `1 / (1 - beta2^t)`.
-    pub fn corrections(&self, step: i32) -> (f64, f64) {
-        let (first, second) = (1.0 - self.beta1.powi(step), 1.0 - self.beta2.powi(step));
-        (self.lr / first, second.sqrt().recip())
-    }
-
-    /// The factor on the parameter, and the factor on it that is added to the gradient: one of them does
-    /// nothing.
-    pub fn decay(&self) -> (f64, f64) {
-        if self.decoupled { (1.0 - self.lr * self.weight_decay, 0.0) } else { (1.0, self.weight_decay) }
-    }
-}
-
-/// An update rule.
-#[derive(Clone, Copy, Debug)]
-pub enum Rule {
-    /// The state is a momentum buffer, or nothing.
-    Sgd(Sgd),
-    /// The state is the two moments, and for AMSGrad the largest second moment so far.
-    Adam(Adam),
-}
-
-impl Rule {
-    fn name(&self) -> &'static str {
-        match self {
-            Rule::Sgd(_) => "SGD",
-            Rule::Adam(_) => "Adam",
-        }
-    }
-}
 
 /// What to do where the state of a step is on another device than its parameter.
 const TO_MOVE: &str =
     "; a module that was moved takes the optimiser's state along by load_state_dict(state_dict())";
 
-/// A parameter with all that its step reads and writes.
-#[derive(Clone)]
-pub struct Slot {
-    /// The parameter, then its state. All are written.
-    pub state: SmallVec<[Array; 4]>,
-    /// The gradient.
-    pub grad: Array,
-    /// Which step of this parameter it is, from 1 on. In the first step of SGD momentum is the gradient
-    /// itself.
-    pub step: i32,
-}
-
-impl Slot {
-    /// The parameter.
-    pub fn param(&self) -> &Array {
-        &self.state[0]
+/// Raises unless all arrays agree in shape and device, and the parameter is floating point.
+fn check(slot: &Slot, rule: &Rule) -> Result<()> {
+    let param = slot.param();
+    if !param.dtype().is_float() {
+        return Err(Error::dtype(format!(
+            "{}: parameters must be floating point, got {}; convert with .float() first",
+            rule.name(),
+            param.dtype()
+        )));
     }
-
-    /// Raises unless all arrays agree in shape and device, and the parameter is floating point.
-    fn check(&self, rule: &Rule) -> Result<()> {
-        let param = self.param();
-        if !param.dtype().is_float() {
-            return Err(Error::dtype(format!(
-                "{}: parameters must be floating point, got {}; convert with .float() first",
-                rule.name(),
-                param.dtype()
-            )));
-        }
-        let others = self.state[1..].iter().chain([&self.grad]);
-        match others.into_iter().find(|a| a.shape() != param.shape() || a.device() != param.device()) {
-            Some(a) => Err(Error::shape(format!(
-                "{}: a gradient or state is {a:?}, expected shape {} on {} as its parameter{}",
-                rule.name(),
-                param.shape(),
-                param.device(),
-                if a.device() == param.device() { "" } else { TO_MOVE }
-            ))),
-            None => Ok(()),
-        }
+    let others = slot.state[1..].iter().chain([&slot.grad]);
+    match others.into_iter().find(|a| a.shape() != param.shape() || a.device() != param.device()) {
+        Some(a) => Err(Error::shape(format!(
+            "{}: a gradient or state is {a:?}, expected shape {} on {} as its parameter{}",
+            rule.name(),
+            param.shape(),
+            param.device(),
+            if a.device() == param.device() { "" } else { TO_MOVE }
+        ))),
+        None => Ok(()),
     }
 }
 
 /// One step on every parameter, in place: one kernel call for all that lie on one device.
 pub fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
-    slots.iter().try_for_each(|s| s.check(rule))?;
+    slots.iter().try_for_each(|s| check(s, rule))?;
     slots.iter().flat_map(|s| &s.state).try_for_each(saving::before_write)?;
     let device = |s: &Slot| s.param().device();
     let mut rest: SmallVec<[&Slot; 32]> = slots.iter().collect();
@@ -147,16 +59,8 @@ pub fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
 
 /// Notes what `writer` wrote.
 fn written<'a>(arrays: impl Iterator<Item = &'a Array>, writer: &str) {
-    let writer = crate::writers::number(writer);
+    let writer = crate::array::writers::number(writer);
     arrays.for_each(|a| a.buffer().written_as(writer));
-}
-
-/// The addresses of a buffer's memory; on a GPU its identity.
-pub(crate) fn span(buffer: &Buffer) -> (usize, usize) {
-    match buffer.device() {
-        Device::Cpu => (buffer.ptr() as usize, buffer.ptr() as usize + buffer.bytes()),
-        Device::Gpu(_) => (buffer.id(), buffer.id() + 1),
-    }
 }
 
 /// Whether two slots share memory that one of them writes: tied weights under two names, or a gradient that
@@ -165,7 +69,7 @@ fn are_entangled(slots: &[&Slot]) -> bool {
     let mut spans: SmallVec<[(usize, usize, usize, bool); 128]> = SmallVec::new();
     for (i, slot) in slots.iter().enumerate() {
         for (array, written) in slot.state.iter().map(|a| (a, true)).chain([(&slot.grad, false)]) {
-            let (start, end) = span(array.buffer());
+            let (start, end) = array.buffer().span();
             spans.push((start, end, i, written));
         }
     }
@@ -198,8 +102,8 @@ pub fn unscale(grads: &[&Array], factor: f64) -> Result<bool> {
     Ok(found)
 }
 
-/// The root of the sum of the squares of all elements of arrays on one device, a 0-d array there: float64 if one
-/// of them is, float32 otherwise.
+/// The root of the sum of the squares of all elements of arrays on one device, a 0-d array there: float64 if
+/// one of them is, float32 otherwise.
 pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let Some(first) = arrays.first() else {
         return Err(Error::value("norm: at least one array expected, got none"));

@@ -8,13 +8,13 @@
 //! [`bind`]: crate::bind::bind
 
 use crate::array::Array;
-use crate::autodiff::node::{Edge, Handle};
-use crate::buffer::Device;
-use crate::dtype::{DType, Element};
+use crate::array::buffer::Device;
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::interp::staged::Program;
-use crate::shape::Shape;
+use crate::tape::node::{Edge, Handle};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -204,8 +204,8 @@ impl Tensor {
     pub fn on_tape(self, tag: Tag, node: Handle, index: u32) -> Tensor {
         let room = Arc::new(MaybeUninit::<Traced>::uninit());
         let at: *mut Traced = Arc::as_ptr(&room).cast_mut().cast();
-        // SAFETY: nobody else knows this memory, and every field is written. In place: to move a whole `Traced` there
-        // would cost as much as to write it.
+        // SAFETY: nobody else knows this memory, and every field is written. In place: to move a whole
+        // `Traced` there would cost as much as to write it.
         unsafe {
             (&raw mut (*at).tag).write(tag);
             (&raw mut (*at).aval).write(self.aval());
@@ -237,23 +237,15 @@ impl Tensor {
     pub fn array(&self, op: &str) -> Result<&Array> {
         self.concrete().ok_or_else(|| {
             Error::dtype(format!(
-                "{op}: the value of this tensor depends on the batch element or tangent of an enclosing vmap or jvp; \
-                 move {op} out of the transformed function, or use where() instead of a branch"
+                "{op}: the value of this tensor depends on the batch element or tangent of an enclosing \
+                 vmap or jvp; move {op} out of the transformed function, or use where() instead of a branch"
             ))
         })
     }
 
     /// A 0-d constant of this dtype on this device.
     pub fn scalar(value: f64, dtype: DType, device: Device) -> Result<Tensor> {
-        match device {
-            Device::Cpu => Ok(Array::full(Shape::SCALAR, value, dtype)?.into()),
-            #[cfg(feature = "gpu")]
-            Device::Gpu(index) => {
-                Ok(crate::gpu::kernels::create::full(index, Shape::SCALAR, value, dtype)?.into())
-            }
-            #[cfg(not(feature = "gpu"))]
-            Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
-        }
+        Ok(crate::device::create_on!(device, create::full(Shape::SCALAR, value, dtype))?.into())
     }
 
     /// A 0-d integer on the CPU: 64-bit integers hold numbers that no `f64` does.
@@ -265,11 +257,7 @@ impl Tensor {
 
     /// A 0-d constant as an operand: on a GPU all equal ones share their memory, so nothing may write to it.
     pub fn operand(value: f64, dtype: DType, device: Device) -> Result<Tensor> {
-        match device {
-            #[cfg(feature = "gpu")]
-            Device::Gpu(index) => Ok(crate::gpu::scalar(index, value, dtype)?.into()),
-            _ => Tensor::scalar(value, dtype, device),
-        }
+        Ok(crate::device::constant(value, dtype, device)?.into())
     }
 
     /// A 0-d constant with the dtype and device of `self`.
@@ -285,9 +273,9 @@ impl Tensor {
     /// The elements of a concrete tensor as `f64`, in row-major order; for tests, printing and plots.
     pub fn to_vec(&self) -> Result<Vec<f64>> {
         let host = self.array("to_vec")?.to_device(Device::Cpu)?;
-        let host = crate::cpu::copy::contiguous(&host)?;
+        let host = crate::cpu::pointwise::copy::contiguous(&host)?;
         crate::dispatch!(host.dtype(), T => {
-            crate::buffer::gathered(host.numel(), host.slice::<T>()?.iter().map(|v| v.to_f64()))
+            crate::array::buffer::gathered(host.numel(), host.slice::<T>()?.iter().map(|v| v.to_f64()))
         })
     }
 
@@ -316,6 +304,32 @@ impl std::fmt::Debug for Tensor {
                 };
                 write!(f, "{kind} {}{} over [{:?}]", t.aval.dtype, t.aval.shape, t.inner())
             }
+        }
+    }
+}
+
+/// `t` over other memory: the concrete array at its bottom is replaced, its history at every level is kept.
+pub fn over_memory(t: &Tensor, array: &Array) -> Tensor {
+    match t {
+        Tensor::Array(_) => array.clone().into(),
+        Tensor::Traced(traced) => {
+            let payload = match &traced.payload {
+                Payload::Taped { primal, node, index } => {
+                    Payload::Taped { primal: over_memory(primal, array), node: node.clone(), index: *index }
+                }
+                Payload::Dual { primal, tangent } => {
+                    Payload::Dual { primal: over_memory(primal, array), tangent: tangent.clone() }
+                }
+                Payload::Batched { value, axis } => {
+                    Payload::Batched { value: over_memory(value, array), axis: *axis }
+                }
+                Payload::Staged { value, place, program } => Payload::Staged {
+                    value: over_memory(value, array),
+                    place: *place,
+                    program: program.clone(),
+                },
+            };
+            Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload }))
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The derivative machinery against closed forms: every mode, nested, deep, and in each other.
 
 use wengert::autodiff::backward::{self, Options};
-use wengert::autodiff::node::Node;
 use wengert::autodiff::transform::{batching, jvp, vjp, vmap};
 use wengert::error::Result;
 use wengert::interp::{self, Randomness};
+use wengert::tape::node::Node;
 use wengert::tensor::Tensor;
 
 fn scalar(v: f64) -> Result<Tensor> {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use wengert::array::buffer::Device;
+use wengert::array::dtype::DType;
+use wengert::array::shape::Shape;
 use wengert::autodiff::backward::Options;
 use wengert::autodiff::checkpoint::checkpoint;
-use wengert::autodiff::node::Node;
 use wengert::autodiff::transform::{batching, jvp, vjp, vmap};
-use wengert::buffer::Device;
-use wengert::dtype::DType;
 use wengert::error::{Error, Result};
 use wengert::interp::{self, Randomness};
-use wengert::shape::Shape;
+use wengert::tape::node::Node;
 use wengert::tensor::Tensor;
 
 fn leaf(values: &[f64]) -> Result<Tensor> {
@@ -71,9 +71,9 @@ fn the_region_runs_once_more_and_keeps_nothing_meanwhile() -> Result<()> {
 fn dropout_repeats_its_mask() -> Result<()> {
     let x = leaf(&[1.0; 64])?;
     let y = region(|x| x.dropout(0.5)?.square(), &x)?;
-    let after = wengert::random::state();
+    let after = wengert::array::random::state();
     y.sum(None, false)?.backward(None, Options::default(), None)?;
-    assert_eq!(wengert::random::state(), after);
+    assert_eq!(wengert::array::random::state(), after);
     // y is 0 or 4, its gradient 0 or 8 in the same places.
     let expected: Vec<f64> = y.to_vec()?.iter().map(|y| 2.0 * y).collect();
     assert_eq!(grad_of(&x)?, expected);

@@ -3,17 +3,17 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use wengert::autodiff::backward::{self, Options};
-use wengert::autodiff::held::Holder;
-use wengert::autodiff::node::Node;
 use wengert::autodiff::transform::{batching, jvp, vjp, vmap};
 use wengert::error::{Error, Result};
 use wengert::interp::{self, Randomness};
 use wengert::op::Grads;
 use wengert::ops::custom::{CustomRule, Plan, Source, call};
+use wengert::tape::held::Holder;
+use wengert::tape::node::Node;
 use wengert::tensor::{Tensor, Tensors};
 
-/// `exp(-x)` as a hidden output, `1 / (1 + exp(-x))` as the output. The rules are scaled by `factor`, so that a
-/// test can tell them from derivatives by tracing.
+/// `exp(-x)` as a hidden output, `1 / (1 + exp(-x))` as the output. The rules are scaled by `factor`, so that
+/// a test can tell them from derivatives by tracing.
 struct Sigmoid {
     factor: f64,
     plan: OnceLock<Arc<Plan>>,

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 use wengert::autodiff::backward::Options;
-use wengert::autodiff::debug::{self, Diary, Listener, Modes};
-use wengert::autodiff::node::{Edge, Node};
-use wengert::autodiff::place::{self, Host, Place};
-use wengert::autodiff::{anomaly, transform};
+use wengert::autodiff::transform;
 use wengert::error::{Kind, Result};
 use wengert::interp;
+use wengert::tape::node::{Edge, Node};
+use wengert::tape::place::{self, Host, Place};
 use wengert::tensor::Tensor;
+use wengert::watch::anomaly;
+use wengert::watch::debug::{self, Diary, Listener, Modes};
 
 fn leaf(values: &[f64]) -> Result<Tensor> {
     Ok(Node::leaf_tensor(interp::ambient().tag, Tensor::from_slice(values, &[values.len()])?))

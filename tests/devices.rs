@@ -2,13 +2,13 @@
 #![cfg(feature = "gpu")]
 
 use std::sync::{Mutex, MutexGuard};
+use wengert::array::buffer::Device;
+use wengert::array::dtype::DType;
 use wengert::autodiff::transform::vjp;
-use wengert::buffer::Device;
-use wengert::dtype::DType;
 use wengert::error::Result;
-use wengert::ops::elementwise;
-use wengert::ops::loss::{CrossEntropyOptions, Reduction, cross_entropy};
-use wengert::ops::table::{self, Fun};
+use wengert::ops::nn::loss::{CrossEntropyOptions, Reduction, cross_entropy};
+use wengert::ops::pointwise::elementwise;
+use wengert::ops::pointwise::table::{self, Fun};
 use wengert::tensor::Tensor;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -135,7 +135,7 @@ fn reductions_products_and_views() -> Result<()> {
     compare("flip", 1e-5, std::slice::from_ref(&x), |x| x[0].flip(&[0, 2])?.narrow(2, 1, 3)?.square())?;
     compare("triangle", 1e-5, std::slice::from_ref(&w), |x| x[0].triangle(1, true))?;
     compare("cat", 1e-5, &[x.clone(), x.clone()], |x| {
-        wengert::ops::join::cat(&[x[0].clone(), x[1].square()?], 1)
+        wengert::ops::views::join::cat(&[x[0].clone(), x[1].square()?], 1)
     })
 }
 

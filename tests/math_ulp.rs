@@ -8,12 +8,12 @@
 mod measure;
 
 use measure::{functions, powers, special_powers, values, worst};
-use wengert::cpu::isa::{self, Isa};
-use wengert::cpu::lane::F64Fma;
+use wengert::cpu::run::isa::{self, Isa};
+use wengert::math::lane::F64Fma;
 
-use wengert::ops::binary::Binary;
-use wengert::ops::table::Fun;
-use wengert::real::Real;
+use wengert::math::real::Real;
+use wengert::ops::pointwise::binary::Binary;
+use wengert::ops::pointwise::table::Fun;
 
 /// The instruction sets of this processor.
 fn sets() -> impl Iterator<Item = Isa> {

@@ -7,10 +7,10 @@ use wengert::autodiff::transform::{jvp, vjp};
 use wengert::bind::bind1;
 use wengert::error::{Error, Result};
 use wengert::op::{Class, Op};
-use wengert::ops::binary::Binary;
-use wengert::ops::elementwise::Map;
-use wengert::ops::table::{Fun, Visit, all};
-use wengert::ops::unary::{Parametric, Unary};
+use wengert::ops::pointwise::binary::Binary;
+use wengert::ops::pointwise::elementwise::Map;
+use wengert::ops::pointwise::table::{Fun, Visit, all};
+use wengert::ops::pointwise::unary::{Parametric, Unary};
 use wengert::tensor::Tensor;
 
 /// Points at which every row is smooth: positive, off the attributes below, and no quotient is an integer.
@@ -101,7 +101,7 @@ fn every_row_declares_as_many_partials_as_it_reads() {
     struct Nothing;
     impl Visit for Nothing {
         type Out = ();
-        fn visit<const N: usize, P: wengert::real::Pointwise<N>>(self, _rule: P) {}
+        fn visit<const N: usize, P: wengert::math::real::Pointwise<N>>(self, _rule: P) {}
     }
     for fun in all() {
         let (rows, arity) = match fun {
@@ -141,7 +141,8 @@ fn errors_inside_rules_name_the_operation_and_leave_no_trace() -> Result<()> {
     let plain = failed(x.mul(&y))?.to_string();
     assert_eq!(
         plain,
-        "mul: shapes (4,) and (3,) do not broadcast: aligned from the last axis, each pair of lengths must be equal or 1"
+        "mul: shapes (4,) and (3,) do not broadcast: aligned from the last axis, each pair of lengths must \
+         be equal or 1"
     );
     // The same error through a transform, and everything works afterwards.
     let traced = vjp(|x| Ok(vec![x[0].mul(&y)?]), std::slice::from_ref(&x)).err().map(|e| e.to_string());

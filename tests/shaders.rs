@@ -4,11 +4,11 @@
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use wengert::dtype::DType;
-use wengert::gpu::template::Template;
-use wengert::gpu::wgsl;
-use wengert::ops::table::{self, Visit};
-use wengert::real::Pointwise;
+use wengert::array::dtype::DType;
+use wengert::gpu::shader::template::Template;
+use wengert::gpu::shader::wgsl;
+use wengert::math::real::Pointwise;
+use wengert::ops::pointwise::table::{self, Visit};
 
 type Outcome = Result<(), Box<dyn Error>>;
 

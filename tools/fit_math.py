@@ -1,4 +1,4 @@
-"""Fit the polynomials of src/math.rs: prints every coefficient table, with the error each fit leaves.
+"""Fit the polynomials of src/math/mod.rs: prints every coefficient table, with the error each fit leaves.
 
 Method: the Remez exchange algorithm (E. Remez, 1934) in 50-digit arithmetic. A fit minimises the largest
 weighted error of `sum c_k t^k` against a function; the weight turns the error of the polynomial into the

@@ -1,6 +1,6 @@
 """Tests the tests: breaks one derivative of the tables at a time and asks whether the suite notices.
 
-Each partial `(g, ..) => rule` in `src/ops/unary.rs` and `binary.rs` becomes `(g, ..) => 1.01 * (rule)`, and
+Each partial `(g, ..) => rule` in `src/ops/pointwise/unary.rs` and `binary.rs` becomes `(g, ..) => 1.01 * (rule)`, and
 `tests/rules.rs` is built and run. A mutation that survives is a hole in the suite. Slow, and meant to be run by hand:
 
     python tools/mutate.py            # every rule
@@ -17,7 +17,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TABLES = ("src/ops/unary.rs", "src/ops/binary.rs")
+TABLES = ("src/ops/pointwise/unary.rs", "src/ops/pointwise/binary.rs")
 ROW = re.compile(r"^            \w+ (\w+)\((?:x|x, y)\) = ", re.MULTILINE)
 PARTIAL = re.compile(r"\((g[\w, ]*)\) => ")
 

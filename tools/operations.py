@@ -1,9 +1,10 @@
 """Write docs/operations.md, the table of all operations; `--check` compares and writes nothing.
 
-Nothing in the table is typed here. Formulas and counts of the elementwise functions are readings of their rows
-(`src/ops/reading/`), those of the others constants beside their rules (`TRANSPOSE`, `VJP`, `JVP`) and the line above
-`fn flops`; errors come from benches/results/ulp.md; what is saved, which dtypes are taken, and what a function is made
-of are found by running the samples of the test suite. The output depends on the built module and the sources alone.
+Nothing in the table is typed here. Formulas and counts of the elementwise functions are readings of their
+rows (`src/ops/pointwise/reading/`), those of the others constants beside their rules (`TRANSPOSE`, `VJP`,
+`JVP`) and the line above `fn flops`; errors come from benches/results/ulp.md; what is saved, which dtypes are
+taken, and what a function is made of are found by running the samples of the test suite. The output depends
+on the built module and the sources alone.
 """
 
 import argparse
@@ -33,7 +34,7 @@ the cotangent of the output, `t` a tangent, `a` and `b` are attributes; a quote 
 
 - **A cotangent of zero stays zero** where a slope is infinite or undefined; the formulas do not repeat this, and
   `ieee_gradients(True)` turns it off.
-- **Batching and higher orders** exist for every operation: they follow from the class (`src/op.rs`).
+- **Batching and higher orders** exist for every operation: they follow from the class (`src/op/mod.rs`).
 - **Saved** is what the tape keeps for backward when every input requires a gradient.
 - **dtypes**: `f` stands for float64, float32, float16 and bfloat16; other types were found by trying. Integers that
   become floats are computed in float32. On a GPU the same, less what no portable adapter has: float64 and int64.
@@ -103,6 +104,11 @@ def source_lines() -> dict[str, str]:
                     "."
                 )
     return found
+
+
+def first_paragraph(doc: str) -> str:
+    """The first paragraph of a docstring as one line."""
+    return " ".join(doc.split("\n\n")[0].split()).rstrip(".")
 
 
 # ---- running samples ---------------------------------------------------------------------------------------
@@ -233,7 +239,7 @@ def elementwise(by_name: dict[str, Any]) -> Iterator[str]:
         rows.append(
             [
                 code(name),
-                docs[name].splitlines()[0].rstrip("."),
+                first_paragraph(docs[name]),
                 code(row["value"]),
                 "; ".join(pulled),
                 code(pushed.replace("+ -", "- ") or "0"),
@@ -247,7 +253,7 @@ def elementwise(by_name: dict[str, Any]) -> Iterator[str]:
         )
     yield "## Functions of elements\n"
     yield (
-        f"{len(rows)} rows of the tables in `src/ops/unary.rs` and `src/ops/binary.rs`, of class "
+        f"{len(rows)} rows of the tables in `src/ops/pointwise/unary.rs` and `src/ops/pointwise/binary.rs`, of class "
         "Elementwise.\n"
     )
     head = ["name", "what", "value", "VJP", "JVP", "saved", "dtypes", "devices", "autocast", "ULP", "FLOPs"]
@@ -256,7 +262,7 @@ def elementwise(by_name: dict[str, Any]) -> Iterator[str]:
 
 def pieces() -> Iterator[str]:
     """The functions that formulas call, with their documentation."""
-    text = (ROOT / "src" / "ops" / "formulas.rs").read_text(encoding="utf-8")
+    text = (ROOT / "src" / "ops" / "pointwise" / "formulas.rs").read_text(encoding="utf-8")
     found = re.findall(r"rule! \{\n((?:    /// [^\n]*\n)+)    pub fn (\w+)\(([^)]*)\)", text)
     yield "Pieces that several of them share:\n"
     for doc, name, arguments in found:
@@ -281,7 +287,7 @@ def structured(runs: dict[str, Run], samples: dict[str, Any]) -> Iterator[str]:
         rows.append(
             [
                 code(kind),
-                entry["doc"].splitlines()[0].rstrip("."),
+                first_paragraph(entry["doc"]),
                 entry["class"],
                 code(entry["vjp"]),
                 code(entry["jvp"]),

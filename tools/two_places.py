@@ -28,7 +28,7 @@ STUB = "python/wengert/_core.pyi"
 #: Per language of a code block: the file it goes into, and what it is put behind (the last match).
 PLACES = {
     "rust": (
-        "src/ops/unary.rs",
+        "src/ops/pointwise/unary.rs",
         r"^            \w+ \w+\(x\) = .*;\n(?=        }\n    };\n}\npub\(crate\) use unary_table;)",
     ),
     "python": ("tests/op_samples.py", r"^unary\(.*\)\n"),

@@ -1,12 +1,12 @@
-//! Measures the largest error of every function of the tables in single precision over all 2^32 floats, against
-//! double precision.
+//! Measures the largest error of every function of the tables in single precision over all 2^32 floats,
+//! against double precision.
 //!
 //! `cargo run --release --example ulp [step]` prints the table; a step of n takes every n-th float.
 
 mod measure;
 
 use measure::{functions, powers, special_powers, worst};
-use wengert::cpu::isa;
+use wengert::cpu::run::isa;
 
 fn main() {
     let step = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1);

@@ -2,12 +2,12 @@
 //! (`tests/math_ulp.rs`).
 
 use std::fmt;
-use wengert::cpu::isa::{self, Isa};
-use wengert::cpu::vector::{self, Number};
-use wengert::ops::binary::Binary;
-use wengert::ops::table::{Fun, Visit};
-use wengert::ops::unary::{Parametric, Unary};
-use wengert::real::Pointwise;
+use wengert::cpu::pointwise::vector::{self, Number};
+use wengert::cpu::run::isa::{self, Isa};
+use wengert::math::real::Pointwise;
+use wengert::ops::pointwise::binary::Binary;
+use wengert::ops::pointwise::table::{Fun, Visit};
+use wengert::ops::pointwise::unary::{Parametric, Unary};
 
 /// Runs a rule over slices.
 struct Run<'a, T> {
@@ -90,7 +90,8 @@ fn floats(from: u64, step: u64, count: u64) -> Vec<f32> {
         .collect()
 }
 
-/// The largest error of a row over every `step`-th of all bit patterns, against the same row in double precision.
+/// The largest error of a row over every `step`-th of all bit patterns, against the same row in double
+/// precision.
 pub fn worst(row: Fun, isa: Isa, step: u64) -> Worst {
     const PIECE: u64 = 1 << 16;
     let mut found = Worst::default();

@@ -1,13 +1,15 @@
 //! Adding up gradients: the first to reach a slot is moved there, later ones are added, in place where nobody
 //! looks.
 
-use crate::buffer::Device;
+use crate::array::buffer::Device;
 use crate::error::Result;
-use crate::ops::elementwise::add_in_place;
-use crate::ops::{inplace, writable};
+use crate::ops::pointwise::elementwise::add_in_place;
+use crate::ops::writes::{inplace, writable};
+use crate::tape::hooks::Hooks;
 use crate::tensor::{Aval, Tensor};
 
-/// `total += g`. Writes into `total`'s memory if this is the only handle to it and the sum need not be recorded.
+/// `total += g`. Writes into `total`'s memory if this is the only handle to it and the sum need not be
+/// recorded.
 pub fn add(total: &mut Tensor, g: &Tensor, recorded: bool) -> Result<()> {
     match (&*total, g) {
         (Tensor::Array(sum), Tensor::Array(g))
@@ -19,7 +21,7 @@ pub fn add(total: &mut Tensor, g: &Tensor, recorded: bool) -> Result<()> {
                 && sum.same_shape(g) =>
         {
             add_in_place(sum, g)?;
-            crate::cost::accumulated(g.numel());
+            crate::watch::cost::accumulated(g.numel());
             Ok(())
         }
         (before, g) => {
@@ -46,8 +48,8 @@ pub fn fitted(mut g: Tensor, aval: &Aval) -> Result<Tensor> {
     fit(&mut g, aval).map(|()| g)
 }
 
-/// Puts `g` into the gradient slot of a leaf, or adds it in place to what is there, whoever else holds that: a gradient
-/// that was assigned may be a part of a larger buffer.
+/// Puts `g` into the gradient slot of a leaf, or adds it in place to what is there, whoever else holds that:
+/// a gradient that was assigned may be a part of a larger buffer.
 pub fn into_slot(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result<()> {
     let Some(total) = slot else {
         *slot = Some(if recorded { g } else { own(g)? });
@@ -70,6 +72,15 @@ pub fn into_slot(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result
         }
         _ => add(total, &g, recorded),
     }
+}
+
+/// Adds to the kept gradient of output `index` of an entry with these hooks, if it is kept.
+pub fn into_kept(hooks: &Hooks, index: u32, g: &Tensor, recorded: bool) -> Result<()> {
+    let Some(keep) = hooks.retained(index) else { return Ok(()) };
+    let mut slot = keep.get();
+    into_slot(&mut slot, g.clone(), recorded)?;
+    keep.set(slot);
+    Ok(())
 }
 
 /// Who has written a gradient, for messages.

@@ -1,6 +1,6 @@
-//! The backward walk: from the youngest entry to the oldest, no recursion, gradients summed as they meet. Here is
-//! what is asked of it; `backward/walk.rs` visits entries in the order of `queue.rs`, `backward/leaves.rs` completes
-//! the gradients of leaves.
+//! The backward walk: from the youngest entry to the oldest, no recursion, gradients summed as they meet.
+//! Here is what is asked of it; `backward/walk.rs` visits entries in the order of `queue.rs`,
+//! `backward/leaves.rs` completes the gradients of leaves.
 //!
 //! The rules run under whatever chain of interpreters is current, so a backward inside `vmap` is batched and
 //! one inside `grad` is recorded by the outer tape. With `create_graph` the saved values are put back on
@@ -10,10 +10,10 @@ mod leaves;
 mod walk;
 
 use crate::autodiff::finished::FinishedTape;
-use crate::autodiff::node::{Edge, Node};
 use crate::autodiff::seeds;
 use crate::error::{Error, Result};
 use crate::interp::{self, Tag};
+use crate::tape::node::{Edge, Node};
 use crate::tensor::Tensor;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -42,7 +42,8 @@ pub fn run(
     run_finished(roots, targets, options, None)
 }
 
-/// [`run`] for the tape of a transform, which may have finished: hooks and custom rules run on it nevertheless.
+/// [`run`] for the tape of a transform, which may have finished: hooks and custom rules run on it
+/// nevertheless.
 pub fn run_finished(
     roots: Vec<(Edge, Tensor)>,
     targets: Option<&[Edge]>,
@@ -51,8 +52,8 @@ pub fn run_finished(
 ) -> Result<Vec<Option<Tensor>>> {
     // As the operations did, each in its own precision, whatever region the walk is in.
     let _region = interp::leave_autocast();
-    // Rules and hooks compute without recording, unless that is asked for. Where there are other tapes, they go
-    // on recording: they are what differentiates this very walk.
+    // Rules and hooks compute without recording, unless that is asked for. Where there are other tapes, they
+    // go on recording: they are what differentiates this very walk.
     let outermost = interp::is_plain() && roots.iter().all(|(e, _)| e.node.tag == interp::ambient().tag);
     let _mode = outermost.then(|| interp::recording(options.create_graph));
     Walk::run(roots, targets, options, tape.filter(|tape| !tape.is_current()))
@@ -112,8 +113,8 @@ pub fn backward(
     for (i, x) in inputs.iter().enumerate() {
         let edge = x.edge().ok_or_else(|| {
             Error::autodiff(format!(
-                "backward: inputs[{i}], a {} tensor of shape {}, does not require a gradient; call requires_grad_() on it \
-                 before computing with it, or leave it out",
+                "backward: inputs[{i}], a {} tensor of shape {}, does not require a gradient; call \
+                 requires_grad_() on it before computing with it, or leave it out",
                 x.dtype(),
                 x.shape()
             ))
@@ -124,9 +125,9 @@ pub fn backward(
     Ok(())
 }
 
-/// Walks from `outputs` to `targets`, which may be on other tapes than the outputs. Inside a transform there are two: a
-/// leaf made there is on the inner one, which then has the last word on what is computed from it, and the argument of the
-/// function is on the outer one, which recorded all of it.
+/// Walks from `outputs` to `targets`, which may be on other tapes than the outputs. Inside a transform there
+/// are two: a leaf made there is on the inner one, which then has the last word on what is computed from it,
+/// and the argument of the function is on the outer one, which recorded all of it.
 fn across(
     outputs: &[Tensor],
     gradients: &[Option<Tensor>],

@@ -11,14 +11,15 @@
 //! the end.
 
 use crate::array::Array;
-use crate::autodiff::held::{self, Holder, Part};
-use crate::autodiff::node::{Slot, lock};
-use crate::autodiff::saving::{self, Packed, Packer};
+use crate::array::random;
 use crate::error::{Error, Result};
+use crate::host::sync::lock;
 use crate::interp::{self, Interp, Tag};
 use crate::op::Op;
-use crate::ops::inplace::over_memory;
-use crate::random;
+use crate::tape::held::{self, Holder, Part};
+use crate::tape::node::Slot;
+use crate::tape::saving::{self, Packed, Packer};
+use crate::tensor::over_memory;
 use crate::tensor::{Aval, Tensor};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -159,8 +160,9 @@ impl Packer for Collect {
             Some(e) if e.op == op.name() && e.slot == slot && e.aval == aval => e.wanted,
             Some(e) => {
                 return Err(Error::checkpoint(format!(
-                    "checkpoint: the recomputation saved {}{} for {} where the forward saved {}{} for {}; the function \
-                     must do the same both times (no branches on changing state, no changed inputs)",
+                    "checkpoint: the recomputation saved {}{} for {} where the forward saved {}{} for {}; \
+                     the function must do the same both times (no branches on changing state, no changed \
+                     inputs)",
                     aval.dtype,
                     aval.shape,
                     op.name(),
@@ -171,8 +173,8 @@ impl Packer for Collect {
             }
             None => {
                 return Err(Error::checkpoint(format!(
-                    "checkpoint: the recomputation saved more than the forward's {} values, first for {}; the function \
-                     must do the same both times",
+                    "checkpoint: the recomputation saved more than the forward's {} values, first for {}; \
+                     the function must do the same both times",
                     expected.len(),
                     op.name()
                 )));
@@ -199,8 +201,8 @@ impl Region {
         let expected = lock(&self.expected);
         let (op, total) = (expected.get(index).map_or("?", |e| e.op), expected.len());
         Error::checkpoint(format!(
-            "checkpoint: the recomputation ended before saving value {index} of {total} (for {op}); the function must \
-             do the same both times"
+            "checkpoint: the recomputation ended before saving value {index} of {total} (for {op}); the \
+             function must do the same both times"
         ))
     }
 
@@ -227,8 +229,8 @@ impl Region {
     }
 }
 
-/// Runs `forward` so that nothing it saves is kept; `rerun` must do the same again, on the same inputs. `held` is
-/// what it holds of the host language.
+/// Runs `forward` so that nothing it saves is kept; `rerun` must do the same again, on the same inputs.
+/// `held` is what it holds of the host language.
 pub fn checkpoint<T>(
     forward: impl FnOnce() -> Result<T>,
     rerun: Rerun,

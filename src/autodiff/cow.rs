@@ -2,15 +2,16 @@
 //! copy, so that backward sees the values as they were.
 
 use crate::array::Array;
-use crate::autodiff::debug;
-use crate::autodiff::held::{Holder, Part};
-use crate::autodiff::node::{Slot, lock};
-use crate::autodiff::place::Place;
-use crate::autodiff::saving::{self, Packed, Packer, modified};
 use crate::error::Result;
+use crate::host::sync::lock;
 use crate::op::Op;
-use crate::ops::inplace::over_memory;
+use crate::tape::held::{Holder, Part};
+use crate::tape::node::Slot;
+use crate::tape::place::Place;
+use crate::tape::saving::{self, Packed, Packer, modified};
 use crate::tensor::Tensor;
+use crate::tensor::over_memory;
+use crate::watch::debug;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, Weak};
 

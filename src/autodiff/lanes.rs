@@ -1,11 +1,11 @@
-//! Tensors inside `vmap` and `jvp` under an outer tape: the tape's entry behind them, and gradients as hooks there
-//! see them, one example at a time.
+//! Tensors inside `vmap` and `jvp` under an outer tape: the tape's entry behind them, and gradients as hooks
+//! there see them, one example at a time.
 
-use crate::autodiff::hooks::Gradients;
-use crate::autodiff::node::Edge;
 use crate::autodiff::transform::{batching_again, vmap};
 use crate::error::{Error, Result};
 use crate::interp::Tag;
+use crate::tape::hooks::Gradients;
+use crate::tape::node::Edge;
 use crate::tensor::{Payload, Tensor};
 use smallvec::SmallVec;
 
@@ -23,8 +23,8 @@ pub type Lanes = SmallVec<[Lane; 1]>;
 /// Gradients in place of others, or None to leave those as they are.
 pub type Returned = Option<Vec<Option<Tensor>>>;
 
-/// The entry of the nearest tape that recorded a tensor, under the `vmap` and `jvp` around it, and the batches it is
-/// in there.
+/// The entry of the nearest tape that recorded a tensor, under the `vmap` and `jvp` around it, and the
+/// batches it is in there.
 pub fn behind(t: &Tensor) -> Option<(Edge, Lanes)> {
     let (mut at, mut lanes) = (t, Lanes::new());
     loop {
@@ -93,8 +93,8 @@ fn put_back(new: Tensor, at: Option<usize>, axis: Option<usize>, size: usize) ->
         (None, Some(axis)) => new.unsqueeze(axis as i64)?.expand(&new.shape().inserted(axis, size)?),
         (None, None) => Ok(new),
         (Some(_), None) => Err(Error::autodiff(
-            "a hook inside vmap returned gradients that differ between the examples for a tensor that they share; return \
-             one that does not depend on the example, or None to leave the gradient as it is",
+            "a hook inside vmap returned gradients that differ between the examples for a tensor that they \
+             share; return one that does not depend on the example, or None to leave the gradient as it is",
         )),
     }
 }

@@ -1,21 +1,21 @@
 //! The derivative of a function at a point as a linear map that is kept: the function runs once.
 //!
-//! The function runs in forward mode over a staging interpreter (`src/interp/staged.rs`) that owns the tangents. What
-//! does not depend on them, the value and the coefficients of every rule, is computed right then; what does is the
-//! linear map, and is written down. A push runs that list with other tangents: no operation of the function and no
-//! rule runs again, and since the list consists of operations like any others, a push can be differentiated, batched
-//! and linearized itself.
+//! The function runs in forward mode over a staging interpreter (`src/interp/staged.rs`) that owns the
+//! tangents. What does not depend on them, the value and the coefficients of every rule, is computed right
+//! then; what does is the linear map, and is written down. A push runs that list with other tangents: no
+//! operation of the function and no rule runs again, and since the list consists of operations like any
+//! others, a push can be differentiated, batched and linearized itself.
 
-use crate::autodiff::anomaly;
-use crate::autodiff::debug::{self, Modes};
 use crate::autodiff::owned::Walk;
-use crate::autodiff::saving;
 use crate::autodiff::transform::{jvp, settle};
 use crate::error::{Error, Result};
+use crate::host::interrupt::Patience;
 use crate::interp::staged::{Constant, List, Program, Source, Step};
 use crate::interp::{self, Kind};
-use crate::interrupt::Patience;
+use crate::tape::saving;
 use crate::tensor::{Aval, Payload, Tensor, Tensors};
+use crate::watch::anomaly;
+use crate::watch::debug::{self, Modes};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -31,7 +31,8 @@ pub struct Linear {
     places: usize,
 }
 
-/// Runs `f` once at `primals`. Returns its outputs, and the map from tangents of the primals to those of the outputs.
+/// Runs `f` once at `primals`. Returns its outputs, and the map from tangents of the primals to those of the
+/// outputs.
 pub fn linearize<F>(f: F, primals: &[Tensor]) -> Result<(Vec<Tensor>, Linear)>
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -124,8 +125,8 @@ impl Linear {
         }
     }
 
-    /// The tangents of the outputs for these of the inputs, in one pass over the list. Runs under the interpreters that
-    /// are current at the call, so it can be batched or differentiated itself.
+    /// The tangents of the outputs for these of the inputs, in one pass over the list. Runs under the
+    /// interpreters that are current at the call, so it can be batched or differentiated itself.
     pub fn call(&self, tangents: &[Tensor]) -> Result<Vec<Tensor>> {
         self.check(tangents)?;
         // The operations have the dtypes that they had: casts are steps of their own.

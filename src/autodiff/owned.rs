@@ -1,14 +1,14 @@
 //! What only one owner keeps alive: the walk of the host's garbage collector through the tape.
 //!
-//! The tape is reference-counted and shared, and the collector of the host language cannot see into it. A part
-//! of the tape belongs to one object of the host alone if every reference to it was met on the walk from that
-//! object. Entries come up in reverse order of recording, so all who use one were met before it. What the
-//! walk misses is kept, never freed too early.
+//! The tape is reference-counted and shared, and the collector of the host language cannot see into it. A
+//! part of the tape belongs to one object of the host alone if every reference to it was met on the walk from
+//! that object. Entries come up in reverse order of recording, so all who use one were met before it. What
+//! the walk misses is kept, never freed too early.
 
-use crate::autodiff::held::{self, Held, Holder, Part};
-use crate::autodiff::node::{Node, Origin};
 use crate::autodiff::queue::Entry;
 use crate::op::Op;
+use crate::tape::held::{self, Held, Holder, Part};
+use crate::tape::node::{Node, Origin};
 use crate::tensor::{Payload, Tensor};
 use rustc_hash::FxHashMap;
 use std::collections::{BinaryHeap, VecDeque};
@@ -23,8 +23,8 @@ pub struct Walk<'a> {
     see: &'a mut dyn FnMut(&Held),
 }
 
-/// Shows `see` what of the host language belongs to one owner alone; `begin` names its references. Returns how many
-/// entries it went over.
+/// Shows `see` what of the host language belongs to one owner alone; `begin` names its references. Returns
+/// how many entries it went over.
 pub fn walk(begin: impl FnOnce(&mut Walk), see: &mut dyn FnMut(&Held)) -> u64 {
     if !held::any() {
         return 0;

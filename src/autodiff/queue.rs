@@ -1,10 +1,10 @@
 //! The entries that wait for their turn in a backward walk, with the gradients that have reached them.
 //!
-//! Entries are visited from the youngest to the oldest, so all who feed one were visited before it. In most graphs
-//! few entries wait at once: they stand in a short sorted list, where finding one is a comparison or two. What
-//! does not fit is older than all of them and waits in a heap, found by a hash.
+//! Entries are visited from the youngest to the oldest, so all who feed one were visited before it. In most
+//! graphs few entries wait at once: they stand in a short sorted list, where finding one is a comparison or
+//! two. What does not fit is older than all of them and waits in a heap, found by a hash.
 
-use crate::autodiff::node::Node;
+use crate::tape::node::Node;
 use crate::tensor::Tensor;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -117,13 +117,13 @@ fn empty(node: &Node) -> Slots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dtype::DType;
+    use crate::array::dtype::DType;
     use crate::error::Result;
 
     /// Entries come out from the youngest to the oldest, each once, however they were put in.
     #[test]
     fn the_order_is_that_of_recording() -> Result<()> {
-        let value = Tensor::scalar(1.0, DType::F32, crate::buffer::Device::Cpu)?;
+        let value = Tensor::scalar(1.0, DType::F32, crate::array::buffer::Device::Cpu)?;
         let nodes: Vec<Arc<Node>> = (0..64).map(|_| Arc::new(Node::leaf(1, value.aval()))).collect();
         for step in [1, 5, 11, 27, 63] {
             let mut queue = Queue::default();

@@ -1,7 +1,7 @@
 //! The backward walks that this thread is in, innermost last: what hooks may ask about theirs.
 
-use crate::autodiff::node::Node;
 use crate::error::Result;
+use crate::tape::node::Node;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::cell::RefCell;

@@ -1,11 +1,11 @@
 //! Where a backward walk begins: at which entries of which tape, and with what cotangents.
 
-use crate::autodiff::debug;
 use crate::autodiff::lanes::edge_behind;
-use crate::autodiff::node::Edge;
 use crate::error::{Error, Result};
 use crate::interp::Tag;
+use crate::tape::node::Edge;
 use crate::tensor::{Aval, Payload, Tensor};
+use crate::watch::debug;
 
 /// The entry of each output on its own tape, and its cotangent.
 pub fn roots(outputs: &[Tensor], gradients: &[Option<Tensor>]) -> Result<Vec<(Edge, Tensor)>> {
@@ -30,13 +30,13 @@ pub fn on_tape(y: &Tensor, tag: Tag) -> Option<Edge> {
     }
 }
 
-/// Raises for a complex cotangent of a real value, whose imaginary part would be lost, and for one with axes on another
-/// device.
+/// Raises for a complex cotangent of a real value, whose imaginary part would be lost, and for one with axes
+/// on another device.
 pub fn check(g: &Tensor, y: &Aval) -> Result<()> {
     if g.dtype().is_complex() && !y.dtype.is_complex() {
         return Err(Error::autodiff(format!(
-            "backward: a cotangent (gradient=) is {}, and the tensor of shape {} that it belongs to is {}; the cotangent of \
-             a real tensor is real: pass its .real or .imag",
+            "backward: a cotangent (gradient=) is {}, and the tensor of shape {} that it belongs to is {}; \
+             the cotangent of a real tensor is real: pass its .real or .imag",
             g.dtype(),
             y.shape,
             y.dtype
@@ -44,8 +44,8 @@ pub fn check(g: &Tensor, y: &Aval) -> Result<()> {
     }
     if g.device() != y.device && g.rank() > 0 {
         return Err(Error::value(format!(
-            "backward: a cotangent (gradient=) is on {}, and the tensor of shape {} that it belongs to is on {to}; move \
-             it with .to('{to}')",
+            "backward: a cotangent (gradient=) is on {}, and the tensor of shape {} that it belongs to is \
+             on {to}; move it with .to('{to}')",
             g.device(),
             y.shape,
             to = y.device
@@ -58,14 +58,14 @@ pub fn check(g: &Tensor, y: &Aval) -> Result<()> {
 fn seed(y: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
     match gradient {
         None if y.dtype().is_complex() => Err(Error::autodiff(format!(
-            "backward: a {} tensor has no single gradient; make it real first, as in y.abs().sum().backward(), or \
-             pass gradient= of the same shape",
+            "backward: a {} tensor has no single gradient; make it real first, as in \
+             y.abs().sum().backward(), or pass gradient= of the same shape",
             y.dtype()
         ))),
         None if y.numel() == 1 => y.ones_like(),
         None => Err(Error::autodiff(format!(
-            "backward: a tensor of shape {} has no single gradient; reduce it first, as in y.sum().backward(), \
-             or pass gradient= of the same shape",
+            "backward: a tensor of shape {} has no single gradient; reduce it first, as in \
+             y.sum().backward(), or pass gradient= of the same shape",
             y.shape()
         ))),
         Some(g) if g.shape() != y.shape() => Err(Error::autodiff(format!(
@@ -84,18 +84,20 @@ fn seed(y: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
 fn no_graph(y: &Tensor) -> Error {
     if edge_behind(y).is_some() {
         return Error::autodiff(format!(
-            "backward: the {} tensor of shape {} is recorded by a tape around the vmap or jvp it is in, where all examples \
-             are differentiated at once; return it, and go backward from what vmap or jvp returns",
+            "backward: the {} tensor of shape {} is recorded by a tape around the vmap or jvp it is in, \
+             where all examples are differentiated at once; return it, and go backward from what vmap or \
+             jvp returns",
             y.dtype(),
             y.shape()
         ));
     }
     let left = debug::last_left().map_or_else(String::new, |l| {
-        format!("; recorded values last left the tape by {}{}", l.what, crate::autodiff::place::at(l.place))
+        format!("; recorded values last left the tape by {}{}", l.what, crate::tape::place::at(l.place))
     });
     Error::autodiff(format!(
-        "backward: the {} tensor of shape {} has no graph: no input of its computation requires a gradient, it was \
-         computed under no_grad(), or it was detached; call requires_grad_() on an input before computing it{left}",
+        "backward: the {} tensor of shape {} has no graph: no input of its computation requires a gradient, \
+         it was computed under no_grad(), or it was detached; call requires_grad_() on an input before \
+         computing it{left}",
         y.dtype(),
         y.shape()
     ))

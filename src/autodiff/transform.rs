@@ -3,10 +3,10 @@
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::finished::FinishedTape;
-use crate::autodiff::node::{Edge, Node};
 use crate::autodiff::seeds;
 use crate::error::{Error, Result};
 use crate::interp::{self, Guard, Interp, Kind, Randomness, Tag, batch, dual};
+use crate::tape::node::{Edge, Node};
 use crate::tensor::{Payload, Tensor};
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ impl Pullback {
 }
 
 /// The value at the level of `transform` or below: values of levels above it are detached. A batch that is
-/// entered again stands above levels that are younger than itself, so an interpreter's age does not tell where
-/// it stands.
+/// entered again stands above levels that are younger than itself, so an interpreter's age does not tell
+/// where it stands.
 pub fn settle(y: &Tensor, transform: &Arc<Interp>) -> Tensor {
     let mut y = y.clone();
     while let Some(t) = y.traced() {
@@ -136,8 +136,8 @@ pub fn batching(size: usize, randomness: Randomness) -> (Arc<Interp>, Guard) {
     interp::push(Kind::Batch { size, randomness })
 }
 
-/// [`batching`] on top of the current chain, without random numbers, as the batch that had this tag and has ended: its
-/// values are those of one example again.
+/// [`batching`] on top of the current chain, without random numbers, as the batch that had this tag and has
+/// ended: its values are those of one example again.
 pub fn batching_again(tag: Tag, size: usize) -> (Arc<Interp>, Guard) {
     let current = interp::current();
     if current.contains(tag) {
@@ -146,9 +146,9 @@ pub fn batching_again(tag: Tag, size: usize) -> (Arc<Interp>, Guard) {
     interp::reenter(&Interp::tagged(tag, &current, Kind::Batch { size, randomness: Randomness::Error }))
 }
 
-/// Runs `f` once for a whole batch, at the interpreter that was entered for it. `in_axes` names the batch axis of each
-/// input (`None`: the same for all). Each output comes with its batch axis, or `None` where it does not depend on the
-/// batch.
+/// Runs `f` once for a whole batch, at the interpreter that was entered for it. `in_axes` names the batch
+/// axis of each input (`None`: the same for all). Each output comes with its batch axis, or `None` where it
+/// does not depend on the batch.
 pub fn vmap<F>(
     (level, guard): (Arc<Interp>, Guard),
     f: F,

@@ -1,13 +1,18 @@
 //! Arrays made from a formula of their indices.
 
-use super::copy::{copy_into, duplicate};
-use super::threads::{GRAIN, Shared, parallel_for};
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::array::buffer::Device;
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::Shape;
+use crate::cpu::pointwise::copy::{copy_into, duplicate};
+use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch;
-use crate::dtype::{DType, Element};
 use crate::error::Result;
-use crate::shape::Shape;
+
+/// A new array filled with `value`.
+pub fn full(shape: Shape, value: f64, dtype: DType) -> Result<Array> {
+    Array::full(shape, value, dtype)
+}
 
 /// Writes `value` to every element, through any strides.
 pub fn fill(to: &Array, value: f64) -> Result<()> {
@@ -84,8 +89,8 @@ fn generate<T: Element>(n: usize, value: impl Fn(usize) -> T + Sync) -> Result<A
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{layouts, same_for_any_threads, values};
     use super::*;
+    use crate::cpu::run::testing::{layouts, same_for_any_threads, values};
 
     #[test]
     fn ranges_and_matrices() -> Result<()> {

@@ -3,15 +3,15 @@
 //!
 //! float32 and float64 are updated in their own precision, halves in float32 with one rounding at the end.
 
-use super::copy::{cast, copy_into, duplicate};
-use super::isa::{PlainBody, run_plain};
-use super::many::Row;
-use super::threads::Shared;
 use crate::array::Array;
-use crate::dtype::{DType, Element};
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::Shape;
+use crate::cpu::pointwise::copy::{cast, copy_into, duplicate};
+use crate::cpu::run::isa::{PlainBody, run_plain};
+use crate::cpu::run::many::Row;
+use crate::cpu::run::threads::Shared;
 use crate::error::Result;
-use crate::optim::{Adam, Rule, Sgd, Slot, span};
-use crate::shape::Shape;
+use crate::kernel::optim::{Adam, Rule, Sgd, Slot};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -63,8 +63,8 @@ impl Copies {
 
 /// Whether `x` shares no memory with `others`.
 fn is_alone(x: &Array, others: &[Array]) -> bool {
-    let (start, end) = span(x.buffer());
-    others.iter().map(|o| span(o.buffer())).all(|(s, e)| e <= start || end <= s)
+    let (start, end) = x.buffer().span();
+    others.iter().map(|o| o.buffer().span()).all(|(s, e)| e <= start || end <= s)
 }
 
 /// Applies `body` to all `slots` whose parameters compute in the precision of `T`, as one loop.
@@ -104,7 +104,10 @@ macro_rules! step {
         step!(@one $rule, f32, $this, $step, $state, $grad, $float, $body);
         step!(@one $rule, f64, $this, $step, $state, $grad, $float, $body);
     };
-    (@one $rule:ident, $t:ident, $this:ident, $step:ident, $state:ident, $grad:ident, $float:ident, $body:block) => {
+    (
+        @one $rule:ident, $t:ident, $this:ident, $step:ident, $state:ident, $grad:ident, $float:ident,
+        $body:block
+    ) => {
         impl Step<$t> for $rule {
             fn run(&self, step: i32, state: &mut [&mut [$t]], grad: &[$t]) {
                 struct Loop<'a, 'b>(&'a $rule, i32, &'a mut [&'b mut [$t]], &'a [$t]);
@@ -284,10 +287,10 @@ pub fn unscale_check(arrays: &[&Array], factor: f64) -> Result<bool> {
 /// The arrays in as few lists as keep arrays that share memory apart.
 fn distinct<'a>(arrays: &[&'a Array]) -> Vec<Vec<&'a Array>> {
     let mut order: Vec<&Array> = arrays.to_vec();
-    order.sort_by_key(|x| span(x.buffer()).0);
+    order.sort_by_key(|x| x.buffer().span().0);
     let mut waves: Vec<(usize, Vec<&Array>)> = Vec::new();
     for x in order {
-        let (start, end) = span(x.buffer());
+        let (start, end) = x.buffer().span();
         match waves.iter_mut().find(|(last, _)| *last <= start) {
             Some((last, wave)) => {
                 *last = end;

@@ -4,15 +4,15 @@
 //! any part of any tensor can be made alone: by any thread, on any device, again. `shaders/random.wgsl` makes
 //! the same stream.
 
-use super::copy::cast;
-use super::isa::{self, Body, Single};
-use super::threads::{Shared, parallel_for};
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::dtype::{DType, Element};
+use crate::array::buffer::Device;
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::Shape;
+use crate::cpu::pointwise::copy::cast;
+use crate::cpu::run::isa::{self, Body, Single};
+use crate::cpu::run::threads::{Shared, parallel_for};
 use crate::error::Result;
-use crate::real::Left;
-use crate::shape::Shape;
+use crate::math::real::Left;
 
 /// Blocks that one thread should make at least.
 const GRAIN: usize = 1 << 12;

@@ -4,23 +4,16 @@
 //! the GPU), `pipeline` and `template` (how a shader file becomes a kernel), `transfer` and `status` (what
 //! comes back), `kernels`, and `program` (shaders of users).
 
-mod device;
 pub mod kernels;
-mod pipeline;
-mod pool;
 pub mod program;
-mod queue;
-mod recorder;
-mod status;
-pub mod template;
+pub mod runtime;
+pub mod shader;
 #[cfg(test)]
 mod tests;
-mod transfer;
-pub mod wgsl;
 
-pub use device::{Info, count, describe_adapters, info, is_available};
-pub use pipeline::{Kernel, kernel, max_buffers};
-pub use pool::{Stats, alloc, empty_cache, stats, storage_bytes};
-pub use queue::{flush, launch, synchronize};
-pub use status::status;
-pub use transfer::{constant, download, scalar, upload};
+pub use crate::gpu::runtime::device::{Info, count, describe_adapters, info, is_available};
+pub use crate::gpu::runtime::pipeline::{Kernel, kernel, max_buffers};
+pub use crate::gpu::runtime::pool::{Stats, alloc, empty_cache, stats, storage_bytes};
+pub use crate::gpu::runtime::queue::{flush, launch, synchronize};
+pub use crate::gpu::runtime::status::status;
+pub use crate::gpu::runtime::transfer::{constant, download, scalar, upload};

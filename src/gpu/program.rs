@@ -1,19 +1,20 @@
 //! WGSL from outside: a user's shader, parsed and validated, and run with every check on.
 //!
-//! What the shader declares says how it is called: its read-only storage buffers are the inputs, its writable ones the
-//! outputs, in the order of their bindings; the types of their elements are the dtypes. Unlike our own kernels
-//! (`src/gpu/pipeline.rs`) it is never compiled without run-time checks, and each buffer is bound with exactly the
-//! bytes of its tensor, so that `arrayLength` is its length.
+//! What the shader declares says how it is called: its read-only storage buffers are the inputs, its writable
+//! ones the outputs, in the order of their bindings; the types of their elements are the dtypes. Unlike our
+//! own kernels (`src/gpu/runtime/pipeline.rs`) it is never compiled without run-time checks, and each buffer
+//! is bound with exactly the bytes of its tensor, so that `arrayLength` is its length.
 
-use super::device::{Gpu, gpu, lock};
 use super::kernels::copy::index_of;
 use super::kernels::create::fill;
-use super::pool::allocation;
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::dtype::DType;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::gpu::runtime::device::{Gpu, gpu};
+use crate::gpu::runtime::pool::allocation;
+use crate::host::sync::lock;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use wgpu::naga;
@@ -53,8 +54,8 @@ struct Compiled {
 }
 
 impl Program {
-    /// Parses and validates `source`. `entry` may be left out where there is one compute entry point; `constants` are
-    /// values of its `override` declarations.
+    /// Parses and validates `source`. `entry` may be left out where there is one compute entry point;
+    /// `constants` are values of its `override` declarations.
     pub fn new(
         name: &str,
         source: &str,
@@ -105,8 +106,8 @@ impl Program {
         let most = gpu.limits.max_compute_workgroups_per_dimension;
         if let Some(n) = groups.iter().find(|&&n| n > most) {
             return Err(Error::value(format!(
-                "gpu.kernel {}: {n} workgroups along one axis, but gpu:{index} takes at most {most}; use more axes or \
-                 larger workgroups",
+                "gpu.kernel {}: {n} workgroups along one axis, but gpu:{index} takes at most {most}; use \
+                 more axes or larger workgroups",
                 self.name
             )));
         }
@@ -137,7 +138,8 @@ impl Program {
         for (b, x) in self.inputs.iter().zip(inputs) {
             if x.device() == Device::Cpu {
                 return Err(Error::device(format!(
-                    "gpu.kernel {name}: input {} is on the cpu, and WGSL runs on a GPU alone; move it with .to('gpu')",
+                    "gpu.kernel {name}: input {} is on the cpu, and WGSL runs on a GPU alone; move it with \
+                     .to('gpu')",
                     b.name
                 )));
             }
@@ -151,8 +153,8 @@ impl Program {
             }
             if x.dtype() != b.dtype {
                 return Err(Error::dtype(format!(
-                    "gpu.kernel {name}: input {} is {}, but the shader declares elements of {}; convert it with \
-                     .to(wengert.{})",
+                    "gpu.kernel {name}: input {} is {}, but the shader declares elements of {}; convert it \
+                     with .to(wengert.{})",
                     b.name,
                     x.dtype(),
                     b.dtype,
@@ -281,8 +283,8 @@ fn bindings(module: &naga::Module) -> Result<Vec<Binding>, String> {
             naga::AddressSpace::Private | naga::AddressSpace::WorkGroup => continue,
             _ => {
                 return Err(format!(
-                    "variable {name} is no storage buffer, and nothing would be bound to it; declare numbers as \
-                     `override {name}: f32;` and pass constants=, or pass a tensor"
+                    "variable {name} is no storage buffer, and nothing would be bound to it; declare \
+                     numbers as `override {name}: f32;` and pass constants=, or pass a tensor"
                 ));
             }
         };

@@ -2,9 +2,9 @@
 
 use super::kernels::tests::{host, serial, values};
 use super::{alloc, empty_cache, kernel, scalar, stats, upload};
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::{Error, Kind, Result};
-use crate::shape::Shape;
 
 fn failure<T>(result: Result<T>) -> (Option<Kind>, String) {
     result.err().map_or((None, String::new()), |e: Error| (Some(e.kind()), e.to_string()))
@@ -27,7 +27,8 @@ fn a_tensor_beyond_the_limit_names_it() -> Result<()> {
 #[ignore = "needs a GPU adapter"]
 fn a_broken_kernel_is_an_error_and_leaves_the_device_usable() -> Result<()> {
     let _serial = serial();
-    let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n@compute @workgroup_size(64) fn main() { nonsense(); }";
+    let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n\
+                @compute @workgroup_size(64) fn main() { nonsense(); }";
     let (kind, text) = failure(kernel(0, "broken", 0, "main", || Ok(text.to_string())));
     assert_eq!(kind, Some(Kind::Device));
     assert!(
@@ -65,7 +66,7 @@ fn a_repeated_step_needs_nothing_new() -> Result<()> {
     let x = upload(&host(&vec![1.0f32; 4096], &[64, 64])?, 0)?;
     let step = || -> Result<()> {
         let y = super::kernels::matmul::matmul(&x, &x)?;
-        let s = super::kernels::reduce::sum(&y, crate::shape::Axes::first(2), false)?;
+        let s = super::kernels::reduce::sum(&y, crate::array::shape::Axes::first(2), false)?;
         assert_eq!(values::<f32>(&s)?, [64.0 * 4096.0]);
         Ok(())
     };

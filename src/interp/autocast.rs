@@ -6,12 +6,12 @@
 //! batched and given tangents like any operation, gradients come back in each parameter's own dtype, and
 //! rules see what was cast.
 
+use crate::array::dtype::DType;
 use crate::bind::bind_at;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::interp::{Guard, Interp, Kind, current, enter, is_plain};
 use crate::op::{Op, Precision};
-use crate::ops::cast::Cast;
+use crate::ops::views::cast::Cast;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -49,13 +49,14 @@ pub fn autocasting() -> bool {
     !is_plain() && autocast_of(&current()).flatten().is_some()
 }
 
-/// Whether autocast converts tensors of this type: float64 is the user's explicit choice and stays; integers are
-/// indices.
+/// Whether autocast converts tensors of this type: float64 is the user's explicit choice and stays; integers
+/// are indices.
 pub fn eligible(dtype: DType) -> bool {
     dtype.is_float() && dtype != DType::F64
 }
 
-/// Two operands of a function that autocast runs in the widest of their types; outside of a region as they are.
+/// Two operands of a function that autocast runs in the widest of their types; outside of a region as they
+/// are.
 pub fn widest(x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
     if x.dtype() == y.dtype() || !eligible(x.dtype()) || !eligible(y.dtype()) || !autocasting() {
         return Ok((x.clone(), y.clone()));

@@ -53,7 +53,7 @@ pub fn wrap(at: &Interp, value: Tensor, axis: Option<usize>) -> Tensor {
 
 /// The value behind `x` and its batch axis at level `at`; a value of an inner ambient tape is detached first.
 pub fn unwrap(at: &Interp, x: &Tensor) -> Result<(Tensor, Option<usize>)> {
-    if x.shape().rank() >= crate::shape::MAX_RANK {
+    if x.shape().rank() >= crate::array::shape::MAX_RANK {
         return Err(Error::shape(
             "vmap: a result has no axis left for the batch; tensors have at most 8 axes",
         ));

@@ -1,12 +1,12 @@
 //! Forward mode: runs the operation on the primals and its JVP on the tangents, both one level down.
 
-use crate::autodiff::anomaly;
-use crate::autodiff::debug::{self, Modes};
 use crate::bind::bind_at;
 use crate::error::Result;
 use crate::interp::{self, Interp};
 use crate::op::{Class, Op};
 use crate::tensor::{Payload, Tensor, Tensors, Traced};
+use crate::watch::anomaly;
+use crate::watch::debug::{self, Modes};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

@@ -1,16 +1,16 @@
 //! The last interpreter of every chain: runs the kernel.
 
 use crate::array::Array;
-use crate::autodiff::anomaly;
-use crate::autodiff::debug::{self, Modes};
-use crate::buffer::Device;
-use crate::cost;
+use crate::array::buffer::Device;
 use crate::error::{Error, Result};
 use crate::interp;
 use crate::op::{Arrays, Kernel, Op};
 use crate::ops::custom;
-use crate::ops::elementwise::by_parts;
+use crate::ops::pointwise::elementwise::by_parts;
 use crate::tensor::{Payload, Tensor, Tensors};
+use crate::watch::anomaly;
+use crate::watch::cost;
+use crate::watch::debug::{self, Modes};
 use smallvec::SmallVec;
 
 /// Runs `op` on concrete arrays.
@@ -96,7 +96,8 @@ pub fn process(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
                 };
                 return Err(Error::autodiff(format!(
                     "{}: an operand of shape {} was made inside a {transform} that has ended or \
-                     runs on another thread; return it from the transformed function instead of keeping it elsewhere",
+                     runs on another thread; return it from the transformed function instead of keeping it \
+                     elsewhere",
                     op.name(),
                     t.aval.shape
                 )));

@@ -14,8 +14,8 @@ pub mod tape;
 
 pub use autocast::{autocast_of, autocasting, below_autocast, enter_autocast, leave_autocast};
 
-use crate::buffer;
-use crate::dtype::DType;
+use crate::array::buffer;
+use crate::array::dtype::DType;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -91,7 +91,8 @@ pub struct Interp {
     plain: bool,
 }
 
-/// The tag of the outermost tape. It exists before that tape does, so that `no_grad` covers it from the start.
+/// The tag of the outermost tape. It exists before that tape does, so that `no_grad` covers it from the
+/// start.
 pub const ROOT_TAG: Tag = 1;
 static TAGS: AtomicU64 = AtomicU64::new(ROOT_TAG + 1);
 static ROOT: LazyLock<Arc<Interp>> = LazyLock::new(|| {
@@ -125,7 +126,9 @@ impl Here {
 
 thread_local! {
     static CURRENT: RefCell<Arc<Interp>> = RefCell::new(ROOT.clone());
-    static HERE: Here = const { Here { plain: Cell::new(true), outermost: Cell::new(true), no_grad: Cell::new(0) } };
+    static HERE: Here = const {
+        Here { plain: Cell::new(true), outermost: Cell::new(true), no_grad: Cell::new(0) }
+    };
     /// In inference mode, the threshold when it was entered, below which nothing turns recording on again.
     static INFERENCE: Cell<Tag> = const { Cell::new(0) };
 }
@@ -256,7 +259,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Ends what this guard began while `inner`, begun within it, goes on: `inner` restores what was before both.
+    /// Ends what this guard began while `inner`, begun within it, goes on: `inner` restores what was before
+    /// both.
     pub fn end_before(mut self, inner: &mut Guard) {
         (inner.previous, inner.born) = (self.previous.take(), self.born);
     }

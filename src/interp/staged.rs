@@ -1,17 +1,18 @@
-//! Staging: runs the operation one level down and writes it down, so that it can be run again with other inputs.
+//! Staging: runs the operation one level down and writes it down, so that it can be run again with other
+//! inputs.
 //!
-//! What is written is a straight list of operations on places. Only what depends on the inputs comes here; all other
-//! operands are constants, computed once. Under a forward mode, whose tangents are the inputs, this leaves
-//! the linear part of a function: see `src/autodiff/linearize.rs`, where the list is run.
+//! What is written is a straight list of operations on places. Only what depends on the inputs comes here;
+//! all other operands are constants, computed once. Under a forward mode, whose tangents are the inputs, this
+//! leaves the linear part of a function: see `src/autodiff/linearize.rs`, where the list is run.
 
 use crate::array::Array;
-use crate::autodiff::node::lock;
-use crate::autodiff::saving::{self, Witness};
 use crate::bind::bind_at;
 use crate::error::{Error, Result};
+use crate::host::sync::lock;
 use crate::interp::Interp;
 use crate::op::Op;
-use crate::ops::inplace::over_memory;
+use crate::tape::saving::{self, Witness};
+use crate::tensor::over_memory;
 use crate::tensor::{Payload, Tensor, Tensors, Traced};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -61,8 +62,9 @@ impl Constant {
     #[cold]
     fn modified(&self, op: &str, now: u32) -> Error {
         Error::autodiff(format!(
-            "linearize: a tensor of shape {} that {op} keeps for the linear map was modified in place after the function \
-             had run (version {now}, expected {}); write x = x + ... instead of an in-place operation, or modify a clone()",
+            "linearize: a tensor of shape {} that {op} keeps for the linear map was modified in place after \
+             the function had run (version {now}, expected {}); write x = x + ... instead of an in-place \
+             operation, or modify a clone()",
             self.value.shape(),
             self.version
         ))

@@ -1,15 +1,16 @@
 //! Reverse mode: runs the operation one level down and writes a tape entry.
 
 use crate::array::Array;
-use crate::autodiff::debug::Modes;
-use crate::autodiff::node::{Edge, Edges, Handle, Node, Saved, Slot, Vjp};
-use crate::autodiff::saving;
-use crate::autodiff::{anomaly, debug, place};
 use crate::bind::bind_at;
 use crate::error::Result;
 use crate::interp::{self, Interp, eval};
 use crate::op::{Class, Needs, Op, Saves};
+use crate::tape::node::{Edge, Edges, Handle, Node, Saved, Slot, Vjp};
+use crate::tape::place;
+use crate::tape::saving;
 use crate::tensor::{Payload, Tensor, Tensors};
+use crate::watch::debug::Modes;
+use crate::watch::{anomaly, debug};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -57,8 +58,9 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     Ok(attach(at, outputs, node))
 }
 
-/// The arrays below `inputs`, and which of them are on the tape `at`, for most of what is recorded: an operation with
-/// one output on real arrays that at most this tape knows, while nobody looks at values. `None` for everything else.
+/// The arrays below `inputs`, and which of them are on the tape `at`, for most of what is recorded: an
+/// operation with one output on real arrays that at most this tape knows, while nobody looks at values.
+/// `None` for everything else.
 #[inline]
 pub fn recordable<'a>(
     at: &Interp,

@@ -1,8 +1,8 @@
-//! Vector mathematics in double precision: the functions of `src/math.rs` with longer polynomials.
+//! Vector mathematics in double precision: the functions of `src/math/mod.rs` with longer polynomials.
 //!
-//! GPUs have no such numbers, so these are for CPU lanes alone ([`Wide`]) and may count on fused multiply-adds,
-//! which make products exact that would need splitting otherwise. Lanes without them imitate them, so every
-//! lane gives the same bits.
+//! GPUs have no such numbers, so these are for CPU lanes alone ([`Wide`]) and may count on fused
+//! multiply-adds, which make products exact that would need splitting otherwise. Lanes without them imitate
+//! them, so every lane gives the same bits.
 //!
 //! Largest errors in units in the last place, against 40-digit arithmetic, are in `benches/results/ulp.md`;
 //! `tools/ulp.py` measures them. The coefficients come from `tools/fit_math.py`.
@@ -16,7 +16,7 @@ pub use angle::{cos, sin, tan};
 pub use power::pow;
 
 use super::{INFINITY, NAN, polynomial, power_of_two, with_sign_of};
-use crate::cpu::vector::Wide;
+use crate::math::wide::Wide;
 
 /// A lane of doubles.
 pub trait Double: Wide<Number = f64> {}
@@ -164,8 +164,8 @@ pub fn log<L: Double>(x: L) -> L {
     log_edges(x, result)
 }
 
-/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so nothing of it is
-/// lost.
+/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so nothing of it
+/// is lost.
 #[inline(always)]
 pub fn log1p<L: Double>(x: L) -> L {
     let sum = x + 1.0;

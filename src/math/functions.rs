@@ -1,15 +1,16 @@
 //! The list of primitive functions, and which formula each kind of lane has for them.
 //!
-//! Rules call functions as methods of [`Real`](crate::real::Real). The list here is the one place that names those of
-//! one number: it declares the methods, sends CPU lanes to the formulas of their precision, GPUs to the WGSL library,
-//! recorded rules to the row of the function's name. A new one is a line here, its formula, its slope in
-//! `src/ops/jet.rs` and its row in `src/ops/unary.rs`.
+//! Rules call functions as methods of [`Real`](crate::math::real::Real). The list here is the one place that
+//! names those of one number: it declares the methods, sends CPU lanes to the formulas of their precision,
+//! GPUs to the WGSL library, recorded rules to the row of the function's name. A new one is a line here, its
+//! formula, its slope in `src/ops/pointwise/jet.rs` and its row in `src/ops/pointwise/unary.rs`.
 
 use super::{double, special, table_pow, table_tanh, turns};
-use crate::cpu::lane::F64Fma;
-use crate::cpu::vector::Wide;
+use crate::math::lane::F64Fma;
+use crate::math::wide::Wide;
 
-/// Calls a macro with its own arguments, then the functions of one number: documentation, name, row of the table.
+/// Calls a macro with its own arguments, then the functions of one number: documentation, name, row of the
+/// table.
 macro_rules! primitives {
     ($callback:path $(, $($more:tt)*)?) => {
         $callback! { $($($more)*;)?
@@ -194,8 +195,8 @@ functions! { f64:
     fmod(x, y) = remainder(x, y, |[x, y]| x % y);
 }
 
-/// The derivative of order `n` of the digamma function at one number: few programs need it for many, and the code is
-/// long.
+/// The derivative of order `n` of the digamma function at one number: few programs need it for many, and the
+/// code is long.
 #[cold]
 fn one_polygamma(x: f64, n: usize) -> f64 {
     special::polygamma::<f64, F64Fma>(F64Fma(x), n).0
@@ -210,7 +211,7 @@ fn remainder<L: Wide>(x: L, y: L, scalar: fn([L::Number; 2]) -> L::Number) -> L 
     if L::may_hold(large) { value.replace(large, [x, y], scalar) } else { value }
 }
 
-/// The methods of [`Real`](crate::real::Real) that are functions of the library of `$number`.
+/// The methods of [`Real`](crate::math::real::Real) that are functions of the library of `$number`.
 macro_rules! through_functions {
     ($number:ty) => {
         $crate::math::functions::primitives!($crate::math::functions::through, $number);

@@ -83,8 +83,8 @@ pub fn pow<L: Lane>(x: L, y: L) -> L {
     if L::may_hold(!ordinary) { edges(x, y, value) } else { value }
 }
 
-/// The power whose size is `value` for an ordinary `x`: with its sign, and what C's `pow` is for zero, infinity,
-/// NaN and negative numbers.
+/// The power whose size is `value` for an ordinary `x`: with its sign, and what C's `pow` is for zero,
+/// infinity, NaN and negative numbers.
 #[inline(always)]
 pub(super) fn edges<L: Lane>(x: L, y: L, value: L) -> L {
     let (zero, one, infinity) = (L::lit(0.0), L::lit(1.0), x.special(INFINITY));

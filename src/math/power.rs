@@ -3,11 +3,12 @@
 
 use super::pow::edges;
 use super::{INFINITY, ROOT_HALF, polynomial, split};
-use crate::cpu::vector::Wide;
+use crate::math::wide::Wide;
 
 /// `2 / log(2)` as a sum.
 const TWO_OVER_LN2: [f64; 2] = [2.885_390_043_258_667, 3.851_925_98e-8];
-/// Numbers `c` in the middle of 16 parts of the mantissas from `sqrt(1/2)` to `sqrt(2)`; 1 for the part that has it.
+/// Numbers `c` in the middle of 16 parts of the mantissas from `sqrt(1/2)` to `sqrt(2)`; 1 for the part that
+/// has it.
 static CENTRE: [f32; 16] = [
     0.72265625, 0.75390625, 0.78515625, 0.81640625, 0.84765625, 0.87890625, 0.91015625, 0.94140625,
     0.97265625, 1.0, 1.0703125, 1.1328125, 1.1953125, 1.2578125, 1.3203125, 1.3828125,

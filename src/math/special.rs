@@ -1,9 +1,9 @@
-//! The functions of the second shelf, in either precision: inverse and hyperbolic functions, other bases, the normal
-//! distribution, the gamma function's logarithm and its derivatives, modified Bessel functions.
+//! The functions of the second shelf, in either precision: inverse and hyperbolic functions, other bases, the
+//! normal distribution, the gamma function's logarithm and its derivatives, modified Bessel functions.
 //!
-//! Each is one formula over [`Lane`], read with the tables of a [`Precision`]: single for CPUs and GPUs, double for
-//! CPUs. Here are the steps that they share: an exponential whose last rounding is the result's, a logarithm in two
-//! parts, a square with what it lost.
+//! Each is one formula over [`Lane`], read with the tables of a [`Precision`]: single for CPUs and GPUs,
+//! double for CPUs. Here are the steps that they share: an exponential whose last rounding is the result's, a
+//! logarithm in two parts, a square with what it lost.
 //!
 //! The coefficients are written by `tools/fit_special.py`. Read next: `special/arc.rs`.
 
@@ -209,8 +209,8 @@ fn odd_series<L: Lane>(x: L, table: &[f64]) -> L {
     (x * square).mul_add(series(square, table), x)
 }
 
-/// `factor * exp(x + low)` for a small `low`, rounded once: the exponential itself may be beyond the largest number, or
-/// below the smallest.
+/// `factor * exp(x + low)` for a small `low`, rounded once: the exponential itself may be beyond the largest
+/// number, or below the smallest.
 #[inline(always)]
 fn exp_times<P: Precision, L: Lane>(x: L, low: L, factor: L) -> L {
     let (turns, n) = (x * std::f64::consts::LOG2_E).nearest_int();
@@ -246,8 +246,8 @@ fn log_ends<L: Lane>(x: L, result: L) -> L {
     L::select(x.lt(L::lit(0.0)), x.special(NAN), result)
 }
 
-/// `x^2 = high + low`, where `high` has the bits of a product and `low` is what it lost; by halves of the mantissa,
-/// so that no fused multiply-add is needed.
+/// `x^2 = high + low`, where `high` has the bits of a product and `low` is what it lost; by halves of the
+/// mantissa, so that no fused multiply-add is needed.
 #[inline(always)]
 fn square_parts<P: Precision, L: Lane>(x: L) -> (L, L) {
     let upper = L::from_bits(x.bits() & L::int(P::UPPER));

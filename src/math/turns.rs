@@ -1,11 +1,11 @@
 //! Angles of single precision without their multiples of pi/2.
 //!
-//! Up to [`LARGE`], three pieces of pi/2 are taken away with fused multiply-adds (W. Cody and W. Waite, 1980).
-//! Beyond, a product in double precision with as much of 2/pi as it takes. GPUs have functions of their own,
-//! `w_turns` in `gpu/wgsl/library.rs`.
+//! Up to [`LARGE`], three pieces of pi/2 are taken away with fused multiply-adds (W. Cody and W. Waite,
+//! 1980). Beyond, a product in double precision with as much of 2/pi as it takes. GPUs have functions of
+//! their own, `w_turns` in `gpu/shader/wgsl/library.rs`.
 
 use super::Lane;
-use crate::cpu::vector::Wide;
+use crate::math::wide::Wide;
 use std::f64::consts::FRAC_PI_2;
 
 /// From here on, angles are reduced in double precision.
@@ -13,7 +13,8 @@ pub const LARGE: f64 = 131_072.0;
 /// pi/2 as a sum of three floats.
 const QUARTER: [f64; 3] = [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
 
-/// `(r, low)` with `x = r + low + n * pi/2`, for the whole number `n` nearest or nearly so and pi/2 as a sum of three.
+/// `(r, low)` with `x = r + low + n * pi/2`, for the whole number `n` nearest or nearly so and pi/2 as a sum
+/// of three.
 ///
 /// The first subtraction is exact. The second loses what `low` gets back; without it a small `r`, next to a
 /// multiple, would have few good bits.

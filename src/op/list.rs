@@ -1,5 +1,5 @@
-//! The list of operations, each with its class and its precision under autocast, and what is generated from it: the
-//! enum [`Op`], its names, and the way from an operation to the rules of its class.
+//! The list of operations, each with its class and its precision under autocast, and what is generated from
+//! it: the enum [`Op`], its names, and the way from an operation to the rules of its class.
 //!
 //! Read next: `src/bind.rs`, then `src/interp/`.
 
@@ -169,27 +169,27 @@ macro_rules! ops {
 
 ops! {
     /// A row of the tables of unary and binary functions.
-    Map(ops::elementwise::Map): Elementwise, Row;
+    Map(ops::pointwise::elementwise::Map): Elementwise, Row;
     /// `g * d out / d x_i` of a row, in one pass.
-    MapVjp(ops::elementwise::MapVjp): Composite, Any;
+    MapVjp(ops::pointwise::elementwise::MapVjp): Composite, Any;
     /// How a `MapVjp` changes with the values that it reads, in one pass.
-    MapVjpJvp(ops::elementwise::MapVjpJvp): Composite, Any;
+    MapVjpJvp(ops::pointwise::elementwise::MapVjpJvp): Composite, Any;
     /// Comparison, to bool.
-    Compare(ops::compare::Compare): Discrete, Any;
+    Compare(ops::pointwise::compare::Compare): Discrete, Any;
     /// Logical and, or, xor, not.
-    Logical(ops::compare::Logical): Discrete, Any;
+    Logical(ops::pointwise::compare::Logical): Discrete, Any;
     /// Functions of two integers: their bits, their common divisor.
-    Bitwise(ops::bitwise::Bitwise): Discrete, Any;
+    Bitwise(ops::pointwise::bitwise::Bitwise): Discrete, Any;
     /// The next floating point number towards another.
-    NextAfter(ops::neighbour::NextAfter): Discrete, Any;
+    NextAfter(ops::pointwise::neighbour::NextAfter): Discrete, Any;
     /// `where(mask, x, y)`.
-    Select(ops::compare::Select): Linear, Any;
+    Select(ops::pointwise::compare::Select): Linear, Any;
     /// Conversion to another dtype.
-    Cast(ops::cast::Cast): Linear, Any;
+    Cast(ops::views::cast::Cast): Linear, Any;
     /// Copy to another device.
-    Transfer(ops::cast::Transfer): Linear, Any;
+    Transfer(ops::views::cast::Transfer): Linear, Any;
     /// A copy in row-major order.
-    Contiguous(ops::cast::Contiguous): Linear, Any;
+    Contiguous(ops::views::cast::Contiguous): Linear, Any;
     /// Complex numbers as pairs of real ones.
     ViewAsReal(ops::complex::ViewAsReal): Linear, Any;
     /// Pairs of real numbers as complex ones.
@@ -197,101 +197,101 @@ ops! {
     /// Product of complex numbers.
     ComplexProduct(ops::complex::ComplexProduct): Bilinear, Any;
     /// Copies of several tensors, as one entry of the tape.
-    Bundle(ops::bundle::Bundle): General, Any;
+    Bundle(ops::views::bundle::Bundle): General, Any;
     /// Sum over axes.
     Sum(ops::reduce::Sum): Linear, F32;
     /// Arithmetic mean over axes.
-    Mean(ops::mean::Mean): Linear, F32;
+    Mean(ops::reduce::mean::Mean): Linear, F32;
     /// The transpose of a sum or a mean: a reduced tensor over the axes that it lost.
-    Spread(ops::mean::Spread): Linear, Any;
+    Spread(ops::reduce::mean::Spread): Linear, Any;
     /// Product over axes.
     Prod(ops::reduce::Prod): Composite, F32;
     /// Maximum or minimum over axes.
     Extremum(ops::reduce::Extremum): General, Any;
     /// Number of elements that are not zero over axes.
-    CountNonzero(ops::truth::CountNonzero): Discrete, Any;
+    CountNonzero(ops::reduce::truth::CountNonzero): Discrete, Any;
     /// Index of the first maximum or minimum along an axis.
     ArgExtremum(ops::reduce::ArgExtremum): Discrete, Any;
     /// The order of the elements along an axis.
-    ArgSort(ops::sort::ArgSort): Discrete, Any;
+    ArgSort(ops::reduce::sort::ArgSort): Discrete, Any;
     /// Cumulative sum along an axis.
-    CumSum(ops::scan::CumSum): Linear, F32;
+    CumSum(ops::reduce::scan::CumSum): Linear, F32;
     /// Cumulative product along an axis.
-    CumProd(ops::scan::CumProd): Composite, F32;
+    CumProd(ops::reduce::scan::CumProd): Composite, F32;
     /// Running index of the maximum or minimum along an axis.
-    ArgScan(ops::scan::ArgScan): Discrete, Any;
+    ArgScan(ops::reduce::scan::ArgScan): Discrete, Any;
     /// First-order recurrence along an axis.
-    Recurrence(ops::scan::Recurrence): General, F32;
+    Recurrence(ops::reduce::scan::Recurrence): General, F32;
     /// Where values belong in a sorted sequence.
-    SearchSorted(ops::search::SearchSorted): Discrete, Any;
+    SearchSorted(ops::reduce::search::SearchSorted): Discrete, Any;
     /// Which of the elements written to a place comes last.
-    ScatterLast(ops::search::ScatterLast): Discrete, Any;
+    ScatterLast(ops::reduce::search::ScatterLast): Discrete, Any;
     /// The extreme of the elements written to a place.
-    ScatterExtreme(ops::search::ScatterExtreme): Discrete, Any;
+    ScatterExtreme(ops::reduce::search::ScatterExtreme): Discrete, Any;
     /// Matrix product.
-    Matmul(ops::matmul::Matmul): Bilinear, Low;
+    Matmul(ops::contract::matmul::Matmul): Bilinear, Low;
     /// `act(x W' + b)`: a layer.
-    Affine(ops::linear::Affine): Composite, Low;
+    Affine(ops::contract::linear::Affine): Composite, Low;
     /// The gradients of a layer's input, weight and bias.
-    AffineVjp(ops::linear::AffineVjp): Composite, Low;
+    AffineVjp(ops::contract::linear::AffineVjp): Composite, Low;
     /// Convolution, and the two functions that it is transposed to.
-    Conv(ops::conv::Conv): Bilinear, Low;
+    Conv(ops::contract::conv::Conv): Bilinear, Low;
     /// Convolution plus a number for each output channel.
-    ConvBias(ops::conv::ConvBias): Composite, Low;
+    ConvBias(ops::contract::conv::ConvBias): Composite, Low;
     /// Maximum of every window, and its place.
-    MaxPool(ops::pool::MaxPool): General, Any;
+    MaxPool(ops::contract::pool::MaxPool): General, Any;
     /// Same elements, other shape.
-    Reshape(ops::view::Reshape): Linear, Any;
+    Reshape(ops::views::view::Reshape): Linear, Any;
     /// Axes in another order.
-    Permute(ops::view::Permute): Linear, Any;
+    Permute(ops::views::view::Permute): Linear, Any;
     /// Broadcast to a larger shape.
-    Expand(ops::view::Expand): Linear, Any;
+    Expand(ops::views::view::Expand): Linear, Any;
     /// `start + step * i` along every axis.
-    Slice(ops::region::Slice): Linear, Any;
+    Slice(ops::views::region::Slice): Linear, Any;
     /// The transpose of a slice: elements placed among a fill value.
-    Unslice(ops::region::Unslice): Linear, Any;
+    Unslice(ops::views::region::Unslice): Linear, Any;
     /// A strided part of the elements in row-major order.
-    AsStrided(ops::strided::AsStrided): Linear, Any;
+    AsStrided(ops::views::strided::AsStrided): Linear, Any;
     /// The main diagonal of the last two axes.
-    Diagonal(ops::strided::Diagonal): Linear, Any;
+    Diagonal(ops::views::strided::Diagonal): Linear, Any;
     /// The transpose of `AsStrided`.
-    Place(ops::strided::Place): Linear, Any;
+    Place(ops::views::strided::Place): Linear, Any;
     /// A tensor with a strided part replaced by another.
-    Put(ops::strided::Put): Linear, Any;
+    Put(ops::views::strided::Put): Linear, Any;
     /// A tensor with rows replaced by others, or with these added.
-    PutRows(ops::rows::PutRows): Linear, Any;
+    PutRows(ops::writes::rows::PutRows): Linear, Any;
     /// Which elements are the last of their value.
-    IsLast(ops::rows::IsLast): Discrete, Any;
+    IsLast(ops::writes::rows::IsLast): Discrete, Any;
     /// Lower or upper triangle.
-    Triangle(ops::region::Triangle): Linear, Any;
+    Triangle(ops::views::region::Triangle): Linear, Any;
     /// Joined along an axis.
-    Cat(ops::join::Cat): Linear, Any;
+    Cat(ops::views::join::Cat): Linear, Any;
     /// Rows of an axis picked by an index tensor.
-    Take(ops::index::Take): Linear, Any;
+    Take(ops::places::index::Take): Linear, Any;
     /// The transpose of take.
-    TakeAdd(ops::index::TakeAdd): Linear, Any;
+    TakeAdd(ops::places::index::TakeAdd): Linear, Any;
     /// Elements picked along an axis, one index each.
-    Gather(ops::index::Gather): Linear, Any;
+    Gather(ops::places::index::Gather): Linear, Any;
     /// The transpose of gather.
-    ScatterAdd(ops::index::ScatterAdd): Linear, Any;
+    ScatterAdd(ops::places::index::ScatterAdd): Linear, Any;
     /// Softmax or log-softmax along the last axis.
-    Softmax(ops::norm::Softmax): General, F32;
+    Softmax(ops::nn::norm::Softmax): General, F32;
     /// The VJP (and JVP) of softmax in one pass.
-    SoftmaxVjp(ops::norm::SoftmaxVjp): Composite, F32;
+    SoftmaxVjp(ops::nn::norm::SoftmaxVjp): Composite, F32;
     /// Layer normalisation over trailing axes.
-    LayerNorm(ops::norm::LayerNorm): Composite, F32;
+    LayerNorm(ops::nn::norm::LayerNorm): Composite, F32;
     /// The VJP of layer normalisation.
-    LayerNormVjp(ops::norm::LayerNormVjp): Composite, F32;
+    LayerNormVjp(ops::nn::norm::LayerNormVjp): Composite, F32;
     /// Scaled dot product attention.
-    Attention(ops::attention::Attention): Composite, Low;
+    Attention(ops::nn::attention::Attention): Composite, Low;
     /// The gradients of attention, of first or second order.
-    AttentionVjp(ops::attention::AttentionVjp): Composite, Any;
+    AttentionVjp(ops::nn::attention::AttentionVjp): Composite, Any;
     /// The tangent of attention.
-    AttentionJvp(ops::attention::AttentionJvp): Composite, Any;
+    AttentionJvp(ops::nn::attention::AttentionJvp): Composite, Any;
     /// Cross-entropy of logits and class indices, per row.
-    CrossEntropy(ops::loss::CrossEntropy): Composite, F32;
+    CrossEntropy(ops::nn::loss::CrossEntropy): Composite, F32;
     /// Softmax minus target, times the row's cotangent.
-    CrossEntropyVjp(ops::loss::CrossEntropyVjp): Composite, F32;
+    CrossEntropyVjp(ops::nn::loss::CrossEntropyVjp): Composite, F32;
     /// The Cholesky factor of self-adjoint matrices.
     Cholesky(ops::linalg::triangular::Cholesky): General, F32;
     /// Systems of equations with a triangular matrix.

@@ -1,37 +1,17 @@
 //! New tensors: constants, ranges, identities. They depend on nothing, so they need no rule and no
 //! interpreter.
 
-use crate::array::Array;
-use crate::buffer::Device;
-use crate::dtype::DType;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::device::create_on;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
 use crate::tensor::Tensor;
-
-/// Runs the creation kernel of the device.
-macro_rules! created {
-    ($device:expr, $function:ident($($arg:expr),*)) => {
-        match $device {
-            Device::Cpu => crate::cpu::create::$function($($arg),*),
-            #[cfg(feature = "gpu")]
-            Device::Gpu(index) => crate::gpu::kernels::create::$function(index, $($arg),*),
-            #[cfg(not(feature = "gpu"))]
-            Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
-        }
-    };
-}
 
 impl Tensor {
     /// A tensor filled with `value`.
     pub fn full(shape: Shape, value: f64, dtype: DType, device: Device) -> Result<Tensor> {
-        Ok(match device {
-            Device::Cpu => Array::full(shape, value, dtype)?,
-            #[cfg(feature = "gpu")]
-            Device::Gpu(index) => crate::gpu::kernels::create::full(index, shape, value, dtype)?,
-            #[cfg(not(feature = "gpu"))]
-            Device::Gpu(_) => return Err(Error::device("this build of wengert has no GPU support")),
-        }
-        .into())
+        Ok(create_on!(device, create::full(shape, value, dtype))?.into())
     }
 
     /// A tensor of zeros.
@@ -56,17 +36,17 @@ impl Tensor {
 
     /// `start, start + step, ...`: `n` numbers.
     pub fn arange(start: f64, step: f64, n: usize, dtype: DType, device: Device) -> Result<Tensor> {
-        Ok(created!(device, arange(start, step, n, dtype))?.into())
+        Ok(create_on!(device, create::arange(start, step, n, dtype))?.into())
     }
 
     /// `n` numbers from `start` to `stop`, both included, evenly spaced.
     pub fn linspace(start: f64, stop: f64, n: usize, dtype: DType, device: Device) -> Result<Tensor> {
-        Ok(created!(device, linspace(start, stop, n, dtype))?.into())
+        Ok(create_on!(device, create::linspace(start, stop, n, dtype))?.into())
     }
 
     /// Ones on the main diagonal of a matrix, zeros elsewhere.
     pub fn eye(rows: usize, columns: usize, dtype: DType, device: Device) -> Result<Tensor> {
-        Ok(created!(device, eye(rows, columns, 0, dtype))?.into())
+        Ok(create_on!(device, create::eye(rows, columns, 0, dtype))?.into())
     }
 }
 
@@ -79,7 +59,8 @@ pub fn arange_length(start: f64, stop: f64, step: f64) -> Result<usize> {
     }
     if (stop - start) * step < 0.0 {
         return Err(Error::value(format!(
-            "arange: steps of {step} lead away from {stop}, starting at {start}; change the sign of the step, or the bounds"
+            "arange: steps of {step} lead away from {stop}, starting at {start}; change the sign of the \
+             step, or the bounds"
         )));
     }
     Ok(((stop - start) / step).ceil().max(0.0) as usize)

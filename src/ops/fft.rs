@@ -1,18 +1,20 @@
-//! The discrete Fourier transform, on pairs of real and imaginary parts along the last axis, and of real numbers.
+//! The discrete Fourier transform, on pairs of real and imaginary parts along the last axis, and of real
+//! numbers.
 //!
-//! The transform is linear, and its matrix symmetric: as a function of real numbers its transpose is the transform with
-//! the other sign. So one operation is all of forward, inverse, and their derivatives. A transform that begins or ends
-//! with real numbers is half the work; its transpose ends or begins with them, so these are one operation too.
+//! The transform is linear, and its matrix symmetric: as a function of real numbers its transpose is the
+//! transform with the other sign. So one operation is all of forward, inverse, and their derivatives. A
+//! transform that begins or ends with real numbers is half the work; its transpose ends or begins with them,
+//! so these are one operation too.
 
 use crate::array::Array;
-use crate::autodiff::node::Vjp;
-use crate::buffer::Device;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
 use crate::cpu::fft::Half;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
 use crate::ops::one;
-use crate::ops::table::Params;
+use crate::ops::pointwise::table::Params;
+use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
@@ -47,7 +49,8 @@ impl Kernel for Fft {
 #[cold]
 fn elsewhere(name: &str, device: Device) -> Error {
     Error::device(format!(
-        "{name}: runs on the CPU only, got a tensor on {device}; move it with .cpu(), and the result back with .to()"
+        "{name}: runs on the CPU only, got a tensor on {device}; move it with .cpu(), and the result back \
+         with .to()"
     ))
 }
 
@@ -63,8 +66,9 @@ impl Linear for Fft {
     }
 }
 
-/// The first half of the transform of `n` real numbers along an axis, `y[k] = w[k] scale * sum over t of x[t]
-/// exp(-2 pi i t k / n)` for `k <= n / 2`, as pairs along a new last axis; or if `back`, of such pairs the real numbers
+/// The first half of the transform of `n` real numbers along an axis,
+/// `y[k] = w[k] scale * sum over t of x[t] exp(-2 pi i t k / n)` for `k <= n / 2`, as pairs along a new last
+/// axis; or if `back`, of such pairs the real numbers
 /// `x[t] = scale * Re(sum over k of w[k] y[k] exp(-2 pi i t k / n))`. With `+` if inverse.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RealFft {
@@ -140,15 +144,15 @@ fn axis_of_pairs(name: &str, x: &Tensor, axis: i64) -> Result<usize> {
         return Ok(axis);
     }
     Err(Error::shape(format!(
-        "{name}: pairs of real and imaginary parts along the last axis expected, and another axis to transform, got \
-         axis {axis} of shape {}",
+        "{name}: pairs of real and imaginary parts along the last axis expected, and another axis to \
+         transform, got axis {axis} of shape {}",
         x.shape()
     )))
 }
 
 impl Tensor {
-    /// The discrete Fourier transform along `axis` of pairs (real part, imaginary part) along the last axis, times
-    /// `scale`.
+    /// The discrete Fourier transform along `axis` of pairs (real part, imaginary part) along the last axis,
+    /// times `scale`.
     pub fn fft_of_pairs(&self, axis: i64, inverse: bool, scale: f64) -> Result<Tensor> {
         let name = if inverse { "ifft" } else { "fft" };
         let axis = axis_of_pairs(name, self, axis)?;
@@ -156,8 +160,8 @@ impl Tensor {
         crate::bind::bind1(Fft { axis: axis as u8, inverse, scale: [scale, 0.0].into() }, &[self])
     }
 
-    /// The first half, `n / 2 + 1` pairs along a new last axis, of the transform along `axis` of `n` real numbers, times
-    /// `scale`.
+    /// The first half, `n / 2 + 1` pairs along a new last axis, of the transform along `axis` of `n` real
+    /// numbers, times `scale`.
     pub fn rfft_to_pairs(&self, axis: i64, inverse: bool, scale: f64) -> Result<Tensor> {
         let axis = self.shape().axis(axis, "rfft")?;
         check_dtype("rfft", "numbers", self)?;

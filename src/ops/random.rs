@@ -1,14 +1,15 @@
 //! Random tensors, as operations without inputs: their numbers follow from seed and position.
 
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::dtype::DType;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::random::{self, State};
+use crate::array::shape::Shape;
+use crate::device::create_on;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Randomness, Tag, batch};
 use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
 use crate::ops::one;
-use crate::random::{self, State};
-use crate::shape::Shape;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -61,25 +62,11 @@ impl Kernel for Random {
     }
     fn eval(&self, _x: &[&Array]) -> Result<Arrays> {
         let Random { distribution, shape, dtype, state: State { seed, offset }, device } = *self;
-        one!(match device {
-            Device::Cpu => match distribution {
-                Distribution::Uniform => crate::cpu::random::uniform(shape, dtype, seed, offset),
-                Distribution::Normal => crate::cpu::random::normal(shape, dtype, seed, offset),
-                Distribution::Integer { low, high } =>
-                    crate::cpu::random::randint(shape, dtype, low, high, seed, offset),
-            },
-            #[cfg(feature = "gpu")]
-            Device::Gpu(index) => match distribution {
-                Distribution::Uniform =>
-                    crate::gpu::kernels::random::uniform(index, shape, dtype, seed, offset),
-                Distribution::Normal =>
-                    crate::gpu::kernels::random::normal(index, shape, dtype, seed, offset),
-                Distribution::Integer { low, high } => {
-                    crate::gpu::kernels::random::randint(index, shape, dtype, low, high, seed, offset)
-                }
-            },
-            #[cfg(not(feature = "gpu"))]
-            Device::Gpu(_) => Err(Error::device("this build of wengert has no GPU support")),
+        one!(match distribution {
+            Distribution::Uniform => create_on!(device, random::uniform(shape, dtype, seed, offset)),
+            Distribution::Normal => create_on!(device, random::normal(shape, dtype, seed, offset)),
+            Distribution::Integer { low, high } =>
+                create_on!(device, random::randint(shape, dtype, low, high, seed, offset)),
         })
     }
     fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
@@ -106,8 +93,8 @@ fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) 
     Ok(spread(crate::bind::bind1(Random { distribution, shape, dtype, device, state }, &[])?, &levels))
 }
 
-/// Uniform float32 numbers on `[0, 1)` of this shape, from `state` on: what [`reserve`] set aside when there were the
-/// batches up to `since`.
+/// Uniform float32 numbers on `[0, 1)` of this shape, from `state` on: what [`reserve`] set aside when there
+/// were the batches up to `since`.
 pub fn uniform_at(shape: Shape, state: State, since: Tag, device: Device) -> Result<Tensor> {
     let levels = own_levels(since);
     let shape = batched(&shape, &levels)?;
@@ -115,8 +102,9 @@ pub fn uniform_at(shape: Shape, state: State, since: Tag, device: Device) -> Res
     Ok(spread(crate::bind::bind1(random, &[])?, &levels))
 }
 
-/// Sets `count` float32 numbers aside, for each example where batches want numbers of their own. Returns where they
-/// start, and the youngest of the enclosing batches: those that begin later, as one of cotangents does, share numbers.
+/// Sets `count` float32 numbers aside, for each example where batches want numbers of their own. Returns
+/// where they start, and the youngest of the enclosing batches: those that begin later, as one of cotangents
+/// does, share numbers.
 pub fn reserve(op: &str, count: u64) -> Result<(State, Tag)> {
     let levels = own_numbers(op)?;
     let words = levels.iter().fold(count, |n, (_, size)| n.saturating_mul(*size as u64));
@@ -137,8 +125,8 @@ pub fn own_levels(since: Tag) -> Levels {
         .collect()
 }
 
-/// `x` as a value of every enclosing batch whose examples have numbers of their own, also of those that it does not
-/// depend on: what is random is computed for each example.
+/// `x` as a value of every enclosing batch whose examples have numbers of their own, also of those that it
+/// does not depend on: what is random is computed for each example.
 pub fn in_own_batches(x: &Tensor) -> Result<Tensor> {
     let levels = own_levels(Tag::MAX);
     if levels.is_empty() {
@@ -161,8 +149,9 @@ fn own_numbers(op: &str) -> Result<Levels> {
             Randomness::Different => levels.push((level, size)),
             Randomness::Error => {
                 return Err(Error::autodiff(format!(
-                    "{op}: random numbers are drawn inside vmap, which does not know whether its {size} examples should \
-                     share them; pass vmap(..., randomness='different') for numbers of their own, or 'same' for equal ones"
+                    "{op}: random numbers are drawn inside vmap, which does not know whether its {size} \
+                     examples should share them; pass vmap(..., randomness='different') for numbers of \
+                     their own, or 'same' for equal ones"
                 )));
             }
         }
@@ -248,8 +237,8 @@ impl Tensor {
         };
         if count == 0 || n == 0 || (count > n && !replacement) {
             return Err(Error::value(format!(
-                "multinomial: {count} draws from {n} categories are not possible; draw at least one, and without \
-                 replacement at most as many as there are categories"
+                "multinomial: {count} draws from {n} categories are not possible; draw at least one, and \
+                 without replacement at most as many as there are categories"
             )));
         }
         let wide = if self.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
@@ -286,7 +275,8 @@ impl Tensor {
         if !(low >= 0.0 && high.is_finite()) {
             let bad = if low >= 0.0 { high } else { low };
             return Err(Error::value(format!(
-                "multinomial: finite weights of at least 0 expected, got {bad}; softmax makes weights of any scores"
+                "multinomial: finite weights of at least 0 expected, got {bad}; softmax makes weights of \
+                 any scores"
             )));
         }
         let fewest = weights.gt(0.0)?.sum(Some(&[-1]), false)?.amin(None, false)?.item()?;
@@ -311,7 +301,7 @@ impl Tensor {
         let order = match &rows[..] {
             [only] if levels.is_empty() => only.clone(),
             [] => Tensor::zeros(shape, DType::I64, Device::Cpu)?,
-            rows => crate::ops::join::cat(rows, 0)?.reshape(&shape)?,
+            rows => crate::ops::views::join::cat(rows, 0)?.reshape(&shape)?,
         };
         let order = match device {
             Device::Cpu => order,

@@ -1,15 +1,15 @@
 //! Arguments as users write them: axes, shapes, operands, each with one place that understands every
 //! spelling.
 
+use crate::array::shape::Shape;
 use crate::error::Result;
-use crate::ops::elementwise::Operand;
+use crate::ops::pointwise::elementwise::Operand;
 use crate::py::aside::Aside;
 use crate::py::beside::{exact, is_double};
+use crate::py::data::{convert, numpy};
 use crate::py::error::{type_error, value_error};
+use crate::py::tensor::view::value;
 use crate::py::tensor::{Look, PyTensor};
-use crate::py::view::value;
-use crate::py::{convert, numpy};
-use crate::shape::Shape;
 use crate::tensor::Tensor;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -36,7 +36,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
         if let Ok(truth) = obj.cast::<PyBool>() {
             let given = if truth.is_true() { "True" } else { "False" };
             return Err(type_error(format!(
-                "an integer expected for an axis or a length, got {given}; pass a truth value by the name of its parameter"
+                "an integer expected for an axis or a length, got {given}; pass a truth value by the name \
+                 of its parameter"
             )));
         }
         integer(&obj).map(Whole)
@@ -226,8 +227,8 @@ pub fn inferred_shape(lengths: &[i64], numel: usize) -> PyResult<Shape> {
         .fold(1, i64::saturating_mul);
     if lengths.iter().filter(|&&d| d < 0).count() > 1 || known <= 0 || numel as i64 % known != 0 {
         return Err(crate::error::Error::shape(format!(
-            "reshape: {numel} elements cannot take the shape {lengths:?}; one length may be -1, and the others must divide \
-             the number of elements"
+            "reshape: {numel} elements cannot take the shape {lengths:?}; one length may be -1, and the \
+             others must divide the number of elements"
         ))
         .into());
     }
@@ -362,7 +363,8 @@ pub fn members<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>>
         let shape = t.look().t.shape();
         if shape.rank() > 0 && shape.at(0) > MOST_ROWS {
             return Err(value_error(format!(
-                "a list of tensors expected, got one tensor of shape {shape}, whose rows are too many for a list"
+                "a list of tensors expected, got one tensor of shape {shape}, whose rows are too many for a \
+                 list"
             )));
         }
     }

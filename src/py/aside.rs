@@ -1,8 +1,8 @@
 //! Work without the interpreter lock.
 //!
-//! The garbage collector looks at the tape twice (`src/py/collect.rs`) and must find the same both times. It
-//! runs under the lock, but code that gave the lock away goes on using the tape meanwhile; so such code is
-//! counted, and while there is any the collector sees nothing.
+//! The garbage collector looks at the tape twice (`src/py/autograd/collect.rs`) and must find the same both
+//! times. It runs under the lock, but code that gave the lock away goes on using the tape meanwhile; so such
+//! code is counted, and while there is any the collector sees nothing.
 
 use pyo3::marker::Ungil;
 use pyo3::prelude::*;

@@ -1,11 +1,11 @@
-//! Arguments that depend on the tensor beside them: Python's numbers, alone or in lists, which lose no digits there, and
-//! what a tensor is compared with, which its dtype need not hold.
+//! Arguments that depend on the tensor beside them: Python's numbers, alone or in lists, which lose no digits
+//! there, and what a tensor is compared with, which its dtype need not hold.
 
-use crate::dtype::DType;
+use crate::array::dtype::DType;
 use crate::py::args::{Arg, not_an_operand};
-use crate::py::convert;
+use crate::py::data::convert;
 use crate::py::tensor::PyTensor;
-use crate::py::view::value;
+use crate::py::tensor::view::value;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyList, PyTuple};

@@ -20,7 +20,8 @@ create_exception!(
 create_exception!(wengert, CheckpointError, PyRuntimeError, "A recomputation that differs from its forward.");
 create_exception!(wengert, DeviceError, PyRuntimeError, "A device that is missing, lost or lacks a feature.");
 
-/// A class of errors that NumPy's users catch as a `ValueError` and PyTorch's as a `RuntimeError`: it is both.
+/// A class of errors that NumPy's users catch as a `ValueError` and PyTorch's as a `RuntimeError`: it is
+/// both.
 fn class_of_both<'py>(
     py: Python<'py>,
     class: &'static PyOnceLock<Py<PyType>>,

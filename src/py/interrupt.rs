@@ -12,5 +12,5 @@ fn ask() -> Result<()> {
 
 /// Lets the core ask.
 pub fn register() {
-    crate::interrupt::listen(ask);
+    crate::host::interrupt::listen(ask);
 }

@@ -1,7 +1,7 @@
 //! Limits: what lies beyond a number or a tensor becomes that.
 
 use crate::error::{Named, Result};
-use crate::ops::compare::{Logic, Relation};
+use crate::ops::pointwise::compare::{Logic, Relation};
 use crate::py::args::{Arg, run};
 use crate::py::beside::Compared;
 use crate::tensor::Tensor;

@@ -7,72 +7,22 @@
 // Slots that our macros spell out would otherwise be linted inside the code that pyo3 generates for them.
 #![allow(unsafe_op_in_unsafe_fn)]
 
-mod aliasing;
 mod args;
 mod aside;
-mod assign;
-mod attach;
 mod autograd;
 mod beside;
-mod checkpoint;
-mod collect;
-mod complex;
-mod constructor;
-mod conv;
-mod conversion;
-mod convert;
-mod create;
-mod custom;
-mod debug;
-mod device;
-mod direct;
-mod dlpack;
-mod dtype;
+pub mod data;
 mod error;
-mod format;
-mod functions;
-mod hooks;
-mod index;
-mod inplace;
 mod interrupt;
-mod key;
-mod kind;
-mod lanes;
 mod limits;
-mod linalg;
-mod memory;
-mod methods;
-mod nested;
 mod nn;
-mod node;
-mod numpy;
-mod object;
-mod operators;
-mod ops;
-mod optim;
-mod outer;
-mod pickle;
-mod place;
-#[cfg(feature = "gpu")]
-mod program;
-mod random;
-mod reading;
-mod rearrange;
-mod reduce;
-mod rows;
-mod saving;
-mod scan;
-mod selection;
-mod shaping;
-mod sort;
 mod tensor;
-mod transform;
-mod view;
+pub mod writes;
 
 use pyo3::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: crate::blocks::Blocks = crate::blocks::Blocks;
+static ALLOCATOR: crate::host::blocks::Blocks = crate::host::blocks::Blocks;
 
 /// The Rust core of wengert; use it through the package `wengert`.
 #[pymodule(gil_used = false)]
@@ -80,37 +30,37 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::fork::protect();
     interrupt::register();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    object::register(m)?;
+    tensor::object::register(m)?;
     error::register(m)?;
-    collect::register(m)?;
-    node::register(m)?;
-    hooks::register(m)?;
-    lanes::register(m)?;
-    place::register();
-    debug::register(m)?;
-    dtype::register(m)?;
-    create::register(m)?;
-    random::register(m)?;
-    functions::register(m)?;
-    complex::register(m)?;
-    transform::register(m)?;
-    direct::register(m)?;
-    saving::register(m)?;
-    custom::register(m)?;
-    aliasing::register(m)?;
-    device::register(m)?;
+    autograd::collect::register(m)?;
+    autograd::node::register(m)?;
+    autograd::hooks::register(m)?;
+    autograd::lanes::register(m)?;
+    autograd::place::register();
+    autograd::debug::register(m)?;
+    data::dtype::register(m)?;
+    data::create::register(m)?;
+    data::random::register(m)?;
+    tensor::functions::register(m)?;
+    tensor::complex::register(m)?;
+    autograd::transform::register(m)?;
+    autograd::direct::register(m)?;
+    autograd::saving::register(m)?;
+    autograd::custom::register(m)?;
+    writes::aliasing::register(m)?;
+    data::device::register(m)?;
     nn::register(m)?;
-    conv::register(m)?;
-    linalg::register(m)?;
-    ops::register(m)?;
+    nn::conv::register(m)?;
+    tensor::linalg::register(m)?;
+    nn::ops::register(m)?;
     #[cfg(feature = "gpu")]
-    program::register(m)?;
-    optim::register(m)?;
-    m.add_function(wrap_pyfunction!(numpy::from_numpy, m)?)?;
-    m.add_function(wrap_pyfunction!(convert::_as_tensor, m)?)?;
-    m.add_function(wrap_pyfunction!(constructor::_of_kind, m)?)?;
-    m.add_function(wrap_pyfunction!(pickle::_rebuild, m)?)?;
-    m.add_function(wrap_pyfunction!(dlpack::from_dlpack, m)?)?;
+    nn::program::register(m)?;
+    nn::optim::register(m)?;
+    m.add_function(wrap_pyfunction!(data::numpy::from_numpy, m)?)?;
+    m.add_function(wrap_pyfunction!(data::convert::_as_tensor, m)?)?;
+    m.add_function(wrap_pyfunction!(tensor::constructor::_of_kind, m)?)?;
+    m.add_function(wrap_pyfunction!(data::pickle::_rebuild, m)?)?;
+    m.add_function(wrap_pyfunction!(data::dlpack::from_dlpack, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_backward, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_grad, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_set_grad_enabled, m)?)?;
@@ -120,5 +70,5 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(autograd::_set_inference, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::_restore_inference, m)?)?;
     m.add_function(wrap_pyfunction!(autograd::is_inference_mode_enabled, m)?)?;
-    m.add_function(wrap_pyfunction!(checkpoint::checkpoint, m)?)
+    m.add_function(wrap_pyfunction!(autograd::checkpoint::checkpoint, m)?)
 }

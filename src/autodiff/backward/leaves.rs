@@ -2,9 +2,9 @@
 
 use super::walk::{Walk, add_to};
 use crate::autodiff::accumulate;
-use crate::autodiff::node::Node;
 use crate::autodiff::queue::Slots;
 use crate::error::{Error, Result};
+use crate::tape::node::Node;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::sync::{Arc, Weak};
@@ -20,10 +20,10 @@ pub(super) struct PartialSum {
 }
 
 impl Walk<'_> {
-    /// Adds a gradient to that of a leaf; without one, counts the edge, by which zeros came if `is_zero`. The leaf is
-    /// visited as soon as all edges to it have had their turn, so that its gradient frees what it was computed from; a
-    /// leaf to which other graphs lead as well, or whose gradient is still somebody else's memory, is visited at the
-    /// end.
+    /// Adds a gradient to that of a leaf; without one, counts the edge, by which zeros came if `is_zero`. The
+    /// leaf is visited as soon as all edges to it have had their turn, so that its gradient frees what it was
+    /// computed from; a leaf to which other graphs lead as well, or whose gradient is still somebody else's
+    /// memory, is visited at the end.
     pub(super) fn add_to_leaf(&mut self, leaf: &Arc<Node>, g: Option<Tensor>, is_zero: bool) -> Result<()> {
         if leaf.edges_to(0) == 1 && is_stored_as_is(leaf, g.as_ref()) {
             return if g.is_some() || is_zero { self.visit(leaf, smallvec![g]) } else { Ok(()) };
@@ -94,8 +94,8 @@ impl Walk<'_> {
         let (was, now) = (&node.outputs[0], &next.outputs[0]);
         if was.shape != now.shape {
             return Err(Error::autodiff(format!(
-                "backward: a leaf of shape {} was given data of shape {} after it was used, so its gradient has no place; \
-                 assign .data before the forward, or data of the same shape",
+                "backward: a leaf of shape {} was given data of shape {} after it was used, so its gradient \
+                 has no place; assign .data before the forward, or data of the same shape",
                 was.shape, now.shape
             )));
         }

@@ -3,17 +3,17 @@
 use super::leaves::PartialSum;
 use super::{Options, relevant};
 use crate::autodiff::accumulate;
-use crate::autodiff::debug;
 use crate::autodiff::finished::FinishedTape;
-use crate::autodiff::hooks::Hooks;
-use crate::autodiff::node::{Edge, Node, Origin, Saved, Vjp};
 use crate::autodiff::queue::{Queue, Slots};
 use crate::autodiff::running::{self, Nodes};
 use crate::error::Result;
+use crate::host::interrupt::Patience;
 use crate::interp::tape;
-use crate::interrupt::Patience;
 use crate::op::{Grads, Needs, Op};
+use crate::tape::hooks::Hooks;
+use crate::tape::node::{Edge, Node, Origin, Saved, Vjp};
 use crate::tensor::{Aval, Tensor};
+use crate::watch::debug;
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use std::rc::Rc;
@@ -59,7 +59,7 @@ impl Walk<'_> {
             queue: Queue::default(),
             leaves: FxHashMap::default(),
             found: vec![None; targets.map_or(0, <[Edge]>::len)],
-            tools: debug::Backward::begin(&roots, options)?,
+            tools: debug::Backward::begin(&roots, options.accumulate, options.create_graph)?,
             patience: Patience::default(),
         };
         for (edge, g) in roots {
@@ -94,8 +94,8 @@ impl Walk<'_> {
         add_to(slot, g, self.options.create_graph)
     }
 
-    /// Tells an edge that no gradient comes by it. One that is zero everywhere (`is_zero`) is not computed with, but
-    /// what it reaches counts as reached.
+    /// Tells an edge that no gradient comes by it. One that is zero everywhere (`is_zero`) is not computed
+    /// with, but what it reaches counts as reached.
     #[cold]
     fn send_none(&mut self, edge: &Edge, is_zero: bool) -> Result<()> {
         if !self.is_relevant(&edge.node) {
@@ -121,8 +121,8 @@ impl Walk<'_> {
         if let [None] = &g[..] { self.visit_zero(node) } else { self.visit_value(node, g) }
     }
 
-    /// Visits an entry of one output that only zeros have reached. Whoever looks at them sees them; else they go on
-    /// as they are.
+    /// Visits an entry of one output that only zeros have reached. Whoever looks at them sees them; else they
+    /// go on as they are.
     #[cold]
     fn visit_zero(&mut self, node: &Arc<Node>) -> Result<()> {
         let is_target = self.targets.contains_key(&Arc::as_ptr(node));
@@ -157,13 +157,14 @@ impl Walk<'_> {
                 let _tape = self.finished.map(FinishedTape::enter);
                 self.unrecorded(node, hooks.on_grad(i as u32, value)?)
             };
-            hooks.add_retained(i as u32, &value, self.options.create_graph)?;
+            accumulate::into_kept(hooks, i as u32, &value, self.options.create_graph)?;
             *slot = Some(value);
         }
         Ok(())
     }
 
-    /// What a hook or custom rule returned, without what the walked tape recorded of it, unless that is asked for.
+    /// What a hook or custom rule returned, without what the walked tape recorded of it, unless that is asked
+    /// for.
     fn unrecorded(&self, node: &Node, g: Tensor) -> Tensor {
         let g = match self.finished {
             Some(tape) => tape.below(g),
@@ -236,8 +237,8 @@ impl Walk<'_> {
             let Some(edge) = edge else { continue };
             match grads.get_mut(i).and_then(Option::take) {
                 Some(g) => self.send(edge, g)?,
-                // A rule of the core says nothing where the derivative is zero everywhere; what a custom function leaves
-                // out is not reached.
+                // A rule of the core says nothing where the derivative is zero everywhere; what a custom
+                // function leaves out is not reached.
                 None => self.send_none(edge, !is_custom)?,
             }
         }
@@ -253,7 +254,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Applies the reverse rule of a custom function, which may use tensors of the function that was differentiated.
+    /// Applies the reverse rule of a custom function, which may use tensors of the function that was
+    /// differentiated.
     #[inline(never)]
     fn pull_custom(&mut self, op: &Op, context: &Vjp, g: &Slots) -> Result<Grads> {
         let grads = {

@@ -1,18 +1,19 @@
 //! The passes that go back: gradients of queries, keys and values, of first and second order.
 //!
-//! A task owns the gradients of the keys and values of one element of their batch. It walks the blocks of all the
-//! queries that see them, so that nothing is added to by two threads; where there are too few such elements to
-//! share among threads, the blocks are split and the parts added in order.
+//! A task owns the gradients of the keys and values of one element of their batch. It walks the blocks of all
+//! the queries that see them, so that nothing is added to by two threads; where there are too few such
+//! elements to share among threads, the blocks are split and the parts added in order.
 
-use super::super::threads::{Shared, parallel_for, try_parallel_for};
 use super::forward::{load_log_sum, moved_scores};
-use super::operand::{Operand, Scratch, laid_out_as};
+use super::operand::{Operand, Scratch};
 use super::product::{Number, Product};
 use super::tile::{self, Backward, Known, Second};
 use super::{Block, KEYS, LANE, MovedOperands, Problem, QUERIES, Tile, WORK, Wanted, coordinates};
 use crate::array::Array;
+use crate::array::shape::{MAX_RANK, Shape};
+use crate::cpu::run::threads::{Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
-use crate::shape::{MAX_RANK, Shape};
+use crate::kernel::attention::laid_out_as;
 
 /// Tasks to aim at, by splitting the queries, where the batch has fewer elements.
 const TASKS: usize = 8;
@@ -41,8 +42,8 @@ pub struct SecondOrder<T> {
     pub mean: Operand<T>,
 }
 
-/// The gradient of keys or values while it is being added up: in its own rows, or in rows apart where those are not
-/// whole vectors or several tasks contribute.
+/// The gradient of keys or values while it is being added up: in its own rows, or in rows apart where those
+/// are not whole vectors or several tasks contribute.
 struct Sink<T> {
     out: Operand<T>,
     apart: Option<Scratch<T>>,
@@ -95,7 +96,7 @@ impl<T: Number> Sink<T> {
             return;
         }
         let work = self.keys * self.pitch * self.splits;
-        parallel_for(batch.numel(), super::super::threads::GRAIN.div_ceil(work.max(1)), |range| {
+        parallel_for(batch.numel(), crate::cpu::run::threads::GRAIN.div_ceil(work.max(1)), |range| {
             for item in range {
                 let at = coordinates(batch, item);
                 let to = self.out.at(&at);
@@ -142,7 +143,8 @@ impl<T: Number> Sink<T> {
     }
 }
 
-/// Memory for one block of queries: them and their cotangents, turned and not, tiles, sums and numbers per query.
+/// Memory for one block of queries: them and their cotangents, turned and not, tiles, sums and numbers per
+/// query.
 pub struct Room<T> {
     q: [Scratch<T>; 2],
     g: [Scratch<T>; 2],

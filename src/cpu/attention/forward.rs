@@ -1,16 +1,17 @@
 //! The passes that go along the queries: the result, and its tangent.
 
-use super::super::threads::{Shared, try_parallel_for};
-use super::operand::{Operand, Scratch, View, laid_out_as};
+use super::operand::{Operand, Scratch, View};
 use super::product::Number;
 use super::tile::{self, Finish, Forward, Online, Scale};
 use super::{Block, KEYS, MovedOperands, Problem, QUERIES, WORK, coordinates, mask};
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::array::buffer::Device;
+use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::Result;
+use crate::kernel::attention::laid_out_as;
 
-/// The logarithms of sums of block `block`, infinity for those of queries that see nothing or do not exist: the
-/// exponential of a score minus infinity is a weight of 0.
+/// The logarithms of sums of block `block`, infinity for those of queries that see nothing or do not exist:
+/// the exponential of a score minus infinity is a weight of 0.
 ///
 /// # Safety
 /// `to` has room for the block's width; the operand covers the block.
@@ -160,7 +161,8 @@ pub fn tangent<T: Number>(
     Ok((moved, mean))
 }
 
-/// The tangents of the scores of a tile: `scale (TQ K' + Q TK') + tmask`, from turned and scaled queries and tangents.
+/// The tangents of the scores of a tile: `scale (TQ K' + Q TK') + tmask`, from turned and scaled queries and
+/// tangents.
 ///
 /// # Safety
 /// The turned operands belong to the block and `to` has room for the tile.

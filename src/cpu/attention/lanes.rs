@@ -1,8 +1,8 @@
 //! Loops over the columns of a tile, compiled for the instruction set of the processor, in `f32` or `f64`.
 
-use super::super::isa::{Body, DoubleBody, Lane, Single, run, run_double};
-use crate::dtype::Element;
-use crate::real::Left;
+use crate::array::dtype::Element;
+use crate::cpu::run::isa::{Body, DoubleBody, Lane, Single, run, run_double};
+use crate::math::real::Left;
 use std::ops::Range;
 
 /// Something done to groups of columns, with the lanes of `T`.

@@ -1,12 +1,13 @@
 //! What takes part: masks, causality and dropout of a tile of scores.
 
 use super::super::random::philox;
-use super::super::threads::Shared;
 use super::operand::{Operand, View};
 use super::product::Number;
 use super::{LANE, Tile};
-use crate::random::State;
-use crate::shape::{MAX_RANK, Shape};
+use crate::array::random::State;
+use crate::array::shape::{MAX_RANK, Shape};
+use crate::cpu::run::threads::Shared;
+use crate::kernel::attention::Dropout;
 
 /// Which scores count, or what is added to them.
 pub enum Mask<T> {
@@ -16,18 +17,6 @@ pub enum Mask<T> {
     Bool(Operand<bool>),
     /// All, after an addition.
     Add(Operand<T>),
-}
-
-/// Random dropout of weights: weight `(i, j)` of batch element `b` is decided by number `(b * queries + i) * keys +
-/// j` of a stream.
-#[derive(Clone, Copy)]
-pub struct Dropout {
-    /// The probability of a weight to be dropped.
-    pub p: f64,
-    /// Where in which stream.
-    pub state: State,
-    /// The batch axes (bit `i` for axis `i`) along which all elements have the same numbers.
-    pub shared: u16,
 }
 
 impl Dropout {
@@ -147,8 +136,8 @@ unsafe fn each<M: Copy>(tile: &Tile, mask: View<M>, f: impl Fn(usize, M)) {
     }
 }
 
-/// Adds a tile, turned, to a matrix of gradients: `to[query, key] += tile[key, query]`, summed over an axis along
-/// which the matrix is stretched.
+/// Adds a tile, turned, to a matrix of gradients: `to[query, key] += tile[key, query]`, summed over an axis
+/// along which the matrix is stretched.
 ///
 /// # Safety
 /// `from` is the tile; the matrix covers it and is the caller's.

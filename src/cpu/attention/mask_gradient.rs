@@ -1,14 +1,14 @@
 //! The gradient of an added mask: the cotangents of the scores, summed over everything that shares the mask.
 //!
-//! It is a pass of its own: a task owns rows of the mask and walks the elements of the batch that share them, in
-//! order, where `backward.rs` owns keys and values.
+//! It is a pass of its own: a task owns rows of the mask and walks the elements of the batch that share them,
+//! in order, where `backward.rs` owns keys and values.
 
-use super::super::threads::{Shared, try_parallel_for};
 use super::backward::{Pass, Room};
 use super::operand::Operand;
 use super::product::Number;
 use super::{WORK, coordinates, mask};
 use crate::array::Array;
+use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::Result;
 
 /// The gradient, in the shape of `like`.

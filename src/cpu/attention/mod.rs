@@ -4,10 +4,12 @@
 //! A tile has `KEYS` keys in its rows and up to `QUERIES` queries in its columns (lanes). So the softmax runs
 //! down the columns, and all products have the form that `product.rs` computes without packing: the queries
 //! are turned once per block, keys and values are read where they lie. The forward pass is the online
-//! softmax; the others make the weights again from the saved logarithm of the sum of exponentials (Dao et al. 2022).
+//! softmax; the others make the weights again from the saved logarithm of the sum of exponentials (Dao et al.
+//! 2022).
 //!
-//! Work is cut by shapes alone, so the bits do not depend on the number of threads. Reading order: `product.rs`,
-//! `operand.rs`, `tile.rs` (the formulas), `mask.rs`, `forward.rs`, `backward.rs`, `mask_gradient.rs`.
+//! Work is cut by shapes alone, so the bits do not depend on the number of threads. Reading order:
+//! `product.rs`, `operand.rs`, `tile.rs` (the formulas), `mask.rs`, `forward.rs`, `backward.rs`,
+//! `mask_gradient.rs`.
 
 mod backward;
 mod forward;
@@ -18,14 +20,12 @@ mod operand;
 mod product;
 mod tile;
 
-pub use mask::Dropout;
-pub use operand::laid_out_as;
-
-use super::norm::with_float;
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::{MAX_RANK, Shape};
+use crate::cpu::rows::norm::with_float;
 use crate::error::Result;
-use crate::shape::{MAX_RANK, Shape};
+pub use crate::kernel::attention::{Dropout, Inputs, Known, Moved, Settings, Tangents, Wanted};
 use mask::Mask;
 use operand::{Operand, View, converted};
 use product::{Number, Product};
@@ -43,81 +43,8 @@ const KEYS: usize = 128;
 /// Multiplications that are worth a piece of a parallel loop.
 const WORK: usize = 1 << 20;
 
-/// How scores become weights.
-#[derive(Clone, Copy)]
-pub struct Settings {
-    /// The factor of the scores.
-    pub scale: f64,
-    /// Whether query `i` sees only the keys up to `i`.
-    pub causal: bool,
-    /// Dropout of the weights.
-    pub dropout: Option<Dropout>,
-}
-
-/// The operands: queries `[..., L, E]` with the whole batch, keys `[..., S, E]` and values `[..., S, V]` with one
-/// batch shape, whose axes of length 1 are shared by the queries, and a mask that broadcasts to `[..., L, S]`.
-#[derive(Clone, Copy)]
-pub struct Inputs<'a> {
-    /// Queries.
-    pub q: &'a Array,
-    /// Keys.
-    pub k: &'a Array,
-    /// Values.
-    pub v: &'a Array,
-    /// The mask: bool, or added to the scores.
-    pub mask: Option<&'a Array>,
-    /// How scores become weights.
-    pub settings: &'a Settings,
-}
-
-/// What the forward pass returned.
-#[derive(Clone, Copy)]
-pub struct Known<'a> {
-    /// The result.
-    pub out: &'a Array,
-    /// The logarithm of the sum of exponentials, `[..., L, 1]`.
-    pub log_sum: &'a Array,
-}
-
-/// Which operands have tangents, and those.
-#[derive(Clone, Copy, Default)]
-pub struct Tangents<'a> {
-    /// Of the queries.
-    pub q: Option<&'a Array>,
-    /// Of the keys.
-    pub k: Option<&'a Array>,
-    /// Of the values.
-    pub v: Option<&'a Array>,
-    /// Of an added mask.
-    pub mask: Option<&'a Array>,
-}
-
-/// What a second derivative needs beside the operands.
-#[derive(Clone, Copy)]
-pub struct Moved<'a> {
-    /// The tangents.
-    pub tangents: Tangents<'a>,
-    /// The tangent of the result.
-    pub out: &'a Array,
-    /// The mean of the tangents of the scores, `[..., L, 1]`.
-    pub mean: &'a Array,
-}
-
-/// Which gradients are wanted.
-#[derive(Clone, Copy)]
-pub struct Wanted {
-    /// Of the queries.
-    pub q: bool,
-    /// Of the keys.
-    pub k: bool,
-    /// Of the values.
-    pub v: bool,
-    /// Of an added mask.
-    pub mask: bool,
-}
-
-/// The result `[..., L, V]` and the logarithm of the sum of exponentials `[..., L, 1]`, which has the type that is
-/// computed in. A query that sees no key gets 0 and minus infinity.
+/// The result `[..., L, V]` and the logarithm of the sum of exponentials `[..., L, 1]`, which has the type
+/// that is computed in. A query that sees no key gets 0 and minus infinity.
 pub fn forward(x: &Inputs) -> Result<(Array, Array)> {
     let wide = Wide::new(x)?;
     let (y, log_sum) = with_float!(wide.q.dtype(), T => forward::forward(&wide.problem::<T>())?);
@@ -136,8 +63,8 @@ pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
     Ok((converted(&y, x.q.dtype())?, mean))
 }
 
-/// The wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With `moved` they
-/// are the gradients of `<g, tangent of the result>` instead: the second derivative.
+/// The wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With `moved`
+/// they are the gradients of `<g, tangent of the result>` instead: the second derivative.
 pub fn vjp(
     x: &Inputs,
     known: &Known,
@@ -395,10 +322,15 @@ impl<T: Number> Problem<'_, T> {
     ///
     /// # Safety
     /// `to` has room for the tile if there is dropout.
-    unsafe fn kept(&self, block: &Block, tile: &Tile, to: *mut T) -> Option<super::threads::Shared<T>> {
+    unsafe fn kept(
+        &self,
+        block: &Block,
+        tile: &Tile,
+        to: *mut T,
+    ) -> Option<crate::cpu::run::threads::Shared<T>> {
         let dropout = self.settings.dropout.as_ref()?;
         // SAFETY: the caller's promise.
         unsafe { mask::dropout_tile(dropout, (self.queries, self.keys), (&self.batch, &block.at), tile, to) };
-        Some(super::threads::Shared::new(to))
+        Some(crate::cpu::run::threads::Shared::new(to))
     }
 }

@@ -1,14 +1,15 @@
 //! What tiles are cut from and put together in: strided operands, aligned scratch memory, turned blocks.
 
-use super::super::copy::{cast, transpose_panel};
-use super::super::threads::Shared;
 use super::LANE;
 use super::product::Number;
 use crate::array::Array;
-use crate::buffer::filled;
-use crate::dtype::{DType, Element};
+use crate::array::buffer::filled;
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::MAX_RANK;
+use crate::cpu::pointwise::copy::{cast, transpose_panel};
+use crate::cpu::run::threads::Shared;
 use crate::error::Result;
-use crate::shape::{MAX_RANK, Shape};
+use crate::kernel::attention::{inverse, memory_order};
 
 /// A batch of matrices: the last two axes are rows and columns; leading axes of length 1 are stretched.
 #[derive(Clone, Copy)]
@@ -102,8 +103,8 @@ impl<T: Number> View<T> {
         }
     }
 
-    /// `to[row * pitch + column] = scale * self[row, column]` for the first `rows` rows, and 0 beyond them and
-    /// beyond the last column.
+    /// `to[row * pitch + column] = scale * self[row, column]` for the first `rows` rows, and 0 beyond them
+    /// and beyond the last column.
     ///
     /// # Safety
     /// The matrix has that many rows and columns, `to` has room for `width * pitch` elements.
@@ -190,37 +191,6 @@ impl<T: Number> Scratch<T> {
     pub fn shared(&mut self) -> Shared<T> {
         Shared::new(self.ptr())
     }
-}
-
-/// The axes of `x` in the order in which they lie in memory, outermost first; their own order where the last axis is
-/// not innermost or an axis is stretched.
-fn memory_order(x: &Array) -> Vec<u8> {
-    let rank = x.rank();
-    // An axis of length 1 may have any stride: it stays before the axis that follows it.
-    let mut strides = x.strides();
-    for i in (0..rank.saturating_sub(1)).rev().filter(|&i| x.dim(i) == 1) {
-        strides[i] = strides[i + 1];
-    }
-    let own: Vec<u8> = (0..rank as u8).collect();
-    let mut order = own.clone();
-    order.sort_by_key(|&i| std::cmp::Reverse(strides[i as usize]));
-    let stretched = (0..rank).any(|i| x.dim(i) > 1 && strides[i] <= 0);
-    if stretched || order.last() != own.last() { own } else { order }
-}
-
-/// Where each axis went in `order`.
-fn inverse(order: &[u8]) -> Vec<u8> {
-    let mut back = vec![0; order.len()];
-    order.iter().enumerate().for_each(|(at, &axis)| back[axis as usize] = at as u8);
-    back
-}
-
-/// Uninitialised memory of `shape` and `dtype` with the axes in the order in which `like`, of the same rank, has them
-/// in memory, so that what was a view of heads beside each other stays one.
-pub fn laid_out_as(shape: Shape, like: &Array, dtype: DType) -> Result<Array> {
-    let order = memory_order(like);
-    let dims: Vec<usize> = order.iter().map(|&i| shape.at(i as usize)).collect();
-    Array::empty(Shape::new(&dims)?, dtype, like.device())?.permute(&inverse(&order))
 }
 
 /// `x` in `dtype` and in the layout it has.

@@ -1,13 +1,13 @@
 //! Small matrix products without packing, for tiles that are in the first cache level already.
 //!
 //! The left operand is read one number at a time and spread over a vector, so it may have any strides: a
-//! transposed matrix costs nothing. The rows of the right operand and of the result are vectors. A block of the
-//! result stays in registers over the whole depth, and each of its numbers is summed in the order of the
+//! transposed matrix costs nothing. The rows of the right operand and of the result are vectors. A block of
+//! the result stays in registers over the whole depth, and each of its numbers is summed in the order of the
 //! depth, so its bits do not depend on how the result was cut.
 
-use super::super::isa::{Isa, isa};
 use super::LANE;
 use super::lanes::TileFloat;
+use crate::cpu::run::isa::{Isa, isa};
 
 /// `c (+)= a b`: `a` is `m x k` with any strides; `b` is `k x n` and `c` is `m x n`, with contiguous rows.
 #[derive(Clone, Copy)]
@@ -46,7 +46,8 @@ pub trait Number: TileFloat + Default {
 }
 
 impl<T: Number> Product<T> {
-    /// The rows from `i` on against the columns `j..j + N`, in blocks of `M` rows; returns the first row left.
+    /// The rows from `i` on against the columns `j..j + N`, in blocks of `M` rows; returns the first row
+    /// left.
     ///
     /// # Safety
     /// As [`Number::product`].

@@ -1,13 +1,13 @@
 //! What happens to a tile of scores between two products.
 //!
-//! A tile holds keys in its rows and queries in its columns, so everything here runs down the columns: maxima and
-//! sums over keys need no sums across a vector. Every loop handles [`LANE`] columns at a time.
+//! A tile holds keys in its rows and queries in its columns, so everything here runs down the columns: maxima
+//! and sums over keys need no sums across a vector. Every loop handles [`LANE`] columns at a time.
 
-use super::super::isa::Lane;
-use super::super::threads::Shared;
 use super::LANE;
 use super::lanes::{TileFloat, TileOp, get};
-use crate::real::Left;
+use crate::cpu::run::isa::Lane;
+use crate::cpu::run::threads::Shared;
+use crate::math::real::Left;
 use std::ops::Range;
 
 /// `LANE` numbers of a row.
@@ -44,8 +44,8 @@ pub fn run<T: TileFloat, O: TileOp<T>>(op: &O, width: usize) {
     T::launch(op, 0..width / LANE);
 }
 
-/// One step of the online softmax (Milakov and Gimelshein 2018; Rabe and Staats 2021): turns scores into weights
-/// relative to the largest score so far, and says by what to multiply all that came before.
+/// One step of the online softmax (Milakov and Gimelshein 2018; Rabe and Staats 2021): turns scores into
+/// weights relative to the largest score so far, and says by what to multiply all that came before.
 pub struct Online<T> {
     /// The tile: scores, then weights.
     pub tile: Shared<T>,
@@ -147,8 +147,8 @@ impl<T: TileFloat> TileOp<T> for Scale<T> {
     }
 }
 
-/// The end of the online softmax: the reciprocal of each sum (0 where nothing took part) in place of the sum, and
-/// the logarithm of the sum of exponentials in place of the largest score.
+/// The end of the online softmax: the reciprocal of each sum (0 where nothing took part) in place of the sum,
+/// and the logarithm of the sum of exponentials in place of the largest score.
 pub struct Finish<T> {
     /// The largest scores, then the logarithms.
     pub top: Shared<T>,
@@ -223,9 +223,9 @@ impl<T: TileFloat> Known<T> {
     }
 }
 
-/// The first derivative backward: of weights `P`, dropout `D`, cotangents `H` of the kept weights and their mean
-/// `delta = sum P D H`, the cotangents of the scores `P (D H - delta)` in place of `H`, and `P D` in place of the
-/// scores.
+/// The first derivative backward: of weights `P`, dropout `D`, cotangents `H` of the kept weights and their
+/// mean `delta = sum P D H`, the cotangents of the scores `P (D H - delta)` in place of `H`, and `P D` in
+/// place of the scores.
 pub struct Backward<T> {
     /// The tile.
     pub known: Known<T>,
@@ -262,8 +262,8 @@ impl<T: TileFloat> TileOp<T> for Backward<T> {
     }
 }
 
-/// The first derivative forward: of weights `P`, dropout `D` and tangents `W` of the scores, `P D` in place of the
-/// scores, `P D W` in place of `W`, and `sum P W` added up per column.
+/// The first derivative forward: of weights `P`, dropout `D` and tangents `W` of the scores, `P D` in place
+/// of the scores, `P D W` in place of `W`, and `sum P W` added up per column.
 pub struct Forward<T> {
     /// The tile.
     pub known: Known<T>,
@@ -303,8 +303,8 @@ impl<T: TileFloat> TileOp<T> for Forward<T> {
     }
 }
 
-/// The second derivative: the gradient of `sum P (D H W + D C) - delta sum P W` with respect to the scores in place
-/// of them, to `W` in place of `H`, and to `H` in place of `W`.
+/// The second derivative: the gradient of `sum P (D H W + D C) - delta sum P W` with respect to the scores in
+/// place of them, to `W` in place of `H`, and to `H` in place of `W`.
 ///
 /// With `X = D H W + D C - delta W - mean D H` and its mean `middle = sum P X` these are `P (X - middle)`,
 /// `P (D H - delta)` and `P D (W - mean)`.

@@ -1,25 +1,27 @@
-//! Correlation: `out[o, p] = sum over c and k of weight[o, c, k] x[c, p * step + shift(k)]`, which convolution and
-//! its transpose with respect to the input both come down to.
+//! Correlation: `out[o, p] = sum over c and k of weight[o, c, k] x[c, p * step + shift(k)]`, which
+//! convolution and its transpose with respect to the input both come down to.
 //!
-//! It is a matrix product of weights and patches whose patches are never written out: the grid (`grid.rs`) lets a
-//! tile of sums read them where they lie. Work is cut into pieces of some images, a group, a band of outputs and
-//! up to 64 output channels; the borders come from the shapes alone.
+//! It is a matrix product of weights and patches whose patches are never written out: the grid (`grid.rs`)
+//! lets a tile of sums read them where they lie. Work is cut into pieces of some images, a group, a band of
+//! outputs and up to 64 output channels; the borders come from the shapes alone.
 
 use super::grid::{Grid, Line, Planes, spread};
 use super::room::Room;
+use super::tile::Tile;
 use super::vector::{Body, Float, Vector};
 use crate::array::Array;
-use crate::buffer::{Device, filled};
-use crate::cpu::threads::{Shared, try_parallel_for};
+use crate::array::buffer::{Device, filled};
+use crate::array::shape::Shape;
+use crate::array::window::AXES;
+use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::Result;
-use crate::shape::Shape;
-use crate::window::AXES;
 
 /// Grid positions that a piece should have: with 64 rows of sums they fit into a second-level cache.
 pub const SPAN: usize = 1024;
 /// Output channels of a piece.
 pub const CHANNELS: usize = 64;
-/// Terms of a sum before the next rows are taken up: what a tile reads for them stays in the first-level cache.
+/// Terms of a sum before the next rows are taken up: what a tile reads for them stays in the first-level
+/// cache.
 const DEPTH: usize = 320;
 /// Elements of the grid that are laid out at a time.
 pub const CELLS: usize = 48 * 1024;
@@ -299,108 +301,6 @@ impl<T: Float> Piece<'_, T> {
                     spread::<V>(from, 1, self.out.get().add(place), of.step[2], count);
                 }
             });
-        }
-    }
-}
-
-/// A tile of sums: some output channels at some vectors of positions, kept in registers.
-struct Tile<T> {
-    terms: usize,
-    /// The weights, all rows of a term together.
-    weights: *const T,
-    /// Where each term reads.
-    offsets: *const u32,
-    /// The grid at the first position.
-    x: *const T,
-    /// The sums of the first row.
-    sums: *mut T,
-    /// From one row of sums to the next.
-    pitch: usize,
-    /// What the sums of each row begin with.
-    bias: *const T,
-    /// Whether there are sums already.
-    add: bool,
-}
-
-impl<T: Float> Tile<T> {
-    /// `rows` rows of three vectors.
-    ///
-    /// # Safety
-    /// Everything that the tile points to exists for this many rows, and `V` is available.
-    #[inline(always)]
-    unsafe fn rows<V: Vector<Float = T>>(&self, rows: usize) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match rows {
-                1 => self.sum::<V, 1, 3>(),
-                2 => self.sum::<V, 2, 3>(),
-                3 => self.sum::<V, 3, 3>(),
-                _ if V::ROWS == 4 => self.sum::<V, 4, 3>(),
-                4 => self.sum::<V, 4, 3>(),
-                5 => self.sum::<V, 5, 3>(),
-                6 => self.sum::<V, 6, 3>(),
-                7 => self.sum::<V, 7, 3>(),
-                _ => self.sum::<V, 8, 3>(),
-            }
-        }
-    }
-
-    /// Up to four rows of six vectors: few rows need more vectors to keep all arithmetic units busy.
-    ///
-    /// # Safety
-    /// As [`Tile::rows`].
-    #[inline(always)]
-    unsafe fn narrow_rows<V: Vector<Float = T>>(&self, rows: usize) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            match rows {
-                1 => self.sum::<V, 1, 6>(),
-                _ if V::ROWS == 4 => self.sum::<V, 2, 6>(),
-                2 => self.sum::<V, 2, 6>(),
-                3 => self.sum::<V, 3, 6>(),
-                _ => self.sum::<V, 4, 6>(),
-            }
-        }
-    }
-
-    /// Loops over indices: the arrays stay in registers only if every loop around them is unrolled, and compilers
-    /// see through these in every build.
-    ///
-    /// # Safety
-    /// As [`Tile::rows`].
-    #[inline(always)]
-    #[allow(clippy::needless_range_loop, reason = "see above")]
-    unsafe fn sum<V: Vector<Float = T>, const ROWS: usize, const VECTORS: usize>(&self) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let mut sums = [[V::zero(); VECTORS]; ROWS];
-            for r in 0..ROWS {
-                for j in 0..VECTORS {
-                    sums[r][j] = if self.add {
-                        V::load(self.sums.add(r * self.pitch + j * V::LANES))
-                    } else {
-                        V::splat(*self.bias.add(r))
-                    };
-                }
-            }
-            for term in 0..self.terms {
-                let from = self.x.add(*self.offsets.add(term) as usize);
-                let mut x = [V::zero(); VECTORS];
-                for j in 0..VECTORS {
-                    x[j] = V::load(from.add(j * V::LANES));
-                }
-                for r in 0..ROWS {
-                    let weight = V::splat(*self.weights.add(term * ROWS + r));
-                    for j in 0..VECTORS {
-                        sums[r][j] = V::add_product(weight, x[j], sums[r][j]);
-                    }
-                }
-            }
-            for r in 0..ROWS {
-                for j in 0..VECTORS {
-                    V::store(self.sums.add(r * self.pitch + j * V::LANES), sums[r][j]);
-                }
-            }
         }
     }
 }

@@ -1,16 +1,17 @@
 //! The input of a convolution, laid out so that every window element is read from consecutive memory.
 //!
-//! Where windows move by one position, the elements `k` of neighbouring windows are neighbours in the input, up
-//! to the end of a row. Rows copied with zeros around them, one after another, continue that across rows: output
-//! position `q` of the grid then reads `grid[q + offset(k)]`, whatever `k`, and a vector of positions is one
-//! load. Positions between two rows of the output are computed too and thrown away; the zeros after one row are
-//! the zeros before the next, so these are few (1 in 33 for a window of 3 over 32). Where windows move by
-//! several positions, the input is first dealt out into as many phases, in each of which they move by one.
+//! Where windows move by one position, the elements `k` of neighbouring windows are neighbours in the input,
+//! up to the end of a row. Rows copied with zeros around them, one after another, continue that across rows:
+//! output position `q` of the grid then reads `grid[q + offset(k)]`, whatever `k`, and a vector of positions
+//! is one load. Positions between two rows of the output are computed too and thrown away; the zeros after
+//! one row are the zeros before the next, so these are few (1 in 33 for a window of 3 over 32). Where windows
+//! move by several positions, the input is first dealt out into as many phases, in each of which they move by
+//! one.
 
 use super::vector::Vector;
-use crate::buffer::room;
+use crate::array::buffer::room;
+use crate::array::window::AXES;
 use crate::error::Result;
-use crate::window::AXES;
 use smallvec::SmallVec;
 
 /// Elements past the end of the positions that a tile may read: the widest tile has six vectors of sixteen.
@@ -251,8 +252,8 @@ pub unsafe fn zero<V: Vector>(to: *mut V::Float, count: usize) {
     }
 }
 
-/// Copies `count` elements, `step` apart in one row, to elements `place` apart in another. Rows are short: a call
-/// of `memcpy` for each would cost more than the copy.
+/// Copies `count` elements, `step` apart in one row, to elements `place` apart in another. Rows are short: a
+/// call of `memcpy` for each would cost more than the copy.
 ///
 /// # Safety
 /// The elements exist, and `V` is available.

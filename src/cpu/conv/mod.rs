@@ -1,25 +1,26 @@
-//! Convolution: one trilinear form of input `x`, weights `w` and output `y`, and the three functions that give
-//! one of them from the other two.
+//! Convolution: one trilinear form of input `x`, weights `w` and output `y`, and the three functions that
+//! give one of them from the other two.
 //!
-//! `sum of y[n, g o, p] w[g o, c, k] x[n, g c, p * stride + k * dilation - padding]`. [`forward`] and [`input`]
-//! are correlations (`correlate.rs`), the latter one for each phase of the stride; [`weight`] sums over
-//! positions (`weight.rs`). All read a padded copy of a band of the input, made piece by piece (`grid.rs`).
-//! Products are summed in an order that the shapes alone decide. Halves are widened to `f32`.
+//! `sum of y[n, g o, p] w[g o, c, k] x[n, g c, p * stride + k * dilation - padding]`. [`forward`] and
+//! [`input`] are correlations (`correlate.rs`), the latter one for each phase of the stride; [`weight`] sums
+//! over positions (`weight.rs`). All read a padded copy of a band of the input, made piece by piece
+//! (`grid.rs`). Products are summed in an order that the shapes alone decide. Halves are widened to `f32`.
 
 mod correlate;
 mod grid;
 mod pool;
 mod room;
+mod tile;
 mod vector;
 mod weight;
 
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::cpu::copy::{cast, contiguous};
-use crate::cpu::layout::{common_dtype, wrong_dtype};
-use crate::dtype::DType;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::window::{AXES, Window};
+use crate::cpu::pointwise::copy::{cast, contiguous};
+use crate::cpu::pointwise::layout::{common_dtype, wrong_dtype};
 use crate::error::Result;
-use crate::window::{AXES, Window};
 use correlate::{Correlation, Weights};
 use grid::Line;
 pub use pool::max_pool;
@@ -46,7 +47,8 @@ macro_rules! floats {
     }};
 }
 
-/// `y` of shape `[n, o, output..]` from `x` of shape `[n, groups * c, input..]` and `w` of shape `[o, c, kernel..]`.
+/// `y` of shape `[n, o, output..]` from `x` of shape `[n, groups * c, input..]` and `w` of shape
+/// `[o, c, kernel..]`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
     biased(x, w, None, window, groups)
 }
@@ -58,13 +60,15 @@ pub fn biased(x: &Array, w: &Array, bias: Option<&Array>, window: &Window, group
     floats!(x, w, window.shape(&[x.dim(0), w.dim(0)], &window.output)?, outputs(bias.as_ref(), window, sizes))
 }
 
-/// `x` of shape `[n, groups * c, input..]` from `y` of shape `[n, o, output..]` and `w` of shape `[o, c, kernel..]`.
+/// `x` of shape `[n, groups * c, input..]` from `y` of shape `[n, o, output..]` and `w` of shape
+/// `[o, c, kernel..]`.
 pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
     let sizes = Sizes { images: y.dim(0), groups, inputs: w.dim(1), outputs: w.dim(0) / groups.max(1) };
     floats!(y, w, window.shape(&[y.dim(0), groups * w.dim(1)], &window.input)?, inputs(window, sizes))
 }
 
-/// `w` of shape `[o, c, kernel..]` from `x` of shape `[n, groups * c, input..]` and `y` of shape `[n, o, output..]`.
+/// `w` of shape `[o, c, kernel..]` from `x` of shape `[n, groups * c, input..]` and `y` of shape
+/// `[n, o, output..]`.
 pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Array> {
     let groups_at_least = groups.max(1);
     let inputs = x.dim(1) / groups_at_least;
@@ -132,8 +136,9 @@ fn outputs<T: Float>(
     .run(out)
 }
 
-/// Input position `i` receives from output `p` and element `k` with `p * stride + k * dilation = i + padding`: for
-/// all `i` of one phase of the stride the same elements, and consecutive outputs for consecutive `i`.
+/// Input position `i` receives from output `p` and element `k` with
+/// `p * stride + k * dilation = i + padding`: for all `i` of one phase of the stride the same elements, and
+/// consecutive outputs for consecutive `i`.
 fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) -> Result<()> {
     let phases: [usize; AXES] = std::array::from_fn(|i| window.stride[i].min(window.input[i]));
     let parts: [Vec<Phase>; AXES] =

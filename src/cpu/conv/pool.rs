@@ -1,23 +1,23 @@
 //! The largest element of every window, and where it is.
 
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::cpu::copy::{cast, computed};
-use crate::cpu::threads::{GRAIN, Shared, parallel_for};
+use crate::array::buffer::Device;
+use crate::array::dtype::Element;
+use crate::array::window::{AXES, Window};
+use crate::cpu::pointwise::copy::{cast, computed};
+use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch_computed;
-use crate::dtype::Element;
 use crate::error::Result;
-use crate::window::{AXES, Window};
 
-/// The maximum of every window over the last axes, and its position in its plane as int64. The first one wins a
-/// tie, the first NaN wins over all.
+/// The maximum of every window over the last axes, and its position in its plane as int64. The first one wins
+/// a tie, the first NaN wins over all.
 pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     let dtype = x.dtype();
     let x = computed(x)?;
     let front: Vec<usize> = x.shape().iter().take(x.rank() - window.rank).collect();
     let shape = window.shape(&front, &window.output)?;
     let mut out = Array::empty(shape, x.dtype(), Device::Cpu)?;
-    let mut index = Array::empty(shape, crate::dtype::DType::I64, Device::Cpu)?;
+    let mut index = Array::empty(shape, crate::array::dtype::DType::I64, Device::Cpu)?;
     let planes: usize = front.iter().product();
     if out.numel() > 0 {
         let at = Shared::new(index.slice_mut::<i64>()?.as_mut_ptr());
@@ -27,8 +27,9 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
             let work = positions * window.taps();
             parallel_for(planes, GRAIN.div_ceil(work), |range| for plane in range {
                 let size: usize = window.input.iter().product();
+                let first = plane * positions;
                 // SAFETY: every plane has its own outputs.
-                let (to, at) = unsafe { (to.part(plane * positions, positions), at.part(plane * positions, positions)) };
+                let (to, at) = unsafe { (to.part(first, positions), at.part(first, positions)) };
                 pool_plane(&from[plane * size..][..size], window, to, at);
             });
         });
@@ -54,8 +55,8 @@ fn pool_plane<T: Element + PartialOrd>(x: &[T], window: &Window, out: &mut [T], 
                 for p in first..end {
                     let i = p * window.stride[2] + k * window.dilation[2] - window.padding[2];
                     let (value, best) = (x[line + i], out[p]);
-                    // Values that differ from themselves are NaN. No branches: the data decides, so they would be
-                    // mispredicted half of the time.
+                    // Values that differ from themselves are NaN. No branches: the data decides, so they
+                    // would be mispredicted half of the time.
                     #[allow(clippy::eq_op, reason = "true of NaN alone")]
                     let wins = ((value > best) | (value != value)) & (best == best) | (index[p] < 0);
                     out[p] = if wins { value } else { best };

@@ -1,6 +1,6 @@
 //! Memory for pieces of work, kept by each thread: fresh pages would cost a tenth of a convolution.
 
-use crate::buffer::filled;
+use crate::array::buffer::filled;
 use crate::error::Result;
 use std::cell::RefCell;
 

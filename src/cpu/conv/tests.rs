@@ -1,8 +1,8 @@
 //! The three functions against their definition, for windows of every kind.
 
 use super::*;
-use crate::cpu::testing::{same_for_any_threads, sample, values};
-use crate::shape::Shape;
+use crate::array::shape::Shape;
+use crate::cpu::run::testing::{same_for_any_threads, sample, values};
 
 /// Images, groups, input and output channels of a group, and a window.
 struct Case {

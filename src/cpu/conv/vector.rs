@@ -1,7 +1,7 @@
 //! Vectors of floats, as far as sums of products need them: the same loops for every instruction set.
 
-use crate::cpu::isa::{Isa, isa};
-use crate::dtype::Element;
+use crate::array::dtype::Element;
+use crate::cpu::run::isa::{Isa, isa};
 use crate::error::Result;
 use std::ops::{Add, AddAssign, Mul};
 

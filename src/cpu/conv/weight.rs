@@ -1,19 +1,19 @@
 //! The gradient of a convolution with respect to its weights:
 //! `dw[o, c, k] = sum over images and p of y[o, p] x[c, p * step + shift(k)]`.
 //!
-//! Both operands are laid out as grids (`grid.rs`), so that the sum over positions runs along memory for every
-//! element of the window. A tile keeps the sums of some output channels and six terms in registers, one partial
-//! sum in each lane; lanes are added up at the end of a piece. Pieces of the images have results of their own,
-//! which are added in order.
+//! Both operands are laid out as grids (`grid.rs`), so that the sum over positions runs along memory for
+//! every element of the window. A tile keeps the sums of some output channels and six terms in registers, one
+//! partial sum in each lane; lanes are added up at the end of a piece. Pieces of the images have results of
+//! their own, which are added in order.
 
 use super::correlate::{CELLS, CHANNELS, Cut, WORK, even, memory};
 use super::grid::{Grid, Line, Planes, spread, zero};
 use super::room::Room;
 use super::vector::{Body, Float, Vector};
-use crate::buffer::{filled, gathered, lengthen};
-use crate::cpu::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
+use crate::array::buffer::{filled, gathered, lengthen};
+use crate::array::window::AXES;
+use crate::cpu::run::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
-use crate::window::AXES;
 
 /// Terms of a tile.
 const TERMS: usize = 6;

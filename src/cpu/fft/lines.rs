@@ -1,8 +1,9 @@
-//! The transforms of lines that lie one after the other, with what is done to their elements before and after.
+//! The transforms of lines that lie one after the other, with what is done to their elements before and
+//! after.
 
 use super::Half;
 use super::plans::{Kind, Part, Plan, plan};
-use crate::dtype::Element;
+use crate::array::dtype::Element;
 use crate::error::Result;
 use bytemuck::{Zeroable, cast_slice_mut};
 use num_complex::Complex;

@@ -1,9 +1,11 @@
-//! Discrete Fourier transforms along one axis, of complex numbers that are pairs along the last axis, and of real ones.
+//! Discrete Fourier transforms along one axis, of complex numbers that are pairs along the last axis, and of
+//! real ones.
 //!
-//! The transforms of single lines are `rustfft`'s and `realfft`'s, in the dtype of the input; here is what lies around
-//! them. Lines that lie one after the other are transformed where they are. Along another axis a few neighbouring
-//! lines at a time are gathered, transformed and put back, so that nothing is transposed as a whole. Which lines go
-//! together follows from the shape alone, so that the number of threads changes no bit.
+//! The transforms of single lines are `rustfft`'s and `realfft`'s, in the dtype of the input; here is what
+//! lies around them. Lines that lie one after the other are transformed where they are. Along another axis a
+//! few neighbouring lines at a time are gathered, transformed and put back, so that nothing is transposed as
+//! a whole. Which lines go together follows from the shape alone, so that the number of threads changes no
+//! bit.
 //!
 //! Read next: `plans.rs`, where plans are kept; `lines.rs`, the transforms of lines.
 
@@ -12,11 +14,11 @@ mod plans;
 
 pub(crate) use plans::{PlansLock, lock_plans};
 
-use super::copy::{contiguous, transpose_panel};
-use super::threads::{GRAIN, Shared, try_parallel_for};
 use crate::array::Array;
-use crate::buffer::{Device, filled};
-use crate::dtype::DType;
+use crate::array::buffer::{Device, filled};
+use crate::array::dtype::DType;
+use crate::cpu::pointwise::copy::{contiguous, transpose_panel};
+use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
 use crate::error::{Error, Result};
 use bytemuck::Zeroable;
 use lines::{Complexes, FromReal, Lines, ToReal};
@@ -80,8 +82,8 @@ fn check_pairs(x: &Array, axis: usize) -> Result<()> {
     Err(Error::shape(format!("internal: fft along axis {axis} of pairs of shape {}", x.shape())))
 }
 
-/// The transform along `axis` of pairs (real part, imaginary part) along the last axis, times `scale`; with the sign of
-/// the exponent turned if `inverse`.
+/// The transform along `axis` of pairs (real part, imaginary part) along the last axis, times `scale`; with
+/// the sign of the exponent turned if `inverse`.
 pub fn fft(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array> {
     check_pairs(x, axis)?;
     let around = Around::new(x, axis, x.rank() - 1);
@@ -208,8 +210,8 @@ fn beside<L: Lines>(
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{layouts, same_for_any_threads, sample, values};
     use super::*;
+    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
     use std::f64::consts::TAU;
 
     /// `exp(-+ 2 pi i t / n)`.
@@ -286,7 +288,7 @@ mod tests {
     #[test]
     fn any_layout_and_any_number_of_threads() -> Result<()> {
         for x in layouts(&[3, 5, 2], DType::F64)? {
-            let dense = super::super::copy::duplicate(&x)?;
+            let dense = crate::cpu::pointwise::copy::duplicate(&x)?;
             assert_eq!(values(&fft(&x, 0, false, 1.0)?), values(&fft(&dense, 0, false, 1.0)?));
         }
         for dims in [[64, 1000, 2], [1000, 64, 2], [5000, 16, 2], [3, 70000, 2]] {

@@ -1,12 +1,13 @@
-//! Plans: what a transform of one kind and length needs, made by `rustfft` and `realfft` and kept for the next one.
+//! Plans: what a transform of one kind and length needs, made by `rustfft` and `realfft` and kept for the
+//! next one.
 //!
-//! A plan holds about one complex number per element of its length. The plans used last stay, up to a number and a
-//! total length; they are immutable, so that every thread may use the same.
+//! A plan holds about one complex number per element of its length. The plans used last stay, up to a number
+//! and a total length; they are immutable, so that every thread may use the same.
 
-use crate::autodiff::node::lock;
-use crate::buffer::with_room;
-use crate::dtype::Element;
+use crate::array::buffer::with_room;
+use crate::array::dtype::Element;
 use crate::error::Result;
+use crate::host::sync::lock;
 use bytemuck::Pod;
 use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};

@@ -11,8 +11,8 @@ use faer::linalg::evd::{ComputeEigenvectors, EvdError, evd_cplx, evd_real, evd_s
 use faer::prelude::*;
 use faer::{Par, Spec};
 
-/// Eigenvalues, in no order, and eigenvectors of length 1 as columns, whose largest element is real; both complex.
-/// Those of a real matrix are real or come in conjugate pairs.
+/// Eigenvalues, in no order, and eigenvectors of length 1 as columns, whose largest element is real; both
+/// complex. Those of a real matrix are real or come in conjugate pairs.
 pub fn eig(x: &Array) -> Result<[Array; 2]> {
     if x.dtype().is_complex() { eig_of(x, of_complex, &[scale]) } else { eig_of(x, of_real, &[lift, scale]) }
 }
@@ -20,13 +20,14 @@ pub fn eig(x: &Array) -> Result<[Array; 2]> {
 /// Writes eigenvalues and eigenvectors of a matrix of at least one row.
 type Decompose<T> = fn(&Mat<T>, &mut [c64], &mut Mat<c64>, &mut MemBuffer) -> Result<(), EvdError>;
 
-/// The binary exponent that [`lift`] gives to the largest element: its fourth power is a float, and a product of two
-/// numbers of the size of rounding errors is still above rounding errors.
+/// The binary exponent that [`lift`] gives to the largest element: its fourth power is a float, and a product
+/// of two numbers of the size of rounding errors is still above rounding errors.
 const LIFTED: i32 = 200;
 
-/// The power of two that makes this magnitude large. `faer` replaces divisors that are small beside the matrix; among
-/// them are products of two differences of eigenvalues, which it compares as if they were one, and of eigenvalues below
-/// 1e-8 of the matrix it would take the wrong vectors. Far above 1 such products are never small.
+/// The power of two that makes this magnitude large. `faer` replaces divisors that are small beside the
+/// matrix; among them are products of two differences of eigenvalues, which it compares as if they were one,
+/// and of eigenvalues below 1e-8 of the matrix it would take the wrong vectors. Far above 1 such products are
+/// never small.
 fn lift(magnitude: f64) -> f64 {
     match magnitude {
         0.0 => 1.0,
@@ -34,8 +35,8 @@ fn lift(magnitude: f64) -> f64 {
     }
 }
 
-/// With the first of the scales that finds no eigenvalue of 0, or the last: of large skew-symmetric matrices, whose diagonal
-/// is 0, `faer` may call what is not small so.
+/// With the first of the scales that finds no eigenvalue of 0, or the last: of large skew-symmetric matrices,
+/// whose diagonal is 0, `faer` may call what is not small so.
 fn eig_of<T: Field>(x: &Array, decompose: Decompose<T>, scales: &[fn(f64) -> f64]) -> Result<[Array; 2]> {
     let given = Matrices::<T>::of(x)?;
     let (n, all, dtype) = (given.n, given.all()?, given.dtype.complex());
@@ -58,7 +59,8 @@ fn eig_of<T: Field>(x: &Array, decompose: Decompose<T>, scales: &[fn(f64) -> f64
             for (k, &value) in w.iter().enumerate() {
                 let sizes = || v.col(k).iter().map(|x| x.norm());
                 if sizes().any(|size| !size.is_finite()) || sizes().all(|size| size == 0.0) {
-                    // Vectors of a matrix that has no basis of them may overflow, or vanish beside a huge element.
+                    // Vectors of a matrix that has no basis of them may overflow, or vanish beside a huge
+                    // element.
                     v.col_mut(k).copy_from(null_vector(a, value)?);
                 }
                 normalize(v.col_mut(k));
@@ -72,8 +74,8 @@ fn eig_of<T: Field>(x: &Array, decompose: Decompose<T>, scales: &[fn(f64) -> f64
     Ok([values.finish(dtype)?, vectors.finish(dtype)?])
 }
 
-/// Takes another way to vectors of pairs of eigenvalues of a real matrix that are none: beside elements that are larger by
-/// more than [`LIFTED`] allows for.
+/// Takes another way to vectors of pairs of eigenvalues of a real matrix that are none: beside elements that
+/// are larger by more than [`LIFTED`] allows for.
 fn mend<T: Field>(a: &Mat<T>, w: &[c64], v: &mut Mat<c64>) -> Result<(), Failure> {
     let n = w.len();
     if T::PARTS == 2 || w.iter().all(|w| w.im == 0.0) {
@@ -115,7 +117,8 @@ fn of_complex(a: &Mat<c64>, w: &mut [c64], v: &mut Mat<c64>, memory: &mut MemBuf
     Ok(())
 }
 
-/// Of a pair of conjugate eigenvalues, the vectors are the sum and the difference of two columns, one of them times i.
+/// Of a pair of conjugate eigenvalues, the vectors are the sum and the difference of two columns, one of them
+/// times i.
 fn of_real(a: &Mat<f64>, w: &mut [c64], v: &mut Mat<c64>, memory: &mut MemBuffer) -> Result<(), EvdError> {
     let n = w.len();
     let (mut re, mut im, mut columns) =

@@ -1,16 +1,16 @@
 //! Matrices of real or complex numbers: what lies between arrays and `faer`, which factors them.
 //!
-//! Every kernel here is written once for both fields. Arrays hold matrices row by row; `faer` works on columns, in
-//! memory that it aligns, so that the bits of a result cannot depend on where an array lies.
+//! Every kernel here is written once for both fields. Arrays hold matrices row by row; `faer` works on
+//! columns, in memory that it aligns, so that the bits of a result cannot depend on where an array lies.
 
 use super::Cost;
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::cpu::copy::cast;
-use crate::cpu::threads::Shared;
-use crate::dtype::{DType, Element};
+use crate::array::buffer::Device;
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::Shape;
+use crate::cpu::pointwise::copy::cast;
+use crate::cpu::run::threads::Shared;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
 use bytemuck::Pod;
 use faer::linalg::matmul::matmul;
 use faer::prelude::*;
@@ -147,8 +147,8 @@ impl<T: Field> Matrices<T> {
         Output::new(&self.batch, axes)
     }
 
-    /// The cost of a factorisation that takes so many times the work of an elimination, and room for so many complex
-    /// matrices, as measured.
+    /// The cost of a factorisation that takes so many times the work of an elimination, and room for so many
+    /// complex matrices, as measured.
     pub fn cost(&self, work: usize, matrices: usize) -> Cost {
         Cost::new(work * self.m * self.n * self.m.min(self.n), matrices, self.m * self.n)
     }
@@ -247,8 +247,8 @@ pub fn scale(magnitude: f64) -> f64 {
     }
 }
 
-/// Takes the upper or the lower triangle of `t`, and the right-hand sides `b`, to about 1 where they are far from it; what
-/// the solution is then to be multiplied by, one factor after the other.
+/// Takes the upper or the lower triangle of `t`, and the right-hand sides `b`, to about 1 where they are far
+/// from it; what the solution is then to be multiplied by, one factor after the other.
 pub fn graded<T: Field>(mut t: MatMut<'_, T>, upper: bool, b: &mut Mat<T>) -> [f64; 2] {
     let inside = |i: usize, j: usize| if upper { i <= j } else { j <= i };
     let n = t.nrows();

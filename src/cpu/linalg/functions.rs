@@ -35,7 +35,8 @@ fn det_of<T: Field>(x: &Array) -> Result<Array> {
 /// Ratio of pivots from which on a matrix is inverted rather than decomposed.
 const SAFE: f64 = 1e-4;
 
-/// The matrix of cofactors of every matrix, the derivative of its determinant; singular matrices have one too.
+/// The matrix of cofactors of every matrix, the derivative of its determinant; singular matrices have one
+/// too.
 pub fn cofactor(x: &Array) -> Result<Array> {
     in_field!(x, cofactor_of(x))
 }
@@ -57,16 +58,16 @@ fn cofactor_of<T: Field>(x: &Array) -> Result<Array> {
     out.finish(given.dtype)
 }
 
-/// `det(A)` times the inverse of `A'`; where that is close to 0/0 or the determinant to the ends of the floats, by the
-/// singular values: those of the matrix of
-/// cofactors are the products of all others.
+/// `det(A)` times the inverse of `A'`; where that is close to 0/0 or the determinant to the ends of the
+/// floats, by the singular values: those of the matrix of cofactors are the products of all others.
 fn cofactors<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Result<Mat<T>, Failure> {
     let n = a.nrows();
     factors.factor(a);
     let sizes = (0..n).map(|i| factors.packed[(i, i)].size());
     let (least, most) = sizes.fold((f64::INFINITY, 0.0f64), |(l, m), v| (l.min(v), m.max(v)));
     let det = factors.det();
-    // A determinant that overflows or loses digits says nothing about the cofactors, which have a factor less.
+    // A determinant that overflows or loses digits says nothing about the cofactors, which have a factor
+    // less.
     let told = (1e-290..=f64::MAX).contains(&det.size());
     if n > 0 && told && least > SAFE * most {
         let mut solved = Mat::identity(n, n);
@@ -87,7 +88,8 @@ fn cofactors<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Result<Mat
     Ok(product(left.as_ref(), parts.v.transpose()))
 }
 
-/// Which singular values count as zero: those of at most `absolute`, and of at most `relative` times the largest.
+/// Which singular values count as zero: those of at most `absolute`, and of at most `relative` times the
+/// largest.
 #[derive(Clone, Copy, Debug)]
 pub struct Cutoff {
     /// In units of the matrix.
@@ -149,7 +151,8 @@ fn matrix_exp_of<T: Field>(x: &Array) -> Result<Array> {
     out.finish(given.dtype)
 }
 
-/// The coefficients of the Pade approximant of degree 13, `(26 - j)! / (j! (13 - j)!)`, over the last of them.
+/// The coefficients of the Pade approximant of degree 13, `(26 - j)! / (j! (13 - j)!)`, over the last of
+/// them.
 const PADE: [f64; 14] = [
     64764752532480000.0,
     32382376266240000.0,
@@ -170,7 +173,8 @@ const PADE: [f64; 14] = [
 /// The norm up to which that approximant is exact to rounding.
 const NEAR: f64 = 5.37;
 
-/// Scaling and squaring (Higham, "The scaling and squaring method for the matrix exponential revisited", 2005).
+/// Scaling and squaring (Higham, "The scaling and squaring method for the matrix exponential revisited",
+/// 2005).
 fn exponential<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Mat<T> {
     let n = a.nrows();
     let sums = (0..n).map(|j| (0..n).map(|i| a[(i, j)].size()).sum::<f64>());

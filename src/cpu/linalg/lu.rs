@@ -48,8 +48,8 @@ impl<T: Field> Factors<T> {
         (0..depth).find(|&k| self.packed[(k, k)] == T::zero_impl())
     }
 
-    /// The factors of a matrix with a pivot that has no reciprocal, by which `faer` multiplies. A column without a
-    /// pivot is left as it is.
+    /// The factors of a matrix with a pivot that has no reciprocal, by which `faer` multiplies. A column
+    /// without a pivot is left as it is.
     fn factor_singular(&mut self, a: MatRef<'_, T>) {
         let (lu, (m, n)) = (&mut self.packed, a.shape());
         lu.copy_from(a);
@@ -112,8 +112,8 @@ impl<T: Field> Factors<T> {
     }
 }
 
-/// `L` and `U` in one matrix; the permutation, which row of the matrix each of its rows is; the exchanges as LAPACK
-/// counts them, from 1.
+/// `L` and `U` in one matrix; the permutation, which row of the matrix each of its rows is; the exchanges as
+/// LAPACK counts them, from 1.
 pub fn lu(x: &Array) -> Result<[Array; 3]> {
     in_field!(x, lu_of(x))
 }
@@ -144,8 +144,8 @@ fn lu_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
     Ok([out.finish(given.dtype)?, order.exact(), exchanges.exact()])
 }
 
-/// `X` with `A X = B`, or with `A* X = B`, from the factors of `A`; all have the same batch. `name` is for the error
-/// of a singular matrix.
+/// `X` with `A X = B`, or with `A* X = B`, from the factors of `A`; all have the same batch. `name` is for
+/// the error of a singular matrix.
 pub fn lu_solve(name: &str, factors: &Array, order: &Array, b: &Array, adjoint: bool) -> Result<Array> {
     in_field!(b, lu_solve_of(name, factors, order, b, adjoint))
 }
@@ -158,7 +158,7 @@ fn lu_solve_of<T: Field>(
     adjoint: bool,
 ) -> Result<Array> {
     let (factors, given) = (Matrices::<T>::of(factors)?, Matrices::<T>::of(b)?);
-    let order = crate::cpu::copy::contiguous(order)?;
+    let order = crate::cpu::pointwise::copy::contiguous(order)?;
     let (n, columns) = (given.m, given.n);
     let (lu, order, right) = (factors.all()?, order.slice::<i64>()?, given.all()?);
     let out = given.fresh::<T>(&[n, columns])?;

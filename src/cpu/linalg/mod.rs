@@ -1,13 +1,13 @@
 //! Factorisations of matrices: the last two axes of an array, for every matrix of a batch.
 //!
-//! The `faer` crate factors, one matrix at a time; what is here carries batches to it and says why a matrix has no
-//! factorisation. Everything is computed in double precision and rounded once to the dtype of the input, so that a
-//! `float32` matrix loses nothing but that rounding. Threads share a batch matrix by matrix, which does not change a
-//! bit of the result.
+//! The `faer` crate factors, one matrix at a time; what is here carries batches to it and says why a matrix
+//! has no factorisation. Everything is computed in double precision and rounded once to the dtype of the
+//! input, so that a `float32` matrix loses nothing but that rounding. Threads share a batch matrix by matrix,
+//! which does not change a bit of the result.
 //!
 //! Reading order: `field.rs` (from arrays to matrices and back), `triangular.rs` (solving with triangles),
-//! `cholesky.rs`, `lu.rs`, `qr.rs`, `eigh.rs`, `eig.rs`, `svd.rs`, `functions.rs` (determinant, cofactors, pseudoinverse,
-//! exponential).
+//! `cholesky.rs`, `lu.rs`, `qr.rs`, `eigh.rs`, `eig.rs`, `svd.rs`, `functions.rs` (determinant, cofactors,
+//! pseudoinverse, exponential).
 
 mod cholesky;
 mod eig;
@@ -30,10 +30,10 @@ pub use qr::qr;
 pub use svd::svd;
 pub use triangular::{Triangle, triangular_solve};
 
-use super::threads::{GRAIN, try_parallel_for};
-use crate::buffer::with_room;
+use crate::array::buffer::with_room;
+use crate::array::shape::Shape;
+use crate::cpu::run::threads::{GRAIN, try_parallel_for};
 use crate::error::{Error, Result};
-use crate::shape::Shape;
 use faer::c64;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -61,7 +61,8 @@ impl Failure {
             }
             Failure::Singular(pivot) => {
                 format!(
-                    "is singular: pivot {pivot} of its LU factorisation is zero; linalg.lstsq and linalg.pinv take it"
+                    "is singular: pivot {pivot} of its LU factorisation is zero; linalg.lstsq and \
+                     linalg.pinv take it"
                 )
             }
             Failure::NotFinite => "has elements that are not finite".to_string(),
@@ -101,8 +102,8 @@ impl Cost {
     }
 }
 
-/// Calls `kernel` for every matrix of a batch; each piece of the batch has its own memory, made by `fresh`. The first
-/// matrix that fails decides the error.
+/// Calls `kernel` for every matrix of a batch; each piece of the batch has its own memory, made by `fresh`.
+/// The first matrix that fails decides the error.
 fn each<M>(
     name: &str,
     batch: &Shape,

@@ -13,8 +13,8 @@ use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, re
 use faer::prelude::*;
 use faer::{Conj, Par, Spec};
 
-/// `Q` with as many columns as the shorter side, or square if `complete`, and `R` to match, with real numbers on its
-/// diagonal.
+/// `Q` with as many columns as the shorter side, or square if `complete`, and `R` to match, with real numbers
+/// on its diagonal.
 pub fn qr(x: &Array, complete: bool) -> Result<[Array; 2]> {
     in_field!(x, qr_of(x, complete))
 }
@@ -97,8 +97,8 @@ impl<T: Field> Room<T> {
         }
     }
 
-    /// Turns a row of `R`, and a column of `Q` with it, so that the diagonal of `R` is real; the sign is that of its
-    /// real part.
+    /// Turns a row of `R`, and a column of `Q` with it, so that the diagonal of `R` is real; the sign is that
+    /// of its real part.
     fn make_real(&mut self, i: usize) {
         let corner = self.r[(i, i)];
         let size = corner.size();

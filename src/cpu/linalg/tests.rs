@@ -1,10 +1,11 @@
-//! What the factorisations promise, at sizes on both sides of a block; the same bits for any number of threads.
+//! What the factorisations promise, at sizes on both sides of a block; the same bits for any number of
+//! threads.
 
 use super::*;
 use crate::array::Array;
-use crate::complex::Complex;
-use crate::cpu::testing::{same_for_any_threads, sample, values};
-use crate::dtype::DType;
+use crate::array::complex::Complex;
+use crate::array::dtype::DType;
+use crate::cpu::run::testing::{same_for_any_threads, sample, values};
 
 /// A well-conditioned matrix: the sample, with a heavy diagonal.
 fn heavy(batch: usize, m: usize, n: usize) -> Result<Array> {
@@ -143,7 +144,8 @@ fn singular_matrices() -> Result<()> {
     near(&values(&cofactor(&rank_one)?), &[4.0, -2.0, -2.0, 1.0]);
     let [packed, order, _] = lu(&rank_one)?;
     let error = lu_solve("inv", &packed, &order, &rank_one, false).map(|_| ()).err();
-    let text = "inv: matrix [0] of the batch is singular: pivot 2 of its LU factorisation is zero; linalg.lstsq and \
+    let text = "inv: matrix [0] of the batch is singular: pivot 2 of its LU factorisation is zero; \
+                linalg.lstsq and \
                 linalg.pinv take it";
     assert_eq!(error.map(|e| e.to_string()).as_deref(), Some(text));
     Ok(())

@@ -20,8 +20,8 @@ pub struct Triangle {
     pub unit: bool,
 }
 
-/// `X` with `T X = B`, for the triangle `T` of every matrix of `t`; `t` and `b` have the same batch. A zero on the
-/// diagonal divides, as any number does.
+/// `X` with `T X = B`, for the triangle `T` of every matrix of `t`; `t` and `b` have the same batch. A zero
+/// on the diagonal divides, as any number does.
 pub fn triangular_solve(t: &Array, b: &Array, triangle: Triangle) -> Result<Array> {
     in_field!(b, solve(t, b, triangle))
 }

@@ -1,7 +1,8 @@
 //! Products from tiles: what is packed, in which order tiles are computed, how they are split among threads.
 //!
-//! The loops are those of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, 2008): a block of
-//! the left operand stays in the second cache while a strip of the right one, in the first, meets all its rows.
+//! The loops are those of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, 2008): a
+//! block of the left operand stays in the second cache while a strip of the right one, in the first, meets
+//! all its rows.
 
 use super::mac::Mac;
 use super::pack::Strip;
@@ -9,7 +10,7 @@ use super::scratch::{self, Use};
 use super::single::{copy_turned, turned};
 use super::tile::Tile;
 use super::{Operand, Piece, Product, Target};
-use crate::cpu::threads::{Shared, parallel_for, try_parallel_for};
+use crate::cpu::run::threads::{Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
 use std::ops::Range;
 
@@ -17,11 +18,13 @@ use std::ops::Range;
 const WORK: usize = 1 << 20;
 /// Elements that are worth a piece of a parallel loop that packs.
 const COPY: usize = 1 << 15;
-/// Bytes of the right operand that are packed at a time: they stay in the third cache, also where that is shared.
+/// Bytes of the right operand that are packed at a time: they stay in the third cache, also where that is
+/// shared.
 const RIGHT: usize = 2 << 20;
 /// Bytes of a right operand from which on packing pays although its columns lie side by side.
 const SCATTERED: usize = 1 << 19;
-/// Bytes of a row of the left operand from which on packing pays: its elements are loaded one by one, in any order.
+/// Bytes of a row of the left operand from which on packing pays: its elements are loaded one by one, in any
+/// order.
 const DEEP: usize = 16 << 10;
 /// Rows of a block: those of the left operand take a fifth of the second cache.
 const ROWS: usize = 96;
@@ -76,7 +79,8 @@ impl<'a, M: Mac> Blocks<'a, M> {
         let shallow = steps <= SHALLOW && p.n > 16 * M::LANES && !pack_left;
         let few = M::TILES.iter().take_while(|tiles| tiles[3].is_some()).count();
         let wide = !pack_right && p.m <= few;
-        // A few rows against a large matrix: short blocks of the depth read its rows about as they lie in memory.
+        // A few rows against a large matrix: short blocks of the depth read its rows about as they lie in
+        // memory.
         let depth = match p.m {
             1 if large && !pack_right => 16,
             m if m <= few && large && !pack_right => 64,
@@ -262,7 +266,8 @@ impl<'a, M: Mac> Blocks<'a, M> {
     /// One strip of columns of a block: all its rows, a part of the depth.
     ///
     /// # Safety
-    /// As [`Blocks::depths`]; `right` is the strip's right operand and the way from one of its steps to the next.
+    /// As [`Blocks::depths`]; `right` is the strip's right operand and the way from one of its steps to the
+    /// next.
     unsafe fn strip(
         &self,
         block: &Block,
@@ -376,7 +381,8 @@ impl<'a, M: Mac> Blocks<'a, M> {
     }
 }
 
-/// Whether to compute the transposed product of the transposed operands, whose result is transposed once more.
+/// Whether to compute the transposed product of the transposed operands, whose result is transposed once
+/// more.
 fn exchanging_pays<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
     let Operand { free, depth, .. } = p.right;
     if free == 1 || p.n == 1 {

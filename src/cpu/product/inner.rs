@@ -1,7 +1,7 @@
 //! Inner products: a few rows by a few columns, both of which run along the depth in memory.
 //!
-//! For results that are too thin for tiles: every element of the operands is loaded once, in whole vectors, and
-//! nothing is packed.
+//! For results that are too thin for tiles: every element of the operands is loaded once, in whole vectors,
+//! and nothing is packed.
 
 use super::mac::Mac;
 use std::mem::MaybeUninit;
@@ -79,8 +79,8 @@ pub unsafe fn inner<M: Mac, const R: usize, const C: usize, const U: usize>(t: &
 const LIMIT: usize = 16;
 const ROOM: usize = LIMIT * 16;
 
-/// The totals of `count` vectors, at most `LANES`: transposed, they are added lane by lane, which takes far fewer
-/// instructions than adding up each vector.
+/// The totals of `count` vectors, at most `LANES`: transposed, they are added lane by lane, which takes far
+/// fewer instructions than adding up each vector.
 ///
 /// # Safety
 /// As [`inner`]; the vectors lie one behind the other, and `to` has room for a vector.
@@ -89,7 +89,8 @@ unsafe fn add_up<M: Mac>(vectors: *const M::Out, count: usize, to: *mut M::Out) 
     let mut turned = [const { MaybeUninit::<M::Out>::uninit() }; ROOM];
     let stride = (M::LANES * size_of::<M::Out>()) as isize;
     let from = turned.as_mut_ptr().cast::<M::Out>();
-    // SAFETY: elements of operands and of sums have the same size, and the array has room for `LANES` vectors.
+    // SAFETY: elements of operands and of sums have the same size, and the array has room for `LANES`
+    // vectors.
     unsafe {
         M::turn(vectors.cast(), stride, count, M::LANES, from.cast(), M::LANES);
         let mut sum = M::get(from);

@@ -1,4 +1,5 @@
-//! Multiply-accumulate: what the tiles of a product are made of, one implementation per element type and instruction set.
+//! Multiply-accumulate: what the tiles of a product are made of, one implementation per element type and
+//! instruction set.
 
 use super::inner::InnerFn;
 use super::pack::PackFn;
@@ -9,8 +10,8 @@ use super::tile::TileFn;
 /// Its functions are `#[inline(always)]`, so that they become part of a loop compiled for their instructions.
 ///
 /// # Safety
-/// Whoever calls one vouches that the processor has its instructions and that pointers are good for what is read or
-/// written: `LANES` elements, or the first `n` of them (1 to `LANES`). Pointers need not be aligned.
+/// Whoever calls one vouches that the processor has its instructions and that pointers are good for what is
+/// read or written: `LANES` elements, or the first `n` of them (1 to `LANES`). Pointers need not be aligned.
 pub trait Mac: Copy + 'static {
     /// An element of an operand in memory.
     type Stored: Copy;
@@ -30,7 +31,8 @@ pub trait Mac: Copy + 'static {
     const STEP: usize;
     /// Whether a load of part of a vector costs no more than a load of all of it.
     const MASKS: bool;
-    /// Functions for tiles of 1, 2, ... [`Mac::ROWS`] rows, by vectors per row: 1 to 4, for many rows 1 and 2.
+    /// Functions for tiles of 1, 2, ... [`Mac::ROWS`] rows, by vectors per row: 1 to 4, for many rows 1 and
+    /// 2.
     const TILES: &'static [[Option<TileFn<Self>>; 4]];
     /// Functions for 1 to 4 rows of inner products with 1 and with 4 columns.
     const INNER: [[InnerFn<Self>; 2]; 4];
@@ -59,12 +61,13 @@ pub trait Mac: Copy + 'static {
     unsafe fn get(from: *const Self::Out) -> Self::Y;
     /// Reads the first `n` lanes of one.
     unsafe fn get_first(from: *const Self::Out, n: usize) -> Self::Y;
-    /// The packed element of `STEP` steps, which are `step` elements apart; only the first of them if `single`.
+    /// The packed element of `STEP` steps, which are `step` elements apart; only the first of them if
+    /// `single`.
     unsafe fn one(from: *const Self::Stored, step: isize, single: bool) -> Self::In;
     /// [`Mac::one`] for `n` lanes that lie side by side in memory.
     unsafe fn beside(from: *const Self::Stored, step: isize, n: usize) -> Self::X;
-    /// Transposes up to `LANES x LANES` elements: `to[l * width + i] = from[i * stride + l]`, `stride` in bytes, for
-    /// `lanes` and `steps` of them. Writes whole vectors: zeros behind the lanes.
+    /// Transposes up to `LANES x LANES` elements: `to[l * width + i] = from[i * stride + l]`, `stride` in
+    /// bytes, for `lanes` and `steps` of them. Writes whole vectors: zeros behind the lanes.
     unsafe fn turn(
         from: *const u8,
         stride: isize,

@@ -1,15 +1,19 @@
-//! Products of two matrices in memory, in one element type: `out[i, j] = sum over l of left[i, l] right[l, j]`.
+//! Products of two matrices in memory, in one element type:
+//! `out[i, j] = sum over l of left[i, l] right[l, j]`.
 //!
-//! Reading order: `mac.rs` (what a processor offers), `tile.rs` (the innermost loop), `pack.rs` (operands in the order in
-//! which tiles read them), `blocks.rs` (how a product is cut into tiles), `thin.rs` (results of a few rows or columns),
-//! `x86.rs` and `plain.rs` (the instruction sets). [`Number::multiply`] chooses among those at run time.
+//! Reading order: `mac.rs` (what a processor offers), `tile.rs` (the innermost loop), `pack.rs` (operands in
+//! the order in which tiles read them), `blocks.rs` (how a product is cut into tiles), `thin.rs` (results of
+//! a few rows or columns), `x86.rs` and `plain.rs` (the instruction sets). [`Number::multiply`] chooses among
+//! those at run time.
 //!
-//! Every element is a sum in the order of the depth, cut where the shape says; neither the number of threads nor the
-//! place of an element in its tile changes a bit of it.
+//! Every element is a sum in the order of the depth, cut where the shape says; neither the number of threads
+//! nor the place of an element in its tile changes a bit of it.
 
 mod blocks;
+pub mod epilogue;
 mod inner;
 mod mac;
+pub mod matmul;
 mod pack;
 mod plain;
 mod scratch;
@@ -23,7 +27,7 @@ mod turn;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::isa::{Isa, isa};
+use crate::cpu::run::isa::{Isa, isa};
 use crate::error::Result;
 use mac::Mac;
 use plain::Plain;

@@ -1,7 +1,8 @@
 //! Packing: a copy of a strip of an operand in the order in which tiles read it, step by step of the depth.
 //!
-//! It pays where tiles would otherwise jump through memory: rows that lie a power of two apart compete for the same
-//! few places of a cache, and a right operand whose columns do not lie side by side cannot be loaded as vectors.
+//! It pays where tiles would otherwise jump through memory: rows that lie a power of two apart compete for
+//! the same few places of a cache, and a right operand whose columns do not lie side by side cannot be loaded
+//! as vectors.
 
 use super::mac::Mac;
 
@@ -17,8 +18,8 @@ pub struct Strip<M: Mac> {
     pub lanes: usize,
     /// Steps of the depth, in stored elements.
     pub k: usize,
-    /// The copy: lane `i` of packed step `l` goes to `l * width + i`. Up to [`Mac::LANES`] elements behind it are
-    /// overwritten, unless `width` is a multiple of that; what lies between lanes and width is undefined.
+    /// The copy: lane `i` of packed step `l` goes to `l * width + i`. Up to [`Mac::LANES`] elements behind it
+    /// are overwritten, unless `width` is a multiple of that; what lies between lanes and width is undefined.
     pub to: *mut M::In,
     /// Elements per step of the copy.
     pub width: usize,

@@ -1,4 +1,5 @@
-//! Multiply-accumulate in plain Rust, for every other processor and element type: the compiler makes vectors of it.
+//! Multiply-accumulate in plain Rust, for every other processor and element type: the compiler makes vectors
+//! of it.
 
 use super::inner::{Inner, InnerFn, inner};
 use super::mac::Mac;

@@ -1,6 +1,6 @@
 //! Memory for packed operands and unfinished results, kept by each thread from one product to the next.
 
-use crate::buffer::room;
+use crate::array::buffer::room;
 use crate::error::Result;
 use std::cell::Cell;
 

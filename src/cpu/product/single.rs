@@ -4,8 +4,8 @@ use super::mac::Mac;
 use super::tile::Tile;
 use super::{Piece, Product, Target};
 
-/// Computes a product that is a single tile, operands and result as they lie: then planning would take longer than
-/// the arithmetic. Returns whether it was one.
+/// Computes a product that is a single tile, operands and result as they lie: then planning would take longer
+/// than the arithmetic. Returns whether it was one.
 ///
 /// # Safety
 /// As for [`super::Number::multiply`], and the processor has the instructions of `M`.

@@ -2,7 +2,7 @@
 
 use super::plain::Plain;
 use super::*;
-use crate::cpu::threads::set_num_threads;
+use crate::cpu::run::threads::set_num_threads;
 use std::fmt::Debug;
 use std::sync::Mutex;
 

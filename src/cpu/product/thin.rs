@@ -1,11 +1,11 @@
-//! Products with a few rows or a few columns, whose long operand runs along the depth in memory: matrix times vector,
-//! vector times transposed matrix, inner products. They are bound by memory, so nothing is packed.
+//! Products with a few rows or a few columns, whose long operand runs along the depth in memory: matrix times
+//! vector, vector times transposed matrix, inner products. They are bound by memory, so nothing is packed.
 
 use super::inner::Inner;
 use super::mac::Mac;
 use super::scratch::{self, Use};
 use super::{Operand, Piece, Product, Sink, Target};
-use crate::cpu::threads::try_parallel_for;
+use crate::cpu::run::threads::try_parallel_for;
 use crate::error::Result;
 
 /// The most rows (or columns) of a thin product.

@@ -1,7 +1,8 @@
 //! The innermost loop of a product: a tile of the result whose sums stay in registers.
 //!
-//! One step of the depth loads `V` vectors of the right operand and, for each of `R` rows, one element of the left one
-//! into all lanes: `R + V` loads for `R V` multiply-adds, which keeps both multipliers of a core busy.
+//! One step of the depth loads `V` vectors of the right operand and, for each of `R` rows, one element of the
+//! left one into all lanes: `R + V` loads for `R V` multiply-adds, which keeps both multipliers of a core
+//! busy.
 
 use super::mac::Mac;
 
@@ -56,8 +57,8 @@ pub unsafe fn tile<M: Mac, const R: usize, const V: usize>(t: &Tile<M>) {
 unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Tile<M>) {
     let tail = (V - 1) * M::LANES;
     let last = t.columns - tail;
-    // A pointer for every third row: the two rows behind it are reached by indexed addresses, so that twelve rows
-    // take six registers.
+    // A pointer for every third row: the two rows behind it are reached by indexed addresses, so that twelve
+    // rows take six registers.
     let mut a = [t.a; 4];
     for i in 1..4 {
         a[i] = a[i - 1].wrapping_offset(3 * t.a_row);

@@ -1,7 +1,8 @@
 //! Squares of elements transposed in registers, for packing: rows are loaded, columns are written.
 //!
-//! Every function reads `steps` elements of `lanes` rows, `stride` bytes apart, and writes `steps` whole vectors,
-//! `width` elements apart. The shuffles are those of the textbook: pairs, then pairs of pairs, then 128-bit quarters.
+//! Every function reads `steps` elements of `lanes` rows, `stride` bytes apart, and writes `steps` whole
+//! vectors, `width` elements apart. The shuffles are those of the textbook: pairs, then pairs of pairs, then
+//! 128-bit quarters.
 
 use super::x86::{first_of_4, first_of_8};
 use std::arch::x86_64::*;

@@ -94,9 +94,13 @@ macro_rules! results {
 
 /// Element types whose operands are multiplied as they lie in memory.
 macro_rules! vectors {
-    ($($(#[$doc:meta])* $name:ident($t:ty, $x:ty, $lanes:literal, $masks:literal), $set:ident($rows:literal; $($low:literal)*; $($high:literal)*),
+    ($(
+        $(#[$doc:meta])*
+        $name:ident($t:ty, $x:ty, $lanes:literal, $masks:literal),
+        $set:ident($rows:literal; $($low:literal)*; $($high:literal)*),
         zero $zero:ident, splat $splat:ident, load $load:ident, load_first $load_first:expr,
-        store $store:ident, store_first $store_first:expr, plus $plus:ident, mac $mac:expr, turn $turn:ident;)*) => {
+        store $store:ident, store_first $store_first:expr, plus $plus:ident, mac $mac:expr, turn $turn:ident;
+    )*) => {
         $($(#[$doc])*
         #[derive(Clone, Copy)]
         pub struct $name;
@@ -142,7 +146,14 @@ macro_rules! vectors {
                 unsafe { $load_first(from, n) }
             }
             #[inline(always)]
-            unsafe fn turn(from: *const u8, stride: isize, lanes: usize, steps: usize, to: *mut $t, width: usize) {
+            unsafe fn turn(
+                from: *const u8,
+                stride: isize,
+                lanes: usize,
+                steps: usize,
+                to: *mut $t,
+                width: usize,
+            ) {
                 unsafe { $turn(from, stride, lanes, steps, to.cast(), width) }
             }
         })*
@@ -194,7 +205,8 @@ vectors! {
         mac |s, x, y| _mm256_add_epi32(s, _mm256_mullo_epi32(x, y)), turn turn_8x8;
 }
 
-/// Sixteen pairs of bfloat16, which one instruction multiplies and adds to `f32`. It treats subnormal numbers as zero.
+/// Sixteen pairs of bfloat16, which one instruction multiplies and adds to `f32`. It treats subnormal numbers
+/// as zero.
 #[derive(Clone, Copy)]
 pub struct Bf16x32;
 

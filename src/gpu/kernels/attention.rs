@@ -1,8 +1,9 @@
 //! Attention and its derivatives on the GPU, in tiles; the twin of `src/cpu/attention/`.
 //!
-//! One set of bindings and parameters serves all passes (`shaders/lib/attention_tiles.wgsl`): along the queries for
-//! results, tangents and gradients of queries, along the keys for theirs and those of values, and along an added mask.
-//! Operands may have any strides. A tangent travels in one buffer with its operand, so that eight buffers do.
+//! One set of bindings and parameters serves all passes (`shaders/lib/attention_tiles.wgsl`): along the
+//! queries for results, tangents and gradients of queries, along the keys for theirs and those of values, and
+//! along an added mask. Operands may have any strides. A tangent travels in one buffer with its operand, so
+//! that eight buffers do.
 
 mod problem;
 
@@ -10,12 +11,12 @@ use super::copy::{cast, convert, index_of};
 use super::params::{Params, variant};
 use super::rows::from_start;
 use crate::array::Array;
-use crate::cpu::attention::{Inputs, Known, Moved, Tangents, Wanted, laid_out_as};
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::Result;
-use crate::gpu::template::Template;
+use crate::gpu::shader::template::Template;
 use crate::gpu::{kernel, launch};
-use crate::shape::Shape;
+use crate::kernel::attention::{Inputs, Known, Moved, Tangents, Wanted, laid_out_as};
 use problem::{Pass, Problem, SIDE, shared_out, words_start_rows};
 
 /// A file of passes behind what they share.
@@ -33,8 +34,8 @@ macro_rules! passes {
 const FORWARD: &str = passes!("attention.wgsl");
 const BACKWARD: &str = passes!("attention_backward.wgsl");
 
-/// The result `[..., L, V]` and the logarithm of the sum of exponentials `[..., L, 1]`, float32. A query that sees no
-/// key gets 0 and minus infinity.
+/// The result `[..., L, V]` and the logarithm of the sum of exponentials `[..., L, 1]`, float32. A query that
+/// sees no key gets 0 and minus infinity.
 pub fn forward(x: &Inputs) -> Result<(Array, Array)> {
     let p = Problem::new(x, &Tangents::default())?;
     let (out, log_sum) = along_queries(&p, "attention", x.q, None, None)?;
@@ -49,8 +50,8 @@ pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
     Ok((rounded(&out, x.q.dtype())?, mean))
 }
 
-/// The wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With `moved` they
-/// are the gradients of `<g, tangent of the result>` instead: the second derivative.
+/// The wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With `moved`
+/// they are the gradients of `<g, tangent of the result>` instead: the second derivative.
 pub fn vjp(
     x: &Inputs,
     known: &Known,
@@ -110,8 +111,8 @@ fn along_queries(
     Ok((out, number))
 }
 
-/// Per query: the logarithm of the sum of exponentials, the mean of the cotangents of the weights and, for the second
-/// derivative, that of the tangents of the scores and that of the second derivatives.
+/// Per query: the logarithm of the sum of exponentials, the mean of the cotangents of the weights and, for
+/// the second derivative, that of the tangents of the scores and that of the second derivatives.
 fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&Moved>) -> Result<Array> {
     let (index, rank) = (index_of(g)?, g.rank());
     let rows = g.shape().with(rank - 1, 1).numel();

@@ -4,11 +4,11 @@ use super::copy::{contiguous, index_of};
 use super::params::{Params, variant};
 use super::parts::check_rounds;
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::window::Window;
 use crate::error::Result;
-use crate::gpu::template::{Template, per_word};
+use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::{kernel, launch};
-use crate::window::Window;
 
 /// `y` from `x` and `w`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
@@ -31,8 +31,8 @@ pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Arr
     Ok(out)
 }
 
-/// Channels of a group that are summed over and that come out, and the steps of the weight: along groups, inner and
-/// outer channels.
+/// Channels of a group that are summed over and that come out, and the steps of the weight: along groups,
+/// inner and outer channels.
 struct Sizes {
     groups: usize,
     inner: usize,

@@ -1,12 +1,12 @@
-//! Copies and casts on the GPU; the twin of `src/cpu/copy.rs`.
+//! Copies and casts on the GPU; the twin of `src/cpu/pointwise/copy.rs`.
 
 use super::params::{Params, Walk, variant};
 use crate::array::Array;
-use crate::buffer::Device;
+use crate::array::buffer::Device;
 
-use crate::dtype::DType;
+use crate::array::dtype::DType;
 use crate::error::{Error, Result};
-use crate::gpu::template::{Template, per_word};
+use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::{kernel, launch};
 
 /// The GPU that holds `x`; an internal error where it is on the CPU.

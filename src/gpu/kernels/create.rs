@@ -3,12 +3,12 @@
 use super::copy::{convert, copy_into, index_of};
 use super::params::{Params, variant};
 use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::cpu;
-use crate::dtype::DType;
 use crate::error::Result;
-use crate::gpu::template::{Template, per_word};
+use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::{kernel, launch, scalar, storage_bytes, upload};
-use crate::shape::Shape;
 
 /// Sets every element of the view `dst` to `value`.
 pub fn fill(dst: &Array, value: f64) -> Result<()> {

@@ -4,12 +4,13 @@ use super::copy::{cast, index_of};
 use super::params::{Params, variant};
 use super::rows::{Rows, from_start};
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::dtype::DType;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::gpu::template::{Template, per_word};
-use crate::gpu::{kernel, launch, status};
-use crate::shape::Shape;
+use crate::gpu::shader::template::{Template, per_word};
+use crate::gpu::status;
+use crate::gpu::{kernel, launch};
 
 /// The classes as int32 from the start of a buffer.
 fn labels(target: &Array) -> Result<Array> {

@@ -1,7 +1,7 @@
 //! The associative operations of reductions and scans.
 
-use crate::dtype::DType;
-use crate::real::{Integer, Left, Pointwise, PointwiseInt, Real};
+use crate::array::dtype::DType;
+use crate::math::real::{Integer, Left, Pointwise, PointwiseInt, Real};
 
 /// An associative operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,11 +29,13 @@ impl Fold {
             (Fold::Prod, _) => "fn combine(a: T, b: T) -> T { return a * b; }",
             (Fold::Max, true) => concat!(
                 "fn nan_(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }\n",
-                "fn combine(a: T, b: T) -> T { return select(select(select(b, a, a > b), b, nan_(b)), a, nan_(a)); }"
+                "fn combine(a: T, b: T) -> T { return select(select(select(b, a, a > b), b, nan_(b)), a, \
+                 nan_(a)); }"
             ),
             (Fold::Min, true) => concat!(
                 "fn nan_(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }\n",
-                "fn combine(a: T, b: T) -> T { return select(select(select(b, a, a < b), b, nan_(b)), a, nan_(a)); }"
+                "fn combine(a: T, b: T) -> T { return select(select(select(b, a, a < b), b, nan_(b)), a, \
+                 nan_(a)); }"
             ),
             (Fold::Max, false) => "fn combine(a: T, b: T) -> T { return max(a, b); }",
             (Fold::Min, false) => "fn combine(a: T, b: T) -> T { return min(a, b); }",

@@ -1,18 +1,20 @@
-//! Indexing along an axis on the GPU; the twin of `src/cpu/gather.rs`.
+//! Indexing along an axis on the GPU; the twin of `src/cpu/places/gather.rs`.
 //!
-//! Indices are int32. One that is out of range raises at the next read-back (see `src/gpu/status.rs`).
+//! Indices are int32. One that is out of range raises at the next read-back (see
+//! `src/gpu/runtime/status.rs`).
 
 use super::copy::{cast, contiguous, index_of};
 use super::map::pointwise_int;
 use super::params::{Params, variant};
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::gpu::template::{Template, arithmetic, per_word};
-use crate::gpu::{kernel, launch, status};
-use crate::real::{Integer, PointwiseInt};
-use crate::shape::Shape;
+use crate::gpu::shader::template::{Template, arithmetic, per_word};
+use crate::gpu::status;
+use crate::gpu::{kernel, launch};
+use crate::math::real::{Integer, PointwiseInt};
 
 /// The indices as int32.
 fn indices(idx: &Array) -> Result<Array> {

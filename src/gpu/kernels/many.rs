@@ -1,16 +1,16 @@
 //! One dispatch over many tensors: each is bound on its own, and a workgroup finds the one it belongs to in a
 //! table among the parameters.
 //!
-//! WGSL cannot index its bindings, so a shader file for one tensor (`g0`, `x0`, ...) is written out for as many
-//! as there are: a binding per tensor and role, and a `switch` in the functions that read and write an
+//! WGSL cannot index its bindings, so a shader file for one tensor (`g0`, `x0`, ...) is written out for as
+//! many as there are: a binding per tensor and role, and a `switch` in the functions that read and write an
 //! element. The case is the same for a whole workgroup. Where a GPU has too few bindings, several dispatches
 //! share the tensors.
 
 use super::params::{Params, variant};
-use crate::buffer::Buffer;
-use crate::dtype::DType;
+use crate::array::buffer::Buffer;
+use crate::array::dtype::DType;
 use crate::error::Result;
-use crate::gpu::template::{Template, load_text};
+use crate::gpu::shader::template::{Template, load_text};
 use crate::gpu::{kernel, launch, max_buffers};
 use smallvec::SmallVec;
 use std::fmt::Write;

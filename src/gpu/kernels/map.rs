@@ -1,19 +1,19 @@
-//! Elementwise kernels on the GPU; the twin of `src/cpu/map.rs`.
+//! Elementwise kernels on the GPU; the twin of `src/cpu/pointwise/map.rs`.
 //!
 //! A rule is run once with expressions that write WGSL; the result becomes the body of a skeleton file. The
 //! driver below is not generic: a rule costs one small closure.
 
 use super::copy::{copy_into, index_of};
-use super::int_expr;
 use super::params::{Params, Walk, variant};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::gpu::template::{Template, arithmetic, per_word};
-use crate::gpu::wgsl::{self, Expr};
+use crate::gpu::shader::int_expr;
+use crate::gpu::shader::template::{Template, arithmetic, per_word};
+use crate::gpu::shader::wgsl::{self, Expr};
 use crate::gpu::{kernel, launch};
-use crate::real::{Pointwise, PointwiseInt, Predicate, Real};
-use crate::shape::Shape;
+use crate::math::real::{Pointwise, PointwiseInt, Predicate, Real};
 use std::hash::{Hash, Hasher};
 
 /// Names of the inputs in the skeletons.

@@ -1,4 +1,4 @@
-//! Matrix products on the GPU; the twin of `src/cpu/matmul.rs`.
+//! Matrix products on the GPU; the twin of `src/cpu/product/matmul.rs`.
 //!
 //! Results large enough to fill a device are computed in tiles of 128 x 128, others in tiles of 64 x 64, and
 //! products with a vector in one pass over the matrix. Which one it is depends on the shapes alone.
@@ -7,11 +7,11 @@ use super::copy::{contiguous, convert, index_of};
 use super::params::{Params, Walk};
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::gpu::template::{Template, arithmetic, per_word};
+use crate::gpu::shader::template::{Template, arithmetic, per_word};
 use crate::gpu::{kernel, launch};
-use crate::shape::Shape;
 
 /// From this many large tiles on they are worth it: about one for each multiprocessor of a large GPU.
 const LARGE_TILES: usize = 96;

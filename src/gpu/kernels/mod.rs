@@ -9,7 +9,6 @@ pub mod create;
 mod cross_entropy;
 mod fold;
 pub mod gather;
-mod int_expr;
 pub mod logic;
 mod many;
 pub mod map;

@@ -1,4 +1,4 @@
-//! Softmax, layer normalisation and cross entropy on the GPU; the twin of `src/cpu/norm.rs`.
+//! Softmax, layer normalisation and cross entropy on the GPU; the twin of `src/cpu/rows/norm.rs`.
 //!
 //! Rows live in the registers of 16, 64 or 256 threads and are read once; longer ones are walked by a whole
 //! workgroup.
@@ -9,11 +9,11 @@ use super::copy::{cast, index_of};
 use super::params::{Params, variant};
 use super::rows::{Rows, flag_if, from_start};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::Result;
-use crate::gpu::template::{Template, per_word};
+use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::{kernel, launch};
-use crate::shape::Shape;
 
 /// Softmax along the last axis, or its logarithm.
 pub fn softmax(x: &Array, log: bool) -> Result<Array> {

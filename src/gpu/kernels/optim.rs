@@ -9,12 +9,12 @@ use super::map;
 use super::params::Params;
 use super::reduce;
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::{Axes, Shape};
 use crate::error::Result;
 use crate::gpu::{download, scalar};
-use crate::optim::{Adam, Rule, Sgd, Slot};
-use crate::real::{Left, Pointwise, Real};
-use crate::shape::{Axes, Shape};
+use crate::kernel::optim::{Adam, Rule, Sgd, Slot};
+use crate::math::real::{Left, Pointwise, Real};
 use smallvec::SmallVec;
 
 /// Whether kernels can update `x` where it is: contiguous float32 from the start of its buffer.
@@ -137,8 +137,9 @@ fn entries(arrays: &[Array]) -> Vec<Entry<'_>> {
         .collect()
 }
 
-/// The root of the sum of squares of all elements of all arrays, a 0-d float32 array on the GPU. One dispatch reads
-/// them all (or one per dtype, or per as many as the GPU can bind), one adds up what it leaves, one takes the root.
+/// The root of the sum of squares of all elements of all arrays, a 0-d float32 array on the GPU. One dispatch
+/// reads them all (or one per dtype, or per as many as the GPU can bind), one adds up what it leaves, one
+/// takes the root.
 pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let index = index_of(arrays[0])?;
     let mut flat: Vec<Array> = arrays.iter().map(|g| flat_gradient(g)).collect::<Result<_>>()?;

@@ -1,7 +1,7 @@
 //! The uniform words of a kernel: shapes and strides first, as arrays of eight, then scalars.
 
 use crate::array::Array;
-use crate::shape::{MAX_RANK, Shape};
+use crate::array::shape::{MAX_RANK, Shape};
 use smallvec::SmallVec;
 
 /// Parameter words in the order of a shader's `Params`.

@@ -1,13 +1,14 @@
-//! Loops that are too long for one launch: Mesa's software driver ends the loops of an invocation, without a word,
-//! after 65,535 rounds in all. Sums over a long axis are launched in parts; what has no parts is refused there.
+//! Loops that are too long for one launch: Mesa's software driver ends the loops of an invocation, without a
+//! word, after 65,535 rounds in all. Sums over a long axis are launched in parts; what has no parts is
+//! refused there.
 
 use super::copy::cast;
 use super::map::{pointwise, pointwise_int};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
 use crate::error::{Error, Result};
-use crate::gpu::device::is_software;
-use crate::real::{Integer, Left, Pointwise, PointwiseInt, Real};
+use crate::gpu::runtime::device::is_software;
+use crate::math::real::{Integer, Left, Pointwise, PointwiseInt, Real};
 
 /// The most rounds over an axis in one launch; loops inside of that one may add as many again.
 pub const ROUNDS: usize = 1 << 15;
@@ -41,8 +42,8 @@ pub fn check_rounds(index: u8, op: &str, rounds: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::device(format!(
-        "{op}: gpu:{index} is a software adapter, which runs loops of at most {LONGEST} rounds, and an element takes \
-         {rounds} of them; compute it with device='cpu'"
+        "{op}: gpu:{index} is a software adapter, which runs loops of at most {LONGEST} rounds, and an \
+         element takes {rounds} of them; compute it with device='cpu'"
     )))
 }
 

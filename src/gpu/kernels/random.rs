@@ -3,12 +3,12 @@
 use super::copy::cast;
 use super::params::{Params, variant};
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::dtype::DType;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::gpu::template::Template;
+use crate::gpu::shader::template::Template;
 use crate::gpu::{kernel, launch};
-use crate::shape::Shape;
 
 const SOURCE: &str =
     concat!(include_str!("../../../shaders/lib/philox.wgsl"), include_str!("../../../shaders/random.wgsl"));

@@ -4,9 +4,9 @@ use super::copy::{cast, convert, index_of};
 use super::params::{Params, Walk, variant};
 use super::parts::parts;
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
 use crate::error::Result;
-use crate::gpu::template::Template;
+use crate::gpu::shader::template::Template;
 use crate::gpu::{kernel, launch};
 
 const SOURCE: &str = concat!(

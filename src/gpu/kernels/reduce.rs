@@ -1,4 +1,4 @@
-//! Reductions on the GPU; the twin of `src/cpu/reduce.rs`.
+//! Reductions on the GPU; the twin of `src/cpu/reduce/mod.rs`.
 //!
 //! A long reduction with few outputs is cut into parts that run side by side, and their results are reduced
 //! in a second dispatch. The cut depends on the shape alone, and so does the order of every sum.
@@ -8,11 +8,11 @@ use super::fold::{Combine, Fold};
 use super::map;
 use super::params::{Params, Walk, variant};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::{Axes, MAX_RANK, Shape};
 use crate::error::Result;
-use crate::gpu::template::{Template, arithmetic, per_word};
+use crate::gpu::shader::template::{Template, arithmetic, per_word};
 use crate::gpu::{kernel, launch};
-use crate::shape::{Axes, MAX_RANK, Shape};
 
 /// A reduction of `length` elements for each of `count` outputs, wherever they lie in `x`.
 struct Task<'a> {

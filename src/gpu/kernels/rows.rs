@@ -2,9 +2,9 @@
 
 use super::copy::convert;
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
 use crate::error::Result;
-use crate::gpu::template::{Template, per_word};
+use crate::gpu::shader::template::{Template, per_word};
 
 /// How rows are spread over threads.
 #[derive(Clone, Copy)]

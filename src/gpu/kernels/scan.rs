@@ -4,9 +4,9 @@ use super::copy::{cast, convert, index_of};
 use super::fold::Fold;
 use super::params::{Params, Walk, variant};
 use crate::array::Array;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
 use crate::error::Result;
-use crate::gpu::template::{Template, arithmetic};
+use crate::gpu::shader::template::{Template, arithmetic};
 use crate::gpu::{kernel, launch};
 /// Running sums along `axis`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {

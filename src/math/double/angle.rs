@@ -1,13 +1,13 @@
 //! Sine, cosine and tangent in double precision.
 //!
 //! The angle is brought to `r + low` with a multiple of pi/2 taken away: by three pieces of pi/2 with fused
-//! multiply-adds below 2^30 (W. Cody and W. Waite, 1980), and above, where it is rare, one number at a time in
-//! fixed point (M. Payne and R. Hanek, 1983).
+//! multiply-adds below 2^30 (W. Cody and W. Waite, 1980), and above, where it is rare, one number at a time
+//! in fixed point (M. Payne and R. Hanek, 1983).
 
 use super::super::polynomial;
 use super::super::turns::without_quarters;
 use super::Double;
-use crate::cpu::lane::F64Fma;
+use crate::math::lane::F64Fma;
 
 /// pi/2 as a sum of three doubles.
 const QUARTER: [f64; 3] =

@@ -1,5 +1,5 @@
-//! Inverse trigonometric and hyperbolic functions: odd polynomials near 0, and elsewhere a reduction to them or a
-//! logarithm.
+//! Inverse trigonometric and hyperbolic functions: odd polynomials near 0, and elsewhere a reduction to them
+//! or a logarithm.
 
 use super::{Precision, log_ends, log_parts, odd_series, series};
 use crate::math::{INFINITY, Lane, NAN, with_sign_of};

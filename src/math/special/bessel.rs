@@ -1,8 +1,8 @@
 //! Modified Bessel functions of the first kind, of order 0 and 1.
 //!
-//! Below `FAR` a polynomial in `x^2 / 4`, whose terms all have one sign; from there on the exponential over the square
-//! root of `x` times a polynomial in `2 FAR / x - 1` (M. Abramowitz and I. Stegun, *Handbook of Mathematical Functions*,
-//! 1964, 9.6.10 and 9.7.1).
+//! Below `FAR` a polynomial in `x^2 / 4`, whose terms all have one sign; from there on the exponential over
+//! the square root of `x` times a polynomial in `2 FAR / x - 1` (M. Abramowitz and I. Stegun, *Handbook of
+//! Mathematical Functions*, 1964, 9.6.10 and 9.7.1).
 
 use super::{Precision, exp_times, series};
 use crate::math::{Lane, with_sign_of};

@@ -1,9 +1,10 @@
 //! The logarithm of the gamma function and its derivatives.
 //!
-//! Around 1, 2 and the root of the digamma function, polynomials without that root; steps of 1 lead there from
-//! everywhere below `GAMMA_FAR`, Stirling's series takes over above, and the reflection formula below 0 (M. Abramowitz
-//! and I. Stegun, *Handbook of Mathematical Functions*, 1964, chapter 6). Next to its other roots, between negative
-//! integers, the logarithm of the gamma function is a small difference and has few good bits.
+//! Around 1, 2 and the root of the digamma function, polynomials without that root; steps of 1 lead there
+//! from everywhere below `GAMMA_FAR`, Stirling's series takes over above, and the reflection formula below 0
+//! (M. Abramowitz and I. Stegun, *Handbook of Mathematical Functions*, 1964, chapter 6). Next to its other
+//! roots, between negative integers, the logarithm of the gamma function is a small difference and has few
+//! good bits.
 
 use super::{Precision, log_parts, series, sin_pi};
 use crate::math::{INFINITY, Lane, NAN};
@@ -110,8 +111,8 @@ fn digamma_positive<P: Precision, L: Lane>(x: L) -> L {
     }
     let y = L::select(small, x + 1.0, y);
     let (above, under) = (L::select(small, -one, above), L::select(small, x, under));
-    // Next to the root the first difference is exact and its last bit 0; without that bit no compiler sees through it and
-    // makes one constant of the two, which would lose the second.
+    // Next to the root the first difference is exact and its last bit 0; without that bit no compiler sees
+    // through it and makes one constant of the two, which would lose the second.
     let distance = L::from_bits((y - P::DIGAMMA_ROOT[0]).bits() & L::int(-2));
     let from_root = distance - P::DIGAMMA_ROOT[1];
     let near = from_root.mul_add(series(y - 1.5, P::DIGAMMA), above / under);
@@ -157,7 +158,8 @@ pub fn polygamma<P: Precision, L: Lane>(x: L, order: usize) -> L {
     let cosine = sin_pi::<P, L>(L::lit(0.5) - r.abs());
     let pole = cotangent_slope(cosine / sin_pi::<P, L>(r), n);
     let reflected = if n.is_multiple_of(2) { value - pole } else { -value - pole };
-    // At a pole of even order the two sides differ in sign; at 0 the sign of the zero says which side is meant.
+    // At a pole of even order the two sides differ in sign; at 0 the sign of the zero says which side is
+    // meant.
     let reflected = if n.is_multiple_of(2) {
         let side = L::select(x.eq(L::lit(0.0)), L::lit(-1.0) / x, x.special(NAN));
         L::select(r.eq(L::lit(0.0)), side, reflected)
@@ -226,8 +228,8 @@ fn zeta<P: Precision, L: Lane>(x: L, n: usize) -> L {
     L::select(far, series, sum)
 }
 
-/// `pi` times the derivative of order `n` of `cot(pi x)`, given `c = cot(pi x)`: a polynomial in `c`, since the first
-/// is `-pi (1 + c^2)`.
+/// `pi` times the derivative of order `n` of `cot(pi x)`, given `c = cot(pi x)`: a polynomial in `c`, since
+/// the first is `-pi (1 + c^2)`.
 #[inline(always)]
 fn cotangent_slope<L: Lane>(c: L, n: usize) -> L {
     let mut coefficients = [0.0; MOST + 2];

@@ -1,8 +1,9 @@
-//! The normal distribution: the complement of the error function, the distribution function, GELU, and the inverse of
-//! the error function.
+//! The normal distribution: the complement of the error function, the distribution function, GELU, and the
+//! inverse of the error function.
 //!
-//! Near 0 all follow the error function. The tail is `exp(-x^2)` times a function that varies slowly (M. Shepherd and J. Laframboise, 1981), so that small
-//! values have as many good bits as others; the exponent is known to twice the precision.
+//! Near 0 all follow the error function. The tail is `exp(-x^2)` times a function that varies slowly (M.
+//! Shepherd and J. Laframboise, 1981), so that small values have as many good bits as others; the exponent is
+//! known to twice the precision.
 
 use super::{Precision, exp_times, log_parts, series, square_parts};
 use crate::math::double::{self, Double};
@@ -35,7 +36,8 @@ pub fn erfc<P: Precision, L: Lane>(x: L) -> L {
     L::select(t.lt(L::lit(NEAR)), L::lit(1.0) - erf_near::<P, L>(x), far)
 }
 
-/// `factor * Phi(-size)` for the normal distribution function `Phi` and `sqrt(2) NEAR <= size <= sqrt(2) ERFC_END`.
+/// `factor * Phi(-size)` for the normal distribution function `Phi` and
+/// `sqrt(2) NEAR <= size <= sqrt(2) ERFC_END`.
 #[inline(always)]
 fn normal_tail<P: Precision, L: Lane>(size: L, factor: L) -> L {
     let (high, low) = square_parts::<P, L>(size);
@@ -66,7 +68,8 @@ pub fn gelu<P: Precision, L: Lane>(x: L) -> L {
     L::select(size.lt(L::lit(NEAR * SQRT_2)), x * normal_near::<P, L>(x), far)
 }
 
-/// Inverse of the error function, after M. Giles (2012): `x` times a polynomial in `w = -log(1 - x^2)`, or in its root.
+/// Inverse of the error function, after M. Giles (2012): `x` times a polynomial in `w = -log(1 - x^2)`, or in
+/// its root.
 #[inline(always)]
 pub fn erfinv<P: Precision, L: Lane>(x: L) -> L {
     let size = x.abs();

@@ -1,18 +1,18 @@
-//! The elementary functions of complex numbers, by real ones. Branch cuts are those of C99's annex G and NumPy: on a
-//! cut the sign of a zero decides. So are the values where a part is infinite or NaN: what is known of the result
-//! stays known.
+//! The elementary functions of complex numbers, by real ones. Branch cuts are those of C99's annex G and
+//! NumPy: on a cut the sign of a zero decides. So are the values where a part is infinite or NaN: what is
+//! known of the result stays known.
 
 use super::number::{Number, read, read_real};
 use super::product::multiply;
 use super::undefined;
 use crate::error::Result;
-use crate::ops::binary::Binary;
-use crate::ops::elementwise::Map;
-use crate::ops::formulas::magnitude;
-use crate::ops::sym::{Sym, SymMask};
-use crate::ops::table::Fun;
-use crate::ops::unary::Unary;
-use crate::real::Real;
+use crate::math::real::Real;
+use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::elementwise::Map;
+use crate::ops::pointwise::formulas::magnitude;
+use crate::ops::pointwise::sym::{Sym, SymMask};
+use crate::ops::pointwise::table::Fun;
+use crate::ops::pointwise::unary::Unary;
 use crate::tensor::Tensor;
 use std::f64::consts::{FRAC_PI_2, LN_2, LN_10, PI};
 

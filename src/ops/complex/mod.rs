@@ -1,11 +1,12 @@
 //! Complex tensors: what every operation means for pairs of real numbers.
 //!
-//! But for products, and factorisations of matrices (`src/ops/linalg/`), no kernel computes with complex numbers and no
-//! rule differentiates them. Where an operation meets a complex input, [`lower`] puts operations of the real and
-//! imaginary parts in its place, before any interpreter sees it; factorisations and operations that merely move
-//! elements stay as they are. Two views lead from pairs of numbers to complex ones and
-//! back, both linear, so that VJP, JVP and batching are those of the real operations. What comes out as the
-//! gradient of a real loss `L` at `a + ib` is `dL/da + i dL/db`, the direction of steepest ascent, as in PyTorch.
+//! But for products, and factorisations of matrices (`src/ops/linalg/`), no kernel computes with complex
+//! numbers and no rule differentiates them. Where an operation meets a complex input, [`lower`] puts
+//! operations of the real and imaginary parts in its place, before any interpreter sees it; factorisations
+//! and operations that merely move elements stay as they are. Two views lead from pairs of numbers to complex
+//! ones and back, both linear, so that VJP, JVP and batching are those of the real operations. What comes out
+//! as the gradient of a real loss `L` at `a + ib` is `dL/da + i dL/db`, the direction of steepest ascent, as
+//! in PyTorch.
 //!
 //! Read next: `number.rs`, the arithmetic; `functions.rs`, the elementary functions; `product.rs`.
 
@@ -15,16 +16,16 @@ mod parts;
 mod product;
 
 use crate::array::Array;
-use crate::autodiff::node::Vjp;
-use crate::cpu::logic::Relation;
 use crate::error::{Error, Result};
+use crate::kernel::logic::Relation;
 use crate::op::{Arrays, BatchedOutputs, Composite, Kernel, Lane, Linear, Op};
-use crate::ops::compare::{Logic, Logical, Select};
-use crate::ops::index::{ScatterAdd, TakeAdd};
-use crate::ops::matmul::Matmul;
-use crate::ops::mean::Spread;
+use crate::ops::contract::matmul::Matmul;
 use crate::ops::one;
-use crate::ops::scan::CumProd;
+use crate::ops::places::index::{ScatterAdd, TakeAdd};
+use crate::ops::pointwise::compare::{Logic, Logical, Select};
+use crate::ops::reduce::mean::Spread;
+use crate::ops::reduce::scan::CumProd;
+use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
 
@@ -93,8 +94,8 @@ impl Linear for ViewAsComplex {
     }
 }
 
-/// What `op` does to complex inputs, in operations of their parts; `None` for an operation that moves or counts
-/// elements, whatever they are, or that factors matrices of either kind.
+/// What `op` does to complex inputs, in operations of their parts; `None` for an operation that moves or
+/// counts elements, whatever they are, or that factors matrices of either kind.
 pub fn lower(op: &Op, x: &[&Tensor]) -> Result<Option<Tensors>> {
     let out = match op {
         Op::ViewAsReal(_)
@@ -196,7 +197,7 @@ fn cumulative_product(x: &Tensor, op: CumProd) -> Result<Tensor> {
     while step < length {
         let ones = one.expand(&x.shape().with(op.axis as usize, step))?;
         let before = out.narrow(axis, 0, length - step)?;
-        out = out.mul(&crate::ops::join::cat(&[ones, before], axis)?)?;
+        out = out.mul(&crate::ops::views::join::cat(&[ones, before], axis)?)?;
         step *= 2;
     }
     Ok(out)

@@ -1,9 +1,9 @@
 //! Complex numbers of recorded parts, and their arithmetic.
 
-use crate::complex::Complex;
+use crate::array::complex::Complex;
 use crate::error::Result;
-use crate::ops::sym::{Sym, record};
-use crate::real::Real;
+use crate::math::real::Real;
+use crate::ops::pointwise::sym::{Sym, record};
 use crate::tensor::Tensor;
 use std::ops::{Add, Mul, Neg, Sub};
 

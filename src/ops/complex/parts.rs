@@ -2,8 +2,8 @@
 
 use super::{ViewAsComplex, ViewAsReal};
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::dtype::DType;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -46,11 +46,11 @@ pub fn join(re: &Tensor, im: &Tensor) -> Result<Tensor> {
         ))
     })?;
     let part = |x: &Tensor| x.cast(dtype)?.expand(&shape);
-    crate::ops::join::stack(&[part(re)?, part(im)?], -1)?.view_as_complex()
+    crate::ops::views::join::stack(&[part(re)?, part(im)?], -1)?.view_as_complex()
 }
 
-/// A conversion from or to a complex type. What becomes real loses its imaginary part; what becomes bool is true
-/// where the number is not 0.
+/// A conversion from or to a complex type. What becomes real loses its imaginary part; what becomes bool is
+/// true where the number is not 0.
 pub fn cast(x: &Tensor, dtype: DType) -> Result<Tensor> {
     match (x.dtype().is_complex(), dtype.is_complex()) {
         (true, true) => x.view_as_real()?.cast(dtype.real())?.view_as_complex(),
@@ -103,7 +103,8 @@ impl Tensor {
         let shape = self.shape();
         if shape.rank() == 0 || shape.at(shape.rank() - 1) != 2 {
             return Err(Error::shape(format!(
-                "view_as_complex: a last axis of length 2 expected, for real and imaginary part, got shape {shape}"
+                "view_as_complex: a last axis of length 2 expected, for real and imaginary part, got shape \
+                 {shape}"
             )));
         }
         if self.device() != Device::Cpu {
@@ -116,7 +117,8 @@ impl Tensor {
         match self.dtype() {
             DType::F32 | DType::F64 => crate::bind::bind1(ViewAsComplex, &[self]),
             other => Err(Error::dtype(format!(
-                "view_as_complex: a float32 or float64 tensor expected, got {other}; convert with .float() first"
+                "view_as_complex: a float32 or float64 tensor expected, got {other}; convert with .float() \
+                 first"
             ))),
         }
     }

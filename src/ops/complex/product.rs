@@ -1,16 +1,16 @@
 //! The product of complex numbers.
 
 use crate::array::Array;
-use crate::autodiff::debug::{self, Modes};
-use crate::autodiff::node::Vjp;
 use crate::bind::bind1;
-use crate::cost;
-use crate::cpu::complex::{Gate, product};
+use crate::cpu::pointwise::complex::{Gate, product};
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, Bilinear, Grads, Kernel, Lane};
-use crate::ops::elementwise::align;
 use crate::ops::one;
+use crate::ops::pointwise::elementwise::align;
+use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
+use crate::watch::cost;
+use crate::watch::debug::{self, Modes};
 use smallvec::smallvec;
 
 /// `x y` or `x conj(y)`, of operands of one shape.

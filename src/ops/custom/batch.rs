@@ -7,11 +7,11 @@
 use super::differentiable;
 use super::rule::{CustomRule, Plan, Source};
 use crate::autodiff::accumulate::fitted;
-use crate::autodiff::held::{Holder, Part};
 use crate::autodiff::transform::settle;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, batch};
 use crate::op::Grads;
+use crate::tape::held::{Holder, Part};
 use crate::tensor::{Aval, Tensor, Tensors};
 use std::sync::{Arc, OnceLock};
 
@@ -78,8 +78,8 @@ impl Batched {
             ((value, false), Some(axis)) => self.repeated(&value)?.move_axis(0, axis),
             ((value, false), None) => Ok(value),
             ((_, true), None) => Err(Error::autodiff(format!(
-                "{}: a value that was the same for the whole batch now differs between its elements; the function must \
-                 do the same each time it runs",
+                "{}: a value that was the same for the whole batch now differs between its elements; the \
+                 function must do the same each time it runs",
                 self.name()
             ))),
         }

@@ -1,5 +1,5 @@
-//! The calls of custom functions that this thread is in: who uses a value of a transform around the call without having
-//! it as an argument. The forward runs below that transform, where the value means nothing.
+//! The calls of custom functions that this thread is in: who uses a value of a transform around the call
+//! without having it as an argument. The forward runs below that transform, where the value means nothing.
 
 use crate::error::Error;
 use crate::interp::{Interp, Tag};
@@ -29,15 +29,15 @@ pub fn begin(name: &'static str, chain: Arc<Interp>) -> Guard {
     Guard(())
 }
 
-/// The error for a value of the interpreter `tag` that came into the forward of a custom function by a closure; `None` if
-/// that interpreter is not around any call.
+/// The error for a value of the interpreter `tag` that came into the forward of a custom function by a
+/// closure; `None` if that interpreter is not around any call.
 pub fn closure(tag: Tag) -> Option<Error> {
     let name = CALLS.with_borrow(|calls| {
         let around = |call: &&(&'static str, Arc<Interp>)| call.1.contains(tag);
         calls.iter().rev().find(around).map(|call| call.0)
     })?;
     Some(Error::autodiff(format!(
-        "{name}: the function closes over a tensor of an enclosing transform, and its rules would miss the derivative; make \
-         it an argument, or detach() it outside of the function"
+        "{name}: the function closes over a tensor of an enclosing transform, and its rules would miss the \
+         derivative; make it an argument, or detach() it outside of the function"
     )))
 }

@@ -1,13 +1,13 @@
 //! Custom operations: a function whose derivatives are not derived from what it does but given beside it.
 //!
-//! A [`CustomRule`] (`rule.rs`) is a forward and its rules. It goes through `bind` like every operation, and every
-//! interpreter hands the whole of it down to the next, so that each level applies the custom rules: a tape
-//! records it, forward mode pushes tangents by its JVP, `vmap` turns it into a custom operation of the whole
-//! batch (`batch.rs`). The forward itself runs at the bottom, on plain values.
+//! A [`CustomRule`] (`rule.rs`) is a forward and its rules. It goes through `bind` like every operation, and
+//! every interpreter hands the whole of it down to the next, so that each level applies the custom rules: a
+//! tape records it, forward mode pushes tangents by its JVP, `vmap` turns it into a custom operation of the
+//! whole batch (`batch.rs`). The forward itself runs at the bottom, on plain values.
 //!
 //! What the forward keeps for the rules and that is neither input nor output is a *hidden output*: it gets
-//! batch axes, tangents and tape entries like the others, and so higher derivatives are right. The custom rules
-//! say nothing of hidden outputs; their derivatives come from tracing the forward once more.
+//! batch axes, tangents and tape entries like the others, and so higher derivatives are right. The custom
+//! rules say nothing of hidden outputs; their derivatives come from tracing the forward once more.
 
 mod batch;
 pub mod calls;
@@ -19,16 +19,18 @@ pub use rule::{CustomRule, Plan, Source};
 pub use transpose::transpose;
 
 use crate::array::Array;
-use crate::autodiff::debug;
-use crate::autodiff::held::Holder;
-use crate::autodiff::node::{Edge, Edges, Handle, Node, Slot, Vjp};
-use crate::autodiff::{accumulate, anomaly, saving, transform};
+use crate::array::dtype::DType;
+use crate::autodiff::{accumulate, transform};
 use crate::bind::bind_at;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, staged};
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Op, Saves};
+use crate::tape::held::Holder;
+use crate::tape::node::{Edge, Edges, Handle, Node, Slot, Vjp};
+use crate::tape::saving;
 use crate::tensor::{Payload, Tensor, Tensors};
+use crate::watch::anomaly;
+use crate::watch::debug;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -118,7 +120,8 @@ impl Custom {
         self.rule.retrace(x)
     }
 
-    /// Runs the operation one level down and checks that no value of this level or above came in by a closure.
+    /// Runs the operation one level down and checks that no value of this level or above came in by a
+    /// closure.
     fn below(&self, at: &Arc<Interp>, op: &Op, primals: &[&Tensor]) -> Result<Tensors> {
         let outputs = bind_at(at.below(), op, primals)?;
         match outputs.iter().any(|y| y.traced().is_some_and(|t| t.tag >= at.tag)) {
@@ -130,8 +133,8 @@ impl Custom {
     #[cold]
     fn closure(&self) -> Error {
         Error::autodiff(format!(
-            "{}: the function uses a tensor of an enclosing transform that is none of its arguments; pass it as an \
-             argument",
+            "{}: the function uses a tensor of an enclosing transform that is none of its arguments; pass \
+             it as an argument",
             self.rule.name()
         ))
     }
@@ -204,9 +207,10 @@ impl Custom {
         Ok(self.shown(&plan, outputs).into_iter().enumerate().map(wrap).collect())
     }
 
-    /// The function as what it does, recorded one by one. While a forward rule is transposed, a function whose
-    /// reverse rule is the transpose of its own forward rule is part of a linear map, which is transposed as it
-    /// stands; to transpose the rule there would never end where a rule applies its function to the tangent.
+    /// The function as what it does, recorded one by one. While a forward rule is transposed, a function
+    /// whose reverse rule is the transpose of its own forward rule is part of a linear map, which is
+    /// transposed as it stands; to transpose the rule there would never end where a rule applies its function
+    /// to the tangent.
     #[cold]
     fn inlined(&self, at: &Arc<Interp>, inputs: &[&Tensor]) -> Result<Tensors> {
         let plan = self.rule.plan()?;
@@ -251,7 +255,8 @@ impl Custom {
         self.rule.plan().ok().map(|plan| plan.visible)
     }
 
-    /// Whether output `i` shares its memory with an argument or another output, so that nothing may be written to it.
+    /// Whether output `i` shares its memory with an argument or another output, so that nothing may be
+    /// written to it.
     pub fn shares(&self, i: u32) -> bool {
         self.rule.plan().is_ok_and(|plan| plan.shared.get(i as usize) == Some(&true))
     }
@@ -302,7 +307,8 @@ impl Custom {
             let parts = self.traced_vjp(&plan, c, hidden)?.into_iter().zip(&c.node.edges);
             for (total, (part, edge)) in out.iter_mut().zip(parts) {
                 *total = match (total.take(), part) {
-                    // What the rule leaves to be summed over broadcast axes must not meet what has been summed.
+                    // What the rule leaves to be summed over broadcast axes must not meet what has been
+                    // summed.
                     (Some(a), Some(b)) => Some(match edge {
                         Some(edge) => accumulate::fitted(a, edge.aval())?.add(&b)?,
                         None => a.add(&b)?,
@@ -368,8 +374,8 @@ impl General for Custom {
         if c.recorded {
             return self.pull(c, g);
         }
-        // What comes in by a closure could be recorded on the tape that is walked. Where no other tape is about,
-        // recording is off; otherwise the walk takes the tape entry off the result.
+        // What comes in by a closure could be recorded on the tape that is walked. Where no other tape is
+        // about, recording is off; otherwise the walk takes the tape entry off the result.
         let alone = interp::is_plain() && interp::current().tag == c.node.tag;
         if alone { interp::no_grad(|| self.pull(c, g)) } else { self.pull(c, g) }
     }

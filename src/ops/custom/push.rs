@@ -1,12 +1,13 @@
 //! Custom functions in forward mode.
 
 use super::{Custom, differentiable, located};
-use crate::autodiff::debug::{self, Modes};
-use crate::autodiff::{anomaly, transform};
+use crate::autodiff::transform;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp};
 use crate::op::{Grads, Op};
 use crate::tensor::{Payload, Tensor, Tensors};
+use crate::watch::anomaly;
+use crate::watch::debug::{self, Modes};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

@@ -1,9 +1,9 @@
 //! What a custom operation is made of: the forward, its rules, and what the forward settles for them.
 
-use crate::autodiff::held::Holder;
 use crate::error::Result;
 use crate::interp::Interp;
 use crate::op::{BatchedOutputs, Grads, Lane};
+use crate::tape::held::Holder;
 use crate::tensor::{Tensor, Tensors};
 use std::sync::Arc;
 

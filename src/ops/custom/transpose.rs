@@ -1,7 +1,7 @@
 //! One derivative rule from the other: both are linear, and each is the transpose of the other.
 
+use crate::array::buffer::Device;
 use crate::autodiff::{accumulate, transform};
-use crate::buffer::Device;
 use crate::error::{Error, Result};
 use crate::interp::{self, Tag};
 use crate::op::Grads;
@@ -27,9 +27,9 @@ pub fn is_running(tag: Tag) -> bool {
     RUNNING.with_borrow(|tapes| tapes.contains(&tag))
 }
 
-/// The transpose of the linear `map`, applied to `seeds`, one per result of the map: the VJP of the map at zero
-/// (J. Townsend, "A new trick for calculating Jacobian vector products", 2017). `domain` tells which arguments
-/// of the map move, and what is known of them.
+/// The transpose of the linear `map`, applied to `seeds`, one per result of the map: the VJP of the map at
+/// zero (J. Townsend, "A new trick for calculating Jacobian vector products", 2017). `domain` tells which
+/// arguments of the map move, and what is known of them.
 pub fn transpose(
     map: impl FnOnce(&[Option<Tensor>]) -> Result<Grads>,
     domain: &[Option<Aval>],
@@ -80,8 +80,8 @@ fn check(image: &Tensor) -> Result<()> {
     // A coefficient that is not finite makes NaN of zero.
     if largest > 0.0 && largest.is_finite() {
         return Err(Error::autodiff(format!(
-            "the rule is not linear, so it has no transpose: zeros give elements up to {largest}; what it returns must be \
-             a multiple of what it is given, such as t * f(x)"
+            "the rule is not linear, so it has no transpose: zeros give elements up to {largest}; what it \
+             returns must be a multiple of what it is given, such as t * f(x)"
         )));
     }
     Ok(())

@@ -3,19 +3,20 @@
 use super::spectral::gaps;
 use super::{check_square, diagonal, in_front, on_cpu, sides, times, times_turned, total, turned_times, two};
 use crate::array::Array;
-use crate::autodiff::node::Vjp;
-use crate::cost;
 use crate::cpu::linalg;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
+use crate::watch::cost;
 use smallvec::smallvec;
 
 /// `A V = V diag(w)`, with columns of `V` of length 1. Outputs, both complex: `w`, in no order, and `V`.
 ///
-/// With `P = V^-1 dA V` and `B[i, j] = P[i, j] / (w[j] - w[i])`: `dw = diag(P)` and `dV = V (B - D)`, where the real diagonal
-/// `D` keeps the lengths, `D[j, j] = Re (V' V B)[j, j]`. Vectors are determined up to a factor of size 1, and derivatives are
-/// those of functions that do not depend on it. Equal eigenvalues are as for self-adjoint matrices.
+/// With `P = V^-1 dA V` and `B[i, j] = P[i, j] / (w[j] - w[i])`: `dw = diag(P)` and `dV = V (B - D)`, where
+/// the real diagonal `D` keeps the lengths, `D[j, j] = Re (V' V B)[j, j]`. Vectors are determined up to a
+/// factor of size 1, and derivatives are those of functions that do not depend on it. Equal eigenvalues are
+/// as for self-adjoint matrices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Eig {
     /// The matrix is real.
@@ -76,7 +77,8 @@ impl General for Eig {
 }
 
 impl Tensor {
-    /// The eigenvalues of square matrices, in no order, and eigenvectors of length 1 as columns; both complex.
+    /// The eigenvalues of square matrices, in no order, and eigenvectors of length 1 as columns; both
+    /// complex.
     pub fn eig(&self) -> Result<(Tensor, Tensor)> {
         check_square("eig", self)?;
         two(crate::bind::bind(Eig { real: !self.dtype().is_complex() }, &[self])?)

@@ -4,16 +4,16 @@ use super::{
     check_matrix, check_square, diagonal, in_front, on_cpu, sides, times, times_turned, turned, turned_times,
 };
 use crate::array::Array;
-use crate::autodiff::node::Vjp;
-use crate::cost;
+use crate::array::dtype::DType;
 use crate::cpu::linalg::{self, Cutoff};
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
-use crate::ops::join::cat;
 use crate::ops::one;
-use crate::ops::table::Params;
+use crate::ops::pointwise::table::Params;
+use crate::ops::views::join::cat;
+use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
+use crate::watch::cost;
 use smallvec::smallvec;
 
 /// The determinant. Its gradient is the matrix of cofactors, which singular matrices have too.
@@ -77,9 +77,9 @@ impl Kernel for Cofactor {
 }
 
 impl Cofactor {
-    /// How the cofactors change along `t`. Between the singular vectors the matrix is diagonal, and the change of a cofactor
-    /// there is a product of all singular values but two. This is the Hessian of the determinant, so it is its own
-    /// transpose; of complex matrices that, not its adjoint.
+    /// How the cofactors change along `t`. Between the singular vectors the matrix is diagonal, and the
+    /// change of a cofactor there is a product of all singular values but two. This is the Hessian of the
+    /// determinant, so it is its own transpose; of complex matrices that, not its adjoint.
     fn change(x: &Tensor, t: &Tensor) -> Result<Tensor> {
         if x.numel() == 0 {
             return x.zeros_like();
@@ -128,8 +128,8 @@ impl General for Cofactor {
 }
 
 /// The Moore-Penrose inverse `P`. Where the rank does not change, its derivative is
-/// `P P' dA' (I - A P) + (I - P A) dA' P' P - P dA P` (Golub and Pereyra, "The differentiation of pseudo-inverses and
-/// nonlinear least squares problems whose variables separate", 1973).
+/// `P P' dA' (I - A P) + (I - P A) dA' P' P - P dA P` (Golub and Pereyra, "The differentiation of
+/// pseudo-inverses and nonlinear least squares problems whose variables separate", 1973).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Pinv {
     /// Singular values of at most `[absolute, relative to the largest]` count as zero.
@@ -185,8 +185,8 @@ impl General for Pinv {
     }
 }
 
-/// The exponential of square matrices. Its derivative along `E` is the upper right block of the exponential of
-/// `[[A, E], [0, A]]` (Higham, "Functions of matrices", 2008, section 3.2), which again is an exponential.
+/// The exponential of square matrices. Its derivative along `E` is the upper right block of the exponential
+/// of `[[A, E], [0, A]]` (Higham, "Functions of matrices", 2008, section 3.2), which again is an exponential.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MatrixExp;
 
@@ -242,7 +242,8 @@ impl Tensor {
         crate::bind::bind1(Det, &[self])
     }
 
-    /// The Moore-Penrose inverse; singular values of at most `absolute`, or `relative` times the largest, count as zero.
+    /// The Moore-Penrose inverse; singular values of at most `absolute`, or `relative` times the largest,
+    /// count as zero.
     pub fn pinv(&self, absolute: f64, relative: f64) -> Result<Tensor> {
         check_matrix("pinv", self)?;
         crate::bind::bind1(Pinv { cutoff: [absolute, relative].into() }, &[self])

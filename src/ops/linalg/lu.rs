@@ -6,22 +6,23 @@ use super::{
     times_turned, together, turned, turned_times, upper, with_sides,
 };
 use crate::array::Array;
-use crate::autodiff::node::Vjp;
-use crate::cost;
+use crate::array::dtype::DType;
 use crate::cpu::linalg;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
-use crate::ops::index::{Gather, ScatterAdd};
 use crate::ops::one;
+use crate::ops::places::index::{Gather, ScatterAdd};
+use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
+use crate::watch::cost;
 use smallvec::smallvec;
 
-/// `A[order] = L U` with row exchanges. Outputs: `L` below the diagonal and `U` from there on, in one matrix; `order`
-/// (int64); the exchanges as LAPACK counts them (int32, from 1).
+/// `A[order] = L U` with row exchanges. Outputs: `L` below the diagonal and `U` from there on, in one matrix;
+/// `order` (int64); the exchanges as LAPACK counts them (int32, from 1).
 ///
-/// Let `L` be square, with columns of the identity where the matrix is tall, and `U` with rows of it where the matrix is
-/// wide. Then, of any shape, `M = L^-1 dA[order] U^-1` gives `dL = L below(M)` and `dU = upper(M) U`.
+/// Let `L` be square, with columns of the identity where the matrix is tall, and `U` with rows of it where
+/// the matrix is wide. Then, of any shape, `M = L^-1 dA[order] U^-1` gives `dL = L below(M)` and
+/// `dU = upper(M) U`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Lu;
 
@@ -99,8 +100,8 @@ impl General for Lu {
     }
 }
 
-/// `X` with `A X = B`, or `A' X = B`. Inputs: `A`, `B`, and the factors and order of `A`, with which it is computed and
-/// which count as constants: the derivatives are those of the equation.
+/// `X` with `A X = B`, or `A' X = B`. Inputs: `A`, `B`, and the factors and order of `A`, with which it is
+/// computed and which count as constants: the derivatives are those of the equation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Solve {
     /// With the transpose.

@@ -1,18 +1,19 @@
 //! Linear algebra on the last two axes: a few primitives with their rules, each for a batch of matrices.
 //!
-//! All other functions of `wengert.linalg` are written with these and with products. Rules are tensor calls, so
-//! derivatives of every order follow. The kernels run on the CPU, in double precision.
+//! All other functions of `wengert.linalg` are written with these and with products. Rules are tensor calls,
+//! so derivatives of every order follow. The kernels run on the CPU, in double precision.
 //!
-//! Each rule is written once, for real and for complex matrices. With the adjoint in the place of the transpose, the
-//! formulas of real matrices hold for complex ones, since the gradient of a real loss at `A + iB` is that with
-//! respect to `A` plus `i` times that with respect to `B`: `<G, dA> = Re tr(G* dA)` takes the place of `tr(G' dA)`. What
-//! is real where the transpose would leave nothing, such as the diagonal of an antisymmetric matrix, is then imaginary.
+//! Each rule is written once, for real and for complex matrices. With the adjoint in the place of the
+//! transpose, the formulas of real matrices hold for complex ones, since the gradient of a real loss at
+//! `A + iB` is that with respect to `A` plus `i` times that with respect to `B`: `<G, dA> = Re tr(G* dA)`
+//! takes the place of `tr(G' dA)`. What is real where the transpose would leave nothing, such as the diagonal
+//! of an antisymmetric matrix, is then imaginary.
 //!
 //! Reading order: `triangular.rs` (triangular systems, Cholesky), `lu.rs` (LU, general systems), `qr.rs`,
 //! `spectral.rs` (eigenvalues of self-adjoint matrices, singular values), `eig.rs` (eigenvalues of others),
-//! `functions.rs` (determinant, pseudoinverse, exponential).
-//! The rules are derived in M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
-//! differentiation", 2008, and by the same means where a file says no other source.
+//! `functions.rs` (determinant, pseudoinverse, exponential). The rules are derived in M. Giles, "Collected
+//! matrix derivative results for forward and reverse mode algorithmic differentiation", 2008, and by the same
+//! means where a file says no other source.
 
 pub mod eig;
 pub mod functions;
@@ -22,12 +23,12 @@ pub mod spectral;
 pub mod triangular;
 
 use crate::array::Array;
-use crate::buffer::Device;
-use crate::dtype::DType;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::op::{BatchedOutputs, Kernel, Lane, Op};
-use crate::ops::matmul::{Form, product};
-use crate::shape::Shape;
+use crate::ops::contract::matmul::{Form, product};
 use crate::tensor::{Tensor, Tensors};
 use smallvec::SmallVec;
 
@@ -47,13 +48,15 @@ fn check_kind(op: &str, x: &Tensor) -> Result<()> {
     let low = x.dtype().is_float() && crate::interp::autocasting();
     if !matches!(x.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128) && !low {
         return Err(Error::dtype(format!(
-            "{op}: a float32, float64, complex64 or complex128 tensor expected, got {}; convert with .float()",
+            "{op}: a float32, float64, complex64 or complex128 tensor expected, got {}; convert with \
+             .float()",
             x.dtype()
         )));
     }
     if x.device() != Device::Cpu {
         return Err(Error::device(format!(
-            "{op}: runs on the CPU only, got a tensor on {}; move it with .cpu(), and the result back with .to()",
+            "{op}: runs on the CPU only, got a tensor on {}; move it with .cpu(), and the result back with \
+             .to()",
             x.device()
         )));
     }
@@ -85,8 +88,8 @@ fn together(op: &str, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     let batch = |x: &Tensor| x.shape().part(0, x.rank() - 2);
     let common = batch(&a).broadcast(&batch(&b)).filter(|_| sides(&a).1 == sides(&b).0).ok_or_else(|| {
         Error::shape(format!(
-            "{op}: a matrix of shape {} does not fit right-hand sides of shape {}: as many rows, and a batch that \
-             broadcasts, expected",
+            "{op}: a matrix of shape {} does not fit right-hand sides of shape {}: as many rows, and a \
+             batch that broadcasts, expected",
             a.shape(),
             b.shape()
         ))
@@ -184,8 +187,8 @@ fn in_front(op: impl Into<Op>, x: &[Lane], size: usize) -> Result<BatchedOutputs
     Ok(crate::bind::bind(op, &refs)?.into_iter().map(|y| (y, Some(0))).collect())
 }
 
-/// Batching for systems of equations, whose right-hand sides are input `rhs`: where the matrix is the same for the whole
-/// batch, its right-hand sides are laid side by side.
+/// Batching for systems of equations, whose right-hand sides are input `rhs`: where the matrix is the same
+/// for the whole batch, its right-hand sides are laid side by side.
 fn side_by_side(op: impl Into<Op>, x: &[Lane], size: usize, rhs: usize) -> Result<BatchedOutputs> {
     if x.iter().enumerate().any(|(i, lane)| lane.axis.is_some() != (i == rhs)) {
         return in_front(op, x, size);
@@ -225,7 +228,8 @@ fn on_cpu(op: &impl Kernel, x: &[&Array]) -> Result<()> {
     match x.iter().find(|x| x.device() != Device::Cpu) {
         None => Ok(()),
         Some(x) => Err(Error::device(format!(
-            "{}: runs on the CPU only, got a tensor on {}; move it with .cpu(), and the result back with .to()",
+            "{}: runs on the CPU only, got a tensor on {}; move it with .cpu(), and the result back with \
+             .to()",
             op.name(),
             x.device()
         ))),

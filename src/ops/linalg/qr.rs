@@ -6,21 +6,22 @@ use super::{
     two, upper,
 };
 use crate::array::Array;
-use crate::autodiff::node::Vjp;
-use crate::cost;
 use crate::cpu::linalg;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
-use crate::ops::join::cat;
+use crate::ops::views::join::cat;
+use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
+use crate::watch::cost;
 use smallvec::smallvec;
 
 /// `A = Q R` of matrices that are square or tall. Outputs: `Q`, `R`.
 ///
-/// With `C = Q' dA R^-1` and the antisymmetric `W = half(C) - half(C)'`, where `half` is what is below the diagonal and
-/// half of it: `dQ = Q W`, `dR = (C - W) R`, with a real diagonal, and of a `Q` that is not square what of `dA R^-1` lies outside of its columns comes on top. The columns that a complete `Q` has more
-/// than `A` may be any basis of what is left; derivatives assume that they turn no more than they must, which is all the
-/// same to functions that do not depend on the choice.
+/// With `C = Q' dA R^-1` and the antisymmetric `W = half(C) - half(C)'`, where `half` is what is below the
+/// diagonal and half of it: `dQ = Q W`, `dR = (C - W) R`, with a real diagonal, and of a `Q` that is not
+/// square what of `dA R^-1` lies outside of its columns comes on top. The columns that a complete `Q` has
+/// more than `A` may be any basis of what is left; derivatives assume that they turn no more than they must,
+/// which is all the same to functions that do not depend on the choice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Qr {
     /// `Q` is square.
@@ -101,8 +102,8 @@ impl General for Qr {
 }
 
 impl Tensor {
-    /// `Q` with orthonormal columns, as many as the shorter side or, if `complete`, a square matrix; and the upper
-    /// triangular `R` with `A = Q R`. The signs are LAPACK's.
+    /// `Q` with orthonormal columns, as many as the shorter side or, if `complete`, a square matrix; and the
+    /// upper triangular `R` with `A = Q R`. The signs are LAPACK's.
     pub fn qr(&self, complete: bool) -> Result<(Tensor, Tensor)> {
         check_matrix("qr", self)?;
         let (m, n) = sides(self);

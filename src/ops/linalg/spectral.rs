@@ -1,22 +1,23 @@
 //! Eigenvalues of symmetric matrices, and singular values.
 //!
-//! Vectors are determined up to a sign, and up to a rotation where values are equal. Derivatives of vectors divide by
-//! the differences of values; values that differ by no more than rounding errors make (the side of the matrix times
-//! epsilon times the largest value) count as equal, and such pairs contribute nothing. So the derivatives of functions
-//! of the values alone are right for repeated values too, and those of a polar factor `U V'`.
+//! Vectors are determined up to a sign, and up to a rotation where values are equal. Derivatives of vectors
+//! divide by the differences of values; values that differ by no more than rounding errors make (the side of
+//! the matrix times epsilon times the largest value) count as equal, and such pairs contribute nothing. So
+//! the derivatives of functions of the values alone are right for repeated values too, and those of a polar
+//! factor `U V'`.
 
 use super::{
     check_matrix, check_square, diagonal, in_front, on_cpu, sides, symmetric, three, times, times_turned,
     total, turned, turned_times, two,
 };
 use crate::array::Array;
-use crate::autodiff::node::Vjp;
-use crate::cost;
+use crate::array::dtype::DType;
 use crate::cpu::linalg;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
+use crate::watch::cost;
 use smallvec::smallvec;
 
 /// Values of at most this size, relative to the largest, are rounding errors; `n` is the longer side.
@@ -42,8 +43,8 @@ pub fn gaps(s: &Tensor, n: usize) -> Result<Tensor> {
     safe_reciprocal(&s.unsqueeze(-2)?.sub(&s.unsqueeze(-1)?)?, s, n)
 }
 
-/// `A = V diag(w) V'` of symmetric matrices; the lower triangle is read, and derivatives are those along symmetric
-/// matrices. Outputs: `w` in ascending order, `V`.
+/// `A = V diag(w) V'` of symmetric matrices; the lower triangle is read, and derivatives are those along
+/// symmetric matrices. Outputs: `w` in ascending order, `V`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Eigh;
 
@@ -93,10 +94,11 @@ impl General for Eigh {
     }
 }
 
-/// `A = U diag(s) V'`, with as many singular values as the shorter side. Outputs: `U`, `s` in descending order, `V'`.
+/// `A = U diag(s) V'`, with as many singular values as the shorter side. Outputs: `U`, `s` in descending
+/// order, `V'`.
 ///
-/// Of `P = U' dA V`, the sums `P + P'` over differences of values and the differences `P - P'` over sums of values are the
-/// sum and the difference of `U' dU` and `V' dV`.
+/// Of `P = U' dA V`, the sums `P + P'` over differences of values and the differences `P - P'` over sums of
+/// values are the sum and the difference of `U' dU` and `V' dV`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Svd;
 
@@ -136,7 +138,8 @@ impl Svd {
 }
 
 impl General for Svd {
-    const VJP: &'static str = "U P V' with diag(g_s) in P, and U' g_U, V' g_V over sums and differences of values; what leaves U or V on top";
+    const VJP: &'static str = "U P V' with diag(g_s) in P, and U' g_U, V' g_V over sums and differences of \
+                               values; what leaves U or V on top";
     const JVP: &'static str =
         "P = U' t V: diag(P); U and V turned by P + P' over differences, P - P' over sums of values";
 
@@ -198,14 +201,15 @@ impl General for Svd {
 }
 
 impl Tensor {
-    /// Eigenvalues in ascending order and eigenvectors, as columns, of symmetric matrices, of which the lower triangle is
-    /// read.
+    /// Eigenvalues in ascending order and eigenvectors, as columns, of symmetric matrices, of which the lower
+    /// triangle is read.
     pub fn eigh(&self) -> Result<(Tensor, Tensor)> {
         check_square("eigh", self)?;
         two(crate::bind::bind(Eigh, &[self])?)
     }
 
-    /// `U`, the singular values in descending order, and `V'`, with as many columns and rows as the shorter side.
+    /// `U`, the singular values in descending order, and `V'`, with as many columns and rows as the shorter
+    /// side.
     pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
         check_matrix("svd", self)?;
         three(crate::bind::bind(Svd, &[self])?)

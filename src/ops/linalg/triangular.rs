@@ -5,13 +5,13 @@ use super::{
     turned, turned_times,
 };
 use crate::array::Array;
-use crate::autodiff::node::Vjp;
-use crate::cost;
 use crate::cpu::linalg::{self, Triangle};
 use crate::error::Result;
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
 use crate::ops::one;
+use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
+use crate::watch::cost;
 use smallvec::smallvec;
 
 /// `X` with `T X = B`. Inputs: a matrix, of which a triangle is read, and `B`.
@@ -84,8 +84,8 @@ impl General for TriangularSolve {
     }
 }
 
-/// The lower triangular `L` with `A = L L'`; the lower triangle of `A` is read, and derivatives are those along
-/// symmetric matrices.
+/// The lower triangular `L` with `A = L L'`; the lower triangle of `A` is read, and derivatives are those
+/// along symmetric matrices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cholesky;
 
@@ -133,15 +133,15 @@ impl General for Cholesky {
 }
 
 impl Tensor {
-    /// The lower triangular factor `L` of symmetric positive definite matrices `L L'`, of which the lower triangle is
-    /// read.
+    /// The lower triangular factor `L` of symmetric positive definite matrices `L L'`, of which the lower
+    /// triangle is read.
     pub fn cholesky(&self) -> Result<Tensor> {
         check_square("cholesky", self)?;
         crate::bind::bind1(Cholesky, &[self])
     }
 
-    /// `X` with `T X = B` for the upper or lower triangle `T` of this matrix, with ones on its diagonal if `unit`. The
-    /// batches broadcast.
+    /// `X` with `T X = B` for the upper or lower triangle `T` of this matrix, with ones on its diagonal if
+    /// `unit`. The batches broadcast.
     pub fn triangular_solve(&self, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
         let (t, b) = together("solve_triangular", self, b)?;
         substituted(&t, &b, upper, unit)

@@ -1,15 +1,16 @@
-//! One attention as its passes see it: operands with their tangents, the kernel of a pass, and its parameters.
+//! One attention as its passes see it: operands with their tangents, the kernel of a pass, and its
+//! parameters.
 
 use crate::array::Array;
-use crate::cpu::attention::{Inputs, Settings, Tangents};
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::gpu::kernels::copy::{cast, copy_into, index_of};
 use crate::gpu::kernels::params::{Params, variant};
 use crate::gpu::kernels::parts::check_rounds;
-use crate::gpu::template::{Template, per_word};
+use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::{kernel, launch};
-use crate::shape::Shape;
+use crate::kernel::attention::{Inputs, Settings, Tangents};
 
 /// Rows and columns of a tile.
 pub const SIDE: usize = 64;
@@ -62,8 +63,8 @@ pub fn words_start_rows(dtype: DType, columns: &[usize]) -> bool {
     columns.iter().all(|n| n.is_multiple_of(per_word(dtype) as usize))
 }
 
-/// How many blocks of columns a workgroup makes of `columns` in all, and how many workgroups that takes: two blocks
-/// where there is more than one, since every workgroup computes the scores anew.
+/// How many blocks of columns a workgroup makes of `columns` in all, and how many workgroups that takes: two
+/// blocks where there is more than one, since every workgroup computes the scores anew.
 pub fn shared_out(columns: usize) -> (usize, usize) {
     let blocks = if columns > SIDE { 2 } else { 1 };
     (blocks, columns.div_ceil(SIDE * blocks))
@@ -178,8 +179,8 @@ impl<'a> Problem<'a> {
         launch(index, &kernel, &buffers, self.params(pass).words(), groups)
     }
 
-    /// Rounds of the loops of an invocation, or some more: products of two tiles take 17 for 16 of their columns, and
-    /// those with a tile of scores 68 for each block.
+    /// Rounds of the loops of an invocation, or some more: products of two tiles take 17 for 16 of their
+    /// columns, and those with a tile of scores 68 for each block.
     fn rounds(&self, pass: &Pass) -> usize {
         let (products, collected) = if self.moves == 0 { (2, 2) } else { (5, 3) };
         let depth = self.depth.max(self.width).div_ceil(16);

@@ -4,11 +4,11 @@
 use super::super::{copy, gather, matmul, norm, random, recurrence, reduce, scan};
 use super::{host, ramp, serial, values};
 use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::array::shape::{Axes, Shape};
 use crate::cpu;
-use crate::dtype::DType;
 use crate::error::{Kind, Result};
 use crate::gpu;
-use crate::shape::{Axes, Shape};
 
 /// Numbers without a pattern, in -1..1.
 pub(super) fn noise(n: usize, seed: u32) -> Vec<f32> {

@@ -2,12 +2,12 @@
 
 use super::{copy, create, logic, map};
 use crate::array::Array;
-use crate::cpu::logic::Relation;
-use crate::dtype::DType;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::gpu;
-use crate::real::{Left, Pointwise, PointwiseInt, Real};
-use crate::shape::Shape;
+use crate::kernel::logic::Relation;
+use crate::math::real::{Left, Pointwise, PointwiseInt, Real};
 use half::{bf16, f16};
 use std::sync::{Mutex, MutexGuard};
 
@@ -22,12 +22,12 @@ pub fn serial() -> MutexGuard<'static, ()> {
 }
 
 /// A CPU array of a shape.
-pub fn host<T: crate::dtype::Element>(values: &[T], dims: &[usize]) -> Result<Array> {
+pub fn host<T: crate::array::dtype::Element>(values: &[T], dims: &[usize]) -> Result<Array> {
     Array::from_slice(values, Shape::new(dims)?)
 }
 
 /// The elements of a GPU array.
-pub fn values<T: crate::dtype::Element>(x: &Array) -> Result<Vec<T>> {
+pub fn values<T: crate::array::dtype::Element>(x: &Array) -> Result<Vec<T>> {
     Ok(gpu::download(x)?.slice::<T>()?.to_vec())
 }
 
@@ -64,7 +64,7 @@ impl Pointwise<1> for Tanh {
 struct DivMax;
 
 impl PointwiseInt<2> for DivMax {
-    fn apply<I: crate::real::Integer>(&self, [x, y]: [I; 2]) -> I {
+    fn apply<I: crate::math::real::Integer>(&self, [x, y]: [I; 2]) -> I {
         x.floor_div(y).max(I::lit(-2)).add(x.remainder(y).mul(I::lit(100)))
     }
 }

@@ -1,0 +1,366 @@
+//! `Buffer`: reference-counted, 64-byte aligned memory from a size-class cache, or memory that somebody else
+//! owns.
+//!
+//! A buffer is one pointer to a header; CPU data follows the header in the same allocation, so that a small
+//! tensor costs one trip to a thread-local free list. Fresh pages cost more than most kernels, hence the
+//! cache. The header carries the version that in-place operations bump and saved values are checked against.
+//! Read next: `src/array/mod.rs`, the strided view of a buffer.
+
+mod cache;
+mod counts;
+mod scratch;
+
+pub(crate) use cache::{CacheLock, lock_cache};
+pub use cache::{cached_bytes, empty_cache, fresh_allocations, reused_allocations, set_cache_limit};
+pub use counts::{live_bytes, peak_bytes, reset_peak};
+pub use scratch::{filled, gathered, grow, lengthen, room, with_room};
+
+use crate::error::Result;
+use cache::{CACHE, class_of};
+use std::any::{Any, TypeId};
+use std::cell::Cell;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicUsize, Ordering, fence};
+
+/// Alignment of every CPU buffer: one cache line, one AVX-512 register.
+pub const ALIGN: usize = 64;
+
+/// Where a tensor's memory lies.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Device {
+    /// Host memory.
+    #[default]
+    Cpu,
+    /// The GPU with this index.
+    Gpu(u8),
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Device::Cpu => f.write_str("cpu"),
+            Device::Gpu(i) => write!(f, "gpu:{i}"),
+        }
+    }
+}
+
+#[repr(C, align(64))]
+struct Header {
+    refs: AtomicUsize,
+    data: *mut u8,
+    bytes: usize,
+    version: AtomicU32,
+    /// Who wrote last; see `src/array/writers.rs`.
+    writer: AtomicU16,
+    class: u8,
+    device: Device,
+    /// Whether the memory was made in inference mode.
+    inference: bool,
+    /// The youngest transform in which the memory was made; see [`Buffer::born`].
+    born_high: u16,
+    born_low: u32,
+    /// The header of the memory that this is another name of; its own otherwise.
+    root: *const Header,
+    /// The owner of memory that is not ours: a NumPy array, a GPU allocation. `None` for cached memory.
+    owner: Option<Box<dyn Any + Send + Sync>>,
+}
+
+const HEADER: usize = std::mem::size_of::<Header>();
+const _: () = assert!(HEADER == ALIGN);
+
+/// The owner of a header that is another name of this memory.
+struct Alias(Buffer);
+
+/// What memory that a thread makes is marked with.
+#[derive(Clone, Copy)]
+struct Marks {
+    /// Whether it belongs to inference mode.
+    inference: bool,
+    /// The youngest transform that the thread is in, upper and lower bits.
+    born: (u16, u32),
+}
+
+thread_local! {
+    /// How memory that this thread makes is marked.
+    static MARKS: Cell<Marks> = const { Cell::new(Marks { inference: false, born: (0, 0) }) };
+}
+
+/// Turns inference mode on or off for memory that this thread makes; returns how it was.
+pub fn set_inference(on: bool) -> bool {
+    let marks = MARKS.get();
+    MARKS.set(Marks { inference: on, ..marks });
+    marks.inference
+}
+
+/// The number as it is kept in a header: 48 bits last for a lifetime of transforms.
+fn halves(born: u64) -> (u16, u32) {
+    ((born >> 32) as u16, born as u32)
+}
+
+fn joined((high, low): (u16, u32)) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
+}
+
+/// Marks memory that this thread makes as made in this transform (larger is younger), unless it is in a
+/// younger one already; returns what to restore.
+pub fn enter_transform(tag: u64) -> u64 {
+    let marks = MARKS.get();
+    let before = joined(marks.born);
+    if tag > before {
+        MARKS.set(Marks { born: halves(tag), ..marks });
+    }
+    before
+}
+
+/// Restores what [`enter_transform`] found.
+pub fn leave_transform(before: u64) {
+    // A region that was never left is dropped with its thread.
+    let _ = MARKS.try_with(|marks| marks.set(Marks { born: halves(before), ..marks.get() }));
+}
+
+/// Runs `f`, which makes memory that outlives inference mode.
+pub fn outside_inference<T>(f: impl FnOnce() -> T) -> T {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            set_inference(self.0);
+        }
+    }
+    let _restore = Restore(set_inference(false));
+    f()
+}
+
+/// Whether memory that this thread makes belongs to inference mode.
+pub fn inference() -> bool {
+    MARKS.get().inference
+}
+
+/// Shared, reference-counted memory of one device.
+pub struct Buffer(NonNull<Header>);
+
+// SAFETY: the header is only mutated through atomics; the data is plain memory whose writers are ordered by
+// the tensor library's callers, as with NumPy arrays.
+unsafe impl Send for Buffer {}
+// SAFETY: as above.
+unsafe impl Sync for Buffer {}
+
+impl Buffer {
+    /// The addresses of its memory; on a GPU its identity.
+    pub(crate) fn span(&self) -> (usize, usize) {
+        match self.device() {
+            Device::Cpu => (self.ptr() as usize, self.ptr() as usize + self.bytes()),
+            Device::Gpu(_) => (self.id(), self.id() + 1),
+        }
+    }
+
+    /// Uninitialised host memory of at least `bytes` bytes.
+    pub fn alloc(bytes: usize) -> Result<Buffer> {
+        let class = class_of(bytes);
+        let header = match CACHE.take(class, bytes) {
+            Some(header) => header,
+            None => CACHE.make(class, bytes)?,
+        };
+        let Marks { inference, born } = MARKS.get();
+        // SAFETY: `header` points to an allocation of this class that nobody else uses.
+        unsafe {
+            header.as_ptr().write(Header {
+                refs: AtomicUsize::new(1),
+                data: header.as_ptr().cast::<u8>().add(HEADER),
+                bytes,
+                version: AtomicU32::new(0),
+                writer: AtomicU16::new(0),
+                class,
+                device: Device::Cpu,
+                inference,
+                born_high: born.0,
+                born_low: born.1,
+                root: header.as_ptr(),
+                owner: None,
+            });
+        }
+        Ok(Buffer(header))
+    }
+
+    /// Memory that `owner` keeps alive; `data` is null for memory that the host cannot address.
+    pub fn foreign(data: *mut u8, bytes: usize, device: Device, owner: Box<dyn Any + Send + Sync>) -> Buffer {
+        Buffer::owned(data, bytes, device, MARKS.get(), owner)
+    }
+
+    /// A header for memory that `owner` keeps alive.
+    fn owned(
+        data: *mut u8,
+        bytes: usize,
+        device: Device,
+        Marks { inference, born }: Marks,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Buffer {
+        let header = Box::leak(Box::new(Header {
+            refs: AtomicUsize::new(1),
+            data,
+            bytes,
+            version: AtomicU32::new(0),
+            writer: AtomicU16::new(0),
+            class: 0,
+            device,
+            inference,
+            born_high: born.0,
+            born_low: born.1,
+            root: std::ptr::null(),
+            owner: Some(owner),
+        }));
+        header.root = header;
+        Buffer(NonNull::from(header))
+    }
+
+    /// The same memory with a version of its own: writes through either are not noticed by the other.
+    pub fn alias(&self) -> Buffer {
+        let whole = self.owner::<Alias>().map_or(self, |alias| &alias.0).clone();
+        let root = whole.0.as_ptr();
+        let h = self.header();
+        let marks = Marks { inference: h.inference, born: (h.born_high, h.born_low) };
+        let mut alias = Buffer::owned(h.data, h.bytes, h.device, marks, Box::new(Alias(whole)));
+        // SAFETY: the header is new, so this is its only user.
+        unsafe { alias.0.as_mut() }.root = root;
+        alias
+    }
+
+    #[inline(always)]
+    fn header(&self) -> &Header {
+        // SAFETY: the header lives as long as any `Buffer` that points to it.
+        unsafe { self.0.as_ref() }
+    }
+
+    /// Address of the first byte on the host; null on other devices.
+    #[inline(always)]
+    pub fn ptr(&self) -> *mut u8 {
+        self.header().data
+    }
+
+    /// Requested size in bytes.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.header().bytes
+    }
+
+    /// The device that holds the memory.
+    #[inline(always)]
+    pub fn device(&self) -> Device {
+        self.header().device
+    }
+
+    /// The owner given to [`Buffer::foreign`], if it has type `T`.
+    pub fn owner<T: 'static>(&self) -> Option<&T> {
+        let owner = self.header().owner.as_ref()?;
+        match owner.downcast_ref::<Alias>() {
+            Some(alias) if TypeId::of::<T>() != TypeId::of::<Alias>() => alias.0.owner(),
+            _ => owner.downcast_ref(),
+        }
+    }
+
+    /// Whether the memory was made in inference mode.
+    #[inline]
+    pub fn is_inference(&self) -> bool {
+        self.header().inference
+    }
+
+    /// The youngest transform in which the memory was made, by its tag; 0 for memory made outside of all.
+    pub fn born(&self) -> u64 {
+        joined((self.header().born_high, self.header().born_low))
+    }
+
+    /// Whether this handle is the only one.
+    #[inline]
+    pub fn is_unique(&self) -> bool {
+        let h = self.header();
+        h.refs.load(Ordering::Acquire) == 1 && std::ptr::eq(h.root, h)
+    }
+
+    /// Whether this is host memory that somebody else owns, such as a NumPy array's, or another tensor.
+    pub fn is_borrowed(&self) -> bool {
+        self.header().owner.is_some() && self.device() == Device::Cpu
+    }
+
+    /// Whether both handles share one memory.
+    pub fn same(&self, other: &Buffer) -> bool {
+        self.header().root == other.header().root
+    }
+
+    /// A number that identifies the memory while it lives.
+    pub fn id(&self) -> usize {
+        self.header().root as usize
+    }
+
+    /// How many in-place writes this memory has seen.
+    #[inline]
+    pub fn version(&self) -> u32 {
+        self.header().version.load(Ordering::Relaxed)
+    }
+
+    /// Records an in-place write.
+    pub fn bump_version(&self) {
+        self.header().version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records an in-place write by the operation of this name.
+    pub fn written_by(&self, writer: &str) {
+        self.written_as(crate::array::writers::number(writer));
+    }
+
+    /// Records an in-place write by the operation with this number.
+    pub fn written_as(&self, writer: u16) {
+        self.header().writer.store(writer, Ordering::Relaxed);
+        self.bump_version();
+    }
+
+    /// The operation that wrote last, if any did.
+    pub fn writer(&self) -> Option<&'static str> {
+        crate::array::writers::name(self.header().writer.load(Ordering::Relaxed))
+    }
+}
+
+impl Clone for Buffer {
+    #[inline(always)]
+    fn clone(&self) -> Buffer {
+        self.header().refs.fetch_add(1, Ordering::Relaxed);
+        Buffer(self.0)
+    }
+}
+
+impl Drop for Buffer {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.header().refs.fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            release(self.0);
+        }
+    }
+}
+
+/// Gives the memory of a dead header back to its cache or owner.
+fn release(header: NonNull<Header>) {
+    // SAFETY: the last handle is gone, so this is the only reference.
+    let h = unsafe { &mut *header.as_ptr() };
+    if h.owner.is_some() {
+        // SAFETY: headers with an owner come from `Box::leak` in `Buffer::foreign`.
+        drop(unsafe { Box::from_raw(header.as_ptr()) });
+        return;
+    }
+    CACHE.put(h.class, h.bytes, header);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_reused_and_counted() -> Result<()> {
+        let a = Buffer::alloc(1000)?;
+        let address = a.ptr() as usize;
+        assert_eq!(address % ALIGN, 0);
+        let b = a.clone();
+        assert!(!a.is_unique());
+        drop((a, b));
+        assert_eq!(Buffer::alloc(990)?.ptr() as usize, address);
+        Ok(())
+    }
+}

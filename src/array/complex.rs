@@ -1,0 +1,47 @@
+//! Complex numbers as elements: a pair of floats, the real part first.
+//!
+//! Kernels move such pairs and know nothing of their arithmetic, which is that of the parts: read next
+//! `src/ops/complex/mod.rs`.
+
+use crate::array::dtype::{DType, Element};
+
+/// A complex number. Pairs of `f32` move as one word, and lie as such.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Default, Debug)]
+#[repr(C, align(8))]
+pub struct Complex<T> {
+    /// The real part.
+    pub re: T,
+    /// The imaginary part.
+    pub im: T,
+}
+
+macro_rules! element {
+    ($($part:ty, $dtype:ident;)*) => {
+        /// A number that becomes one has no imaginary part; where one becomes a number, its imaginary part is
+        /// left out.
+        $(impl Element for Complex<$part> {
+            const DTYPE: DType = DType::$dtype;
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self.re as f64
+            }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                Complex { re: value as $part, im: 0.0 }
+            }
+            #[inline(always)]
+            fn to_i64(self) -> i64 {
+                self.re as i64
+            }
+            #[inline(always)]
+            fn from_i64(value: i64) -> Self {
+                Complex { re: value as $part, im: 0.0 }
+            }
+        })*
+    };
+}
+
+element! {
+    f32, C64;
+    f64, C128;
+}

@@ -1,0 +1,354 @@
+//! Element types and their promotion table. Read next: `array/dtype/element.rs`, the Rust types behind them.
+//!
+//! Few types have loops of their own: kernels that compute do so in [`DType::compute`], kernels that move
+//! elements know nothing but their size.
+
+use crate::array::complex::Complex;
+use crate::error::{Error, Result};
+use half::{bf16, f16};
+use std::fmt;
+
+mod element;
+
+pub use element::Element;
+
+/// The list of dtypes, in promotion order within their category. A row: the Rust type of an element, the
+/// public name, the category, and the type that kernels compute it in.
+macro_rules! dtypes {
+    ($(
+        $(#[doc = $doc:literal])*
+        $variant:ident $element:ty, $name:literal, $category:ident, $compute:ident;
+    )*) => {
+        /// The type of a tensor's elements.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+        #[repr(u8)]
+        pub enum DType {
+            $($(#[doc = $doc])* $variant,)*
+        }
+
+        impl DType {
+            /// Every dtype, in promotion order within its category.
+            pub const ALL: [DType; [$(DType::$variant as u8),*].len()] = [$(DType::$variant),*];
+
+            /// Bytes per element.
+            pub const fn size(self) -> usize {
+                match self {
+                    $(DType::$variant => size_of::<$element>(),)*
+                }
+            }
+
+            /// The alignment of elements in memory: that of the parts of a pair.
+            pub const fn align(self) -> usize {
+                match self {
+                    $(DType::$variant => align_of::<$element>(),)*
+                }
+            }
+
+            /// The public name: `float32`, `int64`, ...
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(DType::$variant => $name,)*
+                }
+            }
+
+            /// Bool, Int, Float or Complex.
+            pub const fn category(self) -> Category {
+                match self {
+                    $(DType::$variant => Category::$category,)*
+                }
+            }
+
+            /// The type in which kernels compute and accumulate. Halves widen to float32 and narrow integers
+            /// to int32, uint32 to int64: what is computed there, wrapped to the narrow type, is what the
+            /// narrow type's own arithmetic would give.
+            pub const fn compute(self) -> DType {
+                match self {
+                    $(DType::$variant => DType::$compute,)*
+                }
+            }
+        }
+    };
+}
+
+dtypes! {
+    /// `bool`, one byte, 0 or 1.
+    Bool bool, "bool", Bool, Bool;
+    /// Unsigned 8-bit integer.
+    U8 u8, "uint8", Int, I32;
+    /// Signed 8-bit integer.
+    I8 i8, "int8", Int, I32;
+    /// Unsigned 16-bit integer.
+    U16 u16, "uint16", Int, I32;
+    /// Signed 16-bit integer.
+    I16 i16, "int16", Int, I32;
+    /// Unsigned 32-bit integer.
+    U32 u32, "uint32", Int, I64;
+    /// Signed 32-bit integer.
+    I32 i32, "int32", Int, I32;
+    /// Unsigned 64-bit integer.
+    U64 u64, "uint64", Int, U64;
+    /// Signed 64-bit integer.
+    I64 i64, "int64", Int, I64;
+    /// IEEE half precision.
+    F16 f16, "float16", Float, F32;
+    /// bfloat16: float32's range, 8 bits of precision.
+    BF16 bf16, "bfloat16", Float, F32;
+    /// IEEE single precision, the default.
+    F32 f32, "float32", Float, F32;
+    /// IEEE double precision.
+    F64 f64, "float64", Float, F64;
+    /// A pair of float32, real and imaginary part.
+    C64 Complex<f32>, "complex64", Complex, C64;
+    /// A pair of float64.
+    C128 Complex<f64>, "complex128", Complex, C128;
+}
+
+/// The class of a dtype, in promotion order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Category {
+    /// Truth values.
+    Bool,
+    /// Integers.
+    Int,
+    /// Floating point numbers.
+    Float,
+    /// Complex numbers.
+    Complex,
+}
+
+impl DType {
+    /// The dtype of a public name; common aliases are understood.
+    pub fn from_name(name: &str) -> Option<DType> {
+        let name = match name {
+            "short" => "int16",
+            "int" => "int32",
+            "long" => "int64",
+            "half" => "float16",
+            "float" => "float32",
+            "double" => "float64",
+            "cfloat" => "complex64",
+            "cdouble" => "complex128",
+            other => other,
+        };
+        DType::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
+    /// All names, for messages: `bool, uint8, ...`.
+    pub fn names() -> String {
+        DType::ALL.map(DType::name).join(", ")
+    }
+
+    /// Whether this is a type of real floating point numbers.
+    pub const fn is_float(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
+    }
+
+    /// Whether this is a type of 16 bits that is computed in float32.
+    #[inline(always)]
+    pub const fn is_half(self) -> bool {
+        matches!(self, DType::F16 | DType::BF16)
+    }
+
+    /// The dtype of what an elementwise rule makes of numbers of these: halves stay what they are beside
+    /// float32, in which they are computed. `None` for those that do not meet in a rule, and for none.
+    pub fn of_rule(mut operands: impl Iterator<Item = DType>) -> Option<DType> {
+        let first = operands.next()?;
+        operands.try_fold(first, |found, next| match (found, next) {
+            (x, y) if x == y => Some(x),
+            (half, DType::F32) | (DType::F32, half) if half.is_half() => Some(half),
+            _ => None,
+        })
+    }
+
+    /// Whether this is a complex type.
+    #[inline(always)]
+    pub const fn is_complex(self) -> bool {
+        self as u8 >= DType::C64 as u8
+    }
+
+    /// Whether numbers of this type have derivatives.
+    #[inline(always)]
+    pub const fn is_differentiable(self) -> bool {
+        self as u8 >= DType::F16 as u8
+    }
+
+    /// The type of the parts of a complex number; other types are their own.
+    pub const fn real(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            other => other,
+        }
+    }
+
+    /// The complex type whose parts hold numbers of this type: complex128 for float64, complex64 for all
+    /// others.
+    pub const fn complex(self) -> DType {
+        match self {
+            DType::F64 | DType::C128 => DType::C128,
+            _ => DType::C64,
+        }
+    }
+
+    /// Whether this is an integer type.
+    pub const fn is_integer(self) -> bool {
+        matches!(self.category(), Category::Int)
+    }
+
+    /// Whether this is an integer type without negative numbers.
+    pub const fn is_unsigned(self) -> bool {
+        matches!(self, DType::U8 | DType::U16 | DType::U32 | DType::U64)
+    }
+
+    /// The smallest type that both convert to: float16 with bfloat16 gives float32, an integer with a float
+    /// gives the float, as in PyTorch; signed with unsigned gives the next wider signed type, and float64
+    /// where there is none, as in NumPy.
+    pub fn promote(self, other: DType) -> DType {
+        use DType::*;
+        if self == other {
+            return self;
+        }
+        match (self.category(), other.category()) {
+            _ if self.is_complex() || other.is_complex() => self.complex().max(other.complex()),
+            (a, b) if a < b => other,
+            (a, b) if a > b => self,
+            _ => match (self, other) {
+                (F16, BF16) | (BF16, F16) => F32,
+                (a, b) if a.is_integer() && a.is_unsigned() != b.is_unsigned() => {
+                    if a.is_unsigned() {
+                        signed_for(a, b)
+                    } else {
+                        signed_for(b, a)
+                    }
+                }
+                (a, b) if a.size() > b.size() => a,
+                (_, b) => b,
+            },
+        }
+    }
+
+    /// The type that sums are kept in until they are rounded: float32 for halves, other types themselves.
+    pub const fn accumulator(self) -> DType {
+        if self.is_float() { self.compute() } else { self }
+    }
+
+    /// The type, int32 or int64, in which wrapping sums and products of integers are taken: their low bits
+    /// are those that this type would have. Other types stay as they are.
+    pub const fn modular(self) -> DType {
+        match self {
+            DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::U32 => DType::I32,
+            DType::U64 => DType::I64,
+            other => other,
+        }
+    }
+
+    /// The smallest and largest number of an integer type; 0 and 1 for bool, all of int64 for floats.
+    pub const fn range(self) -> (i128, i128) {
+        let bits = self.size() * 8;
+        match self.category() {
+            Category::Bool => (0, 1),
+            Category::Int if self.is_unsigned() => (0, (1 << bits) - 1),
+            Category::Int => (-(1 << (bits - 1)), (1 << (bits - 1)) - 1),
+            Category::Float | Category::Complex => (i64::MIN as i128, i64::MAX as i128),
+        }
+    }
+
+    /// Raises unless an integer that a user wrote has this value in an integer dtype too.
+    #[inline]
+    pub fn check_fits(self, value: impl Into<i128>) -> Result<()> {
+        let (value, (low, high)) = (value.into(), self.range());
+        if !self.is_integer() || (low..=high).contains(&value) {
+            return Ok(());
+        }
+        Err(self.misfit(&value))
+    }
+
+    /// Raises unless the whole part of a float that a user wrote is a number of an integer dtype.
+    #[inline]
+    pub fn check_fits_float(self, value: f64) -> Result<()> {
+        let (low, high) = self.range();
+        if !self.is_integer() || (value.is_finite() && (low..=high).contains(&(value as i128))) {
+            return Ok(());
+        }
+        Err(self.misfit(&value))
+    }
+
+    #[cold]
+    fn misfit(self, value: &dyn std::fmt::Display) -> Error {
+        let (low, high) = self.range();
+        Error::value(format!(
+            "{value} does not fit into {self}, which holds {low} to {high}; use a wider dtype, or convert \
+             the tensor first"
+        ))
+    }
+
+    /// The type of an operation that is not defined on integers, such as `exp`.
+    pub const fn to_float(self) -> DType {
+        if self.is_differentiable() { self } else { DType::F32 }
+    }
+}
+
+/// The signed type that holds an unsigned and a signed one.
+fn signed_for(unsigned: DType, signed: DType) -> DType {
+    match unsigned.size() {
+        size if size < signed.size() => signed,
+        1 => DType::I16,
+        2 => DType::I32,
+        4 => DType::I64,
+        _ => DType::F64,
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DType::*;
+
+    #[test]
+    fn promotion_is_commutative_and_follows_pytorch() {
+        for a in super::DType::ALL {
+            for b in super::DType::ALL {
+                assert_eq!(a.promote(b), b.promote(a));
+            }
+        }
+        assert_eq!(F16.promote(BF16), F32);
+        assert_eq!(I64.promote(F16), F16);
+        assert_eq!(U8.promote(I32), I32);
+        assert_eq!(Bool.promote(U8), U8);
+        assert_eq!((C64.promote(F64), C64.promote(I64), F16.promote(C64)), (C128, C64, C64));
+    }
+
+    #[test]
+    fn signed_with_unsigned_integers_promote_as_in_numpy() {
+        let table = [
+            (U8, I8, I16),
+            (U8, I16, I16),
+            (U16, I8, I32),
+            (U16, I16, I32),
+            (U32, I32, I64),
+            (U32, I8, I64),
+            (U16, I64, I64),
+            (U64, I8, F64),
+            (U64, I64, F64),
+            (U64, U8, U64),
+            (I8, I16, I16),
+            (U32, F16, F16),
+        ];
+        for (a, b, expected) in table {
+            assert_eq!((a.promote(b), b.promote(a)), (expected, expected), "{a} with {b}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_those_of_the_types() {
+        assert_eq!(U64.range(), (0, u64::MAX.into()));
+        assert_eq!(I64.range(), (i64::MIN.into(), i64::MAX.into()));
+        assert_eq!(I8.range(), (-128, 127));
+        assert!(U64.check_fits(u64::MAX).is_ok() && U64.check_fits(-1i64).is_err());
+    }
+}

@@ -1,0 +1,274 @@
+//! `Array`: a concrete strided view of a buffer. It knows dtypes and layouts and nothing of differentiation.
+//!
+//! The struct is kept at 80 bytes (asserted below): its size is what small operations pay for.
+//! Read next: `src/tensor.rs`, which puts the derivative machinery around it.
+
+pub mod buffer;
+pub mod complex;
+pub mod dtype;
+pub mod random;
+pub mod shape;
+mod views;
+pub mod window;
+pub(crate) mod writers;
+
+use crate::array::buffer::{Buffer, Device};
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::{MAX_RANK, Shape};
+use crate::error::{Error, Result};
+
+/// A strided view: element `(i, j, ...)` lies at `offset + i * stride[0] + j * stride[1] + ...`, in elements.
+#[derive(Clone)]
+#[repr(C)]
+pub struct Array {
+    buf: Buffer,
+    dims: [u32; MAX_RANK],
+    strides: [i32; MAX_RANK],
+    offset_low: u32,
+    offset_high: u16,
+    rank: u8,
+    dtype: DType,
+}
+
+const _: () = assert!(std::mem::size_of::<Array>() <= 80);
+
+impl Array {
+    /// The same elements with a version of their own: writes through either are not noticed by the other.
+    pub fn alias(&self) -> Array {
+        Array { buf: self.buf.alias(), ..self.clone() }
+    }
+
+    /// Uninitialised contiguous host memory of this array's shape, if `others` have that shape too and all
+    /// are contiguous: the common case of an elementwise operation, without computing shapes and strides.
+    #[inline]
+    pub fn matching(&self, others: &[&Array], dtype: DType) -> Option<Result<Array>> {
+        for other in others {
+            if !other.same_layout(self) {
+                return None;
+            }
+        }
+        if !self.is_contiguous() {
+            return None;
+        }
+        let (dims, strides, rank) = (self.dims, self.strides, self.rank);
+        let buf = Buffer::alloc(self.numel() * dtype.size());
+        Some(buf.map(|buf| Array { buf, dims, strides, offset_low: 0, offset_high: 0, rank, dtype }))
+    }
+
+    /// A contiguous view of the whole of `buf`.
+    pub fn from_buffer(buf: Buffer, shape: Shape, dtype: DType) -> Result<Array> {
+        let strides = shape.strides();
+        Array::strided(buf, shape, &strides[..shape.rank()], 0, dtype)
+    }
+
+    /// A view with explicit strides and offset, in elements. The caller vouches that it stays inside `buf`.
+    pub fn strided(
+        buf: Buffer,
+        shape: Shape,
+        strides: &[isize],
+        offset: usize,
+        dtype: DType,
+    ) -> Result<Array> {
+        let mut packed = [0i32; MAX_RANK];
+        for (slot, &s) in packed.iter_mut().zip(strides) {
+            *slot = i32::try_from(s).map_err(|_| {
+                Error::shape(format!(
+                    "strides of shape {shape} exceed 2^31 elements; split the tensor along axis 0"
+                ))
+            })?;
+        }
+        Ok(Array {
+            buf,
+            dims: *shape.raw(),
+            strides: packed,
+            offset_low: offset as u32,
+            offset_high: (offset >> 32) as u16,
+            rank: shape.rank() as u8,
+            dtype,
+        })
+    }
+
+    /// A contiguous CPU array holding a copy of `values`.
+    pub fn from_slice<T: Element>(values: &[T], shape: Shape) -> Result<Array> {
+        if values.len() != shape.numel() {
+            return Err(Error::shape(format!("{} values do not fill shape {shape}", values.len())));
+        }
+        let mut out = Array::empty(shape, T::DTYPE, Device::Cpu)?;
+        out.slice_mut::<T>()?.copy_from_slice(values);
+        Ok(out)
+    }
+
+    /// A CPU array filled with `value`, converted to `dtype`.
+    pub fn full(shape: Shape, value: f64, dtype: DType) -> Result<Array> {
+        let mut out = Array::empty(shape, dtype, Device::Cpu)?;
+        crate::dispatch!(dtype, T => out.slice_mut::<T>()?.fill(T::from_f64(value)));
+        Ok(out)
+    }
+
+    /// Whether both have the same shape, without copying it.
+    #[inline(always)]
+    pub fn same_shape(&self, other: &Array) -> bool {
+        self.dims == other.dims && self.rank == other.rank
+    }
+
+    /// Whether both have the same shape and strides.
+    #[inline(always)]
+    pub fn same_layout(&self, other: &Array) -> bool {
+        self.same_shape(other) && self.strides == other.strides
+    }
+
+    /// The shape.
+    #[inline(always)]
+    pub fn shape(&self) -> Shape {
+        Shape::from_raw(&self.dims, self.rank)
+    }
+
+    /// Number of axes.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.rank as usize
+    }
+
+    /// Length of axis `i`.
+    #[inline]
+    pub fn dim(&self, i: usize) -> usize {
+        self.dims[i] as usize
+    }
+
+    /// Stride of axis `i` in elements.
+    #[inline]
+    pub fn stride(&self, i: usize) -> isize {
+        self.strides[i] as isize
+    }
+
+    /// The strides in elements.
+    pub fn strides(&self) -> Vec<isize> {
+        self.strides[..self.rank()].iter().map(|&s| s as isize).collect()
+    }
+
+    /// Position of the first element in the buffer, in elements.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        (self.offset_high as usize) << 32 | self.offset_low as usize
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn numel(&self) -> usize {
+        self.dims[..self.rank()].iter().map(|&d| d as usize).fold(1, usize::saturating_mul)
+    }
+
+    /// The element type.
+    #[inline(always)]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The device of the buffer.
+    #[inline(always)]
+    pub fn device(&self) -> Device {
+        self.buf.device()
+    }
+
+    /// The memory behind this view.
+    #[inline(always)]
+    pub fn buffer(&self) -> &Buffer {
+        &self.buf
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1i64;
+        for i in (0..self.rank()).rev() {
+            let d = self.dims[i] as i64;
+            if d == 0 {
+                return true;
+            }
+            if d != 1 && self.strides[i] as i64 != expected {
+                return false;
+            }
+            expected *= d;
+        }
+        true
+    }
+
+    /// Whether nobody else can see this view's memory.
+    #[inline]
+    pub fn is_alone(&self) -> bool {
+        self.buf.is_unique() && !self.buf.is_borrowed()
+    }
+
+    /// Whether this view is contiguous and nobody else can see its memory: it may be overwritten.
+    #[inline]
+    pub fn is_exclusive(&self) -> bool {
+        self.is_alone() && self.is_contiguous()
+    }
+
+    /// Address of the first element.
+    #[inline(always)]
+    pub fn ptr<T: Element>(&self) -> *mut T {
+        debug_assert_eq!(T::DTYPE, self.dtype);
+        self.buf.ptr().cast::<T>().wrapping_add(self.offset())
+    }
+
+    /// The elements of a contiguous CPU array. An internal error on any other array.
+    #[inline]
+    pub fn slice<T: Element>(&self) -> Result<&[T]> {
+        self.check_slice::<T>()?;
+        if self.numel() == 0 {
+            return Ok(&[]);
+        }
+        // SAFETY: contiguous, on the host, of type T, inside its buffer.
+        Ok(unsafe { std::slice::from_raw_parts(self.ptr::<T>(), self.numel()) })
+    }
+
+    /// The elements of a contiguous CPU array, for writing. The caller sees to it that nobody reads them
+    /// meanwhile.
+    #[inline]
+    pub fn slice_mut<T: Element>(&mut self) -> Result<&mut [T]> {
+        self.check_slice::<T>()?;
+        if self.numel() == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: as in `slice`; the exclusive borrow and the caller's promise rule out aliases.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr::<T>(), self.numel()) })
+    }
+
+    #[inline]
+    fn check_slice<T: Element>(&self) -> Result<()> {
+        if self.dtype == T::DTYPE && self.device() == Device::Cpu && self.is_contiguous() {
+            return Ok(());
+        }
+        Err(self.bad_slice(T::DTYPE))
+    }
+
+    #[cold]
+    fn bad_slice(&self, wanted: DType) -> Error {
+        Error::dtype(format!("internal: contiguous cpu {wanted} expected, got {self:?}"))
+    }
+
+    /// The value of a one-element CPU array as `f64`.
+    pub fn item(&self) -> Result<f64> {
+        if self.numel() != 1 || self.device() != Device::Cpu {
+            return Err(Error::value(format!("item: one element on the cpu expected, got {self:?}")));
+        }
+        // SAFETY: one element exists at the offset.
+        Ok(crate::dispatch!(self.dtype, T => unsafe { self.ptr::<T>().read() }.to_f64()))
+    }
+}
+
+impl std::fmt::Debug for Array {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{} on {} with strides {:?}", self.dtype, self.shape(), self.device(), self.strides())
+    }
+}
+
+/// Bytes of a contiguous array, or an error where the count overflows.
+pub fn checked_bytes(shape: &Shape, dtype: DType) -> Result<usize> {
+    shape
+        .iter()
+        .try_fold(dtype.size(), |n, d| n.checked_mul(d))
+        .filter(|&n| n <= isize::MAX as usize && n < 1 << 47)
+        .ok_or_else(|| Error::memory(format!("a {dtype} tensor of shape {shape} exceeds the address space")))
+}

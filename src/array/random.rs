@@ -1,0 +1,127 @@
+//! The default generator: a seed and a position in its stream. Every random tensor takes the next stretch of
+//! it. The first seed comes from the system; a program that wants the same numbers every time calls
+//! [`manual_seed`].
+//!
+//! The generator is counter-based (Philox4x32-10, Salmon et al. 2011), so a tensor's numbers depend on seed
+//! and position alone: the same on every device, for any number of threads, and when a checkpoint runs its
+//! region again.
+
+use crate::host::sync::lock;
+use std::cell::Cell;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::{Mutex, MutexGuard};
+use std::time::SystemTime;
+
+/// Seed and position of a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct State {
+    /// The seed: the key of the generator.
+    pub seed: u64,
+    /// The next unused counter.
+    pub offset: u64,
+}
+
+/// The default stream, once it has a seed.
+struct Stream {
+    state: Option<State>,
+    /// Whether the program chose the seed, rather than the system.
+    chosen: bool,
+}
+
+static GENERATOR: Mutex<Stream> = Mutex::new(Stream { state: None, chosen: false });
+
+impl Stream {
+    /// Its state; the first to ask gives it a seed from the system.
+    fn state(&mut self) -> &mut State {
+        self.state.get_or_insert_with(|| State { seed: system_seed(), offset: 0 })
+    }
+}
+
+/// A seed that no other process has, and no other call: the standard library's own, which come from the
+/// system, mixed with the process, for a forked child inherits the former.
+fn system_seed() -> u64 {
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.write_u128(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos()));
+    hasher.finish()
+}
+
+/// The default stream, locked.
+pub(crate) struct GeneratorLock(MutexGuard<'static, Stream>);
+
+impl GeneratorLock {
+    /// In a forked child: a seed that the system chose is not shared with the parent, one that the program
+    /// chose is.
+    pub(crate) fn forked(&mut self) {
+        if !self.0.chosen {
+            self.0.state = None;
+        }
+    }
+}
+
+/// Locks the default stream.
+pub(crate) fn lock_generator() -> GeneratorLock {
+    GeneratorLock(lock(&GENERATOR))
+}
+
+/// Starts the default stream over with this seed.
+pub fn manual_seed(seed: u64) {
+    set_state(State { seed, offset: 0 });
+}
+
+/// Starts the default stream over with a seed from the system, and returns it.
+pub fn seed() -> u64 {
+    let seed = system_seed();
+    manual_seed(seed);
+    if REPLAY.get().is_none() {
+        lock(&GENERATOR).chosen = false;
+    }
+    seed
+}
+
+thread_local! {
+    /// While set, this thread draws from here instead: a recomputation repeats what its forward drew.
+    static REPLAY: Cell<Option<State>> = const { Cell::new(None) };
+}
+
+/// The state of the stream that this thread draws from.
+pub fn state() -> State {
+    REPLAY.get().unwrap_or_else(|| *lock(&GENERATOR).state())
+}
+
+/// Puts the stream that this thread draws from at `state`.
+pub fn set_state(state: State) {
+    match REPLAY.get() {
+        Some(_) => REPLAY.set(Some(state)),
+        None => *lock(&GENERATOR) = Stream { state: Some(state), chosen: true },
+    }
+}
+
+/// Ends a replay when dropped.
+pub struct Replay(Option<State>);
+
+impl Drop for Replay {
+    fn drop(&mut self) {
+        REPLAY.set(self.0);
+    }
+}
+
+/// Makes this thread draw from `state` on, without touching the default stream, until the guard is dropped.
+#[must_use]
+pub fn replay(state: State) -> Replay {
+    Replay(REPLAY.replace(Some(state)))
+}
+
+/// Takes the next `counters` counters; returns where they start.
+pub fn take(counters: u64) -> State {
+    let advance = |s: State| State { offset: s.offset.wrapping_add(counters), ..s };
+    if let Some(start) = REPLAY.get() {
+        REPLAY.set(Some(advance(start)));
+        return start;
+    }
+    let mut generator = lock(&GENERATOR);
+    let state = generator.state();
+    let start = *state;
+    *state = advance(start);
+    start
+}

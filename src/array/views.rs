@@ -1,0 +1,147 @@
+//! Views: the elements of an array under another layout of the same buffer.
+
+use super::Array;
+use crate::array::shape::{MAX_RANK, Shape};
+use crate::error::{Error, Result};
+
+impl Array {
+    /// The same elements under a new layout of the same buffer.
+    pub fn with_layout(&self, shape: Shape, strides: &[isize], offset: usize) -> Result<Array> {
+        Array::strided(self.buf.clone(), shape, strides, offset, self.dtype)
+    }
+
+    /// Axes in the order `perm`.
+    pub fn permute(&self, perm: &[u8]) -> Result<Array> {
+        let mut out = self.clone();
+        for (i, &p) in perm.iter().enumerate() {
+            out.dims[i] = self.dims[p as usize];
+            out.strides[i] = self.strides[p as usize];
+        }
+        Ok(out)
+    }
+
+    /// Two axes exchanged.
+    pub fn transposed(&self, i: usize, j: usize) -> Result<Array> {
+        let mut out = self.clone();
+        out.dims.swap(i, j);
+        out.strides.swap(i, j);
+        Ok(out)
+    }
+
+    /// With a new axis of length 1 before axis `i`.
+    pub fn with_axis(&self, i: usize) -> Result<Array> {
+        // Raises where there are as many axes as there can be.
+        let shape = self.shape().inserted(i, 1)?;
+        let mut out = self.clone();
+        out.dims = *shape.raw();
+        out.strides.copy_within(i..MAX_RANK - 1, i + 1);
+        out.strides[i] = 0;
+        out.rank += 1;
+        Ok(out)
+    }
+
+    /// Broadcast to `shape` with stride 0 on new and stretched axes. The shapes must be compatible.
+    pub fn expand(&self, shape: &Shape) -> Result<Array> {
+        if self.shape() == *shape {
+            return Ok(self.clone());
+        }
+        let lead = shape.rank().checked_sub(self.rank()).ok_or_else(|| self.bad_expand(shape))?;
+        let mut strides = [0isize; MAX_RANK];
+        for i in 0..self.rank() {
+            if self.dim(i) == shape.at(lead + i) {
+                strides[lead + i] = self.stride(i);
+            } else if self.dim(i) != 1 {
+                return Err(self.bad_expand(shape));
+            }
+        }
+        self.with_layout(*shape, &strides[..shape.rank()], self.offset())
+    }
+
+    #[cold]
+    fn bad_expand(&self, shape: &Shape) -> Error {
+        Error::shape(format!("expand: shape {} cannot be broadcast to {shape}", self.shape()))
+    }
+
+    #[cold]
+    fn outside(&self, lengths: &Shape) -> Error {
+        Error::shape(format!(
+            "internal: a slice of shape {lengths} reaches beyond a tensor of shape {}",
+            self.shape()
+        ))
+    }
+
+    /// The view `start + step * i` for `i < length` on every axis.
+    pub fn slice_view(&self, starts: &[usize], steps: &[isize], lengths: &Shape) -> Result<Array> {
+        let mut inside = lengths.rank() == self.rank();
+        let mut offset = self.offset() as isize;
+        let mut strides = [0isize; MAX_RANK];
+        for i in 0..self.rank().min(lengths.rank()) {
+            if lengths.at(i) > 0 {
+                let last = starts[i] as isize + steps[i] * (lengths.at(i) as isize - 1);
+                inside &= starts[i] < self.dim(i) && (0..self.dim(i) as isize).contains(&last);
+                offset += starts[i] as isize * self.stride(i);
+            }
+            strides[i] = self.stride(i) * steps[i];
+        }
+        if !inside {
+            return Err(self.outside(lengths));
+        }
+        self.with_layout(*lengths, &strides[..self.rank()], offset as usize)
+    }
+
+    /// The same elements with another shape, without a copy; `None` where the layout does not allow it.
+    pub fn reshape_view(&self, shape: &Shape) -> Option<Array> {
+        if self.is_contiguous() {
+            let strides = shape.strides();
+            return self.with_layout(*shape, &strides[..shape.rank()], self.offset()).ok();
+        }
+        let strides = reshape_strides(self, shape)?;
+        self.with_layout(*shape, &strides[..shape.rank()], self.offset()).ok()
+    }
+}
+
+/// Strides under which `array` has shape `shape`: groups of axes that merge or split are matched from the
+/// left.
+fn reshape_strides(array: &Array, shape: &Shape) -> Option<[isize; MAX_RANK]> {
+    let mut out = [0isize; MAX_RANK];
+    if array.numel() == 0 {
+        return Some(shape.strides());
+    }
+    let old: Vec<(usize, isize)> =
+        (0..array.rank()).map(|i| (array.dim(i), array.stride(i))).filter(|&(d, _)| d != 1).collect();
+    let (mut i, mut j) = (0, 0);
+    while j < shape.rank() {
+        if shape.at(j) == 1 {
+            j += 1;
+            continue;
+        }
+        let (mut have, mut want) = (old.get(i)?.0, shape.at(j));
+        let (first_old, first_new) = (i, j);
+        while have != want {
+            if have < want {
+                i += 1;
+                have *= old.get(i)?.0;
+            } else {
+                j += 1;
+                want *= if j < shape.rank() {
+                    shape.at(j)
+                } else {
+                    return None;
+                };
+            }
+        }
+        for k in first_old..i {
+            if old[k].1 != old[k + 1].1 * old[k + 1].0 as isize {
+                return None;
+            }
+        }
+        let mut stride = old[i].1;
+        for k in (first_new..=j).rev() {
+            out[k] = stride;
+            stride *= shape.at(k) as isize;
+        }
+        i += 1;
+        j += 1;
+    }
+    Some(out)
+}

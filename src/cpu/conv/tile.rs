@@ -1,0 +1,105 @@
+//! The innermost loops of a correlation.
+
+use super::vector::{Float, Vector};
+
+/// A tile of sums: some output channels at some vectors of positions, kept in registers.
+pub(super) struct Tile<T> {
+    pub(super) terms: usize,
+    /// The weights, all rows of a term together.
+    pub(super) weights: *const T,
+    /// Where each term reads.
+    pub(super) offsets: *const u32,
+    /// The grid at the first position.
+    pub(super) x: *const T,
+    /// The sums of the first row.
+    pub(super) sums: *mut T,
+    /// From one row of sums to the next.
+    pub(super) pitch: usize,
+    /// What the sums of each row begin with.
+    pub(super) bias: *const T,
+    /// Whether there are sums already.
+    pub(super) add: bool,
+}
+
+impl<T: Float> Tile<T> {
+    /// `rows` rows of three vectors.
+    ///
+    /// # Safety
+    /// Everything that the tile points to exists for this many rows, and `V` is available.
+    #[inline(always)]
+    pub(super) unsafe fn rows<V: Vector<Float = T>>(&self, rows: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match rows {
+                1 => self.sum::<V, 1, 3>(),
+                2 => self.sum::<V, 2, 3>(),
+                3 => self.sum::<V, 3, 3>(),
+                _ if V::ROWS == 4 => self.sum::<V, 4, 3>(),
+                4 => self.sum::<V, 4, 3>(),
+                5 => self.sum::<V, 5, 3>(),
+                6 => self.sum::<V, 6, 3>(),
+                7 => self.sum::<V, 7, 3>(),
+                _ => self.sum::<V, 8, 3>(),
+            }
+        }
+    }
+
+    /// Up to four rows of six vectors: few rows need more vectors to keep all arithmetic units busy.
+    ///
+    /// # Safety
+    /// As [`Tile::rows`].
+    #[inline(always)]
+    pub(super) unsafe fn narrow_rows<V: Vector<Float = T>>(&self, rows: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match rows {
+                1 => self.sum::<V, 1, 6>(),
+                _ if V::ROWS == 4 => self.sum::<V, 2, 6>(),
+                2 => self.sum::<V, 2, 6>(),
+                3 => self.sum::<V, 3, 6>(),
+                _ => self.sum::<V, 4, 6>(),
+            }
+        }
+    }
+
+    /// Loops over indices: the arrays stay in registers only if every loop around them is unrolled, and
+    /// compilers see through these in every build.
+    ///
+    /// # Safety
+    /// As [`Tile::rows`].
+    #[inline(always)]
+    #[allow(clippy::needless_range_loop, reason = "see above")]
+    pub(super) unsafe fn sum<V: Vector<Float = T>, const ROWS: usize, const VECTORS: usize>(&self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let mut sums = [[V::zero(); VECTORS]; ROWS];
+            for r in 0..ROWS {
+                for j in 0..VECTORS {
+                    sums[r][j] = if self.add {
+                        V::load(self.sums.add(r * self.pitch + j * V::LANES))
+                    } else {
+                        V::splat(*self.bias.add(r))
+                    };
+                }
+            }
+            for term in 0..self.terms {
+                let from = self.x.add(*self.offsets.add(term) as usize);
+                let mut x = [V::zero(); VECTORS];
+                for j in 0..VECTORS {
+                    x[j] = V::load(from.add(j * V::LANES));
+                }
+                for r in 0..ROWS {
+                    let weight = V::splat(*self.weights.add(term * ROWS + r));
+                    for j in 0..VECTORS {
+                        sums[r][j] = V::add_product(weight, x[j], sums[r][j]);
+                    }
+                }
+            }
+            for r in 0..ROWS {
+                for j in 0..VECTORS {
+                    V::store(self.sums.add(r * self.pitch + j * V::LANES), sums[r][j]);
+                }
+            }
+        }
+    }
+}

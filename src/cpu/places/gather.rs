@@ -1,0 +1,365 @@
+//! Picking elements by index, and adding elements back by index.
+//!
+//! An array is seen as `[before, length, after]` around the indexed axis, contiguous. Additions happen in the
+//! order of the indices: the output is cut into pieces that belong to one thread each, which adds what falls
+//! there.
+
+use crate::array::Array;
+use crate::array::buffer::{Device, filled, gathered, room};
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::Shape;
+use crate::cpu::pointwise::copy::{cast, contiguous, copy_into};
+use crate::cpu::pointwise::layout::Nest;
+use crate::cpu::run::threads::{Shared, parallel_for};
+use crate::dispatch_width;
+use crate::error::{Error, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Elements that one thread should handle at least.
+const GRAIN: usize = 1 << 15;
+/// Stretches that an axis is cut into, at most: rows are added by their owners.
+const STRETCHES: usize = 64;
+
+/// The indices as positions in `0..length`; negative ones count from the end.
+pub fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
+    let unsigned = index.dtype().is_unsigned();
+    let index = cast(index, DType::I64)?;
+    let given = index.slice::<i64>()?;
+    let n = length as i64;
+    // What wrapped was too large.
+    let wrap = if unsigned { 0 } else { n };
+    let mut found = room(given.len())?;
+    let to = Shared::new(found.as_mut_ptr());
+    let outside = AtomicBool::new(false);
+    parallel_for(given.len(), GRAIN, |range| {
+        // SAFETY: ranges are disjoint, and there is room for all of them.
+        let to = unsafe { to.part(range.start, range.len()) };
+        let mut inside = true;
+        for (to, &i) in to.iter_mut().zip(&given[range]) {
+            let wrapped = if i < 0 { i.wrapping_add(wrap) } else { i };
+            inside &= wrapped >= 0 && wrapped < n;
+            *to = wrapped as usize;
+        }
+        outside.fetch_or(!inside, Ordering::Relaxed);
+    });
+    // SAFETY: there is room for them, and the ranges above wrote all of them.
+    unsafe { found.set_len(given.len()) };
+    if !outside.into_inner() {
+        return Ok(found);
+    }
+    let first = given.iter().find(|&&i| i >= n || i < -wrap).copied().unwrap_or_default();
+    let first = if unsigned { i128::from(first as u64) } else { first.into() };
+    Err(Error::index(format!("index {first} is out of range for an axis of length {length}")))
+}
+
+/// Sizes of the axes before and after `axis`.
+fn around(shape: &Shape, axis: usize) -> (usize, usize) {
+    (shape.part(0, axis).numel(), shape.part(axis + 1, shape.rank()).numel())
+}
+
+/// `x` placed in a tensor of `fill`: `out[start + step * i] = x[i]` on every axis.
+pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f64) -> Result<Array> {
+    let out = Array::full(*shape, fill, x.dtype())?;
+    copy_into(&out.slice_view(starts, steps, &x.shape())?, x)?;
+    Ok(out)
+}
+
+/// `out[.., i.., ..] = x[.., index[i..], ..]`: the index's axes take the place of `axis`.
+pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
+    let length = x.dim(axis);
+    let rows = positions(index, length)?;
+    let mut dims = x.shape().to_vec();
+    dims.splice(axis..=axis, index.shape().iter());
+    let out = Array::empty(Shape::new(&dims)?, x.dtype(), Device::Cpu)?;
+    let x = contiguous(x)?;
+    let (before, after) = around(&x.shape(), axis);
+    let bytes = after * x.dtype().size();
+    if before * rows.len() * bytes == 0 {
+        return Ok(out);
+    }
+    let (from, to) = (Shared::new(x.buffer().ptr()), Shared::new(out.buffer().ptr()));
+    let first = x.offset() * x.dtype().size();
+    parallel_for(before * rows.len(), (GRAIN / after).max(1), |range| {
+        for k in range {
+            let source = (k / rows.len() * length + rows[k % rows.len()]) * bytes + first;
+            // SAFETY: both rows lie inside their buffers, since positions were checked; each `k` writes its
+            // own row.
+            unsafe { std::ptr::copy_nonoverlapping(from.get().add(source), to.get().add(k * bytes), bytes) };
+        }
+    });
+    Ok(out)
+}
+
+/// The transpose of [`take`]: rows of `g` added into zeros of `shape`.
+pub fn take_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
+    let rows = positions(index, shape.at(axis))?;
+    let (before, after) = around(shape, axis);
+    let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
+    let mut out = Array::empty(*shape, wide.dtype(), Device::Cpu)?;
+    let sizes = [before, shape.at(axis), after];
+    match wide.dtype() {
+        DType::F64 => add_rows::<f64>(&wide, &mut out, &rows, sizes, |a, b| a + b)?,
+        DType::F32 => add_rows::<f32>(&wide, &mut out, &rows, sizes, |a, b| a + b)?,
+        _ => add_rows::<i64>(&wide, &mut out, &rows, sizes, i64::wrapping_add)?,
+    }
+    cast(&out, g.dtype())
+}
+
+/// The type that sums are kept in.
+fn accumulator(dtype: DType) -> DType {
+    if dtype.is_float() { dtype.compute() } else { DType::I64 }
+}
+
+/// The numbers of `rows` in the order of the stretches of `each` rows that they fall into, otherwise in their
+/// own order, and where the numbers of each stretch begin.
+pub(crate) fn by_stretch(rows: &[usize], length: usize, each: usize) -> Result<(Vec<usize>, Vec<usize>)> {
+    let count = length.div_ceil(each);
+    let mut starts = filled(0, count + 1)?;
+    rows.iter().for_each(|row| starts[row / each + 1] += 1);
+    (1..=count).for_each(|i| starts[i] += starts[i - 1]);
+    let mut next = gathered(starts.len(), starts.iter().copied())?;
+    let mut order = filled(0, rows.len())?;
+    for (k, row) in rows.iter().enumerate() {
+        order[next[row / each]] = k;
+        next[row / each] += 1;
+    }
+    Ok((order, starts))
+}
+
+/// Every piece owns a stretch of output rows, some of their columns: it clears them and adds what falls
+/// there, in order. So memory is written once, threads never meet, and sums do not depend on how the output
+/// is cut.
+fn add_rows<T: Element + Default>(
+    g: &Array,
+    out: &mut Array,
+    rows: &[usize],
+    [before, length, after]: [usize; 3],
+    add: fn(T, T) -> T,
+) -> Result<()> {
+    if before * length * after == 0 {
+        return Ok(());
+    }
+    let from = g.slice::<T>()?;
+    let to = Shared::new(out.slice_mut::<T>()?.as_mut_ptr());
+    let each = length.div_ceil(STRETCHES).max(GRAIN / after).clamp(1, length);
+    let (order, starts) = by_stretch(rows, length, each)?;
+    let stretches = starts.len() - 1;
+    // Few rows are cut into columns instead.
+    let blocks = if before * stretches < STRETCHES / 4 { after.div_ceil(GRAIN / 4) } else { 1 };
+    let columns = after.div_ceil(blocks);
+    parallel_for(before * stretches * blocks, 1, |range| {
+        for piece in range {
+            let (block, stretch) = (piece % blocks, piece / blocks % stretches);
+            let b = piece / blocks / stretches;
+            let (first, count) = (block * columns, columns.min(after - (block * columns).min(after)));
+            // SAFETY: the rows lie inside `out`, and only this piece writes these columns of them.
+            let row = |row: usize| unsafe { to.part((b * length + row) * after + first, count) };
+            let (start, end) = (stretch * each, length.min((stretch + 1) * each));
+            if count == after {
+                // SAFETY: as above; the rows follow each other.
+                unsafe { to.part((b * length + start) * after, (end - start) * after) }.fill(T::default());
+            } else {
+                (start..end).for_each(|r| row(r).fill(T::default()));
+            }
+            for &k in &order[starts[stretch]..starts[stretch + 1]] {
+                let source = &from[(b * rows.len() + k) * after + first..][..count];
+                row(rows[k]).iter_mut().zip(source).for_each(|(t, &s)| *t = add(*t, s));
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The part of an array of `shape` that an index of shape `index` reaches on all axes but `axis`.
+fn reached(shape: &Shape, index: &Shape, axis: usize) -> Shape {
+    index.with(axis, shape.at(axis))
+}
+
+/// The first elements of `x` along every axis, as many as `shape` says.
+fn corner(x: &Array, shape: &Shape) -> Result<Array> {
+    x.slice_view(&vec![0; shape.rank()], &vec![1; shape.rank()], shape)
+}
+
+/// `out[i, j, ..] = x[index[i, j, ..], j, ..]` for axis 0, and so on.
+pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
+    let x = corner(x, &reached(&x.shape(), &index.shape(), axis))?;
+    let picks = positions(index, x.dim(axis))?;
+    let out = Array::empty(index.shape(), x.dtype(), Device::Cpu)?;
+    if !x.is_contiguous() && picks.len() < x.numel() {
+        pick_where_it_lies(&x, &picks, axis, &out)?;
+        return Ok(out);
+    }
+    let x = contiguous(&x)?;
+    let (_, after) = around(&x.shape(), axis);
+    let (length, count) = (x.dim(axis), index.dim(axis));
+    dispatch_width!(x.dtype().size(), T => {
+        let start = |a: &Array| a.buffer().ptr().cast::<T>().wrapping_add(a.offset());
+        // SAFETY: `x` is contiguous, of elements of this size.
+        let from = unsafe { std::slice::from_raw_parts(start(&x), x.numel()) };
+        let to = Shared::new(start(&out));
+        parallel_for(picks.len() / after.max(1), (GRAIN / 4).div_ceil(after.max(1)), |range| {
+            for line in range {
+                let block = line / count * length;
+                // SAFETY: every line is written once.
+                let to = unsafe { to.part(line * after, after) };
+                for (column, (to, &pick)) in to.iter_mut().zip(&picks[line * after..]).enumerate() {
+                    *to = from[(block + pick) * after + column];
+                }
+            }
+        });
+    });
+    Ok(out)
+}
+
+/// [`gather`] of less than there is of `x`, in any order of its elements.
+fn pick_where_it_lies(x: &Array, picks: &[usize], axis: usize, out: &Array) -> Result<()> {
+    let mut strides = x.strides();
+    let along = std::mem::take(&mut strides[axis]);
+    let line = x.with_layout(out.shape(), &strides, x.offset())?;
+    let nest = Nest::in_memory_order(&out.shape(), &[out, &line]);
+    let (step, line_step) = (nest.strides[0][nest.rank - 1], nest.strides[1][nest.rank - 1]);
+    dispatch_width!(x.dtype().size(), T => {
+        let from = Shared::new(x.buffer().ptr().cast::<T>().wrapping_add(x.offset()));
+        let to = Shared::new(out.buffer().ptr().cast::<T>().wrapping_add(out.offset()));
+        parallel_for(picks.len(), GRAIN / 4, |range| {
+            nest.runs([0, 1], range.start, range.len(), |&[place, start], _, run| {
+                for i in 0..run as isize {
+                    let place = place + i * step;
+                    // SAFETY: positions were checked, and the output is in row-major order, as they are.
+                    unsafe {
+                        let pick = picks[place as usize] as isize * along;
+                        *to.get().offset(place) = *from.get().offset(start + i * line_step + pick);
+                    }
+                }
+            });
+        });
+    });
+    Ok(())
+}
+
+/// The transpose of [`gather`]: elements of `g` added into zeros of `shape`.
+pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
+    let picks = positions(index, shape.at(axis))?;
+    let part = reached(shape, &index.shape(), axis);
+    let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
+    let mut sums = Array::empty(part, wide.dtype(), Device::Cpu)?;
+    let (_, after) = around(&part, axis);
+    let sizes = [part.at(axis), index.dim(axis), after];
+    match wide.dtype() {
+        DType::F64 => add_each::<f64>(&wide, &mut sums, &picks, sizes, |a, b| a + b)?,
+        DType::F32 => add_each::<f32>(&wide, &mut sums, &picks, sizes, |a, b| a + b)?,
+        _ => add_each::<i64>(&wide, &mut sums, &picks, sizes, i64::wrapping_add)?,
+    }
+    let sums = cast(&sums, g.dtype())?;
+    if part == *shape {
+        return Ok(sums);
+    }
+    let out = Array::full(*shape, 0.0, g.dtype())?;
+    copy_into(&corner(&out, &part)?, &sums)?;
+    Ok(out)
+}
+
+/// Every piece owns some of the blocks before the axis, or where there are few of these a stretch of the
+/// axis.
+fn add_each<T: Element + Default>(
+    g: &Array,
+    sums: &mut Array,
+    picks: &[usize],
+    [length, count, after]: [usize; 3],
+    add: fn(T, T) -> T,
+) -> Result<()> {
+    if length * after == 0 {
+        return Ok(());
+    }
+    let from = g.slice::<T>()?;
+    let to = sums.slice_mut::<T>()?;
+    let blocks = to.len() / (length * after);
+    let stretches = if blocks < STRETCHES / 4 { (length * after / GRAIN).clamp(1, STRETCHES / 4) } else { 1 };
+    let each = length.div_ceil(stretches);
+    let to = Shared::new(to.as_mut_ptr());
+    let work = (length + count) * after / stretches;
+    parallel_for(blocks * stretches, GRAIN.div_ceil(work), |range| {
+        for piece in range {
+            let (block, first) = (piece / stretches, (piece % stretches * each).min(length));
+            let own = each.min(length - first);
+            // SAFETY: the stretch lies inside of the sums, and no other piece has it.
+            let to = unsafe { to.part((block * length + first) * after, own * after) };
+            to.fill(T::default());
+            let all = block * count * after..(block + 1) * count * after;
+            let lines = picks[all.clone()].chunks_exact(after).zip(from[all].chunks_exact(after));
+            for (picks, values) in lines {
+                for (column, (&pick, &value)) in picks.iter().zip(values).enumerate() {
+                    if let Some(row) = pick.checked_sub(first).filter(|&row| row < own) {
+                        let slot = &mut to[row * after + column];
+                        *slot = add(*slot, value);
+                    }
+                }
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The positions of true elements in row-major order: int64 `[count, rank]`.
+pub fn nonzero(mask: &Array) -> Result<Array> {
+    let mask = contiguous(mask)?;
+    let rank = mask.rank();
+    let truth = mask.slice::<bool>()?;
+    let count = truth.iter().filter(|m| **m).count();
+    let mut found = Array::empty(Shape::new(&[count, rank])?, DType::I64, Device::Cpu)?;
+    let mut to = found.slice_mut::<i64>()?.chunks_exact_mut(rank.max(1));
+    for (i, _) in truth.iter().enumerate().filter(|(_, m)| **m && rank > 0) {
+        let Some(place) = to.next() else { break };
+        // From the last axis on: an axis of one element has no say.
+        let mut rest = i;
+        for k in (1..rank).rev() {
+            place[k] = (rest % mask.dim(k)) as i64;
+            rest /= mask.dim(k);
+        }
+        place[0] = rest as i64;
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f32s(values: &[f32], dims: &[usize]) -> Result<Array> {
+        Array::from_slice(values, Shape::new(dims)?)
+    }
+
+    fn i64s(values: &[i64], dims: &[usize]) -> Result<Array> {
+        Array::from_slice(values, Shape::new(dims)?)
+    }
+
+    #[test]
+    fn take_and_its_transpose() -> Result<()> {
+        let x = f32s(&[0., 1., 2., 3., 4., 5.], &[2, 3])?;
+        let index = i64s(&[2, -3, 2], &[3])?;
+        assert_eq!(take(&x, &index, 1)?.slice::<f32>()?, [2., 0., 2., 5., 3., 5.]);
+        let back = take_add(&f32s(&[1.; 6], &[2, 3])?, &index, 1, &x.shape())?;
+        assert_eq!(back.slice::<f32>()?, [1., 0., 2., 1., 0., 2.]);
+        assert!(take(&x, &i64s(&[3], &[1])?, 1).is_err());
+        assert!(take(&x.permute(&[1, 0])?, &i64s(&[1], &[])?, 0)?.slice::<f32>()? == [1., 4.]);
+        Ok(())
+    }
+
+    #[test]
+    fn gather_and_its_transpose() -> Result<()> {
+        let x = f32s(&[0., 1., 2., 3., 4., 5.], &[2, 3])?;
+        let index = i64s(&[1, 0, 0, 1], &[2, 2])?;
+        assert_eq!(gather(&x, &index, 0)?.slice::<f32>()?, [3., 1., 0., 4.]);
+        let back = scatter_add(&f32s(&[1., 2., 3., 4.], &[2, 2])?, &index, 0, &x.shape())?;
+        assert_eq!(back.slice::<f32>()?, [3., 2., 0., 1., 4., 0.]);
+        assert_eq!(gather(&x, &i64s(&[-1, 0], &[2, 1])?, 1)?.slice::<f32>()?, [2., 3.]);
+        Ok(())
+    }
+
+    #[test]
+    fn positions_of_true_elements() -> Result<()> {
+        let mask = Array::from_slice(&[true, false, false, true], Shape::new(&[2, 2])?)?;
+        assert_eq!(nonzero(&mask)?.slice::<i64>()?, [0, 0, 1, 1]);
+        Ok(())
+    }
+}

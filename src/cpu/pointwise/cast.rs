@@ -1,0 +1,227 @@
+//! Conversions between dtypes.
+
+use super::copy::contiguous;
+use super::drive::Kernel;
+use super::map::into_fresh;
+use super::narrow::{narrow, widen};
+use crate::array::Array;
+use crate::array::dtype::{DType, Element};
+use crate::cpu::run::isa::{PlainBody, run_widest};
+use crate::dispatch_computed;
+use crate::error::Result;
+
+/// The elements converted to `dtype`, in row-major order: floats truncate toward zero to integers, and
+/// become `true` where they are not 0. The array itself, made contiguous, if it has that dtype.
+pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
+    if x.dtype() == dtype { contiguous(x) } else { contiguous(&converted(x, dtype)?) }
+}
+
+/// The elements converted to another dtype; they lie as those of `x` do where that is dense.
+fn converted(x: &Array, dtype: DType) -> Result<Array> {
+    let from = x.dtype();
+    if from.compute() == dtype {
+        return into_fresh(&[x], dtype, widen_kernel, (&raw const from).cast(), false);
+    }
+    if dtype.compute() == from {
+        return into_fresh(&[x], dtype, narrow_kernel, (&raw const dtype).cast(), false);
+    }
+    match (from, dtype) {
+        (DType::Bool, DType::U8 | DType::I8) => {
+            return into_fresh(&[x], dtype, cast_kernel::<bool, u8>, std::ptr::null(), false);
+        }
+        (DType::U8 | DType::I8, DType::Bool) => {
+            return into_fresh(&[x], dtype, cast_kernel::<u8, bool>, std::ptr::null(), false);
+        }
+        _ => {}
+    }
+    // The driver widens and narrows; what is wider than a half's `f32` is first rounded to odd, so as not to
+    // round twice.
+    let twice = dtype.is_float() && dtype.compute() != dtype;
+    let kernel: Kernel = match from.compute() {
+        DType::I32 if twice => odd_kernel::<i32>,
+        DType::I64 if twice => odd_kernel::<i64>,
+        DType::U64 if twice => odd_kernel::<u64>,
+        DType::F64 if twice => odd_kernel::<f64>,
+        from => dispatch_computed!(from, A => dispatch_computed!(dtype, B => cast_kernel::<A, B>)),
+    };
+    into_fresh(&[x], dtype, kernel, std::ptr::null(), true)
+}
+
+/// The elements in the type that kernels compute `x` in, in row-major order.
+pub fn computed(x: &Array) -> Result<Array> {
+    cast(x, x.dtype().compute())
+}
+
+/// A loop that widens; the rule is the type to widen from.
+unsafe fn widen_kernel(from: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the operands it was made for, which do not overlap.
+    unsafe { widen(*from.cast::<DType>(), *x, out, n) }
+}
+
+/// A loop that narrows; the rule is the type to narrow to.
+unsafe fn narrow_kernel(to: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: as above.
+    unsafe { narrow(*to.cast::<DType>(), *x, out, n) }
+}
+
+struct Cast<'a, A, B>(&'a [A], &'a mut [B]);
+
+impl<A: Element, B: Element> PlainBody for Cast<'_, A, B> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (y, &x) in self.1.iter_mut().zip(self.0) {
+            *y = match (A::DTYPE, B::DTYPE) {
+                (DType::U64, DType::F32 | DType::F64) => B::from_f64(rounded_once::<B>(x.to_i64() as u64)),
+                (from, DType::I32) if from.is_float() => B::from_i64(truncated_i32(x.to_f64()).into()),
+                (from, DType::I64) if from.is_float() => B::from_i64(truncated_i64(x.to_f64())),
+                (from, _) if from.is_float() => B::from_f64(x.to_f64()),
+                (_, _) => B::from_i64(x.to_i64()),
+            };
+        }
+    }
+}
+
+/// `value as i32`, which the compiler only vectorises where the limits are spelled out.
+#[inline(always)]
+#[allow(clippy::eq_op)] // `value == value` is the NaN test that vectorises
+fn truncated_i32(value: f64) -> i32 {
+    let value = if value == value { value } else { 0.0 };
+    let low = if value > -2147483648.0 { value } else { -2147483648.0 };
+    let inside = if low < 2147483647.0 { low } else { 2147483647.0 };
+    // SAFETY: it is not NaN and lies between the limits.
+    unsafe { inside.to_int_unchecked() }
+}
+
+/// `value as i64`, likewise.
+#[inline(always)]
+#[allow(clippy::eq_op)] // `value == value` is the NaN test that vectorises
+fn truncated_i64(value: f64) -> i64 {
+    /// 2^63, the first number that is too large, and the last before it.
+    const EDGE: f64 = 9223372036854775808.0;
+    const LAST: f64 = 9223372036854774784.0;
+    let value = if value == value { value } else { 0.0 };
+    let low = if value > -EDGE { value } else { -EDGE };
+    let inside = if low < LAST { low } else { LAST };
+    // SAFETY: it is not NaN and lies between the limits.
+    let truncated = unsafe { inside.to_int_unchecked() };
+    if value >= EDGE { i64::MAX } else { truncated }
+}
+
+/// `value` as an `f64` that is rounded no second time on its way to `B`: for `f32`, bits that will not fit
+/// leave a trace in the last one that does.
+#[inline(always)]
+fn rounded_once<B: Element>(value: u64) -> f64 {
+    if B::DTYPE == DType::F64 || value >> 53 == 0 {
+        return value as f64;
+    }
+    let lost = value & 0x7ff;
+    ((value - lost) | (((lost != 0) as u64) << 11)) as f64
+}
+
+unsafe fn cast_kernel<A: Element, B: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the operands it was made for.
+    run_widest(unsafe {
+        Cast(
+            std::slice::from_raw_parts((*x).cast::<A>(), n),
+            std::slice::from_raw_parts_mut(out.cast::<B>(), n),
+        )
+    });
+}
+
+/// `value` as an `f32` whose last bit is set if the value lies between two: rounding that again, to a
+/// shorter type, gives what rounding once would have.
+#[inline(always)]
+fn round_to_odd(value: f64) -> f32 {
+    let near = value as f32;
+    let back = near as f64;
+    let below = near.to_bits() - (back.abs() > value.abs()) as u32;
+    f32::from_bits(below | ((back != value) & !value.is_nan()) as u32)
+}
+
+struct Odd<'a, A>(&'a [A], &'a mut [f32]);
+
+impl<A: Element> PlainBody for Odd<'_, A> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (y, &x) in self.1.iter_mut().zip(self.0) {
+            *y = round_to_odd(match A::DTYPE {
+                DType::U64 => rounded_once::<f32>(x.to_i64() as u64),
+                DType::I64 => {
+                    let size = rounded_once::<f32>(x.to_i64().unsigned_abs());
+                    if x.to_i64() < 0 { -size } else { size }
+                }
+                _ => x.to_f64(),
+            });
+        }
+    }
+}
+
+unsafe fn odd_kernel<A: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the operands it was made for.
+    run_widest(unsafe {
+        Odd(
+            std::slice::from_raw_parts((*x).cast::<A>(), n),
+            std::slice::from_raw_parts_mut(out.cast::<f32>(), n),
+        )
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::run::testing::{layouts, parts, rounded, shape, values};
+
+    #[test]
+    fn casts_between_all_pairs() -> Result<()> {
+        for from in parts() {
+            for to in parts() {
+                for x in layouts(&[3, 171], from)? {
+                    if from.is_float() && to.is_unsigned() {
+                        continue; // negative floats have no value there
+                    }
+                    let expected: Vec<f64> = values(&x).iter().map(|&v| rounded(v, to)).collect();
+                    assert_eq!(values(&cast(&x, to)?), expected, "{from} to {to}");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn casts_to_halves_round_once() -> Result<()> {
+        // Just above the midpoint of two halves, but on it once rounded to f32.
+        for (dtype, unit) in [(DType::F16, 2f64.powi(-11)), (DType::BF16, 2f64.powi(-8))] {
+            for sign in [1.0, -1.0] {
+                let x = Array::full(shape(&[3]), sign * (1.0 + unit + 1e-12), DType::F64)?;
+                assert_eq!(values(&cast(&x, dtype)?), [sign * (1.0 + 2.0 * unit); 3]);
+                let x = Array::full(shape(&[1]), sign * (1.0 + unit), DType::F64)?;
+                assert_eq!(values(&cast(&x, dtype)?), [sign]);
+            }
+        }
+        let x = Array::from_slice(&[f64::INFINITY, f64::NAN, 1e300, 0.0, 1e-300], shape(&[5]))?;
+        let got = values(&cast(&x, DType::F16)?);
+        assert!(got[0] == f64::INFINITY && got[1].is_nan() && got[2] == f64::INFINITY);
+        assert_eq!(got[3..], [0.0, 0.0]);
+        Ok(())
+    }
+
+    #[test]
+    fn numbers_beyond_the_range_of_integers_stop_at_its_ends() -> Result<()> {
+        let wild = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e300, -1e300, 2147483647.5, -2147483648.9];
+        let more = [9.3e18, -9.3e18, 9223372036854774784.0, 0.9, -0.9, 2147483648.0];
+        let all: Vec<f64> = wild.into_iter().chain(more).cycle().take(200).collect();
+        let x = Array::from_slice(&all, shape(&[200]))?;
+        let single = cast(&x, DType::F32)?;
+        let (i32s, i64s) = (cast(&x, DType::I32)?, cast(&x, DType::I64)?);
+        for (i, &v) in all.iter().enumerate() {
+            assert_eq!((i32s.slice::<i32>()?[i], i64s.slice::<i64>()?[i]), (v as i32, v as i64), "{v}");
+        }
+        let (i32s, i64s) = (cast(&single, DType::I32)?, cast(&single, DType::I64)?);
+        for (i, &v) in single.slice::<f32>()?.iter().enumerate() {
+            assert_eq!((i32s.slice::<i32>()?[i], i64s.slice::<i64>()?[i]), (v as i32, v as i64), "{v}");
+        }
+        Ok(())
+    }
+}

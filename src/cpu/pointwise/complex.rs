@@ -1,0 +1,133 @@
+//! The product of complex numbers: the one operation of theirs that is worth a loop of its own. The others
+//! are made of their parts (`src/ops/complex/`), where a pass more or less over memory is lost beside an
+//! exponential.
+
+use super::layout::{common_dtype, wrong_dtype};
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::complex::Complex;
+use crate::array::dtype::{DType, Element};
+use crate::cpu::run::isa::{PlainBody, run_plain};
+use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
+use crate::error::Result;
+use std::ops::{Add, Mul, Neg, Sub};
+
+/// The operand of a product that decides: where it is zero, the product is, whatever the other one is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Gate {
+    /// Neither: `0 * inf` is NaN.
+    Open,
+    /// The left one.
+    Left,
+    /// The right one.
+    Right,
+}
+
+/// `x * y`, or `x * conj(y)`, of operands of one shape.
+pub fn product(x: &Array, y: &Array, conjugate: bool, gate: Gate) -> Result<Array> {
+    match common_dtype(&[x, y])? {
+        DType::C64 => typed::<f32>(x, y, conjugate, gate),
+        DType::C128 => typed::<f64>(x, y, conjugate, gate),
+        other => Err(wrong_dtype("complex product", other)),
+    }
+}
+
+/// A part of a complex number.
+trait Part
+where
+    Self: Copy + PartialEq + Default + Neg<Output = Self>,
+    Self: Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>,
+{
+}
+impl Part for f32 {}
+impl Part for f64 {}
+
+fn typed<T: Part>(x: &Array, y: &Array, conjugate: bool, gate: Gate) -> Result<Array>
+where
+    Complex<T>: Element,
+{
+    let out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
+    let ((x, dx), (y, dy)) = (steady(x)?, steady(y)?);
+    let (left, right) = (x.ptr::<Complex<T>>(), y.ptr::<Complex<T>>());
+    let (left, right) = (Shared::new(left), Shared::new(right));
+    let to = Shared::new(out.ptr::<Complex<T>>());
+    parallel_for(out.numel(), GRAIN / 4, |range| {
+        // SAFETY: operands have the elements of the result or, where the step is 0, one; ranges are disjoint.
+        run_plain(unsafe {
+            Run {
+                x: left.get().add(range.start * dx),
+                y: right.get().add(range.start * dy),
+                out: std::slice::from_raw_parts_mut(to.get().add(range.start), range.len()),
+                steps: (dx, dy),
+                conjugate,
+                gate,
+            }
+        });
+    });
+    Ok(out)
+}
+
+/// An operand as a row of elements, with the step from one to the next: 0 for a number that repeats.
+fn steady(x: &Array) -> Result<(Array, usize)> {
+    if x.is_contiguous() {
+        return Ok((x.clone(), 1));
+    }
+    let repeats = (0..x.rank()).all(|axis| x.stride(axis) == 0 || x.dim(axis) == 1);
+    if repeats && x.numel() > 0 { Ok((x.clone(), 0)) } else { Ok((x.copied()?, 1)) }
+}
+
+/// The loop.
+struct Run<'a, T> {
+    x: *const Complex<T>,
+    y: *const Complex<T>,
+    out: &'a mut [Complex<T>],
+    steps: (usize, usize),
+    conjugate: bool,
+    gate: Gate,
+}
+
+impl<T: Part> PlainBody for Run<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        match (self.steps, self.conjugate) {
+            ((1, 1), false) => self.each::<1, 1, false>(),
+            ((1, 1), true) => self.each::<1, 1, true>(),
+            ((1, 0), false) => self.each::<1, 0, false>(),
+            ((1, 0), true) => self.each::<1, 0, true>(),
+            ((0, 1), false) => self.each::<0, 1, false>(),
+            ((0, 1), true) => self.each::<0, 1, true>(),
+            (_, false) => self.each::<0, 0, false>(),
+            (_, true) => self.each::<0, 0, true>(),
+        }
+    }
+}
+
+impl<T: Part> Run<'_, T> {
+    #[inline(always)]
+    fn each<const DX: usize, const DY: usize, const CONJUGATE: bool>(self) {
+        match self.gate {
+            Gate::Open => self.fill::<DX, DY, CONJUGATE>(|_, _, z| z),
+            Gate::Left => self.fill::<DX, DY, CONJUGATE>(|x, _, z| if is_zero(x) { x } else { z }),
+            Gate::Right => self.fill::<DX, DY, CONJUGATE>(|_, y, z| if is_zero(y) { y } else { z }),
+        }
+    }
+
+    #[inline(always)]
+    fn fill<const DX: usize, const DY: usize, const CONJUGATE: bool>(
+        self,
+        gate: impl Fn(Complex<T>, Complex<T>, Complex<T>) -> Complex<T>,
+    ) {
+        for (i, out) in self.out.iter_mut().enumerate() {
+            // SAFETY: the operands have as many elements as the output, or repeat one.
+            let (x, y) = unsafe { (*self.x.add(i * DX), *self.y.add(i * DY)) };
+            let im = if CONJUGATE { -y.im } else { y.im };
+            *out = gate(x, y, Complex { re: x.re * y.re - x.im * im, im: x.re * im + x.im * y.re });
+        }
+    }
+}
+
+#[inline(always)]
+fn is_zero<T: Part>(z: Complex<T>) -> bool {
+    z.re == T::default() && z.im == T::default()
+}

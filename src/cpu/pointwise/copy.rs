@@ -1,0 +1,230 @@
+//! Copies between layouts.
+//!
+//! Read next: `cast.rs` for conversions between dtypes, `create.rs`, which makes arrays from nothing.
+
+pub use super::cast::{cast, computed};
+use super::layout::{Nest, overlaps, wrong_dtype};
+use crate::array::Array;
+use crate::array::buffer::Device;
+pub use crate::cpu::create::{arange, eye, fill, linspace, tri};
+use crate::cpu::run::isa::{PlainBody, run_widest};
+use crate::cpu::run::stream;
+use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
+use crate::dispatch_width;
+use crate::error::{Error, Result};
+
+/// The same elements in row-major order; the array itself if it is so already.
+pub fn contiguous(x: &Array) -> Result<Array> {
+    if x.is_contiguous() { Ok(x.clone()) } else { duplicate(x) }
+}
+
+/// A fresh contiguous copy.
+pub fn duplicate(x: &Array) -> Result<Array> {
+    let out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
+    transfer(&out, x);
+    Ok(out)
+}
+
+/// Writes `from`, broadcast to the shape of `to`, through the strides of `to`. They may overlap.
+pub fn copy_into(to: &Array, from: &Array) -> Result<()> {
+    if to.dtype() != from.dtype() {
+        return Err(wrong_dtype("copy", from.dtype()));
+    }
+    if from.shape().broadcast(&to.shape()) != Some(to.shape()) {
+        let (from, to) = (from.shape(), to.shape());
+        return Err(Error::shape(format!("internal: shape {from} cannot be copied into shape {to}")));
+    }
+    if overlaps(to, from) {
+        transfer(to, &duplicate(from)?)
+    } else {
+        transfer(to, from)
+    }
+    Ok(())
+}
+
+/// `to = from` for arrays that do not overlap.
+fn transfer(to: &Array, from: &Array) {
+    let mut nest = Nest::in_memory_order(&to.shape(), &[to, from]);
+    // A short inner axis, such as the channels of a picture, is better walked across.
+    if nest.rank > 1 && nest.inner() < 8 && nest.dims[nest.rank - 2] >= 4 * nest.inner() {
+        nest.swap_inner();
+    }
+    dispatch_width!(to.dtype().size(), T => transfer_as::<T>(&nest, to, from));
+}
+
+fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
+    let start = |a: &Array| Shared::new(a.buffer().ptr().cast::<T>().wrapping_add(a.offset()));
+    // Beyond the cache, whole runs are written past it.
+    let streamed = stream::pays((to.numel() + from.numel()) * size_of::<T>());
+    let (to, from, n) = (start(to), start(from), to.numel());
+    let last = nest.rank - 1;
+    let (to_stride, from_stride) = (nest.strides[0][last], nest.strides[1][last]);
+    let crossing = (0..last).find(|&k| nest.strides[1][k] == 1 && nest.dims[k] >= 4);
+    if let (Some(k), 1, true) = (crossing, to_stride, from_stride != 0 && nest.inner() >= 4 && n > 0) {
+        return transpose::<T>(nest, k, to, from);
+    }
+    parallel_for(n, GRAIN, |range| {
+        nest.runs([0, 1], range.start, range.len(), |&[t, f], _, run| {
+            // SAFETY: runs stay inside both arrays, and ranges write disjoint elements.
+            unsafe {
+                let (to, from) = (to.get().offset(t), from.get().cast_const().offset(f));
+                match (to_stride, from_stride) {
+                    (1, 1) if streamed && run * size_of::<T>() >= 4096 => {
+                        stream::stream(to.cast(), from.cast(), run * size_of::<T>());
+                    }
+                    (1, 1) => std::ptr::copy_nonoverlapping(from, to, run),
+                    (1, 0) => std::slice::from_raw_parts_mut(to, run).fill(*from),
+                    _ => run_widest(Strided { to, to_stride, from, from_stride, run }),
+                }
+            }
+        });
+        if streamed {
+            stream::fence();
+        }
+    });
+}
+
+/// `to[i * to_stride] = from[i * from_stride]` for `i < run`. The pointers are good for that.
+struct Strided<T> {
+    to: *mut T,
+    to_stride: isize,
+    from: *const T,
+    from_stride: isize,
+    run: usize,
+}
+
+impl<T: Copy> PlainBody for Strided<T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        macro_rules! copy {
+            ($to:expr, $from:expr) => {
+                for i in 0..self.run as isize {
+                    // SAFETY: the pointers are good for it.
+                    unsafe { *self.to.offset(i * $to) = *self.from.offset(i * $from) };
+                }
+            };
+        }
+        const BACKWARDS: isize = -1;
+        // Strides that the compiler knows become shuffles of whole registers.
+        match (self.to_stride, self.from_stride) {
+            (1, 2) => copy!(1, 2),
+            (1, 3) => copy!(1, 3),
+            (1, 4) => copy!(1, 4),
+            (1, BACKWARDS) => copy!(1, BACKWARDS),
+            (2, 1) => copy!(2, 1),
+            (3, 1) => copy!(3, 1),
+            (4, 1) => copy!(4, 1),
+            (a, b) => copy!(a, b),
+        }
+    }
+}
+
+/// Side of the blocks that are transposed in registers.
+const BLOCK: usize = 8;
+
+/// The copy of a nest whose target runs along the last axis and whose source runs along axis `k`.
+///
+/// A panel of one cache line of source is walked along the last axis, so that every line is used whole on
+/// both sides.
+fn transpose<T: Copy>(nest: &Nest, k: usize, to: Shared<T>, from: Shared<T>) {
+    let last = nest.rank - 1;
+    let panel = (64 / size_of::<T>()).clamp(BLOCK, 32);
+    let (width, height) = (nest.dims[last], nest.dims[k]);
+    let panels = height.div_ceil(panel);
+    let mut outer = *nest;
+    outer.dims[k] = panels;
+    outer.dims[last] = 1;
+    let items: usize = outer.dims[..outer.rank].iter().product();
+    parallel_for(items, GRAIN.div_ceil(width * panel), |range| {
+        for item in range {
+            let mut at = outer.coordinates(item);
+            at[k] *= panel;
+            let rows = panel.min(height - at[k]);
+            let (t, f) = (nest.position(0, &at), nest.position(1, &at));
+            // SAFETY: the panel lies inside both arrays; items write disjoint panels.
+            unsafe {
+                let (to, from) = (to.get().offset(t), from.get().offset(f));
+                transpose_panel(to, nest.strides[0][k], from, nest.strides[1][last], rows, width);
+            }
+        }
+    });
+}
+
+/// `to[r * to_stride + c] = from[r + c * from_stride]` for `r < rows`, `c < width`.
+///
+/// # Safety
+/// All these places exist and do not overlap.
+pub(crate) unsafe fn transpose_panel<T: Copy>(
+    to: *mut T,
+    to_stride: isize,
+    from: *const T,
+    from_stride: isize,
+    rows: usize,
+    width: usize,
+) {
+    let (whole_rows, whole_width) = (rows / BLOCK * BLOCK, width / BLOCK * BLOCK);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let one = |r: usize, c: usize| {
+            *to.offset(r as isize * to_stride + c as isize) =
+                *from.offset(r as isize + c as isize * from_stride);
+        };
+        for c in (0..whole_width).step_by(BLOCK) {
+            for r in (0..whole_rows).step_by(BLOCK) {
+                let mut block = [[*from; BLOCK]; BLOCK];
+                for (j, line) in block.iter_mut().enumerate() {
+                    *line =
+                        from.offset((c + j) as isize * from_stride + r as isize).cast::<[T; BLOCK]>().read();
+                }
+                for i in 0..BLOCK {
+                    let mut line = [*from; BLOCK];
+                    for (to, from) in line.iter_mut().zip(&block) {
+                        *to = from[i];
+                    }
+                    to.offset((r + i) as isize * to_stride + c as isize).cast::<[T; BLOCK]>().write(line);
+                }
+            }
+            (whole_rows..rows).for_each(|r| (c..c + BLOCK).for_each(|c| one(r, c)));
+        }
+        (whole_width..width).for_each(|c| (0..rows).for_each(|r| one(r, c)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::dtype::DType;
+    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
+
+    #[test]
+    fn copies_of_every_layout() -> Result<()> {
+        for dtype in DType::ALL {
+            for dims in [&[][..], &[0, 2], &[9], &[17, 33], &[3, 20, 41], &[2, 9, 8, 10], &[70, 3]] {
+                for x in layouts(dims, dtype)? {
+                    let out = contiguous(&x)?;
+                    assert!(out.is_contiguous());
+                    assert_eq!(values(&out), values(&x), "{x:?}");
+                    for to in layouts(dims, dtype)?.into_iter().take(3) {
+                        copy_into(&to, &x)?;
+                        assert_eq!(values(&to), values(&x), "{x:?} into {to:?}");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn large_transposes_and_overlaps() -> Result<()> {
+        for perm in [[1u8, 0, 2], [2, 1, 0], [0, 2, 1], [2, 0, 1]] {
+            let x = sample(&[41, 70, 53], DType::F32)?.permute(&perm)?;
+            assert_eq!(values(&same_for_any_threads(|| contiguous(&x))?), values(&x));
+        }
+        let x = sample(&[50, 50], DType::I32)?;
+        let expected = values(&x.permute(&[1, 0])?);
+        copy_into(&x, &x.permute(&[1, 0])?)?;
+        assert_eq!(values(&x), expected);
+        Ok(())
+    }
+}

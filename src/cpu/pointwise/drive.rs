@@ -1,0 +1,178 @@
+//! The driver of elementwise kernels: it brings operands of any layout to loops over plain slices.
+//!
+//! A rule is compiled into one small loop per number type, known here as a function pointer; everything in
+//! this file exists once. An operand that lies densely is passed as it is, any other is gathered into a tile
+//! in L1, and narrow types are widened to those that kernels compute in, tile by tile. Read next: `map.rs`.
+
+mod plan;
+
+use super::layout::{MAX_OPERANDS, Nest, overlaps};
+use super::narrow::{narrow, widen};
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::cpu::run::stream;
+use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
+use crate::dispatch_width;
+use crate::error::Result;
+use plan::Plan;
+use std::mem::MaybeUninit;
+
+/// A loop over `n` elements: `(rule, operands, output, n)`. The output overlaps no operand; where
+/// [`Job::overwrites`], it may be one.
+pub type Kernel = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
+
+/// Elements of a tile; an operand's tile of eight-byte elements is 8 KiB.
+const TILE: usize = 1024;
+/// The most operands of a loop that does without a plan.
+const SMALL_OPERANDS: usize = 3;
+/// Rows at least this long are processed one by one, so that their operands need no gathering.
+const LONG_ROW: usize = 128;
+
+#[repr(C, align(64))]
+struct Tile(MaybeUninit<[u64; TILE]>);
+
+impl Tile {
+    const fn new() -> Tile {
+        Tile(MaybeUninit::uninit())
+    }
+
+    fn ptr(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+
+    /// The upper half, where narrow elements wait to be widened.
+    fn upper(&mut self) -> *mut u8 {
+        self.ptr().wrapping_add(TILE * 4)
+    }
+}
+
+/// One elementwise loop: a kernel with its rule, over operands that broadcast to `out`.
+pub struct Job<'a> {
+    /// The loop.
+    pub kernel: Kernel,
+    /// The rule that the kernel was compiled for.
+    pub rule: *const u8,
+    /// The operands, at most seven.
+    pub x: &'a [&'a Array],
+    /// The result: contiguous.
+    pub out: &'a Array,
+    /// Whether the kernel computes, and wants the types of [`DType::compute`], or merely moves bits.
+    pub computes: bool,
+    /// Whether the kernel's output may be one of its operands.
+    pub overwrites: bool,
+}
+
+impl Job<'_> {
+    /// Whether anything must be widened or narrowed.
+    #[inline(always)]
+    fn widens(&self) -> bool {
+        self.computes && (is_narrow(self.out.dtype()) || self.x.iter().any(|a| is_narrow(a.dtype())))
+    }
+
+    /// Runs the loop over operands that are contiguous and of the output's shape.
+    pub fn run_dense(&self) {
+        let n = self.out.numel();
+        if n >= 2 * GRAIN || self.widens() {
+            return self.run_nest([false; MAX_OPERANDS]);
+        }
+        let mut pointers = [std::ptr::null(); MAX_OPERANDS];
+        for (slot, a) in pointers.iter_mut().zip(self.x) {
+            *slot = start(a);
+        }
+        // SAFETY: all operands hold `n` elements in order.
+        unsafe { (self.kernel)(self.rule, pointers.as_ptr(), start(self.out), n) }
+    }
+
+    /// Runs a loop that is no longer than a tile over operands that lie like the output or are single
+    /// elements, which are repeated on the stack; says whether it did. It is for the numbers in `x * 2 + 1`,
+    /// where a plan would cost more than the loop.
+    pub fn run_small(&self) -> bool {
+        let n = self.out.numel();
+        if n > TILE || self.x.len() > SMALL_OPERANDS || self.widens() {
+            return false;
+        }
+        let mut tiles = [const { Tile::new() }; SMALL_OPERANDS];
+        let mut pointers = [std::ptr::null::<u8>(); SMALL_OPERANDS];
+        for (k, a) in self.x.iter().enumerate() {
+            if a.same_layout(self.out) {
+                pointers[k] = start(a);
+                continue;
+            }
+            let tile = tiles[k].ptr();
+            // SAFETY: the operand holds one element, and a tile has room for `n <= TILE` of any size.
+            unsafe {
+                dispatch_width!(a.dtype().size(), T => repeat::<T>(start(a), tile, n));
+            }
+            pointers[k] = tile;
+        }
+        // SAFETY: every pointer holds `n` elements of the kernel's types; the output overlaps none of them.
+        unsafe { (self.kernel)(self.rule, pointers.as_ptr(), start(self.out), n) };
+        true
+    }
+
+    /// Runs the loop into an output that nothing else refers to.
+    pub fn run(&self) -> Result<()> {
+        if !self.x.iter().any(|a| crosses(a, self.out)) {
+            self.run_nest([false; MAX_OPERANDS]);
+            return Ok(());
+        }
+        // A blocked copy of a transposed operand is faster than reading it element by element.
+        let straight = |&a: &&Array| {
+            if crosses(a, self.out) { super::copy::duplicate(a) } else { Ok(a.clone()) }
+        };
+        let x = self.x.iter().map(straight).collect::<Result<Vec<Array>>>()?;
+        let x: Vec<&Array> = x.iter().collect();
+        Job { x: &x, ..*self }.run_nest([false; MAX_OPERANDS]);
+        Ok(())
+    }
+
+    /// Runs the loop into an output that may be, or overlap, an operand.
+    pub fn run_in_place(&self) -> Result<()> {
+        let mut aliased = [false; MAX_OPERANDS];
+        let mut x: Vec<Array> = Vec::with_capacity(self.x.len());
+        for (slot, &a) in aliased.iter_mut().zip(self.x) {
+            let same = a.shape() == self.out.shape() && a.is_contiguous() && start(a) == start(self.out);
+            *slot = same;
+            x.push(if !same && overlaps(a, self.out) { super::copy::duplicate(a)? } else { a.clone() });
+        }
+        let x: Vec<&Array> = x.iter().collect();
+        Job { x: &x, ..*self }.run_nest(aliased);
+        Ok(())
+    }
+
+    fn run_nest(&self, aliased: [bool; MAX_OPERANDS]) {
+        let plan = Plan::new(self, aliased);
+        let n = self.out.numel();
+        parallel_for(n, GRAIN, |range| plan.chunk(range.start, range.end));
+    }
+}
+
+#[inline(always)]
+fn start(a: &Array) -> *mut u8 {
+    a.buffer().ptr().wrapping_add(a.offset() * a.dtype().size())
+}
+
+/// # Safety
+/// `from` holds an element of `T`'s size, `to` has room for `n` of them.
+#[inline(always)]
+unsafe fn repeat<T: Copy>(from: *const u8, to: *mut u8, n: usize) {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(to.cast::<T>(), n).fill(*from.cast()) }
+}
+
+/// Whether `a` is large, as large as `out`, and runs across it: its last axis is not its innermost in
+/// memory.
+fn crosses(a: &Array, out: &Array) -> bool {
+    let last = a.rank().wrapping_sub(1);
+    a.rank() >= 2
+        && a.numel() == out.numel()
+        && a.numel() >= 8 * TILE
+        && a.stride(last).unsigned_abs() > 1
+        && (0..last).any(|i| a.dim(i) > 1 && a.stride(i) == 1)
+}
+
+/// Whether kernels compute this type in a wider one.
+#[inline(always)]
+fn is_narrow(dtype: DType) -> bool {
+    dtype.compute() != dtype
+}

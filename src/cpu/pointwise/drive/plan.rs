@@ -1,0 +1,231 @@
+//! Segments of an elementwise loop whose operands do not all lie densely.
+
+use super::*;
+
+/// How an operand reaches the kernel.
+#[derive(Clone, Copy, PartialEq)]
+enum Feed {
+    /// In row-major order: its memory is passed.
+    Flat,
+    /// One element: a tile is filled with it once.
+    Single,
+    /// A short row again and again: a tile is filled with repetitions once.
+    Repeated,
+    /// Anything else.
+    Strided,
+}
+
+/// Whether operand `k` is its innermost row again and again.
+fn repeats(nest: &Nest, k: usize) -> bool {
+    let last = nest.rank - 1;
+    nest.strides[k][last] == 1 && nest.strides[k][..last].iter().all(|&stride| stride == 0)
+}
+
+#[derive(Clone, Copy)]
+struct Source {
+    feed: Feed,
+    base: Shared<u8>,
+    size: usize,
+    /// The type to widen from, if the kernel wants a wider one.
+    narrow: Option<DType>,
+    /// Whether the kernel's output goes to the operand's own memory and it cannot stand that.
+    aliased: bool,
+}
+
+/// How a job over operands of any layout runs: in segments, each operand fed as it lies.
+pub(super) struct Plan {
+    kernel: Kernel,
+    rule: Shared<u8>,
+    out: Shared<u8>,
+    out_size: usize,
+    out_narrow: Option<DType>,
+    nest: Nest,
+    sources: [Source; MAX_OPERANDS],
+    count: usize,
+    /// Whether a segment ends where a row ends.
+    by_row: bool,
+    /// The most elements of a segment.
+    segment: usize,
+    /// Whether the output is written past the cache.
+    streamed: bool,
+}
+
+impl Plan {
+    pub(super) fn new(job: &Job, aliased: [bool; MAX_OPERANDS]) -> Plan {
+        let nest = Nest::new(&job.out.shape(), job.x);
+        let wide = |dtype| Some(dtype).filter(|&d| job.computes && is_narrow(d));
+        let unused = Source {
+            feed: Feed::Flat,
+            base: Shared::new(std::ptr::null_mut()),
+            size: 0,
+            narrow: None,
+            aliased: false,
+        };
+        let mut sources = [unused; MAX_OPERANDS];
+        for (k, a) in job.x.iter().enumerate() {
+            let feed = match () {
+                _ if nest.is_flat(k) => Feed::Flat,
+                _ if nest.is_single(k) => Feed::Single,
+                _ if nest.inner() < LONG_ROW && repeats(&nest, k) => Feed::Repeated,
+                _ => Feed::Strided,
+            };
+            let (base, size) = (Shared::new(start(a)), a.dtype().size());
+            let aliased = aliased[k] && !job.overwrites;
+            sources[k] = Source { feed, base, size, narrow: wide(a.dtype()), aliased };
+        }
+        let used = &sources[..job.x.len()];
+        let out_narrow = wide(job.out.dtype());
+        let direct = out_narrow.is_none()
+            && used.iter().all(|s| s.feed == Feed::Flat && s.narrow.is_none() && !s.aliased);
+        let repeated = used.iter().any(|s| s.feed == Feed::Repeated);
+        let bytes = |s: &Source, a: &Array| if s.feed == Feed::Flat { a.numel() * s.size } else { 0 };
+        let read: usize = used.iter().zip(job.x).map(|(s, a)| bytes(s, a)).sum();
+        // What is written to memory that was just read has its lines in the cache already. What is narrowed
+        // waits for that in the upper half of a tile, which eight-byte elements do not leave free.
+        let streamed = !aliased.contains(&true)
+            && out_narrow.is_none_or(|d| d.compute().size() == 4)
+            && stream::pays(read + job.out.numel() * job.out.dtype().size());
+        Plan {
+            kernel: job.kernel,
+            rule: Shared::new(job.rule.cast_mut()),
+            out: Shared::new(start(job.out)),
+            out_size: job.out.dtype().size(),
+            out_narrow,
+            nest,
+            sources,
+            count: job.x.len(),
+            by_row: nest.inner() >= LONG_ROW && used.iter().any(|s| s.feed == Feed::Strided),
+            segment: match () {
+                _ if repeated => TILE - LONG_ROW,
+                _ if direct && !streamed => usize::MAX,
+                _ => TILE,
+            },
+            streamed,
+        }
+    }
+
+    /// The elements `from..to`, in segments.
+    pub(super) fn chunk(&self, from: usize, to: usize) {
+        let mut tiles = [const { Tile::new() }; MAX_OPERANDS];
+        let mut result = Tile::new();
+        let mut pointers = [std::ptr::null::<u8>(); MAX_OPERANDS];
+        for k in (0..self.count).filter(|&k| self.sources[k].feed == Feed::Single) {
+            pointers[k] = self.gather(k, 0, TILE.min(to - from), true, &mut tiles[k]);
+        }
+        for k in (0..self.count).filter(|&k| self.sources[k].feed == Feed::Repeated) {
+            self.gather(
+                k,
+                0,
+                TILE.min(self.nest.dims[..self.nest.rank].iter().product()),
+                false,
+                &mut tiles[k],
+            );
+        }
+        let mut at = from;
+        while at < to {
+            let mut n = self.segment.min(to - at);
+            if self.by_row {
+                n = n.min(self.nest.inner() - at % self.nest.inner());
+            }
+            for k in (0..self.count).filter(|&k| self.sources[k].feed != Feed::Single) {
+                pointers[k] = self.feed(k, at, n, &mut tiles[k]);
+            }
+            // SAFETY: every pointer holds `n` elements of the kernel's types; the output has as many from
+            // `at` on and overlaps none of them.
+            unsafe {
+                self.segment(&pointers, self.out.get().wrapping_add(at * self.out_size), n, &mut result)
+            };
+            at += n;
+        }
+        if self.streamed {
+            stream::fence();
+        }
+    }
+
+    /// Runs the kernel over one segment.
+    ///
+    /// # Safety
+    /// Every pointer holds `n` elements of the kernel's types; `out` has room for them and overlaps none.
+    unsafe fn segment(&self, x: &[*const u8; MAX_OPERANDS], out: *mut u8, n: usize, tile: &mut Tile) {
+        // SAFETY: the caller's promise; a tile has room for `n <= TILE` elements, and for narrow ones in its
+        // upper half while their wide ones are in the lower one.
+        unsafe {
+            let to = if self.streamed || self.out_narrow.is_some() { tile.ptr() } else { out };
+            (self.kernel)(self.rule.get(), x.as_ptr(), to, n);
+            let mut done = to;
+            if let Some(dtype) = self.out_narrow {
+                done = if self.streamed { tile.upper() } else { out };
+                narrow(dtype, to, done, n);
+            }
+            if self.streamed {
+                stream::stream(out, done, n * self.out_size);
+            }
+        }
+    }
+
+    /// The `n` elements of operand `k` from row-major element `at` on, as the kernel wants them.
+    fn feed(&self, k: usize, at: usize, n: usize, tile: &mut Tile) -> *const u8 {
+        let s = &self.sources[k];
+        let offset = match s.feed {
+            Feed::Flat => at as isize,
+            Feed::Repeated => {
+                let size = s.narrow.map_or(s.size, |dtype| dtype.compute().size());
+                return tile.ptr().wrapping_add(at % self.nest.inner() * size);
+            }
+            _ if self.by_row && self.nest.strides[k][self.nest.rank - 1] == 1 => {
+                self.nest.position(k, &self.nest.coordinates(at))
+            }
+            _ => return self.gather(k, at, n, false, tile),
+        };
+        let from = s.base.get().wrapping_offset(offset * s.size as isize);
+        // SAFETY: the operand has `n` elements in order from here on, and a tile has room for them.
+        unsafe {
+            if let Some(dtype) = s.narrow {
+                widen(dtype, from, tile.ptr(), n);
+                return tile.ptr();
+            }
+            if s.aliased {
+                std::ptr::copy_nonoverlapping(from, tile.ptr(), n * s.size);
+                return tile.ptr();
+            }
+        }
+        from
+    }
+
+    /// Copies `n` elements of operand `k` into its tile; `single` repeats the first one.
+    fn gather(&self, k: usize, at: usize, n: usize, single: bool, tile: &mut Tile) -> *const u8 {
+        let s = &self.sources[k];
+        let into = if s.narrow.is_some() { tile.upper() } else { tile.ptr() };
+        // SAFETY: positions come from the operand's own layout; a tile has room for `n <= TILE` elements,
+        // and for that many narrow ones in its upper half.
+        unsafe {
+            dispatch_width!(s.size, T => gather_run::<T>(self, k, at, n, single, into));
+            if let Some(dtype) = s.narrow {
+                widen(dtype, into, tile.ptr(), n);
+            }
+            tile.ptr()
+        }
+    }
+}
+
+/// # Safety
+/// Operand `k` has elements of `T`'s size and covers `at..at + n`; `to` has room for `n` of them.
+unsafe fn gather_run<T: Copy>(plan: &Plan, k: usize, at: usize, n: usize, single: bool, to: *mut u8) {
+    let (from, to) = (plan.sources[k].base.get().cast::<T>().cast_const(), to.cast::<T>());
+    if single {
+        // SAFETY: the caller's promise.
+        return unsafe { std::slice::from_raw_parts_mut(to, n).fill(*from) };
+    }
+    let stride = plan.nest.strides[k][plan.nest.rank - 1];
+    plan.nest.runs([k], at, n, |&[position], done, length| {
+        // SAFETY: the run lies inside the operand; its target inside the tile.
+        unsafe {
+            let (from, to) = (from.offset(position), to.add(done));
+            match stride {
+                1 => std::ptr::copy_nonoverlapping(from, to, length),
+                0 => std::slice::from_raw_parts_mut(to, length).fill(*from),
+                _ => (0..length).for_each(|i| *to.add(i) = *from.offset(i as isize * stride)),
+            }
+        }
+    });
+}

@@ -1,0 +1,250 @@
+//! Loop nests: a shape and the strides of several operands over it, with axes merged where all operands
+//! allow.
+
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::array::shape::{MAX_RANK, Shape};
+use crate::error::{Error, Result};
+use smallvec::SmallVec;
+
+/// The most operands of one nest.
+pub const MAX_OPERANDS: usize = 8;
+
+/// Axis lengths and, for each operand, strides in elements. There is at least one axis.
+#[derive(Clone, Copy)]
+pub struct Nest {
+    /// Number of axes left after merging, at least 1.
+    pub rank: usize,
+    /// Their lengths.
+    pub dims: [usize; MAX_RANK],
+    /// `strides[operand][axis]`.
+    pub strides: [[isize; MAX_RANK]; MAX_OPERANDS],
+}
+
+impl Nest {
+    /// The nest over `shape` of operands that broadcast to it.
+    pub fn new(shape: &Shape, operands: &[&Array]) -> Nest {
+        let mut nest = Nest::empty();
+        for (axis, d) in shape.iter().enumerate().filter(|&(_, d)| d != 1) {
+            nest.push(d, &steps(shape, operands, axis)[..operands.len()]);
+        }
+        nest.rank = nest.rank.max(1);
+        nest
+    }
+
+    /// As [`Nest::new`], with the axes in the memory order of the first operand: for loops whose order is
+    /// free.
+    pub fn in_memory_order(shape: &Shape, operands: &[&Array]) -> Nest {
+        let mut axes: SmallVec<[(usize, [isize; MAX_OPERANDS]); MAX_RANK]> = SmallVec::new();
+        for (axis, d) in shape.iter().enumerate().filter(|&(_, d)| d != 1) {
+            axes.push((d, steps(shape, operands, axis)));
+        }
+        axes.sort_by_key(|(_, step)| std::cmp::Reverse(step[0].unsigned_abs()));
+        let mut nest = Nest::empty();
+        for (d, step) in &axes {
+            nest.push(*d, &step[..operands.len()]);
+        }
+        nest.rank = nest.rank.max(1);
+        nest
+    }
+
+    /// A nest without axes; [`Nest::push`] adds them, and it needs one before use.
+    pub fn empty() -> Nest {
+        Nest { rank: 0, dims: [1; MAX_RANK], strides: [[0; MAX_RANK]; MAX_OPERANDS] }
+    }
+
+    /// Appends an inner axis, merging it into the last one if every operand's strides permit.
+    pub fn push(&mut self, length: usize, step: &[isize]) {
+        if self.rank > 0 {
+            let last = self.rank - 1;
+            if step.iter().zip(&self.strides).all(|(&s, old)| old[last] == s * length as isize) {
+                self.dims[last] *= length;
+                step.iter().zip(&mut self.strides).for_each(|(&s, old)| old[last] = s);
+                return;
+            }
+        }
+        self.dims[self.rank] = length;
+        step.iter().zip(&mut self.strides).for_each(|(&s, old)| old[self.rank] = s);
+        self.rank += 1;
+    }
+
+    /// Exchanges the two innermost axes, of which there are: for loops whose order is free.
+    pub fn swap_inner(&mut self) {
+        let last = self.rank - 1;
+        self.dims.swap(last - 1, last);
+        self.strides.iter_mut().for_each(|strides| strides.swap(last - 1, last));
+    }
+
+    /// Length of the innermost axis.
+    #[inline]
+    pub fn inner(&self) -> usize {
+        self.dims[self.rank - 1]
+    }
+
+    /// Coordinates of the element with this row-major number.
+    #[inline]
+    pub fn coordinates(&self, mut flat: usize) -> [usize; MAX_RANK] {
+        let mut at = [0; MAX_RANK];
+        for i in (1..self.rank).rev() {
+            at[i] = flat % self.dims[i];
+            flat /= self.dims[i];
+        }
+        at[0] = flat;
+        at
+    }
+
+    /// Position of the element at `at` in operand `k`, relative to its first element.
+    #[inline]
+    pub fn position(&self, k: usize, at: &[usize; MAX_RANK]) -> isize {
+        (0..self.rank).map(|i| at[i] as isize * self.strides[k][i]).sum()
+    }
+
+    /// Whether operand `k` lies in row-major order without gaps.
+    pub fn is_flat(&self, k: usize) -> bool {
+        let mut expected = 1isize;
+        (0..self.rank).rev().all(|i| {
+            let fits = self.dims[i] == 1 || self.strides[k][i] == expected;
+            expected *= self.dims[i] as isize;
+            fits
+        })
+    }
+
+    /// Whether operand `k` is one element stretched over everything.
+    pub fn is_single(&self, k: usize) -> bool {
+        (0..self.rank).all(|i| self.strides[k][i] == 0)
+    }
+
+    /// The row-major elements `start..start + count`, run by run along the innermost axis, with the positions
+    /// of the operands `which`.
+    #[inline(always)]
+    pub fn walk<const M: usize>(&self, which: [usize; M], start: usize, count: usize) -> Walk<'_, M> {
+        let at = self.coordinates(start);
+        Walk { nest: self, which, at, position: which.map(|k| self.position(k, &at)), left: count }
+    }
+
+    /// Visits what [`Nest::walk`] walks over: `f(positions, elements already visited, run length)`. For loops
+    /// that need no instructions beyond the baseline: the closure is compiled for that.
+    #[inline(always)]
+    pub fn runs<const M: usize>(
+        &self,
+        which: [usize; M],
+        start: usize,
+        count: usize,
+        mut f: impl FnMut(&[isize; M], usize, usize),
+    ) {
+        let mut walk = self.walk(which, start, count);
+        while let Some((position, run)) = walk.step() {
+            f(&position, count - walk.left - run, run);
+        }
+    }
+}
+
+/// A walk over the elements of a nest, run by run along its innermost axis.
+pub struct Walk<'a, const M: usize> {
+    nest: &'a Nest,
+    which: [usize; M],
+    at: [usize; MAX_RANK],
+    position: [isize; M],
+    left: usize,
+}
+
+impl<const M: usize> Walk<'_, M> {
+    /// Positions of the operands at the start of the next run, and its length.
+    #[inline(always)]
+    pub fn step(&mut self) -> Option<([isize; M], usize)> {
+        if self.left == 0 {
+            return None;
+        }
+        let (last, before) = (self.nest.rank - 1, self.position);
+        let run = (self.nest.dims[last] - self.at[last]).min(self.left);
+        self.left -= run;
+        if self.left > 0 {
+            self.advance(last, -(self.at[last] as isize));
+            self.at[last] = 0;
+            for axis in (0..last).rev() {
+                self.at[axis] += 1;
+                self.advance(axis, 1);
+                if self.at[axis] < self.nest.dims[axis] || axis == 0 {
+                    break;
+                }
+                self.advance(axis, -(self.at[axis] as isize));
+                self.at[axis] = 0;
+            }
+        }
+        Some((before, run))
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, axis: usize, by: isize) {
+        let mut m = 0;
+        while m < M {
+            self.position[m] += by * self.nest.strides[self.which[m]][axis];
+            m += 1;
+        }
+    }
+}
+
+/// Strides of the operands along `axis` of the shape that they broadcast to.
+fn steps(shape: &Shape, operands: &[&Array], axis: usize) -> [isize; MAX_OPERANDS] {
+    let mut step = [0isize; MAX_OPERANDS];
+    for (slot, array) in step.iter_mut().zip(operands) {
+        *slot = match (axis + array.rank()).checked_sub(shape.rank()) {
+            Some(i) if array.dim(i) != 1 => array.stride(i),
+            _ => 0,
+        };
+    }
+    step
+}
+
+/// The common shape of all operands under NumPy's broadcasting rules.
+pub fn broadcast(x: &[&Array]) -> Result<Shape> {
+    let mut shape = x.first().map_or(Shape::SCALAR, |a| a.shape());
+    for a in x.iter().skip(1) {
+        shape = shape.broadcast(&a.shape()).ok_or_else(|| {
+            Error::shape(format!("internal: shapes {shape} and {} do not broadcast together", a.shape()))
+        })?;
+    }
+    Ok(shape)
+}
+
+/// The dtype of all operands.
+pub fn common_dtype(x: &[&Array]) -> Result<DType> {
+    let dtype = x.first().map_or(DType::F32, |a| a.dtype());
+    match x.iter().find(|a| a.dtype() != dtype) {
+        None => Ok(dtype),
+        Some(other) => {
+            Err(Error::dtype(format!("internal: one dtype expected, got {dtype} and {}", other.dtype())))
+        }
+    }
+}
+
+/// The dtype of what an elementwise rule makes of the operands: theirs, or that of the halves where some are
+/// float32.
+pub fn rule_dtype(x: &[&Array]) -> Result<DType> {
+    DType::of_rule(x.iter().map(|a| a.dtype())).map_or_else(|| common_dtype(x), Ok)
+}
+
+/// A kernel was called for a dtype that it does not have: a mistake of its caller.
+#[cold]
+pub fn wrong_dtype(kernel: &str, dtype: DType) -> Error {
+    Error::dtype(format!("internal: the {kernel} kernel got dtype {dtype}"))
+}
+
+/// Addresses of the first and one past the last byte of a view.
+fn extent(a: &Array) -> (isize, isize) {
+    let size = a.dtype().size() as isize;
+    let first = a.buffer().ptr() as isize + a.offset() as isize * size;
+    let (mut low, mut high) = (first, first + size);
+    for i in 0..a.rank() {
+        let reach = (a.dim(i) as isize - 1) * a.stride(i) * size;
+        low += reach.min(0);
+        high += reach.max(0);
+    }
+    (low, high)
+}
+
+/// Whether two views may share memory.
+pub fn overlaps(a: &Array, b: &Array) -> bool {
+    let ((a0, a1), (b0, b1)) = (extent(a), extent(b));
+    a.numel() > 0 && b.numel() > 0 && a0 < b1 && b0 < a1
+}

@@ -1,0 +1,236 @@
+//! Comparison, selection and logic: kernels whose operands or results are truth values.
+
+use super::drive::Kernel;
+use super::layout::{broadcast, common_dtype, wrong_dtype};
+use super::map::into_fresh;
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::cpu::run::isa::{PlainBody, run_plain};
+use crate::dispatch_computed;
+use crate::error::Result;
+use crate::kernel::logic::{Connective, Relation};
+
+/// Where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as IEEE 754 says.
+pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
+    let kernel: Kernel = dispatch_computed!(common_dtype(&[x, y])?, T => compare_kernel::<T>);
+    into_fresh(&[x, y], DType::Bool, kernel, (&raw const relation).cast(), true)
+}
+
+/// `x` where `mask` holds, `y` elsewhere; `x` and `y` have one dtype (any), all three broadcast.
+pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
+    if mask.dtype() != DType::Bool {
+        return Err(wrong_dtype("select", mask.dtype()));
+    }
+    let dtype = common_dtype(&[x, y])?;
+    let kernel: Kernel = match dtype.size() {
+        1 => select_kernel::<u8>,
+        2 => select_kernel::<u16>,
+        4 => select_kernel::<u32>,
+        8 => select_kernel::<u64>,
+        // A tile has no room for larger elements.
+        _ => return Err(wrong_dtype("select", dtype)),
+    };
+    into_fresh(&[mask, x, y], dtype, kernel, std::ptr::null(), false)
+}
+
+/// A connective of two bool arrays.
+pub fn connect(x: &Array, y: &Array, connective: Connective) -> Result<Array> {
+    match common_dtype(&[x, y])? {
+        DType::Bool => {
+            into_fresh(&[x, y], DType::Bool, connect_kernel, (&raw const connective).cast(), false)
+        }
+        other => Err(wrong_dtype("logic", other)),
+    }
+}
+
+/// `x and y` of bool arrays.
+pub fn and(x: &Array, y: &Array) -> Result<Array> {
+    connect(x, y, Connective::And)
+}
+
+/// `x or y` of bool arrays.
+pub fn or(x: &Array, y: &Array) -> Result<Array> {
+    connect(x, y, Connective::Or)
+}
+
+/// `x xor y` of bool arrays.
+pub fn xor(x: &Array, y: &Array) -> Result<Array> {
+    connect(x, y, Connective::Xor)
+}
+
+/// `not x` of a bool array.
+pub fn not(x: &Array) -> Result<Array> {
+    connect(x, &Array::full(broadcast(&[])?, 1.0, DType::Bool)?, Connective::Xor)
+}
+
+struct Compare<'a, T> {
+    relation: Relation,
+    x: &'a [T],
+    y: &'a [T],
+    out: &'a mut [bool],
+}
+
+impl<T: PartialOrd + Copy> PlainBody for Compare<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Compare { relation, x, y, out } = self;
+        macro_rules! each {
+            ($op:tt) => {
+                for ((o, a), b) in out.iter_mut().zip(x).zip(y) {
+                    *o = *a $op *b;
+                }
+            };
+        }
+        match relation {
+            Relation::Lt => each!(<),
+            Relation::Le => each!(<=),
+            Relation::Eq => each!(==),
+            Relation::Ne => each!(!=),
+            Relation::Gt => each!(>),
+            Relation::Ge => each!(>=),
+        }
+    }
+}
+
+unsafe fn compare_kernel<T: PartialOrd + Copy>(rule: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
+    let body = unsafe {
+        Compare {
+            relation: *rule.cast(),
+            x: std::slice::from_raw_parts((*x).cast::<T>(), n),
+            y: std::slice::from_raw_parts((*x.add(1)).cast::<T>(), n),
+            out: std::slice::from_raw_parts_mut(out.cast(), n),
+        }
+    };
+    run_plain(body);
+}
+
+/// An element as plain bits, for selection without branches.
+trait Bits: Copy {
+    /// `a` if `mask` is 1, `b` if it is 0.
+    fn blend(mask: u8, a: Self, b: Self) -> Self;
+}
+
+macro_rules! bits {
+    ($($t:ty)*) => {
+        $(impl Bits for $t {
+            #[inline(always)]
+            fn blend(mask: u8, a: $t, b: $t) -> $t {
+                let all = (mask as $t).wrapping_neg();
+                (a & all) | (b & !all)
+            }
+        })*
+    };
+}
+
+bits!(u8 u16 u32 u64);
+
+struct Select<'a, T> {
+    mask: &'a [u8],
+    x: &'a [T],
+    y: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Bits> PlainBody for Select<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (((o, &m), &a), &b) in self.out.iter_mut().zip(self.mask).zip(self.x).zip(self.y) {
+            *o = T::blend(m, a, b);
+        }
+    }
+}
+
+unsafe fn select_kernel<T: Bits>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the operands it was made for.
+    let body = unsafe {
+        Select {
+            mask: std::slice::from_raw_parts(*x, n),
+            x: std::slice::from_raw_parts((*x.add(1)).cast::<T>(), n),
+            y: std::slice::from_raw_parts((*x.add(2)).cast::<T>(), n),
+            out: std::slice::from_raw_parts_mut(out.cast(), n),
+        }
+    };
+    run_plain(body);
+}
+
+struct Connect<'a>(Connective, &'a [u8], &'a [u8], &'a mut [u8]);
+
+impl PlainBody for Connect<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Connect(connective, x, y, out) = self;
+        let each = out.iter_mut().zip(x).zip(y);
+        match connective {
+            Connective::And => each.for_each(|((o, a), b)| *o = a & b),
+            Connective::Or => each.for_each(|((o, a), b)| *o = a | b),
+            Connective::Xor => each.for_each(|((o, a), b)| *o = a ^ b),
+        }
+    }
+}
+
+unsafe fn connect_kernel(rule: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
+    let body = unsafe {
+        let (a, b) = (std::slice::from_raw_parts(*x, n), std::slice::from_raw_parts(*x.add(1), n));
+        Connect(*rule.cast(), a, b, std::slice::from_raw_parts_mut(out, n))
+    };
+    run_plain(body);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::array::shape::Shape;
+    use crate::cpu::run::testing::{layouts, parts, sample, values};
+
+    #[test]
+    fn comparison_of_every_dtype() -> Result<()> {
+        type Test = fn(&f64, &f64) -> bool;
+        let table: [(Relation, Test); 6] = [
+            (Relation::Lt, f64::lt),
+            (Relation::Le, f64::le),
+            (Relation::Eq, f64::eq),
+            (Relation::Ne, f64::ne),
+            (Relation::Gt, f64::gt),
+            (Relation::Ge, f64::ge),
+        ];
+        for dtype in parts() {
+            let y = sample(&[7], dtype)?;
+            for x in layouts(&[5, 7], dtype)? {
+                for (relation, test) in table {
+                    let got = values(&compare(&x, &y, relation)?);
+                    for (i, a) in values(&x).iter().enumerate() {
+                        assert_eq!(got[i] == 1.0, test(a, &values(&y)[i % 7]), "{dtype} {relation:?}");
+                    }
+                }
+            }
+        }
+        let nan = Array::full(Shape::SCALAR, f64::NAN, DType::F16)?;
+        assert_eq!(values(&compare(&nan, &nan, Relation::Ne)?), [1.0]);
+        assert_eq!(values(&compare(&nan, &nan, Relation::Ge)?), [0.0]);
+        Ok(())
+    }
+
+    #[test]
+    fn selection_and_logic() -> Result<()> {
+        let mask = Array::from_slice(&[true, false, true, true], Shape::new(&[4, 1])?)?;
+        for dtype in parts() {
+            let (x, y) = (sample(&[4, 300], dtype)?, sample(&[], dtype)?);
+            let got = values(&select(&mask, &x, &y)?);
+            for (i, a) in values(&x).iter().enumerate() {
+                assert_eq!(got[i], if i / 300 == 1 { values(&y)[0] } else { *a });
+            }
+        }
+        let x = Array::from_slice(&[true, false], Shape::new(&[2])?)?;
+        let y = Array::from_slice(&[true, true, false], Shape::new(&[3, 1])?)?;
+        assert_eq!(values(&and(&x, &y)?), [1., 0., 1., 0., 0., 0.]);
+        assert_eq!(values(&or(&x, &y)?), [1., 1., 1., 1., 1., 0.]);
+        assert_eq!(values(&xor(&x, &y)?), [0., 1., 0., 1., 1., 0.]);
+        assert_eq!(values(&not(&x)?), [0., 1.]);
+        Ok(())
+    }
+}

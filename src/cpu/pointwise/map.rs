@@ -1,0 +1,300 @@
+//! Elementwise rules over arrays: [`pointwise`] for floats, [`pointwise_int`] for integers, [`predicate`]
+//! for tests.
+//!
+//! What is generic over the rule is one loop per number type (`map/loops.rs`), nothing else; `drive.rs` does
+//! the rest. All operands have the same dtype and broadcast by NumPy's rules. Beside halves some may be
+//! float32, in which halves are computed: the result is half.
+
+mod loops;
+
+use super::drive::{Job, Kernel};
+use super::layout::{broadcast, common_dtype, rule_dtype, wrong_dtype};
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::{MAX_RANK, Shape};
+use crate::cpu::run::isa::{PlainBody, run_plain};
+use crate::cpu::run::threads::GRAIN;
+use crate::error::Result;
+use crate::math::real::{Pointwise, PointwiseInt, Predicate};
+use loops::{float_kernel, int_kernel, predicate_double, predicate_single};
+use smallvec::SmallVec;
+
+/// `rule` of float operands, element by element. Halves are computed in `f32`.
+pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+    let dtype = rule_dtype(&x)?;
+    let kernel = float_kernel::<N, P>(dtype)?;
+    into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true)
+}
+
+/// `out = rule(x)` in place, where `out` may be one of the operands or overlap them. The operands broadcast
+/// to `out`.
+pub fn pointwise_into<const N: usize, P: Pointwise<N>>(out: &Array, x: [&Array; N], rule: P) -> Result<()> {
+    let kernel = float_kernel::<N, P>(rule_dtype(&x)?)?;
+    into_existing(out, &x, kernel, (&raw const rule).cast(), true)
+}
+
+/// `total += g` where both are dense, of one shape and type, and small enough for one thread; says whether
+/// they were. It is how gradients are summed, so it is worth a loop without a plan.
+pub fn add_small(total: &Array, g: &Array) -> Result<bool> {
+    let n = total.numel();
+    let fits = n < 2 * GRAIN && total.same_shape(g) && total.is_contiguous() && g.is_contiguous();
+    if !fits || total.dtype() != g.dtype() || total.device() != Device::Cpu || total.buffer().same(g.buffer())
+    {
+        return Ok(false);
+    }
+    match total.dtype() {
+        DType::F32 => run_plain(AddTo::<f32> { total: total.ptr(), g: g.ptr(), n }),
+        DType::F64 => run_plain(AddTo::<f64> { total: total.ptr(), g: g.ptr(), n }),
+        _ => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// A sum and what is added to it: `n` elements each, in different memory.
+struct AddTo<T> {
+    total: *mut T,
+    g: *const T,
+    n: usize,
+}
+
+impl<T: Copy + std::ops::Add<Output = T>> PlainBody for AddTo<T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        // SAFETY: `add_small` found both dense, of this type and length, and in different memory.
+        let (total, g) = unsafe {
+            (std::slice::from_raw_parts_mut(self.total, self.n), std::slice::from_raw_parts(self.g, self.n))
+        };
+        for (total, &g) in total.iter_mut().zip(g) {
+            *total = *total + g;
+        }
+    }
+}
+
+/// `rule` of integer operands, element by element, wrapping. Narrow ones are computed in [`DType::compute`].
+pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+    let dtype = common_dtype(&x)?;
+    let kernel = int_kernel::<N, P>(dtype)?;
+    into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true)
+}
+
+/// [`pointwise_into`] for integers.
+pub fn pointwise_int_into<const N: usize, P: PointwiseInt<N>>(
+    out: &Array,
+    x: [&Array; N],
+    rule: P,
+) -> Result<()> {
+    let kernel = int_kernel::<N, P>(common_dtype(&x)?)?;
+    // Loops that the compiler makes vectors of must not write what they read.
+    into_existing(out, &x, kernel, (&raw const rule).cast(), false)
+}
+
+/// Where `rule` holds for float operands: a bool array.
+pub fn predicate<const N: usize, P: Predicate<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+    let kernel: Kernel = match common_dtype(&x)? {
+        DType::F16 | DType::BF16 | DType::F32 => predicate_single::<N, P>,
+        DType::F64 => predicate_double::<N, P>,
+        other => return Err(wrong_dtype("predicate", other)),
+    };
+    into_fresh(&x, DType::Bool, kernel, (&raw const rule).cast(), true)
+}
+
+/// Runs a kernel into a fresh array of the operands' common shape.
+pub(crate) fn into_fresh(
+    x: &[&Array],
+    dtype: DType,
+    kernel: Kernel,
+    rule: *const u8,
+    computes: bool,
+) -> Result<Array> {
+    if let Some((first, others)) = x.split_first()
+        && let Some(out) = first.matching(others, dtype)
+    {
+        let out = out?;
+        Job { kernel, rule, x, out: &out, computes, overwrites: false }.run_dense();
+        return Ok(out);
+    }
+    if let Some(whole) = beside_single(x)
+        && let Some(out) = whole.matching(&[], dtype)
+    {
+        let out = out?;
+        let job = Job { kernel, rule, x, out: &out, computes, overwrites: false };
+        return if job.run_small() { Ok(out) } else { job.run().map(|()| out) };
+    }
+    let shape = broadcast(x)?;
+    if let Some(order) = turned(x, &shape) {
+        let x = x.iter().map(|a| a.expand(&shape)?.permute(&order)).collect::<Result<Vec<Array>>>()?;
+        let x: Vec<&Array> = x.iter().collect();
+        return into_fresh(&x, dtype, kernel, rule, computes)?.permute(&inverse(&order));
+    }
+    let out = Array::empty(shape, dtype, Device::Cpu)?;
+    Job { kernel, rule, x, out: &out, computes, overwrites: false }.run()?;
+    Ok(out)
+}
+
+/// The axes in the order in which the operands lie in memory, if those of the full shape all lie densely in
+/// one order that is not the row-major one. The result then lies as they do, as in NumPy: what is computed of
+/// a transposed tensor is one too.
+fn turned(x: &[&Array], shape: &Shape) -> Option<SmallVec<[u8; MAX_RANK]>> {
+    let mut full = x.iter().filter(|a| a.shape() == *shape);
+    let first = full.next()?;
+    if first.is_contiguous() || !full.all(|a| a.same_layout(first)) {
+        return None;
+    }
+    let mut order: SmallVec<[u8; MAX_RANK]> = (0..first.rank() as u8).collect();
+    order.sort_by_key(|&axis| std::cmp::Reverse(first.stride(axis as usize)));
+    first.permute(&order).is_ok_and(|a| a.is_contiguous()).then_some(order)
+}
+
+/// The permutation that undoes `order`.
+fn inverse(order: &[u8]) -> SmallVec<[u8; MAX_RANK]> {
+    let mut back = SmallVec::from_elem(0, order.len());
+    for (to, &from) in order.iter().enumerate() {
+        back[from as usize] = to as u8;
+    }
+    back
+}
+
+/// The operand whose layout the result has, if all others have it too or are single elements of no more axes:
+/// a tensor and a number.
+fn beside_single<'a>(x: &[&'a Array]) -> Option<&'a Array> {
+    let whole = x.iter().copied().max_by_key(|a| (a.rank(), a.numel()))?;
+    let single = |a: &Array| a.numel() == 1 && a.rank() <= whole.rank();
+    x.iter().all(|a| single(a) || a.same_layout(whole)).then_some(whole)
+}
+
+/// Runs a kernel that computes into an array that exists, whatever its layout.
+fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const u8, overwrites: bool) -> Result<()> {
+    if out.dtype() != rule_dtype(x)? {
+        return Err(wrong_dtype("in-place map", out.dtype()));
+    }
+    let shape = out.shape();
+    let fits = broadcast(x)?.broadcast(&shape) == Some(shape);
+    if out.is_contiguous() && fits {
+        return Job { kernel, rule, x, out, computes: true, overwrites }.run_in_place();
+    }
+    if fits && let Some(order) = turned(&[out], &shape) {
+        let x = x.iter().map(|a| a.expand(&shape)?.permute(&order)).collect::<Result<Vec<Array>>>()?;
+        let x: Vec<&Array> = x.iter().collect();
+        return into_existing(&out.permute(&order)?, &x, kernel, rule, overwrites);
+    }
+    super::copy::copy_into(out, &into_fresh(x, out.dtype(), kernel, rule, true)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::run::testing::{layouts, rounded, same_for_any_threads, sample, values};
+    use crate::math::real::{Integer, Left, Real};
+
+    #[derive(Clone, Copy)]
+    struct Affine(f64);
+
+    impl Pointwise<2> for Affine {
+        fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R
+        where
+            f64: Left<R>,
+        {
+            x * self.0 + y
+        }
+    }
+
+    impl Predicate<2> for Affine {
+        fn test<R: Real>(&self, [x, y]: [R; 2]) -> R::Mask
+        where
+            f64: Left<R>,
+        {
+            (x * self.0).lt(y)
+        }
+    }
+
+    impl PointwiseInt<2> for Affine {
+        fn apply<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+            x.mul(I::lit(self.0 as i64)).add(y)
+        }
+    }
+
+    const SHAPES: [&[usize]; 7] = [&[], &[0, 3], &[5], &[3, 4], &[2, 3, 5], &[3, 200], &[700, 3]];
+    const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
+
+    #[test]
+    fn every_layout_agrees_with_a_naive_loop() -> Result<()> {
+        for dtype in FLOATS {
+            for dims in SHAPES {
+                for x in layouts(dims, dtype)? {
+                    for y in layouts(dims, dtype)? {
+                        let expected: Vec<f64> = values(&x)
+                            .iter()
+                            .zip(values(&y))
+                            .map(|(a, b)| rounded(a * 4.0 + b, dtype))
+                            .collect();
+                        let out = pointwise([&x, &y], Affine(4.0))?;
+                        assert!(out.shape() == x.shape() && (out.is_contiguous() || out.same_layout(&x)));
+                        assert_eq!(values(&out), expected, "{x:?} {y:?}");
+                        let less = predicate([&x, &y], Affine(4.0))?;
+                        let expected: Vec<f64> = values(&x)
+                            .iter()
+                            .zip(values(&y))
+                            .map(|(a, b)| (a * 4.0 < b) as u8 as f64)
+                            .collect();
+                        assert_eq!(values(&less), expected);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn integers_wrap() -> Result<()> {
+        for dtype in DType::ALL.into_iter().filter(|d| d.is_integer()) {
+            for x in layouts(&[4, 150], dtype)? {
+                let y = sample(&[150], dtype)?;
+                let out = pointwise_int([&x, &y], Affine(3.0))?;
+                for (i, (got, x)) in values(&out).iter().zip(values(&x)).enumerate() {
+                    assert_eq!(*got, rounded(x * 3.0 + values(&y)[i % 150], dtype));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn operands_broadcast_and_threads_do_not_matter() -> Result<()> {
+        let (x, y) = (sample(&[300, 1, 70], DType::F32)?, sample(&[11, 1], DType::F32)?);
+        let out = same_for_any_threads(|| pointwise([&x, &y], Affine(0.5)))?;
+        assert_eq!(out.shape().to_vec(), [300, 11, 70]);
+        let (a, b, got) = (values(&x), values(&y), values(&out));
+        for (i, got) in got.iter().enumerate() {
+            let want = a[i / 770 * 70 + i % 70] as f32 * 0.5 + b[i / 70 % 11] as f32;
+            assert!((*got as f32 - want).abs() < 1e-6);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn in_place_may_alias_or_overlap() -> Result<()> {
+        for dtype in FLOATS {
+            let x = sample(&[40, 40], dtype)?;
+            let (before, turned) = (values(&x), x.permute(&[1, 0])?);
+            pointwise_into(&x, [&x, &turned], Affine(1.0))?;
+            for (i, got) in values(&x).iter().enumerate() {
+                assert_eq!(*got, rounded(before[i] + before[i % 40 * 40 + i / 40], dtype));
+            }
+            let before = values(&turned);
+            pointwise_into(&turned, [&turned, &turned], Affine(1.0))?;
+            let doubled: Vec<f64> = before.iter().map(|v| 2.0 * v).collect();
+            assert_eq!(values(&turned), doubled);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn wrong_dtypes_are_errors() -> Result<()> {
+        let (x, y) = (sample(&[2], DType::F32)?, sample(&[2], DType::F64)?);
+        assert!(pointwise([&x, &y], Affine(1.0)).is_err());
+        assert!(pointwise_int([&x, &x], Affine(1.0)).is_err());
+        Ok(())
+    }
+}

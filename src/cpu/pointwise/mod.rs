@@ -1,0 +1,14 @@
+//! Loops over the elements of strided arrays: one rule for each element, copies, casts.
+
+pub(crate) mod cast;
+pub mod complex;
+pub mod copy;
+pub(crate) mod drive;
+pub(crate) mod half_float;
+pub(crate) mod integer;
+pub(crate) mod layout;
+pub mod logic;
+pub mod map;
+pub(crate) mod narrow;
+pub mod neighbour;
+pub mod vector;

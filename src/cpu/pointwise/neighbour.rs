@@ -1,0 +1,107 @@
+//! Neighbours of floating point numbers, by their bits: in every format, the next larger size is the next
+//! integer.
+
+use super::layout::{common_dtype, wrong_dtype};
+use super::map::into_fresh;
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::cpu::run::isa::{PlainBody, run_plain};
+use crate::error::Result;
+
+/// The bits of a floating point number.
+trait Format: Copy {
+    /// The next number after `x` towards `y`, where `infinity` has these bits.
+    fn next(x: Self, y: Self, infinity: Self) -> Self;
+}
+
+macro_rules! format {
+    ($($t:ty)*) => {$(
+        impl Format for $t {
+            #[inline(always)]
+            fn next(x: $t, y: $t, infinity: $t) -> $t {
+                const SIGN: $t = 1 << (<$t>::BITS - 1);
+                let (size_x, size_y) = (x & !SIGN, y & !SIGN);
+                if size_x > infinity {
+                    return x;
+                }
+                if size_y > infinity || x == y || (size_x | size_y) == 0 {
+                    return y;
+                }
+                if size_x == 0 {
+                    return (y & SIGN) | 1;
+                }
+                // Away from 0 if y has the same sign and is larger.
+                let away = (x ^ y) & SIGN == 0 && size_y > size_x;
+                if away { x + 1 } else { x - 1 }
+            }
+        }
+    )*};
+}
+
+format!(u16 u32 u64);
+
+struct Next<'a, T> {
+    infinity: T,
+    x: &'a [T],
+    y: &'a [T],
+    out: &'a mut [T],
+}
+
+impl<T: Format> PlainBody for Next<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for ((o, &x), &y) in self.out.iter_mut().zip(self.x).zip(self.y) {
+            *o = T::next(x, y, self.infinity);
+        }
+    }
+}
+
+unsafe fn next_kernel<T: Format>(infinity: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
+    let body = unsafe {
+        Next {
+            infinity: *infinity.cast::<T>(),
+            x: std::slice::from_raw_parts((*x).cast::<T>(), n),
+            y: std::slice::from_raw_parts((*x.add(1)).cast::<T>(), n),
+            out: std::slice::from_raw_parts_mut(out.cast(), n),
+        }
+    };
+    run_plain(body);
+}
+
+/// The next number after each of `x` in the direction of `y`, for floats of one dtype, which broadcast.
+pub fn next_after(x: &Array, y: &Array) -> Result<Array> {
+    macro_rules! run {
+        ($t:ty, $infinity:expr) => {{
+            let infinity: $t = $infinity;
+            into_fresh(&[x, y], x.dtype(), next_kernel::<$t>, (&raw const infinity).cast(), false)
+        }};
+    }
+    match common_dtype(&[x, y])? {
+        DType::F16 => run!(u16, 0x7c00),
+        DType::BF16 => run!(u16, 0x7f80),
+        DType::F32 => run!(u32, f32::INFINITY.to_bits()),
+        DType::F64 => run!(u64, f64::INFINITY.to_bits()),
+        other => Err(wrong_dtype("nextafter", other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_cross_zero_and_reach_infinity() {
+        let next =
+            |x: f32, y: f32| f32::from_bits(Format::next(x.to_bits(), y.to_bits(), f32::INFINITY.to_bits()));
+        assert_eq!(next(1.0, 2.0), 1.0 + f32::EPSILON);
+        assert_eq!(next(1.0, -2.0), 1.0 - f32::EPSILON / 2.0);
+        assert_eq!(next(0.0, -1.0), -f32::from_bits(1));
+        assert_eq!(next(f32::from_bits(1), -1.0), 0.0);
+        assert_eq!(next(f32::MAX, f32::INFINITY), f32::INFINITY);
+        assert_eq!(next(f32::INFINITY, 0.0), f32::MAX);
+        assert!(next(f32::NAN, 1.0).is_nan() && next(1.0, f32::NAN).is_nan());
+        assert_eq!(next(0.0, -0.0).to_bits(), (-0.0_f32).to_bits());
+    }
+}

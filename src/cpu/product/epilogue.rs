@@ -1,0 +1,186 @@
+//! What becomes of a matrix product before it is stored: `out = act(alpha A B + bias)`.
+//!
+//! Factor, bias, activation and rounding to halves touch a piece of the product while it is still in the
+//! first cache; as loops of their own they would read and write the whole result again. Read next:
+//! `matmul.rs`, which applies it.
+
+use crate::array::Array;
+use crate::array::dtype::{DType, Element};
+use crate::cpu::pointwise::copy::{cast, contiguous};
+use crate::cpu::pointwise::half_float::narrow;
+use crate::cpu::pointwise::vector;
+use crate::cpu::product::{Piece, Sink};
+use crate::cpu::run::isa::{PlainBody, run_plain};
+use crate::cpu::run::threads::Shared;
+use crate::error::{Error, Result};
+use crate::math::real::Pointwise;
+
+/// What becomes of a product before it is stored. It is for floats; halves are finished in `f32` and rounded
+/// once.
+#[derive(Clone, Copy)]
+pub struct Epilogue<'a> {
+    /// Factor of the product.
+    pub alpha: f64,
+    /// Added to every row if its shape is `[n]`, to every column if it is `[m, 1]`.
+    pub bias: Option<&'a Array>,
+    /// Applied last, element by element.
+    pub act: Option<&'a dyn Activation>,
+}
+
+impl Default for Epilogue<'_> {
+    /// The product itself.
+    fn default() -> Self {
+        Epilogue { alpha: 1.0, bias: None, act: None }
+    }
+}
+
+impl Epilogue<'_> {
+    /// Whether it changes nothing.
+    pub fn is_none(&self) -> bool {
+        self.alpha == 1.0 && self.bias.is_none() && self.act.is_none()
+    }
+}
+
+/// A function of one number, over slices. Every rule of the tables is one.
+pub trait Activation: Sync {
+    /// Replaces the elements.
+    fn single(&self, x: &mut [f32]);
+    /// Replaces the elements.
+    fn double(&self, x: &mut [f64]);
+}
+
+impl<P: Pointwise<1>> Activation for P {
+    fn single(&self, x: &mut [f32]) {
+        vector::map_in_place(*self, x);
+    }
+    fn double(&self, x: &mut [f64]) {
+        vector::map_in_place(*self, x);
+    }
+}
+
+/// `x = alpha x + bias`, along a row.
+struct Affine<'a, T> {
+    x: &'a mut [T],
+    alpha: T,
+    /// One number per element, one for all, or none.
+    bias: &'a [T],
+}
+
+macro_rules! affine {
+    ($($t:ty)*) => {
+        $(impl PlainBody for Affine<'_, $t> {
+            type Output = ();
+            #[inline(always)]
+            fn run(self) {
+                let alpha = self.alpha;
+                match *self.bias {
+                    [] => self.x.iter_mut().for_each(|x| *x *= alpha),
+                    [bias] => self.x.iter_mut().for_each(|x| *x = alpha * *x + bias),
+                    _ => self.x.iter_mut().zip(self.bias).for_each(|(x, &bias)| *x = alpha * *x + bias),
+                }
+            }
+        })*
+    };
+}
+affine!(f32 f64);
+
+/// A float that products are finished in.
+pub trait Finishing: Element {
+    /// `x = alpha x + bias` with one bias per element, one for all, or none.
+    fn affine(x: &mut [Self], alpha: Self, bias: &[Self]);
+    /// Applies `act`.
+    fn activate(act: &dyn Activation, x: &mut [Self]);
+    /// `to = x`, rounded to a half dtype; only `f32` has those.
+    fn narrow(dtype: DType, x: &[Self], to: &mut [u16]);
+}
+
+impl Finishing for f32 {
+    fn affine(x: &mut [f32], alpha: f32, bias: &[f32]) {
+        run_plain(Affine { x, alpha, bias });
+    }
+    fn activate(act: &dyn Activation, x: &mut [f32]) {
+        act.single(x);
+    }
+    fn narrow(dtype: DType, x: &[f32], to: &mut [u16]) {
+        narrow(dtype, x, to);
+    }
+}
+
+impl Finishing for f64 {
+    fn affine(x: &mut [f64], alpha: f64, bias: &[f64]) {
+        run_plain(Affine { x, alpha, bias });
+    }
+    fn activate(act: &dyn Activation, x: &mut [f64]) {
+        act.double(x);
+    }
+    fn narrow(_dtype: DType, _x: &[f64], _to: &mut [u16]) {}
+}
+
+/// An epilogue ready to be applied to pieces of a product.
+pub struct Finish<'a, T> {
+    alpha: T,
+    act: Option<&'a dyn Activation>,
+    /// The bias in the dtype of the sums, and whether it runs along the rows.
+    bias: Option<(Array, bool)>,
+    /// Where pieces go once they are halves: the dtype and the product's first element.
+    halves: Option<(DType, Shared<u16>)>,
+    /// Columns of the whole product.
+    n: usize,
+}
+
+impl<'a, T: Finishing> Finish<'a, T> {
+    /// The epilogue of an `m x n` product in the dtype `T`.
+    pub fn new(epilogue: &Epilogue<'a>, m: usize, n: usize) -> Result<Finish<'a, T>> {
+        let bias = match epilogue.bias {
+            None => None,
+            Some(bias) => {
+                let shape = bias.shape().to_vec();
+                if shape != [n] && shape != [m, 1] {
+                    return Err(Error::shape(format!("internal: bias {bias:?} of a product [{m}, {n}]")));
+                }
+                Some((contiguous(&cast(bias, T::DTYPE)?)?, shape.len() == 1))
+            }
+        };
+        Ok(Finish { alpha: T::from_f64(epilogue.alpha), act: epilogue.act, bias, halves: None, n })
+    }
+
+    /// The same for a product that is rounded to a half dtype, whose first element is at `to`.
+    pub fn rounding(self, dtype: DType, to: Shared<u16>) -> Finish<'a, T> {
+        Finish { halves: Some((dtype, to)), ..self }
+    }
+
+    /// The same for the matrix `item` of a batch of `m x n` products.
+    pub fn item(&self, item: usize, m: usize) -> Finish<'a, T> {
+        let halves =
+            self.halves.map(|(dtype, to)| (dtype, Shared::new(to.get().wrapping_add(item * m * self.n))));
+        Finish { bias: self.bias.clone(), halves, ..*self }
+    }
+}
+
+impl<T: Finishing> Sink<T> for Finish<'_, T> {
+    unsafe fn take(&self, piece: Piece<T>) {
+        let bias = self.bias.as_ref().and_then(|(bias, along)| Some((bias.slice::<T>().ok()?, *along)));
+        for i in 0..piece.rows {
+            // SAFETY: the caller's promise; the row is part of the piece.
+            let row = unsafe {
+                std::slice::from_raw_parts_mut(piece.at.offset(i as isize * piece.stride), piece.columns)
+            };
+            let at = piece.i + i;
+            let bias = match bias {
+                Some((bias, true)) => &bias[piece.j..piece.j + piece.columns],
+                Some((bias, false)) => &bias[at..at + 1],
+                None => &[],
+            };
+            if self.alpha != T::from_f64(1.0) || !bias.is_empty() {
+                T::affine(row, self.alpha, bias);
+            }
+            if let Some(act) = self.act {
+                T::activate(act, row);
+            }
+            if let Some((dtype, to)) = self.halves {
+                // SAFETY: this part of the result belongs to the piece.
+                T::narrow(dtype, row, unsafe { to.part(at * self.n + piece.j, piece.columns) });
+            }
+        }
+    }
+}

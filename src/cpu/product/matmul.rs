@@ -1,0 +1,301 @@
+//! Matrix products: `[..., m, k] x [..., k, n] -> [..., m, n]`, batch axes broadcast, any strides.
+//!
+//! This file turns arrays into products of matrices in memory (`product/mod.rs`), a batch of them or pieces
+//! of one. Transposes and broadcast batches are strides, nothing is copied for them. What follows the
+//! product, and rounding to halves, is done piece by piece (`epilogue.rs`).
+
+pub use super::epilogue::Epilogue;
+use super::epilogue::{Finish, Finishing};
+use crate::array::Array;
+use crate::array::buffer::{Device, filled};
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::Shape;
+use crate::cpu::pointwise::copy::cast;
+use crate::cpu::pointwise::layout::{Nest, common_dtype, wrong_dtype};
+use crate::cpu::product::{self, Number, Operand, Piece, Product, Sink, Target};
+use crate::cpu::run::threads::{Shared, try_parallel_for};
+use crate::error::{Error, Result};
+
+/// Multiplications that are worth a piece of a parallel loop over a batch.
+const WORK: usize = 1 << 20;
+/// Multiplications from which on a matrix of a batch is split among threads itself.
+const LARGE: usize = 1 << 24;
+/// Results up to this size are cut along the depth if that is long, into this many steps at a time.
+const SMALL: usize = 192 * 192;
+const DEPTH: usize = 4096;
+
+/// The matrix product over the last two axes. Both operands have one dtype and the same rank, at least 2.
+pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
+    matmul_with(a, b, &Epilogue::default())
+}
+
+/// `act(alpha A B + bias)`: the product with what follows it, see [`Epilogue`], which is for floats.
+pub fn matmul_with(a: &Array, b: &Array, epilogue: &Epilogue) -> Result<Array> {
+    let dtype = common_dtype(&[a, b])?;
+    let rank = a.rank();
+    if rank < 2 || b.rank() != rank || a.dim(rank - 1) != b.dim(rank - 2) {
+        return Err(Error::shape(format!("internal: matmul got shapes {} and {}", a.shape(), b.shape())));
+    }
+    let batch = match rank {
+        2 => Shape::default(),
+        _ => a.shape().part(0, rank - 2).broadcast(&b.shape().part(0, rank - 2)).ok_or_else(|| {
+            Error::shape(format!(
+                "internal: matmul cannot broadcast batches of {} and {}",
+                a.shape(),
+                b.shape()
+            ))
+        })?,
+    };
+    let shape = batch.inserted(rank - 2, a.dim(rank - 2))?.inserted(rank - 1, b.dim(rank - 1))?;
+    let wide = dtype.modular();
+    if dtype != wide {
+        // The low bits of a sum of products need no more than the low bits of the factors.
+        return cast(&matmul_with(&cast(a, wide)?, &cast(b, wide)?, epilogue)?, dtype);
+    }
+    let out = Array::empty(shape, dtype, Device::Cpu)?;
+    into(&out, a, b, &batch, epilogue)?;
+    Ok(out)
+}
+
+/// The product into a contiguous array.
+fn into(out: &Array, a: &Array, b: &Array, batch: &Shape, epilogue: &Epilogue) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    let dtype = out.dtype();
+    if !dtype.is_float() && !epilogue.is_none() {
+        return Err(wrong_dtype("the epilogue of matmul", dtype));
+    }
+    let a = &merged(a, b, batch, epilogue)?;
+    match dtype {
+        DType::F32 => floats::<f32>(out, a, b, epilogue),
+        DType::F64 => floats::<f64>(out, a, b, epilogue),
+        DType::I32 => integers::<i32>(out, a, b),
+        DType::I64 => integers::<i64>(out, a, b),
+        DType::F16 | DType::BF16 => halves(out, a, b, epilogue),
+        other => Err(wrong_dtype("matmul", other)),
+    }
+}
+
+/// `[..., m, k]` as one matrix `[1, ..., batch * m, k]` where `b` is the same matrix for the whole batch:
+/// one large product is faster than many small ones. Otherwise `a` itself.
+fn merged(a: &Array, b: &Array, batch: &Shape, epilogue: &Epilogue) -> Result<Array> {
+    let rank = a.rank();
+    let single = (0..rank - 2).all(|i| b.dim(i) == 1) && a.shape().part(0, rank - 2) == *batch;
+    if rank == 2 || !single || epilogue.bias.is_some_and(|bias| bias.rank() > 1) {
+        return Ok(a.clone());
+    }
+    let mut dims = vec![1; rank];
+    dims[rank - 2] = batch.numel() * a.dim(rank - 2);
+    dims[rank - 1] = a.dim(rank - 1);
+    Ok(a.reshape_view(&Shape::new(&dims)?).unwrap_or_else(|| a.clone()))
+}
+
+/// Sizes and strides of a batch of products.
+struct Batch {
+    m: usize,
+    k: usize,
+    n: usize,
+    /// Row and column strides of both operands.
+    a: (isize, isize),
+    b: (isize, isize),
+    /// The first elements of both operands.
+    start: (*const u8, *const u8),
+    /// The batch: positions of `a` and `b`.
+    nest: Nest,
+    count: usize,
+}
+
+// SAFETY: the operands are read only.
+unsafe impl Sync for Batch {}
+
+impl Batch {
+    fn new(a: &Array, b: &Array) -> Result<Batch> {
+        let rank = a.rank();
+        let strides = |x: &Array| (x.stride(rank - 2), x.stride(rank - 1));
+        let start = |x: &Array| x.buffer().ptr().wrapping_add(x.offset() * x.dtype().size()).cast_const();
+        let mut nest = Nest::empty();
+        let mut count = 1;
+        for axis in 0..rank - 2 {
+            let length = a.dim(axis).max(b.dim(axis));
+            let step = |x: &Array| if x.dim(axis) == 1 { 0 } else { x.stride(axis) };
+            nest.push(length, &[step(a), step(b)]);
+            count *= length;
+        }
+        nest.rank = nest.rank.max(1);
+        let (m, k, n) = (a.dim(rank - 2), a.dim(rank - 1), b.dim(rank - 1));
+        Ok(Batch { m, k, n, a: strides(a), b: strides(b), start: (start(a), start(b)), nest, count })
+    }
+
+    /// The operands of one element of the batch.
+    fn operands<S>(&self, item: usize) -> (Operand<S>, Operand<S>) {
+        let (mut pa, mut pb) = (0, 0);
+        if self.count > 1 {
+            let at = self.nest.coordinates(item);
+            (pa, pb) = (self.nest.position(0, &at), self.nest.position(1, &at));
+        }
+        let (a, b) = (self.start.0.cast::<S>(), self.start.1.cast::<S>());
+        (
+            Operand { data: a.wrapping_offset(pa), free: self.a.0, depth: self.a.1 },
+            Operand { data: b.wrapping_offset(pb), free: self.b.1, depth: self.b.0 },
+        )
+    }
+
+    /// One element of the batch as a product.
+    fn product<'a, S, O>(&self, item: usize, target: Target<'a, O>) -> Product<'a, S, O> {
+        let (left, right) = self.operands(item);
+        Product { m: self.m, n: self.n, k: self.k, left, right, target }
+    }
+
+    /// Whether the depth is long for a small result.
+    fn is_deep(&self) -> bool {
+        self.k >= 2 * DEPTH && self.m * self.n <= SMALL
+    }
+
+    /// A whole product as one piece.
+    fn whole<O>(&self, at: *mut O) -> Piece<O> {
+        Piece { at, stride: self.n as isize, i: 0, j: 0, rows: self.m, columns: self.n }
+    }
+
+    /// Calls `f` for every element of the batch: small ones are shared out among threads, large ones do that
+    /// themselves.
+    fn for_each(&self, f: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+        let work = self.m * self.n * self.k;
+        if self.count == 1 || work >= LARGE {
+            return (0..self.count).try_for_each(f);
+        }
+        try_parallel_for(self.count, WORK.div_ceil(work.max(1)), |mut range| range.try_for_each(&f))
+    }
+}
+
+/// A float that products are made of.
+trait Summed: Finishing + Number + std::ops::AddAssign {}
+impl Summed for f32 {}
+impl Summed for f64 {}
+
+/// Products of `f32` or `f64`.
+fn floats<T: Summed>(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> {
+    let p = Batch::new(a, b)?;
+    let to = Shared::new(out.ptr::<T>());
+    if p.k == 0 {
+        // SAFETY: the output is ours.
+        unsafe { to.part(0, out.numel()) }.fill(T::from_f64(0.0));
+    }
+    let finish = match epilogue.is_none() {
+        true => None,
+        false => Some(Finish::<T>::new(epilogue, p.m, p.n)?),
+    };
+    let sink = finish.as_ref().map(|f| f as &dyn Sink<T>);
+    p.for_each(|item| {
+        let at = to.get().wrapping_add(item * p.m * p.n);
+        // SAFETY: operands and output exist in these sizes; every item has its own part of the output.
+        unsafe {
+            if p.k == 0 {
+                if let Some(sink) = sink {
+                    sink.take(p.whole(at));
+                }
+                Ok(())
+            } else if p.is_deep() {
+                deep::<T>(&p, item, at, sink)
+            } else {
+                T::multiply(&p.product(item, Target::Memory(at, p.n as isize, sink)))
+            }
+        }
+    })
+}
+
+/// Products of integers, wrapping.
+fn integers<T: Element + Number>(out: &Array, a: &Array, b: &Array) -> Result<()> {
+    let p = Batch::new(a, b)?;
+    let to = Shared::new(out.ptr::<T>());
+    if p.k == 0 {
+        // SAFETY: the output is ours.
+        unsafe { to.part(0, out.numel()) }.fill(T::from_i64(0));
+        return Ok(());
+    }
+    p.for_each(|item| {
+        let at = to.get().wrapping_add(item * p.m * p.n);
+        // SAFETY: operands and output exist in these sizes; every item has its own part of the output.
+        unsafe { T::multiply(&p.product(item, Target::Memory(at, p.n as isize, None))) }
+    })
+}
+
+/// Products of halves: summed in `f32`, rounded once. Where no instruction multiplies them, they are widened
+/// first.
+fn halves(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> {
+    let p = Batch::new(a, b)?;
+    let to = Shared::new(out.buffer().ptr().wrapping_add(out.offset() * 2).cast::<u16>());
+    let finish = Finish::<f32>::new(epilogue, p.m, p.n)?.rounding(out.dtype(), to);
+    if out.dtype() == DType::BF16 && product::has_bf16() && p.k > 0 && !p.is_deep() {
+        return p.for_each(|item| {
+            let finish = finish.item(item, p.m);
+            // SAFETY: operands and output exist in these sizes; every item has its own part of the output.
+            unsafe { product::multiply_bf16(&p.product(item, Target::Sink(&finish))) }
+        });
+    }
+    let (a, b) = (widened(a)?, widened(b)?);
+    if p.k == 0 || p.is_deep() {
+        let sums = Array::empty(out.shape(), DType::F32, Device::Cpu)?;
+        floats::<f32>(&sums, &a, &b, &Epilogue::default())?;
+        let whole = |item: usize| p.whole(sums.ptr::<f32>().wrapping_add(item * p.m * p.n));
+        // SAFETY: the sums are ours, and every item has its own part of the output.
+        (0..p.count).for_each(|item| unsafe { finish.item(item, p.m).take(whole(item)) });
+        return Ok(());
+    }
+    let p = Batch::new(&a, &b)?;
+    p.for_each(|item| {
+        let finish = finish.item(item, p.m);
+        // SAFETY: operands and output exist in these sizes; every item has its own part of the output.
+        unsafe { f32::multiply(&p.product(item, Target::Sink(&finish))) }
+    })
+}
+
+/// `a` in `f32`; a transposed matrix stays transposed, since its copy is then a straight one.
+fn widened(a: &Array) -> Result<Array> {
+    let rank = a.rank();
+    let mut swap: Vec<u8> = (0..rank as u8).collect();
+    swap.swap(rank - 2, rank - 1);
+    if !a.is_contiguous() && a.stride(rank - 2) == 1 {
+        return cast(&a.permute(&swap)?, DType::F32)?.permute(&swap);
+    }
+    cast(a, DType::F32)
+}
+
+/// A product of a long depth and a small result: pieces of the depth are multiplied apart and added in order.
+///
+/// # Safety
+/// `out` is the place of this item, which nobody else writes.
+unsafe fn deep<T: Summed>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn Sink<T>>) -> Result<()> {
+    let (m, n, k) = (p.m, p.n, p.k);
+    let depth = k.div_ceil(k.div_ceil(DEPTH).min(64));
+    let pieces = k.div_ceil(depth);
+    let given = p.product::<T, T>(item, Target::Memory(out, n as isize, None));
+    let mut partial = filled(T::from_f64(0.0), m * n * pieces)?;
+    let to = Shared::new(partial.as_mut_ptr());
+    try_parallel_for(pieces, (WORK / 8).div_ceil(m * n * depth), |range| {
+        for piece in range {
+            let from = piece * depth;
+            let (left, right) = (given.left.from(from), given.right.from(from));
+            let at = Target::Memory(to.get().wrapping_add(piece * m * n), n as isize, None);
+            let part = Product { k: depth.min(k - from), left, right, target: at, ..given };
+            // SAFETY: the piece lies inside its operands and has its own part of the table.
+            unsafe { T::multiply(&part)? };
+        }
+        Ok(())
+    })?;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let out = Shared::new(out).part(0, m * n);
+        out.fill(T::from_f64(0.0));
+        for part in partial.chunks_exact(m * n) {
+            out.iter_mut().zip(part).for_each(|(y, &x)| *y += x);
+        }
+        if let Some(sink) = sink {
+            sink.take(p.whole(out.as_mut_ptr()));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! Reductions over any set of axes: sum, product, largest, smallest.
+//!
+//! The input is read in the order of its memory, whatever order its axes have; `sweep.rs` holds the loops.
+//! Read next: `fold.rs`, and `axis.rs` for what runs along one axis.
+
+pub mod axis;
+pub(crate) mod fold;
+pub(crate) mod lines;
+pub mod recurrence;
+pub(crate) mod registers;
+pub mod scan;
+pub mod search;
+pub mod sort;
+pub(crate) mod sweep;
+pub mod truth;
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::Axes;
+use crate::cpu::pointwise::copy::{cast, duplicate};
+use crate::cpu::pointwise::layout::{Nest, wrong_dtype};
+pub use crate::cpu::reduce::axis::{argmax, argmin};
+use crate::cpu::reduce::fold::{Fold, Max, Min, Prod, Sum};
+use crate::cpu::reduce::sweep::{Plan, Stored, fold_all};
+use crate::error::Result;
+use half::{bf16, f16};
+
+/// Sum over `axes`, in the dtype of `x`; integers wrap, 0 for no elements.
+pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    modular(x, |x| numeric::<Sum>(x, axes, keepdim))
+}
+
+/// [`sum`] in the dtype that it is computed in: float32 for halves, which it may be too large for.
+pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    match x.dtype() {
+        DType::F16 => folded::<f16, f32, Sum>(x, axes, keepdim),
+        DType::BF16 => folded::<bf16, f32, Sum>(x, axes, keepdim),
+        _ => sum(x, axes, keepdim),
+    }
+}
+
+/// [`sum`], of bools and integers of less than 64 bits as int64.
+pub fn counted(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    widened::<Sum>(x, axes, keepdim)
+}
+
+/// Product over `axes`, of bools and integers of less than 64 bits as int64; integers wrap, 1 for no
+/// elements.
+pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    widened::<Prod>(x, axes, keepdim)
+}
+
+/// A fold whose results are int64 where the elements are bools or integers of less than 64 bits.
+fn widened<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
+where
+    F: Fold<i32> + Fold<i64> + Fold<u64> + Fold<f32> + Fold<f64>,
+{
+    match x.dtype() {
+        DType::Bool | DType::U8 => folded::<u8, i64, F>(x, axes, keepdim),
+        DType::I8 => folded::<i8, i64, F>(x, axes, keepdim),
+        DType::U16 => folded::<u16, i64, F>(x, axes, keepdim),
+        DType::I16 => folded::<i16, i64, F>(x, axes, keepdim),
+        DType::U32 => folded::<u32, i64, F>(x, axes, keepdim),
+        DType::I32 => folded::<i32, i64, F>(x, axes, keepdim),
+        DType::U64 => reduce::<u64, u64, F>(x, axes, keepdim),
+        _ => numeric::<F>(x, axes, keepdim),
+    }
+}
+
+/// `f` of integers in int32 or int64, where wrapping sums and products have the same low bits, and back.
+pub(super) fn modular(x: &Array, f: impl FnOnce(&Array) -> Result<Array>) -> Result<Array> {
+    match x.dtype().modular() {
+        same if same == x.dtype() => f(x),
+        wide => cast(&f(&cast(x, wide)?)?, x.dtype()),
+    }
+}
+
+/// Largest element over `axes`, NaN if there is one; "any" for bools.
+pub fn max(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    extreme::<Max>(x, axes, keepdim)
+}
+
+/// Smallest element over `axes`, NaN if there is one; "all" for bools.
+pub fn min(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    extreme::<Min>(x, axes, keepdim)
+}
+
+fn extreme<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
+where
+    F: Fold<u8> + Fold<i8> + Fold<u16> + Fold<i16> + Fold<u32> + Fold<u64>,
+    F: Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
+{
+    match x.dtype() {
+        DType::Bool | DType::U8 => reduce::<u8, u8, F>(x, axes, keepdim),
+        DType::I8 => reduce::<i8, i8, F>(x, axes, keepdim),
+        DType::U16 => reduce::<u16, u16, F>(x, axes, keepdim),
+        DType::I16 => reduce::<i16, i16, F>(x, axes, keepdim),
+        DType::U32 => reduce::<u32, u32, F>(x, axes, keepdim),
+        DType::U64 => reduce::<u64, u64, F>(x, axes, keepdim),
+        _ => numeric::<F>(x, axes, keepdim),
+    }
+}
+
+fn numeric<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
+where
+    F: Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
+{
+    match x.dtype() {
+        DType::I32 => reduce::<i32, i32, F>(x, axes, keepdim),
+        DType::I64 => reduce::<i64, i64, F>(x, axes, keepdim),
+        DType::F16 => reduce::<f16, f32, F>(x, axes, keepdim),
+        DType::BF16 => reduce::<bf16, f32, F>(x, axes, keepdim),
+        DType::F32 => reduce::<f32, f32, F>(x, axes, keepdim),
+        DType::F64 => reduce::<f64, f64, F>(x, axes, keepdim),
+        other => Err(wrong_dtype("reduction", other)),
+    }
+}
+
+fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    let out = folded::<S, T, F>(x, axes, keepdim)?;
+    if x.dtype() == out.dtype() { Ok(out) } else { cast(&out, x.dtype()) }
+}
+
+/// The reduction in the dtype of its accumulators.
+pub(super) fn folded<S: Stored<T>, T: Element, F: Fold<T>>(
+    x: &Array,
+    axes: Axes,
+    keepdim: bool,
+) -> Result<Array> {
+    // Bools are reduced as bytes, and counted as numbers.
+    let dtype = if x.dtype() == DType::Bool && T::DTYPE == DType::U8 { DType::Bool } else { T::DTYPE };
+    let mut out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
+    if x.numel() == 0 {
+        fill_empty::<T, F>(&mut out);
+    } else {
+        let dense = Nest::in_memory_order(&x.shape(), &[x]);
+        let copied = if dense.strides[0][dense.rank - 1] == 1 { x.clone() } else { duplicate(x)? };
+        let plan = Plan::new(&copied, &out.expand(&x.shape())?);
+        fold_all::<S, T, F>(&plan, &copied, &out)?;
+    }
+    if keepdim {
+        return Ok(out);
+    }
+    let shape = x.shape().reduced(axes, false);
+    out.with_layout(shape, &shape.strides()[..shape.rank()], out.offset())
+}
+
+fn fill_empty<T: Element, F: Fold<T>>(out: &mut Array) {
+    let to = out.buffer().ptr().cast::<T>();
+    // SAFETY: the array is fresh and contiguous, of elements as large as `T`.
+    unsafe { std::slice::from_raw_parts_mut(to, out.numel()) }.fill(F::START);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::run::testing::{layouts, parts, rounded, same_for_any_threads, sample, shape, values};
+
+    /// The reduction by definition, in `f64`.
+    fn naive(x: &Array, axes: Axes, start: f64, join: fn(f64, f64) -> f64) -> Vec<f64> {
+        let (s, kept) = (x.shape(), x.shape().reduced(axes, true));
+        let mut out = vec![start; kept.numel()];
+        for (flat, v) in values(x).into_iter().enumerate() {
+            let strides = s.strides();
+            let at = (0..s.rank())
+                .map(|i| if axes.contains(i) { 0 } else { flat / strides[i] as usize % s.at(i) })
+                .zip(kept.strides())
+                .map(|(i, stride)| i * stride as usize)
+                .sum::<usize>();
+            out[at] = join(out[at], v);
+        }
+        out
+    }
+
+    #[test]
+    fn every_set_of_axes_agrees_with_the_definition() -> Result<()> {
+        for dtype in parts().filter(|&d| d != DType::Bool) {
+            for dims in [&[][..], &[7], &[3, 5], &[4, 3, 40], &[2, 600, 3], &[0, 4]] {
+                for x in layouts(dims, dtype)? {
+                    for bits in 0..1usize << dims.len() {
+                        let axes: Axes = (0..dims.len()).filter(|i| bits >> i & 1 == 1).collect();
+                        let got = sum(&x, axes, false)?;
+                        assert_eq!(got.shape(), x.shape().reduced(axes, false));
+                        let want = naive(&x, axes, 0.0, |a, b| a + b);
+                        for (g, w) in values(&got).iter().zip(&want) {
+                            let w = if dtype.is_integer() { rounded(*w, dtype) } else { *w };
+                            let tolerance = if dtype.size() == 2 { 0.01 } else { 1e-5 };
+                            assert!((g - w).abs() <= tolerance * w.abs().max(20.0), "{x:?} {axes:?} {g} {w}");
+                        }
+                        if x.numel() > 0 {
+                            let want = naive(&x, axes, f64::NEG_INFINITY, f64::max);
+                            assert_eq!(values(&max(&x, axes, true)?), want);
+                            let want = naive(&x, axes, f64::INFINITY, f64::min);
+                            assert_eq!(values(&min(&x, axes, true)?), want);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn long_sums_are_accurate_and_independent_of_threads() -> Result<()> {
+        for (dims, axes) in [
+            (&[1_000_003][..], Axes::one(0)),
+            (&[1000, 700], Axes::one(0)),
+            (&[1000, 700], Axes::one(1)),
+            (&[300_000, 3], Axes::one(0)),
+            (&[20, 100, 300], [0, 2].into_iter().collect()),
+        ] {
+            for dtype in [DType::F32, DType::F64, DType::BF16] {
+                let x = sample(dims, dtype)?;
+                let got = values(&same_for_any_threads(|| sum(&x, axes, false))?);
+                for (g, w) in got.iter().zip(naive(&x, axes, 0.0, |a, b| a + b)) {
+                    let w = rounded(w, dtype);
+                    let tolerance = if dtype == DType::BF16 { 0.01 } else { 1e-5 };
+                    let spread = (x.numel() / got.len()) as f64 * 1e-2;
+                    assert!((g - w).abs() <= tolerance * w.abs().max(spread), "{dims:?} {dtype} {g} {w}");
+                }
+            }
+        }
+        let tenth = Array::full(shape(&[4_000_000]), 0.1, DType::F32)?;
+        let got = sum(&tenth, Axes::one(0), false)?.item()?;
+        assert!((got / (4e6 * 0.1f32 as f64) - 1.0).abs() < 1e-6, "{got}");
+        Ok(())
+    }
+
+    #[test]
+    fn special_values_empty_sums_and_bools() -> Result<()> {
+        let x = Array::from_slice(&[1.0f32, f32::NAN, f32::INFINITY, 3.0], shape(&[2, 2]))?;
+        assert!(values(&max(&x, Axes::one(1), false)?)[0].is_nan());
+        assert!(values(&min(&x, Axes::one(0), false)?)[1].is_nan());
+        assert_eq!(values(&max(&x, Axes::one(0), false)?)[0], f64::INFINITY);
+        let inf = Array::from_slice(&[1.0, f64::INFINITY, 2.0], shape(&[3]))?;
+        assert_eq!(sum(&inf, Axes::one(0), false)?.item()?, f64::INFINITY);
+        let none = sample(&[0, 2], DType::F32)?;
+        assert_eq!(values(&sum(&none, Axes::one(0), false)?), [0.0, 0.0]);
+        assert_eq!(values(&prod(&none, Axes::one(0), false)?), [1.0, 1.0]);
+        let truth = Array::from_slice(&[true, false, true, true], shape(&[2, 2]))?;
+        assert_eq!(values(&max(&truth, Axes::one(1), false)?), [1.0, 1.0]);
+        assert_eq!(values(&min(&truth, Axes::one(1), false)?), [0.0, 1.0]);
+        let large = Array::full(shape(&[70_000]), 1.0, DType::F16)?;
+        assert_eq!(total(&large, Axes::one(0), false)?.item()?, 70_000.0);
+        assert_eq!(sum(&large, Axes::one(0), false)?.item()?, f64::INFINITY);
+        let five = Array::from_slice(&[5u8, 100, 3], shape(&[3]))?;
+        assert_eq!(prod(&five, Axes::one(0), false)?.item()?, 1500.0);
+        Ok(())
+    }
+}

@@ -1,0 +1,308 @@
+//! Cumulative sums and products along one axis.
+//!
+//! The steps of one row wait for one another, so rows are scanned side by side; a long row is cut into blocks
+//! whose sums are known before the blocks are scanned.
+
+use super::axis::around;
+use crate::array::Array;
+use crate::array::buffer::{Device, filled};
+use crate::array::dtype::{DType, Element};
+use crate::cpu::pointwise::copy::{cast, computed, contiguous};
+use crate::cpu::pointwise::layout::wrong_dtype;
+use crate::cpu::reduce::modular;
+use crate::cpu::run::isa::{PlainBody, run_widest};
+use crate::cpu::run::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
+use crate::error::Result;
+use std::marker::PhantomData;
+
+/// What a scan does with its running total.
+trait Step<T>: Send + Sync {
+    /// The type of the total.
+    type Total: Copy + Send + Sync;
+    /// The total of nothing.
+    const START: Self::Total;
+    /// Whether the total of a row may be put together from those of its blocks: not where those might
+    /// overflow.
+    const SPLITS: bool;
+    /// The total with one more element.
+    fn join(total: Self::Total, x: T) -> Self::Total;
+    /// The total of what two totals are of.
+    fn merge(a: Self::Total, b: Self::Total) -> Self::Total;
+    /// The total as an element.
+    fn narrow(total: Self::Total) -> T;
+}
+
+struct Sum;
+struct Prod;
+
+macro_rules! steps {
+    ($(
+        $step:ident $t:ty, $total:ty, $start:literal, $splits:literal, |$a:ident, $b:ident| $join:expr;
+    )*) => {$(
+        impl Step<$t> for $step {
+            type Total = $total;
+            const START: $total = $start;
+            const SPLITS: bool = $splits;
+            #[inline(always)]
+            fn join($a: $total, x: $t) -> $total {
+                let $b = x as $total;
+                $join
+            }
+            #[inline(always)]
+            fn merge($a: $total, $b: $total) -> $total {
+                $join
+            }
+            #[inline(always)]
+            fn narrow(total: $total) -> $t {
+                total as $t
+            }
+        }
+    )*};
+}
+
+steps! {
+    Sum i32, i32, 0, true, |a, b| a.wrapping_add(b);
+    Sum i64, i64, 0, true, |a, b| a.wrapping_add(b);
+    Sum f32, f64, 0.0, true, |a, b| a + b;
+    Sum f64, f64, 0.0, false, |a, b| a + b;
+    Prod i32, i32, 1, true, |a, b| a.wrapping_mul(b);
+    Prod i64, i64, 1, true, |a, b| a.wrapping_mul(b);
+    Prod f32, f64, 1.0, false, |a, b| a * b;
+    Prod f64, f64, 1.0, false, |a, b| a * b;
+}
+
+/// Cumulative sum along `axis`, in the dtype of `x`; floats accumulate in `f64`.
+pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
+    modular(x, |x| cumulate::<Sum>(x, axis))
+}
+
+/// Cumulative product along `axis`, in the dtype of `x`; floats accumulate in `f64`.
+pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
+    modular(x, |x| cumulate::<Prod>(x, axis))
+}
+
+fn cumulate<S>(x: &Array, axis: usize) -> Result<Array>
+where
+    S: Step<i32> + Step<i64> + Step<f32> + Step<f64>,
+{
+    match x.dtype() {
+        DType::I32 => scan::<i32, S>(x, axis),
+        DType::I64 => scan::<i64, S>(x, axis),
+        DType::F32 => scan::<f32, S>(x, axis),
+        DType::F64 => scan::<f64, S>(x, axis),
+        DType::F16 | DType::BF16 => cast(&scan::<f32, S>(&computed(x)?, axis)?, x.dtype()),
+        other => Err(wrong_dtype("cumulative sum or product", other)),
+    }
+}
+
+/// Elements of a block of a long row.
+const BLOCK: usize = 4096;
+/// Rows, or blocks of one, that are scanned side by side.
+const TOGETHER: usize = 8;
+
+fn scan<T: Element, S: Step<T>>(x: &Array, axis: usize) -> Result<Array> {
+    let x = contiguous(x)?;
+    let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
+    let (before, length, after) = around(&x.shape(), axis);
+    let (x, to) = (x.slice::<T>()?, Shared::new(out.slice_mut::<T>()?.as_mut_ptr()));
+    if x.is_empty() {
+        return Ok(out);
+    }
+    if S::SPLITS && after == 1 && length >= TOGETHER * BLOCK {
+        for (i, row) in x.chunks_exact(length).enumerate() {
+            scan_blocks::<T, S>(row, Shared::new(to.get().wrapping_add(i * length)))?;
+        }
+        return Ok(out);
+    }
+    try_parallel_for(before, GRAIN.div_ceil(length * after), |range| {
+        // SAFETY: every position before the axis has its own part of the output.
+        let out = unsafe { to.part(range.start * length * after, range.len() * length * after) };
+        let x = &x[range.start * length * after..range.end * length * after];
+        if after == 1 {
+            run_widest(Rows::<T, S> { x, out, length, starts: &[], step: PhantomData });
+        } else {
+            let totals = filled(S::START, after)?;
+            run_widest(Columns::<T, S> { x, out, totals, length, after, step: PhantomData });
+        }
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+/// One long row: the totals of its blocks, which start at theirs.
+fn scan_blocks<T: Element, S: Step<T>>(x: &[T], to: Shared<T>) -> Result<()> {
+    let blocks = x.len().div_ceil(BLOCK);
+    let mut totals = filled(S::START, blocks)?;
+    let places = Shared::new(totals.as_mut_ptr());
+    parallel_for(blocks, GRAIN / BLOCK, |range| {
+        // SAFETY: ranges are disjoint and inside the list.
+        let totals = unsafe { places.part(range.start, range.len()) };
+        run_widest(Totals::<T, S> { x: &x[range.start * BLOCK..x.len().min(range.end * BLOCK)], totals });
+    });
+    let mut running = S::START;
+    for total in &mut totals {
+        (*total, running) = (running, S::merge(running, *total));
+    }
+    parallel_for(blocks, GRAIN / BLOCK, |range| {
+        let (start, end) = (range.start * BLOCK, x.len().min(range.end * BLOCK));
+        // SAFETY: ranges are disjoint and inside the output.
+        let out = unsafe { to.part(start, end - start) };
+        run_widest(Rows::<T, S> {
+            x: &x[start..end],
+            out,
+            length: BLOCK,
+            starts: &totals[range],
+            step: PhantomData,
+        });
+    });
+    Ok(())
+}
+
+/// The total of every block of `x`.
+struct Totals<'a, T, S: Step<T>> {
+    x: &'a [T],
+    totals: &'a mut [S::Total],
+}
+
+impl<T: Element, S: Step<T>> PlainBody for Totals<'_, T, S> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (x, total) in self.x.chunks(BLOCK).zip(self.totals) {
+            let mut lanes = [S::START; TOGETHER];
+            let (groups, rest) = x.as_chunks::<TOGETHER>();
+            for group in groups {
+                for r in 0..TOGETHER {
+                    lanes[r] = S::join(lanes[r], group[r]);
+                }
+            }
+            *total = rest.iter().fold(S::START, |a, &x| S::join(a, x));
+            for lane in lanes {
+                *total = S::merge(*total, lane);
+            }
+        }
+    }
+}
+
+/// Rows of `length` elements (the last may be shorter), with the totals they start from, if they do.
+struct Rows<'a, T, S: Step<T>> {
+    x: &'a [T],
+    out: &'a mut [T],
+    length: usize,
+    starts: &'a [S::Total],
+    step: PhantomData<S>,
+}
+
+impl<T: Element, S: Step<T>> PlainBody for Rows<'_, T, S> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (n, whole) = (self.length, self.x.len() / self.length);
+        let (x, out) = (self.x, self.out);
+        let mut row = 0;
+        while row < x.len().div_ceil(n) {
+            let start = |r: usize| self.starts.get(row + r).copied().unwrap_or(S::START);
+            if whole >= row + TOGETHER {
+                let mut totals = [S::START; TOGETHER];
+                for (r, total) in totals.iter_mut().enumerate() {
+                    *total = start(r);
+                }
+                let x = &x[row * n..(row + TOGETHER) * n];
+                let out = &mut out[row * n..(row + TOGETHER) * n];
+                for k in 0..n {
+                    for r in 0..TOGETHER {
+                        totals[r] = S::join(totals[r], x[r * n + k]);
+                        out[r * n + k] = S::narrow(totals[r]);
+                    }
+                }
+                row += TOGETHER;
+            } else {
+                let mut total = start(0);
+                let end = x.len().min((row + 1) * n);
+                for (y, &x) in out[row * n..end].iter_mut().zip(&x[row * n..end]) {
+                    total = S::join(total, x);
+                    *y = S::narrow(total);
+                }
+                row += 1;
+            }
+        }
+    }
+}
+
+/// Columns: `after` totals that run side by side.
+struct Columns<'a, T, S: Step<T>> {
+    x: &'a [T],
+    out: &'a mut [T],
+    totals: Vec<S::Total>,
+    length: usize,
+    after: usize,
+    step: PhantomData<S>,
+}
+
+impl<T: Element, S: Step<T>> PlainBody for Columns<'_, T, S> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let n = self.length * self.after;
+        let mut totals = self.totals;
+        for (x, out) in self.x.chunks_exact(n).zip(self.out.chunks_exact_mut(n)) {
+            totals.fill(S::START);
+            for (x, out) in x.chunks_exact(self.after).zip(out.chunks_exact_mut(self.after)) {
+                for ((total, y), &x) in totals.iter_mut().zip(out).zip(x) {
+                    *total = S::join(*total, x);
+                    *y = S::narrow(*total);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
+
+    #[test]
+    fn cumulative_sums_and_products() -> Result<()> {
+        for dtype in [DType::F32, DType::I64, DType::F16, DType::I8, DType::U32, DType::U64] {
+            for x in layouts(&[2, 3, 4], dtype)? {
+                for axis in 0..3 {
+                    let (_, length, after) = around(&x.shape(), axis);
+                    let (v, s, p) = (values(&x), values(&cumsum(&x, axis)?), values(&cumprod(&x, axis)?));
+                    for i in 0..v.len() {
+                        let first = i / after % length == 0;
+                        let tolerance = if dtype == DType::F16 { 0.02 } else { 1e-5 };
+                        let (sum, product) =
+                            (if first { 0.0 } else { s[i - after] }, if first { 1.0 } else { p[i - after] });
+                        assert!(
+                            (s[i] - sum - v[i]).abs() < tolerance
+                                && (p[i] - product * v[i]).abs() < tolerance
+                        );
+                    }
+                }
+            }
+        }
+        let x = sample(&[50, 4000], DType::F32)?;
+        same_for_any_threads(|| cumsum(&x, 1))?;
+        assert_eq!(cumsum(&sample(&[3, 0], DType::F32)?, 1)?.numel(), 0);
+        Ok(())
+    }
+
+    #[test]
+    fn long_rows_are_scanned_in_blocks() -> Result<()> {
+        for dtype in [DType::F32, DType::I64, DType::U8] {
+            let x = sample(&[2, TOGETHER * BLOCK + 100], dtype)?;
+            let got = values(&same_for_any_threads(|| cumsum(&x, 1))?);
+            let n = x.dim(1);
+            for (row, got) in values(&x).chunks(n).zip(got.chunks(n)) {
+                let mut total = 0.0;
+                for (x, got) in row.iter().zip(got) {
+                    total += x;
+                    let want = if dtype == DType::U8 { total % 256.0 } else { total };
+                    assert!((got - want).abs() <= 1e-6 * want.abs().max(1000.0), "{got} {want}");
+                }
+            }
+        }
+        Ok(())
+    }
+}

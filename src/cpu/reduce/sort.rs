@@ -1,0 +1,189 @@
+//! The order of the elements along an axis, and the first few of it.
+//!
+//! The axis is brought to the end; each line is then sorted by itself. An element and its position become one
+//! integer: a key that orders as the element does above, the position below. Sorting those is stable whatever
+//! the algorithm, and compares nothing but integers.
+
+use crate::array::Array;
+use crate::array::buffer::{Device, room};
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::MAX_RANK;
+use crate::cpu::pointwise::copy::{cast, computed, contiguous};
+use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
+use crate::error::{Error, Result};
+
+/// Positions of the first `count` elements along `axis` in ascending or descending order, as int64. Equal
+/// elements keep their order; NaN counts as the largest.
+pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result<Array> {
+    let x = match x.dtype() {
+        DType::Bool => cast(x, DType::I32)?,
+        dtype if dtype.compute() != dtype => computed(x)?,
+        _ => x.clone(),
+    };
+    if u32::try_from(x.dim(axis)).is_err() {
+        return Err(Error::value(format!(
+            "sort: an axis of {} elements is too long; at most 2^32 - 1 can be sorted",
+            x.dim(axis)
+        )));
+    }
+    let lines = contiguous(&to_end(&x, axis)?)?;
+    let shape = lines.shape().with(x.rank() - 1, count);
+    let mut out = Array::empty(shape, DType::I64, Device::Cpu)?;
+    let to = out.slice_mut::<i64>()?;
+    match x.dtype() {
+        DType::I32 => sort_lines::<i32>(&lines, to, count, descending)?,
+        DType::I64 => sort_lines::<i64>(&lines, to, count, descending)?,
+        DType::U64 => sort_lines::<u64>(&lines, to, count, descending)?,
+        DType::F32 => sort_lines::<f32>(&lines, to, count, descending)?,
+        _ => sort_lines::<f64>(&lines, to, count, descending)?,
+    }
+    contiguous(&from_end(&out, axis)?)
+}
+
+/// The array with `axis` last.
+fn to_end(x: &Array, axis: usize) -> Result<Array> {
+    let mut order = identity();
+    order[axis..x.rank()].rotate_left(1);
+    x.permute(&order[..x.rank()])
+}
+
+/// The inverse of [`to_end`].
+fn from_end(x: &Array, axis: usize) -> Result<Array> {
+    let mut order = identity();
+    order[axis..x.rank()].rotate_right(1);
+    x.permute(&order[..x.rank()])
+}
+
+fn identity() -> [u8; MAX_RANK] {
+    std::array::from_fn(|i| i as u8)
+}
+
+/// An element that packs into one integer with its position.
+trait Sortable: Element {
+    /// Key and position; integers of this type order as the pairs do.
+    type Packed: Copy + Ord;
+    /// Packs; a descending order turns the keys around, not the positions.
+    fn pack(self, descending: bool, at: u32) -> Self::Packed;
+    /// The position.
+    fn position(packed: Self::Packed) -> i64;
+}
+
+macro_rules! sortable {
+    ($($t:ty: $key:ty => $packed:ty, |$x:ident| $to_key:expr;)*) => {
+        $(impl Sortable for $t {
+            type Packed = $packed;
+            #[inline(always)]
+            fn pack(self, descending: bool, at: u32) -> $packed {
+                let $x = self;
+                let key: $key = $to_key;
+                ((if descending { !key } else { key }) as $packed) << 32 | at as $packed
+            }
+            #[inline(always)]
+            fn position(packed: $packed) -> i64 {
+                (packed as u32) as i64
+            }
+        })*
+    };
+}
+
+// Bits of floats order as sign and magnitude: positive ones go above, negative ones are turned around. Adding
+// 0 makes the two zeros equal. No number has the key of NaN.
+sortable! {
+    i32: u32 => u64, |x| x as u32 ^ 1 << 31;
+    i64: u64 => u128, |x| x as u64 ^ 1 << 63;
+    u64: u64 => u128, |x| x;
+    f32: u32 => u64, |x| match (x + 0.0).to_bits() {
+        _ if x.is_nan() => u32::MAX,
+        bits if bits >> 31 == 1 => !bits,
+        bits => bits | 1 << 31,
+    };
+    f64: u64 => u128, |x| match (x + 0.0).to_bits() {
+        _ if x.is_nan() => u64::MAX,
+        bits if bits >> 63 == 1 => !bits,
+        bits => bits | 1 << 63,
+    };
+}
+
+fn sort_lines<T: Sortable>(lines: &Array, out: &mut [i64], count: usize, descending: bool) -> Result<()> {
+    let length = lines.dim(lines.rank() - 1);
+    if count == 0 || out.is_empty() {
+        return Ok(());
+    }
+    let (x, to) = (lines.slice::<T>()?, Shared::new(out.as_mut_ptr()));
+    // A sort compares each element about log2(length) times.
+    let work = length * (usize::BITS - length.leading_zeros()) as usize;
+    try_parallel_for(out.len() / count, GRAIN.div_ceil(work.max(1)), |range| {
+        let mut pairs: Vec<T::Packed> = room(length)?;
+        for i in range {
+            // SAFETY: every `i` has its own part of the output.
+            let out = unsafe { to.part(i * count, count) };
+            pairs.clear();
+            pairs.extend(
+                (0u32..).zip(&x[i * length..(i + 1) * length]).map(|(at, &v)| v.pack(descending, at)),
+            );
+            if count < length {
+                pairs.select_nth_unstable(count - 1);
+            }
+            pairs[..count].sort_unstable();
+            out.iter_mut().zip(&pairs).for_each(|(to, &from)| *to = T::position(from));
+        }
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::axis::around;
+    use super::*;
+    use crate::array::shape::Shape;
+    use crate::cpu::run::testing::{layouts, parts, same_for_any_threads, sample, values};
+
+    #[test]
+    fn every_line_is_in_order() -> Result<()> {
+        for dtype in parts() {
+            for x in layouts(&[3, 8, 5], dtype)? {
+                for (axis, descending) in [(0, false), (1, true), (2, false), (2, true)] {
+                    let (_, length, after) = around(&x.shape(), axis);
+                    let (v, at) = (values(&x), values(&argsort(&x, axis, descending, length)?));
+                    let line = |i: usize, k: usize| (i / after * length + k) * after + i % after;
+                    for i in 0..v.len() / length {
+                        let mut expected: Vec<usize> = (0..length).collect();
+                        let key = |k: usize| v[line(i, k)] * if descending { -1.0 } else { 1.0 };
+                        expected.sort_by(|&a, &b| key(a).total_cmp(&key(b)));
+                        let found: Vec<usize> = (0..length).map(|k| at[line(i, k)] as usize).collect();
+                        assert_eq!(found, expected, "{dtype} axis {axis}");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_first_few_are_those_of_the_whole_order() -> Result<()> {
+        let x = sample(&[7, 100], DType::F32)?;
+        for descending in [false, true] {
+            let whole = values(&argsort(&x, 1, descending, 100)?);
+            for count in [0, 1, 9, 99] {
+                let few = values(&argsort(&x, 1, descending, count)?);
+                let expected: Vec<f64> = (0..7 * count).map(|i| whole[i / count * 100 + i % count]).collect();
+                assert_eq!(few, expected);
+            }
+        }
+        same_for_any_threads(|| argsort(&sample(&[64, 3000], DType::F32)?, 1, true, 3000))?;
+        Ok(())
+    }
+
+    #[test]
+    fn nan_is_the_largest_and_equals_keep_their_order() -> Result<()> {
+        let x = Array::from_slice(&[2.0f32, f32::NAN, 1.0, 2.0, f32::NAN, f32::INFINITY], Shape::new(&[6])?)?;
+        assert_eq!(argsort(&x, 0, false, 6)?.slice::<i64>()?, [2, 0, 3, 5, 1, 4]);
+        assert_eq!(argsort(&x, 0, true, 6)?.slice::<i64>()?, [1, 4, 5, 0, 3, 2]);
+        let x = Array::from_slice(&[0.0f64, -0.0, -1.0, -f64::NAN, f64::MIN, 5e-324], Shape::new(&[6])?)?;
+        assert_eq!(argsort(&x, 0, false, 6)?.slice::<i64>()?, [4, 2, 0, 1, 5, 3]);
+        assert_eq!(argsort(&x, 0, true, 6)?.slice::<i64>()?, [3, 5, 0, 1, 2, 4]);
+        let x = Array::from_slice(&[0i64, i64::MIN, -1, i64::MAX, 0], Shape::new(&[5])?)?;
+        assert_eq!(argsort(&x, 0, false, 5)?.slice::<i64>()?, [1, 2, 0, 4, 3]);
+        Ok(())
+    }
+}

@@ -1,0 +1,366 @@
+//! The loops of a reduction: rows folded in vector lanes, columns folded side by side.
+//!
+//! A [`Plan`] sorts the axes into those that stay and those that go. Long reductions are cut into pieces
+//! whose borders come from the shape alone, so the bits of a result do not depend on the number of threads.
+
+use super::fold::{Fold, Rare};
+use super::lines::{flush, fold_lines, short_rows};
+use crate::array::Array;
+use crate::array::buffer::filled;
+use crate::array::dtype::Element;
+use crate::cpu::pointwise::half_float::widen;
+use crate::cpu::pointwise::layout::Nest;
+use crate::cpu::run::isa::{PlainBody, run_widest};
+use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
+use crate::error::Result;
+use half::{bf16, f16};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+/// Elements that are converted at a time.
+pub const BLOCK: usize = 4096;
+/// Columns that fold at a time: whole rows of most matrices, because memory is read best in order.
+const COLUMNS: usize = 1024;
+/// So few columns that their sums should take little room.
+const NARROW: usize = 64;
+/// Rows up to this length fold side by side.
+const SHORT: usize = 24;
+/// Rows of columns that fold in their own type.
+const DEPTH: usize = 64;
+/// Elements of a piece.
+const PIECE: usize = 64 * 1024;
+
+/// Where a block is converted.
+pub type Tile<T> = MaybeUninit<[T; BLOCK]>;
+
+/// An element as stored, and how a block of them becomes a block of `T`.
+pub trait Stored<T>: Copy + Send + Sync + 'static {
+    /// Whether a block must be converted.
+    const CONVERTS: bool;
+    /// Whether the loops over it run seldom ([`Rare`]).
+    const IS_RARE: bool = false;
+    /// `n` elements at `from`, in `tile` if they must be converted.
+    ///
+    /// # Safety
+    /// They exist, and `n` is at most `BLOCK`.
+    unsafe fn block(from: *const Self, n: usize, tile: &mut Tile<T>) -> &[T];
+}
+
+macro_rules! stored {
+    ($($t:ty),*; $($half:ty),*; $($narrow:ty),*) => {
+        $(impl Stored<$t> for $t {
+            const CONVERTS: bool = false;
+            #[inline(always)]
+            unsafe fn block(from: *const $t, n: usize, _: &mut Tile<$t>) -> &[$t] {
+                // SAFETY: the caller's promise.
+                unsafe { std::slice::from_raw_parts(from, n) }
+            }
+        })*
+        $(impl Stored<f32> for $half {
+            const CONVERTS: bool = true;
+            #[inline(always)]
+            unsafe fn block(from: *const $half, n: usize, tile: &mut Tile<f32>) -> &[f32] {
+                // SAFETY: the caller's promise; halves are transparent `u16`, and the tile has room.
+                let (from, tile) = unsafe {
+                    let to = tile.as_mut_ptr().cast::<f32>();
+                    (std::slice::from_raw_parts(from.cast(), n), std::slice::from_raw_parts_mut(to, n))
+                };
+                widen(<$half>::DTYPE, from, tile);
+                tile
+            }
+        })*
+        $(impl Stored<i64> for $narrow {
+            const CONVERTS: bool = true;
+            #[inline(always)]
+            unsafe fn block(from: *const $narrow, n: usize, tile: &mut Tile<i64>) -> &[i64] {
+                // SAFETY: the caller's promise; the tile has room.
+                unsafe {
+                    let to = tile.as_mut_ptr().cast::<i64>();
+                    for i in 0..n {
+                        *to.add(i) = (*from.add(i)).into();
+                    }
+                    std::slice::from_raw_parts(to, n)
+                }
+            }
+        })*
+    };
+}
+
+stored!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64; f16, bf16; u8, i8, u16, i16, u32, i32);
+
+/// The loops of a reduction.
+pub struct Plan {
+    /// Axes that stay: strides of the input and of the output. Columns are not among them.
+    kept: Nest,
+    /// Axes that go: strides of the input.
+    gone: Nest,
+    /// Columns that fold side by side, and their stride in the output; 1 where rows fold.
+    columns: usize,
+    column_stride: isize,
+    by_column: bool,
+    /// Number of kept and of gone positions.
+    kept_count: usize,
+    gone_count: usize,
+    /// Tiles of columns, and pieces of the gone positions.
+    tiles: usize,
+    pieces: usize,
+    /// Positions of a piece.
+    length: usize,
+}
+
+impl Plan {
+    /// The plan for `x` (whose innermost stride is 1 in memory order) and an output stretched to its shape.
+    pub fn new(x: &Array, out: &Array) -> Plan {
+        let all = Nest::in_memory_order(&x.shape(), &[x, out]);
+        let last = all.rank - 1;
+        let by_column = all.strides[1][last] != 0;
+        let rows = if by_column { last } else { all.rank };
+        let mut kept = Nest::empty();
+        let mut gone = Nest::empty();
+        for i in 0..rows {
+            let step = [all.strides[0][i], all.strides[1][i]];
+            if step[1] == 0 { gone.push(all.dims[i], &step) } else { kept.push(all.dims[i], &step) }
+        }
+        kept.rank = kept.rank.max(1);
+        gone.rank = gone.rank.max(1);
+        let count = |nest: &Nest| nest.dims[..nest.rank].iter().product::<usize>();
+        let columns = if by_column { all.dims[last] } else { 1 };
+        let gone_count = count(&gone);
+        let pieces = (gone_count * columns.min(COLUMNS)).div_ceil(PIECE).max(1);
+        Plan {
+            kept_count: count(&kept),
+            kept,
+            gone,
+            columns,
+            column_stride: all.strides[1][last],
+            by_column,
+            gone_count,
+            tiles: columns.div_ceil(COLUMNS),
+            pieces,
+            length: gone_count.div_ceil(pieces),
+        }
+    }
+
+    /// The gone positions of piece `p`.
+    fn piece(&self, p: usize) -> Range<usize> {
+        p * self.length..self.gone_count.min((p + 1) * self.length)
+    }
+}
+
+/// Folds `x` as planned into `out`, which is contiguous and holds elements as large as `T`.
+pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, out: &Array) -> Result<()> {
+    let x = Shared::new(x.buffer().ptr().cast::<S>().wrapping_add(x.offset()));
+    let out = Shared::new(out.buffer().ptr().cast::<T>());
+    let outputs = plan.kept_count * plan.columns;
+    let mut partial = filled(F::widen(F::START), if plan.pieces > 1 { outputs * plan.pieces } else { 0 })?;
+    let to = Shared::new(partial.as_mut_ptr());
+    let tasks = plan.kept_count * plan.tiles * plan.pieces;
+    let work = plan.length * plan.columns.min(COLUMNS);
+    parallel_for(tasks, GRAIN.div_ceil(work), |range| {
+        let part =
+            Part::<S, T, F> { plan, x: x.get(), out: out.get(), partial: to.get(), range, fold: PhantomData };
+        let is_rare = match F::RARE {
+            Rare::Never => S::IS_RARE,
+            Rare::Converted => S::CONVERTS,
+            Rare::Always => true,
+        };
+        if is_rare { part.run() } else { run_widest(part) }
+    });
+    if plan.pieces == 1 {
+        return Ok(());
+    }
+    plan.kept.runs([1], 0, plan.kept_count, |&[position], done, run| {
+        for i in 0..run {
+            let place = position + i as isize * plan.kept.strides[1][plan.kept.rank - 1];
+            for c in 0..plan.columns {
+                let at = |p: usize| partial[(p * plan.kept_count + done + i) * plan.columns + c];
+                let all = (1..plan.pieces).fold(at(0), |a, p| F::merge(a, at(p)));
+                // SAFETY: the place lies inside the output.
+                unsafe { *out.get().offset(place + c as isize * plan.column_stride) = F::finish(all) };
+            }
+        }
+    });
+    Ok(())
+}
+
+/// A range of tasks: task number = (piece * kept positions + kept position) * tiles + tile.
+struct Part<'a, S, T, F: Fold<T>>
+where
+    T: Copy,
+{
+    plan: &'a Plan,
+    x: *const S,
+    out: *mut T,
+    partial: *mut F::Wide,
+    range: Range<usize>,
+    fold: PhantomData<F>,
+}
+
+impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let plan = self.plan;
+        let mut tile = MaybeUninit::uninit();
+        let per_piece = plan.kept_count * plan.tiles;
+        let mut task = self.range.start;
+        while task < self.range.end {
+            let (p, rest) = (task / per_piece, task % per_piece);
+            let end = self.range.end.min(task - rest + per_piece);
+            let piece = plan.piece(p);
+            let (first, mut t) = (rest / plan.tiles, rest % plan.tiles);
+            let count = (end - task + t).div_ceil(plan.tiles);
+            let (mut walk, mut row) = (plan.kept.walk([0, 1], first, count), p * plan.kept_count + first);
+            let last = plan.kept.rank - 1;
+            // No closures here: the compiler would leave their loops outside of the function that may use
+            // this processor's instructions.
+            while let Some(([from, to], run)) = walk.step() {
+                if !plan.by_column {
+                    self.rows(self.x.wrapping_offset(from), to, row, run, &piece, &mut tile);
+                    (row, task) = (row + run, task + run);
+                    continue;
+                }
+                for i in 0..run {
+                    let at = |k: usize| i as isize * plan.kept.strides[k][last];
+                    let (from, to) = (self.x.wrapping_offset(from + at(0)), to + at(1));
+                    while t < plan.tiles && task < end {
+                        if plan.columns <= NARROW {
+                            self.column_tile::<NARROW>(from, to, row, t, &piece, &mut tile);
+                        } else {
+                            self.column_tile::<COLUMNS>(from, to, row, t, &piece, &mut tile);
+                        }
+                        t += 1;
+                        task += 1;
+                    }
+                    t = 0;
+                    row += 1;
+                }
+            }
+        }
+    }
+}
+
+impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
+    #[inline(always)]
+    fn store(&self, row: usize, to: isize, column: usize, value: F::Wide) {
+        // SAFETY: the output, or the table of partial results, has a place for it that is this task's own.
+        unsafe {
+            if self.plan.pieces == 1 {
+                *self.out.offset(to + column as isize * self.plan.column_stride) = F::finish(value);
+            } else {
+                *self.partial.add(row * self.plan.columns + column) = value;
+            }
+        }
+    }
+
+    /// Folds `run` outputs that follow one another, each the fold of its contiguous runs.
+    #[inline(always)]
+    fn rows(
+        &self,
+        from: *const S,
+        to: isize,
+        first: usize,
+        run: usize,
+        piece: &Range<usize>,
+        tile: &mut Tile<T>,
+    ) {
+        let plan = self.plan;
+        let [step, out_step] = [0, 1].map(|k| plan.kept.strides[k][plan.kept.rank - 1]);
+        let n = plan.gone_count;
+        if plan.pieces == 1 && plan.gone.rank == 1 && n <= SHORT && n > 0 {
+            // All short rows are folded in their order, wherever this task begins or ends.
+            let mut i = 0;
+            while i < run {
+                // As many rows as fit into the tile, or all where nothing is converted.
+                let rows = match S::CONVERTS {
+                    false => run,
+                    true if step == n as isize => (BLOCK / n).min(run - i),
+                    true => 1,
+                };
+                // SAFETY: these rows lie inside the input, and there are outputs for them.
+                unsafe {
+                    let from = from.offset(i as isize * step);
+                    let x = if S::CONVERTS { S::block(from, rows * n, tile).as_ptr() } else { from.cast() };
+                    let to = self.out.offset(to + i as isize * out_step);
+                    short_rows::<T, F>(x, step, n, rows, to, out_step);
+                }
+                i += rows;
+            }
+            return;
+        }
+        for i in 0..run {
+            let value = self.row(from.wrapping_offset(i as isize * step), piece, tile);
+            self.store(first + i, to + i as isize * out_step, 0, value);
+        }
+    }
+
+    /// Folds the contiguous runs of one output.
+    #[inline(always)]
+    fn row(&self, from: *const S, piece: &Range<usize>, tile: &mut Tile<T>) -> F::Wide {
+        let mut total = F::widen(F::START);
+        let mut walk = self.plan.gone.walk([0], piece.start, piece.len());
+        while let Some(([position], run)) = walk.step() {
+            let mut i = 0;
+            while i < run {
+                let n = BLOCK.min(run - i);
+                // SAFETY: the run lies inside the input.
+                let block = unsafe { S::block(from.offset(position).add(i), n, tile) };
+                for part in block.chunks(F::BLOCK) {
+                    total = F::merge(total, F::widen(F::block(part)));
+                }
+                i += n;
+            }
+        }
+        total
+    }
+
+    /// Folds the rows of one tile of at most `C` columns.
+    #[inline(always)]
+    fn column_tile<const C: usize>(
+        &self,
+        from: *const S,
+        to: isize,
+        row: usize,
+        t: usize,
+        piece: &Range<usize>,
+        tile: &mut Tile<T>,
+    ) {
+        let plan = self.plan;
+        let (start, mut depth) = (t * COLUMNS, 0);
+        let n = COLUMNS.min(plan.columns - start);
+        let mut sums = [F::START; C];
+        let mut totals = [F::widen(F::START); C];
+        let (sums, totals) = (&mut sums[..n], &mut totals[..n]);
+        let step = plan.gone.strides[0][plan.gone.rank - 1];
+        // Rows that are converted together: those that lie end to end.
+        let packed = if step == n as isize { (BLOCK / n).min(DEPTH) } else { 1 };
+        let mut walk = plan.gone.walk([0], piece.start, piece.len());
+        while let Some(([position], run)) = walk.step() {
+            let mut i = 0;
+            while i < run {
+                let count = (run - i).min(if S::CONVERTS { packed } else { DEPTH });
+                // SAFETY: the rows lie inside the input.
+                unsafe {
+                    let line = from.offset(position + i as isize * step).add(start);
+                    if S::CONVERTS {
+                        let block = S::block(line, count * n, tile);
+                        fold_lines::<T, F>(block.as_ptr(), n as isize, count, sums);
+                    } else {
+                        fold_lines::<T, F>(line.cast(), step, count, sums);
+                    }
+                }
+                i += count;
+                depth += count;
+                if depth >= DEPTH {
+                    depth = 0;
+                    flush::<T, F>(sums, totals);
+                }
+            }
+        }
+        flush::<T, F>(sums, totals);
+        for (c, &total) in totals.iter().enumerate() {
+            self.store(row, to, start + c, total);
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Counting elements that are not zero, in the order of their memory and without a copy of them.
+
+use super::fold::Sum;
+use super::sweep::{Stored, Tile};
+use crate::array::Array;
+use crate::array::complex::Complex;
+use crate::array::dtype::DType;
+use crate::array::shape::Axes;
+use crate::cpu::reduce::folded;
+use crate::error::Result;
+
+/// Elements that become 1 or 0 in a sum: whether each is something other than zero, as NaN is.
+macro_rules! truths {
+    ($($name:ident($t:ty) = |$x:ident| $holds:expr;)*) => {
+        $(
+            #[derive(Clone, Copy)]
+            #[repr(transparent)]
+            struct $name($t);
+
+            impl Stored<i64> for $name {
+                const CONVERTS: bool = true;
+                const IS_RARE: bool = true;
+                #[inline(always)]
+                unsafe fn block(from: *const $name, n: usize, tile: &mut Tile<i64>) -> &[i64] {
+                    // SAFETY: the caller's promise; the tile has room.
+                    unsafe {
+                        let to = tile.as_mut_ptr().cast::<i64>();
+                        for i in 0..n {
+                            let $x = (*from.add(i)).0;
+                            *to.add(i) = i64::from($holds);
+                        }
+                        std::slice::from_raw_parts(to, n)
+                    }
+                }
+            }
+        )*
+    };
+}
+
+truths! {
+    Width8(u8) = |x| x != 0;
+    Width16(u16) = |x| x != 0;
+    Width32(u32) = |x| x != 0;
+    Width64(u64) = |x| x != 0;
+    // All bits but the sign.
+    Half(u16) = |x| x << 1 != 0;
+    Single(f32) = |x| x != 0.0;
+    Double(f64) = |x| x != 0.0;
+    SinglePair(Complex<f32>) = |x| (x.re != 0.0) | (x.im != 0.0);
+    DoublePair(Complex<f64>) = |x| (x.re != 0.0) | (x.im != 0.0);
+}
+
+/// Number of elements that are not zero over `axes`, int64.
+pub fn count_nonzero(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    match x.dtype() {
+        DType::Bool | DType::U8 | DType::I8 => folded::<Width8, i64, Sum>(x, axes, keepdim),
+        DType::U16 | DType::I16 => folded::<Width16, i64, Sum>(x, axes, keepdim),
+        DType::U32 | DType::I32 => folded::<Width32, i64, Sum>(x, axes, keepdim),
+        DType::U64 | DType::I64 => folded::<Width64, i64, Sum>(x, axes, keepdim),
+        DType::F16 | DType::BF16 => folded::<Half, i64, Sum>(x, axes, keepdim),
+        DType::F32 => folded::<Single, i64, Sum>(x, axes, keepdim),
+        DType::F64 => folded::<Double, i64, Sum>(x, axes, keepdim),
+        DType::C64 => folded::<SinglePair, i64, Sum>(x, axes, keepdim),
+        DType::C128 => folded::<DoublePair, i64, Sum>(x, axes, keepdim),
+    }
+}

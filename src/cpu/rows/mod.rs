@@ -1,0 +1,245 @@
+//! Loops over the rows of a matrix in vector lanes, in `f32` or `f64`.
+//!
+//! A row stays in the first cache level between the passes over it, so a pass costs little more than its
+//! arithmetic. What is written here once per vector is compiled twice: for whole vectors and for the last
+//! numbers of a row.
+
+pub(crate) mod cross_entropy;
+pub(crate) mod layer_norm;
+pub mod norm;
+
+use crate::array::dtype::Element;
+use crate::cpu::pointwise::vector::{Loop, Number};
+use crate::cpu::reduce::registers;
+use crate::cpu::run::isa::isa;
+use crate::cpu::run::threads::{GRAIN, parallel_for};
+use crate::math::real::Left;
+use crate::math::wide::Wide;
+use std::ops::Range;
+
+/// Something done to every row, with the lanes of `T`.
+pub trait RowOp<T>: Sync {
+    /// The rows of `range`. Implementations are `#[inline(always)]`.
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
+    where
+        f64: Left<L>;
+}
+
+/// A float whose rows can be looped over.
+pub trait RowFloat: Element + Number {
+    /// The largest of a row, NaN if there is one.
+    fn largest(x: &[Self]) -> Self;
+}
+
+impl RowFloat for f32 {
+    #[inline(always)]
+    fn largest(x: &[f32]) -> f32 {
+        registers::max_f32(x)
+    }
+}
+
+impl RowFloat for f64 {
+    #[inline(always)]
+    fn largest(x: &[f64]) -> f64 {
+        registers::max_f64(x)
+    }
+}
+
+struct Launch<'a, O>(&'a O, Range<usize>);
+
+impl<T: RowFloat, O: RowOp<T>> Loop<T> for Launch<'_, O> {
+    #[inline(always)]
+    unsafe fn run<L: Wide<Number = T>>(self)
+    where
+        f64: Left<L>,
+    {
+        self.0.rows::<L>(self.1);
+    }
+}
+
+/// Runs `op` on the rows of `range`, compiled for this processor.
+pub fn launch<T: RowFloat, O: RowOp<T>>(op: &O, range: Range<usize>) {
+    // SAFETY: `isa` found the instructions on this processor.
+    unsafe { T::run(isa(), Launch(op, range)) }
+}
+
+/// Runs `op` on rows `0..count` of `length` elements, with several threads if that pays.
+pub fn each_row<T: RowFloat, O: RowOp<T>>(op: &O, count: usize, length: usize) {
+    parallel_for(count, (GRAIN / 8).div_ceil(length.max(1)), |range| launch(op, range));
+}
+
+/// How a vector's numbers lie in a row: all of it, or the first few where the row ends.
+pub trait Access: Copy {
+    /// The numbers at `from`; zeros after the row's end.
+    ///
+    /// # Safety
+    /// They exist.
+    unsafe fn load<L: Wide>(self, from: *const L::Number) -> L;
+    /// Writes the numbers to `to`.
+    ///
+    /// # Safety
+    /// There is room for them.
+    unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number);
+    /// The value, 0 after the row's end.
+    fn keep<L: Wide>(self, value: L) -> L;
+}
+
+/// A whole vector.
+#[derive(Clone, Copy)]
+pub struct Whole;
+
+impl Access for Whole {
+    #[inline(always)]
+    unsafe fn load<L: Wide>(self, from: *const L::Number) -> L {
+        // SAFETY: the caller's promise.
+        unsafe { L::load(from) }
+    }
+    #[inline(always)]
+    unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number) {
+        // SAFETY: the caller's promise.
+        unsafe { value.store(to) }
+    }
+    #[inline(always)]
+    fn keep<L: Wide>(self, value: L) -> L {
+        value
+    }
+}
+
+/// The first numbers of a vector.
+#[derive(Clone, Copy)]
+pub struct Part(pub usize);
+
+impl Access for Part {
+    #[inline(always)]
+    unsafe fn load<L: Wide>(self, from: *const L::Number) -> L {
+        // SAFETY: the caller's promise.
+        unsafe { L::load_part(from, self.0) }
+    }
+    #[inline(always)]
+    unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number) {
+        // SAFETY: the caller's promise.
+        unsafe { value.store_part(to, self.0) }
+    }
+    #[inline(always)]
+    fn keep<L: Wide>(self, value: L) -> L {
+        let mut numbers = Numbers::<L>::new();
+        // SAFETY: there is room for the widest vector.
+        unsafe {
+            value.store_part(numbers.ptr(), self.0);
+            L::load_part(numbers.ptr(), self.0)
+        }
+    }
+}
+
+/// Room for the numbers of a vector, 16 at most.
+struct Numbers<L: Wide>([std::mem::MaybeUninit<L::Number>; 16]);
+
+impl<L: Wide> Numbers<L> {
+    #[inline(always)]
+    fn new() -> Numbers<L> {
+        const { assert!(L::WIDTH <= 16) };
+        Numbers([const { std::mem::MaybeUninit::uninit() }; 16])
+    }
+
+    #[inline(always)]
+    fn ptr(&mut self) -> *mut L::Number {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// The sum of a vector's numbers.
+#[inline(always)]
+pub fn sum_of<L: Wide<Number: Element>>(value: L) -> f64 {
+    let mut numbers = Numbers::<L>::new();
+    let mut halves = [0.0; 16];
+    // SAFETY: there is room for the widest vector, and `WIDTH` numbers were written.
+    unsafe {
+        value.store(numbers.ptr());
+        for (i, half) in halves.iter_mut().enumerate().take(L::WIDTH) {
+            *half = (*numbers.ptr().add(i)).to_f64();
+        }
+    }
+    for i in 0..8 {
+        halves[i] += halves[i + 8];
+    }
+    for i in 0..4 {
+        halves[i] += halves[i + 4];
+    }
+    (halves[0] + halves[2]) + (halves[1] + halves[3])
+}
+
+/// The first number of a vector.
+#[inline(always)]
+pub fn first_of<L: Wide<Number: Element>>(value: L) -> L::Number {
+    let mut numbers = Numbers::<L>::new();
+    // SAFETY: there is room for the widest vector, and the first number was written.
+    unsafe {
+        value.store(numbers.ptr());
+        *numbers.ptr()
+    }
+}
+
+/// A vector of the number at `x[i]`.
+///
+/// # Safety
+/// It exists.
+#[inline(always)]
+pub unsafe fn all_of<L: Wide<Number: Element>>(x: *const L::Number, i: usize) -> L {
+    // SAFETY: the caller's promise.
+    L::lit(unsafe { *x.add(i) }.to_f64())
+}
+
+/// `across!(L, n, i, v => body)`: the body for every vector of a row of `n` numbers, where `i` is the place
+/// of its first number and `v` says how it lies there.
+///
+/// A macro, because a closure that is not inlined would be compiled without the instructions of its
+/// surroundings.
+macro_rules! across {
+    ($lane:ty, $n:expr, $i:ident, $v:ident => $body:expr) => {{
+        let n = $n;
+        let whole = n - n % <$lane>::WIDTH;
+        let mut at = 0;
+        while at < whole {
+            let ($i, $v) = (at, Whole);
+            $body;
+            at += <$lane>::WIDTH;
+        }
+        if whole < n {
+            let ($i, $v) = (whole, Part(n - whole));
+            $body;
+        }
+    }};
+}
+pub(super) use across;
+
+/// `total!(L, n, i, v => term)`: the sum over a row of a term that is quick to compute. Four sums run side by
+/// side, because an addition waits for the one before.
+macro_rules! total {
+    ($lane:ty, $n:expr, $i:ident, $v:ident => $term:expr) => {{
+        let (n, step) = ($n, <$lane>::WIDTH);
+        let zero = <$lane>::lit(0.0);
+        let (mut a, mut b, mut c, mut d) = (zero, zero, zero, zero);
+        let mut at = 0;
+        while at + 4 * step <= n {
+            a = a + total!(@term at, $i, $v, $term);
+            b = b + total!(@term at + step, $i, $v, $term);
+            c = c + total!(@term at + 2 * step, $i, $v, $term);
+            d = d + total!(@term at + 3 * step, $i, $v, $term);
+            at += 4 * step;
+        }
+        while at + step <= n {
+            a = a + total!(@term at, $i, $v, $term);
+            at += step;
+        }
+        if at < n {
+            let ($i, $v) = (at, Part(n - at));
+            b = b + $v.keep($term);
+        }
+        sum_of((a + b) + (c + d))
+    }};
+    (@term $at:expr, $i:ident, $v:ident, $term:expr) => {{
+        let ($i, $v) = ($at, Whole);
+        $term
+    }};
+}
+pub(super) use total;

@@ -1,0 +1,214 @@
+//! Which instruction set a loop is compiled for, and the one place that chooses between them.
+//!
+//! A kernel is a [`Body`]: a struct of its arguments with an `#[inline(always)]` method. [`run`] inlines it
+//! into one function per instruction set, so that the compiler vectorises the same source three times; the
+//! processor is asked once. `WENGERT_ISA=baseline|avx2|avx512` lowers the choice, for tests.
+
+use crate::math::lane::{F32, F32Fma, F64, F64Fma};
+use crate::math::real::{Left, Real};
+use std::sync::OnceLock;
+
+/// An instruction set that loops are compiled for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Isa {
+    /// What every processor of the target has.
+    Baseline,
+    /// AVX2, FMA and F16C.
+    Avx2,
+    /// AVX-512 F, BW, DQ and VL.
+    Avx512,
+}
+
+/// A lane over a stored float: the number type of one element of a CPU loop.
+pub trait Lane: Real<Mask = bool> + Default + Send + Sync + 'static {
+    /// The stored type; a lane has its layout.
+    type Float: crate::array::dtype::Element;
+    /// Wraps a stored number.
+    fn new(value: Self::Float) -> Self;
+    /// The stored number.
+    fn get(self) -> Self::Float;
+}
+
+/// A lane over `f32`.
+pub trait Single: Lane<Float = f32> {}
+
+macro_rules! lane {
+    ($($lane:ident $float:ty),*) => {
+        $(impl Lane for $lane {
+            type Float = $float;
+            #[inline(always)]
+            fn new(value: $float) -> $lane {
+                $lane(value)
+            }
+            #[inline(always)]
+            fn get(self) -> $float {
+                self.0
+            }
+        })*
+    };
+}
+
+lane!(F32 f32, F32Fma f32, F64 f64, F64Fma f64);
+impl Single for F32 {}
+impl Single for F32Fma {}
+
+/// A loop over `f32` lanes.
+pub trait Body {
+    /// What it returns.
+    type Output;
+    /// The loop. Implementations are `#[inline(always)]` and call nothing that is not.
+    fn run<L: Single>(self) -> Self::Output
+    where
+        f64: Left<L>;
+}
+
+/// A loop over `f64` lanes.
+pub trait DoubleBody {
+    /// What it returns.
+    type Output;
+    /// The loop. Implementations are `#[inline(always)]` and call nothing that is not.
+    fn run<L: Lane<Float = f64>>(self) -> Self::Output
+    where
+        f64: Left<L>;
+}
+
+/// A loop that has no arithmetic of rules: integers, conversions.
+pub trait PlainBody {
+    /// What it returns.
+    type Output;
+    /// The loop. Implementations are `#[inline(always)]` and call nothing that is not.
+    fn run(self) -> Self::Output;
+}
+
+/// The best instruction set of this processor, or a lower one if the environment says so.
+#[inline]
+pub fn isa() -> Isa {
+    static ISA: OnceLock<Isa> = OnceLock::new();
+    *ISA.get_or_init(|| {
+        let best = detect();
+        match std::env::var("WENGERT_ISA").as_deref() {
+            Ok("baseline") => Isa::Baseline,
+            Ok("avx2") => best.min(Isa::Avx2),
+            _ => best,
+        }
+    })
+}
+
+#[cfg(target_arch = "x86_64")]
+fn detect() -> Isa {
+    let avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (avx2, avx512) {
+        (true, true) => Isa::Avx512,
+        (true, false) => Isa::Avx2,
+        _ => Isa::Baseline,
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn detect() -> Isa {
+    Isa::Baseline
+}
+
+macro_rules! runner {
+    ($(#[$doc:meta])* $name:ident, $body:ident, $plain:ty, $fused:ty) => {
+        $(#[$doc])*
+        #[cfg(target_arch = "x86_64")]
+        #[inline(always)]
+        pub fn $name<B: $body>(body: B) -> B::Output {
+            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+            fn avx512<B: $body>(body: B) -> B::Output {
+                body.run::<$fused>()
+            }
+            #[target_feature(enable = "avx2,fma,f16c")]
+            fn avx2<B: $body>(body: B) -> B::Output {
+                body.run::<$fused>()
+            }
+            #[inline(never)]
+            fn baseline<B: $body>(body: B) -> B::Output {
+                body.run::<$plain>()
+            }
+            match isa() {
+                // SAFETY: `isa` found these features on this processor.
+                Isa::Avx512 => unsafe { avx512(body) },
+                // SAFETY: as above.
+                Isa::Avx2 => unsafe { avx2(body) },
+                Isa::Baseline => baseline(body),
+            }
+        }
+
+        $(#[$doc])*
+        #[cfg(not(target_arch = "x86_64"))]
+        #[inline(always)]
+        pub fn $name<B: $body>(body: B) -> B::Output {
+            // AArch64 has fused multiply-adds in its baseline.
+            #[cfg(target_arch = "aarch64")]
+            return body.run::<$fused>();
+            #[cfg(not(target_arch = "aarch64"))]
+            body.run::<$plain>()
+        }
+    };
+}
+
+runner! {
+    /// Runs `body` compiled for the best instruction set.
+    run, Body, F32, F32Fma
+}
+runner! {
+    /// [`run`] for a loop over `f64`.
+    run_double, DoubleBody, F64, F64Fma
+}
+
+/// Runs `body` compiled for AVX2 or for the baseline: a third copy would not pay here.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn run_plain<B: PlainBody>(body: B) -> B::Output {
+    #[target_feature(enable = "avx2,fma,f16c")]
+    fn avx2<B: PlainBody>(body: B) -> B::Output {
+        body.run()
+    }
+    #[inline(never)]
+    fn baseline<B: PlainBody>(body: B) -> B::Output {
+        body.run()
+    }
+    match isa() {
+        Isa::Baseline => baseline(body),
+        // SAFETY: `isa` found these features on this processor.
+        _ => unsafe { avx2(body) },
+    }
+}
+
+/// Runs `body` compiled for AVX-512 too: for loops that fewer, longer registers make faster, not memory
+/// alone.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn run_widest<B: PlainBody>(body: B) -> B::Output {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+    fn avx512<B: PlainBody>(body: B) -> B::Output {
+        body.run()
+    }
+    match isa() {
+        // SAFETY: `isa` found these features on this processor.
+        Isa::Avx512 => unsafe { avx512(body) },
+        _ => run_plain(body),
+    }
+}
+
+/// Runs `body` compiled for this target.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub fn run_widest<B: PlainBody>(body: B) -> B::Output {
+    body.run()
+}
+
+/// Runs `body` compiled for this target.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub fn run_plain<B: PlainBody>(body: B) -> B::Output {
+    body.run()
+}

@@ -1,0 +1,132 @@
+//! The devices: the only file that names the kernels of the CPU and those of the GPU together.
+
+use crate::array::buffer::{Buffer, Device};
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::array::{Array, checked_bytes};
+use crate::cpu;
+#[cfg(not(feature = "gpu"))]
+use crate::error::Error;
+use crate::error::Result;
+#[cfg(feature = "gpu")]
+use crate::gpu;
+use crate::math::real::{Pointwise, PointwiseInt};
+use smallvec::SmallVec;
+
+/// What every use of a GPU raises in a build without them.
+#[cfg(not(feature = "gpu"))]
+pub(crate) fn absent<T>() -> Result<T> {
+    Err(Error::device("this build of wengert has no GPU support; use device='cpu'"))
+}
+
+/// Calls the kernel of this name in the folder of the device that holds `$x`: `on_device!(x, reduce::sum(x,
+/// axes))`.
+macro_rules! on_device {
+    ($x:expr, $module:ident :: $function:ident ($($arg:expr),* $(,)?)) => {
+        match $x.device() {
+            $crate::array::buffer::Device::Cpu => $crate::cpu::$module::$function($($arg),*),
+            #[cfg(feature = "gpu")]
+            $crate::array::buffer::Device::Gpu(_) => $crate::gpu::kernels::$module::$function($($arg),*),
+            #[cfg(not(feature = "gpu"))]
+            $crate::array::buffer::Device::Gpu(_) => $crate::device::absent(),
+        }
+    };
+}
+pub(crate) use on_device;
+
+/// Calls the kernel of this name that makes something on `$device` out of nothing; a GPU's is told its number
+/// first.
+macro_rules! create_on {
+    ($device:expr, $module:ident :: $function:ident ($($arg:expr),* $(,)?)) => {
+        match $device {
+            $crate::array::buffer::Device::Cpu => $crate::cpu::$module::$function($($arg),*),
+            #[cfg(feature = "gpu")]
+            $crate::array::buffer::Device::Gpu(index) => {
+                $crate::gpu::kernels::$module::$function(index, $($arg),*)
+            }
+            #[cfg(not(feature = "gpu"))]
+            $crate::array::buffer::Device::Gpu(_) => $crate::device::absent(),
+        }
+    };
+}
+pub(crate) use create_on;
+
+/// Runs a kernel that only the CPU has: operands on a GPU are read back, and the result is sent there,
+/// positions as int32.
+pub(crate) fn on_host(x: &[&Array], kernel: impl FnOnce(&[&Array]) -> Result<Array>) -> Result<Array> {
+    let device = x[0].device();
+    if device == Device::Cpu {
+        return kernel(x);
+    }
+    let host: SmallVec<[Array; 4]> = x.iter().map(|x| x.to_device(Device::Cpu)).collect::<Result<_>>()?;
+    let out = kernel(&host.iter().collect::<SmallVec<[&Array; 4]>>())?;
+    let dtype = if out.dtype() == DType::I64 { DType::I32 } else { out.dtype() };
+    cpu::copy::cast(&out, dtype)?.to_device(device)
+}
+
+impl Array {
+    /// Uninitialised contiguous memory on `device`.
+    pub fn empty(shape: Shape, dtype: DType, device: Device) -> Result<Array> {
+        let bytes = checked_bytes(&shape, dtype)?;
+        let buffer = match device {
+            Device::Cpu => Buffer::alloc(bytes)?,
+            #[cfg(feature = "gpu")]
+            Device::Gpu(index) => gpu::alloc(index, &shape, dtype)?,
+            #[cfg(not(feature = "gpu"))]
+            Device::Gpu(_) => absent()?,
+        };
+        Array::from_buffer(buffer, shape, dtype)
+    }
+
+    /// A copy on `device`; the array itself if it is there already.
+    pub fn to_device(&self, device: Device) -> Result<Array> {
+        match (self.device(), device) {
+            (a, b) if a == b => Ok(self.clone()),
+            #[cfg(feature = "gpu")]
+            (Device::Cpu, Device::Gpu(index)) => gpu::upload(&cpu::copy::contiguous(self)?, index),
+            #[cfg(feature = "gpu")]
+            (Device::Gpu(_), Device::Gpu(index)) => gpu::upload(&gpu::download(self)?, index),
+            #[cfg(feature = "gpu")]
+            _ => gpu::download(self),
+            #[cfg(not(feature = "gpu"))]
+            _ => absent(),
+        }
+    }
+}
+
+/// A 0-d constant that nothing may write to: on a GPU all equal ones share their memory.
+pub(crate) fn constant(value: f64, dtype: DType, device: Device) -> Result<Array> {
+    match device {
+        #[cfg(feature = "gpu")]
+        Device::Gpu(index) => gpu::scalar(index, value, dtype),
+        _ => create_on!(device, create::full(Shape::SCALAR, value, dtype)),
+    }
+}
+
+/// `rule` for every element of arrays of floats. `key` makes the number that names the rule with its
+/// attributes among those of one name, which a GPU compiles once.
+pub(crate) fn pointwise<const N: usize, P: Pointwise<N>>(
+    name: &'static str,
+    key: impl FnOnce() -> u64,
+    x: [&Array; N],
+    rule: P,
+) -> Result<Array> {
+    match x.first().map_or(Device::Cpu, |x| x.device()) {
+        Device::Cpu => cpu::pointwise::map::pointwise(x, rule),
+        #[cfg(feature = "gpu")]
+        Device::Gpu(_) => gpu::kernels::map::pointwise(name, key(), x, rule),
+        #[cfg(not(feature = "gpu"))]
+        Device::Gpu(_) => absent(),
+    }
+}
+
+/// `rule` for every element of arrays of integers.
+pub(crate) fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+    match x[0].device() {
+        Device::Cpu => cpu::pointwise::map::pointwise_int(x, rule),
+        #[cfg(feature = "gpu")]
+        Device::Gpu(_) => gpu::kernels::map::pointwise_int(x, rule),
+        #[cfg(not(feature = "gpu"))]
+        Device::Gpu(_) => absent(),
+    }
+}

@@ -1,0 +1,316 @@
+//! The GPUs of this process: found once, opened on first use, never closed.
+//!
+//! Drivers do not survive concurrent creation or destruction of devices, so the instance and each device are
+//! made under a lock and leaked at exit. A software adapter is used only when `WENGERT_GPU=software` asks for
+//! it, or when it is all there is and a program names the device `gpu` itself. Read next:
+//! `src/gpu/runtime/queue.rs`.
+
+use super::pipeline::Kernels;
+use super::pool::Pool;
+use super::recorder::Recorder;
+use super::status::Status;
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::error::{Error, Result};
+use crate::host::sync::lock;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+/// How many GPUs can be addressed.
+const MAX_DEVICES: usize = 16;
+
+/// The bits of a constant's values, and its dtype.
+type ConstantKey = (SmallVec<[u64; 2]>, DType);
+
+/// One opened GPU.
+pub struct Gpu {
+    /// Its number: the `0` of `gpu:0`.
+    pub(crate) index: u8,
+    pid: u32,
+    pub(crate) device: wgpu::Device,
+    pub(crate) queue: wgpu::Queue,
+    pub(crate) limits: wgpu::Limits,
+    pub(crate) fault: Arc<Fault>,
+    pub(crate) pool: Mutex<Pool>,
+    pub(crate) recorder: Mutex<Recorder>,
+    pub(crate) kernels: Mutex<Kernels>,
+    /// Constants, by their values' bits and dtype.
+    pub(crate) constants: Mutex<FxHashMap<ConstantKey, Array>>,
+    /// What indexing kernels report.
+    pub(crate) status: Mutex<Status>,
+    info: Info,
+}
+
+/// What a GPU is and can do.
+#[derive(Clone, Debug)]
+pub struct Info {
+    /// Name of the adapter.
+    pub adapter: String,
+    /// The graphics interface behind it: `vulkan`, `metal`, `dx12`.
+    pub backend: String,
+    /// Name and version of the driver.
+    pub driver: String,
+    /// `discrete`, `integrated`, `virtual`, `software` or `other`.
+    pub device_type: &'static str,
+    /// Smallest and largest subgroup size.
+    pub subgroup: (u32, u32),
+    /// The optional features in use.
+    pub features: Vec<String>,
+    /// The limits that kernels meet, by name.
+    pub limits: Vec<(String, u64)>,
+}
+
+/// Errors that the driver reports outside of a call, kept until the next one.
+#[derive(Default)]
+pub struct Fault {
+    raised: AtomicBool,
+    lost: AtomicBool,
+    message: Mutex<Option<String>>,
+}
+
+impl Fault {
+    fn raise(&self, message: String, lost: bool) {
+        let mut slot = lock(&self.message);
+        // The first error is the cause of those that follow.
+        slot.get_or_insert(message);
+        if lost {
+            self.lost.store(true, Ordering::Release);
+        }
+        self.raised.store(true, Ordering::Release);
+    }
+
+    /// The error reported since the last check; a lost device stays lost.
+    pub(crate) fn check(&self, index: u8) -> Result<()> {
+        if !self.raised.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        Err(self.take(index))
+    }
+
+    #[cold]
+    fn take(&self, index: u8) -> Error {
+        let mut slot = lock(&self.message);
+        if self.lost.load(Ordering::Acquire) {
+            let why = slot.as_deref().unwrap_or("no reason given");
+            return Error::device(format!(
+                "gpu:{index} was lost ({why}); its tensors are gone, start a new process to use it again"
+            ));
+        }
+        self.raised.store(false, Ordering::Release);
+        let why = slot.take().unwrap_or_default();
+        Error::device(format!("gpu:{index} reported an error in earlier work: {why}"))
+    }
+}
+
+// ---- adapters
+// -----------------------------------------------------------------------------------------------------
+
+struct Adapters {
+    list: Vec<wgpu::Adapter>,
+    /// Whether the list may be used without being asked for by name.
+    trusted: bool,
+}
+
+static ADAPTERS: OnceLock<Adapters> = OnceLock::new();
+static DEVICES: [OnceLock<&'static Gpu>; MAX_DEVICES] = [const { OnceLock::new() }; MAX_DEVICES];
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// The adapters in order of preference, found on the first call. A driver that panics counts as absent.
+fn adapters() -> &'static Adapters {
+    ADAPTERS.get_or_init(|| {
+        catch_unwind(AssertUnwindSafe(find_adapters)).unwrap_or(Adapters { list: Vec::new(), trusted: false })
+    })
+}
+
+fn find_adapters() -> Adapters {
+    let backends = wgpu::Backends::VULKAN | wgpu::Backends::METAL | wgpu::Backends::DX12;
+    let mut desc = wgpu::InstanceDescriptor::new_without_display_handle();
+    desc.backends = backends;
+    desc.flags = wgpu::InstanceFlags::empty();
+    // The instance lives as long as the process: its destruction can hang in a driver's thread-local
+    // destructors.
+    let instance: &'static wgpu::Instance = Box::leak(Box::new(wgpu::Instance::new(desc)));
+    let mut list = pollster::block_on(instance.enumerate_adapters(backends));
+    let wants_software = std::env::var("WENGERT_GPU").is_ok_and(|v| v == "software");
+    let is_software = |a: &wgpu::Adapter| a.get_info().device_type == wgpu::DeviceType::Cpu;
+    let has_hardware = list.iter().any(|a| !is_software(a));
+    list.retain(|a| is_software(a) == (wants_software || !has_hardware));
+    // One GPU may be offered by two interfaces; the first interface that has any is used alone.
+    let order = [wgpu::Backend::Vulkan, wgpu::Backend::Metal, wgpu::Backend::Dx12];
+    let backend = order.into_iter().find(|&b| list.iter().any(|a| a.get_info().backend == b));
+    list.retain(|a| Some(a.get_info().backend) == backend);
+    list.sort_by_key(|a| rank(a.get_info().device_type));
+    list.truncate(MAX_DEVICES);
+    Adapters { trusted: !list.is_empty() && (wants_software || has_hardware), list }
+}
+
+fn name_of(kind: wgpu::DeviceType) -> &'static str {
+    match kind {
+        wgpu::DeviceType::DiscreteGpu => "discrete",
+        wgpu::DeviceType::IntegratedGpu => "integrated",
+        wgpu::DeviceType::VirtualGpu => "virtual",
+        wgpu::DeviceType::Cpu => "software",
+        wgpu::DeviceType::Other => "other",
+    }
+}
+
+fn rank(kind: wgpu::DeviceType) -> u8 {
+    match kind {
+        wgpu::DeviceType::DiscreteGpu => 0,
+        wgpu::DeviceType::IntegratedGpu => 1,
+        wgpu::DeviceType::VirtualGpu => 2,
+        wgpu::DeviceType::Other => 3,
+        wgpu::DeviceType::Cpu => 4,
+    }
+}
+
+/// Whether a GPU can be used: hardware, or a software adapter asked for with `WENGERT_GPU=software`.
+pub fn is_available() -> bool {
+    adapters().trusted
+}
+
+/// The adapters that `gpu:0`, `gpu:1`, … stand for, a line each; nothing is opened. A software adapter is
+/// listed where there is no hardware, although [`is_available`] does not count it unless asked to.
+pub fn describe_adapters() -> Vec<String> {
+    let line = |a: &wgpu::Adapter| {
+        let info = a.get_info();
+        format!("{} ({}, {})", info.name, info.backend.to_str(), name_of(info.device_type))
+    };
+    adapters().list.iter().map(line).collect()
+}
+
+/// Number of GPUs for which [`is_available`] speaks.
+pub fn count() -> usize {
+    let found = adapters();
+    if found.trusted { found.list.len() } else { 0 }
+}
+
+/// What GPU `index` is and can do; opens it.
+pub fn info(index: u8) -> Result<Info> {
+    Ok(gpu(index)?.info.clone())
+}
+
+/// Whether GPU `index` is a program on the processor.
+pub fn is_software(index: u8) -> Result<bool> {
+    Ok(gpu(index)?.info.device_type == name_of(wgpu::DeviceType::Cpu))
+}
+
+/// GPU `index`, opened on the first call.
+#[inline]
+pub fn gpu(index: u8) -> Result<&'static Gpu> {
+    let gpu = match DEVICES.get(index as usize).and_then(OnceLock::get) {
+        Some(gpu) => gpu,
+        None => open(index)?,
+    };
+    if gpu.is_foreign() {
+        return Err(Error::device(format!(
+            "gpu:{index} was opened by process {} and cannot be used by its forked child {}; start workers \
+             with the 'spawn' method",
+            gpu.pid,
+            std::process::id()
+        )));
+    }
+    gpu.fault.check(index)?;
+    Ok(gpu)
+}
+
+#[cold]
+fn open(index: u8) -> Result<&'static Gpu> {
+    let _guard = lock(&OPENING);
+    let found = &adapters().list;
+    let (Some(adapter), Some(slot)) = (found.get(index as usize), DEVICES.get(index as usize)) else {
+        return Err(missing(index, found.len()));
+    };
+    if let Some(gpu) = slot.get() {
+        return Ok(gpu);
+    }
+    let gpu = catch_unwind(AssertUnwindSafe(|| Gpu::new(index, adapter))).unwrap_or_else(|_| {
+        Err(Error::device(format!("gpu:{index}: its driver failed while it was being opened")))
+    })?;
+    Ok(slot.get_or_init(|| Box::leak(Box::new(gpu))))
+}
+
+#[cold]
+fn missing(index: u8, found: usize) -> Error {
+    Error::device(if found == 0 {
+        "no GPU was found: no Vulkan, Metal or DirectX 12 driver answers; use device='cpu', or install \
+         Mesa's software driver and set WENGERT_GPU=software"
+            .to_string()
+    } else {
+        format!("gpu:{index} does not exist: {found} found, the last is gpu:{}", found - 1)
+    })
+}
+
+impl Gpu {
+    /// Whether this process is not the one that opened the device.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.pid != std::process::id()
+    }
+
+    fn new(index: u8, adapter: &wgpu::Adapter) -> Result<Gpu> {
+        let wanted = wgpu::Features::SHADER_F16
+            | wgpu::Features::SUBGROUP
+            | wgpu::Features::SUBGROUP_BARRIER
+            | wgpu::Features::TIMESTAMP_QUERY
+            | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS;
+        let features = adapter.features() & wanted;
+        let limits = adapter.limits();
+        let desc = wgpu::DeviceDescriptor {
+            label: Some("wengert"),
+            required_features: features,
+            required_limits: limits.clone(),
+            memory_hints: wgpu::MemoryHints::MemoryUsage,
+            ..Default::default()
+        };
+        let (device, queue) = pollster::block_on(adapter.request_device(&desc)).map_err(|e| {
+            Error::device(format!("gpu:{index} ({}) cannot be opened: {e}", adapter.get_info().name))
+        })?;
+        let fault = Arc::new(Fault::default());
+        let sink = fault.clone();
+        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| sink.raise(e.to_string(), false)));
+        let sink = fault.clone();
+        device.set_device_lost_callback(move |reason, message| {
+            sink.raise(format!("{reason:?}: {message}"), true)
+        });
+        Ok(Gpu {
+            index,
+            pid: std::process::id(),
+            info: describe(&adapter.get_info(), features, &limits),
+            pool: Mutex::new(Pool::new(&limits)),
+            recorder: Mutex::new(Recorder::new(&device)),
+            kernels: Mutex::default(),
+            constants: Mutex::default(),
+            status: Mutex::default(),
+            device,
+            queue,
+            limits,
+            fault,
+        })
+    }
+}
+
+fn describe(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> Info {
+    let limit = |name: &str, value: u64| (name.to_string(), value);
+    Info {
+        adapter: info.name.clone(),
+        backend: info.backend.to_str().to_string(),
+        driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
+        device_type: name_of(info.device_type),
+        subgroup: (info.subgroup_min_size, info.subgroup_max_size),
+        features: features.iter_names().map(|(name, _)| name.to_ascii_lowercase()).collect(),
+        limits: vec![
+            limit("max_buffer_size", limits.max_buffer_size),
+            limit("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size),
+            limit("max_storage_buffers_per_shader_stage", limits.max_storage_buffers_per_shader_stage.into()),
+            limit("max_compute_workgroup_storage_size", limits.max_compute_workgroup_storage_size.into()),
+            limit(
+                "max_compute_invocations_per_workgroup",
+                limits.max_compute_invocations_per_workgroup.into(),
+            ),
+            limit("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into()),
+        ],
+    }
+}

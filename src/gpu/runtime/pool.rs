@@ -1,0 +1,266 @@
+//! GPU memory: one whole wgpu buffer per tensor, from a pool of size classes.
+//!
+//! wgpu orders work per whole buffer, so slices of a shared buffer would wait for each other without need. A
+//! buffer that comes back may still be read by recorded work; whoever gets it next is recorded later on the
+//! same queue, so reuse needs no wait. Only writes from the host jump the queue, hence the `epoch` (see
+//! `src/gpu/runtime/transfer.rs`).
+
+use super::device::{Gpu, gpu};
+use crate::array::buffer::{Buffer, Device};
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::error::{Error, Result};
+use crate::host::sync::lock;
+use std::collections::{BTreeMap, VecDeque};
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Memory of one tensor on a GPU: the owner inside its [`Buffer`].
+pub struct Allocation {
+    pub(crate) gpu: &'static Gpu,
+    pub(crate) block: ManuallyDrop<Block>,
+}
+
+/// A wgpu buffer with its number.
+pub(crate) struct Block {
+    pub(crate) raw: wgpu::Buffer,
+    /// Unique over the life of the device.
+    pub(crate) id: u64,
+    /// The last batch of commands that uses the buffer.
+    pub(crate) epoch: AtomicU64,
+}
+
+impl Block {
+    fn size(&self) -> u64 {
+        self.raw.size()
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        // A forked child must not touch the parent's driver objects: it leaks them.
+        if self.gpu.is_foreign() {
+            return;
+        }
+        // SAFETY: the block is taken once, here.
+        let block = unsafe { ManuallyDrop::take(&mut self.block) };
+        let dead = lock(&self.gpu.pool).give_back(block);
+        drop(dead);
+    }
+}
+
+/// Figures of a GPU's memory and queue since the process started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    /// Bytes in buffers that tensors hold.
+    pub live_bytes: u64,
+    /// The largest value of `live_bytes`.
+    pub peak_bytes: u64,
+    /// Bytes in buffers kept for reuse.
+    pub cached_bytes: u64,
+    /// wgpu buffers created.
+    pub buffers_created: u64,
+    /// Pipelines compiled.
+    pub pipelines_created: u64,
+    /// Bind groups created.
+    pub bind_groups_created: u64,
+    /// Kernels launched.
+    pub dispatches: u64,
+    /// Batches of commands submitted.
+    pub submits: u64,
+}
+
+/// The free buffers of a GPU.
+pub struct Pool {
+    free: BTreeMap<u64, VecDeque<(u64, Block)>>,
+    clock: u64,
+    next_id: u64,
+    limit: u64,
+    pub(crate) stats: Stats,
+    /// Numbers of buffers that are gone; their bind groups are dropped at the next flush.
+    pub(crate) dead: Vec<u64>,
+}
+
+/// The pool may always keep this much, whatever the tensors need.
+const ALWAYS_KEPT: u64 = 1 << 30;
+
+impl Pool {
+    pub(crate) fn new(limits: &wgpu::Limits) -> Pool {
+        let limit = limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) & !15;
+        Pool { free: BTreeMap::new(), clock: 0, next_id: 0, limit, stats: Stats::default(), dead: Vec::new() }
+    }
+
+    /// Size of the class that holds `bytes`: eight classes per doubling.
+    fn class(&self, bytes: u64) -> u64 {
+        let bytes = bytes.max(256);
+        let step = (bytes.next_power_of_two() / 16).max(256);
+        bytes.next_multiple_of(step).min(self.limit)
+    }
+
+    fn count_live(&mut self, bytes: u64) {
+        self.stats.live_bytes += bytes;
+        self.stats.peak_bytes = self.stats.peak_bytes.max(self.stats.live_bytes);
+    }
+
+    fn take(&mut self, class: u64) -> Option<Block> {
+        let (_, block) = self.free.get_mut(&class)?.pop_back()?;
+        self.stats.cached_bytes -= block.size();
+        self.count_live(block.size());
+        Some(block)
+    }
+
+    /// Takes a buffer back and returns those that the pool no longer keeps.
+    fn give_back(&mut self, block: Block) -> Vec<Block> {
+        self.stats.live_bytes -= block.size();
+        self.stats.cached_bytes += block.size();
+        self.clock += 1;
+        self.free.entry(block.size()).or_default().push_back((self.clock, block));
+        // Up to the largest footprint so far nothing is given up: a training step repeats its sizes.
+        let most = ALWAYS_KEPT.max(self.stats.peak_bytes + self.stats.peak_bytes / 8);
+        self.trim(most.saturating_sub(self.stats.live_bytes))
+    }
+
+    /// Gives up the buffers that have been free for longest until at most `keep` bytes remain.
+    fn trim(&mut self, keep: u64) -> Vec<Block> {
+        let mut out = Vec::new();
+        while self.stats.cached_bytes > keep {
+            let age = |list: &VecDeque<(u64, Block)>| list.front().map_or(u64::MAX, |(stamp, _)| *stamp);
+            let Some(list) = self.free.values_mut().min_by_key(|list| age(list)) else {
+                break;
+            };
+            let Some((_, block)) = list.pop_front() else {
+                break;
+            };
+            self.stats.cached_bytes -= block.size();
+            self.dead.push(block.id);
+            out.push(block);
+        }
+        out
+    }
+}
+
+/// Bytes that a tensor takes on a GPU; an error names what to do where the GPU has no such type.
+pub fn storage_bytes(index: u8, numel: usize, dtype: DType) -> Result<u64> {
+    let n = numel as u64;
+    match dtype {
+        DType::F32 | DType::I32 | DType::U32 | DType::Bool => Ok(n * 4),
+        DType::F16 | DType::BF16 => Ok(n.div_ceil(2) * 4),
+        DType::F64 => Err(no_dtype(index, dtype, "convert with .float() (float32)")),
+        DType::C64 | DType::C128 => Err(no_dtype(index, dtype, "move .real and .imag there,")),
+        _ => Err(no_dtype(index, dtype, "convert with .int() (int32)")),
+    }
+}
+
+#[cold]
+fn no_dtype(index: u8, dtype: DType, advice: &str) -> Error {
+    Error::dtype(format!("gpu:{index} has no {dtype}; {advice} or use device='cpu'"))
+}
+
+/// Memory for a contiguous tensor on GPU `index`.
+pub fn alloc(index: u8, shape: &Shape, dtype: DType) -> Result<Buffer> {
+    let gpu = gpu(index)?;
+    let bytes = storage_bytes(index, shape.numel(), dtype)?;
+    let block = block(gpu, bytes).map_err(|e| {
+        Error::memory(format!("gpu:{index}: a {dtype} tensor of shape {shape}, {bytes} bytes: {e}"))
+    })?;
+    let owner = Allocation { gpu, block: ManuallyDrop::new(block) };
+    Ok(Buffer::foreign(std::ptr::null_mut(), bytes as usize, Device::Gpu(index), Box::new(owner)))
+}
+
+/// A buffer of at least `bytes` bytes; the error is a bare reason.
+fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
+    let (class, id) = {
+        let mut pool = lock(&gpu.pool);
+        if bytes > pool.limit {
+            let limit = pool.limit;
+            return Err(format!(
+                "one buffer holds at most {limit} bytes here (max_storage_buffer_binding_size); split the \
+                 tensor"
+            ));
+        }
+        let class = pool.class(bytes);
+        if let Some(block) = pool.take(class) {
+            return Ok(block);
+        }
+        pool.next_id += 1;
+        pool.stats.buffers_created += 1;
+        (class, pool.next_id)
+    };
+    let usage = wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+    let raw = match create(gpu, class, usage) {
+        Ok(raw) => raw,
+        Err(_) => {
+            // What the pool keeps may be what is missing; it is free only once the queue is done with it.
+            empty_cache_of(gpu);
+            create(gpu, class, usage)?
+        }
+    };
+    lock(&gpu.pool).count_live(class);
+    Ok(Block { raw, id, epoch: AtomicU64::new(0) })
+}
+
+/// A new wgpu buffer; the error is a bare reason.
+pub(crate) fn create(gpu: &Gpu, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, String> {
+    let memory = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+    let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
+    let raw = gpu.device.create_buffer(&wgpu::BufferDescriptor {
+        label: None,
+        size,
+        usage,
+        mapped_at_creation: false,
+    });
+    let refused = pollster::block_on(validation.pop());
+    match pollster::block_on(memory.pop()).or(refused) {
+        None => Ok(raw),
+        Some(wgpu::Error::OutOfMemory { .. }) => {
+            let live = lock(&gpu.pool).stats.live_bytes;
+            Err(format!("out of memory; tensors hold {live} bytes"))
+        }
+        Some(e) => Err(e.to_string()),
+    }
+}
+
+/// The allocation behind a buffer; an internal error where the buffer is elsewhere.
+#[inline]
+pub(crate) fn allocation(buffer: &Buffer) -> Result<&Allocation> {
+    buffer.owner::<Allocation>().ok_or_else(|| {
+        Error::device(format!("internal: a gpu tensor expected, got one on {}", buffer.device()))
+    })
+}
+
+impl Allocation {
+    /// Whether commands that are recorded but not submitted use this memory.
+    pub(crate) fn is_recorded(&self, epoch: u64) -> bool {
+        self.block.epoch.load(Ordering::Relaxed) >= epoch
+    }
+}
+
+/// Gives all memory that is kept for reuse on GPU `index` back to the driver.
+pub fn empty_cache(index: u8) -> Result<()> {
+    empty_cache_of(gpu(index)?);
+    Ok(())
+}
+
+fn empty_cache_of(gpu: &Gpu) {
+    // An error here has no bearing on the memory; it is raised by the next launch.
+    let _ = super::queue::synchronize_gpu(gpu);
+    let dead = lock(&gpu.pool).trim(0);
+    lock(&gpu.recorder).forget(&mut lock(&gpu.pool).dead);
+    drop(dead);
+    let _ = gpu.device.poll(wgpu::PollType::Poll);
+}
+
+/// Figures of memory and queue of GPU `index`.
+pub fn stats(index: u8) -> Result<Stats> {
+    let gpu = gpu(index)?;
+    let recorded = lock(&gpu.recorder).stats;
+    let pipelines_created = lock(&gpu.kernels).compiled();
+    let stats = lock(&gpu.pool).stats;
+    Ok(Stats {
+        pipelines_created,
+        bind_groups_created: recorded.bind_groups_created,
+        dispatches: recorded.dispatches,
+        submits: recorded.submits,
+        ..stats
+    })
+}

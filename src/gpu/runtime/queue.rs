@@ -1,0 +1,134 @@
+//! Launching kernels: commands are recorded and submitted in batches.
+//!
+//! A launch costs about a microsecond and a submission about fifty, so launches pile up in a list that
+//! becomes one compute pass when something is read back, after 64 commands, or once enough memory has been
+//! touched for the GPU to start early. Parameters of a batch travel in one uniform buffer, written once per
+//! submission. Read next: `src/gpu/runtime/pipeline.rs`, which makes the kernels.
+
+use super::device::{Gpu, gpu};
+use super::pipeline::Kernel;
+use super::recorder::UNIFORM_WINDOW;
+use crate::array::buffer::Buffer;
+use crate::error::{Error, Result};
+use crate::host::sync::lock;
+use std::time::Duration;
+
+/// How long the host waits for the GPU before it reports an error.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Records one run of `kernel` over `buffers` (in the order of its bindings) with `groups` workgroups.
+///
+/// `params` are the words of the kernel's uniform structure. Beyond the grid limit workgroups fold into y and
+/// z; kernels compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore what lies beyond their work. An output
+/// may be one of the inputs only if every invocation reads the elements that it writes and no others: such a
+/// launch binds a variant in which all buffers are writable, since a buffer cannot be read-only and writable
+/// in one dispatch.
+pub fn launch(index: u8, kernel: &Kernel, buffers: &[&Buffer], params: &[u32], groups: u64) -> Result<()> {
+    if groups == 0 {
+        return Ok(());
+    }
+    let gpu = gpu(index)?;
+    check(gpu, kernel, buffers, params)?;
+    let grid = fold(groups, gpu.limits.max_compute_workgroups_per_dimension)
+        .ok_or_else(|| Error::memory(format!("gpu:{index}: {}: too large for one launch", kernel.name)))?;
+    let aliased = kernel.layout.writes(buffers);
+    let variant = if aliased { Some(kernel.aliased(gpu)?) } else { None };
+    let kernel = variant.as_deref().unwrap_or(kernel);
+    let wait = {
+        let mut recorder = lock(&gpu.recorder);
+        recorder.dispatch(gpu, kernel, buffers, params, grid)?;
+        recorder.next_wait(false)
+    };
+    match wait {
+        Some(submission) => wait_for(gpu, submission),
+        None => Ok(()),
+    }
+}
+
+fn check(gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer], params: &[u32]) -> Result<()> {
+    let layout = &kernel.layout;
+    if buffers.len() == layout.writable.len()
+        && params.len() * 4 <= UNIFORM_WINDOW
+        && layout.uniform != params.is_empty()
+    {
+        return Ok(());
+    }
+    Err(Error::device(format!(
+        "internal: gpu:{}: {} takes {} buffers, got {} with {} parameters",
+        gpu.index,
+        kernel.name,
+        layout.writable.len(),
+        buffers.len(),
+        params.len()
+    )))
+}
+
+/// Workgroup counts along x, y, z whose product is at least `groups`, as little above it as possible.
+fn fold(groups: u64, most: u32) -> Option<[u32; 3]> {
+    let most = u64::from(most);
+    let z = groups.div_ceil(most * most);
+    let y = groups.div_ceil(z).div_ceil(most);
+    let x = groups.div_ceil(z * y);
+    (z <= most).then_some([x as u32, y as u32, z as u32])
+}
+
+/// Submits the recorded work of GPU `index` without waiting for it.
+pub fn flush(index: u8) -> Result<()> {
+    let gpu = gpu(index)?;
+    lock(&gpu.recorder).submit(gpu);
+    gpu.fault.check(index)
+}
+
+/// Submits the recorded work of GPU `index` and waits until all of it is done.
+///
+/// Raises what indexing kernels have reported since the last read-back.
+pub fn synchronize(index: u8) -> Result<()> {
+    let gpu = gpu(index)?;
+    super::transfer::raise_reports(gpu)?;
+    synchronize_gpu(gpu)
+}
+
+pub(crate) fn synchronize_gpu(gpu: &Gpu) -> Result<()> {
+    let last = {
+        let mut recorder = lock(&gpu.recorder);
+        recorder.submit(gpu);
+        recorder.next_wait(true)
+    };
+    match last {
+        Some(submission) => wait_for(gpu, submission),
+        None => gpu.fault.check(gpu.index),
+    }
+}
+
+/// Waits for a submission, for a bounded time.
+pub(crate) fn wait_for(gpu: &Gpu, submission: wgpu::SubmissionIndex) -> Result<()> {
+    let waited =
+        gpu.device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: Some(TIMEOUT) });
+    gpu.fault.check(gpu.index)?;
+    waited.map(|_| ()).map_err(|e| match e {
+        wgpu::PollError::Timeout => Error::device(format!(
+            "gpu:{} did not finish within {} s; the driver may be hung",
+            gpu.index,
+            TIMEOUT.as_secs()
+        )),
+        e => Error::device(format!("gpu:{}: {e}", gpu.index)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fold;
+
+    #[test]
+    fn grids_cover_their_work() {
+        for groups in [1, 65535, 65536, 65537, 1 << 20, 65535 * 65535, 65535 * 65535 + 1, 1 << 40] {
+            let [x, y, z] = fold(groups, 65535).map_or([0; 3], |g| g.map(u64::from));
+            assert!(
+                x * y * z >= groups && x * y * z < groups + groups / 100 + 65536,
+                "{groups}: {x} {y} {z}"
+            );
+            assert!(x <= 65535 && y <= 65535);
+        }
+        assert_eq!(fold(1 << 50, 65535), None);
+    }
+}

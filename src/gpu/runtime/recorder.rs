@@ -1,0 +1,261 @@
+//! The list of commands that waits for its submission, and the pooled objects that recording needs.
+
+use super::device::Gpu;
+use super::pipeline::Kernel;
+use super::pool::{Stats, allocation};
+use super::transfer::{CHUNK, Staging};
+use crate::array::buffer::Buffer;
+use crate::error::Result;
+use crate::host::sync::lock;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
+
+/// Commands per submission.
+const BATCH: usize = 64;
+/// Bytes of touched memory per submission.
+const BATCH_BYTES: u64 = 512 << 20;
+/// Bytes of parameters per submission.
+const UNIFORM_BYTES: usize = 64 << 10;
+/// Bytes of parameters that one kernel sees.
+pub(crate) const UNIFORM_WINDOW: usize = 1024;
+/// Submissions that may be under way before the host waits for the oldest.
+const IN_FLIGHT: usize = 16;
+/// Bind groups kept; beyond it the cache starts anew.
+const BIND_GROUPS: usize = 4096;
+
+/// Recorded work.
+enum Command {
+    Dispatch { pipeline: wgpu::ComputePipeline, group: wgpu::BindGroup, offset: u32, groups: [u32; 3] },
+    Copy { from: wgpu::Buffer, from_offset: u64, to: wgpu::Buffer, to_offset: u64, size: u64 },
+}
+
+/// A bind group is known by its layout and its buffers' numbers.
+type GroupKey = (u32, SmallVec<[u64; 8]>);
+
+/// The commands of a GPU that are not submitted yet, and what their recording needs.
+pub struct Recorder {
+    commands: Vec<Command>,
+    touched: u64,
+    /// Bytes that the host has written since the last submission.
+    uploaded: usize,
+    parameters: Vec<u8>,
+    uniform: wgpu::Buffer,
+    alignment: usize,
+    groups: FxHashMap<GroupKey, wgpu::BindGroup>,
+    in_flight: VecDeque<wgpu::SubmissionIndex>,
+    /// Buffers for reading back.
+    pub(crate) staging: Staging,
+    /// Number of the batch that is being recorded.
+    pub(crate) epoch: u64,
+    pub(crate) stats: Stats,
+}
+
+impl Recorder {
+    pub(crate) fn new(device: &wgpu::Device) -> Recorder {
+        let uniform = device.create_buffer(&wgpu::BufferDescriptor {
+            label: Some("parameters"),
+            size: (UNIFORM_BYTES + UNIFORM_WINDOW) as u64,
+            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        Recorder {
+            commands: Vec::with_capacity(BATCH),
+            touched: 0,
+            uploaded: 0,
+            parameters: Vec::with_capacity(UNIFORM_BYTES),
+            uniform,
+            alignment: device.limits().min_uniform_buffer_offset_alignment.max(16) as usize,
+            groups: FxHashMap::default(),
+            in_flight: VecDeque::new(),
+            staging: Staging::default(),
+            epoch: 1,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Drops the bind groups of buffers that are gone.
+    pub(crate) fn forget(&mut self, dead: &mut Vec<u64>) {
+        if !dead.is_empty() {
+            self.groups.retain(|(_, ids), _| !ids.iter().any(|id| dead.contains(id)));
+            dead.clear();
+        }
+    }
+
+    /// Stores a launch's parameters and returns their place.
+    fn push_parameters(&mut self, words: &[u32]) -> u32 {
+        let start = self.parameters.len().next_multiple_of(self.alignment);
+        self.parameters.resize(start, 0);
+        self.parameters.extend_from_slice(bytemuck::cast_slice(words));
+        start as u32
+    }
+
+    fn has_room_for(&self, words: &[u32]) -> bool {
+        self.parameters.len().next_multiple_of(self.alignment) + words.len() * 4 <= UNIFORM_BYTES
+    }
+
+    /// The bind group of `kernel` over `buffers`, from the cache where possible.
+    fn group(&mut self, gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer]) -> Result<wgpu::BindGroup> {
+        let mut ids = SmallVec::new();
+        for buffer in buffers {
+            let owner = allocation(buffer)?;
+            owner.block.epoch.store(self.epoch, Ordering::Relaxed);
+            self.touched += owner.block.raw.size();
+            ids.push(owner.block.id);
+        }
+        let key = (kernel.layout.id, ids);
+        if let Some(group) = self.groups.get(&key) {
+            return Ok(group.clone());
+        }
+        let mut entries = Vec::with_capacity(buffers.len() + 1);
+        for (i, buffer) in buffers.iter().enumerate() {
+            let resource = allocation(buffer)?.block.raw.as_entire_binding();
+            entries.push(wgpu::BindGroupEntry { binding: i as u32, resource });
+        }
+        if kernel.layout.uniform {
+            entries.push(wgpu::BindGroupEntry {
+                binding: buffers.len() as u32,
+                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                    buffer: &self.uniform,
+                    offset: 0,
+                    size: wgpu::BufferSize::new(UNIFORM_WINDOW as u64),
+                }),
+            });
+        }
+        let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &kernel.layout.raw,
+            entries: &entries,
+        });
+        if self.groups.len() >= BIND_GROUPS {
+            self.groups.clear();
+        }
+        self.groups.insert(key, group.clone());
+        self.stats.bind_groups_created += 1;
+        Ok(group)
+    }
+
+    /// Records a launch, and submits where enough has been recorded.
+    pub(crate) fn dispatch(
+        &mut self,
+        gpu: &Gpu,
+        kernel: &Kernel,
+        buffers: &[&Buffer],
+        params: &[u32],
+        groups: [u32; 3],
+    ) -> Result<()> {
+        if !self.has_room_for(params) {
+            self.submit(gpu);
+        }
+        let group = self.group(gpu, kernel, buffers)?;
+        let offset = if kernel.layout.uniform { self.push_parameters(params) } else { NO_PARAMETERS };
+        self.commands.push(Command::Dispatch { pipeline: kernel.pipeline.clone(), group, offset, groups });
+        self.stats.dispatches += 1;
+        if self.commands.len() >= BATCH || self.touched >= BATCH_BYTES {
+            self.submit(gpu);
+        }
+        Ok(())
+    }
+
+    /// Records a run of a shader that is none of our kernels, over these buffers, which `group` binds.
+    pub(crate) fn dispatch_group<'a>(
+        &mut self,
+        gpu: &Gpu,
+        pipeline: &wgpu::ComputePipeline,
+        group: wgpu::BindGroup,
+        buffers: impl Iterator<Item = &'a Buffer>,
+        groups: [u32; 3],
+    ) -> Result<()> {
+        for buffer in buffers {
+            let owner = allocation(buffer)?;
+            owner.block.epoch.store(self.epoch, Ordering::Relaxed);
+            self.touched += owner.block.raw.size();
+        }
+        let (pipeline, offset) = (pipeline.clone(), NO_PARAMETERS);
+        self.commands.push(Command::Dispatch { pipeline, group, offset, groups });
+        self.stats.dispatches += 1;
+        if self.commands.len() >= BATCH || self.touched >= BATCH_BYTES {
+            self.submit(gpu);
+        }
+        Ok(())
+    }
+
+    /// Counts bytes written by the host, and returns how many wait for a submission; it starts anew at
+    /// [`CHUNK`].
+    pub(crate) fn count_upload(&mut self, bytes: usize) -> usize {
+        let total = self.uploaded + bytes;
+        self.uploaded = if total >= CHUNK { 0 } else { total };
+        total
+    }
+
+    /// Records a copy between two buffers.
+    pub(crate) fn copy(&mut self, from: (&wgpu::Buffer, u64), to: (&wgpu::Buffer, u64), size: u64) {
+        self.commands.push(Command::Copy {
+            from: from.0.clone(),
+            from_offset: from.1,
+            to: to.0.clone(),
+            to_offset: to.1,
+            size,
+        });
+        self.touched += size;
+    }
+
+    /// Submits what is recorded; nothing happens where nothing is.
+    pub(crate) fn submit(&mut self, gpu: &Gpu) {
+        self.forget(&mut lock(&gpu.pool).dead);
+        if self.commands.is_empty() {
+            return;
+        }
+        if !self.parameters.is_empty() {
+            gpu.queue.write_buffer(&self.uniform, 0, &self.parameters);
+            self.parameters.clear();
+        }
+        let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+        encode(&mut encoder, &self.commands);
+        self.in_flight.push_back(gpu.queue.submit([encoder.finish()]));
+        self.commands.clear();
+        self.touched = 0;
+        self.uploaded = 0;
+        self.epoch += 1;
+        self.stats.submits += 1;
+    }
+
+    /// The newest submission.
+    pub(crate) fn last_submission(&self) -> Option<wgpu::SubmissionIndex> {
+        self.in_flight.back().cloned()
+    }
+
+    /// The newest submission, and the oldest once too many are under way.
+    pub(crate) fn next_wait(&mut self, all: bool) -> Option<wgpu::SubmissionIndex> {
+        if all {
+            let last = self.in_flight.pop_back();
+            self.in_flight.clear();
+            return last;
+        }
+        if self.in_flight.len() > IN_FLIGHT { self.in_flight.pop_front() } else { None }
+    }
+}
+
+/// Writes the commands into an encoder: one compute pass per run of dispatches.
+fn encode(encoder: &mut wgpu::CommandEncoder, commands: &[Command]) {
+    let mut rest = commands;
+    while let Some(first) = rest.first() {
+        if let Command::Copy { from, from_offset, to, to_offset, size } = first {
+            encoder.copy_buffer_to_buffer(from, *from_offset, to, *to_offset, *size);
+            rest = &rest[1..];
+            continue;
+        }
+        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        while let Some(Command::Dispatch { pipeline, group, offset, groups }) = rest.first() {
+            pass.set_pipeline(pipeline);
+            let offsets: &[u32] = if *offset == NO_PARAMETERS { &[] } else { std::slice::from_ref(offset) };
+            pass.set_bind_group(0, group, offsets);
+            pass.dispatch_workgroups(groups[0], groups[1], groups[2]);
+            rest = &rest[1..];
+        }
+    }
+}
+
+/// Marks a dispatch without parameters.
+const NO_PARAMETERS: u32 = u32::MAX;

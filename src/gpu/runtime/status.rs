@@ -1,0 +1,94 @@
+//! Errors that kernels find in their data: an index out of range.
+//!
+//! A kernel cannot raise. It writes into two words, `[1, index]`, that travel along with the next read-back,
+//! where the error is raised: nothing waits for the GPU only to learn that all was well. Launches record what
+//! they index, so that the message can name it.
+
+use super::device::{Gpu, gpu};
+use super::transfer::{scalar, upload};
+use crate::array::Array;
+use crate::array::buffer::Buffer;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::error::{Error, Result};
+use crate::host::sync::lock;
+
+/// The words, and the indexed launches since they were last read.
+#[derive(Default)]
+pub struct Status {
+    words: Option<Array>,
+    pending: Vec<Indexed>,
+}
+
+/// A launch that indexes an axis.
+#[derive(Clone, PartialEq, Eq)]
+struct Indexed {
+    name: &'static str,
+    size: usize,
+    wraps: bool,
+}
+
+/// Distinct launches that are remembered for the message.
+const REMEMBERED: usize = 256;
+
+/// The buffer in which a kernel of operation `name` reports an index outside of an axis of `size`.
+///
+/// `wraps` says whether negative indices count from the end.
+pub fn status(index: u8, name: &'static str, size: usize, wraps: bool) -> Result<Buffer> {
+    let gpu = gpu(index)?;
+    let launch = Indexed { name, size, wraps };
+    let known = {
+        let mut status = lock(&gpu.status);
+        if !status.pending.contains(&launch) && status.pending.len() < REMEMBERED {
+            status.pending.push(launch);
+        }
+        status.words.clone()
+    };
+    let words = match known {
+        Some(words) => words,
+        None => {
+            let made = upload(&Array::full(Shape::new(&[2])?, 0.0, DType::I32)?, index)?;
+            lock(&gpu.status).words.get_or_insert(made).clone()
+        }
+    };
+    Ok(words.buffer().clone())
+}
+
+/// The buffer to read back, where a launch may have reported something.
+pub(crate) fn to_read(gpu: &Gpu) -> Option<Array> {
+    let status = lock(&gpu.status);
+    if status.pending.is_empty() { None } else { status.words.clone() }
+}
+
+/// Judges the words that were read back.
+pub(crate) fn judge(gpu: &Gpu, flag: u32, found: u32) -> Result<()> {
+    let (words, pending) = {
+        let mut status = lock(&gpu.status);
+        (status.words.clone(), std::mem::take(&mut status.pending))
+    };
+    if flag == 0 {
+        return Ok(());
+    }
+    if let Some(words) = words {
+        crate::gpu::kernels::copy::copy_into(&words, &scalar(gpu.index, 0.0, DType::I32)?)?;
+    }
+    let found = i64::from(found as i32);
+    let outside = |l: &&Indexed| found >= l.size as i64 || found < if l.wraps { -(l.size as i64) } else { 0 };
+    Err(Error::index(match pending.iter().find(outside) {
+        Some(Indexed { name, size, wraps: true }) => {
+            format!(
+                "{name}: index {found} is out of range for an axis of size {size}, expected -{size}..{}",
+                *size as i64 - 1
+            )
+        }
+        Some(Indexed { name, size, .. }) => {
+            format!(
+                "{name}: index {found} is out of range for {size} classes, expected 0..{}",
+                *size as i64 - 1
+            )
+        }
+        None => {
+            format!("an indexing operation on gpu:{} met the index {found}, which is out of range", gpu.index)
+        }
+    }))
+}

@@ -1,0 +1,198 @@
+//! Shader text: a file of `shaders/` with its marked lines replaced.
+//!
+//! A line `//@ KIND NAME` announces that the next line may be replaced: `alias T` (the type of the
+//! arithmetic), `const EPW` (elements per word of the output), `load x`, `store out` (conversion between
+//! words and values), `fn op` (a rule's body). Whatever is not replaced stays as it is in the file, which is
+//! the float32 version.
+
+use super::wgsl;
+use crate::array::dtype::DType;
+use std::fmt::Write;
+
+/// A shader file and the replacements of its marked lines.
+pub struct Template {
+    source: &'static str,
+    lines: Vec<(String, String)>,
+    appendix: String,
+    /// The WGSL type of the arithmetic: `f32`, `i32` or `u32`.
+    compute: &'static str,
+}
+
+/// The dtype in whose arithmetic a dtype is computed: float32, int32 or uint32.
+pub fn arithmetic(dtype: DType) -> DType {
+    match dtype {
+        DType::U32 => DType::U32,
+        dtype if dtype.is_float() => DType::F32,
+        _ => DType::I32,
+    }
+}
+
+/// The WGSL type in which a dtype is computed.
+pub fn compute_type(dtype: DType) -> &'static str {
+    match arithmetic(dtype) {
+        DType::U32 => "u32",
+        DType::F32 => "f32",
+        _ => "i32",
+    }
+}
+
+/// Elements per 32-bit word.
+pub fn per_word(dtype: DType) -> u32 {
+    if matches!(dtype, DType::F16 | DType::BF16) { 2 } else { 1 }
+}
+
+impl Template {
+    /// A file whose arithmetic runs in the type of `compute` (float32 for halves, int32 for bool).
+    pub fn new(source: &'static str, compute: DType) -> Template {
+        let compute = compute_type(compute);
+        let mut out = Template { source, lines: Vec::new(), appendix: String::new(), compute };
+        out.set("alias T", format!("alias T = {compute};"));
+        out
+    }
+
+    /// Replaces the line after `//@ mark`.
+    pub fn set(&mut self, mark: &str, line: impl Into<String>) -> &mut Template {
+        self.lines.push((mark.to_string(), line.into()));
+        self
+    }
+
+    /// The line after `//@ mark` as the file has it.
+    pub fn line(&self, mark: &str) -> Option<&'static str> {
+        let mut lines = self.source.lines();
+        lines.find(|line| line.trim().strip_prefix("//@ ").is_some_and(|m| m.trim() == mark))?;
+        lines.next()
+    }
+
+    /// Input `name` holds elements of `dtype`.
+    pub fn load(&mut self, name: &str, dtype: DType) -> &mut Template {
+        let text = load_text(name, dtype, self.compute);
+        self.set(&format!("load {name}"), text)
+    }
+
+    /// Output `name` holds elements of `dtype`.
+    pub fn store(&mut self, name: &str, dtype: DType) -> &mut Template {
+        let text = store_text(name, dtype, self.compute);
+        self.set(&format!("store {name}"), text)
+    }
+
+    /// The outputs of a kernel hold elements of `dtype`, so many to a word.
+    pub fn elements_per_word(&mut self, dtype: DType) -> &mut Template {
+        self.set("const EPW", format!("const EPW: u32 = {}u;", per_word(dtype)))
+    }
+
+    /// A truth-valued constant.
+    pub fn flag(&mut self, name: &str, value: bool) -> &mut Template {
+        self.set(&format!("const {name}"), format!("const {name}: bool = {value};"))
+    }
+
+    /// Replaces the mathematical functions `NAME_` of a shader by those that generated kernels use.
+    pub fn math(&mut self, names: &[&'static str]) -> &mut Template {
+        for name in names {
+            self.set(&format!("fn {name}_"), format!("fn {name}_(x: f32) -> f32 {{ return w_{name}(x); }}"));
+        }
+        let library = wgsl::library(names);
+        self.append(&library)
+    }
+
+    /// Adds text at the end: functions that replaced lines call.
+    pub fn append(&mut self, text: &str) -> &mut Template {
+        if !self.appendix.contains(text) {
+            self.appendix.push_str(text);
+        }
+        self
+    }
+
+    /// The complete text.
+    pub fn build(&self) -> String {
+        let mut out = String::with_capacity(self.source.len() + self.appendix.len() + 256);
+        let mut lines = self.source.lines();
+        while let Some(line) = lines.next() {
+            let mark = line.trim().strip_prefix("//@ ").map(str::trim);
+            let replaced = mark.and_then(|m| self.lines.iter().rev().find(|(key, _)| key == m));
+            match replaced {
+                Some((_, text)) => {
+                    lines.next();
+                    out.push_str(text);
+                }
+                None => out.push_str(line),
+            }
+            out.push('\n');
+        }
+        let needs = |name: &str| out.contains(&format!("{name}("));
+        let mut library = String::new();
+        for (name, text) in [("to_bf16", TO_BF16), ("to_f16", TO_F16)] {
+            if needs(name) {
+                library.push_str(text);
+            }
+        }
+        out.push_str(&library);
+        out.push_str(&self.appendix);
+        out
+    }
+}
+
+/// float32 to bfloat16 bits, to nearest, ties to even; a NaN stays one.
+const TO_BF16: &str = "
+fn to_bf16(v: f32) -> u32 {
+  let b = bitcast<u32>(v);
+  let rounded = (b + 0x7fffu + ((b >> 16u) & 1u)) >> 16u;
+  return select(rounded, (b >> 16u) | 0x40u, (b & 0x7fffffffu) > 0x7f800000u);
+}
+";
+
+/// float32 to float16 bits, to nearest, ties to even, with subnormals, infinities and NaN. `pack2x16float`
+/// leaves the rounding to the driver. A subnormal result is the magnitude in units of 2^-24, rounded by the
+/// hardware's `round`.
+const TO_F16: &str = "
+fn to_f16(v: f32) -> u32 {
+  let b = bitcast<u32>(v);
+  let sign = (b >> 16u) & 0x8000u;
+  let m = b & 0x7fffffffu;
+  let normal = (m - 0x38000000u + 0xfffu + ((m >> 13u) & 1u)) >> 13u;
+  let tiny = u32(round(min(bitcast<f32>(m), 0.0001) * 16777216.0));
+  var h = select(min(normal, 0x7c00u), tiny, m < 0x38800000u);
+  h = select(h, 0x7c00u, m >= 0x47800000u);
+  h = select(h, 0x7e00u, m > 0x7f800000u);
+  return sign | h;
+}
+";
+
+/// The function that reads element `i` of binding `name` in the type `compute`.
+pub fn load_text(name: &str, dtype: DType, compute: &str) -> String {
+    let word = format!("{name}[i]");
+    let half = format!("(({name}[i >> 1u] >> ((i & 1u) << 4u)) & 0xffffu)");
+    let value = match (dtype, compute) {
+        (DType::F32, "f32") => format!("bitcast<f32>({word})"),
+        (DType::F32, t) => format!("{t}(bitcast<f32>({word}))"),
+        (DType::I32, "f32") => format!("f32(bitcast<i32>({word}))"),
+        (DType::U32, "f32") => format!("f32({word})"),
+        (DType::I32 | DType::U32, t) => format!("bitcast<{t}>({word})"),
+        (DType::Bool, t) => format!("{t}({word})"),
+        (DType::F16, "f32") => format!("unpack2x16float({half}).x"),
+        (DType::F16, t) => format!("{t}(unpack2x16float({half}).x)"),
+        (DType::BF16, "f32") => format!("bitcast<f32>({half} << 16u)"),
+        (_, t) => format!("{t}(bitcast<f32>({half} << 16u))"),
+    };
+    format!("fn load_{name}(i: u32) -> T {{ return {value}; }}")
+}
+
+fn store_text(name: &str, dtype: DType, compute: &str) -> String {
+    let is_float = compute == "f32";
+    let mut text = format!("fn store_{name}(w: u32, v: vec2<T>) {{ {name}[w] = ");
+    let pair = |f: &str| format!("{f}(f32(v.x)) | ({f}(f32(v.y)) << 16u)");
+    let value = match dtype {
+        DType::F32 => "bitcast<u32>(f32(v.x))".to_string(),
+        DType::F16 => pair("to_f16"),
+        DType::BF16 => pair("to_bf16"),
+        // The bits decide what is zero: arithmetic may assume that there is no NaN.
+        DType::Bool if is_float => "select(0u, 1u, (bitcast<u32>(v.x) & 0x7fffffffu) != 0u)".to_string(),
+        DType::Bool => "select(0u, 1u, v.x != 0)".to_string(),
+        // As on the CPU, where a negative number wraps.
+        DType::U32 if is_float => "select(u32(v.x), bitcast<u32>(i32(v.x)), v.x < 0.0)".to_string(),
+        DType::U32 => "u32(v.x)".to_string(),
+        _ => "bitcast<u32>(i32(v.x))".to_string(),
+    };
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{value}; }}");
+    text
+}

@@ -1,0 +1,329 @@
+//! `Expr`: the number type that writes WGSL.
+//!
+//! Every operation on an [`Expr`] appends one line `let v7 = v3 * v2;` to the function being
+//! written and returns a handle to it, so a rule that is generic over `Real` becomes a shader
+//! function by being called. The functions of `src/math/mod.rs` become WGSL library functions (`w_exp`,
+//! `w_tanh`, ...) in the same way, so that CPU and GPU run one formula; the built-in `exp`, `tanh`,
+//! ... of GPUs are less accurate and differ between makers.
+//!
+//! WGSL compilers may assume that no NaN or infinity exists: tests for NaN read bits, and such
+//! constants are hidden behind a variable. Subnormal numbers may be flushed to 0 by the hardware.
+//!
+//! Read next: `src/gpu/shader/wgsl/library.rs`.
+
+mod library;
+
+pub use library::{NAMES, library, library_file, library_function};
+
+use crate::math::real::Real;
+use crate::math::{self, Lane};
+use std::cell::RefCell;
+use std::fmt::{Display, Write};
+use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Shr, Sub};
+
+/// A line of the function being written: an `f32`.
+#[derive(Copy, Clone, Debug)]
+pub struct Expr(u32);
+
+impl Expr {
+    /// Any WGSL expression of type `f32` that is in scope, such as a member of the parameter block.
+    pub fn variable(text: &str) -> Expr {
+        Expr(push(text))
+    }
+
+    /// `(r, n)` with `self = r + n * pi/2` and `|r| <= pi/4`.
+    fn quarters(self) -> (Expr, Int) {
+        let pair = call("turns", &[self]);
+        let rest = Expr(push(format_args!("v{pair}.x")));
+        (rest, Int(push(format_args!("i32(v{pair}.y)"))))
+    }
+}
+
+/// A line of the function being written: a `bool`.
+#[derive(Copy, Clone, Debug)]
+pub struct Mask(u32);
+
+/// A line of the function being written: an `i32`.
+#[derive(Copy, Clone, Debug)]
+pub struct Int(u32);
+
+/// The function being written.
+#[derive(Default)]
+struct Writer {
+    /// The lines so far.
+    text: String,
+    /// How many values have names.
+    values: u32,
+    /// Constants that have a name already, by their text.
+    constants: Vec<(String, u32)>,
+    /// Library functions called so far.
+    needs: Vec<&'static str>,
+}
+
+impl Writer {
+    /// Append `let vN = value;` and return N.
+    fn push(&mut self, value: &dyn Display) -> u32 {
+        let id = self.values;
+        self.values += 1;
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.text, "    let v{id} = {value};");
+        id
+    }
+
+    /// The name of a constant, made at its first use.
+    fn constant(&mut self, value: String) -> u32 {
+        if let Some((_, id)) = self.constants.iter().find(|(text, _)| *text == value) {
+            return *id;
+        }
+        let id = self.push(&value);
+        self.constants.push((value, id));
+        id
+    }
+}
+
+thread_local! {
+    /// The function being written by this thread; operations outside of [`write`] go to one that
+    /// nobody reads.
+    static WRITER: RefCell<Writer> = RefCell::default();
+}
+
+/// Append one line to the function being written.
+fn push(value: impl Display) -> u32 {
+    WRITER.with_borrow_mut(|writer| writer.push(&value))
+}
+
+/// The name of a constant of the function being written.
+fn constant(value: String) -> u32 {
+    WRITER.with_borrow_mut(|writer| writer.constant(value))
+}
+
+/// A call of the library function `w_{name}`.
+fn call(name: &'static str, arguments: &[Expr]) -> u32 {
+    WRITER.with_borrow_mut(|writer| {
+        if !writer.needs.contains(&name) {
+            writer.needs.push(name);
+        }
+        let arguments: Vec<String> = arguments.iter().map(|a| format!("v{}", a.0)).collect();
+        writer.push(&format_args!("w_{name}({})", arguments.join(", ")))
+    })
+}
+
+/// The text of a function and the names of the library functions that it calls itself.
+fn write(name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) -> (String, Vec<&'static str>) {
+    let outer = WRITER.take();
+    let inputs: Vec<Expr> = args.iter().map(|name| Expr(push(name))).collect();
+    let result = body(&inputs);
+    let writer = WRITER.replace(outer);
+    let parameters: Vec<String> = args.iter().map(|name| format!("{name}: f32")).collect();
+    let opaque = if writer.text.contains("opaque_zero") { "    var opaque_zero = 0u;\n" } else { "" };
+    let text = format!(
+        "fn {name}({}) -> f32 {{\n{opaque}{}    return v{};\n}}\n",
+        parameters.join(", "),
+        writer.text,
+        result.0
+    );
+    (text, writer.needs)
+}
+
+/// The text of one WGSL function of `f32` arguments; the library functions that it calls are not
+/// included.
+pub fn function(name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) -> String {
+    write(name, args, body).0
+}
+
+/// The text of one WGSL function after the library functions that it needs.
+pub fn with_library(name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) -> String {
+    let (text, needs) = write(name, args, body);
+    library(&needs) + &text
+}
+
+/// Several WGSL functions with one copy of the library functions that they need.
+#[derive(Default)]
+pub struct Source {
+    text: String,
+    needs: Vec<&'static str>,
+}
+
+impl Source {
+    /// Add the function `name` of `f32` arguments.
+    pub fn function(&mut self, name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) {
+        let (text, needs) = write(name, args, body);
+        self.text += &text;
+        self.needs.extend(needs);
+    }
+
+    /// The text: library functions first.
+    pub fn finish(self) -> String {
+        library(&self.needs) + &self.text
+    }
+}
+
+/// The WGSL spelling of an `f32`; what WGSL has no literal for is made from bits.
+fn literal(value: f32) -> String {
+    if value.is_finite() { format!("{value:?}f") } else { special(value.to_bits()) }
+}
+
+/// The WGSL spelling of a float that is an infinity or NaN.
+fn special(bits: u32) -> String {
+    format!("bitcast<f32>(opaque_zero | {bits:#010x}u)")
+}
+
+/// The operators of `f32` values, with literals on either side.
+macro_rules! operator {
+    ($trait:ident, $method:ident, $sign:literal) => {
+        impl $trait for Expr {
+            type Output = Expr;
+            fn $method(self, other: Expr) -> Expr {
+                Expr(push(format_args!(concat!("v{} ", $sign, " v{}"), self.0, other.0)))
+            }
+        }
+        impl $trait<f64> for Expr {
+            type Output = Expr;
+            fn $method(self, other: f64) -> Expr {
+                $trait::$method(self, Expr::lit(other))
+            }
+        }
+        impl $trait<Expr> for f64 {
+            type Output = Expr;
+            fn $method(self, other: Expr) -> Expr {
+                $trait::$method(Expr::lit(self), other)
+            }
+        }
+    };
+}
+
+operator!(Add, add, "+");
+operator!(Sub, sub, "-");
+operator!(Mul, mul, "*");
+operator!(Div, div, "/");
+
+impl Neg for Expr {
+    type Output = Expr;
+    fn neg(self) -> Expr {
+        Expr(push(format_args!("-v{}", self.0)))
+    }
+}
+
+/// An operator of masks or integers.
+macro_rules! bit_operator {
+    ($type:ident, $trait:ident, $method:ident, $sign:literal) => {
+        impl $trait for $type {
+            type Output = $type;
+            fn $method(self, other: $type) -> $type {
+                $type(push(format_args!(concat!("v{} ", $sign, " v{}"), self.0, other.0)))
+            }
+        }
+    };
+    (shift $trait:ident, $method:ident, $sign:literal) => {
+        impl $trait<usize> for Int {
+            type Output = Int;
+            fn $method(self, bits: usize) -> Int {
+                Int(push(format_args!(concat!("v{} ", $sign, " {}u"), self.0, bits)))
+            }
+        }
+    };
+}
+
+bit_operator!(Mask, BitAnd, bitand, "&");
+bit_operator!(Mask, BitOr, bitor, "|");
+bit_operator!(Int, BitAnd, bitand, "&");
+bit_operator!(Int, BitOr, bitor, "|");
+bit_operator!(Int, BitXor, bitxor, "^");
+bit_operator!(Int, Add, add, "+");
+bit_operator!(Int, Sub, sub, "-");
+bit_operator!(shift Shl, shl, "<<");
+bit_operator!(shift Shr, shr, ">>");
+
+impl Not for Mask {
+    type Output = Mask;
+    fn not(self) -> Mask {
+        Mask(push(format_args!("!v{}", self.0)))
+    }
+}
+
+/// Methods that are a built-in function or a comparison of WGSL.
+macro_rules! methods {
+    (built_in: $($method:ident),*) => {
+        $(fn $method(self) -> Expr {
+            Expr(push(format_args!(concat!(stringify!($method), "(v{})"), self.0)))
+        })*
+    };
+    (compare: $($method:ident $sign:literal),*) => {
+        $(fn $method(self, other: Expr) -> Mask {
+            Mask(push(format_args!(concat!("v{} ", $sign, " v{}"), self.0, other.0)))
+        })*
+    };
+}
+
+/// Calls of the library for the primitive functions.
+macro_rules! library_calls {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+        $(fn $name(self) -> Expr {
+            Expr(call(stringify!($name), &[self]))
+        })*
+    };
+}
+
+impl Real for Expr {
+    type Mask = Mask;
+    fn lit(value: f64) -> Expr {
+        Expr(constant(literal(value as f32)))
+    }
+    fn select(mask: Mask, yes: Expr, no: Expr) -> Expr {
+        Expr(push(format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
+    }
+    fn ne(self, other: Expr) -> Mask {
+        Mask(call("ne", &[self, other]))
+    }
+    methods!(compare: lt "<", le "<=", eq "==", gt ">", ge ">=");
+    methods!(built_in: abs, floor, round, sqrt);
+    crate::math::functions::primitives!(library_calls);
+    fn pow(self, exponent: Expr) -> Expr {
+        Expr(call("pow", &[self, exponent]))
+    }
+    fn fmod(self, divisor: Expr) -> Expr {
+        Expr(call("fmod", &[self, divisor]))
+    }
+    fn polygamma(self, order: usize) -> Expr {
+        math::special::polygamma::<f32, Expr>(self, order)
+    }
+}
+
+impl Lane for Expr {
+    type Int = Int;
+    const MANTISSA: usize = 23;
+    const BIAS: i64 = 127;
+    const SIGN: i64 = i32::MIN as i64;
+    fn int(value: i64) -> Int {
+        // The smallest i32 has no literal of its own.
+        Int(constant(format!("bitcast<i32>({:#010x}u)", value as u32)))
+    }
+    fn int_eq(a: Int, b: Int) -> Mask {
+        Mask(push(format_args!("v{} == v{}", a.0, b.0)))
+    }
+    fn bits(self) -> Int {
+        Int(push(format_args!("bitcast<i32>(v{})", self.0)))
+    }
+    fn from_bits(bits: Int) -> Expr {
+        Expr(push(format_args!("bitcast<f32>(v{})", bits.0)))
+    }
+    fn from_int(value: Int) -> Expr {
+        Expr(push(format_args!("f32(v{})", value.0)))
+    }
+    fn nearest_int(self) -> (Expr, Int) {
+        let whole = self.round();
+        (whole, Int(push(format_args!("i32(v{})", whole.0))))
+    }
+    fn special(self, bits: u32) -> Expr {
+        Expr(constant(special(bits)))
+    }
+    fn mul_add(self, factor: Expr, term: Expr) -> Expr {
+        Expr(push(format_args!("fma(v{}, v{}, v{})", self.0, factor.0, term.0)))
+    }
+    fn minus_product(self, a: Expr, b: Expr) -> Expr {
+        // Mesa turns `x - n*a - n*b` into `x - n*(a + b)`; clearing a bit that is 0 anyway hides
+        // the product from it.
+        let product = (a * b).bits() & Expr::int(-2);
+        self - Expr::from_bits(product)
+    }
+}

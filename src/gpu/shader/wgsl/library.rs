@@ -1,0 +1,260 @@
+//! The WGSL library: functions named `w_...` that generated and hand-written shaders call.
+//!
+//! Those of one or two numbers are the functions of `src/math/mod.rs`, written out by [`Expr`]. Two are
+//! typed here: `w_ne`, which must read bits, and `w_turns`, which has branches and more than one
+//! result.
+
+use super::{Expr, math, write};
+
+/// The list of names.
+macro_rules! names {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+        /// The names of all library functions, each after those that it calls; `exp` stands for `w_exp`.
+        pub const NAMES: &[&str] = &["ne", "turns", $(stringify!($name),)* "pow", "fmod"];
+    };
+}
+crate::math::functions::primitives!(names);
+
+/// The formulas of GPUs for the primitive functions.
+mod formulas {
+    use super::{Expr, math};
+    pub use math::special::sigmoid;
+    pub use math::{erf, exp, expm1, log, log1p, tanh};
+
+    /// Functions that have one formula for both precisions.
+    macro_rules! of_both_precisions {
+        ($($name:ident)*) => {$(
+            pub fn $name(x: Expr) -> Expr {
+                math::special::$name::<f32, Expr>(x)
+            }
+        )*};
+    }
+    of_both_precisions! {
+        exp2 log2 log10 asin acos atan sinh cosh asinh acosh atanh erfc erfinv ndtr gelu lgamma digamma i0
+        i0e i1 i1e
+    }
+    pub fn sin(x: Expr) -> Expr {
+        math::sin(x, x.quarters())
+    }
+    pub fn cos(x: Expr) -> Expr {
+        math::cos(x.quarters())
+    }
+    pub fn tan(x: Expr) -> Expr {
+        math::special::tan(x, x.quarters())
+    }
+    pub fn silu(x: Expr) -> Expr {
+        math::special::silu::<f32, Expr>(x, sigmoid(x))
+    }
+}
+
+/// `a != b`, true where either is NaN even if the compiler assumes that there is none.
+const NE: &str = "\
+fn w_ne(a: f32, b: f32) -> bool {
+    let nan_a = (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u;
+    let nan_b = (bitcast<u32>(b) & 0x7fffffffu) > 0x7f800000u;
+    return (a != b) | nan_a | nan_b;
+}
+";
+
+/// `(r, n)` with `x = r + n * pi/2` and `|r| <= pi/4`.
+///
+/// Small angles: `n` times pi/2 in pieces of 11 bits (Cody and Waite), whose products are exact and
+/// are hidden from the compiler by clearing a bit that is 0 anyway, so that it cannot gather the
+/// pieces. Large ones: the bits of 2/pi that matter, times the mantissa, in fixed point (Payne and
+/// Hanek): 2 bits before the point, 62 behind.
+const TURNS: &str = "\
+fn w_mulhi(a: u32, b: u32) -> u32 {
+    let low = (a & 0xffffu) * (b & 0xffffu);
+    let cross = (a >> 16u) * (b & 0xffffu) + (low >> 16u);
+    let other = (a & 0xffffu) * (b >> 16u) + (cross & 0xffffu);
+    return (a >> 16u) * (b >> 16u) + (cross >> 16u) + (other >> 16u);
+}
+fn w_pin(x: f32) -> f32 {
+    return bitcast<f32>(bitcast<u32>(x) & 0xfffffffeu);
+}
+fn w_turns(x: f32) -> vec2<f32> {
+    let bits = bitcast<u32>(x);
+    if (abs(x) < 3000.0) {
+        let n = round(x * 0.63661977f);
+        let r = ((x - w_pin(n * 1.5703125f)) - w_pin(n * 0.00048351288f)) - w_pin(n * 3.138557e-7f);
+        return vec2<f32>(r - n * 6.0771005e-11f, n);
+    }
+    let exponent = (bits >> 23u) & 0xffu;
+    if (exponent == 0xffu) {
+        return vec2<f32>(bitcast<f32>(bits | 0x7fc00000u), 0.0);
+    }
+    var table = array<u32, 8>(
+        0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu
+    );
+    let mantissa = (bits & 0x7fffffu) | 0x800000u;
+    let first = exponent - 120u;
+    let word = first >> 5u;
+    let left = first & 31u;
+    // A shift by 32 is not defined, so the right shift is done in two steps.
+    let right = 31u - left;
+    let top = (table[word] << left) | ((table[word + 1u] >> 1u) >> right);
+    let middle = (table[word + 1u] << left) | ((table[word + 2u] >> 1u) >> right);
+    let bottom = (table[word + 2u] << left) | ((table[word + 3u] >> 1u) >> right);
+    var low = mantissa * middle;
+    let carried = low + w_mulhi(mantissa, bottom);
+    var high = mantissa * top + w_mulhi(mantissa, middle) + select(0u, 1u, carried < low);
+    low = carried;
+    let n = (high + 0x20000000u) >> 30u;
+    high -= n << 30u;
+    let below = (high & 0x80000000u) != 0u;
+    if (below) {
+        low = ~low + 1u;
+        high = ~high + select(0u, 1u, low == 0u);
+    }
+    let turn = (f32(high) * 9.3132257e-10f + f32(low) * 2.1684043e-19f) * 1.5707964f;
+    let minus = (bits & 0x80000000u) != 0u;
+    return vec2<f32>(select(turn, -turn, below != minus), select(f32(n), -f32(n), minus));
+}
+";
+
+/// The text of one library function alone, and the names of those that it calls.
+fn one(name: &str) -> (String, Vec<&'static str>) {
+    macro_rules! of_one_number {
+        ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+            match name {
+                $(stringify!($name) => {
+                    return write(concat!("w_", stringify!($name)), &["x"], |v| formulas::$name(v[0]));
+                })*
+                _ => {}
+            }
+        };
+    }
+    crate::math::functions::primitives!(of_one_number);
+    match name {
+        "ne" => (NE.to_owned(), Vec::new()),
+        "turns" => (TURNS.to_owned(), Vec::new()),
+        "pow" => write("w_pow", &["x", "y"], |v| math::pow(v[0], v[1])),
+        "fmod" => write("w_fmod", &["x", "y"], |v| math::fmod(v[0], v[1])),
+        // A function that is unknown here has no text; naga names it when it meets the call.
+        _ => (String::new(), Vec::new()),
+    }
+}
+
+/// The texts of the named library functions and of all that they call, each once.
+pub fn library(needed: &[&str]) -> String {
+    let mut included = [false; NAMES.len()];
+    let mut texts = [const { String::new() }; NAMES.len()];
+    // Functions call only what stands before them in the list, so one walk from its end finds
+    // everything.
+    for i in (0..NAMES.len()).rev() {
+        if included[i] || needed.contains(&NAMES[i]) {
+            let (text, calls) = one(NAMES[i]);
+            texts[i] = text;
+            for (k, name) in NAMES.iter().enumerate() {
+                included[k] |= calls.contains(name);
+            }
+        }
+    }
+    texts.concat()
+}
+
+/// The text of `w_{name}` with all that it calls, for hand-written shaders; empty if there is no
+/// such function.
+pub fn library_function(name: &str) -> String {
+    library(&[name])
+}
+
+/// The text of `shaders/lib/math.wgsl`: the whole library, for hosts other than this one.
+pub fn library_file() -> String {
+    let head = "\
+// The library of math functions w_exp, w_log, ... : no bindings, no entry point; prepend what a
+// shader calls.
+//
+// Written by `cargo run --example math_wgsl` from src/math/mod.rs: change that, not this. NaN and
+// infinity are treated as IEEE 754 says where the compiler lets them pass; subnormal numbers may
+// count as 0.
+
+";
+    head.to_owned() + &library(NAMES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gpu::shader::wgsl::{Source, function, with_library};
+    use crate::math::real::Real;
+
+    /// Fail with naga's own message unless `text` is valid WGSL.
+    fn check(text: &str) {
+        let module = match naga::front::wgsl::parse_str(text) {
+            Ok(module) => module,
+            Err(error) => panic!("{}\n{text}", error.emit_to_string(text)),
+        };
+        let mut validator = naga::valid::Validator::new(
+            naga::valid::ValidationFlags::all(),
+            naga::valid::Capabilities::empty(),
+        );
+        if let Err(error) = validator.validate(&module) {
+            panic!("{}\n{text}", error.emit_to_string(text));
+        }
+    }
+
+    #[test]
+    fn every_library_function_is_valid() {
+        for name in NAMES {
+            let text = library_function(name);
+            assert!(text.contains(&format!("fn w_{name}(")), "{name} is missing");
+            check(&text);
+        }
+        check(&library(NAMES));
+    }
+
+    #[test]
+    fn the_file_is_up_to_date() {
+        let file = include_str!("../../../../shaders/lib/math.wgsl");
+        assert_eq!(file, library_file(), "run `cargo run --example math_wgsl > shaders/lib/math.wgsl`");
+    }
+
+    #[test]
+    fn a_rule_becomes_a_function() {
+        let text = function("op", &["x", "g"], |v| v[1] * (1.0 - v[0] * v[0]));
+        let lines = [
+            "fn op(x: f32, g: f32) -> f32 {",
+            "    let v0 = x;",
+            "    let v1 = g;",
+            "    let v2 = v0 * v0;",
+            "    let v3 = 1.0f;",
+            "    let v4 = v3 - v2;",
+            "    let v5 = v1 * v4;",
+            "    return v5;",
+            "}\n",
+        ];
+        assert_eq!(text, lines.join("\n"));
+        check(&text);
+    }
+
+    #[test]
+    fn literals_without_a_spelling_are_made_from_bits() {
+        for value in [f64::INFINITY, -f64::INFINITY, f64::NAN, 1e300, -0.0, 1e-45, 3.4028234663852886e38] {
+            check(&function("op", &["x"], |v| v[0] + value));
+        }
+    }
+
+    #[test]
+    fn every_operation_has_a_spelling() {
+        let text = with_library("op", &["x", "y"], |v| {
+            let (x, y) = (v[0], v[1]);
+            let mask = x.lt(y) & x.le(y) | x.eq(y) & !x.ne(y) | x.gt(y) & x.ge(y);
+            let sum =
+                x.abs() + x.floor() - x.round() * x.sqrt() / -x + x.exp() + x.expm1() + x.log() + x.log1p();
+            Expr::select(mask, sum + x.sin() + x.cos() + x.tanh() + x.erf(), x.pow(y) + 2.0)
+        });
+        check(&text);
+    }
+
+    #[test]
+    fn sources_hold_each_library_function_once() {
+        let mut source = Source::default();
+        source.function("a", &["x"], |v| v[0].sin());
+        source.function("b", &["x"], |v| v[0].cos() + v[0].sin());
+        let text = source.finish();
+        assert_eq!(text.matches("fn w_turns(").count(), 1);
+        assert_eq!(text.matches("fn w_sin(").count(), 1);
+        check(&text);
+    }
+}

@@ -1,0 +1,43 @@
+//! Relations of numbers and connectives of truth values.
+
+/// How two numbers are compared.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Relation {
+    /// `x < y`
+    Lt,
+    /// `x <= y`
+    Le,
+    /// `x == y`
+    Eq,
+    /// `x != y`
+    Ne,
+    /// `x > y`
+    Gt,
+    /// `x >= y`
+    Ge,
+}
+
+impl Relation {
+    /// Whether it holds for two numbers.
+    pub fn holds(self, x: f64, y: f64) -> bool {
+        match self {
+            Relation::Lt => x < y,
+            Relation::Le => x <= y,
+            Relation::Eq => x == y,
+            Relation::Ne => x != y,
+            Relation::Gt => x > y,
+            Relation::Ge => x >= y,
+        }
+    }
+}
+
+/// A connective of truth values.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Connective {
+    /// Both.
+    And,
+    /// At least one.
+    Or,
+    /// Exactly one.
+    Xor,
+}

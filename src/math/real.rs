@@ -1,0 +1,175 @@
+//! `Real`: the number type that every elementwise rule is generic over.
+//!
+//! A rule such as `g * (1.0 - y * y)` is written once and read in several ways:
+//! * with [`crate::math::lane::F32`] or `F64` it is the body of a CPU loop,
+//! * with [`crate::ops::pointwise::sym::Sym`] it is a sequence of recorded tensor operations,
+//! * with `gpu::wgsl::Expr` it is the text of a WGSL shader body,
+//!
+//! and for the books, in `src/ops/reading/`: with `Text` it is the formula in the documentation, with `Count`
+//! the number of its floating point operations.
+//!
+//! Read next: `src/ops/pointwise/unary.rs`, the table of rules.
+
+use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
+
+/// A truth value that goes with a [`Real`]: the result of a comparison.
+pub trait Truth: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output = Self> {}
+impl<M: Copy + BitAnd<Output = M> + BitOr<Output = M> + Not<Output = M>> Truth for M {}
+
+/// Declares the primitive functions.
+macro_rules! declare {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
+        #[doc = $doc]
+        fn $name(self) -> Self;
+    )*};
+}
+
+/// A real number, be it a lane of a CPU loop, a recorded tensor or a WGSL expression.
+///
+/// Comparisons with NaN are false (`ne` is true). `select` never evaluates lazily: both sides are computed.
+pub trait Real:
+    Copy
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + Add<f64, Output = Self>
+    + Sub<f64, Output = Self>
+    + Mul<f64, Output = Self>
+    + Div<f64, Output = Self>
+{
+    /// The result of a comparison.
+    type Mask: Truth;
+    /// The constant `value`.
+    fn lit(value: f64) -> Self;
+    /// `yes` where `mask` holds, `no` elsewhere.
+    fn select(mask: Self::Mask, yes: Self, no: Self) -> Self;
+    /// `self < other`.
+    fn lt(self, other: Self) -> Self::Mask;
+    /// `self <= other`.
+    fn le(self, other: Self) -> Self::Mask;
+    /// `self == other`.
+    fn eq(self, other: Self) -> Self::Mask;
+    /// `self != other`; true where either is NaN.
+    fn ne(self, other: Self) -> Self::Mask;
+    /// `self > other`.
+    #[inline(always)]
+    fn gt(self, other: Self) -> Self::Mask {
+        other.lt(self)
+    }
+    /// `self >= other`.
+    #[inline(always)]
+    fn ge(self, other: Self) -> Self::Mask {
+        other.le(self)
+    }
+    /// Absolute value.
+    fn abs(self) -> Self;
+    /// Largest integer not above `self`.
+    fn floor(self) -> Self;
+    /// Nearest integer, ties to even.
+    fn round(self) -> Self;
+    /// Square root.
+    fn sqrt(self) -> Self;
+    crate::math::functions::primitives!(declare);
+    /// `self` to the power `exponent`, as C's `pow`.
+    fn pow(self, exponent: Self) -> Self;
+    /// Remainder of a division by `divisor`, with the sign of `self`.
+    fn fmod(self, divisor: Self) -> Self;
+    /// Derivative of order `order`, a whole number, of the digamma function.
+    fn polygamma(self, order: usize) -> Self;
+    /// Whether a cotangent of zero stays zero where the slope is not finite. Kernels always do so; a reading
+    /// as tensor operations asks its thread (`Modes::STRICT`).
+    #[inline(always)]
+    fn short_circuits() -> bool {
+        true
+    }
+    /// `value`, which `rule!` says is the function `name` of these arguments: for readings that print.
+    #[inline(always)]
+    fn named<const N: usize>(_name: &'static str, _arguments: [Self; N], value: Self) -> Self {
+        value
+    }
+}
+
+/// Lets a literal stand on the left of a [`Real`]: `1.0 - x`.
+pub trait Left<R>: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R> {}
+impl<R> Left<R> for f64 where
+    f64: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R>
+{
+}
+
+/// A function of `N` reals, applied element by element: one row of a table of rules.
+///
+/// The kernels of every device are generic over it; `self` carries the row's attributes (a slope, a bound).
+pub trait Pointwise<const N: usize>: Copy + Send + Sync {
+    /// Whether its loops are compiled for the widest registers, too. Second derivatives are many and long and
+    /// seldom what takes the time: they do with the second widest.
+    const IS_WIDEST: bool = true;
+    /// The function.
+    fn apply<R: Real>(&self, x: [R; N]) -> R
+    where
+        f64: Left<R>;
+}
+
+/// A truth-valued function of `N` reals, applied element by element.
+pub trait Predicate<const N: usize>: Copy + Send + Sync {
+    /// The function.
+    fn test<R: Real>(&self, x: [R; N]) -> R::Mask
+    where
+        f64: Left<R>;
+}
+
+/// An integer lane: two's complement, wrapping, with Python's rounding for division and remainder.
+pub trait Integer: Copy + Send + Sync + Ord + 'static {
+    /// Wrapping sum.
+    fn add(self, other: Self) -> Self;
+    /// Wrapping difference.
+    fn sub(self, other: Self) -> Self;
+    /// Wrapping product.
+    fn mul(self, other: Self) -> Self;
+    /// Floor division; 0 where the divisor is 0.
+    fn floor_div(self, other: Self) -> Self;
+    /// Remainder with the divisor's sign; 0 where the divisor is 0.
+    fn remainder(self, other: Self) -> Self;
+    /// Wrapping power; 0 for a negative exponent unless the base is 1 or -1.
+    fn pow(self, exponent: Self) -> Self;
+    /// Remainder with the sign of `self`; 0 where the divisor is 0.
+    fn fmod(self, divisor: Self) -> Self;
+    /// The bits that both have.
+    fn and(self, other: Self) -> Self;
+    /// The bits that at least one has.
+    fn or(self, other: Self) -> Self;
+    /// The bits that exactly one has.
+    fn xor(self, other: Self) -> Self;
+    /// Bits moved up by `count` places; 0 for a count that is negative or not below the number of bits.
+    fn shl(self, count: Self) -> Self;
+    /// Bits moved down by `count` places, the sign staying; for other counts what is left of the sign: 0 or
+    /// -1.
+    fn shr(self, count: Self) -> Self;
+    /// Greatest common divisor, not negative; that of 0 and 0 is 0.
+    fn gcd(self, other: Self) -> Self;
+    /// The constant `value`, wrapping.
+    fn lit(value: i64) -> Self;
+}
+
+/// A function of `N` integers, applied element by element.
+pub trait PointwiseInt<const N: usize>: Copy + Send + Sync {
+    /// The function.
+    fn apply<I: Integer>(&self, x: [I; N]) -> I;
+}
+
+/// A function that is generic over `R: Real`, with literals allowed on either side of an operator:
+/// `rule! { pub fn half(x) 0.5 * x }`.
+#[macro_export]
+macro_rules! rule {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident),*) $body:expr) => {
+        $(#[$meta])*
+        #[inline(always)]
+        $vis fn $name<R: $crate::math::real::Real>($($arg: R),*) -> R
+        where
+            f64: $crate::math::real::Left<R>,
+        {
+            R::named(stringify!($name), [$($arg),*], $body)
+        }
+    };
+}

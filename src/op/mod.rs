@@ -1,0 +1,351 @@
+//! The classes of operations, which turn one rule into all the rules an interpreter asks for.
+//!
+//! An operation is a small attribute struct that implements [`Kernel`] (how it runs) and the trait of its
+//! class (how it differentiates and batches). The class trait *requires* what cannot be derived and
+//! *provides* the rest, and the list in `src/op/list.rs` names the class of each operation: an operation
+//! whose rules are incomplete does not compile.
+//!
+//! | class        | you write                       | you get                                            |
+//! |--------------|---------------------------------|----------------------------------------------------|
+//! | Elementwise  | the partial `g * d out / d x_i` | VJP, JVP, batching                                 |
+//! | Linear       | the transpose, batching         | VJP, JVP (the operation itself, on the tangent)    |
+//! | Bilinear     | both transposes, batching       | VJP, JVP by the product rule                       |
+//! | General      | VJP, JVP, batching              |                                                    |
+//! | Composite    | the same function by other ops  | VJP, JVP, batching, each replaceable by an own one |
+//! | Discrete     | batching                        | no derivative: its output is piecewise constant    |
+//!
+//! Every operation also says its floating point operations ([`Kernel::flops`]) and its rules as formulas,
+//! from which `docs/operations.md` is made.
+//!
+//! Read next: `src/op/list.rs`.
+
+mod list;
+mod needs;
+
+pub use list::{Entry, Op};
+pub use needs::{Needs, Saves};
+
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::ops;
+use crate::tape::node::Vjp;
+use crate::tensor::{Tensor, Tensors};
+use smallvec::{SmallVec, smallvec};
+
+/// Concrete outputs.
+pub type Arrays = SmallVec<[Array; 1]>;
+/// One optional gradient or tangent per position; `None` is zero.
+pub type Grads = SmallVec<[Option<Tensor>; 2]>;
+/// Outputs of a batched operation with the position of their batch axis (`None`: the same for the whole
+/// batch).
+pub type BatchedOutputs = SmallVec<[(Tensor, Option<usize>); 1]>;
+
+/// An operand of a batched operation and where its batch axis is, if it has one.
+#[derive(Clone)]
+pub struct Lane {
+    /// The operand, batch axis included.
+    pub value: Tensor,
+    /// The batch axis.
+    pub axis: Option<usize>,
+}
+
+impl Lane {
+    /// The operand with its batch axis in front; an unbatched operand is returned as it is.
+    pub fn front(&self) -> Result<Tensor> {
+        match self.axis {
+            Some(axis) if axis > 0 => self.value.move_axis(axis, 0),
+            _ => Ok(self.value.clone()),
+        }
+    }
+
+    /// The operand with a batch axis of `size` in front, repeated if it had none.
+    pub fn materialized(&self, size: usize) -> Result<Tensor> {
+        match self.axis {
+            Some(_) => self.front(),
+            None => self.value.expand(&self.value.shape().inserted(0, size)?),
+        }
+    }
+}
+
+/// How an operation runs on concrete arrays. Shapes and dtypes were checked where the operation was built.
+pub trait Kernel {
+    /// The public name.
+    fn name(&self) -> &'static str;
+    /// Runs on the device of the inputs.
+    fn eval(&self, x: &[&Array]) -> Result<Arrays>;
+    /// Floating point operations of this formula on inputs `x` with outputs `y`; what counts is in
+    /// `src/watch/cost.rs`.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64;
+    /// [`Kernel::eval`] of an operation with one output.
+    #[inline]
+    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
+        self.eval(x)?.pop().ok_or_else(no_output)
+    }
+}
+
+/// The error for an operation with one output that gave none.
+#[cold]
+pub fn no_output() -> Error {
+    Error::value("internal: an operation returned no output")
+}
+
+/// The values that a pointwise partial may read; only those it declared are there.
+pub struct Reads<'a> {
+    /// The inputs.
+    pub inputs: &'a [Option<&'a Tensor>],
+    /// The output.
+    pub output: Option<&'a Tensor>,
+}
+
+/// Functions with a diagonal Jacobian; operands broadcast.
+pub trait Elementwise: Kernel + Clone + Into<Op> {
+    /// What [`Elementwise::partial`] reads for input `wrt`.
+    fn reads(&self, wrt: usize) -> Saves;
+    /// `g * d out / d x_wrt`; `None` where the derivative is zero everywhere.
+    fn partial(&self, wrt: usize, g: &Tensor, reads: &Reads) -> Result<Option<Tensor>>;
+
+    /// What the tape keeps.
+    #[inline]
+    fn saves(&self, needs: Needs, inputs: usize) -> Saves {
+        let mut saves = Saves::NONE;
+        for i in 0..inputs {
+            saves = saves.and(self.reads(i).when(needs.has(i)));
+        }
+        saves
+    }
+    /// Reverse rule.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        // Loops rather than iterators here: this runs once per entry of the tape, and they are inlined.
+        let mut inputs: SmallVec<[Option<&Tensor>; 4]> = SmallVec::new();
+        for i in 0..c.inputs() {
+            inputs.push(c.saved_input(i));
+        }
+        let reads = Reads { inputs: &inputs, output: c.saved_output(0) };
+        let mut grads = Grads::new();
+        for i in 0..c.inputs() {
+            grads.push(if c.needs(i) { self.partial(i, g, &reads)? } else { None });
+        }
+        Ok(grads)
+    }
+    /// Forward rule.
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let inputs: SmallVec<[Option<&Tensor>; 4]> = x.iter().map(|&x| Some(x)).collect();
+        let reads = Reads { inputs: &inputs, output: y.first() };
+        let mut total: Option<Tensor> = None;
+        for (i, t) in t.iter().enumerate() {
+            let Some(t) = t else { continue };
+            if let Some(part) = self.partial(i, t, &reads)? {
+                total = Some(match total {
+                    Some(sum) => sum.add(&part)?,
+                    None => part,
+                });
+            }
+        }
+        // A tangent has the shape and the dtype of its value, also where only a broadcast operand moves, or a
+        // number beside halves.
+        let total = total.map(|t| t.cast(y[0].dtype())?.expand(&y[0].shape())).transpose()?;
+        Ok(smallvec![total])
+    }
+    /// Batching rule: align the axes and run as before.
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let aligned = ops::pointwise::elementwise::align(x)?;
+        let refs: SmallVec<[&Tensor; 4]> = aligned.iter().collect();
+        let out = crate::bind::bind(self.clone(), &refs)?;
+        Ok(out.into_iter().map(|y| (y, Some(0))).collect())
+    }
+}
+
+/// Functions that are linear in all their floating point inputs together; other inputs (indices) are
+/// constants.
+pub trait Linear: Kernel + Clone + Into<Op> {
+    /// The transpose in words or as a formula of the cotangent `g`, for the documentation.
+    const TRANSPOSE: &'static str;
+
+    /// The transpose with respect to input `wrt`, applied to the cotangent `g`.
+    fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor>;
+    /// What the transpose reads: the constants.
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::NONE
+    }
+    /// The operation on tangents; differs from the operation itself only where that adds a constant.
+    fn tangent(&self) -> Op {
+        self.clone().into()
+    }
+    /// Batching rule.
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+
+    /// Reverse rule.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let mut grads = Grads::new();
+        for i in 0..c.inputs() {
+            grads.push(if c.needs(i) { Some(self.transpose(i, g, c)?) } else { None });
+        }
+        Ok(grads)
+    }
+    /// Forward rule.
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let mut moved: SmallVec<[Tensor; 2]> = SmallVec::new();
+        for (x, t) in x.iter().zip(t) {
+            moved.push(match t {
+                Some(t) => t.clone(),
+                None if x.dtype().is_differentiable() => x.zeros_like()?,
+                None => (*x).clone(),
+            });
+        }
+        let refs: SmallVec<[&Tensor; 4]> = moved.iter().collect();
+        Ok(crate::bind::bind(self.tangent(), &refs)?.into_iter().map(Some).collect())
+    }
+}
+
+/// Functions of two inputs, linear in each.
+pub trait Bilinear: Kernel + Clone + Into<Op> {
+    /// Both transposes as formulas of the cotangent `g` and the inputs `x`, `y`, for the documentation.
+    const TRANSPOSES: [&'static str; 2];
+
+    /// Cotangent of the left input, from the output's cotangent and the right input.
+    fn transpose_left(&self, g: &Tensor, y: &Tensor, c: &Vjp) -> Result<Tensor>;
+    /// Cotangent of the right input, from the output's cotangent and the left input.
+    fn transpose_right(&self, g: &Tensor, x: &Tensor, c: &Vjp) -> Result<Tensor>;
+    /// Batching rule.
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+
+    /// What the tape keeps: each input for the other's gradient.
+    fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(1).when(needs.has(0)).and(Saves::input(0).when(needs.has(1)))
+    }
+    /// Reverse rule.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let left = if c.needs(0) { Some(self.transpose_left(g, c.input(1)?, c)?) } else { None };
+        let right = if c.needs(1) { Some(self.transpose_right(g, c.input(0)?, c)?) } else { None };
+        Ok(smallvec![left, right])
+    }
+    /// Forward rule: the product rule.
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let left = t[0].as_ref().map(|t| crate::bind::bind1(self.clone(), &[t, x[1]])).transpose()?;
+        let right = t[1].as_ref().map(|t| crate::bind::bind1(self.clone(), &[x[0], t])).transpose()?;
+        Ok(smallvec![match (left, right) {
+            (Some(a), Some(b)) => Some(a.add(&b)?),
+            (a, b) => a.or(b),
+        }])
+    }
+}
+
+/// Functions whose rules are all written out.
+pub trait General: Kernel + Clone + Into<Op> {
+    /// The reverse rule as a formula of the cotangent `g`, the inputs and the output `o`, for the
+    /// documentation.
+    const VJP: &'static str;
+    /// The forward rule, with the tangent `t`.
+    const JVP: &'static str;
+
+    /// What the tape keeps.
+    fn saves(&self, needs: Needs, inputs: usize) -> Saves;
+    /// Reverse rule.
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads>;
+    /// Forward rule.
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads>;
+    /// Batching rule.
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+}
+
+/// The formula of a rule that comes from the composition.
+pub const BY_PARTS: &str = "by its composition";
+
+/// Which interpreters an operation of class Composite has its own rule for.
+#[derive(Clone, Copy, Default)]
+pub struct Own {
+    /// An own reverse rule.
+    pub vjp: bool,
+    /// An own forward rule.
+    pub jvp: bool,
+    /// An own batching rule.
+    pub batch: bool,
+}
+
+/// Fused kernels that equal a composition of other operations. Every interpreter but `eval` sees the
+/// composition, unless the operation has an own rule; so a fused kernel needs no derivatives of its own.
+pub trait Composite: Kernel + Clone + Into<Op> {
+    /// The reverse rule as a formula, for the documentation; [`BY_PARTS`] where the composition has it.
+    const VJP: &'static str;
+    /// The forward rule.
+    const JVP: &'static str;
+
+    /// The same function by other operations.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors>;
+    /// Which own rules exist.
+    fn own(&self) -> Own {
+        Own::default()
+    }
+    /// What the own reverse rule keeps.
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::NONE
+    }
+    /// Own reverse rule.
+    fn vjp(&self, _c: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        Err(missing(self.name(), "reverse"))
+    }
+    /// Own forward rule.
+    fn jvp(&self, _x: &[&Tensor], _y: &[Tensor], _t: &[Option<Tensor>]) -> Result<Grads> {
+        Err(missing(self.name(), "forward"))
+    }
+    /// Own batching rule.
+    fn batch(&self, _x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        Err(missing(self.name(), "batching"))
+    }
+}
+
+#[cold]
+fn missing(name: &str, rule: &str) -> Error {
+    Error::unsupported(format!("internal: {name} has no own {rule} rule; it is decomposed instead"))
+}
+
+/// Functions with integer or truth values, or none at all of the inputs' derivatives.
+pub trait Discrete: Kernel + Clone + Into<Op> {
+    /// Batching rule.
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+    /// Nothing is kept.
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::NONE
+    }
+    /// No gradient.
+    fn vjp(&self, _c: &Vjp, _g: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(Grads::new())
+    }
+    /// No tangent.
+    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], _t: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(y.iter().map(|_| None).collect())
+    }
+}
+
+/// The class of an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// See [`Elementwise`].
+    Elementwise,
+    /// See [`Linear`].
+    Linear,
+    /// See [`Bilinear`].
+    Bilinear,
+    /// See [`General`].
+    General,
+    /// See [`Composite`].
+    Composite,
+    /// See [`Discrete`].
+    Discrete,
+}
+
+/// Under autocast: the type an operation computes in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Precision {
+    /// The low precision of the autocast region: matrix products.
+    Low,
+    /// float32: exponentials, logarithms, sums, losses.
+    F32,
+    /// Whatever the inputs have; mixed inputs promote.
+    Any,
+    /// That of the row, for operations which stand for all rows of the tables: `Fun::precision`.
+    Row,
+}

@@ -1,0 +1,259 @@
+//! Convolution, and the two functions that it is transposed to.
+//!
+//! The sum over everything of `y[n, o, p] w[o, c, k] x[n, c, p * stride + k * dilation - padding]` is linear
+//! in each of the three tensors. [`Conv`] is its derivative by one of them, a function of the other two: by
+//! `y` it is convolution, by `x` transposed convolution, by `w` the gradient of the weights. The transposes
+//! of each are the other two, so derivatives of every order are operations of this file. Channels come in
+//! groups, which do not mix. Read next: `src/ops/contract/convolve.rs`, the functions that users call.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::shape::Shape;
+use crate::array::window::Window;
+use crate::device::on_device;
+use crate::error::Result;
+use crate::op::{
+    Arrays, BY_PARTS, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Lane, Needs, Own, Saves,
+};
+use crate::ops::one;
+use crate::tape::node::Vjp;
+use crate::tensor::{Tensor, Tensors};
+use crate::watch::cost;
+use smallvec::smallvec;
+use std::sync::Arc;
+
+/// The three tensors of the form.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Member {
+    /// `[images, channels, input..]`.
+    X,
+    /// `[channels out, channels in of a group, kernel..]`.
+    W,
+    /// `[images, channels out, output..]`.
+    Y,
+}
+
+/// One member of the form from the other two, which come in the order x, w, y, except that y comes before w.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Conv {
+    /// What is computed.
+    pub gives: Member,
+    /// Groups of channels.
+    pub groups: u32,
+    /// The spatial axes.
+    pub window: Arc<Window>,
+}
+
+impl Conv {
+    fn by(&self, gives: Member) -> Conv {
+        Conv { gives, ..self.clone() }
+    }
+
+    /// The result for a batch of no examples, whose operands are these.
+    fn nothing(&self, x: &[Lane]) -> Result<Tensor> {
+        let each = |lane: &Lane| {
+            let shape = lane.value.shape();
+            lane.axis.map_or(shape, |axis| shape.removed(axis))
+        };
+        let ([left, right], window, groups) =
+            ([each(&x[0]), each(&x[1])], &*self.window, self.groups as usize);
+        let shape = match self.gives {
+            Member::Y => window.shape(&[0, left.at(0), right.at(0)], &window.output)?,
+            Member::X => window.shape(&[0, left.at(0), groups * right.at(1)], &window.input)?,
+            Member::W => window.shape(&[0, right.at(1), left.at(1) / groups.max(1)], &window.kernel)?,
+        };
+        Tensor::zeros(shape, x[0].value.dtype(), x[0].value.device())
+    }
+
+    /// Left operand, right operand, result.
+    fn members(&self) -> [Member; 3] {
+        match self.gives {
+            Member::Y => [Member::X, Member::W, Member::Y],
+            Member::X => [Member::Y, Member::W, Member::X],
+            Member::W => [Member::X, Member::Y, Member::W],
+        }
+    }
+}
+
+impl Kernel for Conv {
+    fn name(&self) -> &'static str {
+        match self.gives {
+            Member::Y => "conv",
+            Member::X => "conv_transpose",
+            Member::W => "conv_weight",
+        }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (window, groups) = (&*self.window, self.groups as usize);
+        one!(match self.gives {
+            Member::Y => on_device!(x[0], conv::forward(x[0], x[1], window, groups)),
+            Member::X => on_device!(x[0], conv::input(x[0], x[1], window, groups)),
+            Member::W => on_device!(x[0], conv::weight(x[0], x[1], window, groups)),
+        })
+    }
+    /// 2 per output of the convolution, element of its window, and channel of its group.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        let (weights, sums) = match self.gives {
+            Member::Y => (x[1], &y[0]),
+            Member::X => (x[1], x[0]),
+            Member::W => (&y[0], x[1]),
+        };
+        cost::product(sums.numel(), weights.numel() / weights.dim(0).max(1))
+    }
+}
+
+impl Bilinear for Conv {
+    const TRANSPOSES: [&'static str; 2] = [
+        "the other two members of one trilinear form: transposed convolution of g for x",
+        "correlation of x with g for the weights",
+    ];
+
+    fn transpose_left(&self, g: &Tensor, y: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        match self.gives {
+            Member::Y => crate::bind::bind1(self.by(Member::X), &[g, y]),
+            Member::X => crate::bind::bind1(self.by(Member::Y), &[g, y]),
+            Member::W => crate::bind::bind1(self.by(Member::X), &[y, g]),
+        }
+    }
+    fn transpose_right(&self, g: &Tensor, x: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        match self.gives {
+            Member::Y => crate::bind::bind1(self.by(Member::W), &[x, g]),
+            Member::X => crate::bind::bind1(self.by(Member::W), &[g, x]),
+            Member::W => crate::bind::bind1(self.by(Member::Y), &[x, g]),
+        }
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        if size == 0 {
+            return Ok(smallvec![(self.nothing(x)?, Some(0))]);
+        }
+        let [left, right, result] = self.members();
+        let along = match (x[0].axis, x[1].axis) {
+            (Some(_), Some(_)) => Along::Groups,
+            (Some(_), None) => Along::absent(right),
+            _ => Along::absent(left),
+        };
+        let groups = self.groups as usize;
+        let operand = |lane: &Lane, member| match lane.axis {
+            Some(_) => fold(&lane.front()?, along.place(member, groups)),
+            None => Ok(lane.value.clone()),
+        };
+        let (a, b) = (operand(&x[0], left)?, operand(&x[1], right)?);
+        let groups_now = if along == Along::Groups { groups * size } else { groups };
+        let op = Conv { groups: groups_now as u32, ..self.clone() };
+        let out = crate::bind::bind1(op, &[&a, &b])?;
+        Ok(smallvec![(unfold(&out, along.place(result, groups), size)?, Some(0))])
+    }
+}
+
+/// Convolution plus a number for each output channel: the kernel begins its sums with it. Inputs: x, w, bias.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct ConvBias {
+    /// The convolution.
+    pub conv: Conv,
+}
+
+impl Kernel for ConvBias {
+    fn name(&self) -> &'static str {
+        "conv"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (window, groups) = (&*self.conv.window, self.conv.groups as usize);
+        if x[0].device() == Device::Cpu && x[0].numel() * x[1].numel() > 0 {
+            return one!(crate::cpu::conv::biased(x[0], x[1], Some(x[2]), window, groups));
+        }
+        let operands: Vec<Tensor> = x.iter().map(|&x| Tensor::Array(x.clone())).collect();
+        let out = self.decompose(&operands.iter().collect::<Vec<_>>())?;
+        out.iter().map(|y| y.array("conv").cloned()).collect()
+    }
+    /// Those of the convolution, and one per output.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        self.conv.flops(x, y) + cost::each(y, 1)
+    }
+}
+
+impl Composite for ConvBias {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let out = crate::bind::bind1(self.conv.clone(), &[x[0], x[1]])?;
+        one!(out.add(&per_channel(x[2], self.conv.window.rank)?))
+    }
+    fn own(&self) -> Own {
+        Own { vjp: true, ..Own::default() }
+    }
+    fn saves(&self, needs: Needs, inputs: usize) -> Saves {
+        Bilinear::saves(&self.conv, needs, inputs)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(cotangent)) = g.first() else { return Ok(Grads::new()) };
+        let mut out = Bilinear::vjp(&self.conv, c, g)?;
+        // Planes first: their sums run along memory.
+        let planes = || cotangent.flatten(2, -1)?.sum(Some(&[-1]), false)?.sum(Some(&[0]), false);
+        out.push(if c.needs(2) { Some(planes()?) } else { None });
+        Ok(out)
+    }
+}
+
+/// A number for each channel with axes of length 1 behind: it broadcasts against a tensor of channels.
+pub fn per_channel(bias: &Tensor, rank: usize) -> Result<Tensor> {
+    let mut dims = vec![1; rank + 1];
+    dims[0] = bias.numel();
+    bias.reshape(&Shape::new(&dims)?)
+}
+
+/// The axis of the form that a batch becomes a part of: one that the operands in the batch have and the
+/// other, which is the same for the whole batch, has not.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Along {
+    Images,
+    Inputs,
+    Outputs,
+    Groups,
+}
+
+impl Along {
+    fn absent(member: Member) -> Along {
+        match member {
+            Member::W => Along::Images,
+            Member::Y => Along::Inputs,
+            Member::X => Along::Outputs,
+        }
+    }
+
+    /// The axis of `member` and how many groups that axis is divided into outside of the batch.
+    fn place(self, member: Member, groups: usize) -> (usize, usize) {
+        match (self, member) {
+            (Along::Images, _) => (0, 1),
+            (Along::Inputs, Member::W) => (1, 1),
+            (Along::Outputs, Member::W) => (0, groups),
+            (Along::Groups, Member::W) => (0, 1),
+            (Along::Groups, _) => (1, 1),
+            (Along::Inputs | Along::Outputs, _) => (1, groups),
+        }
+    }
+}
+
+/// The batch axis in front made part of an axis: `[batch, .., groups * n, ..]` to
+/// `[.., groups * batch * n, ..]`.
+fn fold(x: &Tensor, (axis, groups): (usize, usize)) -> Result<Tensor> {
+    let mut dims = x.shape().to_vec();
+    let size = dims.remove(0);
+    let each = dims[axis] / groups.max(1);
+    let mut merged = dims.clone();
+    merged[axis] *= size;
+    dims.splice(axis..=axis, [groups, each]);
+    dims.insert(0, size);
+    x.reshape(&Shape::new(&dims)?)?.move_axis(0, axis + 1)?.reshape(&Shape::new(&merged)?)
+}
+
+/// The reverse of [`fold`], with the batch axis in front.
+fn unfold(x: &Tensor, (axis, groups): (usize, usize), size: usize) -> Result<Tensor> {
+    let mut dims = x.shape().to_vec();
+    let each = dims[axis] / (groups * size).max(1);
+    let mut whole = dims.clone();
+    dims.splice(axis..=axis, [groups, size, each]);
+    whole[axis] = groups * each;
+    whole.insert(0, size);
+    x.reshape(&Shape::new(&dims)?)?.move_axis(axis + 1, 0)?.reshape(&Shape::new(&whole)?)
+}

@@ -1,0 +1,333 @@
+//! A layer, `act(x W' + b)`, as one operation: the product is finished while it lies in the cache, the tape
+//! gets one entry, and backward computes the gradients that are wanted in one step, without transposing
+//! anything in memory.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::{Axes, Shape};
+use crate::cpu::product::epilogue::{Activation, Epilogue};
+use crate::device::on_device;
+use crate::error::{Error, Result};
+use crate::op::{
+    Arrays, BY_PARTS, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Lane, Needs, Own, Saves,
+};
+use crate::ops::contract::matmul::{Form, Matmul, product};
+use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::elementwise::{Map, MapVjp};
+use crate::ops::pointwise::table::{Arg, Fun, pointwise_rule};
+use crate::ops::pointwise::unary::Unary;
+use crate::tape::node::Vjp;
+use crate::tensor::{Tensor, Tensors};
+use crate::watch::cost;
+use smallvec::{SmallVec, smallvec};
+
+/// `act(x W' + b)`. Inputs: x `[..., k]`, weight `[n, k]`, then bias `[n]` if `bias`. Outputs: the result
+/// `[..., n]`, and what the activation was applied to, where its derivative reads that.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Affine {
+    /// Whether there is a bias.
+    pub bias: bool,
+    /// Applied to every element of the sum.
+    pub act: Option<Unary>,
+}
+
+/// A row of the table of unary functions as an operation.
+fn map(fun: Unary) -> Map {
+    Map { fun: Fun::Unary(fun), p: Default::default() }
+}
+
+/// The derivative of a row, times a cotangent.
+fn map_vjp(fun: Unary) -> MapVjp {
+    MapVjp { fun: Fun::Unary(fun), wrt: 0, p: Default::default() }
+}
+
+/// Whether the derivative of `act` reads the value it is applied to.
+fn reads_input(act: Option<Unary>) -> bool {
+    act.is_some_and(|act| act.reads().first().is_some_and(|reads| reads.contains(&Arg::X)))
+}
+
+/// `[..., k]` as a matrix `[rows, k]`.
+fn rows(x: &Array) -> Result<Array> {
+    let (shape, rank) = (x.shape(), x.rank());
+    if rank == 2 {
+        return Ok(x.clone());
+    }
+    let flat = Shape::new(&[shape.part(0, rank - 1).numel(), shape.at(rank - 1)])?;
+    let view = |x: &Array| x.reshape_view(&flat);
+    view(x).or_else(|| view(&x.copied().ok()?)).ok_or_else(|| Error::shape("internal: linear got no axis"))
+}
+
+/// A matrix `[rows, n]` with the leading axes of `like`.
+fn unrolled(out: Array, like: &Array) -> Result<Array> {
+    if like.rank() == 2 {
+        return Ok(out);
+    }
+    let shape = like.shape().with(like.rank() - 1, out.dim(1));
+    out.reshape_view(&shape).ok_or_else(|| Error::shape("internal: linear made strided rows"))
+}
+
+/// `x W' + b`, and `act` of it where the kernel of the product can apply that; whether it did.
+fn finished(x: &Array, weight: &Array, bias: Option<&Array>, act: Option<Unary>) -> Result<(Array, bool)> {
+    let transposed = weight.transposed(0, 1)?;
+    if x.device() != Device::Cpu {
+        let out = on_device!(x, matmul::matmul(x, &transposed))?;
+        let sum = Map { fun: Fun::Binary(Binary::Add), p: Default::default() };
+        return Ok((bias.map_or(Ok(out.clone()), |b| sum.eval_one(&[&out, b]))?, false));
+    }
+    let p = [0.0; 2];
+    let relu = pointwise_rule!(p; [x] => R::select(x.le(R::lit(0.0)), R::lit(0.0), x));
+    let tanh = pointwise_rule!(p; [x] => x.tanh());
+    let sigmoid = pointwise_rule!(p; [x] => x.sigmoid());
+    let act: Option<&dyn Activation> = match act {
+        Some(Unary::Relu) => Some(&relu),
+        Some(Unary::Tanh) => Some(&tanh),
+        Some(Unary::Sigmoid) => Some(&sigmoid),
+        _ => None,
+    };
+    let out = crate::cpu::product::matmul::matmul_with(x, &transposed, &Epilogue { alpha: 1.0, bias, act })?;
+    Ok((out, act.is_some()))
+}
+
+impl Kernel for Affine {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (sum, done) = finished(&rows(x[0])?, x[1], x.get(2).copied(), self.act)?;
+        let sum = unrolled(sum, x[0])?;
+        let Some(act) = self.act.filter(|_| !done) else { return Ok(smallvec![sum]) };
+        let out = map(act).eval_one(&[&sum])?;
+        Ok(if reads_input(self.act) { smallvec![out, sum] } else { smallvec![out] })
+    }
+    /// 2 m n k, m n for the bias, and the activation.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        let terms = x[1].dim(1);
+        let act = u64::from(self.bias) + self.act.map_or(0, |act| Fun::Unary(act).flops());
+        y.first().map_or(0, |y| cost::product(y.numel(), terms)) + cost::each(y, act)
+    }
+}
+
+impl Composite for Affine {
+    const VJP: &'static str = "with h = g * act'(…): h W for x, h' x for W, the sum of h for b";
+    const JVP: &'static str = BY_PARTS;
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let (value, weight) = (x[0], x[1]);
+        let leading = value.shape().part(0, value.rank() - 1);
+        let flat = if value.rank() > 2 { value.flatten(0, -2)? } else { value.clone() };
+        let form = if flat.rank() == 1 { Form::Row } else { Form::Plain };
+        let mut sum = product(&flat, form, weight, Form::Transposed)?;
+        sum = sum.reshape(&leading.inserted(leading.rank(), weight.shape().at(0))?)?;
+        if self.bias {
+            sum = sum.add(x[2])?;
+        }
+        let Some(act) = self.act else { return Ok(smallvec![sum]) };
+        let out = sum.unary(act)?;
+        Ok(if reads_input(self.act) { smallvec![out, sum] } else { smallvec![out] })
+    }
+    fn own(&self) -> Own {
+        Own { vjp: true, batch: true, ..Own::default() }
+    }
+    fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
+        let act = match (self.act, reads_input(self.act)) {
+            (None, _) => Saves::NONE,
+            (Some(_), true) => Saves::STATISTICS,
+            (Some(_), false) => Saves::OUTPUTS,
+        };
+        act.and(Saves::input(0).when(needs.has(1))).and(Saves::input(1).when(needs.has(0)))
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let wants = [c.needs(0), c.needs(1), self.bias && c.needs(2)];
+        let at = match self.act {
+            Some(_) => Some(c.output(reads_input(self.act) as usize)?),
+            None => None,
+        };
+        let first = g.first().and_then(Option::as_ref);
+        // What the activation was applied to has a cotangent of its own where an outer tape saw it being
+        // read.
+        let direct = match (first, g.get(1).and_then(Option::as_ref), self.act.zip(at)) {
+            (Some(g), Some(more), Some((act, at))) => {
+                Some(crate::bind::bind1(map_vjp(act), &[g, at])?.add(more)?)
+            }
+            (None, Some(more), _) => Some(more.clone()),
+            _ => None,
+        };
+        let Some(g) = direct.as_ref().or(first) else { return Ok(Grads::new()) };
+        let act = self.act.filter(|_| direct.is_none());
+        let mut inputs: SmallVec<[&Tensor; 4]> = smallvec![g];
+        inputs.extend(at.filter(|_| act.is_some()));
+        if wants[0] {
+            inputs.push(c.input(1)?);
+        }
+        if wants[1] {
+            inputs.push(c.input(0)?);
+        }
+        let mut found = crate::bind::bind(AffineVjp { act, wants }, &inputs)?.into_iter();
+        Ok(wants.iter().map(|&wanted| if wanted { found.next() } else { None }).collect())
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        if x[1..].iter().all(|lane| lane.axis.is_none()) {
+            let value = x[0].front()?;
+            let inputs: SmallVec<[&Tensor; 4]> =
+                std::iter::once(&value).chain(x[1..].iter().map(|lane| &lane.value)).collect();
+            return Ok(crate::bind::bind(*self, &inputs)?.into_iter().map(|y| (y, Some(0))).collect());
+        }
+        // Every element of the batch has a layer of its own: rows together, then as many products.
+        let batched = x[0].axis.is_some() as usize;
+        let value = x[0].front()?;
+        let leading = value.shape().part(batched, value.rank() - 1);
+        let mut flat = Shape::new(&[leading.numel(), value.shape().at(value.rank() - 1)])?;
+        if batched == 1 {
+            flat = flat.inserted(0, size)?;
+        }
+        let lanes = [Lane { value: value.reshape(&flat)?, axis: x[0].axis.map(|_| 0) }, x[1].clone()];
+        let op = Matmul { left: Form::Plain, right: Form::Transposed };
+        let (sum, axis) = Bilinear::batch(&op, &lanes, size)?.remove(0);
+        let mut sum = Lane { value: sum, axis }.materialized(size)?;
+        if let Some(bias) = x.get(2) {
+            let bias = bias.front()?;
+            let own = bias.rank() == 2;
+            sum = sum.add(&if own { bias.unsqueeze(1)? } else { bias })?;
+        }
+        let shape = leading.inserted(leading.rank(), sum.shape().at(2))?.inserted(0, size)?;
+        sum = sum.reshape(&shape)?;
+        let Some(act) = self.act else { return Ok(smallvec![(sum, Some(0))]) };
+        let out = (sum.unary(act)?, Some(0));
+        Ok(if reads_input(self.act) { smallvec![out, (sum, Some(0))] } else { smallvec![out] })
+    }
+}
+
+/// The gradients of a layer. Inputs: g, then the value that the activation's derivative reads if there is
+/// one, then the weight if x's gradient is wanted, then x if the weight's is. Outputs: the gradients that are
+/// wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AffineVjp {
+    /// The activation.
+    pub act: Option<Unary>,
+    /// Whether the gradients of x, weight and bias are wanted.
+    pub wants: [bool; 3],
+}
+
+impl AffineVjp {
+    /// The inputs by name: the value for the activation's derivative, the weight, x.
+    fn named<'a, T>(&self, x: &[&'a T]) -> [Option<&'a T>; 3] {
+        let mut rest = x[1..].iter().copied();
+        [self.act.is_some(), self.wants[0], self.wants[1]]
+            .map(|is_there| if is_there { rest.next() } else { None })
+    }
+}
+
+impl Kernel for AffineVjp {
+    fn name(&self) -> &'static str {
+        "linear"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let [at, weight, value] = self.named(x);
+        let moved = match (self.act, at) {
+            (Some(act), Some(at)) => Some(map_vjp(act).eval_one(&[x[0], at])?),
+            _ => None,
+        };
+        let g = rows(moved.as_ref().unwrap_or(x[0]))?;
+        let mut out = Arrays::new();
+        if let Some(weight) = weight {
+            out.push(unrolled(on_device!(g, matmul::matmul(&g, weight))?, x[0])?);
+        }
+        if let Some(value) = value {
+            out.push(on_device!(g, matmul::matmul(&g.transposed(0, 1)?, &rows(value)?))?);
+        }
+        if self.wants[2] {
+            out.push(on_device!(g, reduce::sum(&g, Axes::one(0), false))?);
+        }
+        Ok(out)
+    }
+    /// 2 m n k for x and for W, (m - 1) n for b, and the partial of the activation.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        let [at, weight, value] = self.named(x);
+        let act = if at.is_some() { self.act.map_or(0, |act| Fun::Unary(act).partial_flops(0)) } else { 0 };
+        let terms = |a: Option<&Array>| a.map_or(0, |a| cost::product(x[0].numel(), a.dim(a.rank() - 1)));
+        let bias = if self.wants[2] { cost::folded(x, &y[y.len().saturating_sub(1)..]) } else { 0 };
+        cost::each(x, act) + terms(weight) + terms(value) + bias
+    }
+}
+
+impl Composite for AffineVjp {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let [at, weight, value] = self.named(x);
+        let g = match (self.act, at) {
+            (Some(act), Some(at)) => crate::bind::bind1(map_vjp(act), &[x[0], at])?,
+            _ => x[0].clone(),
+        };
+        let columns = g.shape().at(g.rank() - 1);
+        let flat = |x: &Tensor| match x.rank() {
+            1 => x.unsqueeze(0),
+            2 => Ok(x.clone()),
+            _ => x.flatten(0, -2),
+        };
+        let rows = flat(&g)?;
+        let mut out = Tensors::new();
+        if let Some(weight) = weight {
+            let shape = g.shape().with(g.rank() - 1, weight.shape().at(1));
+            out.push(product(&rows, Form::Plain, weight, Form::Plain)?.reshape(&shape)?);
+        }
+        if let Some(value) = value {
+            out.push(product(&rows, Form::Transposed, &flat(value)?, Form::Plain)?);
+        }
+        if self.wants[2] {
+            out.push(rows.sum_to(&Shape::new(&[columns])?)?);
+        }
+        Ok(out)
+    }
+}
+
+impl Tensor {
+    /// `act(x W' + b)`: `[..., k]` with weight `[n, k]` and bias `[n]` gives `[..., n]`; with weight `[k]`
+    /// and a bias of one element it gives `[...]`.
+    pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>, act: Option<Unary>) -> Result<Tensor> {
+        let (shape, matrix) = (self.shape(), weight.shape());
+        let columns = (shape.rank() > 0).then(|| shape.at(shape.rank() - 1));
+        if matrix.rank() == 1 && columns == Some(matrix.at(0)) {
+            return self.linear_of_vector(weight, bias, act);
+        }
+        if matrix.rank() != 2 || columns != Some(matrix.at(1)) {
+            return Err(Error::shape(format!(
+                "linear: input of shape {shape} with weight of shape {matrix}; expected (..., in) and (out, \
+                 in)"
+            )));
+        }
+        let dtypes = [self.dtype(), weight.dtype(), bias.map_or(weight.dtype(), Tensor::dtype)];
+        let alike = match crate::interp::autocasting() {
+            // The region casts all of them alike, unless float64 is among them.
+            true => dtypes.iter().all(|d| d.is_float() && *d != DType::F64),
+            false => dtypes[0].is_float() && dtypes.iter().all(|&d| d == dtypes[0]),
+        };
+        if !alike || bias.is_some_and(|b| b.shape().to_vec() != [matrix.at(0)]) {
+            return self.linear_in_parts(weight, bias, act);
+        }
+        let op = Affine { bias: bias.is_some(), act };
+        let inputs: SmallVec<[&Tensor; 4]> = [self, weight].into_iter().chain(bias).collect();
+        let mut out = crate::bind::bind(op, &inputs)?;
+        Ok(out.swap_remove(0))
+    }
+
+    /// The same with one output, which has no axis.
+    fn linear_of_vector(&self, weight: &Tensor, bias: Option<&Tensor>, act: Option<Unary>) -> Result<Tensor> {
+        let rows = weight.reshape(&Shape::new(&[1, weight.numel()])?)?;
+        let bias = bias.map(|b| b.reshape(&Shape::new(&[1])?)).transpose()?;
+        let out = self.linear(&rows, bias.as_ref(), act)?;
+        out.reshape(&self.shape().part(0, self.rank() - 1))
+    }
+
+    /// The same where dtypes must be reconciled, or the bias broadcasts.
+    fn linear_in_parts(&self, weight: &Tensor, bias: Option<&Tensor>, act: Option<Unary>) -> Result<Tensor> {
+        let mut out = self.matmul(&weight.transpose(0, 1)?)?;
+        if let Some(bias) = bias {
+            // Under autocast the product decides the dtype of the whole map, as it does in PyTorch.
+            out = out.add(&bias.cast(out.dtype())?)?;
+        }
+        act.map_or(Ok(out.clone()), |act| out.unary(act))
+    }
+}

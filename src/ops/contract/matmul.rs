@@ -1,0 +1,278 @@
+//! Matrix product, with batch axes that broadcast. Operands may have any strides: transposes cost nothing.
+
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::device::on_device;
+use crate::error::{Error, Result};
+use crate::op::{Arrays, BatchedOutputs, Bilinear, Kernel, Lane};
+use crate::ops::one;
+use crate::ops::pointwise::operand::promote;
+use crate::tape::node::Vjp;
+use crate::tensor::Tensor;
+use crate::watch::cost;
+use smallvec::smallvec;
+
+/// What the last axes of an operand are. With the forms that are transposes of each other every derivative of
+/// a product is one product again, and neither vectors nor transposes need views of their own on the tape.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Form {
+    /// A matrix.
+    Plain,
+    /// The transpose of the matrix that is meant.
+    Transposed,
+    /// A vector that stands for a matrix of one row.
+    Row,
+    /// A vector that stands for a matrix of one column.
+    Column,
+}
+
+impl Form {
+    /// The form under which the same numbers are the transposed matrix.
+    fn turned(self) -> Form {
+        match self {
+            Form::Plain => Form::Transposed,
+            Form::Transposed => Form::Plain,
+            Form::Row => Form::Column,
+            Form::Column => Form::Row,
+        }
+    }
+
+    /// Axes that belong to the matrix; those in front of them are the batch.
+    fn rank(self) -> usize {
+        match self {
+            Form::Plain | Form::Transposed => 2,
+            Form::Row | Form::Column => 1,
+        }
+    }
+
+    /// The matrix that is meant, as a view.
+    fn matrix(self, x: &Array) -> Result<Array> {
+        let rank = x.rank();
+        match self {
+            Form::Plain => Ok(x.clone()),
+            Form::Transposed => x.transposed(rank - 2, rank - 1),
+            Form::Row => x.with_axis(rank - 1),
+            Form::Column => x.with_axis(rank),
+        }
+    }
+}
+
+/// The product of two matrices, with batch axes that broadcast. The axis of length 1 that a vector has as the
+/// left operand's row, or as the right one's column, is no axis of the result; a `Column` on the left meets a
+/// `Row` on the right, and their product is the outer one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Matmul {
+    /// The left operand.
+    pub left: Form,
+    /// The right operand.
+    pub right: Form,
+}
+
+/// Matrix by matrix.
+pub const MATRICES: Matmul = Matmul { left: Form::Plain, right: Form::Plain };
+
+/// The product of two operands in these forms.
+pub fn product(x: &Tensor, left: Form, y: &Tensor, right: Form) -> Result<Tensor> {
+    crate::bind::bind1(Matmul { left, right }, &[x, y])
+}
+
+impl Matmul {
+    /// The form of the result; `None` for the inner product of two vectors, which has no axis.
+    fn result(&self) -> Option<Form> {
+        match (self.left, self.right) {
+            (Form::Row, Form::Column) => None,
+            (Form::Row, _) => Some(Form::Row),
+            (_, Form::Column) => Some(Form::Column),
+            _ => Some(Form::Plain),
+        }
+    }
+
+    /// The product of a vector with a cotangent that has the batch axes alone.
+    fn scaled(g: &Tensor, x: &Tensor) -> Result<Tensor> {
+        if g.rank() == 0 { x.mul(g) } else { g.unsqueeze(-1)?.mul(x) }
+    }
+}
+
+impl Kernel for Matmul {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        if *self == MATRICES && x[0].rank() == x[1].rank() {
+            return one!(on_device!(x[0], matmul::matmul(x[0], x[1])));
+        }
+        let (a, b) = (self.left.matrix(x[0])?, self.right.matrix(x[1])?);
+        let rank = a.rank().max(b.rank());
+        let (a, b) = (ranked(a, rank)?, ranked(b, rank)?);
+        let out = on_device!(a, matmul::matmul(&a, &b))?;
+        // The kernel's results are contiguous, so that axes of length 1 come off as a view.
+        let mut shape = out.shape();
+        if self.right == Form::Column {
+            shape = shape.removed(rank - 1);
+        }
+        if self.left == Form::Row {
+            shape = shape.removed(rank - 2);
+        }
+        if shape.rank() == rank {
+            return Ok(smallvec![out]);
+        }
+        one!(out.with_layout(shape, &shape.strides()[..shape.rank()], out.offset()))
+    }
+    /// 2 m n k.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        let terms = self.left.matrix(x[0]).map_or(0, |m| m.dim(m.rank() - 1));
+        y.iter().map(|y| cost::product(y.numel(), terms)).sum()
+    }
+}
+
+/// `x` with leading axes of length 1, up to `rank`: the kernels take operands of equal rank.
+fn ranked(mut x: Array, rank: usize) -> Result<Array> {
+    while x.rank() < rank {
+        x = x.with_axis(0)?;
+    }
+    Ok(x)
+}
+
+impl Bilinear for Matmul {
+    const TRANSPOSES: [&'static str; 2] = ["g y' for x", "x' g for y"];
+
+    fn transpose_left(&self, g: &Tensor, y: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        match (self.result(), self.left) {
+            (None, _) => Matmul::scaled(g, y),
+            (Some(form), Form::Transposed) => product(y, self.right, g, form.turned()),
+            (Some(form), _) => product(g, form, y, self.right.turned()),
+        }
+    }
+    fn transpose_right(&self, g: &Tensor, x: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        match (self.result(), self.right) {
+            (None, _) => Matmul::scaled(g, x),
+            (Some(form), Form::Transposed) => product(g, form.turned(), x, self.left),
+            (Some(form), _) => product(x, self.left.turned(), g, form),
+        }
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        if let Some(out) = self.one_product(x)? {
+            return Ok(smallvec![out]);
+        }
+        let axes = |i: usize, form: Form| x[i].value.rank() - x[i].axis.is_some() as usize - form.rank();
+        let batch = axes(0, self.left).max(axes(1, self.right));
+        let left = leading(&x[0], batch + self.left.rank())?;
+        let right = leading(&x[1], batch + self.right.rank())?;
+        Ok(smallvec![(product(&left, self.left, &right, self.right)?, Some(0))])
+    }
+}
+
+impl Matmul {
+    /// A batch of one operand against one matrix or vector, as a single large product where there is one: the
+    /// rows of the batch are laid below each other, or its columns side by side.
+    fn one_product(&self, x: &[Lane]) -> Result<Option<(Tensor, Option<usize>)>> {
+        let (left, right) = (self.left, self.right);
+        let alone = |i: usize, form: Form| x[i].axis.is_none() && x[i].value.rank() == form.rank();
+        let stacked = |i: usize, form: Form| x[i].axis.is_some() && x[i].value.rank() == form.rank() + 1;
+        if stacked(0, left) && alone(1, right) {
+            let (value, y) = (x[0].front()?, &x[1].value);
+            return match left {
+                Form::Row => Ok(Some((product(&value, Form::Plain, y, right)?, Some(0)))),
+                Form::Plain | Form::Column => {
+                    let out = product(&joined(&value)?, left, y, right)?;
+                    Ok(Some((parted(&out, value.shape().part(0, 2), 0)?, Some(0))))
+                }
+                Form::Transposed => Ok(None),
+            };
+        }
+        if alone(0, left) && stacked(1, right) {
+            let (value, x) = (x[1].front()?, &x[0].value);
+            return match right {
+                Form::Column => Ok(Some((product(&value, Form::Plain, x, left.turned())?, Some(0)))),
+                Form::Transposed | Form::Row => {
+                    let out = product(x, left, &joined(&value)?, right)?;
+                    let axis = out.rank() - 1;
+                    Ok(Some((parted(&out, value.shape().part(0, 2), axis)?, Some(axis))))
+                }
+                Form::Plain => Ok(None),
+            };
+        }
+        Ok(None)
+    }
+}
+
+/// The first two axes of `x` as one.
+fn joined(x: &Tensor) -> Result<Tensor> {
+    let shape = x.shape();
+    let rows = Shape::new(&[shape.at(0) * shape.at(1)])?;
+    x.reshape(&if shape.rank() == 2 { rows } else { rows.inserted(1, shape.at(2))? })
+}
+
+/// Axis `axis` of `x` as two, of these lengths.
+fn parted(x: &Tensor, lengths: Shape, axis: usize) -> Result<Tensor> {
+    x.reshape(&x.shape().with(axis, lengths.at(1)).inserted(axis, lengths.at(0))?)
+}
+
+/// An operand with `rank` axes, not counting that of the batch: axes of length 1 come in front, or behind the
+/// batch axis if it has one there.
+fn leading(lane: &Lane, rank: usize) -> Result<Tensor> {
+    let (x, at) = (lane.front()?, lane.axis.is_some() as usize);
+    let missing = (rank + at).saturating_sub(x.rank());
+    if missing == 0 {
+        return Ok(x);
+    }
+    let mut shape = x.shape();
+    for _ in 0..missing {
+        shape = shape.inserted(at, 1)?;
+    }
+    x.reshape(&shape)
+}
+
+#[cold]
+fn mismatch(x: &Tensor, y: &Tensor) -> Error {
+    Error::shape(format!(
+        "matmul: shapes {} and {} do not multiply: the last axis of the first must equal the second-to-last \
+         (or only) axis of the second, and leading axes must broadcast",
+        x.shape(),
+        y.shape()
+    ))
+}
+
+impl Tensor {
+    /// Matrix product as `numpy.matmul`: vectors are rows or columns, leading axes broadcast.
+    pub fn matmul(&self, other: &Tensor) -> Result<Tensor> {
+        let (a, b) = (self.shape(), other.shape());
+        if a.rank() == 0 || b.rank() == 0 {
+            return Err(Error::shape(format!(
+                "matmul: operands need at least one axis, got shapes {a} and {b}; multiply scalars with *"
+            )));
+        }
+        if self.dtype() == DType::Bool && other.dtype() == DType::Bool {
+            return Err(Error::dtype(
+                "matmul: numbers expected, got two bool tensors; convert one with .int() to count, and \
+                 compare the counts with > 0 for a logical product",
+            ));
+        }
+        if self.dtype() != other.dtype() && !crate::interp::autocasting() {
+            let dtype = promote(self, other);
+            return self.cast(dtype)?.matmul(&other.cast(dtype)?);
+        }
+        let inner = b.at(b.rank().saturating_sub(2).min(b.rank() - 1));
+        if a.at(a.rank() - 1) != inner {
+            return Err(mismatch(self, other));
+        }
+        let left = if a.rank() == 1 { Form::Row } else { Form::Plain };
+        let right = if b.rank() == 1 { Form::Column } else { Form::Plain };
+        if b.rank() <= 2 && a.rank() > 2 {
+            // One tall product; its backward is one product too, without a sum over batches.
+            let rows = a.part(0, a.rank() - 1);
+            let flat = self.reshape(&Shape::new(&[rows.numel(), inner])?)?;
+            let out = product(&flat, left, other, right)?;
+            let shape = if b.rank() == 2 { rows.inserted(rows.rank(), b.at(1))? } else { rows };
+            return out.reshape(&shape);
+        }
+        if left == Form::Row || right == Form::Column {
+            return product(self, left, other, right);
+        }
+        if a.part(0, a.rank() - 2).broadcast(&b.part(0, b.rank() - 2)).is_none() {
+            return Err(mismatch(self, other));
+        }
+        product(self, left, other, right)
+    }
+}

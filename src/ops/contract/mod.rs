@@ -1,0 +1,8 @@
+//! Products that sum over an axis: matrices, convolutions, and windows.
+
+pub mod conv;
+pub mod convolve;
+pub mod linear;
+pub mod matmul;
+pub mod patches;
+pub mod pool;

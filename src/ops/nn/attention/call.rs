@@ -1,0 +1,222 @@
+//! The function that users call: it checks, aligns batch axes, and builds the operation.
+
+use super::{Attention, Dropout, Settings};
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::error::{Error, Result};
+use crate::ops::pointwise::operand::{join, promote};
+use crate::ops::random;
+use crate::tensor::Tensor;
+
+/// What users call it.
+const CALL: &str = "scaled_dot_product_attention";
+
+/// Settings of [`Tensor::attention`].
+#[derive(Clone, Copy, Default)]
+pub struct AttentionOptions<'a> {
+    /// Broadcasts to `[..., L, S]`; bool (true takes part) or added to the scores.
+    pub mask: Option<&'a Tensor>,
+    /// The probability of a weight to be dropped.
+    pub dropout: f64,
+    /// Whether query `i` sees only the keys up to `i`.
+    pub causal: bool,
+    /// The factor of the scores, `1 / sqrt(E)` by default.
+    pub scale: Option<f64>,
+    /// Whether groups of heads of the queries (the third axis from the end) share heads of keys and values.
+    pub grouped: bool,
+}
+
+/// The axes before the last two.
+fn batch_of(x: &Tensor) -> Shape {
+    x.shape().part(0, x.rank() - 2)
+}
+
+/// `x` with axes of length 1 in front, up to `rank`.
+fn ranked(x: &Tensor, rank: usize) -> Result<Tensor> {
+    let mut shape = x.shape();
+    while shape.rank() < rank {
+        shape = shape.inserted(0, 1)?;
+    }
+    if shape == x.shape() { Ok(x.clone()) } else { x.reshape(&shape) }
+}
+
+/// `x` with its batch axes broadcast to `batch`.
+fn with_batch(x: &Tensor, batch: &Shape) -> Result<Tensor> {
+    let shape = x.shape();
+    let rank = shape.rank();
+    x.expand(
+        &batch.inserted(batch.rank(), shape.at(rank - 2))?.inserted(batch.rank() + 1, shape.at(rank - 1))?,
+    )
+}
+
+#[cold]
+fn no_match(q: &Tensor, k: &Tensor, v: &Tensor) -> Error {
+    Error::shape(format!(
+        "{CALL}: query {}, key {}, value {}; expected (..., L, E), (..., S, E), (..., S, V)",
+        q.shape(),
+        k.shape(),
+        v.shape()
+    ))
+}
+
+#[cold]
+fn no_batch(q: &Tensor, k: &Tensor, v: &Tensor) -> Error {
+    Error::shape(format!(
+        "{CALL}: the batch axes of query {}, key {} and value {} do not broadcast; with enable_gqa=True the \
+         heads of the query (axis -3) may be a multiple of those of key and value",
+        q.shape(),
+        k.shape(),
+        v.shape()
+    ))
+}
+
+#[cold]
+fn no_groups(q: &Tensor, k: &Tensor, v: &Tensor) -> Error {
+    Error::shape(format!(
+        "{CALL}: enable_gqa=True with query {}, key {}, value {}; expected an axis of heads (axis -3) \
+         everywhere, as many heads of key as of value, and a multiple of them of query",
+        q.shape(),
+        k.shape(),
+        v.shape()
+    ))
+}
+
+#[cold]
+fn bad_mask(mask: &Tensor, wanted: &Shape) -> Error {
+    Error::shape(format!(
+        "{CALL}: attn_mask of shape {} does not broadcast to the scores, {wanted}",
+        mask.shape()
+    ))
+}
+
+/// The checked operands: floats of one dtype, at least two axes each, depths and lengths that match.
+fn operands(q: &Tensor, k: &Tensor, v: &Tensor) -> Result<[Tensor; 3]> {
+    let fits = |q: &Shape, k: &Shape, v: &Shape| {
+        let (a, b, c) = (q.rank(), k.rank(), v.rank());
+        a >= 2 && b >= 2 && c >= 2 && q.at(a - 1) == k.at(b - 1) && k.at(b - 2) == v.at(c - 2)
+    };
+    if !fits(&q.shape(), &k.shape(), &v.shape()) {
+        return Err(no_match(q, k, v));
+    }
+    let dtype = promote(q, k).promote(v.dtype());
+    if !dtype.is_float() {
+        return Err(Error::dtype(format!(
+            "{CALL}: floating point operands expected, got {}, {} and {}; convert with .float()",
+            q.dtype(),
+            k.dtype(),
+            v.dtype()
+        )));
+    }
+    if crate::interp::autocasting() {
+        return Ok([q.clone(), k.clone(), v.clone()]);
+    }
+    Ok([q.cast(dtype)?, k.cast(dtype)?, v.cast(dtype)?])
+}
+
+/// A checked mask, of bool or of the dtype of `like`.
+fn mask_of(mask: &Tensor, like: &Tensor, causal: bool) -> Result<Tensor> {
+    if causal {
+        return Err(Error::value(format!("{CALL}: give attn_mask or is_causal, not both")));
+    }
+    match mask.dtype() {
+        DType::Bool => Ok(mask.clone()),
+        dtype if dtype.is_float() => join(mask, like.dtype(), like.device()),
+        dtype => Err(Error::dtype(format!(
+            "{CALL}: attn_mask must be bool (True takes part) or floating point (added to the scores), got \
+             {dtype}; convert with .bool()"
+        ))),
+    }
+}
+
+/// Gives heads an axis of groups: `[..., heads * groups, L, E]` as `[..., heads, groups, L, E]`.
+fn grouped(x: &Tensor, groups: usize) -> Result<Tensor> {
+    let axis = x.rank() - 3;
+    let shape = x.shape();
+    x.reshape(&shape.with(axis, shape.at(axis) / groups).inserted(axis + 1, groups)?)
+}
+
+/// The mask of grouped queries with `heads` heads.
+fn grouped_mask(mask: &Tensor, heads: usize, groups: usize) -> Result<Tensor> {
+    match mask.rank() {
+        rank if rank >= 3 && mask.shape().at(rank - 3) == heads => grouped(mask, groups),
+        rank if rank >= 3 => grouped(mask, 1),
+        _ => Ok(mask.clone()),
+    }
+}
+
+impl Tensor {
+    /// `softmax(Q K' scale + mask) V` of queries `[..., L, E]` (`self`), keys `[..., S, E]` and values
+    /// `[..., S, V]`, whose batch axes broadcast. The memory beside operands and result is linear in the
+    /// lengths. A query that sees no key gets 0.
+    pub fn attention(&self, key: &Tensor, value: &Tensor, options: AttentionOptions) -> Result<Tensor> {
+        let [q, k, v] = operands(self, key, value)?;
+        let p = options.dropout;
+        if !(0.0..=1.0).contains(&p) {
+            return Err(Error::value(format!("{CALL}: dropout_p is a probability between 0 and 1, got {p}")));
+        }
+        let mask = options.mask.map(|mask| mask_of(mask, &q, options.causal)).transpose()?;
+        if !options.grouped {
+            return attend(&q, &k, &v, mask.as_ref(), &options);
+        }
+        let heads = |x: &Tensor| if x.rank() < 3 { 0 } else { x.shape().at(x.rank() - 3) };
+        let (all, own) = (heads(&q), heads(&k));
+        if own == 0 || heads(&v) != own || all % own != 0 {
+            return Err(no_groups(&q, &k, &v));
+        }
+        let groups = all / own;
+        let mask = mask.map(|mask| grouped_mask(&mask, all, groups)).transpose()?;
+        let out = attend(
+            &grouped(&q, groups.max(1))?,
+            &grouped(&k, 1)?,
+            &grouped(&v, 1)?,
+            mask.as_ref(),
+            &options,
+        )?;
+        let axis = out.rank() - 4;
+        out.flatten(axis as i64, axis as i64 + 1)
+    }
+}
+
+/// Aligns batch axes and runs the operation.
+fn attend(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: Option<&Tensor>,
+    options: &AttentionOptions,
+) -> Result<Tensor> {
+    let owners = batch_of(k).broadcast(&batch_of(v)).ok_or_else(|| no_batch(q, k, v))?;
+    let mut batch = batch_of(q).broadcast(&owners).ok_or_else(|| no_batch(q, k, v))?;
+    let (queries, keys) = (q.shape().at(q.rank() - 2), k.shape().at(k.rank() - 2));
+    if let Some(mask) = mask {
+        let wanted = batch.inserted(batch.rank(), queries)?.inserted(batch.rank() + 1, keys)?;
+        let shape = mask.shape().broadcast(&wanted).ok_or_else(|| bad_mask(mask, &wanted))?;
+        if shape.at(shape.rank() - 2) != queries || shape.at(shape.rank() - 1) != keys {
+            return Err(bad_mask(mask, &wanted));
+        }
+        batch = shape.part(0, shape.rank() - 2);
+    }
+    let rank = batch.rank() + 2;
+    let mut lead = owners;
+    while lead.rank() < batch.rank() {
+        lead = lead.inserted(0, 1)?;
+    }
+    let mut q = with_batch(&ranked(q, rank)?, &batch)?;
+    let (k, v) = (with_batch(&ranked(k, rank)?, &lead)?, with_batch(&ranked(v, rank)?, &lead)?);
+    let mask = mask.map(|mask| ranked(mask, rank)).transpose()?;
+    let mut dropout = None;
+    if options.dropout > 0.0 {
+        let count = (batch.numel() * queries) as u64 * keys as u64;
+        let (state, since) = random::reserve(CALL, count)?;
+        dropout = Some(Dropout { state, shared: 0, since, own: random::own_levels(since).len() });
+        q = random::in_own_batches(&q)?;
+    }
+    let depth = q.shape().at(rank - 1) as f64;
+    let scale = options.scale.unwrap_or_else(|| 1.0 / depth.max(1.0).sqrt());
+    let numbers = [scale, options.dropout].into();
+    let settings = Settings { numbers, causal: options.causal, masked: mask.is_some(), dropout };
+    let mut inputs = vec![&q, &k, &v];
+    inputs.extend(&mask);
+    let out = crate::bind::bind(Attention { settings }, &inputs)?;
+    out.into_iter().next().ok_or_else(super::missing_input)
+}

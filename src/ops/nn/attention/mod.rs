@@ -1,0 +1,290 @@
+//! Attention: `softmax(scale Q K' + mask) V` as one operation whose memory is linear in the lengths, forward
+//! and backward, up to second order.
+//!
+//! Three operations are closed under differentiation. With `J(t)` the tangent of the result along `t`, the
+//! VJP is the gradient of `<g, out>`, and its own derivatives need only `J(t)` and the gradient of
+//! `<g, J(t)>`:
+//!
+//! | operation              | VJP                                     | JVP                       |
+//! |------------------------|-----------------------------------------|---------------------------|
+//! | attention              | gradient of `<g, out>`                  | `J(t)`                    |
+//! | gradient of `<g, out>` | `J(t)` for `g`, gradient of `<g, J(t)>` | both of them, at tangents |
+//! | `J(t)`                 | both gradients                          | by its composition        |
+//! | gradient of `<g, J>`   | by its composition                      | by its composition        |
+//!
+//! Beyond the second order the compositions of `compose.rs` take over, which hold the scores. Read next:
+//! `call.rs`, the function that users call, and `src/cpu/attention/`; `src/gpu/kernels/attention.rs` is its
+//! twin.
+
+mod backward;
+mod call;
+mod compose;
+mod tangent;
+
+pub use backward::AttentionVjp;
+pub use call::AttentionOptions;
+pub use tangent::AttentionJvp;
+
+use crate::array::Array;
+use crate::array::random::State;
+use crate::cpu::attention as kernels;
+use crate::device::on_device;
+use crate::error::Result;
+use crate::interp::Tag;
+use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::ops::pointwise::table::Params;
+use crate::ops::random;
+use crate::tape::node::Vjp;
+use crate::tensor::{Tensor, Tensors};
+use crate::watch::cost;
+use smallvec::{SmallVec, smallvec};
+
+/// The name of all three.
+const NAME: &str = "attention";
+
+/// How scores become weights.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Settings {
+    /// The factor of the scores, in the first place; the probability of dropout in the second.
+    pub numbers: Params,
+    /// Whether query `i` sees only the keys up to `i`.
+    pub causal: bool,
+    /// Whether there is a mask among the inputs.
+    pub masked: bool,
+    /// Dropout of the weights.
+    pub dropout: Option<Dropout>,
+}
+
+/// Where the random numbers of dropout come from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Dropout {
+    /// Where in which stream.
+    pub state: State,
+    /// The batch axes (bit `i` for axis `i`) along which all elements have the same numbers.
+    pub shared: u16,
+    /// The batches that there were when the numbers were set aside; in all that begin later they are the
+    /// same.
+    pub since: Tag,
+    /// How many of these batches, not yet among the axes, have numbers of their own for each example.
+    pub own: usize,
+}
+
+impl Settings {
+    fn scale(&self) -> f64 {
+        self.numbers.get()[0]
+    }
+
+    /// As the kernels want it.
+    fn kernel(&self) -> kernels::Settings {
+        let dropout = self.dropout.map(|d| kernels::Dropout {
+            p: self.numbers.get()[1],
+            state: d.state,
+            shared: d.shared,
+        });
+        kernels::Settings { scale: self.scale(), causal: self.causal, dropout }
+    }
+
+    /// The settings one batch further out, whose axis stands in front. That batch is not among the current
+    /// ones any more: if one with numbers of its own is missing there, it is that one. Derivatives are also
+    /// batched over cotangents and tangents, by batches that the numbers know nothing of.
+    fn batched(mut self) -> Settings {
+        if let Some(dropout) = &mut self.dropout {
+            let left = random::own_levels(dropout.since).len();
+            dropout.shared = dropout.shared << 1 | u16::from(left == dropout.own);
+            dropout.own = left;
+        }
+        self
+    }
+}
+
+/// Some of queries, keys, values and mask: bit `i` for operand `i`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub struct Which(pub u8);
+
+impl Which {
+    /// Those for which `f` holds.
+    fn of(f: impl Fn(usize) -> bool) -> Which {
+        Which((0..4).filter(|&i| f(i)).fold(0, |bits, i| bits | 1 << i))
+    }
+    /// Whether operand `i` is among them.
+    fn has(self, i: usize) -> bool {
+        self.0 >> i & 1 == 1
+    }
+    /// The operands in order.
+    fn iter(self) -> impl Iterator<Item = usize> {
+        (0..4).filter(move |&i| self.has(i))
+    }
+    /// One value per operand that is among them, spread over four places.
+    fn spread<X>(self, values: impl IntoIterator<Item = X>) -> [Option<X>; 4] {
+        let mut values = values.into_iter();
+        [0, 1, 2, 3].map(|i| if self.has(i) { values.next() } else { None })
+    }
+}
+
+/// The inputs of one of the operations, by their meaning.
+struct Given<'a, X> {
+    /// Queries, keys, values, mask.
+    x: [Option<&'a X>; 4],
+    /// The cotangent of the result.
+    g: Option<&'a X>,
+    /// The result and the logarithm of the sum of exponentials.
+    known: Option<(&'a X, &'a X)>,
+    /// Tangents of the operands.
+    t: [Option<&'a X>; 4],
+    /// The tangent of the result and the mean of the tangents of the scores.
+    moved: Option<(&'a X, &'a X)>,
+}
+
+/// Takes the inputs off a list, in the order in which all three operations have them.
+struct Reader<'a, 'b, X>(&'b [&'a X]);
+
+impl<'a, X> Reader<'a, '_, X> {
+    fn next(&mut self) -> Option<&'a X> {
+        let (first, rest) = self.0.split_first()?;
+        self.0 = rest;
+        Some(first)
+    }
+    fn next_if(&mut self, there: bool) -> Option<&'a X> {
+        if there { self.next() } else { None }
+    }
+    fn pair(&mut self) -> Option<(&'a X, &'a X)> {
+        Some((self.next()?, self.next()?))
+    }
+    /// Queries, keys and values, the results of the forward pass if `known`, and the mask.
+    fn operands(&mut self, settings: &Settings, known: bool) -> Given<'a, X> {
+        let [q, k, v] = [(); 3].map(|()| self.next());
+        let known = if known { self.pair() } else { None };
+        let mask = self.next_if(settings.masked);
+        Given { x: [q, k, v, mask], g: None, known, t: [None; 4], moved: None }
+    }
+}
+
+#[cold]
+fn missing_input() -> crate::error::Error {
+    crate::error::Error::value("internal: attention got too few inputs")
+}
+
+impl<'a, X> Given<'a, X> {
+    /// Operand `i`, which every call has.
+    fn operand(&self, i: usize) -> Result<&'a X> {
+        self.x[i].ok_or_else(missing_input)
+    }
+    fn g(&self) -> Result<&'a X> {
+        self.g.ok_or_else(missing_input)
+    }
+}
+
+impl<'a> Given<'a, Array> {
+    fn inputs(&self, settings: &'a kernels::Settings) -> Result<kernels::Inputs<'a>> {
+        let [q, k, v] = [self.operand(0)?, self.operand(1)?, self.operand(2)?];
+        Ok(kernels::Inputs { q, k, v, mask: self.x[3], settings })
+    }
+    fn known(&self) -> Result<kernels::Known<'a>> {
+        let (out, log_sum) = self.known.ok_or_else(missing_input)?;
+        Ok(kernels::Known { out, log_sum })
+    }
+    fn tangents(&self) -> kernels::Tangents<'a> {
+        let [q, k, v, mask] = self.t;
+        kernels::Tangents { q, k, v, mask }
+    }
+}
+
+/// The work that one matrix of scores takes, batch included.
+struct Scores {
+    /// How many scores there are.
+    count: u64,
+    /// A product with the queries or keys.
+    keys: u64,
+    /// A product with the values.
+    values: u64,
+}
+
+impl Scores {
+    fn of(given: &Given<'_, Array>) -> Option<Scores> {
+        let [q, k, v] = [given.x[0]?, given.x[1]?, given.x[2]?];
+        let (features, keys) = (q.dim(q.rank() - 1), k.dim(k.rank() - 2));
+        let count = q.numel() / features.max(1) * keys;
+        let product = |terms| cost::product(count, terms);
+        Some(Scores { count: count as u64, keys: product(features), values: product(v.dim(v.rank() - 1)) })
+    }
+}
+
+/// Runs `op`, which stands one batch further out, on lanes whose batch axis is brought in front.
+fn batched(op: impl Into<crate::op::Op>, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    let x: Vec<Tensor> = x.iter().map(|lane| lane.materialized(size)).collect::<Result<_>>()?;
+    let refs: Vec<&Tensor> = x.iter().collect();
+    Ok(crate::bind::bind(op, &refs)?.into_iter().map(|y| (y, Some(0))).collect())
+}
+
+/// All inputs.
+fn every(inputs: usize) -> Saves {
+    (0..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)))
+}
+
+/// `softmax(scale Q K' + mask) V` over the last two axes. Inputs: queries `[..., L, E]`, keys `[..., S, E]`,
+/// values `[..., S, V]` and a mask if `masked`, all of one rank. The queries have the whole batch; keys and
+/// values have one batch shape, whose axes may have length 1; the mask broadcasts. Outputs: the result
+/// `[..., L, V]` and, for the benefit of its derivatives alone, the logarithm of the sum of exponentials
+/// `[..., L, 1]`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Attention {
+    /// How scores become weights.
+    pub settings: Settings,
+}
+
+impl Kernel for Attention {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let settings = self.settings.kernel();
+        let given = Reader(x).operands(&self.settings, false);
+        let (y, log_sum) = on_device!(x[0], attention::forward(&given.inputs(&settings)?))?;
+        Ok(smallvec![y, log_sum])
+    }
+    /// 2 l s (e + v) and 5 per score, 6 with a mask: l queries, s keys, of e and v features.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let given = Reader(x).operands(&self.settings, false);
+        Scores::of(&given).map_or(0, |s| s.keys + s.values + (5 + u64::from(self.settings.masked)) * s.count)
+    }
+}
+
+impl Composite for Attention {
+    const VJP: &'static str = "with p = softmax(scale q k'), s = p * (g v' - rowsum(g * o)) * scale: \
+                               s k for q, s' q for k, p' g for v";
+    const JVP: &'static str =
+        "p v moved: p * (t_s - rowsum(p * t_s)) v + p t_v with t_s = scale (t_q k' + q t_k')";
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        compose::attention(&Reader(x).operands(&self.settings, false), &self.settings)
+    }
+    fn own(&self) -> Own {
+        Own { vjp: true, jvp: true, batch: true }
+    }
+    fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
+        every(inputs).and(Saves::OUTPUTS)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let wanted = Which::of(|i| i < c.inputs() && c.needs(i));
+        let op = AttentionVjp { settings: self.settings, wanted, second: None };
+        let mut x = vec![g, c.input(0)?, c.input(1)?, c.input(2)?, c.output(0)?, c.output(1)?];
+        if self.settings.masked {
+            x.push(c.input(3)?);
+        }
+        let grads = wanted.spread(crate::bind::bind(op, &x)?);
+        Ok(grads.into_iter().take(c.inputs()).collect())
+    }
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let moves = Which::of(|i| t.get(i).is_some_and(Option::is_some));
+        let op = AttentionJvp { settings: self.settings, moves };
+        let mut inputs: SmallVec<[&Tensor; 10]> = smallvec![x[0], x[1], x[2], &y[0], &y[1]];
+        inputs.extend(x.get(3).copied());
+        inputs.extend(t.iter().flatten());
+        let out = crate::bind::bind(op, &inputs)?;
+        Ok(smallvec![out.first().cloned(), None])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        batched(Attention { settings: self.settings.batched() }, x, size)
+    }
+}

@@ -1,0 +1,101 @@
+//! `J(t)`: the tangent of attention's result.
+
+use super::{AttentionVjp, Given, NAME, Reader, Scores, Settings, Which, batched, compose, every};
+use crate::array::Array;
+use crate::device::on_device;
+use crate::error::Result;
+use crate::op::{Arrays, BY_PARTS, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::tape::node::Vjp;
+use crate::tensor::{Tensor, Tensors};
+use smallvec::smallvec;
+
+/// The tangent of [`Attention`](super::Attention). Inputs: queries, keys, values, result, logarithm of the
+/// sum of exponentials, the mask if there is one, and the tangents that `moves` says. Outputs: the tangent of
+/// the result and, for the benefit of derivatives alone, the mean of the tangents of the scores
+/// `[..., L, 1]`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct AttentionJvp {
+    /// How scores become weights.
+    pub settings: Settings,
+    /// The operands that have tangents.
+    pub moves: Which,
+}
+
+impl AttentionJvp {
+    fn read<'a, X>(&self, x: &[&'a X]) -> Given<'a, X> {
+        let mut reader = Reader(x);
+        let given = reader.operands(&self.settings, true);
+        Given { t: self.moves.spread(std::iter::from_fn(|| reader.next())), ..given }
+    }
+}
+
+impl Kernel for AttentionJvp {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (settings, given) = (self.settings.kernel(), self.read(x));
+        let (inputs, known) = (given.inputs(&settings)?, given.known()?);
+        let (y, mean) = on_device!(x[0], attention::jvp(&inputs, &known, &given.tangents()))?;
+        Ok(smallvec![y, mean])
+    }
+    /// 2 l s (3 e + 2 v) and 6 per score for all tangents.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let given = self.read(x);
+        let Some(s) = Scores::of(&given) else { return 0 };
+        let moves = |i: usize| u64::from(given.t[i].is_some());
+        let changed = u64::from([0, 1, 3].into_iter().any(|i| given.t[i].is_some()));
+        s.keys * (1 + moves(0) + moves(1)) + s.values * (changed + moves(2)) + 6 * s.count
+    }
+}
+
+impl Composite for AttentionJvp {
+    const VJP: &'static str = "the gradients of <g, J(t)>";
+    const JVP: &'static str = BY_PARTS;
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        compose::tangent(&self.read(x), &self.settings)
+    }
+    fn own(&self) -> Own {
+        Own { vjp: true, jvp: false, batch: true }
+    }
+    fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
+        every(inputs).and(Saves::OUTPUTS)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let settings = self.settings;
+        let inputs = (0..c.inputs()).map(|i| c.input(i)).collect::<Result<Vec<_>>>()?;
+        let mut grads: Grads = smallvec![None; inputs.len()];
+        let first = 5 + usize::from(settings.masked);
+        // The result is linear in the tangents.
+        let places: Vec<(usize, usize)> = self
+            .moves
+            .iter()
+            .enumerate()
+            .map(|(at, i)| (first + at, i))
+            .filter(|&(at, _)| c.needs(at))
+            .collect();
+        let wanted = Which::of(|i| places.iter().any(|place| place.1 == i));
+        if wanted != Which::default() {
+            let mut x = vec![g];
+            x.extend(&inputs[..first]);
+            let out = crate::bind::bind(AttentionVjp { settings, wanted, second: None }, &x)?;
+            places.iter().zip(out).for_each(|(&(at, _), y)| grads[at] = Some(y));
+        }
+        // The mask stands behind the two outputs.
+        let place = |i: usize| if i == 3 { 5 } else { i };
+        let wanted = Which::of(|i| (i < 3 || settings.masked) && c.needs(place(i)));
+        if wanted != Which::default() {
+            let mut x = vec![g];
+            x.extend(&inputs);
+            x.extend([c.output(0)?, c.output(1)?]);
+            let out = crate::bind::bind(AttentionVjp { settings, wanted, second: Some(self.moves) }, &x)?;
+            wanted.iter().zip(out).for_each(|(i, y)| grads[place(i)] = Some(y));
+        }
+        Ok(grads)
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        batched(AttentionJvp { settings: self.settings.batched(), ..*self }, x, size)
+    }
+}

@@ -1,0 +1,5 @@
+//! Fused functions of networks: normalisation, losses, attention.
+
+pub mod attention;
+pub mod loss;
+pub mod norm;

@@ -1,0 +1,342 @@
+//! Softmax, log-softmax and layer normalisation, each one pass over its rows, with fused backward kernels.
+
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::array::shape::{Shape, normalize_axis};
+use crate::device::on_device;
+use crate::error::{Error, Result};
+use crate::op::{
+    Arrays, BY_PARTS, BatchedOutputs, Composite, General, Grads, Kernel, Lane, Needs, Own, Saves,
+};
+use crate::ops::one;
+use crate::ops::pointwise::elementwise::align;
+use crate::ops::pointwise::operand::promote;
+use crate::ops::pointwise::table::Params;
+use crate::tape::node::Vjp;
+use crate::tensor::{Tensor, Tensors};
+use crate::watch::cost;
+use smallvec::smallvec;
+
+/// Softmax (or its logarithm) along the last axis: `exp(x - max) / sum(exp(x - max))`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Softmax {
+    /// The logarithm of it.
+    pub log: bool,
+}
+
+impl Kernel for Softmax {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax" } else { "softmax" }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], norm::softmax(x[0], self.log)))
+    }
+    /// 4 n - 1 per row of n, its logarithm 4 n.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (rows, length) = cost::rows(x[0]);
+        rows * if self.log { 4 * length } else { (4 * length).saturating_sub(1) }
+    }
+}
+
+impl General for Softmax {
+    const VJP: &'static str = "o * (g - sum(g * o)); log: g - exp(o) * sum(g)";
+    const JVP: &'static str = "o * (t - sum(t * o)); log: t - sum(t * exp(o))";
+
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::OUTPUTS
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let op = SoftmaxVjp { log: self.log, forward: false };
+        Ok(smallvec![Some(crate::bind::bind1(op, &[g, c.output(0)?])?)])
+    }
+    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
+        // Softmax's Jacobian is symmetric; log-softmax's is not.
+        let op = SoftmaxVjp { log: self.log, forward: self.log };
+        Ok(smallvec![Some(crate::bind::bind1(op, &[t, &y[0]])?)])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// The product of a cotangent or tangent with softmax's Jacobian. Inputs: g, y.
+/// Softmax: `y * (g - sum(g * y))`. Log-softmax: `g - exp(y) * sum(g)`, and forward `g - sum(g * exp(y))`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SoftmaxVjp {
+    /// For log-softmax.
+    pub log: bool,
+    /// Multiply by the Jacobian instead of its transpose (they differ for log-softmax).
+    pub forward: bool,
+}
+
+impl Kernel for SoftmaxVjp {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax" } else { "softmax" }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        if self.forward {
+            let (t, y) = (Tensor::Array(x[0].clone()), Tensor::Array(x[1].clone()));
+            let out = self.decompose(&[&t, &y])?;
+            return out.iter().map(|y| y.array("log_softmax").cloned()).collect();
+        }
+        one!(on_device!(x[0], norm::softmax_vjp(x[0], x[1], self.log)))
+    }
+    /// 4 n - 1 per row of n.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (rows, length) = cost::rows(x[0]);
+        rows * (4 * length).saturating_sub(1)
+    }
+}
+
+impl Composite for SoftmaxVjp {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let last = Some(&[-1i64][..]);
+        let y = &x[1].cast(x[1].dtype().accumulator())?;
+        one!(x[0].accumulated(|g| match (self.log, self.forward) {
+            (false, _) => y.mul(&g.sub(&g.mul(y)?.sum(last, true)?)?),
+            (true, false) => g.sub(&y.exp()?.mul(&g.sum(last, true)?)?),
+            (true, true) => g.sub(&g.mul(&y.exp()?)?.sum(last, true)?),
+        }))
+    }
+    fn own(&self) -> Own {
+        Own { batch: true, ..Own::default() }
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let (g, y) = (x[0].materialized(size)?, x[1].materialized(size)?);
+        Ok(smallvec![(crate::bind::bind1(*self, &[&g, &y])?, Some(0))])
+    }
+}
+
+/// Layer normalisation (Ba, Kiros and Hinton 2016) over the last `axes` axes: `(x - mean) * rstd * weight +
+/// bias`. Inputs: x, then weight and bias if `affine`. Outputs: y, mean, rstd; the statistics have the
+/// leading axes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LayerNorm {
+    /// How many trailing axes are normalised.
+    pub axes: u8,
+    /// Whether weight and bias are given.
+    pub affine: bool,
+    /// Added to the variance; `eps` as bits in the first place.
+    pub eps: Params,
+}
+
+impl LayerNorm {
+    fn reduced(&self) -> Vec<i64> {
+        (1..=self.axes as i64).map(|i| -i).collect()
+    }
+}
+
+impl Kernel for LayerNorm {
+    fn name(&self) -> &'static str {
+        "layer_norm"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (weight, bias) = (x.get(1).copied(), x.get(2).copied());
+        let (y, mean, rstd) =
+            on_device!(x[0], norm::layer_norm(x[0], weight, bias, self.axes as usize, self.eps.get()[0]))?;
+        Ok(smallvec![y, mean, rstd])
+    }
+    /// 5 n + 2 per row of n, 7 n + 2 with weight and bias.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        let rows = y[1].numel() as u64;
+        cost::each(x, if self.affine { 7 } else { 5 }) + 2 * rows
+    }
+}
+
+impl Composite for LayerNorm {
+    const VJP: &'static str = "rstd * (h - mean(h) - n * mean(h * n)) with h = g * weight, n = (x - mean) \
+                               * rstd; sum(g * n), sum(g) for weight and bias";
+    const JVP: &'static str = BY_PARTS;
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let axes = self.reduced();
+        let wide = x[0].cast(x[0].dtype().compute())?;
+        let mean = wide.mean(Some(&axes), true)?;
+        let centred = wide.sub(&mean)?;
+        let rstd = centred.square()?.mean(Some(&axes), true)?.add(self.eps.get()[0])?.rsqrt()?;
+        let mut y = centred.mul(&rstd)?;
+        if self.affine {
+            y = y.mul(x[1])?.add(x[2])?;
+        }
+        let leading = wide.shape().part(0, wide.rank() - self.axes as usize);
+        Ok(smallvec![y.cast(x[0].dtype())?, mean.reshape(&leading)?, rstd.reshape(&leading)?])
+    }
+    fn own(&self) -> Own {
+        Own { vjp: true, batch: true, ..Own::default() }
+    }
+    fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
+        Saves::input(0).and(Saves::input(1).when(inputs > 1)).and(Saves::STATISTICS)
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        // The statistics are outputs for the benefit of this rule alone and get no cotangent of their own.
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        let op = LayerNormVjp { axes: self.axes, affine: self.affine };
+        let (mean, rstd) = (c.output(1)?, c.output(2)?);
+        let mut inputs = vec![g, c.input(0)?, mean, rstd];
+        if self.affine {
+            inputs.push(c.input(1)?);
+        }
+        Ok(crate::bind::bind(op, &inputs)?.into_iter().map(Some).collect())
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let batched = |lane: Option<&Lane>| lane.is_some_and(|l| l.axis.is_some());
+        if !batched(x.get(1)) && !batched(x.get(2)) {
+            let refs: Vec<Tensor> = x.iter().map(Lane::front).collect::<Result<_>>()?;
+            let refs: Vec<&Tensor> = refs.iter().collect();
+            return Ok(crate::bind::bind(*self, &refs)?.into_iter().map(|y| (y, Some(0))).collect());
+        }
+        // Every batch element has a weight of its own: normalise together, scale afterwards.
+        let plain = LayerNorm { affine: false, ..*self };
+        let mut out = crate::bind::bind(plain, &[&x[0].materialized(size)?])?;
+        let scaled = Lane { value: out[0].clone(), axis: Some(0) };
+        let operands = align(&[scaled, x[1].clone(), x[2].clone()])?;
+        out[0] = operands[0].mul(&operands[1])?.add(&operands[2])?;
+        Ok(out.into_iter().map(|y| (y, Some(0))).collect())
+    }
+}
+
+/// The VJP of layer normalisation. Inputs: g, x, mean, rstd, then weight if `affine`.
+/// Outputs: dx, then dweight and dbias if `affine`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct LayerNormVjp {
+    /// How many trailing axes are normalised.
+    pub axes: u8,
+    /// Whether there is a weight.
+    pub affine: bool,
+}
+
+impl Kernel for LayerNormVjp {
+    fn name(&self) -> &'static str {
+        "layer_norm"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let weight = x.get(4).copied();
+        let (dx, dweight, dbias) =
+            on_device!(x[0], norm::layer_norm_vjp(x[0], x[1], weight, x[2], x[3], self.axes as usize))?;
+        Ok(if self.affine { smallvec![dx, dweight, dbias] } else { smallvec![dx] })
+    }
+    /// 9 n per row of n, 13 n with weight and bias.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::each(x, if self.affine { 13 } else { 9 })
+    }
+}
+
+impl Composite for LayerNormVjp {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let (g, value) = (x[0], x[1].cast(x[1].dtype().compute())?);
+        let axes: Vec<i64> = (1..=self.axes as i64).map(|i| -i).collect();
+        // The statistics are functions of x, also here: recompute them, so that derivatives of this rule see
+        // it.
+        let mean = value.mean(Some(&axes), true)?;
+        let centred = value.sub(&mean)?;
+        let kept = value.shape().reduced(value.shape().axes(Some(&axes), "layer_norm")?, true);
+        let rstd = self.rstd(&centred, &axes, x[3], &kept)?;
+        let normal = centred.mul(&rstd)?;
+        let wide = g.cast(value.dtype())?;
+        let scaled = if self.affine { wide.mul(x[4])? } else { wide.clone() };
+        let projected = scaled.mul(&normal)?.mean(Some(&axes), true)?;
+        let centred_g = scaled.sub(&scaled.mean(Some(&axes), true)?)?;
+        let dx = rstd.mul(&centred_g.sub(&normal.mul(&projected)?)?)?.cast(x[1].dtype())?;
+        if !self.affine {
+            return Ok(smallvec![dx]);
+        }
+        let shape = x[4].shape();
+        Ok(smallvec![dx, wide.mul(&normal)?.sum_to(&shape)?, wide.sum_to(&shape)?])
+    }
+}
+
+impl LayerNormVjp {
+    /// The reciprocal deviation as a function of `centred`: with the epsilon that the given value was made
+    /// with.
+    fn rstd(&self, centred: &Tensor, axes: &[i64], given: &Tensor, kept: &Shape) -> Result<Tensor> {
+        let variance = centred.square()?.mean(Some(axes), true)?;
+        let eps = given.detach().reshape(kept)?.pow(-2.0)?.sub(&variance.detach())?;
+        variance.add(&eps)?.rsqrt()
+    }
+}
+
+impl Tensor {
+    fn softmax_along(&self, axis: i64, log: bool) -> Result<Tensor> {
+        let op = Softmax { log };
+        let x = self.cast(self.dtype().to_float())?;
+        if x.rank() == 0 {
+            normalize_axis(axis, 1, op.name())?;
+            return if log { x.mul(0.0) } else { x.mul(0.0)?.add(1.0) };
+        }
+        let i = x.shape().axis(axis, op.name())?;
+        let last = x.rank() - 1;
+        if i == last {
+            return crate::bind::bind1(op, &[&x]);
+        }
+        let (i, last) = (i as i64, last as i64);
+        crate::bind::bind1(op, &[&x.transpose(i, last)?])?.transpose(i, last)?.contiguous()
+    }
+
+    /// `exp(x) / sum(exp(x))` along `axis`.
+    pub fn softmax(&self, axis: i64) -> Result<Tensor> {
+        self.softmax_along(axis, false)
+    }
+
+    /// `log(softmax(x))` along `axis`, accurate where softmax underflows.
+    pub fn log_softmax(&self, axis: i64) -> Result<Tensor> {
+        self.softmax_along(axis, true)
+    }
+
+    /// Layer normalisation over the last axes, whose lengths are `shape`; `weight` and `bias` have that
+    /// shape.
+    pub fn layer_norm(
+        &self,
+        shape: &[usize],
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        let own = self.shape();
+        let rank = own.rank();
+        let trailing = rank.checked_sub(shape.len()).map(|from| own.part(from, rank));
+        let wanted = Shape::new(shape)?;
+        if shape.is_empty() || trailing != Some(wanted) {
+            return Err(Error::shape(format!(
+                "layer_norm: a tensor of shape {own} does not end in the normalised shape {wanted}"
+            )));
+        }
+        for (name, t) in [("weight", weight), ("bias", bias)] {
+            if let Some(t) = t.filter(|t| t.shape() != wanted) {
+                return Err(Error::shape(format!(
+                    "layer_norm: {name} has shape {}, expected {wanted}",
+                    t.shape()
+                )));
+            }
+        }
+        let x = self.cast(self.dtype().to_float())?;
+        let affine = weight.is_some() || bias.is_some();
+        let op = LayerNorm { axes: shape.len() as u8, affine, eps: [eps, 0.0].into() };
+        let out = match (weight, bias) {
+            (None, None) => crate::bind::bind(op, &[&x])?,
+            (w, b) => {
+                let one = x.aval();
+                let w = w.cloned().map_or_else(|| Tensor::full(wanted, 1.0, one.dtype, one.device), Ok)?;
+                let b = b.cloned().map_or_else(|| Tensor::full(wanted, 0.0, one.dtype, one.device), Ok)?;
+                // A region runs it in float32: a weight must not be rounded to the type of a half input
+                // before.
+                let wide =
+                    crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
+                let dtype = if wide { DType::F32 } else { promote(&x, &w) };
+                let mut out = crate::bind::bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?;
+                if !wide {
+                    out[0] = out[0].cast(x.dtype())?;
+                }
+                out
+            }
+        };
+        out.into_iter().next().ok_or_else(|| Error::value("internal: layer_norm returned nothing"))
+    }
+}

@@ -1,0 +1,232 @@
+//! Picking elements by index tensors, and the transposes that add them back.
+//!
+//! `take` picks whole rows of one axis, `gather` one element per index. Every form of advanced indexing
+//! becomes a `take` after merging the indexed axes (`Tensor::index`). Indices out of range raise; negative
+//! ones count from the end. Read next: `indexing.rs`.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::device::on_device;
+use crate::error::{Error, Result};
+use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Needs, Saves};
+use crate::ops::one;
+use crate::tape::node::Vjp;
+use crate::tape::saving::bottom;
+use crate::tensor::Tensor;
+use crate::watch::cost;
+use smallvec::smallvec;
+
+/// `out[.., i.., ..] = x[.., index[i..], ..]` along `axis`. Inputs: x, index (any shape).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Take {
+    /// The axis of `x`.
+    pub axis: u8,
+}
+
+impl Kernel for Take {
+    fn name(&self) -> &'static str {
+        "take"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], gather::take(x[0], x[1], self.axis as usize)))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Take {
+    const TRANSPOSE: &'static str = "rows of g added up by index";
+
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(1)
+    }
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        crate::bind::bind1(TakeAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let (value, index) = (x[0].front()?, x[1].front()?);
+        let axis = self.axis as usize;
+        match (x[0].axis, x[1].axis) {
+            (_, None) => {
+                let op = Take { axis: self.axis + 1 };
+                Ok(smallvec![(crate::bind::bind1(op, &[&value, &index])?, Some(0))])
+            }
+            // The index axes, the batch among them, come out where the taken axis was.
+            (None, _) => Ok(smallvec![(crate::bind::bind1(*self, &[&value, &index])?, Some(axis))]),
+            (Some(_), Some(_)) => {
+                // One long axis of all batch elements' rows; each batch element indexes its own stretch.
+                let rows = value.move_axis(axis + 1, 1)?;
+                let n = rows.shape().at(1);
+                let merged = rows.flatten(0, 1)?;
+                let index = offset_index(&index, size, n)?;
+                let out = crate::bind::bind1(Take { axis: 0 }, &[&merged, &index])?;
+                // [batch, index.., rest..] -> [batch, before.., index.., after..]
+                let count = index.rank() - 1;
+                let mut order: Vec<i64> = vec![0];
+                order.extend((0..axis).map(|i| (1 + count + i) as i64));
+                order.extend((0..count).map(|i| (1 + i) as i64));
+                order.extend((1 + count + axis..out.rank()).map(|i| i as i64));
+                Ok(smallvec![(out.permute(&order)?, Some(0))])
+            }
+        }
+    }
+}
+
+/// Checked indices into `size` stretches of length `n` laid end to end, from indices into each (batch axis in
+/// front).
+fn offset_index(index: &Tensor, size: usize, n: usize) -> Result<Tensor> {
+    let from_front = index_from_front(index, 0, n)?;
+    let mut dims = vec![1; index.rank()];
+    dims[0] = size;
+    let starts = Tensor::arange(0.0, n as f64, size, from_front.dtype(), index.device())?;
+    from_front.add(&starts.reshape(&Shape::new(&dims)?)?)
+}
+
+/// An index into an axis of length `size`, checked, negative elements counted from the end. In the widest
+/// integers of its device, in which positions of merged axes have room.
+pub(crate) fn index_from_front(index: &Tensor, axis: usize, size: usize) -> Result<Tensor> {
+    check_range(index, axis, size)?;
+    let index = index.cast(if index.device() == Device::Cpu { DType::I64 } else { DType::I32 })?;
+    index.lt(0i64)?.select(&index.add(size as i64)?, &index)
+}
+
+/// The transpose of [`Take`]: rows of `g` added into zeros. Inputs: g, index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TakeAdd {
+    /// The axis of the output.
+    pub axis: u8,
+    /// The shape of the output.
+    pub shape: Shape,
+}
+
+impl Kernel for TakeAdd {
+    fn name(&self) -> &'static str {
+        "take_add"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], gather::take_add(x[0], x[1], self.axis as usize, &self.shape)))
+    }
+    /// One per input.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::each(x, 1)
+    }
+}
+
+impl Linear for TakeAdd {
+    const TRANSPOSE: &'static str = "rows of g taken by index";
+
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(1)
+    }
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        crate::bind::bind1(Take { axis: self.axis }, &[g, c.input(1)?])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let axis = self.axis as usize;
+        let g = x[0].materialized(size)?;
+        if x[1].axis.is_none() {
+            let op = TakeAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? };
+            return Ok(smallvec![(crate::bind::bind1(op, &[&g, &x[1].value])?, Some(0))]);
+        }
+        let n = self.shape.at(axis);
+        let index = offset_index(&x[1].front()?, size, n)?;
+        let count = index.rank() - 1;
+        // [batch, before.., index.., after..] -> [batch, index.., before.., after..]
+        let mut order: Vec<i64> = vec![0];
+        order.extend((0..count).map(|i| (1 + axis + i) as i64));
+        order.extend((0..axis).map(|i| (1 + i) as i64));
+        order.extend((1 + axis + count..g.rank()).map(|i| i as i64));
+        let rest = self.shape.removed(axis);
+        let op = TakeAdd { axis: 0, shape: rest.inserted(0, size * n)? };
+        let out = crate::bind::bind1(op, &[&g.permute(&order)?, &index])?;
+        let out = out.reshape(&rest.inserted(0, n)?.inserted(0, size)?)?;
+        Ok(smallvec![(out.move_axis(1, 1 + axis)?, Some(0))])
+    }
+}
+
+/// `out[i, j, ..] = x[index[i, j, ..], j, ..]` for axis 0, and so on. Inputs: x, index (same rank).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Gather {
+    /// The axis of `x`.
+    pub axis: u8,
+}
+
+impl Kernel for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], gather::gather(x[0], x[1], self.axis as usize)))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Gather {
+    const TRANSPOSE: &'static str = "elements of g added up by index";
+
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(1)
+    }
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        crate::bind::bind1(ScatterAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let (value, index) = (x[0].materialized(size)?, x[1].materialized(size)?);
+        Ok(smallvec![(crate::bind::bind1(Gather { axis: self.axis + 1 }, &[&value, &index])?, Some(0))])
+    }
+}
+
+/// The transpose of [`Gather`]: elements of `g` added into zeros. Inputs: g, index.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ScatterAdd {
+    /// The axis of the output.
+    pub axis: u8,
+    /// The shape of the output.
+    pub shape: Shape,
+}
+
+impl Kernel for ScatterAdd {
+    fn name(&self) -> &'static str {
+        "scatter_add"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], gather::scatter_add(x[0], x[1], self.axis as usize, &self.shape)))
+    }
+    /// One per input.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::each(x, 1)
+    }
+}
+
+impl Linear for ScatterAdd {
+    const TRANSPOSE: &'static str = "elements of g gathered by index";
+
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(1)
+    }
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        crate::bind::bind1(Gather { axis: self.axis }, &[g, c.input(1)?])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let (g, index) = (x[0].materialized(size)?, x[1].materialized(size)?);
+        let op = ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? };
+        Ok(smallvec![(crate::bind::bind1(op, &[&g, &index])?, Some(0))])
+    }
+}
+
+/// Raises for an index outside `-size..size`; only where merged axes would let it slip into another row.
+fn check_range(index: &Tensor, axis: usize, size: usize) -> Result<()> {
+    let Some(array) = bottom(index).filter(|array| array.numel() > 0) else { return Ok(()) };
+    let host = Tensor::Array(array.to_device(Device::Cpu)?);
+    let (low, high) = (host.amin(None, false)?.item()?, host.amax(None, false)?.item()?);
+    let bad = if low < -(size as f64) { low } else { high };
+    if low < -(size as f64) || high >= size as f64 {
+        return Err(Error::index(format!("index {bad} is out of range for axis {axis} of length {size}")));
+    }
+    Ok(())
+}

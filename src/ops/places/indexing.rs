@@ -1,0 +1,283 @@
+//! Indexing as functions of tensors: they check what fits, and choose the operation
+//! (`src/ops/places/index.rs`, `src/ops/writes/rows.rs`). Where an index has no axes, a tensor without axes
+//! is a vector of one element.
+
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::error::{Error, Result};
+use crate::ops::places::index::{Gather, ScatterAdd, Take, TakeAdd, index_from_front};
+use crate::ops::views::strided::Part;
+use crate::ops::writes::rows::{Rows, adds_in_part};
+use crate::tensor::Tensor;
+
+/// Raises for what cannot be an index.
+pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
+    if index.dtype().is_integer() {
+        return Ok(());
+    }
+    Err(Error::dtype(format!(
+        "{op}: indices must be integers, got {}; convert with .long() (or .int() on a GPU)",
+        index.dtype()
+    )))
+}
+
+/// Raises for a source of another dtype than the tensor that it is written to.
+pub(crate) fn check_same_dtype(op: &str, own: DType, source: DType) -> Result<()> {
+    if own == source {
+        return Ok(());
+    }
+    Err(Error::dtype(format!(
+        "{op}: the source is {source} and the tensor {own}, one dtype expected; convert one of them with \
+         .to()"
+    )))
+}
+
+impl Tensor {
+    /// This tensor; as a vector of one element where it has no axes.
+    pub(crate) fn at_least_vector(&self) -> Result<Tensor> {
+        if self.rank() == 0 { self.unsqueeze(0) } else { Ok(self.clone()) }
+    }
+
+    /// Rows along `axis` that a vector of indices, or one index, names. A tensor without axes has one element
+    /// to name, and gives one.
+    pub fn index_select(&self, axis: i64, index: &Tensor) -> Result<Tensor> {
+        check_index("index_select", index)?;
+        if index.rank() > 1 || (self.rank() == 0 && index.numel() != 1) {
+            return Err(Error::shape(format!(
+                "index_select: {} expected, got an index of shape {} for a tensor of shape {}",
+                if self.rank() == 0 { "one index" } else { "a vector of indices" },
+                index.shape(),
+                self.shape()
+            )));
+        }
+        let picked = self.at_least_vector()?.take(&index.at_least_vector()?, axis)?;
+        if self.rank() == 0 { picked.reshape(&self.shape()) } else { Ok(picked) }
+    }
+}
+
+impl Tensor {
+    /// Rows of `axis` picked by `index`, whose axes take its place.
+    pub fn take(&self, index: &Tensor, axis: i64) -> Result<Tensor> {
+        check_index("take", index)?;
+        let axis = self.shape().axis(axis, "take")? as u8;
+        if self.rank() + index.rank() > crate::array::shape::MAX_RANK + 1 {
+            return Err(Error::shape("take: the result would have more than 8 axes"));
+        }
+        crate::bind::bind1(Take { axis }, &[self, index])
+    }
+
+    /// One element per index along `axis`; `index` has as many axes, and is no longer on the others. A number
+    /// is a vector of one element.
+    pub fn gather(&self, axis: i64, index: &Tensor) -> Result<Tensor> {
+        check_index("gather", index)?;
+        if self.rank() == 0 || index.rank() == 0 {
+            let out = self.at_least_vector()?.gather(axis, &index.at_least_vector()?)?;
+            return out.reshape(&index.shape());
+        }
+        let i = self.shape().axis(axis, "gather")?;
+        let fits = index.rank() == self.rank()
+            && (0..self.rank()).all(|k| k == i || index.shape().at(k) <= self.shape().at(k));
+        if !fits {
+            return Err(Error::shape(format!(
+                "gather: index of shape {} does not fit shape {}: the same number of axes, and no longer \
+                 except along axis {i}",
+                index.shape(),
+                self.shape()
+            )));
+        }
+        crate::bind::bind1(Gather { axis: i as u8 }, &[self, index])
+    }
+
+    /// The axis of a `scatter_add`, whose index and source must fit.
+    pub fn scatter_axis(&self, op: &str, axis: i64, index: &Tensor, source: &Tensor) -> Result<usize> {
+        check_index(op, index)?;
+        let i = self.shape().axis(axis, op)?;
+        if index.rank() != self.rank() || source.rank() != self.rank() {
+            return Err(Error::shape(format!(
+                "{op}: index {} and source {} must have as many axes as the tensor {}",
+                index.shape(),
+                source.shape(),
+                self.shape()
+            )));
+        }
+        for k in 0..self.rank() {
+            let n = index.shape().at(k);
+            if n > source.shape().at(k) || (k != i && n > self.shape().at(k)) {
+                return Err(Error::shape(format!(
+                    "{op}: index of shape {} does not fit source {} and tensor {}",
+                    index.shape(),
+                    source.shape(),
+                    self.shape()
+                )));
+            }
+        }
+        if !crate::interp::autocasting() {
+            check_same_dtype(op, self.dtype(), source.dtype())?;
+        }
+        Ok(i)
+    }
+
+    /// The first elements of this tensor along every axis, as many as `shape` says.
+    pub fn corner(&self, shape: &Shape) -> Result<Tensor> {
+        (0..self.rank()).try_fold(self.clone(), |part, k| part.narrow(k as i64, 0, shape.at(k)))
+    }
+
+    /// `self` with the elements of `source` added at `index` along `axis`. A number is a vector of one
+    /// element.
+    pub fn scatter_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        check_index("scatter_add", index)?;
+        if self.rank() == 0 || index.rank() == 0 || source.rank() == 0 {
+            let (own, part) = (self.at_least_vector()?, source.at_least_vector()?);
+            return own.scatter_add(axis, &index.at_least_vector()?, &part)?.reshape(&self.shape());
+        }
+        let i = self.scatter_axis("scatter_add", axis, index, source)?;
+        let (own, part) = crate::interp::autocast::widest(self, source)?;
+        let part = part.cast(own.dtype())?.corner(&index.shape())?;
+        if adds_in_part(&own, index.numel()) {
+            let rows = Rows::of_scatter(&Part::whole(&own.shape()), own.numel(), i, index)?;
+            return own.put_rows(&rows, &part, true);
+        }
+        own.add(&crate::bind::bind1(ScatterAdd { axis: i as u8, shape: self.shape() }, &[&part, index])?)
+    }
+
+    /// NumPy's advanced indexing: `indices[k]` indexes axis `k`, `None` keeps it whole. The index tensors
+    /// broadcast together; their axes come where the first of them was if they are adjacent, else in front.
+    pub fn index(&self, indices: &[Option<Tensor>]) -> Result<Tensor> {
+        let plan = IndexPlan::new(self.shape(), indices)?;
+        let Some(linear) = plan.linear(indices)? else { return Ok(self.clone()) };
+        let merged = self.permute(&plan.order())?.reshape(&plan.merged)?;
+        let taken = merged.take(&linear, 0)?;
+        let front = linear.rank();
+        if plan.position == 0 {
+            return Ok(taken);
+        }
+        let mut order: Vec<i64> = (front..front + plan.position).map(|i| i as i64).collect();
+        order.extend((0..front).map(|i| i as i64));
+        order.extend((front + plan.position..taken.rank()).map(|i| i as i64));
+        taken.permute(&order)
+    }
+
+    /// The axis and the vector of an `index_add`, whose source must fit.
+    pub fn slice_axis(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<(usize, Tensor)> {
+        check_index("index_add", index)?;
+        let axis = self.shape().axis(axis, "index_add")?;
+        let index = index.at_least_vector()?;
+        if index.rank() != 1 || source.shape() != self.shape().with(axis, index.numel()) {
+            return Err(Error::shape(format!(
+                "index_add: index of shape {} and source of shape {} along axis {axis} of a tensor of shape \
+                 {}; expected a vector, and a source as long as it along that axis and as the tensor \
+                 elsewhere",
+                index.shape(),
+                source.shape(),
+                self.shape()
+            )));
+        }
+        if !crate::interp::autocasting() {
+            check_same_dtype("index_add", self.dtype(), source.dtype())?;
+        }
+        Ok((axis, index))
+    }
+
+    /// This tensor with the slices of `source` added to those along `axis` that `index`, a vector, names.
+    pub fn index_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        check_index("index_add", index)?;
+        if self.rank() == 0 && source.rank() == 0 {
+            let out = self.at_least_vector()?.index_add(axis, index, &source.at_least_vector()?)?;
+            return out.reshape(&self.shape());
+        }
+        let (axis, index) = self.slice_axis(axis, index, source)?;
+        if self.numel() == 0 {
+            // There are no elements that an index could miss.
+            return self.with_nothing_of(source);
+        }
+        let source = source.cast(self.dtype())?;
+        if adds_in_part(self, source.numel()) {
+            let rows = Rows::of_slices(&Part::whole(&self.shape()), self.numel(), axis, &index)?;
+            return self.put_rows(&rows, &source, true);
+        }
+        let op = TakeAdd { axis: axis as u8, shape: self.shape() };
+        self.add(&crate::bind::bind1(op, &[&source, &index])?)
+    }
+}
+
+/// How several index tensors become one.
+struct IndexPlan {
+    shape: Shape,
+    /// The indexed axes.
+    axes: Vec<usize>,
+    /// How many whole axes come before the index axes in the result.
+    position: usize,
+    /// The shape with all indexed axes merged in front.
+    merged: Shape,
+}
+
+impl IndexPlan {
+    fn new(shape: Shape, indices: &[Option<Tensor>]) -> Result<IndexPlan> {
+        if indices.len() > shape.rank() {
+            return Err(Error::index(format!(
+                "too many indices: {} given for a tensor of shape {shape}",
+                indices.len()
+            )));
+        }
+        let axes: Vec<usize> = (0..indices.len()).filter(|&i| indices[i].is_some()).collect();
+        let adjacent = axes.windows(2).all(|w| w[1] == w[0] + 1);
+        let position = if adjacent { axes.first().copied().unwrap_or(0) } else { 0 };
+        let count: usize = axes.iter().map(|&a| shape.at(a)).product();
+        let mut dims = vec![count];
+        dims.extend((0..shape.rank()).filter(|i| !axes.contains(i)).map(|i| shape.at(i)));
+        Ok(IndexPlan { shape, axes, position, merged: Shape::new(&dims)? })
+    }
+
+    /// Indexed axes first, the others in order.
+    fn order(&self) -> Vec<i64> {
+        let rest = (0..self.shape.rank()).filter(|i| !self.axes.contains(i));
+        self.axes.iter().copied().chain(rest).map(|i| i as i64).collect()
+    }
+
+    /// The index into the merged axis; checks nothing but what merging would hide, and nothing where the
+    /// indices name nothing together.
+    fn linear(&self, indices: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+        let shape = index_shape("index", indices)?;
+        if let [axis] = self.axes[..] {
+            return Ok(indices[axis].clone());
+        }
+        let mut total: Option<Tensor> = None;
+        for (k, &axis) in self.axes.iter().enumerate() {
+            let Some(index) = &indices[axis] else { continue };
+            let index = if shape.numel() == 0 { &index.expand(&shape)? } else { index };
+            let stride: usize = self.axes[k + 1..].iter().map(|&a| self.shape.at(a)).product();
+            let part = index_from_front(index, axis, self.shape.at(axis))?.mul(stride as i64)?;
+            total = Some(match total {
+                None => part,
+                Some(sum) => sum.add(&part)?,
+            });
+        }
+        Ok(total)
+    }
+}
+
+/// The shape to which index tensors broadcast; raises for what cannot be an index.
+pub(crate) fn index_shape(op: &str, indices: &[Option<Tensor>]) -> Result<Shape> {
+    indices.iter().flatten().try_fold(Shape::SCALAR, |shape, index| {
+        check_index(op, index)?;
+        shape.broadcast(&index.shape()).ok_or_else(|| {
+            let other = index.shape();
+            Error::index(format!("index tensors of shapes {shape} and {other} do not broadcast together"))
+        })
+    })
+}
+
+/// The positions of true elements, one int64 row per element: `[count, rank]`. The count depends on the data.
+pub fn nonzero(x: &Tensor) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return nonzero(&x.detach().ne(0i64)?);
+    }
+    let array = x.array("nonzero")?.to_device(Device::Cpu)?;
+    let mask = crate::cpu::pointwise::copy::cast(&array, DType::Bool)?;
+    let found = Tensor::Array(crate::cpu::places::gather::nonzero(&mask)?);
+    match x.device() {
+        Device::Cpu => Ok(found),
+        device => found.cast(DType::I32)?.to_device(device),
+    }
+}

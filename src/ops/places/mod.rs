@@ -1,0 +1,4 @@
+//! Elements that an index names: picked, added back, assigned.
+
+pub mod index;
+pub mod indexing;

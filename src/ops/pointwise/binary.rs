@@ -1,0 +1,86 @@
+//! Functions of two variables in one table: value and both partial derivatives.
+//!
+//! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
+
+use crate::ops::pointwise::formulas::{
+    angle, divisor, exponent_slope, floor_quotient, floor_remainder, half_tie, hypot_slope, hypotenuse,
+    power_slope, share, sign, tame, truncated, turn,
+};
+use crate::ops::pointwise::smooth::{logged, unless_unmet};
+use crate::ops::pointwise::table::define_table;
+use std::f64::consts::LN_2;
+
+macro_rules! binary_table {
+    ($callback:ident) => {
+        $callback! { Binary, 2, p;
+            /// Sum `x + y`.
+            Add add(x, y) = x + y, [(g) => g, (g) => g];
+            /// Difference `x - y`.
+            Sub sub(x, y) = x - y, [(g) => g, (g) => -g];
+            /// Product `x * y`.
+            Mul mul(x, y) = x * y, [(g, y) => g * y, (g, x) => g * x];
+            /// Quotient `x / y`; integers give a float.
+            Div div(x, y) = x / y, [(g, y) => g / divisor(g, y), (g, y, o) => -(g * tame(g, o / y))];
+            /// Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch.
+            Pow pow(x, y) = x.pow(y),
+                [(g, x, y) => g * tame(g, power_slope(x, y)),
+                 (g, x, o) => exponent_slope(x, o, g)];
+            /// Larger of two values; at a tie each gets half of the gradient.
+            Maximum maximum(x, y) = R::select(x.gt(y) | x.ne(x), x, y),
+                [(g, x, y) => half_tie(x, y, g), (g, x, y) => half_tie(y, x, g)];
+            /// Smaller of two values; at a tie each gets half of the gradient.
+            Minimum minimum(x, y) = R::select(x.lt(y) | x.ne(x), x, y),
+                [(g, x, y) => half_tie(y, x, g), (g, x, y) => half_tie(x, y, g)];
+            /// `floor(x / y)`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0.
+            FloorDivide floor_divide(x, y) = floor_quotient(x, y), [];
+            /// Remainder with the sign of the divisor, as Python's `%`. Integers over zero raise
+            /// ZeroDivisionError; on a GPU the result is 0.
+            Remainder remainder(x, y) = floor_remainder(x, y),
+                [(g) => g, (g, x, y) => -(g * floor_quotient(x, y))];
+            /// Remainder with the sign of the dividend, as C's `fmod`. Integers over zero raise
+            /// ZeroDivisionError; on a GPU the result is 0.
+            Fmod fmod(x, y) = x.fmod(y), [(g) => g, (g, x, y) => -(g * truncated(x / y))];
+            /// Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0.
+            Atan2 atan2(x, y) = angle(x, y),
+                [(g, x, y) => g * turn(y, x),
+                 (g, x, y) => -(g * turn(x, y))];
+            /// Larger of two values, or the one that is not NaN; at a tie each gets half of the gradient.
+            Fmax fmax(x, y) = R::select(x.gt(y) | y.ne(y), x, y),
+                [(g, x, y) => R::select(y.ne(y), g, half_tie(x, y, g)),
+                 (g, x, y) => R::select(x.ne(x) & y.eq(y), g, half_tie(y, x, g))];
+            /// Smaller of two values, or the one that is not NaN; at a tie each gets half of the gradient.
+            Fmin fmin(x, y) = R::select(x.lt(y) | y.ne(y), x, y),
+                [(g, x, y) => R::select(y.ne(y), g, half_tie(y, x, g)),
+                 (g, x, y) => R::select(x.ne(x) & y.eq(y), g, half_tie(x, y, g))];
+            /// `log(exp(x) + exp(y))` without overflow.
+            LogAddExp logaddexp(x, y) =
+                R::select(x.eq(y), x + LN_2, R::select(x.gt(y), x, y) + (-((x - y).abs())).exp().log1p()),
+                [(g, x, y) => share(x, y, g), (g, x, y) => share(y, x, g)];
+            /// Length of the vector `(x, y)` without overflow, infinite where either is; at 0 the gradient is
+            /// 0.
+            Hypot hypot(x, y) = hypotenuse(x.abs(), y.abs()),
+                [(g, x, y) => g * hypot_slope(x, y), (g, x, y) => g * hypot_slope(y, x)];
+            /// `x` with the sign of `y`; zero has one, too.
+            Copysign copysign(x, y) =
+                R::select(y.lt(R::lit(0.0)) | (1.0 / y).lt(R::lit(0.0)), -(x.abs()), x.abs()),
+                [(g, x, o) => g * (sign(x)
+                    * R::select(o.lt(R::lit(0.0)) | (1.0 / o).lt(R::lit(0.0)), R::lit(-1.0), R::lit(1.0))),
+                 (g) => R::lit(0.0)];
+            /// `x * log(y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm,
+            /// and 0 where that is not finite. Integers give a float.
+            Xlogy xlogy(x, y) = x * logged(x, y, 0.0).log(),
+                [(g, x, y) => g * logged(x, y, 0.0).log(), (g, x, y) => g * unless_unmet(x, y, 0.0)];
+            /// `x * log(1 + y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the
+            /// logarithm, and 0 where that is not finite. Integers give a float.
+            Xlog1py xlog1py(x, y) = x * logged(x, y, 1.0).log1p(),
+                [(g, x, y) => g * logged(x, y, 1.0).log1p(), (g, x, y) => g * unless_unmet(x, y, 1.0)];
+            /// Step at zero: 0 below, `y` at zero, 1 above.
+            Heaviside heaviside(x, y) = R::select(x.eq(R::lit(0.0)), y,
+                R::select(x.lt(R::lit(0.0)), R::lit(0.0), R::select(x.eq(x), R::lit(1.0), x))),
+                [(g) => R::lit(0.0), (g, x) => R::select(x.eq(R::lit(0.0)), g, R::lit(0.0))];
+        }
+    };
+}
+pub(crate) use binary_table;
+
+binary_table!(define_table);

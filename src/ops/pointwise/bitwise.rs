@@ -1,0 +1,139 @@
+//! Integers as rows of bits, and the greatest common divisor; on bools, `and`, `or` and `xor` are logic.
+
+use crate::array::Array;
+use crate::array::dtype::{Category, DType};
+use crate::device::pointwise_int;
+use crate::error::{Error, Named, Result};
+use crate::math::real::{Integer, PointwiseInt};
+use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::ops::one;
+use crate::ops::pointwise::compare::{Logic, Logical, aligned};
+use crate::ops::pointwise::integer::integer_rule;
+use crate::ops::pointwise::operand::{Operand, check_broadcast, meeting};
+use crate::tensor::Tensor;
+
+/// A function of two integers that has no meaning for other numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Bits {
+    /// The bits that both have.
+    And,
+    /// The bits that at least one has.
+    Or,
+    /// The bits that exactly one has.
+    Xor,
+    /// Bits moved up.
+    LeftShift,
+    /// Bits moved down, the sign staying.
+    RightShift,
+    /// Greatest common divisor.
+    Gcd,
+}
+
+impl Bits {
+    /// The public name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Bits::And => "bitwise_and",
+            Bits::Or => "bitwise_or",
+            Bits::Xor => "bitwise_xor",
+            Bits::LeftShift => "bitwise_left_shift",
+            Bits::RightShift => "bitwise_right_shift",
+            Bits::Gcd => "gcd",
+        }
+    }
+
+    /// What it is for truth values.
+    const fn logic(self) -> Option<Logic> {
+        match self {
+            Bits::And => Some(Logic::And),
+            Bits::Or => Some(Logic::Or),
+            Bits::Xor => Some(Logic::Xor),
+            Bits::LeftShift | Bits::RightShift | Bits::Gcd => None,
+        }
+    }
+}
+
+/// A [`Bits`] of two integer tensors of one dtype.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Bitwise {
+    /// Which.
+    pub fun: Bits,
+}
+
+impl Kernel for Bitwise {
+    fn name(&self) -> &'static str {
+        self.fun.name()
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        macro_rules! rule {
+            ($name:ident) => {{
+                let rule = integer_rule!(2, [x, y] => |_p: [f64; 2]| x.$name(y));
+                pointwise_int([x[0], x[1]], rule([0.0; 2]))
+            }};
+        }
+        one!(match self.fun {
+            Bits::And => rule!(and),
+            Bits::Or => rule!(or),
+            Bits::Xor => rule!(xor),
+            Bits::LeftShift => rule!(shl),
+            Bits::RightShift => rule!(shr),
+            Bits::Gcd => rule!(gcd),
+        })
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for Bitwise {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        aligned(*self, x)
+    }
+}
+
+/// A [`Bits`] of two operands, at least one of them a tensor.
+pub fn bitwise(fun: Bits, x: Operand, y: Operand) -> Result<Tensor> {
+    let (like, dtype) = match (&x, &y) {
+        (Operand::Tensor(a), Operand::Tensor(b)) => {
+            check_broadcast(fun.name(), a, b)?;
+            (meeting(&[*a, *b]), y.result_type(a))
+        }
+        (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => (*t, other.result_type(t)),
+        _ => return Err(Error::dtype(format!("{}: a tensor expected among the operands", fun.name()))),
+    };
+    check_dtype(fun.name(), dtype, fun.logic().is_some())?;
+    let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
+    match fun.logic() {
+        Some(logic) if dtype == DType::Bool => {
+            crate::bind::bind1(Logical { logic }, &[&x, &y]).named(fun.name())
+        }
+        _ => crate::bind::bind1(Bitwise { fun }, &[&x, &y]),
+    }
+}
+
+/// Raises unless numbers of this type have bits to work on.
+fn check_dtype(name: &str, dtype: DType, bools: bool) -> Result<()> {
+    match dtype.category() {
+        Category::Int => Ok(()),
+        Category::Bool if bools => Ok(()),
+        _ if bools => Err(Error::dtype(format!(
+            "{name}: bools or integers expected, got {dtype}; compare first, or use logical_and and its kin"
+        ))),
+        _ => Err(Error::dtype(format!(
+            "{name}: integers expected, got {dtype}; convert with .to() to an integer dtype"
+        ))),
+    }
+}
+
+impl Tensor {
+    /// Every bit the opposite; on bools the opposite.
+    pub fn bitwise_not(&self) -> Result<Tensor> {
+        check_dtype("bitwise_not", self.dtype(), true)?;
+        if self.dtype() == DType::Bool {
+            return self.logical_not();
+        }
+        // -1 - x, in every dtype.
+        let ones = self.scalar_like(0.0)?.sub(1_i64)?;
+        crate::bind::bind1(Bitwise { fun: Bits::Xor }, &[self, &ones])
+    }
+}

@@ -1,0 +1,329 @@
+//! Comparisons, logic, and `where`.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::{Category, DType};
+use crate::device::on_device;
+use crate::error::{Error, Result};
+use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane, Linear, Needs, Saves};
+use crate::ops::one;
+use crate::ops::pointwise::elementwise::align;
+use crate::ops::pointwise::operand::{Operand, check_broadcast, join, meeting, promote};
+use crate::tape::node::Vjp;
+use crate::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
+
+pub use crate::kernel::logic::Relation;
+
+/// A connective of truth values.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Logic {
+    /// Both.
+    And,
+    /// At least one.
+    Or,
+    /// Exactly one.
+    Xor,
+    /// The opposite; has one operand.
+    Not,
+}
+
+/// `x < y` and its kin, to bool. Comparisons with NaN are false, `!=` is true.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Compare {
+    /// Which comparison.
+    pub relation: Relation,
+}
+
+impl Kernel for Compare {
+    fn name(&self) -> &'static str {
+        match self.relation {
+            Relation::Lt => "lt",
+            Relation::Le => "le",
+            Relation::Eq => "eq",
+            Relation::Ne => "ne",
+            Relation::Gt => "gt",
+            Relation::Ge => "ge",
+        }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], logic::compare(x[0], x[1], self.relation)))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for Compare {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        aligned(*self, x)
+    }
+}
+
+/// Logic on bool tensors.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Logical {
+    /// Which connective; `Not` has one operand.
+    pub logic: Logic,
+}
+
+impl Kernel for Logical {
+    fn name(&self) -> &'static str {
+        match self.logic {
+            Logic::And => "logical_and",
+            Logic::Or => "logical_or",
+            Logic::Xor => "logical_xor",
+            Logic::Not => "logical_not",
+        }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(match self.logic {
+            Logic::Not => on_device!(x[0], logic::not(x[0])),
+            Logic::And => on_device!(x[0], logic::and(x[0], x[1])),
+            Logic::Or => on_device!(x[0], logic::or(x[0], x[1])),
+            Logic::Xor => on_device!(x[0], logic::xor(x[0], x[1])),
+        })
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for Logical {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        aligned(*self, x)
+    }
+}
+
+/// A function of elements on operands whose batch axes stand in front.
+pub(crate) fn aligned(op: impl Kernel + Into<crate::op::Op>, x: &[Lane]) -> Result<BatchedOutputs> {
+    let values = align(x)?;
+    let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
+    Ok(smallvec![(crate::bind::bind1(op, &refs)?, Some(0))])
+}
+
+/// `where(mask, x, y)`: linear in `x` and `y`. Inputs: mask (bool), x, y.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Select;
+
+impl Kernel for Select {
+    fn name(&self) -> &'static str {
+        "where"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], logic::select(x[0], x[1], x[2])))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Select {
+    const TRANSPOSE: &'static str = "where(mask, g, 0) for x, where(mask, 0, g) for y";
+
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(0)
+    }
+    fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        let (mask, zero) = (c.input(0)?, g.scalar_like(0.0)?);
+        if wrt == 1 { mask.select(g, &zero) } else { mask.select(&zero, g) }
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        aligned(*self, x)
+    }
+}
+
+/// The integer with which integers compare as with this number: the next one below or above a fraction, and
+/// one that is beyond them all for what equals none. `None` for NaN and for what is no real number.
+fn nearest(number: Operand, relation: Relation) -> Option<i128> {
+    match number {
+        Operand::Bool(v) => Some(v.into()),
+        Operand::Int(v) => Some(v),
+        Operand::Float(v) if !v.is_nan() => Some(match relation {
+            Relation::Lt | Relation::Ge => v.ceil() as i128,
+            Relation::Le | Relation::Gt => v.floor() as i128,
+            Relation::Eq | Relation::Ne if v.fract() == 0.0 => v as i128,
+            Relation::Eq | Relation::Ne => i128::MAX,
+        }),
+        _ => None,
+    }
+}
+
+/// How far apart integers of one dtype are, as floats of the dtype `wide`, rounded once.
+fn difference(x: &Tensor, y: &Tensor, wide: DType) -> Result<Tensor> {
+    let apart = x.maximum(y)?.sub(&x.minimum(y)?)?;
+    // A difference beyond the largest signed number has wrapped around.
+    let turns = 2f64.powi(8 * x.dtype().size() as i32);
+    let size = apart.cast(wide)?;
+    apart.compare_integer(0, Relation::Lt)?.select(&size.add(turns)?, &size)
+}
+
+macro_rules! comparisons {
+    ($($(#[$meta:meta])* $method:ident $relation:ident;)*) => {
+        impl Tensor {
+            $($(#[$meta])* pub fn $method<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+                self.compare(other, Relation::$relation)
+            })*
+        }
+    };
+}
+
+comparisons! {
+    /// `self < other`, elementwise, to bool.
+    lt Lt;
+    /// `self <= other`, elementwise, to bool.
+    le Le;
+    /// `self == other`, elementwise, to bool.
+    eq Eq;
+    /// `self != other`, elementwise, to bool.
+    ne Ne;
+    /// `self > other`, elementwise, to bool.
+    gt Gt;
+    /// `self >= other`, elementwise, to bool.
+    ge Ge;
+}
+
+impl Tensor {
+    /// A comparison, elementwise with broadcasting, to bool.
+    pub fn compare<'a>(&self, other: impl Into<Operand<'a>>, relation: Relation) -> Result<Tensor> {
+        let other = other.into();
+        let op = Compare { relation };
+        if let Operand::Tensor(other) = other {
+            check_broadcast(op.name(), self, other)?;
+            let (dtype, device) = (promote(self, other), meeting(&[self, other]).device());
+            return crate::bind::bind1(op, &[&join(self, dtype, device)?, &join(other, dtype, device)?]);
+        }
+        let dtype = other.result_type(self);
+        let whole = if self.dtype().is_integer() { self.dtype() } else { dtype };
+        if whole.is_integer()
+            && let Some(other) = nearest(other, relation)
+        {
+            return self.cast(whole)?.compare_integer(other, relation);
+        }
+        let other = other.among_floats();
+        crate::bind::bind1(op, &[&self.cast(dtype)?, &other.to_tensor(dtype, self)?])
+    }
+
+    /// A comparison of integers with one of any size, which their dtype need not hold.
+    pub fn compare_integer(&self, other: i128, relation: Relation) -> Result<Tensor> {
+        let (least, most) = self.dtype().range();
+        if (least..=most).contains(&other) {
+            return crate::bind::bind1(Compare { relation }, &[self, &self.integer_like(other)?]);
+        }
+        let holds = match relation {
+            Relation::Lt | Relation::Le => other > most,
+            Relation::Gt | Relation::Ge => other < least,
+            Relation::Eq => false,
+            Relation::Ne => true,
+        };
+        self.compare(self, if holds { Relation::Eq } else { Relation::Ne })
+    }
+
+    /// And, or, xor of truth values; other dtypes are true where they are not 0.
+    pub fn logical(&self, other: &Tensor, logic: Logic) -> Result<Tensor> {
+        let op = Logical { logic };
+        check_broadcast(op.name(), self, other)?;
+        let device = meeting(&[self, other]).device();
+        crate::bind::bind1(op, &[&join(self, DType::Bool, device)?, &join(other, DType::Bool, device)?])
+    }
+
+    /// Negation of truth values.
+    pub fn logical_not(&self) -> Result<Tensor> {
+        crate::bind::bind1(Logical { logic: Logic::Not }, &[&self.cast(DType::Bool)?])
+    }
+
+    /// `x` where this mask holds, `y` elsewhere; all three broadcast. No gradient flows through what is not
+    /// picked.
+    pub fn select<'a>(&self, x: impl Into<Operand<'a>>, y: impl Into<Operand<'a>>) -> Result<Tensor> {
+        let (x, y) = (x.into(), y.into());
+        let like = match (&x, &y) {
+            (Operand::Tensor(a), Operand::Tensor(b)) => meeting(&[self, *a, *b]),
+            (Operand::Tensor(t), _) | (_, Operand::Tensor(t)) => meeting(&[self, *t]),
+            _ => self,
+        };
+        let dtype = match (&x, &y) {
+            (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => other.result_type(t),
+            (Operand::Complex(..), _) | (_, Operand::Complex(..)) => DType::C64,
+            (Operand::Float(_), _) | (_, Operand::Float(_)) => DType::F32,
+            (Operand::Bool(_), Operand::Bool(_)) => DType::Bool,
+            _ if like.device() == Device::Cpu => DType::I64,
+            _ => DType::I32,
+        };
+        let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
+        let mask = join(self, DType::Bool, like.device())?;
+        check_broadcast("where", &mask, &x)?;
+        check_broadcast("where", &mask, &y)?;
+        check_broadcast("where", &x, &y)?;
+        crate::bind::bind1(Select, &[&mask, &x, &y])
+    }
+
+    /// Where `|x - y| <= atol + rtol * |y|`. Differences of integers are exact.
+    pub fn close<'a>(
+        &self,
+        other: impl Into<Operand<'a>>,
+        rtol: f64,
+        atol: f64,
+        equal_nan: bool,
+    ) -> Result<Tensor> {
+        if rtol < 0.0 || atol < 0.0 {
+            return Err(Error::value(format!(
+                "isclose: tolerances cannot be negative, got rtol={rtol} and atol={atol}"
+            )));
+        }
+        let wide = if self.device() == Device::Cpu { DType::F64 } else { DType::F32 };
+        let (x, y) = match other.into() {
+            Operand::Tensor(y) => (self.detach(), y.detach()),
+            Operand::Float(y) => (self.detach(), Tensor::operand(y, wide, self.device())?),
+            number @ Operand::Int(y) if number.result_type(self).is_integer() => {
+                let x = self.detach().cast(number.result_type(self))?;
+                return x.close_to_integer(y, wide, rtol * (y as f64).abs() + atol);
+            }
+            number => (self.detach(), number.among_floats().tensor_with(self)?),
+        };
+        let whole = promote(&x, &y);
+        if x.dtype().is_integer() && y.dtype().is_integer() && whole.is_integer() {
+            let far = difference(&x.cast(whole)?, &y.cast(whole)?, wide)?;
+            return far.le(&y.cast(wide)?.abs()?.mul(rtol)?.add(atol)?);
+        }
+        let (x, y) = (x.cast(wide)?, y.cast(wide)?);
+        // Equal infinities are close, though their difference is not a number.
+        let near = x.sub(&y)?.abs()?.le(&y.abs()?.mul(rtol)?.add(atol)?)?;
+        let finite = y.abs()?.lt(f64::INFINITY)?;
+        let mut out = near.logical(&finite, Logic::And)?.logical(&x.eq(&y)?, Logic::Or)?;
+        if equal_nan {
+            out = out.logical(&x.ne(&x)?.logical(&y.ne(&y)?, Logic::And)?, Logic::Or)?;
+        }
+        Ok(out)
+    }
+
+    /// Where integers differ by at most `limit` from one of any size, which their dtype need not hold.
+    fn close_to_integer(&self, other: i128, wide: DType, limit: f64) -> Result<Tensor> {
+        let (least, most) = self.dtype().range();
+        let end = other.clamp(least, most);
+        let beyond = other.saturating_sub(end).unsigned_abs();
+        difference(self, &self.integer_like(end)?, wide)?.add(beyond as f64)?.le(limit)
+    }
+
+    /// Where the numbers are infinite: complex ones if either part is.
+    pub fn is_infinite(&self) -> Result<Tensor> {
+        match self.dtype().category() {
+            Category::Float => self.abs()?.eq(f64::INFINITY),
+            Category::Complex => self.view_as_real()?.is_infinite()?.any(Some(&[-1]), false),
+            _ => self.ne(self),
+        }
+    }
+
+    /// Where the numbers are neither infinite nor NaN: complex ones if neither part is.
+    pub fn is_finite(&self) -> Result<Tensor> {
+        match self.dtype().category() {
+            Category::Float => self.abs()?.lt(f64::INFINITY),
+            Category::Complex => self.view_as_real()?.is_finite()?.all(Some(&[-1]), false),
+            _ => self.eq(self),
+        }
+    }
+
+    /// This tensor with `value` where `mask` holds.
+    pub fn masked_fill<'a>(&'a self, mask: &Tensor, value: impl Into<Operand<'a>>) -> Result<Tensor> {
+        mask.select(value, self)
+    }
+}

@@ -1,0 +1,166 @@
+//! The operation behind the tables of `unary.rs` and `binary.rs`, one for all rows. Read next:
+//! `elementwise/derivatives.rs`.
+
+mod derivatives;
+
+pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
+
+use crate::array::Array;
+use crate::array::shape::Shape;
+use crate::error::{Error, Result};
+use crate::math::lane::F64;
+use crate::math::real::Pointwise;
+use crate::op::{Arrays, Elementwise, Kernel, Lane, Reads, Saves};
+use crate::ops::one;
+use crate::ops::pointwise::integer::eval_int;
+use crate::ops::pointwise::table::{Arg, Fun, Params, Visit, pointwise_rule};
+use crate::tensor::Tensor;
+use crate::watch::cost;
+use smallvec::SmallVec;
+
+pub use crate::ops::pointwise::operand::{Operand, binary};
+
+struct Run<'a> {
+    x: &'a [&'a Array],
+    /// The row, for its name: looked up where it is needed, which is not on the CPU.
+    fun: Fun,
+    /// Distinguishes the derivative and attributes of equal names in the cache of GPU pipelines.
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
+    key: (u8, Params),
+}
+
+impl<'a> Run<'a> {
+    fn operands<const N: usize>(&self) -> Result<[&'a Array; N]> {
+        self.x.try_into().map_err(|_| {
+            Error::value(format!("internal: {} takes {N} operands, got {}", self.fun.name(), self.x.len()))
+        })
+    }
+}
+
+impl Visit for Run<'_> {
+    type Out = Result<Array>;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<Array> {
+        let x = self.operands::<N>()?;
+        let key = || std::hash::BuildHasher::hash_one(&rustc_hash::FxBuildHasher, self.key);
+        crate::device::pointwise(self.fun.name(), key, x, rule)
+    }
+}
+
+/// Runs a row over memory that exists; see [`Map::eval_over`].
+struct RunOver<'a> {
+    out: &'a Array,
+    run: Run<'a>,
+}
+
+impl Visit for RunOver<'_> {
+    type Out = Result<()>;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<()> {
+        crate::cpu::pointwise::map::pointwise_into(self.out, self.run.operands::<N>()?, rule)
+    }
+}
+
+/// The constant factor of a derivative that reads the cotangent alone: what it makes of 1.
+struct Factor;
+
+impl Visit for Factor {
+    type Out = Result<f64>;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<f64> {
+        Ok(rule.apply([F64(1.0); N]).0)
+    }
+}
+
+/// A row of a table, applied to its inputs.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Map {
+    /// The row.
+    pub fun: Fun,
+    /// Its attributes.
+    pub p: Params,
+}
+
+impl Map {
+    /// Computes the row for floats on the CPU and writes the result to `out`, which may be one of the
+    /// operands or overlap them. They broadcast to its shape and have its dtype.
+    pub fn eval_over(&self, out: &Array, x: &[&Array]) -> Result<()> {
+        self.fun.value(self.p.get(), RunOver { out, run: Run { x, fun: self.fun, key: (0, self.p) } })
+    }
+}
+
+impl Kernel for Map {
+    fn name(&self) -> &'static str {
+        self.fun.name()
+    }
+    #[inline]
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(self.eval_one(x))
+    }
+    #[inline]
+    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
+        if !x[0].dtype().is_float() {
+            return eval_int(self, x);
+        }
+        self.fun.value(self.p.get(), Run { x, fun: self.fun, key: (0, self.p) })
+    }
+    /// As its row says, per output.
+    fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
+        cost::each(y, self.fun.flops())
+    }
+}
+
+impl Elementwise for Map {
+    #[inline]
+    fn reads(&self, wrt: usize) -> Saves {
+        self.fun.saves(wrt)
+    }
+    fn partial(&self, wrt: usize, g: &Tensor, reads: &Reads) -> Result<Option<Tensor>> {
+        let Some(args) = self.fun.reads(wrt) else { return Ok(None) };
+        if args.is_empty() {
+            let factor = self.fun.partial(wrt, self.p.get(), Factor).transpose()?;
+            return match factor {
+                None => Ok(None),
+                Some(1.0) => Ok(Some(g.clone())),
+                Some(-1.0) => g.neg().map(Some),
+                Some(factor) => g.mul(factor).map(Some),
+            };
+        }
+        let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::new();
+        inputs.push(g);
+        for arg in args {
+            let value = match arg {
+                Arg::X => reads.inputs[0],
+                Arg::Y => reads.inputs[1],
+                Arg::Out => reads.output,
+            };
+            inputs
+                .push(value.ok_or_else(|| Error::value("internal: a derivative reads what was not saved"))?);
+        }
+        let op = MapVjp { fun: self.fun, wrt: wrt as u8, p: self.p };
+        crate::bind::bind1(op, &inputs).map(Some)
+    }
+}
+
+/// Operands of a batched elementwise operation with the batch axis in front of equally many others.
+pub fn align(x: &[Lane]) -> Result<SmallVec<[Tensor; 4]>> {
+    let rank = x.iter().map(|l| l.value.rank() - l.axis.is_some() as usize).max().unwrap_or(0);
+    x.iter()
+        .map(|lane| {
+            let value = lane.front()?;
+            if lane.axis.is_none() || value.rank() == rank + 1 {
+                return Ok(value);
+            }
+            let mut dims = value.shape().to_vec();
+            let missing = rank + 1 - dims.len();
+            dims.splice(1..1, std::iter::repeat_n(1, missing));
+            value.reshape(&Shape::new(&dims)?)
+        })
+        .collect()
+}
+
+/// `total += g`, for the accumulation of gradients: floats of the same shape and dtype on the CPU.
+pub fn add_in_place(total: &Array, g: &Array) -> Result<()> {
+    if crate::cpu::pointwise::map::add_small(total, g)? {
+        return Ok(());
+    }
+    let p = [0.0; 2];
+    crate::cpu::pointwise::map::pointwise_into(total, [total, g], pointwise_rule!(p; [x, y] => x + y))
+}

@@ -1,0 +1,320 @@
+//! The derivatives of the rows as operations of their own, each in one pass: [`MapVjp`] for the tables'
+//! partials, [`MapVjpJvp`] for how these change.
+
+use super::{Run, align};
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::error::{Error, Result};
+use crate::math::real::{Left, Pointwise, Real};
+use crate::op::{Arrays, BY_PARTS, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::ops::one;
+use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::sym;
+use crate::ops::pointwise::table::{Arg, Fun, Params, Visit};
+use crate::ops::pointwise::unary::{Parametric, Unary};
+use crate::tape::node::Vjp;
+use crate::tensor::{Tensor, Tensors};
+use crate::watch::cost;
+use smallvec::{SmallVec, smallvec};
+
+/// A partial whose first operand is the cotangent: where that is zero it stays zero, whatever the slope is
+/// there. So a branch that `where` did not take cannot spoil a gradient.
+#[derive(Clone, Copy)]
+struct Quiet<P>(P);
+
+impl<const N: usize, P: Pointwise<N>> Pointwise<N> for Quiet<P> {
+    const IS_WIDEST: bool = P::IS_WIDEST;
+    #[inline(always)]
+    fn apply<R: Real>(&self, x: [R; N]) -> R
+    where
+        f64: Left<R>,
+    {
+        R::select(x[0].eq(R::lit(0.0)), x[0], self.0.apply(x))
+    }
+}
+
+/// Runs a partial.
+struct RunPartial<'a>(Run<'a>);
+
+impl Visit for RunPartial<'_> {
+    type Out = Result<Array>;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<Array> {
+        self.0.visit(Quiet(rule))
+    }
+}
+
+struct Read<'a>(&'a [&'a Tensor]);
+
+impl Visit for Read<'_> {
+    type Out = Result<Tensor>;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<Tensor> {
+        sym::read(self.0, rule)
+    }
+}
+
+/// `g * d out / d x_wrt` of a row, in one pass. Inputs: `g`, then what the derivative reads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MapVjp {
+    /// The row.
+    pub fun: Fun,
+    /// The input it is the derivative for.
+    pub wrt: u8,
+    /// The row's attributes.
+    pub p: Params,
+}
+
+impl MapVjp {
+    fn visit<V: Visit<Out = Result<T>>, T>(&self, v: V) -> Result<T> {
+        self.fun.partial(self.wrt as usize, self.p.get(), v).unwrap_or_else(|| {
+            Err(Error::value(format!(
+                "internal: {} has no derivative for input {}",
+                self.fun.name(),
+                self.wrt
+            )))
+        })
+    }
+}
+
+impl Kernel for MapVjp {
+    fn name(&self) -> &'static str {
+        self.fun.name()
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(self.eval_one(x))
+    }
+    #[inline]
+    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
+        self.visit(RunPartial(Run { x, fun: self.fun, key: (self.wrt + 1, self.p) }))
+    }
+    /// As the partial of its row says, per output.
+    fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
+        cost::each(y, self.fun.partial_flops(self.wrt as usize))
+    }
+}
+
+impl Composite for MapVjp {
+    const VJP: &'static str = "the same of h for g; its derivative along x, y, o with h for a tangent";
+    const JVP: &'static str = "the same of t_g, plus its derivative along t_x, t_y, t_o";
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        one!(read(x, |formula| self.visit(formula)))
+    }
+    fn own(&self) -> Own {
+        Own { vjp: true, jvp: true, batch: true }
+    }
+    fn saves(&self, needs: Needs, inputs: usize) -> Saves {
+        let reads = (1..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)));
+        reads.and(Saves::input(0).when((1..inputs).any(|i| needs.has(i))))
+    }
+    /// The same function of the cotangent's cotangent; and, the Jacobians being diagonal, its derivatives
+    /// along the values that it reads, with the cotangent for a tangent.
+    fn vjp(&self, c: &Vjp, h: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(h)) = h.first() else { return Ok(Grads::new()) };
+        let reads = (1..c.inputs()).map(|i| c.input(i)).collect::<Result<SmallVec<[&Tensor; 4]>>>()?;
+        let mut grads = Grads::new();
+        for i in 0..c.inputs() {
+            let mut inputs: SmallVec<[&Tensor; 8]> = SmallVec::new();
+            grads.push(if !c.needs(i) {
+                None
+            } else if i == 0 {
+                inputs.push(h);
+                inputs.extend(reads.iter().copied());
+                Some(crate::bind::bind1(*self, &inputs)?)
+            } else {
+                inputs.push(c.input(0)?);
+                inputs.extend(reads.iter().copied());
+                inputs.push(h);
+                Some(crate::bind::bind1(MapVjpJvp { of: *self, moves: 1 << (i - 1) }, &inputs)?)
+            });
+        }
+        Ok(grads)
+    }
+    /// Linear in the cotangent, so that the same operation pushes the cotangent's tangent.
+    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let mut total = None;
+        if let Some(t) = &t[0] {
+            let mut inputs: SmallVec<[&Tensor; 4]> = x.iter().copied().collect();
+            inputs[0] = t;
+            total = Some(crate::bind::bind1(*self, &inputs)?);
+        }
+        if t[1..].iter().any(Option::is_some) {
+            let moves = t[1..].iter().enumerate().fold(0, |set, (i, t)| set | (t.is_some() as u8) << i);
+            let inputs: SmallVec<[&Tensor; 8]> =
+                x.iter().copied().chain(t[1..].iter().filter_map(Option::as_ref)).collect();
+            let moved = crate::bind::bind1(MapVjpJvp { of: *self, moves }, &inputs)?;
+            total = Some(match total {
+                Some(total) => total.add(&moved)?,
+                None => moved,
+            });
+        }
+        Ok(smallvec![total])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        if self.fun.has_costly_slope() && x[0].axis.is_some() && x[1..].iter().all(|lane| lane.axis.is_none())
+        {
+            // Many cotangents at one point: the slope there is found once.
+            let one = x[0].value.scalar_like(1.0)?;
+            let at: SmallVec<[&Tensor; 4]> =
+                std::iter::once(&one).chain(x[1..].iter().map(|lane| &lane.value)).collect();
+            let slope = crate::bind::bind1(*self, &at)?;
+            let times = MapVjp { fun: Fun::Binary(Binary::Mul), wrt: 0, p: Params::default() };
+            return aligned(times, &[x[0].clone(), Lane { value: slope, axis: None }]);
+        }
+        aligned(*self, x)
+    }
+}
+
+impl Fun {
+    /// Whether a derivative is the cotangent times a slope that takes an exponential or the like to find.
+    fn has_costly_slope(self) -> bool {
+        match self {
+            Fun::Unary(f) => matches!(
+                f,
+                Unary::Sin
+                    | Unary::Cos
+                    | Unary::Sinh
+                    | Unary::Cosh
+                    | Unary::Erf
+                    | Unary::Erfc
+                    | Unary::Erfinv
+                    | Unary::Ndtr
+                    | Unary::LogNdtr
+                    | Unary::Sinc
+                    | Unary::Tanhshrink
+                    | Unary::Lgamma
+                    | Unary::Digamma
+                    | Unary::I0
+                    | Unary::I0e
+                    | Unary::I1
+                    | Unary::I1e
+                    | Unary::Gelu
+                    | Unary::GeluTanh
+                    | Unary::Silu
+            ),
+            Fun::Parametric(f) => {
+                use Parametric::{Celu, Elu, Polygamma, Softplus};
+                matches!(f, Celu | Elu | Polygamma | Softplus)
+            }
+            Fun::Binary(_) => false,
+        }
+    }
+}
+
+/// How `of` changes with the values that it reads, in one pass. Inputs: those of `of`, then a tangent for
+/// each value read that moves.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct MapVjpJvp {
+    /// The derivative.
+    pub of: MapVjp,
+    /// Which of the values read move: bit `i` for the `i`th.
+    pub moves: u8,
+}
+
+impl MapVjpJvp {
+    fn visit<V: Visit<Out = Result<T>>, T>(&self, v: V) -> Result<T> {
+        let MapVjp { fun, wrt, p } = self.of;
+        fun.jet(wrt as usize, p.get(), v).unwrap_or_else(|| {
+            Err(Error::value(format!("internal: the derivative of {} reads nothing", fun.name())))
+        })
+    }
+
+    /// How many values the derivative reads.
+    fn reads(&self) -> usize {
+        self.of.fun.reads(self.of.wrt as usize).map_or(0, <[Arg]>::len)
+    }
+
+    /// The operands of the rule: the inputs, with `zero` for tangents that are not there.
+    fn operands<'a, T>(&self, x: &[&'a T], zero: &'a T) -> SmallVec<[&'a T; 8]> {
+        let reads = self.reads();
+        let mut tangents = x[1 + reads..].iter().copied();
+        let mut out: SmallVec<[&'a T; 8]> = x[..1 + reads].iter().copied().collect();
+        out.extend((0..reads).map(|i| {
+            let next = if self.moves >> i & 1 == 1 { tangents.next() } else { None };
+            next.unwrap_or(zero)
+        }));
+        out
+    }
+}
+
+impl Kernel for MapVjpJvp {
+    fn name(&self) -> &'static str {
+        self.of.name()
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        // The elementwise kernels of GPUs take four operands.
+        if x[0].device() != Device::Cpu && self.reads() > 1 {
+            return by_parts(self, x);
+        }
+        let (fun, key) = (self.of.fun, (self.of.wrt + 129, self.of.p));
+        if x.len() == 1 + 2 * self.reads() {
+            return one!(self.visit(RunPartial(Run { x, fun, key })));
+        }
+        let zero = Array::full(Shape::SCALAR, 0.0, x[0].dtype())?;
+        one!(self.visit(RunPartial(Run { x: &self.operands(x, &zero), fun, key })))
+    }
+    /// As the derivative of the partial says, per output.
+    fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
+        cost::each(y, self.of.fun.jet_flops(self.of.wrt as usize))
+    }
+}
+
+impl Composite for MapVjpJvp {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let zero = x[0].scalar_like(0.0)?;
+        one!(read(&self.operands(x, &zero), |formula| self.visit(formula)))
+    }
+    fn own(&self) -> Own {
+        Own { batch: true, ..Own::default() }
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        if let [at @ .., t] = x
+            && self.of.fun.has_costly_slope()
+            && self.moves.count_ones() == 1
+            && t.axis.is_some()
+            && at.iter().all(|lane| lane.axis.is_none())
+        {
+            // Many tangents at one point: as above. A tangent of 0 stays 0 where the slope is not finite, for
+            // which the derivative of the exponential is the product.
+            let one = t.value.scalar_like(1.0)?;
+            let inputs: SmallVec<[&Tensor; 8]> = at.iter().map(|lane| &lane.value).chain([&one]).collect();
+            let slope = crate::bind::bind1(*self, &inputs)?;
+            let times = MapVjp { fun: Fun::Unary(Unary::Exp), wrt: 0, p: Params::default() };
+            return aligned(times, &[t.clone(), Lane { value: slope, axis: None }]);
+        }
+        aligned(*self, x)
+    }
+}
+
+/// A fused elementwise kernel as the operations of its composition.
+pub fn by_parts(op: &impl Composite, x: &[&Array]) -> Result<Arrays> {
+    let x: SmallVec<[Tensor; 8]> = x.iter().map(|&x| x.clone().into()).collect();
+    let out = op.decompose(&x.iter().collect::<SmallVec<[&Tensor; 8]>>())?;
+    out.iter().map(|y| y.array(op.name()).cloned()).collect()
+}
+
+/// A formula as tensor operations, in the shape of its operands: one that the formula leaves out may be what
+/// gives the result an axis. Halves beside float32 are converted first, and the result last.
+fn read(x: &[&Tensor], visit: impl FnOnce(Read) -> Result<Tensor>) -> Result<Tensor> {
+    let half = x.iter().map(|x| x.dtype()).find(|dtype| dtype.is_half());
+    if let Some(half) = half
+        && x.iter().any(|x| x.dtype() == DType::F32)
+    {
+        let wide: SmallVec<[Tensor; 8]> = x.iter().map(|x| x.cast(DType::F32)).collect::<Result<_>>()?;
+        return read(&wide.iter().collect::<SmallVec<[&Tensor; 8]>>(), visit)?.cast(half);
+    }
+    let out = visit(Read(x))?;
+    let shape = x.iter().try_fold(Shape::SCALAR, |shape, x| shape.broadcast(&x.shape()));
+    out.expand(&shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?)
+}
+
+/// Runs an elementwise operation on operands whose batch axes stand in front.
+fn aligned<O: Kernel + Into<crate::op::Op>>(op: O, x: &[Lane]) -> Result<BatchedOutputs> {
+    let aligned = align(x)?;
+    let refs: SmallVec<[&Tensor; 8]> = aligned.iter().collect();
+    Ok(smallvec![(crate::bind::bind1(op, &refs)?, Some(0))])
+}

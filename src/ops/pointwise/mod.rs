@@ -1,0 +1,16 @@
+//! One number from each element: the tables of functions, their derivatives, and what reads the tables.
+
+pub mod binary;
+pub mod bitwise;
+pub mod compare;
+pub mod elementwise;
+pub mod formulas;
+pub mod integer;
+pub mod jet;
+pub mod neighbour;
+pub mod operand;
+pub mod reading;
+pub mod smooth;
+pub mod sym;
+pub mod table;
+pub mod unary;

@@ -1,0 +1,42 @@
+//! The next floating point number towards another.
+
+use crate::array::Array;
+use crate::device::on_host;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::ops::one;
+use crate::ops::pointwise::compare::aligned;
+use crate::ops::pointwise::operand::{check_broadcast, join, meeting, promote};
+use crate::tensor::Tensor;
+
+/// The next number after `x` in the direction of `y`. Inputs: two floats of one dtype.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NextAfter;
+
+impl Kernel for NextAfter {
+    fn name(&self) -> &'static str {
+        "nextafter"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_host(x, |x| crate::cpu::pointwise::neighbour::next_after(x[0], x[1])))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for NextAfter {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        aligned(*self, x)
+    }
+}
+
+impl Tensor {
+    /// The next number of the dtype after each element in the direction of `other`; NaN where either is.
+    pub fn nextafter(&self, other: &Tensor) -> Result<Tensor> {
+        check_broadcast("nextafter", self, other)?;
+        let dtype = promote(self, other).to_float();
+        let device = meeting(&[self, other]).device();
+        crate::bind::bind1(NextAfter, &[&join(self, dtype, device)?, &join(other, dtype, device)?])
+    }
+}

@@ -1,0 +1,397 @@
+//! Operands as users give them, their promotion, and the methods of the tables.
+
+use crate::array::buffer::Device;
+use crate::array::dtype::{Category, DType};
+use crate::error::{Error, Named, Result};
+use crate::interp::eval;
+use crate::ops::pointwise::binary::{Binary, binary_table};
+use crate::ops::pointwise::compare::{Logic, Logical};
+use crate::ops::pointwise::elementwise::Map;
+use crate::ops::pointwise::table::{Fun, Params};
+use crate::ops::pointwise::unary::{Parametric, Unary, unary_table};
+use crate::tensor::Tensor;
+
+/// An operand as users give it: a tensor or a Python scalar, to which the tensor gives the dtype of the
+/// result.
+#[derive(Clone, Copy)]
+pub enum Operand<'a> {
+    /// A tensor.
+    Tensor(&'a Tensor),
+    /// A truth value.
+    Bool(bool),
+    /// An integer, which no dtype need hold.
+    Int(i128),
+    /// A float.
+    Float(f64),
+    /// A complex number: real and imaginary part.
+    Complex(f64, f64),
+}
+
+impl<'a> From<&'a Tensor> for Operand<'a> {
+    fn from(x: &'a Tensor) -> Operand<'a> {
+        Operand::Tensor(x)
+    }
+}
+impl From<f64> for Operand<'_> {
+    fn from(x: f64) -> Self {
+        Operand::Float(x)
+    }
+}
+impl From<i64> for Operand<'_> {
+    fn from(x: i64) -> Self {
+        Operand::Int(x.into())
+    }
+}
+
+impl Operand<'_> {
+    /// The dtype of a result with a tensor of `dtype`: a scalar only wins by category.
+    pub fn result_type(&self, other: &Tensor) -> DType {
+        let dtype = other.dtype();
+        match self {
+            Operand::Tensor(x) => promote(x, other),
+            Operand::Bool(_) => dtype,
+            Operand::Int(_) if dtype == DType::Bool => {
+                if other.device() == Device::Cpu {
+                    DType::I64
+                } else {
+                    DType::I32
+                }
+            }
+            Operand::Float(_) if !dtype.is_differentiable() => DType::F32,
+            Operand::Complex(..) => dtype.complex(),
+            _ => dtype,
+        }
+    }
+
+    /// What floats are compared with: the ends of the integers stand for all that are beyond them.
+    pub(crate) fn among_floats(self) -> Self {
+        match self {
+            Operand::Int(i128::MAX) => Operand::Float(f64::INFINITY),
+            Operand::Int(i128::MIN) => Operand::Float(f64::NEG_INFINITY),
+            other => other,
+        }
+    }
+
+    /// A real number as a float.
+    fn float(self) -> Result<f64> {
+        match self.among_floats() {
+            Operand::Float(v) => Ok(v),
+            Operand::Int(v) => Ok(v as f64),
+            Operand::Bool(v) => Ok(f64::from(v)),
+            Operand::Tensor(_) | Operand::Complex(..) => {
+                Err(Error::dtype("clamp: a bound is a real number or a tensor"))
+            }
+        }
+    }
+
+    /// This operand as a tensor, to be an operand together with `x`: a number in the dtype that the result
+    /// has, so that it loses no digits.
+    pub fn tensor_with(&self, x: &Tensor) -> Result<Tensor> {
+        match *self {
+            Operand::Tensor(t) => Ok(t.clone()),
+            number => number.to_tensor(number.result_type(x), x),
+        }
+    }
+
+    /// This operand as a tensor of `dtype` on the device of `like`. A tensor stays where it is, unless it is
+    /// a number in disguise: [`join`].
+    pub fn to_tensor(&self, dtype: DType, like: &Tensor) -> Result<Tensor> {
+        let complex = match self {
+            Operand::Tensor(x) => x.dtype().is_complex(),
+            other => matches!(other, Operand::Complex(..)),
+        };
+        if complex && !dtype.is_complex() {
+            return Err(Error::dtype(format!(
+                "complex numbers do not fit into a {dtype} tensor; give their .real or .abs(), or convert \
+                 it first"
+            )));
+        }
+        match *self {
+            Operand::Tensor(x) => join(x, dtype, like.device()),
+            Operand::Bool(v) => Tensor::operand(v as u8 as f64, dtype, like.device()),
+            Operand::Int(v) => {
+                dtype.check_fits(v)?;
+                if dtype.is_integer() && like.device() == Device::Cpu {
+                    // Unsigned numbers above those of int64 keep their bits.
+                    return Tensor::integer(v as i64, dtype);
+                }
+                Tensor::operand(v as f64, dtype, like.device())
+            }
+            Operand::Float(v) => {
+                dtype.check_fits_float(v)?;
+                Tensor::operand(v, dtype, like.device())
+            }
+            Operand::Complex(re, im) => {
+                let part = |v| Tensor::operand(v, dtype.real(), like.device());
+                crate::ops::complex::join(&part(re)?, &part(im)?)
+            }
+        }
+    }
+
+    /// [`Operand::to_tensor`] for a row of the table whose result has this dtype. Beside halves, numbers and
+    /// 0-d tensors keep the range and the digits of float32, in which the row computes, so that the result is
+    /// rounded once.
+    pub fn to_rule_input(&self, dtype: DType, like: &Tensor) -> Result<Tensor> {
+        let wide = dtype.is_half()
+            && match self {
+                Operand::Tensor(x) => x.rank() == 0 && x.dtype() != dtype,
+                _ => true,
+            };
+        self.to_tensor(if wide { DType::F32 } else { dtype }, like)
+    }
+}
+
+/// A bound that is an integer; none stays none, and any other number is an error.
+fn whole(bound: Option<Operand>) -> std::result::Result<Option<i128>, ()> {
+    match bound {
+        None => Ok(None),
+        Some(Operand::Int(v)) => Ok(Some(v)),
+        Some(Operand::Bool(v)) => Ok(Some(v.into())),
+        Some(_) => Err(()),
+    }
+}
+
+/// `x` as `dtype`, beside operands on `device`: a 0-d tensor on the CPU goes there, as a number would.
+pub fn join(x: &Tensor, dtype: DType, device: Device) -> Result<Tensor> {
+    let x = x.cast(dtype)?;
+    if x.rank() == 0 && x.device() == Device::Cpu { x.to_device(device) } else { Ok(x) }
+}
+
+/// Where these operands meet: on the device of the first that does not follow the others.
+pub fn meeting<'a>(operands: &[&'a Tensor]) -> &'a Tensor {
+    let stays = |x: &&&Tensor| x.rank() > 0 || x.device() != Device::Cpu;
+    operands.iter().find(stays).unwrap_or(&operands[0])
+}
+
+/// The common dtype of two tensors, as in PyTorch: a 0-d tensor does not widen one with axes of the same
+/// category.
+pub fn promote(x: &Tensor, y: &Tensor) -> DType {
+    let (a, b) = (x.dtype(), y.dtype());
+    if a == b {
+        return a;
+    }
+    match (x.rank() == 0, y.rank() == 0) {
+        (true, false) if a.category() <= b.category() => b,
+        (false, true) if b.category() <= a.category() => a,
+        _ => a.promote(b),
+    }
+}
+
+/// Applies a row of the binary table to two operands, at least one of them a tensor.
+pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
+    if let (Binary::Pow, Operand::Tensor(t), Operand::Int(2) | Operand::Float(2.0)) = (fun, &x, &y)
+        && t.dtype().is_differentiable()
+    {
+        // A region runs powers in float32, and squares as they are.
+        let wide = t.dtype().is_half() && crate::interp::autocasting();
+        return if wide { t.cast(DType::F32)?.square() } else { t.square() };
+    }
+    if let (Binary::Pow, Operand::Tensor(t), Operand::Int(n @ -64..=64)) = (fun, x, y)
+        && t.dtype().is_complex()
+    {
+        return crate::ops::complex::power(t, n as i64);
+    }
+    let like = match (&x, &y) {
+        (Operand::Tensor(a), Operand::Tensor(b)) => meeting(&[*a, *b]),
+        (Operand::Tensor(t), _) | (_, Operand::Tensor(t)) => *t,
+        _ => return Err(Error::dtype(format!("{}: a tensor expected among the operands", fun.name()))),
+    };
+    let mut dtype = match (&x, &y) {
+        (Operand::Tensor(a), Operand::Tensor(b)) => {
+            // Fast path: nothing to convert.
+            if a.dtype() == b.dtype() && a.dtype().is_float() && a.device() == b.device() {
+                check_broadcast(fun.name(), a, b)?;
+                return crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[a, b]);
+            }
+            check_broadcast(fun.name(), a, b)?;
+            promote(a, b)
+        }
+        (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => other.result_type(t),
+        _ => like.dtype(),
+    };
+    if dtype == DType::Bool {
+        let logic = match fun {
+            Binary::Add | Binary::Maximum => Some(Logic::Or),
+            Binary::Mul | Binary::Minimum => Some(Logic::And),
+            Binary::Sub => {
+                return Err(Error::dtype(
+                    "sub: not defined for bool tensors; use logical_xor, or ~ to negate a mask",
+                ));
+            }
+            _ => None,
+        };
+        if let Some(logic) = logic {
+            let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
+            return crate::bind::bind1(Logical { logic }, &[&x, &y]).named(fun.name());
+        }
+        if let (Operand::Tensor(a), Operand::Tensor(b)) = (&x, &y) {
+            // Before they become integers, of which each device has its own.
+            eval::check_tensors(fun.name(), &[a, b])?;
+        }
+        dtype = if like.device() == Device::Cpu { DType::I64 } else { DType::I32 };
+    }
+    if let (Binary::Pow, Operand::Int(exponent @ ..0), false) = (fun, &y, dtype.is_differentiable()) {
+        return Err(Error::value(format!(
+            "pow: integers have no negative powers, got the exponent {exponent}; convert the base with \
+             .float() first"
+        )));
+    }
+    if matches!(fun, Binary::Div | Binary::Xlogy | Binary::Xlog1py) {
+        dtype = dtype.to_float();
+    }
+    let (x, y) = (x.to_rule_input(dtype, like)?, y.to_rule_input(dtype, like)?);
+    crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&x, &y])
+}
+
+/// Raises unless the shapes broadcast.
+#[inline]
+pub fn check_broadcast(op: &str, x: &Tensor, y: &Tensor) -> Result<()> {
+    if x.same_shape(y) { Ok(()) } else { check_different(op, x, y) }
+}
+
+/// [`check_broadcast`] where the shapes differ.
+fn check_different(op: &str, x: &Tensor, y: &Tensor) -> Result<()> {
+    let (a, b) = (x.shape(), y.shape());
+    if a.broadcast(&b).is_some() {
+        return Ok(());
+    }
+    Err(Error::shape(format!(
+        "{op}: shapes {a} and {b} do not broadcast: aligned from the last axis, each pair of lengths must \
+         be equal or 1"
+    )))
+}
+
+impl Tensor {
+    /// Applies a row of the unary table. Integers are converted to float32 where the function needs it.
+    pub fn unary(&self, fun: Unary) -> Result<Tensor> {
+        let keeps_integers = matches!(
+            fun,
+            Unary::Neg
+                | Unary::Abs
+                | Unary::Sign
+                | Unary::Square
+                | Unary::Relu
+                | Unary::Floor
+                | Unary::Ceil
+                | Unary::Round
+                | Unary::Trunc
+                | Unary::Frac
+        );
+        self.map(Map { fun: Fun::Unary(fun), p: Params::default() }, keeps_integers)
+    }
+
+    /// Applies a row of the table of functions with attributes.
+    pub fn parametric(&self, fun: Parametric, p: [f64; 2]) -> Result<Tensor> {
+        self.map(Map { fun: Fun::Parametric(fun), p: p.into() }, false)
+    }
+
+    fn map(&self, op: Map, keeps_integers: bool) -> Result<Tensor> {
+        match self.dtype().category() {
+            Category::Float | Category::Complex => crate::bind::bind1(op, &[self]),
+            Category::Int if keeps_integers => crate::bind::bind1(op, &[self]),
+            Category::Bool if op.fun == Fun::Unary(Unary::Neg) => {
+                Err(Error::dtype("neg: not defined for bool tensors; use ~ or logical_not"))
+            }
+            // The sign of a truth value is that value; a copy.
+            Category::Bool if op.fun == Fun::Unary(Unary::Sign) => self.copied(),
+            Category::Bool if keeps_integers => {
+                let integer = if self.device() == Device::Cpu { DType::I64 } else { DType::I32 };
+                crate::bind::bind1(op, &[&self.cast(integer)?])
+            }
+            _ => crate::bind::bind1(op, &[&self.cast(DType::F32)?]),
+        }
+    }
+
+    /// Values limited to `[min, max]`, which are numbers; the derivative at a bound is 1. Where `min > max`,
+    /// all become `max`; a bound that is NaN makes all NaN. Bounds that are integers leave integers what they
+    /// are.
+    pub fn clamp(&self, min: Option<Operand>, max: Option<Operand>) -> Result<Tensor> {
+        if min.is_none() && max.is_none() {
+            return Err(Error::value("clamp: give min, max or both"));
+        }
+        if !self.dtype().is_differentiable()
+            && let (Ok(low), Ok(high)) = (whole(min), whole(max))
+        {
+            return self.clamp_integers(low, high);
+        }
+        let (min, max) = (min.map(|v| v.float()).transpose()?, max.map(|v| v.float()).transpose()?);
+        if [min, max].into_iter().flatten().any(f64::is_nan) {
+            return self.mul(0.0)?.add(f64::NAN);
+        }
+        match (min, max) {
+            (Some(low), Some(high)) => self.parametric(Parametric::Clamp, [low.min(high), high]),
+            (Some(low), None) => self.parametric(Parametric::ClampMin, [low, 0.0]),
+            (None, high) => self.parametric(Parametric::ClampMax, [high.unwrap_or(f64::INFINITY), 0.0]),
+        }
+    }
+
+    /// An integer that this tensor's dtype holds, as an operand beside it.
+    pub fn integer_like(&self, value: i128) -> Result<Tensor> {
+        match self.device() {
+            // Unsigned numbers above those of int64 keep their bits.
+            Device::Cpu => Tensor::integer(value as i64, self.dtype()),
+            device => Tensor::operand(value as f64, self.dtype(), device),
+        }
+    }
+
+    /// Integers limited to `[low, high]`, exactly. A bound beyond the range of their dtype is the end of that
+    /// range.
+    fn clamp_integers(&self, low: Option<i128>, high: Option<i128>) -> Result<Tensor> {
+        if self.dtype() == DType::Bool {
+            let integer = if self.device() == Device::Cpu { DType::I64 } else { DType::I32 };
+            return self.cast(integer)?.clamp_integers(low, high);
+        }
+        let (least, most) = self.dtype().range();
+        let mut out = self.clone();
+        for (bound, fun) in [(low, Binary::Maximum), (high, Binary::Minimum)] {
+            let Some(bound) = bound.map(|v| v.clamp(least, most)) else { continue };
+            let bound = self.integer_like(bound)?;
+            out = crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&out, &bound])?;
+        }
+        Ok(out)
+    }
+
+    /// Derivative of order `n` of the digamma function.
+    pub fn polygamma(&self, n: u32) -> Result<Tensor> {
+        const MOST: u32 = 20;
+        if n > MOST {
+            return Err(Error::value(format!("polygamma: an order from 0 to {MOST} expected, got {n}")));
+        }
+        self.parametric(Parametric::Polygamma, [f64::from(n), 0.0])
+    }
+
+    /// `log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`.
+    pub fn softplus(&self, beta: f64, threshold: f64) -> Result<Tensor> {
+        self.parametric(Parametric::Softplus, [beta, threshold])
+    }
+
+    /// Gaussian error linear unit; `approximate` uses tanh.
+    pub fn gelu(&self, approximate: bool) -> Result<Tensor> {
+        self.unary(if approximate { Unary::GeluTanh } else { Unary::Gelu })
+    }
+}
+
+macro_rules! unary_methods {
+    ($kind:ident, $n:literal, $p:ident; $(
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr, [$($partial:tt)*];
+    )*) => {
+        impl Tensor {
+            $($(#[doc = $doc])* pub fn $method(&self) -> Result<Tensor> { self.unary(Unary::$name) })*
+        }
+    };
+}
+
+macro_rules! binary_methods {
+    ($kind:ident, $n:literal, $p:ident; $(
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr, [$($partial:tt)*];
+    )*) => {
+        impl Tensor {
+            $($(#[doc = $doc])* pub fn $method<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+                binary(Binary::$name, self.into(), other.into())
+            })*
+        }
+    };
+}
+
+unary_table!(unary_methods);
+binary_table!(binary_methods);

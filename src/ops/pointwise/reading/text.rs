@@ -1,0 +1,250 @@
+//! `Text`: the number type that prints a rule as people write it.
+
+use super::operators;
+use crate::math::real::{Pointwise, Real};
+use crate::ops::pointwise::table::{Arg, Fun, Visit};
+use std::cell::RefCell;
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
+use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
+
+/// How tightly the outermost operator of a formula binds.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Binds {
+    Sign,
+    Sum,
+    Product,
+    Power,
+    Name,
+}
+
+/// A formula: an index into the ones that this thread has read.
+#[derive(Clone, Copy)]
+pub struct Text(usize);
+
+/// A truth value of a formula.
+#[derive(Clone, Copy)]
+pub struct TextMask(usize);
+
+thread_local! {
+    static FORMULAS: RefCell<Vec<(String, Binds)>> = const { RefCell::new(Vec::new()) };
+}
+
+fn put(text: String, binds: Binds) -> usize {
+    FORMULAS.with_borrow_mut(|all| {
+        all.push((text, binds));
+        all.len() - 1
+    })
+}
+
+fn get(i: usize) -> (String, Binds) {
+    FORMULAS.with_borrow(|all| all[i].clone())
+}
+
+/// A formula, in brackets where its outermost operator binds less than `least`.
+fn bound(i: usize, least: Binds) -> String {
+    let (text, binds) = get(i);
+    if binds < least { format!("({text})") } else { text }
+}
+
+fn joined(a: usize, sign: &str, b: usize, left: Binds, right: Binds, binds: Binds) -> usize {
+    put(format!("{} {sign} {}", bound(a, left), bound(b, right)), binds)
+}
+
+/// A function of formulas.
+fn call(name: &str, arguments: &[usize]) -> usize {
+    let arguments: Vec<String> = arguments.iter().map(|&i| get(i).0).collect();
+    put(format!("{name}({})", arguments.join(", ")), Binds::Name)
+}
+
+/// The attributes of a row, as numbers that no formula contains.
+const ATTRIBUTES: [f64; 2] = [1.2345678901234567e-201, 2.345678901234567e-202];
+
+/// A number as people write it.
+fn number(value: f64) -> (String, Binds) {
+    let names = [
+        (ATTRIBUTES[0], "a", Binds::Name),
+        (ATTRIBUTES[1], "b", Binds::Name),
+        (FRAC_1_SQRT_2, "sqrt(1/2)", Binds::Name),
+        (FRAC_2_SQRT_PI, "2/sqrt(pi)", Binds::Product),
+        (0.7978845608028654, "sqrt(2/pi)", Binds::Name),
+        (1.5957691216057308, "sqrt(8/pi)", Binds::Name),
+        (0.3989422804014327, "1/sqrt(2 pi)", Binds::Product),
+        (LN_2, "ln(2)", Binds::Name),
+        (1.0 / LN_2, "1/ln(2)", Binds::Product),
+        (LN_10, "ln(10)", Binds::Name),
+        (1.0 / LN_10, "1/ln(10)", Binds::Product),
+        (PI, "pi", Binds::Name),
+    ];
+    if let Some((_, name, binds)) = names.iter().find(|(v, _, _)| *v == value) {
+        return ((*name).into(), *binds);
+    }
+    let text = if value == 0.0 || (1e-4..1e6).contains(&value.abs()) {
+        format!("{value}")
+    } else {
+        format!("{value:e}")
+    };
+    let binds = if value < 0.0 { Binds::Sign } else { Binds::Name };
+    (text, binds)
+}
+
+operators! { Text,
+    Add add |a, b| Text(joined(a.0, "+", b.0, Binds::Sign, Binds::Sum, Binds::Sum));
+    Sub sub |a, b| Text(joined(a.0, "-", b.0, Binds::Sign, Binds::Product, Binds::Sum));
+    Mul mul |a, b| Text(if get(a.0).0 == get(b.0).0 {
+        put(format!("{}^2", bound(a.0, Binds::Name)), Binds::Power)
+    } else if get(a.0).0 == format!("{}^2", get(b.0).0) {
+        put(format!("{}^3", bound(b.0, Binds::Name)), Binds::Power)
+    } else {
+        joined(a.0, "*", b.0, Binds::Product, Binds::Product, Binds::Product)
+    });
+    Div div |a, b| Text(joined(a.0, "/", b.0, Binds::Product, Binds::Power, Binds::Product));
+}
+
+impl Neg for Text {
+    type Output = Text;
+    fn neg(self) -> Text {
+        Text(put(format!("-{}", bound(self.0, Binds::Product)), Binds::Sign))
+    }
+}
+impl BitAnd for TextMask {
+    type Output = TextMask;
+    fn bitand(self, other: TextMask) -> TextMask {
+        TextMask(joined(self.0, "and", other.0, Binds::Power, Binds::Power, Binds::Sum))
+    }
+}
+impl BitOr for TextMask {
+    type Output = TextMask;
+    fn bitor(self, other: TextMask) -> TextMask {
+        TextMask(joined(self.0, "or", other.0, Binds::Power, Binds::Power, Binds::Sum))
+    }
+}
+impl Not for TextMask {
+    type Output = TextMask;
+    fn not(self) -> TextMask {
+        TextMask(put(format!("not {}", bound(self.0, Binds::Name)), Binds::Power))
+    }
+}
+
+fn compared(a: Text, sign: &str, b: Text) -> TextMask {
+    TextMask(joined(a.0, sign, b.0, Binds::Sign, Binds::Sign, Binds::Power))
+}
+
+/// The primitive functions, as calls of their names; those that are a product of `x` and another, as that.
+macro_rules! printed {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+        $(fn $name(self) -> Text {
+            match stringify!($name) {
+                "silu" => self * self.sigmoid(),
+                "gelu" => self * self.ndtr(),
+                name => Text(call(name, &[self.0])),
+            }
+        })*
+    };
+}
+
+impl Real for Text {
+    type Mask = TextMask;
+    /// The page says once what becomes of a zero cotangent; the formulas do not repeat it.
+    fn short_circuits() -> bool {
+        false
+    }
+    fn named<const N: usize>(name: &'static str, arguments: [Text; N], value: Text) -> Text {
+        if matches!(name, "tame" | "divisor") {
+            return value;
+        }
+        Text(call(name, &arguments.map(|a| a.0)))
+    }
+    fn lit(value: f64) -> Text {
+        let (text, binds) = number(value);
+        Text(put(text, binds))
+    }
+    fn select(mask: TextMask, yes: Text, no: Text) -> Text {
+        Text(call("where", &[mask.0, yes.0, no.0]))
+    }
+    fn lt(self, other: Text) -> TextMask {
+        compared(self, "<", other)
+    }
+    fn le(self, other: Text) -> TextMask {
+        compared(self, "<=", other)
+    }
+    fn gt(self, other: Text) -> TextMask {
+        compared(self, ">", other)
+    }
+    fn ge(self, other: Text) -> TextMask {
+        compared(self, ">=", other)
+    }
+    fn eq(self, other: Text) -> TextMask {
+        if get(self.0).0 == get(other.0).0 { !self.ne(other) } else { compared(self, "=", other) }
+    }
+    fn ne(self, other: Text) -> TextMask {
+        if get(self.0).0 == get(other.0).0 {
+            TextMask(call("isnan", &[self.0]))
+        } else {
+            compared(self, "!=", other)
+        }
+    }
+    fn abs(self) -> Text {
+        Text(call("abs", &[self.0]))
+    }
+    fn floor(self) -> Text {
+        Text(call("floor", &[self.0]))
+    }
+    fn round(self) -> Text {
+        Text(call("round", &[self.0]))
+    }
+    fn sqrt(self) -> Text {
+        Text(call("sqrt", &[self.0]))
+    }
+    crate::math::functions::primitives!(printed);
+    fn pow(self, exponent: Text) -> Text {
+        Text(put(format!("{}^{}", bound(self.0, Binds::Name), bound(exponent.0, Binds::Name)), Binds::Power))
+    }
+    fn fmod(self, divisor: Text) -> Text {
+        Text(call("fmod", &[self.0, divisor.0]))
+    }
+    fn polygamma(self, order: usize) -> Text {
+        // The row of that name is read with an attribute that is no whole number.
+        let order = put(if order == 0 { "a".into() } else { order.to_string() }, Binds::Name);
+        Text(call("polygamma", &[order, self.0]))
+    }
+}
+
+/// Reads a rule whose operands have these names.
+struct Print<'a>(&'a [&'static str]);
+
+impl Visit for Print<'_> {
+    type Out = String;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> String {
+        let start = FORMULAS.with_borrow(Vec::len);
+        let name = |i: usize| self.0.get(i).copied().unwrap_or("?");
+        let operands: [Text; N] = std::array::from_fn(|i| Text(put(name(i).into(), Binds::Name)));
+        let out = get(rule.apply(operands).0).0;
+        FORMULAS.with_borrow_mut(|all| all.truncate(start));
+        out
+    }
+}
+
+impl Fun {
+    /// The value as a formula of `x` and `y`, with attributes `a` and `b`.
+    pub fn formula(self) -> String {
+        self.value(ATTRIBUTES, Print(&["x", "y", "z"]))
+    }
+    /// The partial for input `wrt` as a formula of the cotangent `g`, of `x`, `y` and the output `o`; `None`
+    /// where it is zero.
+    pub fn partial_formula(self, wrt: usize) -> Option<String> {
+        let mut names = vec!["g"];
+        names.extend(self.reads(wrt)?.iter().map(|arg| arg.name()));
+        self.partial(wrt, ATTRIBUTES, Print(&names))
+    }
+}
+
+impl Arg {
+    /// Its name in formulas.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Arg::X => "x",
+            Arg::Y => "y",
+            Arg::Out => "o",
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The mean, and the way back from a reduction: what a sum and a mean transpose to.
+//!
+//! Both could be written with other operations (a sum and a quotient; a reshape, an expansion and a
+//! quotient). As operations of their own they cost one entry of the tape and one dispatch per level of a
+//! transform.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::{Axes, Shape};
+use crate::device::on_device;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
+use crate::ops::one;
+use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::elementwise::Map;
+use crate::ops::pointwise::table::Fun;
+use crate::ops::pointwise::table::pointwise_rule;
+use crate::ops::reduce::Sum;
+use crate::tape::node::Vjp;
+use crate::tensor::Tensor;
+use crate::watch::cost;
+use smallvec::smallvec;
+
+/// Arithmetic mean over axes; NaN where there is nothing to average.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Mean {
+    /// The axes to average over.
+    pub axes: Axes,
+    /// Keep them with length 1.
+    pub keepdim: bool,
+}
+
+/// A tensor without `axes` (or with length 1 there, if `keepdim`) stretched over them, to `shape`; shared
+/// evenly among the elements that it meets if `mean`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Spread {
+    /// The axes.
+    pub axes: Axes,
+    /// Whether the input has them, with length 1.
+    pub keepdim: bool,
+    /// The shape of the result.
+    pub shape: Shape,
+    /// Divide by the number of elements that one is stretched over.
+    pub mean: bool,
+}
+
+/// The number of elements of `shape` along `axes`.
+fn count(shape: &Shape, axes: Axes) -> usize {
+    axes.iter().map(|i| shape.at(i)).product()
+}
+
+/// `x / n`, where `x` may be overwritten.
+fn divided(x: Array, n: usize) -> Result<Array> {
+    let p = [n as f64, 0.0];
+    if x.device() == Device::Cpu && x.dtype().is_float() && x.is_exclusive() {
+        crate::cpu::pointwise::map::pointwise_into(&x, [&x], pointwise_rule!(p; [x] => x / p[0]))?;
+        return Ok(x);
+    }
+    let n = Tensor::operand(n as f64, x.dtype(), x.device())?;
+    let by = Map { fun: Fun::Binary(Binary::Div), p: Default::default() };
+    by.eval_one(&[&x, n.array("mean")?])
+}
+
+/// `x` in another dtype: itself where it has that already.
+fn rounded(x: Array, dtype: DType) -> Result<Array> {
+    if x.dtype() == dtype { Ok(x) } else { on_device!(x, copy::cast(&x, dtype)) }
+}
+
+impl Kernel for Mean {
+    fn name(&self) -> &'static str {
+        "mean"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let total = on_device!(x[0], reduce::total(x[0], self.axes, self.keepdim))?;
+        one!(rounded(divided(total, count(&x[0].shape(), self.axes))?, x[0].dtype()))
+    }
+    /// One per input.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        cost::folded(x, y) + cost::each(y, 1)
+    }
+}
+
+impl Linear for Mean {
+    const TRANSPOSE: &'static str = "g / n, stretched over the n elements of the axes";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        let Mean { axes, keepdim } = *self;
+        crate::bind::bind1(Spread { axes, keepdim, shape: c.aval(0)?.shape, mean: true }, &[g])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = Mean { axes: self.axes.shifted(), ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+impl Kernel for Spread {
+    fn name(&self) -> &'static str {
+        "expand"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let mut kept = x[0].clone();
+        if self.mean {
+            let wide = rounded(kept, x[0].dtype().accumulator())?;
+            let fresh = if wide.numel() == 1 && !wide.is_exclusive() { wide.copied()? } else { wide };
+            kept = rounded(divided(fresh, count(&self.shape, self.axes))?, x[0].dtype())?;
+        }
+        if !self.keepdim {
+            for i in self.axes.iter() {
+                kept = kept.with_axis(i)?;
+            }
+        }
+        one!(kept.expand(&self.shape))
+    }
+    /// None; one per input for the transpose of a mean.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        if self.mean { cost::each(x, 1) } else { 0 }
+    }
+}
+
+impl Linear for Spread {
+    const TRANSPOSE: &'static str = "the sum (or the mean) of g over the axes";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        let Spread { axes, keepdim, .. } = *self;
+        if self.mean {
+            return crate::bind::bind1(Mean { axes, keepdim }, &[g]);
+        }
+        crate::bind::bind1(Sum { axes, keepdim }, &[g])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let op = Spread { axes: self.axes.shifted(), shape: self.shape.inserted(0, size)?, ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+impl Tensor {
+    /// Arithmetic mean over `axes` (all when `None`); NaN where there is nothing to average. Integers raise.
+    pub fn mean(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        if !self.dtype().is_complex() {
+            self.check_float("mean")?;
+        }
+        let axes = self.shape().axes(axes, "mean")?;
+        crate::bind::bind1(Mean { axes, keepdim }, &[self])
+    }
+}

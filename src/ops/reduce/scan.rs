@@ -1,0 +1,327 @@
+//! Scans: cumulative sums and products, running extremes, and the first-order recurrence behind most of them.
+//!
+//! `s[i] = decay[i] * s[i-1] + x[i]` is its own derivative: a tangent obeys the same recurrence, a cotangent
+//! the same one backwards. A cumulative product is a recurrence whose decays are its factors, so its
+//! derivatives are exact at zeros, where dividing the product by each factor fails.
+
+use crate::array::Array;
+use crate::array::shape::normalize_axis;
+use crate::device::{on_device, on_host};
+use crate::error::{Error, Result};
+use crate::op::{
+    Arrays, BY_PARTS, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own,
+    Saves,
+};
+use crate::ops::one;
+use crate::tape::node::Vjp;
+use crate::tensor::{Tensor, Tensors};
+use crate::watch::cost;
+use smallvec::smallvec;
+
+/// Cumulative sum along an axis, from the front or from the back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CumSum {
+    /// The axis.
+    pub axis: u8,
+    /// Sum from the last element backwards: the transpose.
+    pub reverse: bool,
+}
+
+impl Kernel for CumSum {
+    fn name(&self) -> &'static str {
+        "cumsum"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let axis = self.axis as usize;
+        if !self.reverse {
+            return one!(on_device!(x[0], scan::cumsum(x[0], axis)));
+        }
+        let flipped = flip_view(x[0], axis)?;
+        let sums = on_device!(x[0], scan::cumsum(&flipped, axis))?;
+        one!(flip_view(&sums, axis))
+    }
+    /// inputs - lines.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::scanned(x, self.axis, 1)
+    }
+}
+
+/// The array read backwards along one axis.
+fn flip_view(x: &Array, axis: usize) -> Result<Array> {
+    let shape = x.shape();
+    let mut starts = vec![0; shape.rank()];
+    let mut steps = vec![1; shape.rank()];
+    starts[axis] = shape.at(axis).saturating_sub(1);
+    steps[axis] = -1;
+    x.slice_view(&starts, &steps, &shape)
+}
+
+impl Linear for CumSum {
+    const TRANSPOSE: &'static str = "the cumulative sum of g from the other end";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        crate::bind::bind1(CumSum { reverse: !self.reverse, ..*self }, &[g])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = CumSum { axis: self.axis + 1, ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// Cumulative product along an axis.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CumProd {
+    /// The axis.
+    pub axis: u8,
+}
+
+impl Kernel for CumProd {
+    fn name(&self) -> &'static str {
+        "cumprod"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], scan::cumprod(x[0], self.axis as usize)))
+    }
+    /// inputs - lines.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::scanned(x, self.axis, 1)
+    }
+}
+
+impl Composite for CumProd {
+    const VJP: &'static str = BY_PARTS;
+    const JVP: &'static str = BY_PARTS;
+
+    /// A recurrence that decays by every factor and starts with the first.
+    fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
+        let (axis, length) = (self.axis as i64, x[0].shape().at(self.axis as usize));
+        if length == 0 {
+            return one!(x[0].copied());
+        }
+        one!(x[0].accumulated(|x| {
+            let start = after(&x.narrow(axis, 0, 1)?, self.axis as usize, length - 1)?;
+            crate::bind::bind1(Recurrence { axis: self.axis, reverse: false }, &[x, &start])
+        }))
+    }
+    fn own(&self) -> Own {
+        Own { batch: true, ..Own::default() }
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = CumProd { axis: self.axis + 1 };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// `x` with `count` zeros behind it along an axis.
+fn after(x: &Tensor, axis: usize, count: usize) -> Result<Tensor> {
+    let mut widths = vec![(0, 0); x.rank()];
+    widths[axis] = (0, count as i64);
+    x.pad(&widths, 0.0)
+}
+
+/// `x` moved by one along an axis, to the end or to the front, with a zero where nothing is left.
+fn moved_by_one(x: &Tensor, axis: usize, to_end: bool) -> Result<Tensor> {
+    let length = x.shape().at(axis);
+    let mut widths = vec![(0, 0); x.rank()];
+    widths[axis] = if to_end { (1, 0) } else { (0, 1) };
+    x.narrow(axis as i64, if to_end { 0 } else { 1 }, length - 1)?.pad(&widths, 0.0)
+}
+
+/// `s[i] = decay[i] * s[i-1] + x[i]` along an axis, from the front or from the back. The first decay meets
+/// nothing and is not used. Inputs: decay, x, of one shape. Floats accumulate in float64 on the CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Recurrence {
+    /// The axis.
+    pub axis: u8,
+    /// From the last element backwards.
+    pub reverse: bool,
+}
+
+impl Recurrence {
+    /// The values that the decays meet: those of the step before.
+    fn before(&self, s: &Tensor) -> Result<Tensor> {
+        moved_by_one(s, self.axis as usize, !self.reverse)
+    }
+}
+
+impl Kernel for Recurrence {
+    fn name(&self) -> &'static str {
+        "linear_recurrence"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let axis = self.axis as usize;
+        if !self.reverse {
+            return one!(on_device!(x[0], recurrence::recurrence(x[0], x[1], axis)));
+        }
+        let (decay, term) = (flip_view(x[0], axis)?, flip_view(x[1], axis)?);
+        let sums = on_device!(x[0], recurrence::recurrence(&decay, &term, axis))?;
+        one!(flip_view(&sums, axis))
+    }
+    /// 2 (inputs - lines).
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        cost::scanned(x, self.axis, 2)
+    }
+}
+
+impl General for Recurrence {
+    const VJP: &'static str =
+        "s = the same recurrence of g from the other end: s for x, s * (o of the step before) for decay";
+    const JVP: &'static str = "the same recurrence of t_x + t_decay * (o of the step before)";
+
+    fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(0).and(Saves::OUTPUTS.when(needs.has(0)))
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+        if g.shape().at(self.axis as usize) == 0 {
+            return Ok(smallvec![Some(g.clone()), Some(g.clone())]);
+        }
+        // Each step hands its cotangent to the one before, times its decay.
+        let decay = moved_by_one(c.input(0)?, self.axis as usize, self.reverse)?;
+        let back = Recurrence { reverse: !self.reverse, ..*self };
+        let total = crate::bind::bind1(back, &[&decay, g])?;
+        let decays = if c.needs(0) { Some(total.mul(&self.before(c.output(0)?)?)?) } else { None };
+        Ok(smallvec![decays, Some(total)])
+    }
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        if x[0].shape().at(self.axis as usize) == 0 {
+            return Ok(smallvec![None]);
+        }
+        let moved = t[0].as_ref().map(|t| t.mul(&self.before(&y[0])?)).transpose()?;
+        let term = match (moved, &t[1]) {
+            (Some(a), Some(b)) => a.add(b)?,
+            (Some(a), None) => a,
+            (None, Some(b)) => b.clone(),
+            (None, None) => return Ok(smallvec![None]),
+        };
+        Ok(smallvec![Some(crate::bind::bind1(*self, &[x[0], &term])?)])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let op = Recurrence { axis: self.axis + 1, ..*self };
+        let (decay, term) = (x[0].materialized(size)?, x[1].materialized(size)?);
+        Ok(smallvec![(crate::bind::bind1(op, &[&decay, &term])?, Some(0))])
+    }
+}
+
+/// Index of the largest or smallest element so far along an axis: int64 on the CPU, int32 on GPUs. The last
+/// of equal ones; a NaN counts as the extreme. On a GPU the values are read back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ArgScan {
+    /// The axis.
+    pub axis: u8,
+    /// Maximum or minimum.
+    pub largest: bool,
+}
+
+impl Kernel for ArgScan {
+    fn name(&self) -> &'static str {
+        if self.largest { "cummax" } else { "cummin" }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_host(x, |x| crate::cpu::reduce::recurrence::running_extreme(
+            x[0],
+            self.axis as usize,
+            self.largest
+        )))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for ArgScan {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = ArgScan { axis: self.axis + 1, ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+impl Tensor {
+    /// Cumulative sum along `axis`.
+    pub fn cumsum(&self, axis: i64) -> Result<Tensor> {
+        if self.rank() == 0 {
+            normalize_axis(axis, 1, "cumsum")?;
+            return self.widened()?.copied();
+        }
+        let axis = self.shape().axis(axis, "cumsum")? as u8;
+        crate::bind::bind1(CumSum { axis, reverse: false }, &[&self.widened()?])
+    }
+
+    /// Cumulative product along `axis`. Its gradient is exact at zeros.
+    pub fn cumprod(&self, axis: i64) -> Result<Tensor> {
+        if self.rank() == 0 {
+            normalize_axis(axis, 1, "cumprod")?;
+            return self.widened()?.copied();
+        }
+        let axis = self.shape().axis(axis, "cumprod")? as u8;
+        crate::bind::bind1(CumProd { axis }, &[&self.widened()?])
+    }
+
+    /// `s[i] = decay[i] * s[i-1] + self[i]` along `axis`, or from the back with `reverse`. The two broadcast.
+    pub fn linear_recurrence(&self, decay: &Tensor, axis: i64, reverse: bool) -> Result<Tensor> {
+        let dtype = self.dtype().promote(decay.dtype());
+        if !dtype.is_float() {
+            return Err(Error::dtype(format!(
+                "linear_recurrence: floating point tensors expected, got {} and {}; convert with .float() \
+                 first",
+                self.dtype(),
+                decay.dtype()
+            )));
+        }
+        let shape = self.shape().broadcast(&decay.shape()).ok_or_else(|| {
+            Error::shape(format!(
+                "linear_recurrence: shapes {} and {} do not broadcast together",
+                self.shape(),
+                decay.shape()
+            ))
+        })?;
+        let axis = shape.axis(axis, "linear_recurrence")? as u8;
+        let (decay, x) = (decay.cast(dtype)?.expand(&shape)?, self.cast(dtype)?.expand(&shape)?);
+        crate::bind::bind1(Recurrence { axis, reverse }, &[&decay, &x])
+    }
+
+    fn running(&self, axis: i64, largest: bool) -> Result<(Tensor, Tensor)> {
+        let name = if largest { "cummax" } else { "cummin" };
+        if self.rank() == 0 {
+            normalize_axis(axis, 1, name)?;
+            let (value, index) = self.unsqueeze(0)?.running(0, largest)?;
+            return Ok((value.reshape(&self.shape())?, index.reshape(&self.shape())?));
+        }
+        let axis = self.shape().axis(axis, name)?;
+        let index = crate::bind::bind1(ArgScan { axis: axis as u8, largest }, &[self])?;
+        Ok((self.gather(axis as i64, &index)?, index))
+    }
+
+    /// The largest element so far along `axis`, and where it is: the last of equal ones. Gradients go there.
+    pub fn cummax(&self, axis: i64) -> Result<(Tensor, Tensor)> {
+        self.running(axis, true)
+    }
+
+    /// The smallest element so far along `axis`, and where it is: the last of equal ones. Gradients go there.
+    pub fn cummin(&self, axis: i64) -> Result<(Tensor, Tensor)> {
+        self.running(axis, false)
+    }
+
+    /// `log(cumsum(exp(x)))` along `axis`, without overflow: sums relative to the largest element so far,
+    /// which decay where that grows.
+    pub fn logcumsumexp(&self, axis: i64) -> Result<Tensor> {
+        let x = self.cast(self.dtype().to_float())?;
+        if x.rank() == 0 || x.numel() == 0 {
+            normalize_axis(axis, x.rank().max(1), "logcumsumexp")?;
+            return x.copied();
+        }
+        let axis = x.shape().axis(axis, "logcumsumexp")?;
+        x.accumulated(|x| x.logs_of_sums(axis))
+    }
+
+    fn logs_of_sums(&self, axis: usize) -> Result<Tensor> {
+        let x = self;
+        // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
+        let top = x.detach().cummax(axis as i64)?.0;
+        let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
+        let growth = shift.sub(&moved_by_one(&shift, axis, true)?)?;
+        let decay = growth.maximum(0.0)?.neg()?.exp()?;
+        let sums = x.sub(&shift)?.exp()?.linear_recurrence(&decay, axis as i64, false)?;
+        sums.log()?.add(&shift)
+    }
+}

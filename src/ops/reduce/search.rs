@@ -1,0 +1,143 @@
+//! Discrete operations behind searching and scattering: positions, and values that gradients flow around.
+//!
+//! They run on the CPU; operands on a GPU are read back. What is differentiable about `scatter` or `histc`
+//! are the gathers, selections and sums built on the positions found here.
+
+use crate::array::Array;
+use crate::device::on_host;
+use crate::error::{Error, Result};
+use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::ops::one;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// Where values belong in ascending lines. Inputs: sorted, values, equal but for the length of the last axis.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct SearchSorted {
+    /// Behind equal elements rather than before them.
+    pub right: bool,
+}
+
+impl Kernel for SearchSorted {
+    fn name(&self) -> &'static str {
+        "searchsorted"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_host(x, |x| crate::cpu::reduce::search::search_sorted(x[0], x[1], self.right)))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for SearchSorted {
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let (sorted, values) = (x[0].materialized(size)?, x[1].materialized(size)?);
+        Ok(smallvec![(crate::bind::bind1(*self, &[&sorted, &values])?, Some(0))])
+    }
+}
+
+/// For each place along an axis, the last position of an index that names it; -1 for none.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ScatterLast {
+    /// The axis.
+    pub axis: u8,
+    /// How many places it has.
+    pub length: u32,
+}
+
+impl Kernel for ScatterLast {
+    fn name(&self) -> &'static str {
+        "scatter"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (axis, length) = (self.axis as usize, self.length as usize);
+        one!(on_host(x, |x| crate::cpu::reduce::search::scatter_last(x[0], axis, length)))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for ScatterLast {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = ScatterLast { axis: self.axis + 1, ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// The extreme of what is there and what an index sends there. Inputs: init, index, x.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ScatterExtreme {
+    /// The axis.
+    pub axis: u8,
+    /// Maximum or minimum.
+    pub largest: bool,
+}
+
+impl Kernel for ScatterExtreme {
+    fn name(&self) -> &'static str {
+        "scatter_reduce"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let axis = self.axis as usize;
+        one!(on_host(x, |x| crate::cpu::reduce::search::scatter_extreme(
+            x[0],
+            x[1],
+            x[2],
+            axis,
+            self.largest
+        )))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for ScatterExtreme {
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let op = ScatterExtreme { axis: self.axis + 1, ..*self };
+        let x: Vec<Tensor> = x.iter().map(|x| x.materialized(size)).collect::<Result<_>>()?;
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0], &x[1], &x[2]])?, Some(0))])
+    }
+}
+
+impl Tensor {
+    /// Where `values` belong in this ascending tensor: one line for all values, or one line for each of
+    /// theirs.
+    pub fn search_sorted(&self, values: &Tensor, right: bool) -> Result<Tensor> {
+        let (own, of) = (self.shape(), values.shape());
+        let lead = |s: &crate::array::shape::Shape| s.part(0, s.rank().saturating_sub(1));
+        let dtype = self.dtype().promote(values.dtype());
+        let (sorted, given) = (self.cast(dtype)?, values.cast(dtype)?);
+        let op = SearchSorted { right };
+        if own.rank() == 1 {
+            let flat = given.reshape(&crate::array::shape::Shape::new(&[values.numel()])?)?;
+            return crate::bind::bind1(op, &[&sorted, &flat])?.reshape(&of);
+        }
+        if own.rank() == 0 || own.rank() != of.rank() || lead(&own) != lead(&of) {
+            return Err(Error::shape(format!(
+                "searchsorted: a sorted sequence of shape {own} does not fit values of shape {of}; pass one \
+                 axis, or the same shape but for the last axis"
+            )));
+        }
+        crate::bind::bind1(op, &[&sorted, &given])
+    }
+
+    /// For each place along `axis`, of `length`, the last position of this index that names it; -1 for none.
+    pub fn scatter_last(&self, axis: i64, length: usize) -> Result<Tensor> {
+        crate::ops::places::indexing::check_index("scatter", self)?;
+        let axis = self.shape().axis(axis, "scatter")? as u8;
+        let length = u32::try_from(length)
+            .map_err(|_| Error::value(format!("scatter: an axis of length {length} is too long")))?;
+        crate::bind::bind1(ScatterLast { axis, length }, &[self])
+    }
+
+    /// The larger (or smaller) of this tensor and what `index` sends to its places along `axis`, without a
+    /// gradient. `x` has the shape of `index`.
+    pub fn scatter_extreme(&self, axis: i64, index: &Tensor, x: &Tensor, largest: bool) -> Result<Tensor> {
+        crate::ops::places::indexing::check_index("scatter_reduce", index)?;
+        let axis = self.shape().axis(axis, "scatter_reduce")? as u8;
+        crate::bind::bind1(ScatterExtreme { axis, largest }, &[self, index, &x.cast(self.dtype())?])
+    }
+}

@@ -1,0 +1,92 @@
+//! Sorting: one operation finds the order, and gathering by it gives the values.
+//!
+//! The order is piecewise constant, so `sort` and `topk` need no rules of their own: derivatives flow through
+//! the gather. On a GPU the values are read back, ordered on the host, and the positions sent back.
+
+use crate::array::Array;
+use crate::array::shape::normalize_axis;
+use crate::device::on_host;
+use crate::error::{Error, Result};
+use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::ops::one;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// Positions of the first `count` elements along an axis in sorted order: int64 on the CPU, int32 on GPUs.
+/// Equal elements keep their order; NaN counts as the largest.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct ArgSort {
+    /// The axis to sort along.
+    pub axis: u8,
+    /// Largest first.
+    pub descending: bool,
+    /// How many positions; at most the length of the axis.
+    pub count: u32,
+}
+
+impl Kernel for ArgSort {
+    fn name(&self) -> &'static str {
+        "argsort"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (axis, count) = (self.axis as usize, self.count as usize);
+        one!(on_host(x, |x| crate::cpu::reduce::sort::argsort(x[0], axis, self.descending, count)))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for ArgSort {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = ArgSort { axis: self.axis + 1, ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+impl Tensor {
+    fn order(&self, op: &str, axis: i64, descending: bool, count: Option<usize>) -> Result<Tensor> {
+        let axis = self.shape().axis(axis, op)?;
+        let length = self.shape().at(axis);
+        let count = count.unwrap_or(length);
+        if count > length {
+            return Err(Error::value(format!(
+                "{op}: k = {count} elements asked for along axis {axis} of length {length}; k is between 0 \
+                 and {length}"
+            )));
+        }
+        let op = ArgSort { axis: axis as u8, descending, count: count as u32 };
+        crate::bind::bind1(op, &[self])
+    }
+
+    /// Positions that sort `axis`; equal elements keep their order, NaN counts as the largest.
+    pub fn argsort(&self, axis: i64, descending: bool) -> Result<Tensor> {
+        if self.rank() == 0 {
+            normalize_axis(axis, 1, "argsort")?;
+            return self.unsqueeze(0)?.order("argsort", 0, descending, None)?.reshape(&self.shape());
+        }
+        self.order("argsort", axis, descending, None)
+    }
+
+    /// The elements in sorted order along `axis`, and where they were. Gradients go back to where they were.
+    pub fn sort(&self, axis: i64, descending: bool) -> Result<(Tensor, Tensor)> {
+        if self.rank() == 0 {
+            return Ok((self.clone(), self.argsort(axis, descending)?));
+        }
+        let order = self.order("sort", axis, descending, None)?;
+        Ok((self.gather(axis, &order)?, order))
+    }
+
+    /// The `count` largest (or smallest) elements along `axis` in sorted order, and where they were.
+    pub fn topk(&self, count: usize, axis: i64, largest: bool) -> Result<(Tensor, Tensor)> {
+        if self.rank() == 0 {
+            normalize_axis(axis, 1, "topk")?;
+            let (values, order) = self.unsqueeze(0)?.topk(count, 0, largest)?;
+            // A number has one largest element; none at all leaves an empty vector.
+            let shape = if count == 1 { self.shape() } else { values.shape() };
+            return Ok((values.reshape(&shape)?, order.reshape(&shape)?));
+        }
+        let order = self.order("topk", axis, largest, Some(count))?;
+        Ok((self.gather(axis, &order)?, order))
+    }
+}

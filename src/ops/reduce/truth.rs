@@ -1,0 +1,81 @@
+//! Reductions of truth values: how many elements are not zero, whether any is, whether all are.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Axes;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::ops::one;
+use crate::ops::reduce::{Extremum, Sum, index_type};
+use crate::tensor::Tensor;
+use crate::watch::cost;
+use smallvec::smallvec;
+
+/// Number of elements that are not zero over axes, on the CPU: int64.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct CountNonzero {
+    /// The axes to count over.
+    pub axes: Axes,
+    /// Keep them with length 1.
+    pub keepdim: bool,
+}
+
+impl Kernel for CountNonzero {
+    fn name(&self) -> &'static str {
+        "count_nonzero"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(crate::cpu::reduce::truth::count_nonzero(x[0], self.axes, self.keepdim))
+    }
+    /// inputs - outputs.
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        cost::folded(x, y)
+    }
+}
+
+impl Discrete for CountNonzero {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let op = CountNonzero { axes: self.axes.shifted(), ..*self };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+impl Tensor {
+    fn counted_nonzero(&self, axes: Axes, keepdim: bool) -> Result<Tensor> {
+        if self.device() == Device::Cpu {
+            return crate::bind::bind1(CountNonzero { axes, keepdim }, &[self]);
+        }
+        let truth = self.cast(DType::Bool)?.cast(index_type(self.device()))?;
+        crate::bind::bind1(Sum { axes, keepdim }, &[&truth])
+    }
+
+    /// Bools on the CPU, which have their own extremes.
+    fn is_truth(&self) -> bool {
+        self.device() == Device::Cpu && self.dtype() == DType::Bool
+    }
+
+    /// Number of elements that are not zero over `axes` (all when `None`).
+    pub fn count_nonzero(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        self.counted_nonzero(self.shape().axes(axes, "count_nonzero")?, keepdim)
+    }
+
+    /// Whether any element is true, over `axes`.
+    pub fn any(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        let axes = self.shape().axes(axes, "any")?;
+        if self.is_truth() {
+            return crate::bind::bind1(Extremum { axes, keepdim, largest: true }, &[self]);
+        }
+        self.counted_nonzero(axes, keepdim)?.ne(0i64)
+    }
+
+    /// Whether all elements are true, over `axes`.
+    pub fn all(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+        let axes = self.shape().axes(axes, "all")?;
+        if self.is_truth() && self.numel() > 0 {
+            return crate::bind::bind1(Extremum { axes, keepdim, largest: false }, &[self]);
+        }
+        let count: usize = axes.iter().map(|i| self.shape().at(i)).product();
+        self.counted_nonzero(axes, keepdim)?.eq(count as i64)
+    }
+}

@@ -1,0 +1,53 @@
+//! Several tensors as one entry of the tape: a place where a hook sees all their gradients together.
+//! `nn.Module` puts one before and one after a layer that has backward hooks.
+
+use crate::array::Array;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::tape::node::Vjp;
+use crate::tensor::{Tensor, Tensors};
+
+/// The identity of several tensors. They are copied: what is written into an output in place must not reach
+/// the input past the hook.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Bundle;
+
+impl Kernel for Bundle {
+    fn name(&self) -> &'static str {
+        "bundle"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        x.iter().map(|x| x.copied()).collect()
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl General for Bundle {
+    const VJP: &'static str = "g";
+    const JVP: &'static str = "t";
+
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::NONE
+    }
+    fn vjp(&self, _c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(g.iter().cloned().collect())
+    }
+    fn jvp(&self, _x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(t.iter().cloned().collect())
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        let values: Vec<&Tensor> = x.iter().map(|lane| &lane.value).collect();
+        let out = crate::bind::bind(*self, &values)?;
+        Ok(out.into_iter().zip(x).map(|(y, lane)| (y, lane.axis)).collect())
+    }
+}
+
+impl Tensor {
+    /// These tensors, recorded as the outputs of one operation.
+    pub fn bundle(tensors: &[Tensor]) -> Result<Tensors> {
+        let refs: Vec<&Tensor> = tensors.iter().collect();
+        crate::bind::bind(Bundle, &refs)
+    }
+}

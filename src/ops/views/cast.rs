@@ -1,0 +1,166 @@
+//! Conversions that keep the values: dtype, device, memory layout. All are linear.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::device::on_device;
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Op};
+use crate::ops::one;
+use crate::tape::node::Vjp;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// A unary linear operation whose batch axis stays where it is.
+fn in_place_axis(op: impl Kernel + Into<Op>, x: &[Lane]) -> Result<BatchedOutputs> {
+    Ok(smallvec![(crate::bind::bind1(op, &[&x[0].value])?, x[0].axis)])
+}
+
+/// Conversion to another dtype. Float to integer truncates toward zero.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Cast {
+    /// The dtype to convert to.
+    pub dtype: DType,
+}
+
+impl Kernel for Cast {
+    fn name(&self) -> &'static str {
+        "cast"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], copy::cast(x[0], self.dtype)))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Cast {
+    const TRANSPOSE: &'static str = "g, converted back";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        g.cast(c.aval(0)?.dtype)
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        in_place_axis(*self, x)
+    }
+}
+
+/// A copy on another device.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Transfer {
+    /// The device to copy to.
+    pub device: Device,
+}
+
+impl Kernel for Transfer {
+    fn name(&self) -> &'static str {
+        "to"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(x[0].to_device(self.device))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Transfer {
+    const TRANSPOSE: &'static str = "g, sent back";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        g.to_device(c.aval(0)?.device)
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        in_place_axis(*self, x)
+    }
+}
+
+/// A fresh copy in row-major order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Contiguous;
+
+impl Kernel for Contiguous {
+    fn name(&self) -> &'static str {
+        "clone"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(x[0].copied())
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Contiguous {
+    const TRANSPOSE: &'static str = "g";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        Ok(g.clone())
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        in_place_axis(*self, x)
+    }
+}
+
+impl Array {
+    /// A fresh contiguous copy on the same device.
+    pub fn copied(&self) -> Result<Array> {
+        let out = Array::empty(self.shape(), self.dtype(), self.device())?;
+        on_device!(self, copy::copy_into(&out, self))?;
+        Ok(out)
+    }
+}
+
+impl Tensor {
+    /// This tensor converted to `dtype`; itself if it has it already.
+    pub fn cast(&self, dtype: DType) -> Result<Tensor> {
+        if self.dtype() == dtype {
+            return Ok(self.clone());
+        }
+        if dtype.is_complex() {
+            return crate::ops::complex::cast(self, dtype);
+        }
+        crate::bind::bind1(Cast { dtype }, &[self])
+    }
+
+    /// This tensor on `device`; itself if it is there already.
+    pub fn to_device(&self, device: Device) -> Result<Tensor> {
+        if self.device() == device {
+            return Ok(self.clone());
+        }
+        crate::bind::bind1(Transfer { device }, &[self])
+    }
+
+    /// A fresh copy, through which gradients flow.
+    pub fn copied(&self) -> Result<Tensor> {
+        crate::bind::bind1(Contiguous, &[self])
+    }
+
+    /// This tensor in row-major order; itself if it is already.
+    pub fn contiguous(&self) -> Result<Tensor> {
+        match self.concrete() {
+            Some(a) if a.is_contiguous() => Ok(self.clone()),
+            _ => self.copied(),
+        }
+    }
+
+    /// The same value without any history, at every level of differentiation.
+    pub fn detach(&self) -> Tensor {
+        let mut at = self.clone();
+        while let Some(t) = at.traced().cloned() {
+            at = match &t.payload {
+                crate::tensor::Payload::Taped { primal, .. }
+                | crate::tensor::Payload::Dual { primal, .. } => primal.clone(),
+                crate::tensor::Payload::Staged { place, program, .. } => return program.detach(&t, *place),
+                crate::tensor::Payload::Batched { value, axis } => {
+                    let value = value.detach();
+                    let payload = crate::tensor::Payload::Batched { value, axis: *axis };
+                    let traced = crate::tensor::Traced { tag: t.tag, aval: t.aval, payload };
+                    return Tensor::Traced(std::sync::Arc::new(traced));
+                }
+            };
+        }
+        at
+    }
+}

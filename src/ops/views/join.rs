@@ -1,0 +1,140 @@
+//! Tensors joined along an axis, and cut along one.
+
+use crate::array::Array;
+use crate::array::shape::{Shape, normalize_axis};
+use crate::device::on_device;
+use crate::error::{Error, Named, Result};
+use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
+use crate::ops::views::region::Region;
+use crate::tape::node::Vjp;
+use crate::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
+
+/// Inputs joined along an axis.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Cat {
+    /// The axis.
+    pub axis: u8,
+    /// The length of each input along it.
+    pub lengths: SmallVec<[usize; 2]>,
+}
+
+/// The most tensors that one operation joins; more are joined in groups.
+const CAT_INPUTS: usize = 32;
+
+impl Kernel for Cat {
+    fn name(&self) -> &'static str {
+        "cat"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let axis = self.axis as usize;
+        let total = x.iter().map(|a| a.dim(axis)).sum();
+        let shape = x[0].shape().removed(axis).inserted(axis, total)?;
+        let out = Array::empty(shape, x[0].dtype(), x[0].device())?;
+        let mut region = Region::whole(&out.shape());
+        for part in x {
+            region.lengths = part.shape();
+            let target = out.slice_view(&region.starts, &region.steps, &region.lengths)?;
+            on_device!(part, copy::copy_into(&target, part))?;
+            region.starts[axis] += part.dim(axis);
+        }
+        Ok(smallvec![out])
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Cat {
+    const TRANSPOSE: &'static str = "the parts of g";
+
+    fn transpose(&self, wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        g.narrow(self.axis as i64, self.lengths[..wrt].iter().sum(), self.lengths[wrt])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let parts = x.iter().map(|l| l.materialized(size)).collect::<Result<Vec<Tensor>>>()?;
+        let refs: Vec<&Tensor> = parts.iter().collect();
+        Ok(smallvec![(crate::bind::bind1(Cat { axis: self.axis + 1, ..self.clone() }, &refs)?, Some(0))])
+    }
+}
+
+/// Tensors joined along an existing axis; all other axes must agree. Vectors without elements join anything,
+/// and count for the dtype alone.
+pub fn cat(parts: &[Tensor], axis: i64) -> Result<Tensor> {
+    let Some(first) = parts.first() else {
+        return Err(Error::value("cat: at least one tensor expected, got none"));
+    };
+    let dtype = parts.iter().fold(first.dtype(), |d, p| d.promote(p.dtype()));
+    let is_nothing = |x: &Tensor| x.rank() == 1 && x.numel() == 0;
+    // A vector without elements joins what has any axes; vectors without elements join along any axis.
+    if parts.iter().any(is_nothing)
+        && let Some(like) = parts.iter().find(|x| x.rank() != 1)
+    {
+        let nothing = like.shape().with(like.shape().axis(axis, "cat")?, 0);
+        let fitted = parts.iter().map(|x| if is_nothing(x) { x.reshape(&nothing) } else { Ok(x.clone()) });
+        return cat(&fitted.collect::<Result<Vec<Tensor>>>()?, axis);
+    }
+    let i = first.shape().axis(if parts.iter().all(is_nothing) { 0 } else { axis }, "cat")?;
+    for (k, part) in parts.iter().enumerate() {
+        let same = part.rank() == first.rank() && part.shape().with(i, first.shape().at(i)) == first.shape();
+        if !same {
+            return Err(Error::shape(format!(
+                "cat: tensor {k} has shape {}, expected {} except along axis {i}",
+                part.shape(),
+                first.shape()
+            )));
+        }
+    }
+    let mut joined = first.shape().to_vec();
+    joined[i] = parts.iter().map(|p| p.shape().at(i)).sum();
+    Shape::new(&joined)?;
+    let parts = parts.iter().map(|p| p.cast(dtype)).collect::<Result<Vec<Tensor>>>()?;
+    if parts.len() > CAT_INPUTS {
+        let groups = parts
+            .chunks(parts.len().div_ceil(CAT_INPUTS))
+            .map(|p| cat(p, axis))
+            .collect::<Result<Vec<_>>>()?;
+        return cat(&groups, axis);
+    }
+    let lengths = parts.iter().map(|p| p.shape().at(i)).collect();
+    let refs: Vec<&Tensor> = parts.iter().collect();
+    crate::bind::bind1(Cat { axis: i as u8, lengths }, &refs)
+}
+
+/// Tensors of one shape joined along a new axis.
+pub fn stack(parts: &[Tensor], axis: i64) -> Result<Tensor> {
+    let Some(first) = parts.first() else {
+        return Err(Error::value("stack: at least one tensor expected, got none"));
+    };
+    if let Some((k, part)) = parts.iter().enumerate().find(|(_, p)| p.shape() != first.shape()) {
+        return Err(Error::shape(format!(
+            "stack: tensor {k} has shape {}, expected {} as the first",
+            part.shape(),
+            first.shape()
+        )));
+    }
+    let at = normalize_axis(axis, first.rank() + 1, "stack")? as i64;
+    let parts = parts.iter().map(|p| p.unsqueeze(at)).collect::<Result<Vec<Tensor>>>()?;
+    cat(&parts, at).named("stack")
+}
+
+/// A tensor cut along `axis` into parts of these lengths, as views.
+pub fn split(x: &Tensor, lengths: &[usize], axis: i64) -> Result<Vec<Tensor>> {
+    let i = x.shape().axis(axis, "split")?;
+    if lengths.iter().sum::<usize>() != x.shape().at(i) {
+        return Err(Error::shape(format!(
+            "split: lengths {lengths:?} add up to {}, expected {} as axis {i}",
+            lengths.iter().sum::<usize>(),
+            x.shape().at(i)
+        )));
+    }
+    let mut start = 0;
+    lengths
+        .iter()
+        .map(|&n| {
+            let part = x.narrow(i as i64, start, n);
+            start += n;
+            part
+        })
+        .collect()
+}

@@ -1,0 +1,239 @@
+//! Parts of a tensor: slices and their transpose, pads and triangles.
+
+use crate::array::Array;
+use crate::array::shape::Shape;
+use crate::device::on_device;
+use crate::error::{Error, Result};
+use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Op};
+use crate::ops::one;
+use crate::ops::pointwise::table::Params;
+use crate::tape::node::Vjp;
+use crate::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
+use std::sync::Arc;
+
+/// A regular part of a tensor, per axis: `start + step * i` for `i < length`. Steps may be negative.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Region {
+    /// First index per axis.
+    pub starts: SmallVec<[usize; 4]>,
+    /// Step per axis.
+    pub steps: SmallVec<[isize; 4]>,
+    /// Number of elements per axis.
+    pub lengths: Shape,
+}
+
+impl Region {
+    /// The whole of `shape`.
+    pub fn whole(shape: &Shape) -> Region {
+        Region { starts: smallvec![0; shape.rank()], steps: smallvec![1; shape.rank()], lengths: *shape }
+    }
+
+    /// The same region for every element of a batch in front.
+    fn batched(&self, size: usize) -> Result<Region> {
+        let mut out = self.clone();
+        out.starts.insert(0, 0);
+        out.steps.insert(0, 1);
+        out.lengths = self.lengths.inserted(0, size)?;
+        Ok(out)
+    }
+}
+
+/// A region of a tensor as a view.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Slice {
+    /// The region.
+    pub region: Arc<Region>,
+}
+
+impl Kernel for Slice {
+    fn name(&self) -> &'static str {
+        "slice"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(x[0].slice_view(&self.region.starts, &self.region.steps, &self.region.lengths))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Slice {
+    const TRANSPOSE: &'static str = "g at its place, zeros elsewhere";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        let shape = c.aval(0)?.shape;
+        crate::bind::bind1(Unslice { region: self.region.clone(), shape, fill: Params::default() }, &[g])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let op = Slice { region: Arc::new(self.region.batched(size)?) };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// The transpose of a slice: the input placed on a region of a tensor that is `fill` elsewhere.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Unslice {
+    /// Where the input goes.
+    pub region: Arc<Region>,
+    /// The shape of the output.
+    pub shape: Shape,
+    /// The value elsewhere.
+    pub fill: Params,
+}
+
+impl Kernel for Unslice {
+    fn name(&self) -> &'static str {
+        "pad"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let Region { starts, steps, .. } = &*self.region;
+        one!(on_device!(x[0], gather::pad(x[0], &self.shape, starts, steps, self.fill.get()[0])))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Unslice {
+    const TRANSPOSE: &'static str = "the part of g where x was placed";
+
+    fn tangent(&self) -> Op {
+        Unslice { fill: Params::default(), ..self.clone() }.into()
+    }
+    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        crate::bind::bind1(Slice { region: self.region.clone() }, &[g])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let region = Arc::new(self.region.batched(size)?);
+        let op = Unslice { region, shape: self.shape.inserted(0, size)?, fill: self.fill };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// The lower or upper triangle of the last two axes; zero elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Triangle {
+    /// The diagonal that bounds it; 0 is the main one, positive ones lie above.
+    pub diagonal: i64,
+    /// Keep what lies on and above the diagonal, instead of on and below.
+    pub upper: bool,
+}
+
+impl Kernel for Triangle {
+    fn name(&self) -> &'static str {
+        if self.upper { "triu" } else { "tril" }
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], create::tri(x[0], self.diagonal, self.upper)))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Triangle {
+    const TRANSPOSE: &'static str = "the same triangle of g";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        crate::bind::bind1(*self, &[g])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+impl Tensor {
+    /// A region of this tensor, as a view.
+    pub fn slice(&self, region: Region) -> Result<Tensor> {
+        if region == Region::whole(&self.shape()) {
+            return Ok(self.clone());
+        }
+        crate::bind::bind1(Slice { region: Arc::new(region) }, &[self])
+    }
+
+    /// `length` elements from `start` along `axis`.
+    pub fn narrow(&self, axis: i64, start: usize, length: usize) -> Result<Tensor> {
+        let i = self.shape().axis(axis, "narrow")?;
+        let size = self.shape().at(i);
+        if start.checked_add(length).is_none_or(|end| end > size) {
+            return Err(Error::index(format!(
+                "narrow: {start} + {length} elements exceed axis {i} of length {size}"
+            )));
+        }
+        let mut region = Region::whole(&self.shape());
+        region.starts[i] = start;
+        region.lengths = region.lengths.with(i, length);
+        self.slice(region)
+    }
+
+    /// The element at `index` along `axis`, without that axis; negative indices count from the end.
+    pub fn select_index(&self, axis: i64, index: i64) -> Result<Tensor> {
+        let i = self.shape().axis(axis, "select")?;
+        let size = self.shape().at(i) as i64;
+        if index < -size || index >= size {
+            return Err(Error::index(format!("index {index} is out of range for axis {i} of length {size}")));
+        }
+        let start = if index < 0 { index + size } else { index } as usize;
+        let part = self.narrow(i as i64, start, 1)?;
+        part.reshape(&self.shape().removed(i))
+    }
+
+    /// Reversed along `axes`.
+    pub fn flip(&self, axes: &[i64]) -> Result<Tensor> {
+        let chosen = self.shape().axes(Some(axes), "flip")?;
+        let mut region = Region::whole(&self.shape());
+        for i in chosen.iter() {
+            region.starts[i] = self.shape().at(i).saturating_sub(1);
+            region.steps[i] = -1;
+        }
+        self.slice(region)
+    }
+
+    /// With `before` and `after` elements of `value` around each axis; negative counts cut off.
+    pub fn pad(&self, widths: &[(i64, i64)], value: f64) -> Result<Tensor> {
+        if widths.len() != self.rank() {
+            return Err(Error::value(format!("pad: {} pairs given for {} axes", widths.len(), self.rank())));
+        }
+        let own = self.shape();
+        let mut cut = Region::whole(&own);
+        let mut place = Region::whole(&own);
+        let mut out = own.to_vec();
+        for (i, &(before, after)) in widths.iter().enumerate() {
+            let length = own.at(i) as i64;
+            let kept = length.saturating_add(before.min(0)).saturating_add(after.min(0));
+            let total = length.saturating_add(before).saturating_add(after);
+            if kept < 0 || total < 0 {
+                return Err(Error::value(format!(
+                    "pad: ({before}, {after}) would leave axis {i} of length {} with {total} elements",
+                    own.at(i)
+                )));
+            }
+            cut.starts[i] = before.min(0).unsigned_abs() as usize;
+            cut.lengths = cut.lengths.with(i, kept as usize);
+            place.starts[i] = before.max(0) as usize;
+            out[i] = total as usize;
+        }
+        let out = Shape::new(&out)?;
+        place.lengths = cut.lengths;
+        let part = self.slice(cut)?;
+        if out == part.shape() {
+            return Ok(part);
+        }
+        crate::bind::bind1(
+            Unslice { region: Arc::new(place), shape: out, fill: [value, 0.0].into() },
+            &[&part],
+        )
+    }
+
+    /// The lower (`upper = false`) or upper triangle of the last two axes.
+    pub fn triangle(&self, diagonal: i64, upper: bool) -> Result<Tensor> {
+        if self.rank() < 2 {
+            return Err(Error::shape(format!(
+                "triangle: at least two axes expected, got shape {}",
+                self.shape()
+            )));
+        }
+        crate::bind::bind1(Triangle { diagonal, upper }, &[self])
+    }
+}

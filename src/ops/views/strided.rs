@@ -1,0 +1,318 @@
+//! Parts of a tensor given by strides over the row-major numbers of its elements: what a chain of views comes
+//! to. `AsStrided` reads such a part, `Place` is its transpose, and `Put` replaces it, which is how a write
+//! into a view becomes a function of the whole.
+
+use crate::array::Array;
+use crate::array::shape::{Axes, MAX_RANK, Shape};
+use crate::device::on_device;
+use crate::error::{Error, Result};
+use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
+use crate::ops::one;
+use crate::ops::writes::alone::Memory;
+use crate::tape::node::Vjp;
+use crate::tensor::Tensor;
+use smallvec::smallvec;
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// Element `i` of the part is element `offset + sum(strides * i)` of the whole in row-major order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Part {
+    /// The shape of the part.
+    pub shape: Shape,
+    /// Steps along its axes.
+    pub strides: [isize; MAX_RANK],
+    /// Number of its first element.
+    pub offset: usize,
+}
+
+impl Part {
+    /// All of a tensor of this shape.
+    pub fn whole(shape: &Shape) -> Part {
+        Part { shape: *shape, strides: shape.strides(), offset: 0 }
+    }
+
+    /// Where `array` lies in a row-major tensor that begins `base` elements into the buffer.
+    pub fn of(array: &Array, base: usize) -> Part {
+        let mut strides = [0; MAX_RANK];
+        (0..array.rank()).for_each(|i| strides[i] = array.stride(i));
+        Part { shape: array.shape(), strides, offset: array.offset().wrapping_sub(base) }
+    }
+
+    /// The part as a view of a contiguous array, which it must lie in: nothing is read beyond the memory.
+    pub fn view(&self, whole: &Array) -> Result<Array> {
+        if !self.fits(whole.numel()) {
+            return Err(Error::autodiff(format!(
+                "internal: a part of shape {} from element {} on does not lie in a tensor of {} elements",
+                self.shape,
+                self.offset,
+                whole.numel()
+            )));
+        }
+        whole.with_layout(self.shape, &self.strides[..self.shape.rank()], whole.offset() + self.offset)
+    }
+
+    /// Whether it lies in a tensor of so many elements.
+    fn fits(&self, numel: usize) -> bool {
+        if self.shape.numel() == 0 {
+            return true;
+        }
+        let steps = |i: usize| (self.shape.at(i) as isize - 1).wrapping_mul(self.strides[i]);
+        let (mut first, mut last) = (self.offset as isize, self.offset as isize);
+        for step in (0..self.shape.rank()).map(steps) {
+            first = first.saturating_add(step.min(0));
+            last = last.saturating_add(step.max(0));
+        }
+        first >= 0 && last < numel as isize
+    }
+
+    /// Whether its elements lie in row-major order without gaps.
+    pub fn is_dense(&self) -> bool {
+        let dense = self.shape.strides();
+        (0..self.shape.rank()).all(|i| self.shape.at(i) == 1 || self.strides[i] == dense[i])
+    }
+
+    /// The same part of every element of a batch in front, of wholes with `numel` elements.
+    fn batched(&self, size: usize, numel: usize) -> Result<Part> {
+        let mut strides = [0; MAX_RANK];
+        let rank = self.shape.rank();
+        let shape = self.shape.inserted(0, size)?;
+        strides[0] = numel as isize;
+        strides[1..=rank].copy_from_slice(&self.strides[..rank]);
+        Ok(Part { shape, strides, offset: self.offset })
+    }
+
+    /// The axes along which the part repeats one element.
+    fn repeated(&self) -> Axes {
+        let mut axes = Axes::default();
+        (0..self.shape.rank())
+            .filter(|&i| self.strides[i] == 0 && self.shape.at(i) != 1)
+            .for_each(|i| axes.insert(i));
+        axes
+    }
+
+    /// Whether two elements of the part are one element of the whole.
+    pub fn overlaps(&self) -> bool {
+        !self.repeated().is_empty() && self.shape.numel() > 0
+    }
+}
+
+/// A strided part.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct AsStrided {
+    /// Which part.
+    pub part: Arc<Part>,
+}
+
+impl Kernel for AsStrided {
+    fn name(&self) -> &'static str {
+        "as_strided"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        if x[0].is_contiguous() { one!(self.part.view(x[0])) } else { one!(self.part.view(&x[0].copied()?)) }
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for AsStrided {
+    const TRANSPOSE: &'static str = "g at its place, zeros elsewhere; the sum where an element is read twice";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        // What was read several times gets the sum.
+        let repeated = self.part.repeated();
+        let mut part = *self.part;
+        let mut g = g.clone();
+        if !repeated.is_empty() {
+            let axes: Vec<i64> = repeated.iter().map(|i| i as i64).collect();
+            g = g.sum(Some(&axes), true)?;
+            part.shape = g.shape();
+        }
+        crate::bind::bind1(Place { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let x = x[0].front()?;
+        let part = Arc::new(self.part.batched(size, x.numel() / size.max(1))?);
+        Ok(smallvec![(crate::bind::bind1(AsStrided { part }, &[&x])?, Some(0))])
+    }
+}
+
+/// The transpose of [`AsStrided`]: the input on a part of a tensor of zeros.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Place {
+    /// Which part; it does not overlap itself.
+    pub part: Arc<Part>,
+    /// The shape of the output.
+    pub shape: Shape,
+}
+
+impl Kernel for Place {
+    fn name(&self) -> &'static str {
+        "place"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let out = Array::empty(self.shape, x[0].dtype(), x[0].device())?;
+        on_device!(x[0], create::fill(&out, 0.0))?;
+        on_device!(x[0], copy::copy_into(&self.part.view(&out)?, x[0]))?;
+        Ok(smallvec![out])
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Place {
+    const TRANSPOSE: &'static str = "the part of g where x was placed";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        crate::bind::bind1(AsStrided { part: self.part.clone() }, &[g])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let part = Arc::new(self.part.batched(size, self.shape.numel())?);
+        let op = Place { part, shape: self.shape.inserted(0, size)? };
+        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// The main diagonal of the last two axes, as a view.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Diagonal;
+
+impl Diagonal {
+    /// The diagonal of a layout whose last two axes are square.
+    fn of(shape: &Shape, stride: impl Fn(usize) -> isize) -> (Shape, [isize; MAX_RANK]) {
+        let last = shape.rank() - 1;
+        let mut strides = [0; MAX_RANK];
+        (0..last).for_each(|i| strides[i] = stride(i));
+        strides[last - 1] += stride(last);
+        (shape.removed(last), strides)
+    }
+}
+
+impl Kernel for Diagonal {
+    fn name(&self) -> &'static str {
+        "diagonal"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let (shape, strides) = Diagonal::of(&x[0].shape(), |i| x[0].stride(i));
+        one!(x[0].with_layout(shape, &strides[..shape.rank()], x[0].offset()))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Diagonal {
+    const TRANSPOSE: &'static str = "g on the diagonal, zeros elsewhere";
+
+    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        let whole = c.aval(0)?.shape;
+        let own = whole.strides();
+        let (shape, strides) = Diagonal::of(&whole, |i| own[i]);
+        let part = Arc::new(Part { shape, strides, offset: 0 });
+        crate::bind::bind1(Place { part, shape: whole }, &[g])
+    }
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// The first input with a part replaced by the second.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Put {
+    /// Which part; it does not overlap itself.
+    pub part: Arc<Part>,
+}
+
+thread_local! {
+    /// What the next [`Put`] (or `PutRows`) on each of them may write instead of a copy.
+    static DESTINATIONS: RefCell<Option<Memory>> = const { RefCell::new(None) };
+}
+
+/// Runs `f`, in which the first [`Put`] (or `PutRows`) into each of `memory` writes that memory itself.
+pub fn with_destinations<T>(memory: Memory, f: impl FnOnce() -> T) -> T {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            DESTINATIONS.take();
+        }
+    }
+    let _restore = Restore;
+    DESTINATIONS.set(Some(memory));
+    f()
+}
+
+/// `x` to be written where it stands if it is announced memory, in row-major order of its own axes; a copy
+/// otherwise.
+pub(crate) fn destination(x: &Array) -> Result<Array> {
+    let same = |d: &Array| {
+        d.buffer().same(x.buffer()) && d.offset() == x.offset() && d.numel() == x.numel() && x.is_contiguous()
+    };
+    let take = |all: &mut Memory| all.iter().position(same).map(|i| all.swap_remove(i));
+    match DESTINATIONS.with_borrow_mut(|all| all.as_mut().and_then(take)) {
+        Some(_) => Ok(x.clone()),
+        None => x.copied(),
+    }
+}
+
+impl Kernel for Put {
+    fn name(&self) -> &'static str {
+        "put"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let out = destination(x[0])?;
+        on_device!(x[1], copy::copy_into(&self.part.view(&out)?, x[1]))?;
+        Ok(smallvec![out])
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Linear for Put {
+    const TRANSPOSE: &'static str = "g with zeros on the part for x, the part of g for what was put there";
+
+    fn transpose(&self, wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
+        if wrt == 1 {
+            return crate::bind::bind1(AsStrided { part: self.part.clone() }, &[g]);
+        }
+        let zeros = Tensor::zeros(self.part.shape, g.dtype(), g.device())?;
+        crate::bind::bind1(self.clone(), &[g, &zeros])
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let (whole, value) = (x[0].materialized(size)?, x[1].materialized(size)?);
+        let part = Arc::new(self.part.batched(size, whole.numel() / size.max(1))?);
+        Ok(smallvec![(crate::bind::bind1(Put { part }, &[&whole, &value])?, Some(0))])
+    }
+}
+
+impl Tensor {
+    /// A strided part of this tensor, which shares memory where this tensor is contiguous.
+    pub fn as_strided(&self, part: &Part) -> Result<Tensor> {
+        if *part == Part::whole(&self.shape()) {
+            return Ok(self.clone());
+        }
+        crate::bind::bind1(AsStrided { part: Arc::new(*part) }, &[self])
+    }
+
+    /// Zeros of this shape with this tensor in a part of them that does not overlap itself.
+    pub fn placed(&self, part: &Part, shape: Shape) -> Result<Tensor> {
+        crate::bind::bind1(Place { part: Arc::new(*part), shape }, &[self])
+    }
+
+    /// The same value as the result of an operation, whatever it was: with an entry of the tape of its own.
+    pub fn renamed(&self) -> Result<Tensor> {
+        crate::bind::bind1(AsStrided { part: Arc::new(Part::whole(&self.shape())) }, &[self])
+    }
+
+    /// The main diagonal of the last two axes, which have one length, as a view.
+    pub fn main_diagonal(&self) -> Result<Tensor> {
+        crate::bind::bind1(Diagonal, &[self])
+    }
+
+    /// This tensor with a strided part replaced by `value`, which has its shape and this dtype.
+    pub fn put(&self, part: &Part, value: &Tensor) -> Result<Tensor> {
+        crate::bind::bind1(Put { part: Arc::new(*part) }, &[self, value])
+    }
+}

@@ -1,0 +1,60 @@
+//! Which memory nobody but one owner of a value sees: what a write may change where it stands although values
+//! are no memory, inside `vmap` and `jvp`. Whoever else holds the value, a part of it or what a tape saved of
+//! it, keeps it as it was, because the write makes a copy then. Read next: `src/ops/writes/inplace.rs`.
+
+use crate::array::Array;
+use crate::array::shape::Shape;
+use crate::error::Result;
+use crate::tensor::{Payload, Tensor, Traced};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The arrays of a value: one, and those of its tangents.
+pub type Memory = SmallVec<[Array; 2]>;
+
+/// The memory of `t` that is seen through this many handles to `t` and through nothing else.
+pub fn memory(t: &Tensor, handles: usize) -> Memory {
+    let mut found = Memory::new();
+    collect(t, handles, &mut found);
+    found
+}
+
+fn collect(t: &Tensor, handles: usize, found: &mut Memory) {
+    match t {
+        Tensor::Array(a) if handles == 1 && a.is_alone() => found.push(a.clone()),
+        Tensor::Traced(traced) if Arc::strong_count(traced) <= handles => match &traced.payload {
+            Payload::Dual { primal, tangent } => {
+                collect(primal, 1, found);
+                tangent.iter().for_each(|tangent| collect(tangent, 1, found));
+            }
+            _ => collect(traced.inner(), 1, found),
+        },
+        _ => {}
+    }
+}
+
+/// What stands for `t` where its numbers are not read, so that it keeps no memory: shape, dtype, device and
+/// levels are those of `t`.
+pub fn stand_in(t: &Tensor) -> Result<Tensor> {
+    let traced = match t {
+        Tensor::Array(a) => {
+            let one = Array::empty(Shape::SCALAR, a.dtype(), a.device())?;
+            return Ok(one.expand(&a.shape())?.into());
+        }
+        Tensor::Traced(traced) => traced,
+    };
+    let payload = match &traced.payload {
+        Payload::Taped { primal, node, index } => {
+            Payload::Taped { primal: stand_in(primal)?, node: node.clone(), index: *index }
+        }
+        Payload::Dual { primal, tangent } => {
+            let tangent = tangent.as_ref().map(stand_in).transpose()?;
+            Payload::Dual { primal: stand_in(primal)?, tangent }
+        }
+        Payload::Batched { value, axis } => Payload::Batched { value: stand_in(value)?, axis: *axis },
+        Payload::Staged { value, place, program } => {
+            Payload::Staged { value: stand_in(value)?, place: *place, program: program.clone() }
+        }
+    };
+    Ok(Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload })))
+}

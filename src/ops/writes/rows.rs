@@ -1,0 +1,316 @@
+//! Writing to the places that an index names, at the cost of what is written.
+//!
+//! A tensor is seen as a table: rows of `width` elements in row-major order, as wide as the index allows.
+//! What an index names becomes the numbers of these rows ([`Rows`]), and [`PutRows`] is the one operation
+//! that writes, over the memory of its first operand where it may (`src/ops/writes/inplace.rs`). Read next:
+//! `src/py/tensor/index.rs`.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::cpu::places::gather::positions;
+use crate::cpu::places::put::{self, Table, offsets, sums, sums_of_parts};
+use crate::error::Result;
+use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane, Linear, Needs, Saves};
+use crate::ops::one;
+use crate::ops::places::index::index_from_front;
+use crate::ops::places::indexing::{check_index, index_shape};
+use crate::ops::pointwise::operand::Operand;
+use crate::ops::views::strided::{Part, destination};
+use crate::tape::node::Vjp;
+use crate::tensor::Tensor;
+use crate::watch::cost;
+use smallvec::smallvec;
+
+/// The first input with rows replaced by those of the second, or with these added. Inputs: x (any shape),
+/// value `[n, width]`, index `[n]`, all on the CPU; where rows meet, the last one stays.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct PutRows {
+    /// Elements of a row.
+    pub width: u64,
+    /// Add to what is there.
+    pub add: bool,
+}
+
+impl Kernel for PutRows {
+    fn name(&self) -> &'static str {
+        "put_rows"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let out = destination(x[0])?;
+        put::rows(&Table::of(&out, self.width as usize), x[1], x[2], self.add)?;
+        one!(Ok(out))
+    }
+    /// One per element that is added.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        if self.add { cost::each(&x[1..2], 1) } else { 0 }
+    }
+}
+
+impl Linear for PutRows {
+    const TRANSPOSE: &'static str =
+        "for x: g, with zeros where rows were replaced; for value: the rows of g where it stayed";
+
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        Saves::input(2)
+    }
+    fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
+        let (index, width) = (c.input(2)?, self.width as usize);
+        if wrt == 0 && self.add {
+            return Ok(g.clone());
+        }
+        if wrt == 0 {
+            let zeros = Tensor::zeros(Shape::new(&[index.numel(), width])?, g.dtype(), g.device())?;
+            return crate::bind::bind1(*self, &[g, &zeros, index]);
+        }
+        let table = Shape::new(&[g.numel() / width.max(1), width])?;
+        let taken = g.reshape(&table)?.take(index, 0)?;
+        if self.add {
+            return Ok(taken);
+        }
+        crate::bind::bind1(IsLast, &[index])?.unsqueeze(1)?.select(&taken, 0.0)
+    }
+    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+        let (whole, value) = (x[0].materialized(size)?, x[1].materialized(size)?);
+        let index = x[2].materialized(size)?;
+        let rows = whole.numel() / size.max(1) / (self.width as usize).max(1);
+        let starts = Tensor::arange(0.0, rows as f64, size, DType::I64, Device::Cpu)?.unsqueeze(1)?;
+        let index = index.add(&starts)?.flatten(0, 1)?;
+        Ok(smallvec![(crate::bind::bind1(*self, &[&whole, &value.flatten(0, 1)?, &index])?, Some(0))])
+    }
+}
+
+/// Which elements of the lines along the last axis are the last of their value: who stays where rows meet.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct IsLast;
+
+impl Kernel for IsLast {
+    fn name(&self) -> &'static str {
+        "is_last"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(put::is_last(x[0]))
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for IsLast {
+    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
+    }
+}
+
+/// Whether so many elements are added to `x` where it stands. Where they are many, all of `x` is gone through
+/// in order instead, which several threads can do, and which adds halves up in float32.
+pub fn adds_in_part(x: &Tensor, count: usize) -> bool {
+    x.device() == Device::Cpu && put::adds(x.dtype()) && count.saturating_mul(4) <= x.numel()
+}
+
+/// The rows of a tensor that an index names.
+pub struct Rows {
+    /// Their numbers, int64 `[n]`.
+    pub index: Tensor,
+    /// Elements of each.
+    pub width: usize,
+    /// The shape of what is written there, in the order of the rows.
+    pub shape: Shape,
+}
+
+/// An index tensor, the length of its axis, and how far apart its places are.
+struct Indexed {
+    index: Tensor,
+    length: usize,
+    stride: isize,
+}
+
+/// The places of an index in row-major order: `offset` plus an element of each of three lists.
+struct Places {
+    offset: usize,
+    before: Vec<(usize, isize)>,
+    /// The sum of index tensors, of this shape; with a part for each place before if `parts`.
+    indexed: Vec<Indexed>,
+    shape: Shape,
+    parts: bool,
+    after: Vec<(usize, isize)>,
+}
+
+impl Rows {
+    /// Those of `part[indices]`, where `None` keeps an axis whole, of a tensor of `numel` elements; the index
+    /// axes come in front where they are not adjacent, or if `in_front`.
+    pub fn of_index(part: &Part, numel: usize, indices: &[Option<Tensor>], in_front: bool) -> Result<Rows> {
+        let axis = |i: usize| (part.shape.at(i), part.strides[i]);
+        let shape = index_shape("setitem", indices)?;
+        let named = |i: usize| {
+            let index = indices[i].clone()?;
+            Some(Indexed { index, length: axis(i).0, stride: axis(i).1 })
+        };
+        let axes: Vec<usize> = (0..indices.len()).filter(|&i| indices[i].is_some()).collect();
+        let indexed = axes.iter().filter_map(|&i| named(i)).collect();
+        let adjacent = axes.windows(2).all(|w| w[1] == w[0] + 1);
+        let position = if adjacent && !in_front { axes.first().copied().unwrap_or(0) } else { 0 };
+        let rest = (position..part.shape.rank()).filter(|i| !axes.contains(i));
+        let (before, after) = ((0..position).map(axis).collect(), rest.map(axis).collect());
+        Places { offset: part.offset, before, indexed, shape, parts: false, after }.rows(numel)
+    }
+
+    /// Those of `part[.., index]` with as many axes before the index as `axis` says.
+    pub fn of_slices(part: &Part, numel: usize, axis: usize, index: &Tensor) -> Result<Rows> {
+        let mut indices = vec![None; part.shape.rank()];
+        indices[axis] = Some(index.clone());
+        Rows::of_index(part, numel, &indices, false)
+    }
+
+    /// Those of `part[index[i, j, ..], j, ..]` for axis 0, and so on.
+    pub fn of_scatter(part: &Part, numel: usize, axis: usize, index: &Tensor) -> Result<Rows> {
+        check_index("scatter", index)?;
+        let own = index.shape();
+        let along = |i: usize| (own.at(i), part.strides[i]);
+        let (before, after) = ((0..axis).map(along).collect(), (axis + 1..own.rank()).map(along).collect());
+        let indexed =
+            vec![Indexed { index: index.clone(), length: part.shape.at(axis), stride: part.strides[axis] }];
+        Places { offset: part.offset, before, indexed, shape: own, parts: true, after }.rows(numel)
+    }
+}
+
+impl Places {
+    /// The shape of what the index names.
+    fn target(&self) -> Result<Shape> {
+        if self.parts {
+            return Ok(self.shape);
+        }
+        let whole = |axes: &[(usize, isize)]| axes.iter().map(|a| a.0).collect::<Vec<_>>();
+        Shape::new(&[whole(&self.before), self.shape.to_vec(), whole(&self.after)].concat())
+    }
+
+    fn rows(mut self, numel: usize) -> Result<Rows> {
+        let shape = self.target()?;
+        if self.shape.numel() == 0 {
+            // Indices that name nothing together miss nothing.
+            return Ok(Rows { index: Tensor::from_slice::<i64>(&[], &[0])?, width: 1, shape });
+        }
+        // An axis of one element takes no steps.
+        for axis in self.before.iter_mut().chain(&mut self.after).filter(|axis| axis.0 <= 1) {
+            axis.1 = 0;
+        }
+        let mut run = 1;
+        while let Some(&(length, stride)) = self.after.last().filter(|_| !self.parts)
+            && (length <= 1 || stride == run as isize)
+        {
+            run *= length.max(1);
+            self.after.pop();
+        }
+        let strides = self.before.iter().chain(&self.after).map(|axis| axis.1);
+        let strides = strides.chain(self.indexed.iter().filter(|i| i.length > 1).map(|i| i.stride));
+        let width = strides.map(isize::unsigned_abs).chain([self.offset, numel]).fold(run, divisor).max(1);
+        if width < run {
+            self.after.push((run / width, width as isize));
+        }
+        for axis in self.before.iter_mut().chain(&mut self.after) {
+            axis.1 /= width as isize;
+        }
+        self.indexed.iter_mut().for_each(|i| i.stride /= width as isize);
+        self.offset /= width;
+        let index = if self.indexed.iter().all(|i| i.index.concrete().is_some()) {
+            self.numbers()?.into()
+        } else {
+            self.composed()?
+        };
+        Ok(Rows { index, width, shape })
+    }
+
+    /// The numbers of the rows, where the indices are known.
+    fn numbers(&self) -> Result<Array> {
+        let mut all = crate::array::buffer::filled(0i64, self.shape.numel())?;
+        for i in &self.indexed {
+            let index = &i.index.array("setitem")?.to_device(Device::Cpu)?;
+            let mut own = positions(index, i.length)?.into_iter();
+            let mut steps = Array::empty(index.shape(), DType::I64, Device::Cpu)?;
+            let to = steps.slice_mut::<i64>()?.iter_mut();
+            to.zip(&mut own).for_each(|(to, at)| *to = at as i64 * i.stride as i64);
+            let wide = crate::cpu::pointwise::copy::contiguous(&steps.expand(&self.shape)?)?;
+            all.iter_mut().zip(wide.slice::<i64>()?).for_each(|(to, step)| *to += step);
+        }
+        let mut first = offsets(&self.before)?;
+        first.iter_mut().for_each(|at| *at += self.offset as i64);
+        let third = offsets(&self.after)?;
+        if self.parts {
+            let each = self.shape.numel() / first.len().max(1) / third.len().max(1);
+            return sums_of_parts(&first, &all, each, &third);
+        }
+        sums(&first, &all, &third)
+    }
+
+    /// The same by operations, for indices that an interpreter knows.
+    fn composed(&self) -> Result<Tensor> {
+        let listed = |all: Vec<i64>, axis: usize| -> Result<Tensor> {
+            let mut dims = [1; 3];
+            dims[axis] = all.len();
+            Tensor::from_slice(&all, &dims)
+        };
+        let (first, third) = (listed(offsets(&self.before)?, 0)?, listed(offsets(&self.after)?, 2)?);
+        let dims = if self.parts {
+            let (b, a) = (first.numel(), third.numel());
+            [b, self.shape.numel() / b.max(1) / a.max(1), a]
+        } else {
+            [1, self.shape.numel(), 1]
+        };
+        let mut total = first.add(&third)?.add(self.offset as i64)?;
+        for i in &self.indexed {
+            let at = index_from_front(&i.index.to_device(Device::Cpu)?, 0, i.length)?;
+            let at = at.mul(i.stride as i64)?.expand(&self.shape)?.reshape(&Shape::new(&dims)?)?;
+            total = total.add(&at)?;
+        }
+        let count = total.numel();
+        total.reshape(&Shape::new(&[count])?)
+    }
+}
+
+/// The greatest common divisor; 0 is divided by everything.
+fn divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { divisor(b, a % b) }
+}
+
+impl Tensor {
+    /// This tensor with rows replaced by those of `value`, which has the shape that the rows say, or with
+    /// these added.
+    pub fn put_rows(&self, rows: &Rows, value: &Tensor, add: bool) -> Result<Tensor> {
+        if rows.shape.numel() == 0 {
+            return self.with_nothing_of(value);
+        }
+        let table = value.reshape(&Shape::new(&[rows.index.numel(), rows.width])?)?;
+        if self.device() != Device::Cpu {
+            return self.put_rows_composed(rows, &table, add);
+        }
+        let op = PutRows { width: rows.width as u64, add };
+        crate::bind::bind1(op, &[self, &table, &rows.index])
+    }
+
+    /// A copy that depends on `other` as well, of which it has no element: that derivative is zero.
+    pub fn with_nothing_of(&self, other: &Tensor) -> Result<Tensor> {
+        if !self.dtype().is_differentiable() || !other.dtype().is_differentiable() {
+            return self.copied();
+        }
+        let nothing = other.reshape(&Shape::new(&[other.numel()])?)?.narrow(0, 0, 0)?;
+        // Minus zero changes no number, zeros of both signs included.
+        self.add(&nothing.sum(None, false)?.cast(self.dtype())?.neg()?)
+    }
+
+    /// The same of operations that GPUs have.
+    fn put_rows_composed(&self, rows: &Rows, value: &Tensor, add: bool) -> Result<Tensor> {
+        let count = self.numel() / rows.width;
+        let table = self.reshape(&Shape::new(&[count, rows.width])?)?;
+        let here = |index: &Tensor| index.cast(DType::I32)?.to_device(self.device());
+        let next = if add {
+            table.index_add(0, &here(&rows.index)?, value)?
+        } else {
+            // Per row of the tensor, the row of the value that stays there; -1 for none.
+            let last = here(&rows.index.scatter_last(0, count)?)?;
+            let written = value.take(&last.clamp(Some(Operand::Int(0)), None)?, 0)?;
+            last.ge(0i64)?.unsqueeze(1)?.select(&written, &table)?
+        };
+        next.reshape(&self.shape())
+    }
+}

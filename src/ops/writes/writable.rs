@@ -1,0 +1,91 @@
+//! What may be written in place, and the errors of what may not: leaves while recording, elements that share
+//! memory, memory of inference mode outside of it. Read next: `src/ops/writes/inplace.rs`.
+
+use crate::array::Array;
+use crate::array::shape::Shape;
+use crate::error::{Error, Result};
+use crate::interp::is_grad_enabled;
+use crate::op::{Kernel, Op};
+use crate::tensor::Tensor;
+
+/// A leaf that requires a gradient refuses to be written while recording.
+/// So does what a custom function returned that shares its memory with others.
+pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
+    let Some(edge) = target.edge() else { return Ok(()) };
+    if let Some(Op::Custom(custom)) = edge.node.op() {
+        return match custom.shares(edge.index) && is_grad_enabled() {
+            true => Err(of_custom(op, custom.name())),
+            false => Ok(()),
+        };
+    }
+    if edge.node.is_leaf() && is_grad_enabled() {
+        return Err(Error::autodiff(format!(
+            "{op}_: a leaf of shape {} that requires a gradient cannot be written in place while recording; \
+             do it under no_grad(), or write x = x.{op}(...)",
+            target.shape()
+        )));
+    }
+    Ok(())
+}
+
+/// A view of such a leaf refuses it too.
+pub fn check_root(op: &str, root: &Tensor) -> Result<()> {
+    check_leaf(op, root).map_err(|error| {
+        if !root.edge().is_some_and(|e| e.node.is_leaf()) {
+            return error;
+        }
+        Error::autodiff(format!(
+            "{op}_: this tensor is a view of a leaf of shape {} that requires a gradient, and cannot be \
+             written in place while recording; do it under no_grad(), or write to a clone()",
+            root.shape()
+        ))
+    })
+}
+
+/// The error for a write to what a custom function returned where it shares memory with others.
+#[cold]
+pub fn of_custom(op: &str, name: &str) -> Error {
+    Error::autodiff(format!(
+        "{op}_: {name} returned one of its arguments, or a view of one, or the same memory twice, and a \
+         write to the result would change the other without its history; write to a clone() of it, or let \
+         the forward return one"
+    ))
+}
+
+/// Elements that share memory (a broadcast view) cannot be written one by one.
+pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
+    if shares_elements(memory) {
+        return Err(shared_elements(op, &memory.shape()));
+    }
+    check_outside_inference(op, memory)
+}
+
+/// Whether two elements are one number in memory.
+pub fn shares_elements(memory: &Array) -> bool {
+    (0..memory.rank()).any(|i| memory.stride(i) == 0 && memory.dim(i) > 1) && memory.numel() > 0
+}
+
+/// Memory that was made in inference mode is not written outside of it.
+pub fn check_outside_inference(op: &str, memory: &Array) -> Result<()> {
+    if memory.buffer().is_inference() && !crate::array::buffer::inference() {
+        return Err(of_inference(op, &memory.shape()));
+    }
+    Ok(())
+}
+
+#[cold]
+fn of_inference(op: &str, shape: &Shape) -> Error {
+    let name = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
+    Error::autodiff(format!(
+        "{name}: the tensor of shape {shape} was made in inference_mode() and cannot be written in place \
+         outside of it; write to a clone() of it"
+    ))
+}
+
+/// The error for a write to elements that share memory.
+#[cold]
+pub fn shared_elements(op: &str, shape: &Shape) -> Error {
+    Error::autodiff(format!(
+        "{op}_: elements of this expanded tensor of shape {shape} share memory; clone() it first"
+    ))
+}

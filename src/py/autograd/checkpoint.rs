@@ -1,0 +1,140 @@
+//! `utils.checkpoint`: a function of Python objects that runs once more in backward.
+//!
+//! Its arguments are what the second run computes from, so those that were written since the first run are an
+//! error, as saved values are.
+
+use crate::error::{Error, Result};
+use crate::py::error::foreign;
+use crate::py::tensor::PyTensor;
+use crate::py::tensor::view::value;
+use crate::tape::held::Held;
+use crate::tape::saving;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::sync::Arc;
+
+/// How deep lists, tuples and dictionaries are searched for tensors; some contain themselves.
+const DEPTH: usize = 8;
+
+/// A tensor among the arguments, and the memory that it had.
+struct Argument {
+    /// The address of the object, which the arguments keep alive.
+    object: usize,
+    /// The number of its buffer.
+    buffer: usize,
+    version: u32,
+}
+
+/// The tensors in `object`, with the words that lead to each.
+fn tensors<'py>(
+    object: &Bound<'py, PyAny>,
+    place: &str,
+    depth: usize,
+    see: &mut dyn FnMut(&str, &Bound<'py, PyTensor>) -> Result<()>,
+) -> Result<()> {
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        return see(place, tensor);
+    }
+    if depth == 0 {
+        return Ok(());
+    }
+    if let Ok(list) = object.cast::<PyList>() {
+        for (i, item) in list.iter().enumerate() {
+            tensors(&item, &format!("{place}[{i}]"), depth - 1, see)?;
+        }
+    } else if let Ok(tuple) = object.cast::<PyTuple>() {
+        for (i, item) in tuple.iter().enumerate() {
+            tensors(&item, &format!("{place}[{i}]"), depth - 1, see)?;
+        }
+    } else if let Ok(dict) = object.cast::<PyDict>() {
+        for (key, item) in dict.iter() {
+            let name = key.repr().map_or_else(|_| "?".into(), |name| name.to_string());
+            tensors(&item, &format!("{place}[{name}]"), depth - 1, see)?;
+        }
+    }
+    Ok(())
+}
+
+/// The tensors among the arguments of a call.
+fn arguments<'py>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    see: &mut dyn FnMut(&str, &Bound<'py, PyTensor>) -> Result<()>,
+) -> Result<()> {
+    tensors(args.as_any(), "args", DEPTH, see)?;
+    kwargs.map_or(Ok(()), |kwargs| tensors(kwargs.as_any(), "kwargs", DEPTH, see))
+}
+
+/// The arguments as they are before the first run.
+fn noted(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> Result<Vec<Argument>> {
+    let mut found = Vec::new();
+    arguments(args, kwargs, &mut |_, tensor| {
+        let t = value(tensor).map_err(foreign)?;
+        if let Some(memory) = saving::bottom(&t) {
+            let (buffer, version) = (memory.buffer().id(), memory.buffer().version());
+            found.push(Argument { object: tensor.as_ptr() as usize, buffer, version });
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Raises if an argument is not what it was before the first run.
+fn check(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, before: &[Argument]) -> Result<()> {
+    if before.is_empty() {
+        return Ok(());
+    }
+    arguments(args, kwargs, &mut |place, tensor| {
+        let t = value(tensor).map_err(foreign)?;
+        let object = tensor.as_ptr() as usize;
+        let (Some(memory), Some(then)) = (saving::bottom(&t), before.iter().find(|a| a.object == object))
+        else {
+            return Ok(());
+        };
+        let buffer = memory.buffer();
+        if buffer.id() == then.buffer && buffer.version() == then.version {
+            return Ok(());
+        }
+        let how = match buffer.id() == then.buffer {
+            true => format!(
+                "was modified by an in-place operation{} (version {}, expected {})",
+                saving::by(buffer.writer()),
+                buffer.version(),
+                then.version
+            ),
+            false => "was given other data".into(),
+        };
+        Err(Error::checkpoint(format!(
+            "checkpoint: the argument {place} of shape {} {how} after the function began, so running it \
+             again would give another gradient; write x = x + ... instead of an in-place operation, or pass \
+             a clone()",
+            t.shape()
+        )))
+    })
+}
+
+/// Calls `function(*args, **kwargs)` without keeping what its operations save; backward runs it again.
+#[pyfunction]
+#[pyo3(name = "_checkpoint", signature = (function, args, kwargs=None))]
+pub fn checkpoint<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let before = noted(args, kwargs)?;
+    let call = (function, args, kwargs).into_pyobject(function.py())?.into_any().unbind();
+    let call = Arc::new(call);
+    let held = Held::new(call.clone());
+    let rerun = move || {
+        Python::attach(|py| -> PyResult<()> {
+            let (f, args, kwargs): (Bound<'_, PyAny>, Bound<'_, PyTuple>, Option<Bound<'_, PyDict>>) =
+                call.bind(py).extract()?;
+            check(&args, kwargs.as_ref(), &before)?;
+            f.call(args, kwargs.as_ref()).map(|_| ())
+        })
+        .map_err(foreign)
+    };
+    let forward = || function.call(args.clone(), kwargs).map_err(foreign);
+    let out = crate::autodiff::checkpoint::checkpoint(forward, Box::new(rerun), Some(held));
+    Ok(out?)
+}

@@ -1,0 +1,138 @@
+//! Python's garbage collector and the tape: a hook that closes over its own tensor, a context that holds its
+//! output, what saved-tensor hooks packed. Each object shows the collector the Python objects on that part of
+//! the tape that it alone keeps alive, and lets go of its part when it is told to.
+
+use crate::autodiff::owned::{Walk, walk};
+use crate::py::aside;
+use crate::py::autograd::node::PyNode;
+use crate::py::autograd::transform::{PyLinear, PyPullback};
+use crate::py::tensor::PyTensor;
+use crate::tape::held::{self, Held};
+use crate::tape::node::{Node, recorded_nodes};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Whether this collection looks into the tape.
+static LOOKS: AtomicBool = AtomicBool::new(true);
+/// Entries that the collections since the last one that looked have walked over.
+static WALKED: AtomicU64 = AtomicU64::new(0);
+/// Entries that all collections have walked over.
+static WALKED_IN_ALL: AtomicU64 = AtomicU64::new(0);
+/// The number of the tape's youngest entry when a collection last looked.
+static AT: AtomicU64 = AtomicU64::new(0);
+
+/// Called at the start and the end of every collection. The newest tensor owns the whole chain behind it, so
+/// that looking into the tape costs as much as the tape is long; a collection of young objects looks only
+/// when the tape has grown by a part of what the last look cost, which makes the cost of all looks together
+/// grow as the tape does. What a collection does not see it keeps; a full one looks always.
+#[pyfunction]
+fn _collecting(phase: &str, info: &Bound<'_, PyDict>) -> PyResult<()> {
+    if phase != "start" || !held::any() {
+        LOOKS.store(true, Ordering::Relaxed);
+        return Ok(());
+    }
+    let generation = info.get_item("generation")?.map_or(Ok(2), |g| g.extract::<i64>())?;
+    let (now, before) = (recorded_nodes(), AT.load(Ordering::Relaxed));
+    let looks = generation >= 2 || now.saturating_sub(before) >= WALKED.load(Ordering::Relaxed) / 4;
+    LOOKS.store(looks, Ordering::Relaxed);
+    if looks {
+        AT.store(now, Ordering::Relaxed);
+        WALKED.store(0, Ordering::Relaxed);
+    }
+    Ok(())
+}
+
+/// How many entries of the tape the collections of this process have walked over, for tests of what they
+/// cost.
+#[pyfunction]
+fn _entries_walked() -> u64 {
+    WALKED_IN_ALL.load(Ordering::Relaxed)
+}
+
+/// Registers what Python calls at every collection.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_entries_walked, m)?)?;
+    let notice = wrap_pyfunction!(_collecting, m)?;
+    m.py().import("gc")?.getattr("callbacks")?.call_method1("append", (notice,))?;
+    Ok(())
+}
+
+/// Shows the collector what belongs to one owner; `begin` names its references.
+fn show(visit: &PyVisit<'_>, begin: impl FnOnce(&mut Walk)) -> Result<(), PyTraverseError> {
+    if aside::anyone() || !LOOKS.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let mut result = Ok(());
+    let mut see = |held: &Held| {
+        if let (Some(object), Ok(())) = (held.object::<Py<PyAny>>(), &result) {
+            result = visit.call(object);
+        }
+    };
+    let walked = walk(begin, &mut see);
+    WALKED.fetch_add(walked, Ordering::Relaxed);
+    WALKED_IN_ALL.fetch_add(walked, Ordering::Relaxed);
+    result
+}
+
+#[pymethods]
+impl PyTensor {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Whoever is exchanging the tensor holds it.
+        let Some(this) = self.try_look() else { return Ok(()) };
+        if let Some(view) = &this.view {
+            visit.call(&view.root)?;
+        }
+        if this.t.traced().is_none() {
+            return Ok(());
+        }
+        show(&visit, |walk| walk.tensor(&this.t))
+    }
+
+    fn __clear__(&self) {
+        let bare = self.look().t.detach();
+        let old =
+            self.change(|this| (this.view.take(), this.ties.take(), std::mem::replace(&mut this.t, bare)));
+        drop(old);
+    }
+}
+
+#[pymethods]
+impl PyNode {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        show(&visit, |walk| walk.entry(&self.0))
+    }
+
+    fn __clear__(&mut self) {
+        // Garbage that a destructor still looks at is an entry without anything.
+        let bare = Arc::new(Node::leaf(self.0.tag, self.0.outputs[0]));
+        let old = std::mem::replace(&mut self.0, bare);
+        drop(old);
+    }
+}
+
+#[pymethods]
+impl PyLinear {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        show(&visit, |walk| self.0.parts(walk))
+    }
+
+    fn __clear__(&mut self) {
+        let old = std::mem::take(&mut self.0);
+        drop(old);
+    }
+}
+
+#[pymethods]
+impl PyPullback {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        show(&visit, |walk| self.0.entries().for_each(|node| walk.entry(node)))
+    }
+
+    fn __clear__(&mut self) {
+        let old = std::mem::take(&mut self.0);
+        drop(old);
+    }
+}

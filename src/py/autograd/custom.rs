@@ -1,0 +1,362 @@
+//! Custom operations whose rules are Python: what `autograd.Function`, `custom_vjp` and `custom_jvp` are made
+//! of. `python/wengert/autograd/function.py` and `python/wengert/custom.py` hold the Python side of it.
+
+mod exchange;
+
+use crate::array::random;
+use crate::autodiff::transform;
+use crate::error::{Error, Result};
+use crate::interp::{self, Interp, batch};
+use crate::op::{BatchedOutputs, Grads, Lane};
+use crate::ops::custom::{self, CustomRule, Plan};
+use crate::py::error::foreign;
+use crate::py::tensor::view::value;
+use crate::py::tensor::{PyTensor, wrap};
+use crate::py::writes::aliasing::{self, Depth};
+use crate::tape::held::{Held, Holder, Part};
+use crate::tensor::{Aval, Payload, Tensor, Tensors};
+use exchange::*;
+use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::{Arc, OnceLock};
+
+/// Where a derivative rule comes from.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    /// Given by the user.
+    Own,
+    /// The transpose of the rule for the other direction.
+    Transpose,
+    /// By tracing the forward.
+    Trace,
+}
+
+impl Form {
+    fn named(name: &str) -> PyResult<Form> {
+        match name {
+            "own" => Ok(Form::Own),
+            "transpose" => Ok(Form::Transpose),
+            "trace" => Ok(Form::Trace),
+            _ => Err(PyRuntimeError::new_err(format!("internal: no form of rule is named {name}"))),
+        }
+    }
+}
+
+/// One call of a custom function. `rule` is the Python object that knows what to run; see `Rule` in
+/// `python/wengert/autograd/_rules.py`.
+struct PyRule {
+    name: &'static str,
+    rule: Arc<Py<PyAny>>,
+    /// The one reference that it holds to the rule.
+    held: Held,
+    reverse: Form,
+    forward: Form,
+    /// Whether differentiated tensors that come in by a closure are an error rather than constants.
+    strict: bool,
+    /// Whether there is a batching rule.
+    batches: bool,
+    /// Whether the call is in a region of autocast.
+    casts: bool,
+    first_run: OnceLock<FirstRun>,
+}
+
+/// What is known once the forward has run.
+struct FirstRun {
+    plan: Arc<Plan>,
+    inputs: Vec<Aval>,
+    outputs: Vec<Aval>,
+    /// Where the random numbers of the forward began, so that tracing draws the same.
+    random: random::State,
+}
+
+/// Whether a tape or forward mode, at any level, owns the value.
+fn differentiated(t: &Tensor) -> bool {
+    let mut at = t;
+    while let Some(traced) = at.traced() {
+        match &traced.payload {
+            Payload::Batched { value, .. } => at = value,
+            _ => return true,
+        }
+    }
+    false
+}
+
+impl PyRule {
+    fn note_first_run(&self, found: (Plan, Vec<usize>), x: &[Tensor], y: &[Tensor], random: random::State) {
+        let (mut plan, dirty) = found;
+        let avals = |x: &[Tensor]| x.iter().map(Tensor::aval).collect();
+        let outputs = &y[..plan.visible.min(y.len())];
+        plan.shared = aliasing::shared(x, outputs, &dirty);
+        let (inputs, outputs) = (avals(x), avals(outputs));
+        let _ = self.first_run.set(FirstRun { plan: Arc::new(plan), inputs, outputs, random });
+    }
+
+    fn first_run(&self) -> Result<&FirstRun> {
+        self.first_run.get().ok_or_else(|| {
+            Error::autodiff(format!("internal: {} was asked for its plan before it ran", self.name))
+        })
+    }
+
+    /// The outputs without what differentiates them: tensors that came in by a closure are constants.
+    fn constants(&self, outputs: Tensors) -> Result<Tensors> {
+        if self.strict && outputs.iter().any(differentiated) {
+            return Err(Error::autodiff(format!(
+                "{}: the function closes over a tensor that is being differentiated, and the custom rules \
+                 would miss its gradient; make it an argument, or detach() it",
+                self.name
+            )));
+        }
+        Ok(outputs.iter().map(Tensor::detach).collect())
+    }
+
+    fn own_vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
+        let _depth = Depth::enter(self.name)?;
+        let watch = aliasing::Watch::begin(g);
+        let found = Python::attach(|py| {
+            let arguments = (list(py, saved)?, options(py, g)?, PyTuple::new(py, needs)?);
+            gradients(&self.rule.bind(py).call_method1("vjp", arguments)?)
+        });
+        let found = found.map_err(foreign)?;
+        watch.end(self.name)?;
+        found.into_iter().map(|g| g.map(|g| aliasing::apart(g, saved)).transpose()).collect()
+    }
+
+    /// The outputs, if the rule computes them, and their tangents.
+    fn own_jvp(
+        &self,
+        x: &[Tensor],
+        saved: &[Tensor],
+        t: &[Option<Tensor>],
+    ) -> Result<(Option<Tensors>, Grads)> {
+        let _depth = Depth::enter(self.name)?;
+        let found = Python::attach(|py| {
+            let arguments = (list(py, x)?, list(py, saved)?, options(py, t)?);
+            let found = self.rule.bind(py).call_method1("jvp", arguments)?;
+            let (values, moved): (Option<Bound<'_, PyAny>>, Bound<'_, PyAny>) = found.extract()?;
+            Ok((values.map(|values| tensors(&values)).transpose()?, gradients(&moved)?))
+        });
+        let (values, mut moved) = found.map_err(foreign)?;
+        let outputs = &self.first_run()?.outputs;
+        let values = values.map(|values| {
+            let each = values.into_iter().zip(outputs).enumerate();
+            each.map(|(i, (y, like))| self.like(y, like, "output", i)).collect::<Result<Tensors>>()
+        });
+        for (i, (t, like)) in moved.iter_mut().zip(outputs).enumerate() {
+            if like.dtype.is_differentiable() {
+                *t = t.take().map(|t| self.like(t, like, "tangent of output", i)).transpose()?;
+            }
+        }
+        Ok((values.transpose()?, moved))
+    }
+
+    /// What a forward rule returned, if it is of the kind of the output. In a region of autocast, which does
+    /// not reach into rules, it is converted.
+    fn like(&self, t: Tensor, like: &Aval, what: &str, i: usize) -> Result<Tensor> {
+        if t.dtype() == like.dtype && t.has_shape(&like.shape) {
+            return Ok(t);
+        }
+        if self.casts && t.has_shape(&like.shape) {
+            return t.cast(like.dtype);
+        }
+        Err(Error::autodiff(format!(
+            "{}: the forward rule returned {}{} as {what} {i}, expected {}{} as the function returns",
+            self.name,
+            t.dtype(),
+            t.shape(),
+            like.dtype,
+            like.shape
+        )))
+    }
+
+    /// The JVP as the transpose of the VJP.
+    fn transposed_vjp(&self, saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let FirstRun { plan, outputs, .. } = self.first_run()?;
+        let needs: Vec<bool> = t.iter().map(Option::is_some).collect();
+        let moves = |(i, y): (usize, &Aval)| {
+            (y.dtype.is_differentiable() && plan.constant.get(i) != Some(&true)).then_some(*y)
+        };
+        let domain: Vec<Option<Aval>> = outputs.iter().enumerate().map(moves).collect();
+        custom::transpose(|g| self.own_vjp(saved, g, &needs), &domain, t)
+    }
+
+    /// The VJP as the transpose of the JVP.
+    fn transposed_jvp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
+        let inputs = &self.first_run()?.inputs;
+        let domain: Vec<Option<Aval>> = inputs.iter().zip(needs).map(|(x, &n)| n.then_some(*x)).collect();
+        custom::transpose(|t| Ok(self.own_jvp(saved, saved, t)?.1), &domain, g)
+    }
+
+    /// The JVP by pushing the tangents through the forward.
+    fn traced_jvp(&self, x: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        let visible = self.first_run()?.plan.visible;
+        let forward = |x: &[Tensor]| Ok(self.retrace(x)?.into_iter().take(visible).collect());
+        Ok(transform::jvp(forward, x, t)?.1.into_iter().map(Some).collect())
+    }
+
+    /// A failure to derive a rule as an error that names the missing one; interrupts pass through.
+    fn missing(&self, failure: Error, attribute: &str) -> Error {
+        let raised: PyErr = failure.clone().into();
+        Python::attach(|py| {
+            if !raised.is_instance_of::<PyException>(py) {
+                return failure;
+            }
+            let advice = self.rule.bind(py).call_method1("advice", (attribute, raised.value(py)));
+            match advice.and_then(|text| text.extract::<String>()) {
+                Ok(text) => {
+                    let error = PyNotImplementedError::new_err(text);
+                    error.set_cause(py, Some(raised));
+                    foreign(error)
+                }
+                Err(error) => foreign(error),
+            }
+        })
+    }
+
+    /// The outputs by the user's batching rule, and where their batch axes are.
+    fn batched(&self, at: &Arc<Interp>, x: &[Lane], hidden: bool) -> PyResult<BatchedOutputs> {
+        Python::attach(|py| {
+            let (size, randomness) = match at.kind {
+                interp::Kind::Batch { size, randomness } => (size, randomness.name()),
+                _ => (0, ""),
+            };
+            let values: Vec<Tensor> = x.iter().map(|lane| lane.value.clone()).collect();
+            let axes: Vec<Option<usize>> = x.iter().map(|lane| lane.axis).collect();
+            let rule = self.rule.bind(py);
+            let random = random::state();
+            let found = {
+                let region = interp::autocast_of(&interp::current());
+                let below = at.parent().unwrap_or_else(interp::current);
+                let _guard = interp::enter(below);
+                let _region = region.map(interp::enter_autocast);
+                rule.call_method1("batch", (list(py, &values)?, axes, size, randomness))?
+            };
+            let (outputs, axes): (Bound<'_, PyAny>, Vec<Option<usize>>) = found.extract()?;
+            let mut out: BatchedOutputs = tensors(&outputs)?.into_iter().zip(axes).collect();
+            if !hidden {
+                return Ok(out);
+            }
+            // Somebody above asks for what the rules need: the function says it, of one example.
+            let lanes: Vec<Tensor> =
+                x.iter().map(|lane| batch::wrap(at, lane.value.clone(), lane.axis)).collect();
+            let ys: Vec<Tensor> = out.iter().map(|(y, axis)| batch::wrap(at, y.clone(), *axis)).collect();
+            let found = rule.call_method1("describe", (list(py, &lanes)?, list(py, &ys)?))?;
+            let (extra, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
+            self.note_first_run(plan_of(&plan)?, &lanes, &ys, random);
+            for y in tensors(&extra)? {
+                out.push(batch::unwrap(at, &transform::settle(&y, at))?);
+            }
+            Ok(out)
+        })
+    }
+}
+
+impl Holder for PyRule {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        see(Part::Held(&self.held));
+    }
+}
+
+impl CustomRule for PyRule {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn plan(&self) -> Result<Arc<Plan>> {
+        Ok(self.first_run()?.plan.clone())
+    }
+
+    fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {
+        let random = random::state();
+        let run = || {
+            Python::attach(|py| {
+                let found = self.rule.bind(py).call_method1("run", (list(py, x)?, hidden))?;
+                let (outputs, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
+                Ok((tensors(&outputs)?, plan_of(&plan)?))
+            })
+            .map_err(foreign)
+        };
+        let (outputs, plan) = if self.strict { run() } else { interp::no_grad(run) }?;
+        let outputs = self.constants(outputs)?;
+        self.note_first_run(plan, x, &outputs, random);
+        Ok(outputs)
+    }
+
+    fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
+        let _depth = Depth::enter(self.name)?;
+        let _random = random::replay(self.first_run()?.random);
+        Python::attach(|py| tensors(&self.rule.bind(py).call_method1("retrace", (list(py, x)?,))?))
+            .map_err(foreign)
+    }
+
+    fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
+        match self.reverse {
+            Form::Transpose => self.transposed_jvp(saved, g, needs).map_err(|e| self.missing(e, "backward")),
+            _ => self.own_vjp(saved, g, needs),
+        }
+    }
+
+    fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(self.push(x, saved, t)?.1)
+    }
+
+    fn push(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<(Option<Tensors>, Grads)> {
+        let derived = match self.forward {
+            Form::Own => return self.own_jvp(x, saved, t),
+            Form::Transpose => self.transposed_vjp(saved, t),
+            Form::Trace => self.traced_jvp(x, t),
+        };
+        Ok((None, derived.map_err(|e| self.missing(e, "jvp"))?))
+    }
+
+    fn is_inlined(&self) -> bool {
+        self.reverse == Form::Transpose
+    }
+
+    fn batch(&self, at: &Arc<Interp>, x: &[Lane], hidden: bool) -> Option<Result<BatchedOutputs>> {
+        self.batches.then(|| self.batched(at, x, hidden).map_err(foreign))
+    }
+}
+
+/// Calls a function with custom rules: `rule` holds them, `forms` says where those for reverse and forward
+/// mode come from.
+#[pyfunction]
+fn _custom(
+    py: Python<'_>,
+    rule: Bound<'_, PyAny>,
+    name: &str,
+    inputs: Vec<Bound<'_, PyTensor>>,
+    forms: (String, String),
+    strict: bool,
+    batches: bool,
+) -> PyResult<Vec<Py<PyTensor>>> {
+    let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
+    let rule = Arc::new(rule.unbind());
+    let rule = PyRule {
+        name: interned(name),
+        held: Held::new(rule.clone()),
+        rule,
+        reverse: Form::named(&forms.0)?,
+        forward: Form::named(&forms.1)?,
+        strict,
+        batches,
+        casts: interp::autocasting(),
+        first_run: OnceLock::new(),
+    };
+    let rule: Arc<dyn CustomRule> = Arc::new(rule);
+    let outputs = custom::call(rule.clone(), &inputs)?;
+    // Memory is shared as it is, and a tape knows what may not be written; other levels do not.
+    let is_tied = |i: usize, t: &Tensor| {
+        t.concrete().is_none() && rule.plan().is_ok_and(|plan| plan.shared.get(i) == Some(&true))
+    };
+    let object = |(i, t): (usize, Tensor)| match is_tied(i, &t) {
+        true => Py::new(py, PyTensor::returned(t, rule.name())),
+        false => wrap(py, t),
+    };
+    outputs.into_iter().enumerate().map(object).collect()
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_custom, m)?)
+}

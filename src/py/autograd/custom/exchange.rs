@@ -1,0 +1,61 @@
+//! What passes between a custom function and its rules in Python: names, lists of tensors, plans.
+
+use crate::op::Grads;
+use crate::ops::custom::{Plan, Source};
+use crate::py::tensor::view::value;
+use crate::py::tensor::{PyTensor, wrap};
+use crate::tensor::{Tensor, Tensors};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+/// A name that lives for ever, as those of operations do; each is kept once. The lock is taken under the
+/// interpreter's own, so no fork finds it taken.
+pub(super) fn interned(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = crate::host::sync::lock(&NAMES);
+    match names.get(name) {
+        Some(known) => known,
+        None => {
+            let new: &'static str = Box::leak(name.to_owned().into_boxed_str());
+            names.insert(new);
+            new
+        }
+    }
+}
+
+pub(super) fn list<'py>(py: Python<'py>, x: &[Tensor]) -> PyResult<Bound<'py, PyList>> {
+    PyList::new(py, x.iter().map(|t| wrap(py, t.clone())).collect::<PyResult<Vec<_>>>()?)
+}
+
+pub(super) fn options<'py>(py: Python<'py>, x: &[Option<Tensor>]) -> PyResult<Bound<'py, PyList>> {
+    let wrapped = x.iter().map(|t| t.as_ref().map(|t| wrap(py, t.clone())).transpose());
+    PyList::new(py, wrapped.collect::<PyResult<Vec<_>>>()?)
+}
+
+pub(super) fn tensors(found: &Bound<'_, PyAny>) -> PyResult<Tensors> {
+    found.try_iter()?.map(|t| value(t?.cast::<PyTensor>()?)).collect()
+}
+
+pub(super) fn gradients(found: &Bound<'_, PyAny>) -> PyResult<Grads> {
+    let one = |t: PyResult<Bound<'_, PyAny>>| {
+        let t = t?;
+        Ok(if t.is_none() { None } else { Some(value(t.cast::<PyTensor>()?)?) })
+    };
+    found.try_iter()?.map(one).collect()
+}
+
+/// `(visible, [(kind, index)], [constant], traceable, [dirty])` of the Python side, and which outputs are
+/// dirty inputs.
+pub(super) fn plan_of(found: &Bound<'_, PyAny>) -> PyResult<(Plan, Vec<usize>)> {
+    type Found = (usize, Vec<(u8, usize)>, Vec<bool>, bool, Vec<usize>);
+    let (visible, saved, constant, traceable, dirty): Found = found.extract()?;
+    let source = |(kind, i)| match kind {
+        0 => Source::Input(i),
+        1 => Source::Output(i),
+        _ => Source::Hidden(i),
+    };
+    let saved = saved.into_iter().map(source).collect();
+    Ok((Plan { visible, saved, constant, traceable, shared: Vec::new() }, dirty))
+}

@@ -1,0 +1,137 @@
+//! The debugging modes of a thread, its diary, and what anomaly detection noted, for the package's tools.
+
+use crate::error::Result;
+use crate::host::sync::lock;
+use crate::py::autograd::node::PyNode;
+use crate::py::error::foreign;
+use crate::py::tensor::{PyTensor, wrap};
+use crate::tape::node::{Edge, Node};
+use crate::tape::place::Place;
+use crate::tensor::Tensor;
+use crate::watch::anomaly;
+use crate::watch::debug::{self, Diary, Line, Listener, Modes};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::{Arc, Mutex};
+
+/// A line as Python sees it: position (None for a value that left the tape), what, place, inputs.
+type PyLine = (Option<u64>, String, Option<PyPlace>, Vec<(u64, u32)>);
+/// File, line and function.
+type PyPlace = (String, u32, String);
+/// A forward value that is not finite: operation, place, index, value, operands in words.
+type PyMade = (String, Option<PyPlace>, Vec<usize>, f64, String);
+
+/// Two Python functions that hear of backward walks.
+struct Callbacks {
+    began: Py<PyAny>,
+    pulled: Py<PyAny>,
+}
+
+/// The concrete value at the bottom of a tensor, batch axes included, without history and tangent.
+fn bare(t: &Tensor) -> Tensor {
+    let mut at = t;
+    while let Some(traced) = at.traced() {
+        at = traced.inner();
+    }
+    at.clone()
+}
+
+fn tuple<'py>(py: Python<'py>, tensors: &[Option<Tensor>]) -> PyResult<Bound<'py, PyTuple>> {
+    let values = tensors.iter().map(|t| t.as_ref().map(|t| wrap(py, bare(t))).transpose());
+    PyTuple::new(py, values.collect::<PyResult<Vec<Option<Py<PyTensor>>>>>()?)
+}
+
+impl Listener for Callbacks {
+    fn began(&self, roots: &[(Edge, Tensor)], accumulate: bool) -> Result<()> {
+        Python::attach(|py| -> PyResult<()> {
+            let roots: Vec<(u64, u32)> = roots.iter().map(|(e, _)| (e.node.seq, e.index)).collect();
+            self.began.bind(py).call1((roots, accumulate)).map(|_| ())
+        })
+        .map_err(foreign)
+    }
+
+    fn pulled(&self, node: &Arc<Node>, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()> {
+        Python::attach(|py| -> PyResult<()> {
+            let arguments = (PyNode(node.clone()), tuple(py, g)?, tuple(py, grads)?);
+            self.pulled.bind(py).call1(arguments).map(|_| ())
+        })
+        .map_err(foreign)
+    }
+}
+
+/// What a thread did between `begin()` and `end()`.
+#[pyclass(name = "_Diary", module = "wengert._core", frozen)]
+pub struct PyDiary {
+    diary: Arc<Diary>,
+    before: Mutex<Vec<Option<Arc<Diary>>>>,
+}
+
+#[pymethods]
+impl PyDiary {
+    /// A diary of at most `limit` lines. `began(roots, accumulate)` is called where a backward walk begins,
+    /// `pulled(node, cotangents, gradients)` after each reverse rule.
+    #[new]
+    fn new(limit: usize, began: Py<PyAny>, pulled: Py<PyAny>) -> PyDiary {
+        let diary = Diary::new(limit, Box::new(Callbacks { began, pulled }));
+        PyDiary { diary: Arc::new(diary), before: Mutex::default() }
+    }
+
+    /// Makes this the diary of the thread.
+    fn begin(&self) {
+        lock(&self.before).push(debug::set_diary(Some(self.diary.clone())));
+    }
+
+    /// Gives the thread back the diary that it had before.
+    fn end(&self) {
+        let before = lock(&self.before).pop().flatten();
+        drop(debug::set_diary(before));
+    }
+
+    /// The lines so far, and how many older ones were dropped.
+    fn lines(&self) -> (Vec<PyLine>, usize) {
+        let (lines, dropped) = self.diary.read();
+        let line = |l: Line| (l.seq, l.what, l.place.map(Place::parts), l.inputs.into_vec());
+        (lines.into_iter().map(line).collect(), dropped)
+    }
+}
+
+/// Sets the debugging modes of this thread, a sum of 1 (lines), 2 (diary), 4 (anomalies), 8 (anomalies of the
+/// forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those before.
+#[pyfunction]
+pub fn _debug_modes(modes: u32) -> u32 {
+    debug::set_modes(Modes(modes)).0
+}
+
+/// The debugging modes of this thread.
+#[pyfunction]
+pub fn _get_debug_modes() -> u32 {
+    debug::modes().0
+}
+
+/// The forward values that were noted as not finite.
+#[pyfunction]
+pub fn _anomaly_notes() -> Vec<PyMade> {
+    let made = anomaly::made().into_iter();
+    made.map(|m| (m.op, m.place.map(Place::parts), m.index, m.value, m.operands)).collect()
+}
+
+/// Forgets them.
+#[pyfunction]
+pub fn _anomaly_clear() {
+    anomaly::clear();
+}
+
+/// Tells the thread's diary that the value of a recorded tensor leaves the tape here.
+#[inline]
+pub fn left(what: &str, t: &Tensor) {
+    debug::left(what, &[t]);
+}
+
+/// Registers the class and functions of this file.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyDiary>()?;
+    m.add_function(wrap_pyfunction!(_debug_modes, m)?)?;
+    m.add_function(wrap_pyfunction!(_get_debug_modes, m)?)?;
+    m.add_function(wrap_pyfunction!(_anomaly_notes, m)?)?;
+    m.add_function(wrap_pyfunction!(_anomaly_clear, m)?)
+}

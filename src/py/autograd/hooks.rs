@@ -1,0 +1,271 @@
+//! Hooks of tensors and tape entries: Python callables that see, and may replace, gradients.
+
+use crate::autodiff::lanes::{Lanes, behind, edge_behind, within};
+use crate::autodiff::running;
+use crate::error::{Error, Result};
+use crate::py::args::Tensors;
+use crate::py::autograd::node::PyNode;
+use crate::py::error::{foreign, type_error};
+use crate::py::tensor::view::{refresh, value};
+use crate::py::tensor::{PyTensor, in_use, leaf, wrap};
+use crate::tape::held::Held;
+use crate::tape::hooks::{Gradients, Hook, Keep};
+use crate::tape::node::{Edge, Node};
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::{Arc, Weak};
+
+/// Removes a hook.
+#[pyclass(module = "wengert", frozen, weakref)]
+pub struct HookHandle {
+    node: Weak<Node>,
+    id: u64,
+}
+
+#[pymethods]
+impl HookHandle {
+    /// Removes the hook; harmless if it was removed before.
+    fn remove(&self) {
+        if let Some(node) = self.node.upgrade() {
+            node.hooks_mut().remove(self.id);
+        }
+    }
+    /// Whether the backward that this thread is in can come by the hook.
+    fn _is_reached(&self) -> bool {
+        self.node.upgrade().is_some_and(|node| running::reaches(&node))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<'_, PyTuple>) {
+        self.remove();
+    }
+}
+
+/// Registers what `make` makes of a callable, which the tape entry then holds.
+fn register_on(
+    node: &Arc<Node>,
+    what: &str,
+    hook: Bound<'_, PyAny>,
+    make: impl FnOnce(Arc<Py<PyAny>>) -> Hook,
+) -> PyResult<HookHandle> {
+    if !hook.is_callable() {
+        return Err(type_error(format!(
+            "{what}: a hook is a function of the gradient, got {}; pass something that can be called",
+            hook.get_type().name()?
+        )));
+    }
+    let hook = Arc::new(hook.unbind());
+    let id = node.hooks_mut().add(make(hook.clone()), Some(Held::new(hook)));
+    Ok(HookHandle { node: Arc::downgrade(node), id })
+}
+
+/// The tensor that a hook returned; None leaves things as they are.
+fn returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    if out.is_none() {
+        return Ok(None);
+    }
+    let t = out.cast::<PyTensor>().map_err(|_| {
+        PyRuntimeError::new_err(format!(
+            "a gradient hook returned {}, expected a tensor, or None to leave the gradient as it is",
+            out.get_type().name().map_or_else(|_| "an object".into(), |n| n.to_string())
+        ))
+    })?;
+    value(t).map(Some)
+}
+
+/// The tensors that a hook of a tape entry returned: one, or a sequence of tensors and None.
+pub fn all_returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<Tensor>>>> {
+    if out.is_none() || out.is_instance_of::<PyTensor>() {
+        return Ok(returned(out)?.map(|t| vec![Some(t)]));
+    }
+    let Ok(items) = out.try_iter() else {
+        return Err(PyRuntimeError::new_err(format!(
+            "a hook of a graph node returned {}, expected a tuple of tensors, or None to leave the \
+             gradients as they are",
+            out.get_type().name()?
+        )));
+    };
+    items.map(|item| returned(&item?)).collect::<PyResult<Vec<_>>>().map(Some)
+}
+
+/// Gradients as a Python tuple.
+pub fn tuple<'py>(py: Python<'py>, g: &Gradients) -> PyResult<Bound<'py, PyTuple>> {
+    let items = g.iter().map(|g| g.as_ref().map(|g| wrap(py, g.clone())).transpose());
+    PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)
+}
+
+/// The edge behind a tensor, which must require a gradient, and the batches that the tensor is in.
+fn edge_of(t: &Tensor, what: &str) -> Result<(Edge, Lanes)> {
+    behind(t).ok_or_else(|| {
+        Error::autodiff(format!(
+            "{what}: the {} tensor of shape {} does not require a gradient; call requires_grad_() before \
+             using it",
+            t.dtype(),
+            t.shape()
+        ))
+    })
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Keeps the gradient of this result when backward passes it, to be read as `.grad`; gradients of several
+    /// backwards add up, as in leaves. Inside `vmap` it keeps those of all examples, stacked along axis 0.
+    fn retain_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let (Edge { node, index }, _) = edge_of(&refresh(slf)?, "retain_grad")?;
+        if !node.is_leaf() {
+            retain(slf, &node, index)?;
+        }
+        Ok(())
+    }
+
+    /// Whether `retain_grad()` was called on this result.
+    #[getter]
+    fn retains_grad(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        let edge = edge_behind(&refresh(slf)?);
+        Ok(edge.is_some_and(|e| e.node.hooks().is_some_and(|h| h.retained(e.index).is_some())))
+    }
+
+    /// Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient.
+    /// Returns a handle whose `remove()` takes the hook off again. Inside `vmap` the hook sees the gradient
+    /// as its tensor is seen there, one example at a time.
+    fn register_hook(slf: &Bound<'_, Self>, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
+        let (Edge { node, index }, lanes) = edge_of(&refresh(slf)?, "register_hook")?;
+        register_on(&node, "register_hook", hook, |f| {
+            let one = move |g: &Gradients| {
+                let g = g[0].clone();
+                Python::attach(|py| returned(&f.bind(py).call1((g.map(|g| wrap(py, g)).transpose()?,))?))
+                    .map(|new| new.map(|new| vec![Some(new)]))
+                    .map_err(foreign)
+            };
+            let call = move |g: &Tensor| {
+                let new = within(&[Some(g.clone())], &[&lanes], &one)?;
+                Ok(new.and_then(|new| new.into_iter().next().flatten()))
+            };
+            Hook::Grad(index, Arc::new(call))
+        })
+    }
+
+    /// Calls `hook(tensor)` after a gradient was accumulated into this leaf.
+    fn register_post_accumulate_grad_hook(
+        slf: &Bound<'_, Self>,
+        hook: Bound<'_, PyAny>,
+    ) -> PyResult<HookHandle> {
+        let t = value(slf)?;
+        let edge = leaf(&t).ok_or_else(|| {
+            Error::autodiff(format!(
+                "register_post_accumulate_grad_hook: the tensor of shape {} is no leaf that requires a \
+                 gradient; gradients accumulate in leaves only, so use register_hook() on results of \
+                 operations",
+                t.shape()
+            ))
+        })?;
+        // A weak reference: the hook lives in the tape entry that the tensor itself holds.
+        let tensor = slf.py().import("weakref")?.call_method1("ref", (slf,))?.unbind();
+        register_on(&edge.node, "register_post_accumulate_grad_hook", hook, |f| {
+            let call = move |_g: &Tensor| {
+                Python::attach(|py| -> PyResult<()> {
+                    let tensor = tensor.bind(py).call0()?;
+                    if !tensor.is_none() {
+                        f.bind(py).call1((tensor,))?;
+                    }
+                    Ok(())
+                })
+                .map(|()| None)
+                .map_err(foreign)
+            };
+            Hook::Accumulated(Arc::new(call))
+        })
+    }
+}
+
+/// Where the gradient of this result is kept from now on: with the object.
+pub fn retain(obj: &Bound<'_, PyTensor>, node: &Arc<Node>, index: u32) -> PyResult<Arc<Keep>> {
+    let keep = node.hooks_mut().retain_grad(index);
+    let before = obj
+        .get()
+        .change(|this| this.ties.get_or_insert_default().kept.replace(keep.clone()))
+        .ok_or_else(in_use)?;
+    drop(before);
+    Ok(keep)
+}
+
+#[pymethods]
+impl PyNode {
+    /// Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the
+    /// gradients it computed and one of those it was given; a tuple that the hook returns replaces the
+    /// former.
+    fn register_hook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
+        register_on(&self.0, "register_hook", hook, |f| {
+            let call = move |inputs: &Gradients, outputs: &Gradients| {
+                Python::attach(|py| {
+                    all_returned(&f.bind(py).call1((tuple(py, inputs)?, tuple(py, outputs)?))?)
+                })
+                .map_err(foreign)
+            };
+            Hook::After(Arc::new(call))
+        })
+    }
+
+    /// Calls `hook(grad_outputs)` before this entry runs in a backward, with a tuple of the gradients of its
+    /// outputs; a tuple that the hook returns replaces them.
+    fn register_prehook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
+        register_on(&self.0, "register_prehook", hook, |f| {
+            let call = move |outputs: &Gradients| {
+                Python::attach(|py| all_returned(&f.bind(py).call1((tuple(py, outputs)?,))?)).map_err(foreign)
+            };
+            Hook::Before(Arc::new(call))
+        })
+    }
+}
+
+/// Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their
+/// gradients.
+#[pyfunction]
+fn _bundle(tensors: Tensors) -> PyResult<Vec<PyTensor>> {
+    Ok(Tensor::bundle(&tensors.0)?.into_iter().map(PyTensor::from).collect())
+}
+
+/// Calls `hook(gradient)` when backward reaches this tensor, with the gradient of all examples at once where
+/// the tensor is inside `vmap`.
+#[pyfunction]
+fn _watch(tensor: &Bound<'_, PyTensor>, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
+    let (Edge { node, index }, _) = edge_of(&refresh(tensor)?, "register_multi_grad_hook")?;
+    register_on(&node, "register_multi_grad_hook", hook, |f| {
+        let call = move |g: &Tensor| {
+            Python::attach(|py| returned(&f.bind(py).call1((wrap(py, g.clone())?,))?)).map_err(foreign)
+        };
+        Hook::Grad(index, Arc::new(call))
+    })
+}
+
+/// One number for each backward that this thread is in, innermost last.
+#[pyfunction]
+fn _backward_ids() -> Vec<u64> {
+    running::ids()
+}
+
+/// Calls `callback()` at the end of the backward that this thread is in, unless that fails.
+#[pyfunction]
+fn _at_end_of_backward(callback: Py<PyAny>) -> PyResult<()> {
+    let call = move || Python::attach(|py| callback.call0(py)).map(|_| ()).map_err(foreign);
+    if running::at_end(Box::new(call)) {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(
+        "no backward is running on this thread; call this from a hook that a backward calls",
+    ))
+}
+
+/// Registers the classes and functions of this file.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<HookHandle>()?;
+    m.add_function(wrap_pyfunction!(_bundle, m)?)?;
+    m.add_function(wrap_pyfunction!(_watch, m)?)?;
+    m.add_function(wrap_pyfunction!(_backward_ids, m)?)?;
+    m.add_function(wrap_pyfunction!(_at_end_of_backward, m)?)
+}

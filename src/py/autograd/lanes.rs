@@ -1,0 +1,59 @@
+//! The batches that tensors inside `vmap` under an outer tape are in, for hooks that Python puts together.
+
+use crate::array::buffer;
+use crate::autodiff::lanes::{Lane, Lanes, behind, within};
+use crate::py::autograd::hooks::{all_returned, tuple};
+use crate::py::error::foreign;
+use crate::py::tensor::PyTensor;
+use crate::py::tensor::view::value;
+use crate::tape::hooks::Gradients;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// The batches that some tensors are in, for hooks that see gradients of all of them.
+#[pyclass(name = "_Lanes", module = "wengert._core", frozen)]
+pub struct PyLanes(Vec<Lanes>);
+
+#[pymethods]
+impl PyLanes {
+    /// Those of these tensors.
+    #[new]
+    fn new(tensors: &Bound<'_, PyList>) -> PyResult<PyLanes> {
+        let mut all = buffer::room(tensors.len())?;
+        for tensor in tensors {
+            let lanes =
+                behind(&value(tensor.cast::<PyTensor>()?)?).map_or_else(Lanes::new, |(_, lanes)| lanes);
+            buffer::grow(&mut all)?;
+            all.push(lanes);
+        }
+        Ok(PyLanes(all))
+    }
+
+    /// Those of the tensors of both.
+    fn __add__(&self, other: &PyLanes) -> PyResult<PyLanes> {
+        let (own, more) = (&self.0, &other.0);
+        Ok(PyLanes(buffer::gathered(own.len() + more.len(), own.iter().chain(more).cloned())?))
+    }
+
+    /// `f(gradients)`, with the gradients of the tensors (or None) as they are seen inside the batches; what
+    /// it returns, as it is seen outside.
+    fn call<'py>(
+        &self,
+        f: &Bound<'py, PyAny>,
+        gradients: Vec<Option<Bound<'py, PyTensor>>>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let g = gradients.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<Vec<_>>>()?;
+        let lanes: Vec<&[Lane]> = self.0.iter().map(|lanes| &lanes[..]).collect();
+        let py = f.py();
+        let f = f.clone().unbind();
+        let one = |g: &Gradients| {
+            Python::attach(|py| all_returned(&f.bind(py).call1((tuple(py, g)?,))?)).map_err(foreign)
+        };
+        within(&g, &lanes, &one)?.map(|out| tuple(py, &out)).transpose()
+    }
+}
+
+/// Registers the class of this file.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyLanes>()
+}

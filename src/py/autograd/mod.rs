@@ -1,0 +1,381 @@
+//! Reverse mode as PyTorch spells it: `requires_grad`, `backward`, `.grad`, `autograd.grad`. Read next:
+//! `src/py/autograd/hooks.rs`, and `src/py/autograd/checkpoint.rs` for what runs again in backward.
+
+pub(crate) mod checkpoint;
+pub(crate) mod collect;
+pub(crate) mod custom;
+pub(crate) mod debug;
+pub(crate) mod direct;
+pub(crate) mod hooks;
+pub(crate) mod lanes;
+pub(crate) mod node;
+pub(crate) mod place;
+pub(crate) mod saving;
+pub(crate) mod transform;
+
+use crate::autodiff::backward::{self, Options};
+use crate::autodiff::lanes::{behind, edge_behind, stacked};
+use crate::error::{Error, Result};
+use crate::interp;
+use crate::py::args::AsTensor;
+use crate::py::aside::Aside;
+use crate::py::autograd::hooks::retain;
+use crate::py::autograd::node::PyNode;
+use crate::py::error::type_error;
+use crate::py::tensor::attach::detached;
+use crate::py::tensor::view::{apart, cut, link, refresh, value};
+use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history};
+use crate::py::writes::outer;
+use crate::tape::node::Edge;
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyUserWarning;
+use pyo3::prelude::*;
+
+#[pymethods]
+impl PyTensor {
+    /// Whether gradients are recorded for this tensor, here or by a tape around the `vmap` or `jvp` it is in.
+    #[getter]
+    fn requires_grad(&self) -> PyResult<bool> {
+        Ok(edge_behind(&*self.value()?).is_some())
+    }
+
+    #[setter]
+    fn set_requires_grad(slf: &Bound<'_, Self>, value: bool) -> PyResult<()> {
+        Self::requires_grad_(slf, value).map(|_| ())
+    }
+
+    /// Turns recording for this leaf on or off, in place. Raises RuntimeError for dtypes without derivatives
+    /// and for results of recorded operations, which `detach()` cuts off.
+    #[pyo3(signature = (requires_grad=true))]
+    fn requires_grad_<'py>(slf: &Bound<'py, Self>, requires_grad: bool) -> PyResult<Bound<'py, Self>> {
+        let t = refresh(slf)?;
+        if requires_grad {
+            if outer::is_outside(slf, &t) {
+                // One that requires a gradient where it was made does so here.
+                return if edge_behind(&t).is_some() {
+                    Ok(slf.clone())
+                } else {
+                    Err(outer::foreign_leaf(&t).into())
+                };
+            }
+            let next = require_grad(&t)?;
+            if leaf(&next).is_some() {
+                // A leaf is a tensor of its own, and its memory that of its base.
+                apart(slf)?;
+            }
+            replace(slf, next)?;
+        } else if let Some(edge) = edge_behind(&t) {
+            if t.edge().is_none() {
+                return Err(Error::autodiff(format!(
+                    "requires_grad_(False): the tensor of shape {} is recorded by a tape around the vmap or \
+                     jvp it is in; call detach() to compute with it without a gradient",
+                    t.shape()
+                ))
+                .into());
+            }
+            if !edge.node.is_leaf() {
+                return Err(Error::autodiff(
+                    "requires_grad can be turned off for leaves only; call detach() to cut off the result \
+                     of an operation",
+                )
+                .into());
+            }
+            if let Some(traced) = t.traced() {
+                replace(slf, traced.inner().clone())?;
+            }
+        }
+        Ok(slf.clone())
+    }
+
+    /// Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write
+    /// it.
+    fn is_inference(&self) -> bool {
+        crate::tape::saving::is_inference(&self.look().t)
+    }
+
+    /// Whether this tensor is no result of a recorded operation.
+    #[getter]
+    fn is_leaf(&self) -> PyResult<bool> {
+        Ok(edge_behind(&*self.value()?).is_none_or(|e| e.node.is_leaf()))
+    }
+
+    /// The entry of the tape that made this tensor; None for leaves. Inside `vmap` under an outer tape it is
+    /// an entry of that tape, which works on all examples at once: its values, and the gradients that its
+    /// hooks see, have the batch axis.
+    #[getter]
+    fn grad_fn(slf: &Bound<'_, Self>) -> PyResult<Option<PyNode>> {
+        Ok(edge_behind(&refresh(slf)?).filter(|e| !e.node.is_leaf()).map(|e| PyNode(e.node)))
+    }
+
+    /// Which output of `grad_fn` this tensor is; 0 for leaves.
+    #[getter]
+    fn output_nr(&self) -> PyResult<u32> {
+        Ok(edge_behind(&*self.value()?).map_or(0, |e| e.index))
+    }
+
+    /// The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first
+    /// backward. Of a tensor inside `vmap` under an outer tape: those of all examples, stacked along axis 0.
+    #[getter]
+    fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<PyTensor>> {
+        let Some((Edge { node, index }, lanes)) = behind(&refresh(slf)?) else {
+            return Ok(None);
+        };
+        let seen = |g: Option<Tensor>| Ok(g.map(|g| stacked(g, &lanes)).transpose()?.map(PyTensor::from));
+        if let Some(slot) = node.grad() {
+            let found = slot.clone();
+            drop(slot);
+            return match found {
+                Some(g) if lanes.is_empty() => Ok(Some(PyTensor::gradient(g, &node))),
+                found => seen(found),
+            };
+        }
+        match node.hooks().and_then(|h| h.retained(index)) {
+            Some(keep) => seen(keep.get()),
+            None => {
+                let py = slf.py();
+                let text = c"the .grad of a tensor that is the result of an operation is not kept; call \
+                             retain_grad() on \
+it before backward()";
+                PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
+                Ok(None)
+            }
+        }
+    }
+
+    #[setter]
+    fn set_grad(slf: &Bound<'_, Self>, grad: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+        let grad = grad.map(assigned_grad).transpose()?;
+        let t = refresh(slf)?;
+        if let Some(g) = &grad {
+            check_grad(&t, g)?;
+        }
+        match t.edge() {
+            Some(Edge { node, index }) => {
+                match node.grad() {
+                    Some(mut slot) => {
+                        let before = std::mem::replace(&mut *slot, grad);
+                        drop(slot);
+                        // Outside the lock: its memory may belong to a Python object with a destructor.
+                        drop(before);
+                    }
+                    // A gradient that was assigned is one that is kept.
+                    None if grad.is_some() => retain(slf, &node, index)?.set(grad),
+                    None => {
+                        if let Some(keep) = node.hooks().and_then(|h| h.retained(index)) {
+                            keep.set(None);
+                        }
+                    }
+                }
+                Ok(())
+            }
+            None if grad.is_none() => Ok(()),
+            None => Err(Error::autodiff(format!(
+                "the {} tensor of shape {} does not require a gradient, so none can be assigned to it; call \
+                 requires_grad_() first",
+                t.dtype(),
+                t.shape()
+            ))
+            .into()),
+        }
+    }
+
+    #[deleter]
+    fn delete_grad(slf: &Bound<'_, Self>) -> PyResult<()> {
+        Self::set_grad(slf, None)
+    }
+
+    /// Cuts this tensor off its history, in place. Raises RuntimeError for a view, whose base would keep it.
+    fn detach_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        let t = refresh(slf)?;
+        if link(slf).is_some() && t.edge().is_some() {
+            return Err(Error::autodiff(format!(
+                "detach_: the tensor of shape {} is a view of another tensor and shares its history; use \
+                 detach() instead, or cut off the base",
+                t.shape()
+            ))
+            .into());
+        }
+        replace(slf, t.detach())?;
+        Ok(slf.clone())
+    }
+
+    /// Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their
+    /// `.grad`.
+    ///
+    /// Args:
+    ///     gradient: the cotangent, of this tensor's shape (a tensor, or what `as_tensor` makes one of),
+    ///         converted to its dtype; may be left out for a tensor with one element.
+    ///     retain_graph: keep what was saved, so that another backward can follow. Defaults to
+    ///         `create_graph`.
+    ///     create_graph: record the backward itself, for higher derivatives.
+    ///     inputs: the leaves to accumulate into; all of them by default.
+    ///
+    /// Raises:
+    ///     RuntimeError: for a gradient of another shape, and for a complex one of a real tensor.
+    #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
+    fn backward(
+        slf: &Bound<'_, Self>,
+        gradient: Option<AsTensor>,
+        retain_graph: Option<bool>,
+        create_graph: bool,
+        inputs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let t = value(slf)?;
+        let gradient = gradient.map(|g| g.0);
+        let inputs = match inputs {
+            Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![one.cast::<PyTensor>()?.clone()]),
+            Some(many) => Some(many.extract()?),
+            None => None,
+        };
+        let inputs = targets(inputs)?;
+        let retain_graph = retain_graph.unwrap_or(create_graph);
+        let options = Options { retain_graph, create_graph, ..Options::default() };
+        Ok(slf.py().aside(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
+    }
+
+    /// The values of this tensor without its history, sharing memory but not the version: a write to them is
+    /// neither recorded nor noticed by a later backward. `detach()` shares the version as well.
+    #[getter]
+    fn data(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+        let t = slf.get().value()?.into_owned();
+        debug::left(".data", &t);
+        let out = match t.detach() {
+            Tensor::Array(array) => Tensor::from(array.alias()),
+            traced => traced,
+        };
+        detached(slf, &t, out)
+    }
+
+    #[setter]
+    fn set_data(slf: &Bound<'_, Self>, data: &Bound<'_, PyTensor>) -> PyResult<()> {
+        let new = value(data)?.detach();
+        let t = value(slf)?;
+        cut(slf)?;
+        match leaf(&t).filter(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype()) {
+            // The tape entry knows the shape of its gradient: a tensor of another shape is a new leaf. Graphs
+            // that lead to the old one find it there.
+            Some(old) => {
+                let next = require_grad(&new)?;
+                if let Some(edge) = next.edge() {
+                    old.node.exchange(&edge.node);
+                }
+                replace(slf, next)
+            }
+            None => replace(slf, with_history(&t, new)),
+        }
+    }
+}
+
+/// What was assigned to `.grad`; raises TypeError for anything but a tensor.
+fn assigned_grad(grad: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let Ok(grad) = grad.cast::<PyTensor>() else {
+        return Err(type_error(format!("grad is a tensor or None, got {}", grad.get_type().name()?)));
+    };
+    value(grad)
+}
+
+/// Raises unless `g` can be the gradient of `t`.
+fn check_grad(t: &Tensor, g: &Tensor) -> Result<()> {
+    let (want, got) = (t.aval(), g.aval());
+    if want == got {
+        return Ok(());
+    }
+    Err(Error::autodiff(format!(
+        "a gradient of {}{} on {} cannot be assigned to a tensor of {}{} on {}; shape, dtype and device \
+         must agree",
+        got.dtype, got.shape, got.device, want.dtype, want.shape, want.device
+    )))
+}
+
+/// The tensors that a backward accumulates into; results of operations keep their gradient.
+fn targets(inputs: Option<Vec<Bound<'_, PyTensor>>>) -> PyResult<Option<Vec<Tensor>>> {
+    let target = |x: &Bound<'_, PyTensor>| {
+        let t = refresh(x)?;
+        if let Some(Edge { node, index }) = t.edge().filter(|e| !e.node.is_leaf()) {
+            retain(x, &node, index)?;
+        }
+        Ok(t)
+    };
+    inputs.map(|inputs| inputs.iter().map(target).collect()).transpose()
+}
+
+/// Back-propagates from all of `tensors` in one walk.
+#[pyfunction]
+#[pyo3(signature = (tensors, grad_tensors, retain_graph, create_graph, inputs))]
+pub fn _backward(
+    py: Python<'_>,
+    tensors: Vec<Bound<'_, PyTensor>>,
+    grad_tensors: Vec<Option<Bound<'_, PyTensor>>>,
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: Option<Vec<Bound<'_, PyTensor>>>,
+) -> PyResult<()> {
+    let tensors: Vec<Tensor> = tensors.iter().map(value).collect::<PyResult<_>>()?;
+    let seeds: Vec<Option<Tensor>> =
+        grad_tensors.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
+    let inputs = targets(inputs)?;
+    let options = Options { retain_graph, create_graph, ..Options::default() };
+    Ok(py.aside(|| backward::backward(&tensors, &seeds, options, inputs.as_deref()))?)
+}
+
+/// Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad`
+/// changes.
+#[pyfunction]
+#[pyo3(signature = (outputs, inputs, grad_outputs, retain_graph, create_graph))]
+pub fn _grad(
+    py: Python<'_>,
+    outputs: Vec<Bound<'_, PyTensor>>,
+    inputs: Vec<Bound<'_, PyTensor>>,
+    grad_outputs: Vec<Option<Bound<'_, PyTensor>>>,
+    retain_graph: bool,
+    create_graph: bool,
+) -> PyResult<Vec<Option<PyTensor>>> {
+    // No borrow may outlive this: a hook can exchange the tensor behind any of these objects.
+    let outputs: Vec<Tensor> = outputs.iter().map(value).collect::<PyResult<_>>()?;
+    let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
+    let seeds: Vec<Option<Tensor>> =
+        grad_outputs.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
+    let options = Options { retain_graph, create_graph, ..Options::default() };
+    let found = py.aside(|| backward::grad(&outputs, &inputs, &seeds, options))?;
+    Ok(found.into_iter().map(|g| g.map(PyTensor::from)).collect())
+}
+
+/// Turns recording on or off; returns the state to restore.
+#[pyfunction]
+pub fn _set_grad_enabled(enabled: bool) -> u64 {
+    interp::set_grad_enabled(enabled)
+}
+
+/// Restores a state that `_set_grad_enabled` returned.
+#[pyfunction]
+pub fn _restore_grad(state: u64) {
+    interp::set_grad_threshold(state);
+}
+
+/// Begins inference mode, or leaves it for a region; returns the state to restore.
+#[pyfunction]
+pub fn _set_inference(on: bool) -> PyInferenceState {
+    PyInferenceState(interp::set_inference(on))
+}
+
+/// Restores a state that `_set_inference` returned.
+#[pyfunction]
+pub fn _restore_inference(state: &Bound<'_, PyInferenceState>) {
+    interp::restore_inference(state.get().0);
+}
+
+/// What `_set_inference` changed.
+#[pyclass(name = "InferenceState", module = "wengert._core", frozen)]
+pub struct PyInferenceState(interp::InferenceState);
+
+/// Whether inference mode is on.
+#[pyfunction]
+pub fn is_inference_mode_enabled() -> bool {
+    crate::array::buffer::inference()
+}
+
+/// Whether operations are recorded at the moment.
+#[pyfunction]
+pub fn is_grad_enabled() -> bool {
+    interp::is_grad_enabled()
+}

@@ -1,0 +1,274 @@
+//! `wengert.Node`: an entry of the tape as Python sees it: what it is, what it keeps, where its gradients go,
+//! and its reverse rule as a call.
+
+use crate::autodiff::accumulate;
+use crate::autodiff::lanes::edge_behind;
+use crate::error::Error;
+use crate::interp::tape;
+use crate::op::Needs;
+use crate::py::aside::Aside;
+use crate::py::data::dtype::{PyDType, PyDevice, dtype_object};
+use crate::py::data::format::node_name;
+use crate::py::tensor::{Look, PyTensor, wrap};
+use crate::tape::held::Held;
+use crate::tape::node::{Edge, Node, Saved, Slot, Vjp};
+use crate::tape::place::Place;
+use crate::tensor::{Aval, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::sync::Arc;
+
+/// The entry of the tape that made a tensor; calling it applies its reverse rule.
+#[pyclass(name = "Node", module = "wengert")]
+pub struct PyNode(pub Arc<Node>);
+
+/// What is known of a value at a tape entry: which one it is, its shape, dtype, device and bytes.
+#[pyclass(name = "NodeValue", module = "wengert", frozen)]
+pub struct PyNodeValue {
+    slot: Slot,
+    aval: Aval,
+    bytes: usize,
+}
+
+/// `input 0` or `output 0`.
+fn slot_name(slot: Slot) -> String {
+    match slot {
+        Slot::Input(i) => format!("input {i}"),
+        Slot::Output(i) => format!("output {i}"),
+    }
+}
+
+/// Bytes of the elements.
+fn size(aval: &Aval) -> usize {
+    aval.shape.numel() * aval.dtype.size()
+}
+
+#[pymethods]
+impl PyNodeValue {
+    /// Which value of the operation it is: `input 0`, `output 0`.
+    #[getter]
+    fn name(&self) -> String {
+        slot_name(self.slot)
+    }
+    /// Its shape.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.aval.shape.iter())
+    }
+    /// Its element type.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        dtype_object(py, self.aval.dtype)
+    }
+    /// Where it lies.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice { device: self.aval.device }
+    }
+    /// Bytes: of its elements; for a saved value, of the memory that is kept for it.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.bytes
+    }
+    fn __repr__(&self) -> String {
+        format!("<{}: {}{}, {} bytes>", slot_name(self.slot), self.aval.dtype, self.aval.shape, self.bytes)
+    }
+}
+
+#[pymethods]
+impl PyNode {
+    /// The name, as in `MulBackward`.
+    fn name(&self) -> String {
+        if self.0.is_leaf() { "AccumulateGrad".into() } else { node_name(self.0.name()) }
+    }
+
+    /// The operation, as in `mul`; `leaf` for a tensor that requires a gradient.
+    #[getter]
+    fn op(&self) -> String {
+        self.0.name().to_string()
+    }
+
+    /// Which entry of the list of operations it is, as in `Map`; `leaf` for a leaf.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.0.op().map_or("leaf", |op| op.kind())
+    }
+
+    /// The class of the operation, which decides its rules: `elementwise`, `linear`, `bilinear`, `general`,
+    /// `composite`; `leaf` for a leaf.
+    #[getter]
+    fn op_class(&self) -> String {
+        self.0.op().map_or_else(|| "leaf".into(), |op| format!("{:?}", op.class()).to_lowercase())
+    }
+
+    /// Whether this stands for a leaf, into whose `.grad` its gradient is added.
+    #[getter]
+    fn is_leaf(&self) -> bool {
+        self.0.is_leaf()
+    }
+
+    /// Per input of the operation: the entry its gradient goes to (or None) and which of that entry's outputs
+    /// it is.
+    #[getter]
+    fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let edges = self.0.edges.iter().map(|e| match e {
+            Some(Edge { node, index }) => Ok((Some(Py::new(py, PyNode(node.clone()))?), *index)),
+            None => Ok((None, 0)),
+        });
+        PyTuple::new(py, edges.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    /// Per output: its name, shape, dtype, device and bytes.
+    #[getter]
+    fn outputs(&self) -> Vec<PyNodeValue> {
+        let value = |(i, aval): (usize, &Aval)| PyNodeValue {
+            slot: Slot::Output(i as u16),
+            aval: *aval,
+            bytes: size(aval),
+        };
+        self.0.outputs.iter().take(self.0.visible()).enumerate().map(value).collect()
+    }
+
+    /// Per input: its name, shape, dtype, device and bytes; None for inputs that need no gradient.
+    #[getter]
+    fn inputs(&self) -> Vec<Option<PyNodeValue>> {
+        let value = |(i, edge): (usize, &Option<Edge>)| {
+            let aval = *edge.as_ref()?.aval();
+            Some(PyNodeValue { slot: Slot::Input(i as u16), aval, bytes: size(&aval) })
+        };
+        self.0.edges.iter().enumerate().map(value).collect()
+    }
+
+    /// The values kept for backward: which, their shapes, dtypes and bytes. Empty once they were freed.
+    #[getter]
+    fn saved(&self) -> Vec<PyNodeValue> {
+        let known = |slot: Slot| match slot {
+            Slot::Input(i) => self.0.edges.get(i as usize)?.as_ref().map(|e| *e.aval()),
+            Slot::Output(i) => self.0.outputs.get(i as usize).copied(),
+        };
+        let value = |(slot, aval, bytes): (Slot, Option<Aval>, usize)| {
+            Some(PyNodeValue { slot, aval: aval.or_else(|| known(slot))?, bytes })
+        };
+        self.0.saved_values().into_iter().filter_map(value).collect()
+    }
+
+    /// Whether the values kept for backward were freed by one.
+    #[getter]
+    fn is_freed(&self) -> bool {
+        self.0.is_freed()
+    }
+
+    /// Bytes that this entry keeps for backward.
+    #[getter]
+    fn saved_bytes(&self) -> usize {
+        self.0.saved_bytes()
+    }
+
+    /// Position in the order of recording.
+    #[getter]
+    fn sequence_nr(&self) -> u64 {
+        self.0.seq
+    }
+
+    /// File, line and function of the program that recorded it; None unless lines were kept.
+    #[getter]
+    fn place(&self) -> Option<(String, u32, String)> {
+        self.0.place.map(Place::parts)
+    }
+
+    /// A dict for the user's own notes on this entry; it lives as long as the entry.
+    #[getter]
+    fn metadata(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
+        let notes = self.0.hooks_mut().notes(|| Held::new(Arc::new(PyDict::new(py).into_any().unbind())));
+        match notes.object::<Py<PyAny>>().and_then(|dict| dict.bind(py).cast::<PyDict>().ok()) {
+            Some(dict) => Ok(dict.clone().unbind()),
+            None => Err(Error::autodiff("internal: the notes of a tape entry are no dict").into()),
+        }
+    }
+
+    /// The reverse rule: from one cotangent (or None, for zero) per output to one gradient (or None) per
+    /// input. What was saved stays. Raises RuntimeError if it was freed, and for the entry of a leaf.
+    #[pyo3(signature = (*cotangents))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        cotangents: Vec<Option<Bound<'py, PyTensor>>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let g: Vec<Option<Tensor>> = cotangents
+            .iter()
+            .map(|g| g.as_ref().map(crate::py::tensor::view::value).transpose())
+            .collect::<PyResult<_>>()?;
+        let grads = py.aside(|| apply(&self.0, &g))?;
+        let grads = grads.into_iter().map(|g| g.map(|g| wrap(py, g)).transpose());
+        PyTuple::new(py, grads.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<{}>", self.name())
+    }
+
+    fn __eq__(&self, other: &PyNode) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    fn __hash__(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+}
+
+/// Applies the reverse rule of `node` to `g`, leaving what it saved; one gradient per input, of its shape and
+/// dtype.
+fn apply(node: &Arc<Node>, g: &[Option<Tensor>]) -> crate::error::Result<Vec<Option<Tensor>>> {
+    let Some(op) = node.op() else {
+        return Err(Error::autodiff(
+            "the tape entry of a leaf has no reverse rule; its gradient is added to .grad of the leaf",
+        ));
+    };
+    if g.len() != node.visible() {
+        return Err(Error::autodiff(format!(
+            "{}: {} cotangents given, expected {}, one per output (None for zero)",
+            node_name(node.name()),
+            g.len(),
+            node.visible()
+        )));
+    }
+    for (i, (g, aval)) in g.iter().zip(&node.outputs).enumerate() {
+        if let Some(g) = g.as_ref().filter(|g| g.shape() != aval.shape) {
+            return Err(Error::shape(format!(
+                "{}: cotangent {i} has shape {}, expected {} as the output it belongs to",
+                node_name(node.name()),
+                g.shape(),
+                aval.shape
+            )));
+        }
+    }
+    let mut needs = Needs::default();
+    for (i, _) in node.edges.iter().enumerate().filter(|(_, e)| e.is_some()) {
+        needs.add(i);
+    }
+    let mut saved = Saved::new();
+    node.unpack(true, false, g, &mut saved)?;
+    let grads = tape::pull_back(op, &Vjp { node, saved: &saved, needs, recorded: false }, g)?;
+    let mut grads = grads.into_iter();
+    node.edges
+        .iter()
+        .map(|edge| match (edge, grads.next().flatten()) {
+            (Some(edge), Some(g)) => accumulate::fitted(g, edge.aval()).map(Some),
+            _ => Ok(None),
+        })
+        .collect()
+}
+
+/// The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph.
+#[pyfunction]
+pub fn _gradient_edge(tensor: &Bound<'_, PyTensor>) -> Option<(PyNode, u32)> {
+    let edge = edge_behind(&tensor.look().t)?;
+    Some((PyNode(edge.node), edge.index))
+}
+
+/// Registers the classes and functions of this file.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyNode>()?;
+    m.add_class::<PyNodeValue>()?;
+    m.add_function(wrap_pyfunction!(_gradient_edge, m)?)
+}

@@ -1,0 +1,94 @@
+//! Where the Python program is: the innermost line outside this package.
+
+use crate::error::Error;
+use crate::tape::place::{self, Host, Place};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyCode;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+
+/// Code objects that are remembered per thread, before all are forgotten.
+const REMEMBERED: usize = 4096;
+
+/// A code object and its site; `None` for code of this package.
+type Known = (Py<PyCode>, Option<u32>);
+
+thread_local! {
+    /// What is known of code objects by address; they are kept alive, so that no address is used again.
+    static KNOWN: RefCell<FxHashMap<usize, Known>> = RefCell::default();
+}
+
+/// The folder of this package, with a separator at its end.
+static PACKAGE: PyOnceLock<String> = PyOnceLock::new();
+
+fn package(py: Python<'_>) -> PyResult<&'static String> {
+    PACKAGE.get_or_try_init(py, || {
+        let file: String = py.import("wengert")?.getattr("__file__")?.extract()?;
+        Ok(file.rsplit_once("__init__").map_or(file.as_str(), |(folder, _)| folder).to_string())
+    })
+}
+
+/// The site of a code object, `None` if it belongs to this package.
+fn site_of(code: &Bound<'_, PyCode>) -> PyResult<Option<u32>> {
+    let address = code.as_ptr() as usize;
+    if let Some(site) = KNOWN.with_borrow(|known| known.get(&address).map(|k| k.1)) {
+        return Ok(site);
+    }
+    let file: String = code.getattr("co_filename")?.extract()?;
+    let site = if file.starts_with(package(code.py())?.as_str()) {
+        None
+    } else {
+        let function: String = code.getattr("co_qualname")?.extract()?;
+        Some(place::site(&file, &function))
+    };
+    let forgotten = KNOWN.with_borrow_mut(|known| {
+        let full = known.len() >= REMEMBERED;
+        let forgotten = if full { std::mem::take(known) } else { FxHashMap::default() };
+        known.insert(address, (code.clone().unbind(), site));
+        forgotten
+    });
+    // Outside the borrow: dropping a code object can run Python.
+    drop(forgotten);
+    Ok(site)
+}
+
+/// The innermost frame that runs code outside this package.
+fn search(py: Python<'_>) -> PyResult<Option<Place>> {
+    // SAFETY: this thread is attached; the result is borrowed from the interpreter, or null without a frame.
+    let frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
+    let mut at = frame;
+    while let Some(frame) = at {
+        let raw = frame.as_ptr().cast::<ffi::PyFrameObject>();
+        // SAFETY: `raw` is a frame that `frame` keeps alive; the code object is a new reference, never null.
+        let code = unsafe { Bound::from_owned_ptr(py, ffi::PyFrame_GetCode(raw).cast()) };
+        if let Some(site) = site_of(&code.cast_into::<PyCode>()?)? {
+            // SAFETY: as above.
+            let line = unsafe { ffi::PyFrame_GetLineNumber(raw) };
+            return Ok(Some(Place::new(site, line.max(0) as u32)));
+        }
+        let outer = frame.getattr(pyo3::intern!(py, "f_back"))?;
+        at = (!outer.is_none()).then_some(outer);
+    }
+    Ok(None)
+}
+
+/// The innermost line outside this package; `None` where no Python runs. Never raises.
+fn locate() -> Option<Place> {
+    Python::try_attach(|py| search(py).ok().flatten()).flatten()
+}
+
+/// Adds a note to the Python exception that an error carries.
+fn annotate(error: &Error, note: &str) {
+    let Some(exception) = error.payload().and_then(|p| p.downcast_ref::<PyErr>()) else { return };
+    Python::try_attach(|py| {
+        // An exception that takes no notes stays as it is.
+        let _ = exception.value(py).call_method1("add_note", (note,));
+    });
+}
+
+/// Tells the core how to find the line.
+pub fn register() {
+    place::install(Host { locate, annotate });
+}

@@ -1,0 +1,169 @@
+//! Saved-tensor hooks: a pair of Python functions that keep something else in place of what operations save.
+
+use crate::autodiff::cow::CopyOnWrite;
+use crate::error::{Error, Result};
+use crate::op::Op;
+use crate::py::error::{foreign, type_error};
+use crate::py::tensor::view::value;
+use crate::py::tensor::{Look, PyTensor, wrap};
+use crate::tape::held::{Held, Holder, Part};
+use crate::tape::node::Slot;
+use crate::tape::saving::{self, Packed, Packer};
+use crate::tensor::{Aval, Tensor};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// The two functions.
+struct Hooks {
+    pack: Py<PyAny>,
+    unpack: Arc<Unpack>,
+}
+
+/// The function that all values of a region share.
+struct Unpack(Held);
+
+impl Holder for Unpack {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        see(Part::Held(&self.0));
+    }
+}
+
+/// What `pack` returned for one value.
+struct Kept {
+    object: Held,
+    unpack: Arc<Unpack>,
+    /// What was packed.
+    aval: Aval,
+}
+
+impl Packer for Hooks {
+    fn pack(&self, op: &Op, _slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
+        let before = saving::version(value);
+        let object = Python::attach(|py| -> PyResult<Py<PyAny>> {
+            Ok(self.pack.bind(py).call1((wrap(py, value.clone())?,))?.unbind())
+        })
+        .map_err(foreign)?;
+        if saving::version(value) != before {
+            return Err(Error::autodiff(format!(
+                "saved_tensors_hooks: the pack function wrote in place to the tensor of shape {} that {} \
+                 saves; write to a clone() of it",
+                value.shape(),
+                op.name()
+            )));
+        }
+        let object = Held::new(Arc::new(object));
+        Ok(Arc::new(Kept { object, unpack: self.unpack.clone(), aval: value.aval() }))
+    }
+}
+
+impl Kept {
+    /// Calls the unpack function.
+    fn call(&self, py: Python<'_>) -> PyResult<Tensor> {
+        let python = |held: &Held| held.object::<Py<PyAny>>().map(|object| object.bind(py).clone());
+        let (Some(unpack), Some(packed)) = (python(&self.unpack.0), python(&self.object)) else {
+            return Err(PyRuntimeError::new_err("internal: a saved-tensor hook holds no Python object"));
+        };
+        let out = unpack.call1((packed,))?;
+        let Ok(out) = out.cast::<PyTensor>() else {
+            return Err(type_error(format!(
+                "saved_tensors_hooks: the unpack function returned {}, expected the tensor that was packed",
+                out.get_type().name()?
+            )));
+        };
+        value(out)
+    }
+}
+
+impl Holder for Kept {
+    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+        see(Part::Held(&self.object));
+        see(Part::Shared(self.unpack.clone()));
+    }
+}
+
+impl Packed for Kept {
+    fn unpack(&self) -> Result<Tensor> {
+        let t = Python::attach(|py| self.call(py)).map_err(foreign)?;
+        let (got, want) = (t.aval(), self.aval);
+        if got == want {
+            return Ok(t);
+        }
+        Err(Error::autodiff(format!(
+            "saved_tensors_hooks: the unpack function returned {}{} on {}, expected {}{} on {} as was packed",
+            got.dtype, got.shape, got.device, want.dtype, want.shape, want.device
+        )))
+    }
+
+    fn bytes(&self) -> usize {
+        Python::attach(|py| self.object.object::<Py<PyAny>>().map_or(0, |object| bytes(object.bind(py))))
+    }
+}
+
+/// Bytes of the tensor that `pack` returned, or of those in the tuple or list.
+fn bytes(object: &Bound<'_, PyAny>) -> usize {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        return saving::bytes(&t.look().t);
+    }
+    if !object.is_instance_of::<PyTuple>() && !object.is_instance_of::<PyList>() {
+        return 0;
+    }
+    let tensors = object.try_iter().into_iter().flatten().flatten();
+    tensors.filter_map(|x| x.cast::<PyTensor>().ok().map(|t| saving::bytes(&t.look().t))).sum()
+}
+
+thread_local! {
+    /// The hooks in force on this thread, innermost last.
+    static REGIONS: RefCell<Vec<saving::Guard>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of
+/// the region.
+#[pyfunction]
+fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
+    let unpack = Arc::new(Unpack(Held::new(Arc::new(unpack))));
+    let guard = saving::with_packer(Arc::new(Hooks { pack, unpack }));
+    REGIONS.with_borrow_mut(|r| {
+        r.push(guard);
+        r.len()
+    })
+}
+
+/// Lets saved values survive writes in place. Returns the depth of the region.
+#[pyfunction]
+fn _copy_on_write_enter() -> usize {
+    let guard = saving::with_packer(Arc::new(CopyOnWrite::default()));
+    REGIONS.with_borrow_mut(|r| {
+        r.push(guard);
+        r.len()
+    })
+}
+
+/// Leaves the region of this depth.
+#[pyfunction]
+fn _saved_hooks_exit(depth: usize) -> PyResult<()> {
+    let popped = REGIONS.with_borrow_mut(|r| if r.len() == depth { r.pop() } else { None });
+    match popped {
+        Some(_) => Ok(()),
+        None => Err(PyRuntimeError::new_err(
+            "saved_tensors_hooks: regions must end in the reverse order of their beginning, on the same \
+             thread",
+        )),
+    }
+}
+
+/// Whether such a region is in force on this thread.
+#[pyfunction]
+fn _saved_hooks_active() -> bool {
+    REGIONS.with_borrow(|r| !r.is_empty())
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_saved_hooks_active, m)?)?;
+    m.add_function(wrap_pyfunction!(_saved_hooks_enter, m)?)?;
+    m.add_function(wrap_pyfunction!(_copy_on_write_enter, m)?)?;
+    m.add_function(wrap_pyfunction!(_saved_hooks_exit, m)?)
+}

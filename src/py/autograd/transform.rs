@@ -1,0 +1,262 @@
+//! Transforms of Python functions of lists of tensors. `python/wengert/transforms.py` flattens arguments
+//! around them.
+
+use crate::array::dtype::DType;
+use crate::autodiff::linearize::{self, Linear};
+use crate::autodiff::transform::{self, Pullback};
+use crate::error::{Error, Result};
+use crate::interp::{self, Randomness};
+use crate::py::args::members;
+use crate::py::aside::Aside;
+use crate::py::data::dtype::dtype_of;
+use crate::py::error::{foreign, type_error};
+use crate::py::tensor::view::value;
+use crate::py::tensor::{PyTensor, wrap};
+use crate::tensor::Tensor;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyList;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Calls a Python function of a list of tensors that returns a list of tensors.
+fn call(function: &Bound<'_, PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+    let py = function.py();
+    let run = || -> PyResult<Vec<Tensor>> {
+        let argument = |t: &Tensor| Py::new(py, PyTensor::argument(t.clone()));
+        let inputs = inputs.iter().map(argument).collect::<PyResult<Vec<_>>>()?;
+        let out = function.call1((PyList::new(py, inputs)?,))?;
+        tensors(&out)
+    };
+    run().map_err(foreign)
+}
+
+/// The tensors of a list.
+fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
+    members(list)?
+        .map(|x| {
+            let x = x?;
+            match x.cast::<PyTensor>() {
+                Ok(t) => value(t),
+                Err(_) => Err(type_error(format!("a tensor expected, got {}", x.get_type().name()?))),
+            }
+        })
+        .collect()
+}
+
+/// The tensors of a list in which None stands for zero.
+fn optional_tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
+    members(list)?
+        .map(|x| {
+            let x = x?;
+            if x.is_none() { Ok(None) } else { Ok(Some(value(x.cast::<PyTensor>()?)?)) }
+        })
+        .collect()
+}
+
+/// Tensors on their way to Python.
+type List = Vec<Py<PyTensor>>;
+
+fn wrapped(py: Python<'_>, out: Vec<Tensor>) -> PyResult<List> {
+    out.into_iter().map(|t| wrap(py, t)).collect()
+}
+
+/// The backward pass of a function at a point: call it with one cotangent (or None) per output.
+#[pyclass(name = "Pullback", module = "wengert._core")]
+pub struct PyPullback(pub Pullback);
+
+#[pymethods]
+impl PyPullback {
+    /// The cotangents of the inputs. `retain=False` frees what was saved.
+    #[pyo3(signature = (cotangents, retain=true))]
+    fn __call__(
+        &self,
+        py: Python<'_>,
+        cotangents: &Bound<'_, PyAny>,
+        retain: bool,
+    ) -> PyResult<Vec<Py<PyTensor>>> {
+        let cotangents = optional_tensors(cotangents)?;
+        let out = py.aside(|| self.0.call(&cotangents, retain))?;
+        wrapped(py, out)
+    }
+}
+
+/// Runs a function of a list of tensors and records it: its outputs and its pullback.
+#[pyfunction]
+fn _vjp(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    primals: &Bound<'_, PyAny>,
+) -> PyResult<(Vec<Py<PyTensor>>, PyPullback)> {
+    let primals = tensors(primals)?;
+    let (out, pullback) = transform::vjp(|x| call(function, x), &primals)?;
+    Ok((wrapped(py, out)?, PyPullback(pullback)))
+}
+
+/// Runs a function of a list of tensors and pushes tangents (None is zero) through it: outputs and their
+/// tangents.
+#[pyfunction]
+fn _jvp(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    primals: &Bound<'_, PyAny>,
+    tangents: &Bound<'_, PyAny>,
+) -> PyResult<(List, List)> {
+    let (primals, tangents) = (tensors(primals)?, optional_tensors(tangents)?);
+    let (out, moved) = transform::jvp(|x| call(function, x), &primals, &tangents)?;
+    Ok((wrapped(py, out)?, wrapped(py, moved)?))
+}
+
+/// The derivative of a function at a point: call it with one tangent per input.
+#[pyclass(name = "Linear", module = "wengert._core")]
+pub struct PyLinear(pub Linear);
+
+#[pymethods]
+impl PyLinear {
+    /// The tangents of the outputs.
+    fn __call__(&self, py: Python<'_>, tangents: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyTensor>>> {
+        let tangents = tensors(tangents)?;
+        let out = py.aside(|| self.0.call(&tangents))?;
+        wrapped(py, out)
+    }
+
+    /// Forgets the outputs from `count` on.
+    fn keep(&mut self, count: usize) {
+        self.0.keep(count);
+    }
+
+    /// Bytes of memory that it holds; what several operations share counts once for each.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.0.bytes()
+    }
+
+    /// The number of operations that a call runs.
+    #[getter]
+    fn operations(&self) -> usize {
+        self.0.operations()
+    }
+}
+
+/// Runs a function of a list of tensors once: its outputs, and its derivative there.
+#[pyfunction]
+fn _linearize(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    primals: &Bound<'_, PyAny>,
+) -> PyResult<(Vec<Py<PyTensor>>, PyLinear)> {
+    let primals = tensors(primals)?;
+    let (out, linear) = linearize::linearize(|x| call(function, x), &primals)?;
+    Ok((wrapped(py, out)?, PyLinear(linear)))
+}
+
+/// Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or
+/// as it is (and None) where it does not depend on the batch. `randomness` is "error", "same" or "different".
+#[pyfunction]
+#[pyo3(signature = (function, inputs, in_axes, size, randomness="same"))]
+fn _vmap(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    inputs: &Bound<'_, PyAny>,
+    in_axes: &Bound<'_, PyAny>,
+    size: usize,
+    randomness: &str,
+) -> PyResult<Vec<(Py<PyTensor>, Option<usize>)>> {
+    let inputs = tensors(inputs)?;
+    let in_axes: Vec<Option<usize>> = members(in_axes)?.map(|a| a?.extract()).collect::<PyResult<_>>()?;
+    let level = transform::batching(size, Randomness::named(randomness));
+    let out = transform::vmap(level, |x| call(function, x), &inputs, &in_axes)?;
+    out.into_iter().map(|(t, axis)| Ok((wrap(py, t)?, axis))).collect()
+}
+
+thread_local! {
+    /// The autocast regions that this thread is in with their numbers, innermost last.
+    static REGIONS: RefCell<Vec<(u64, interp::Guard)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The number of the next region.
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+/// Enters an autocast region; None turns casting off. Returns the number of the region.
+#[pyfunction]
+fn _autocast_enter(dtype: Option<&Bound<'_, PyAny>>) -> PyResult<u64> {
+    let dtype = dtype.map(dtype_of).transpose()?;
+    if let Some(d) = dtype.filter(|d| !matches!(d, DType::F16 | DType::BF16)) {
+        return Err(Error::dtype(format!("autocast: float16 or bfloat16 expected, got {d}")).into());
+    }
+    let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
+    let guard = interp::enter_autocast(dtype);
+    REGIONS.with_borrow_mut(|r| r.push((number, guard)));
+    Ok(number)
+}
+
+/// Leaves the autocast region of this number. One that is not the innermost, as in a generator that ends
+/// early, leaves those within it as they are.
+#[pyfunction]
+fn _autocast_exit(number: u64) -> PyResult<()> {
+    let left = REGIONS.with_borrow_mut(|r| {
+        let at = r.iter().position(|(own, _)| *own == number)?;
+        let (_, guard) = r.remove(at);
+        match r.get_mut(at) {
+            Some((_, inner)) => guard.end_before(inner),
+            None => drop(guard),
+        }
+        Some(())
+    });
+    left.ok_or_else(|| PyRuntimeError::new_err("autocast: a region must end on the thread that began it"))
+}
+
+/// Raises unless this names a kind of device, here or in PyTorch; regions hold for all of them.
+fn check_device_type(name: &str, device_type: Option<&str>) -> PyResult<()> {
+    let kind = device_type.map(|d| d.split(':').next().unwrap_or(d));
+    match kind {
+        None | Some("cpu" | "gpu" | "cuda" | "mps" | "xpu") => Ok(()),
+        Some(other) => Err(PyValueError::new_err(format!(
+            "{name}: {other:?} is not a device; expected 'cpu' or 'gpu', or nothing at all"
+        ))),
+    }
+}
+
+/// Whether an autocast region is in force on this thread. Regions hold for all devices, so `device_type`
+/// changes nothing. Raises ValueError where it names no device.
+#[pyfunction]
+#[pyo3(signature = (device_type=None))]
+fn is_autocast_enabled(device_type: Option<&str>) -> PyResult<bool> {
+    check_device_type("is_autocast_enabled", device_type)?;
+    Ok(interp::autocasting())
+}
+
+/// The low precision of the autocast region in force, on every device; None outside. Raises ValueError for a
+/// `device_type` that names no device.
+#[pyfunction]
+#[pyo3(signature = (device_type=None))]
+fn get_autocast_dtype(
+    py: Python<'_>,
+    device_type: Option<&str>,
+) -> PyResult<Option<Py<crate::py::data::dtype::PyDType>>> {
+    check_device_type("get_autocast_dtype", device_type)?;
+    let dtype = interp::autocast_of(&interp::current()).flatten();
+    dtype.map(|d| crate::py::data::dtype::dtype_object(py, d)).transpose()
+}
+
+/// Whether a forward mode or a batch is in force, where a value takes the place of another instead of being
+/// written.
+#[pyfunction]
+fn _replaces_values() -> bool {
+    !interp::is_plain() && interp::replaces_values()
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyPullback>()?;
+    m.add_class::<PyLinear>()?;
+    m.add_function(wrap_pyfunction!(_linearize, m)?)?;
+    m.add_function(wrap_pyfunction!(_vjp, m)?)?;
+    m.add_function(wrap_pyfunction!(_jvp, m)?)?;
+    m.add_function(wrap_pyfunction!(_vmap, m)?)?;
+    m.add_function(wrap_pyfunction!(_replaces_values, m)?)?;
+    m.add_function(wrap_pyfunction!(_autocast_enter, m)?)?;
+    m.add_function(wrap_pyfunction!(_autocast_exit, m)?)?;
+    m.add_function(wrap_pyfunction!(is_autocast_enabled, m)?)?;
+    m.add_function(wrap_pyfunction!(get_autocast_dtype, m)?)
+}

@@ -1,0 +1,292 @@
+//! New tensors: from data, constants, ranges, random numbers; and functions of several tensors that no method
+//! has.
+
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::error::Named;
+use crate::ops::create::arange_length;
+use crate::py::args::{Arg, AsTensor, count, integers, optional_whole, shape, shape_from, too_large, whole};
+use crate::py::data::convert;
+use crate::py::data::dtype::{optional_device, optional_dtype};
+use crate::py::error::type_error;
+use crate::py::tensor::{PyTensor, require_grad};
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// An argument that may be missing.
+pub type Any<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// Dtype and device as given, or the defaults.
+pub fn place(dtype: Any, device: Any) -> PyResult<(DType, Device)> {
+    Ok((optional_dtype(dtype)?.unwrap_or(DType::F32), optional_device(device)?.unwrap_or_default()))
+}
+
+/// The dtype of Python's integers: GPUs have no int64.
+pub fn integer(device: Device) -> DType {
+    if device == Device::Cpu { DType::I64 } else { DType::I32 }
+}
+
+/// The result, as a leaf if asked.
+pub fn made(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
+    Ok(PyTensor::from(if requires_grad { require_grad(&t)? } else { t }))
+}
+
+/// A tensor holding a copy of `data`: numbers, nested lists, arrays, tensors.
+///
+/// Args:
+///     data: floats become float32, integers int64, truth values bool; arrays keep their dtype.
+///     dtype: the dtype of the result.
+///     device: where it lies; `"cpu"` by default.
+///     requires_grad: whether gradients are recorded for it.
+///
+/// Example:
+///     >>> wg.tensor([[1.0, 2.0], [3.0, 4.0]]).shape
+///     (2, 2)
+#[pyfunction]
+#[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false))]
+fn tensor(data: &Bound<'_, PyAny>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+    let t = convert::build(data, optional_dtype(dtype)?, optional_device(device)?, true)?;
+    made(t, requires_grad)
+}
+
+/// `data` as a tensor, sharing memory with arrays and tensors where dtype and device allow; lists are copied.
+#[pyfunction]
+#[pyo3(signature = (data, dtype=None, device=None, *, copy=None))]
+fn as_tensor<'py>(
+    data: &Bound<'py, PyAny>,
+    dtype: Any<'_, 'py>,
+    device: Any<'_, 'py>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let copy = copy.unwrap_or(false);
+    if data.is_instance_of::<PyTensor>() && dtype.is_none() && device.is_none() && !copy {
+        return Ok(data.clone());
+    }
+    let t = convert::build(data, optional_dtype(dtype)?, optional_device(device)?, copy)?;
+    Ok(Bound::new(data.py(), PyTensor::from(t))?.into_any())
+}
+
+macro_rules! filled {
+    ($($(#[$doc:meta])* $name:ident $like:ident $value:literal;)*) => {
+        $(
+            $(#[$doc])*
+            #[pyfunction]
+            #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
+            fn $name(
+                size: &Bound<'_, PyTuple>,
+                dtype: Any,
+                device: Any,
+                requires_grad: bool,
+            ) -> PyResult<PyTensor> {
+                let (dtype, device) = place(dtype, device)?;
+                made(Tensor::full(shape(&integers(size)?)?, $value, dtype, device)?, requires_grad)
+            }
+
+            $(#[$doc])*
+            /// Shape, dtype and device are those of `input` where they are not given.
+            #[pyfunction]
+            #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false))]
+            fn $like(input: AsTensor, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+                let a = input.0.aval();
+                let dtype = optional_dtype(dtype)?.unwrap_or(a.dtype);
+                let device = optional_device(device)?.unwrap_or(a.device);
+                made(Tensor::full(a.shape, $value, dtype, device)?, requires_grad)
+            }
+        )*
+    };
+}
+
+filled! {
+    /// A tensor of zeros.
+    zeros zeros_like 0.0;
+    /// A tensor of ones.
+    ones ones_like 1.0;
+    /// A tensor whose values do not matter yet (they are 0).
+    empty empty_like 0.0;
+}
+
+/// A tensor filled with `fill_value`, whose kind decides the dtype where none is given.
+#[pyfunction]
+#[pyo3(signature = (size, fill_value, *, dtype=None, device=None, requires_grad=false))]
+fn full(
+    size: &Bound<'_, PyAny>,
+    fill_value: Arg,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let device = optional_device(device)?.unwrap_or_default();
+    let natural = match &fill_value {
+        Arg::Bool(_) => DType::Bool,
+        Arg::Int(_) => integer(device),
+        Arg::Float(_) => DType::F32,
+        Arg::Complex(..) => DType::C64,
+        Arg::Tensor(t) => t.dtype(),
+    };
+    made(
+        constant("full", &fill_value, shape_from(size)?, optional_dtype(dtype)?.unwrap_or(natural), device)?,
+        requires_grad,
+    )
+}
+
+/// A tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not given.
+#[pyfunction]
+#[pyo3(signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false))]
+fn full_like(
+    input: AsTensor,
+    fill_value: Arg,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let a = input.0.aval();
+    let device = optional_device(device)?.unwrap_or(a.device);
+    made(
+        constant("full_like", &fill_value, a.shape, optional_dtype(dtype)?.unwrap_or(a.dtype), device)?,
+        requires_grad,
+    )
+}
+
+/// A tensor filled with a value, by the function `name`.
+fn constant(name: &str, value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult<Tensor> {
+    Ok(match value {
+        Arg::Tensor(t) => t.cast(dtype)?.to_device(device)?.expand(&shape).named(name)?.copied()?,
+        Arg::Int(v) => {
+            dtype.check_fits(*v).named(name)?;
+            if dtype.is_integer() && device == Device::Cpu {
+                return Ok(Tensor::integer(*v as i64, dtype)?.expand(&shape)?.copied()?);
+            }
+            Tensor::full(shape, *v as f64, dtype, device)?
+        }
+        Arg::Float(v) => {
+            dtype.check_fits_float(*v).named(name)?;
+            Tensor::full(shape, *v, dtype, device)?
+        }
+        Arg::Bool(v) => Tensor::full(shape, f64::from(*v), dtype, device)?,
+        Arg::Complex(..) if !dtype.is_complex() => {
+            return Err(type_error(format!(
+                "{name}: a complex number does not fit into {dtype}; use dtype=complex64"
+            )));
+        }
+        Arg::Complex(re, im) => {
+            let part = |v: f64| Tensor::scalar(v, dtype.real(), device);
+            crate::ops::complex::join(&part(*re)?, &part(*im)?)?.expand(&shape)?.copied()?
+        }
+    })
+}
+
+/// An integer range with a bound that no float64 holds; `None` for any other.
+fn large_range(start: i64, end: i64, step: i64) -> crate::error::Result<Option<Tensor>> {
+    let large = |v: i64| v.unsigned_abs() > 1 << f64::MANTISSA_DIGITS;
+    if step == 0 || ![start, end, step].into_iter().any(large) {
+        return Ok(None);
+    }
+    let distance = (end as i128 - start as i128) * step.signum() as i128;
+    if distance < 0 {
+        return Ok(None);
+    }
+    let length = (distance + step.unsigned_abs() as i128 - 1) / step.unsigned_abs() as i128;
+    let n = usize::try_from(length).unwrap_or(usize::MAX);
+    let places = Tensor::arange(0.0, 1.0, n, DType::I64, Device::Cpu)?;
+    Ok(Some(places.mul(step)?.add(start)?))
+}
+
+/// The dtype of a range, which truth values do not have.
+fn numbers(name: &str, dtype: DType) -> PyResult<DType> {
+    if dtype == DType::Bool {
+        return Err(type_error(format!(
+            "{name}: a dtype of numbers expected, got bool; convert with .bool()"
+        )));
+    }
+    Ok(dtype)
+}
+
+/// What counts of the bounds and the step of a range: of integers their whole part.
+fn whole_if(dtype: DType, value: f64) -> f64 {
+    if dtype.is_integer() { value.trunc() } else { value }
+}
+
+/// `start, start + step, ...` up to but without `end`. Integers give int64, floats float32.
+#[pyfunction]
+#[pyo3(signature = (start, end=None, step=None, *, dtype=None, device=None, requires_grad=false))]
+fn arange(
+    start: &Bound<'_, PyAny>,
+    end: Any,
+    step: Any,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let number = |x: &Bound<'_, PyAny>| -> PyResult<(f64, Option<i64>)> {
+        match Arg::from_any(x)? {
+            Some(Arg::Float(v)) => Ok((v, None)),
+            Some(Arg::Int(v)) => Ok((v as f64, Some(i64::try_from(v).map_err(|_| too_large(v))?))),
+            Some(Arg::Bool(v)) => Ok((f64::from(v), Some(i64::from(v)))),
+            Some(Arg::Tensor(t)) if t.dtype().is_float() => Ok((t.item()?, None)),
+            Some(Arg::Tensor(t)) => t.item().map(|v| (v, Some(v as i64))).map_err(PyErr::from),
+            Some(Arg::Complex(..)) | None => Err(type_error("arange: real numbers expected")),
+        }
+    };
+    let first = number(start)?;
+    let (start, end) = match end {
+        Some(end) => (first, number(end)?),
+        None => ((0.0, Some(0)), first),
+    };
+    let step = step.map(number).transpose()?.unwrap_or((1.0, Some(1)));
+    let whole = start.1.zip(end.1).zip(step.1);
+    let device = optional_device(device)?.unwrap_or_default();
+    let natural = if whole.is_none() { DType::F32 } else { integer(device) };
+    let dtype = numbers("arange", optional_dtype(dtype)?.unwrap_or(natural))?;
+    if let (Some(((start, end), step)), DType::I64, Device::Cpu) = (whole, dtype, device)
+        && let Some(t) = large_range(start, end, step)?
+    {
+        return made(t, requires_grad);
+    }
+    let n = arange_length(start.0, end.0, step.0)?;
+    let (start, step) = (whole_if(dtype, start.0), whole_if(dtype, step.0));
+    made(Tensor::arange(start, step, n, dtype, device)?, requires_grad)
+}
+
+/// `steps` numbers from `start` to `end`, both included, evenly spaced.
+#[pyfunction]
+#[pyo3(signature = (start, end, steps=100, *, dtype=None, device=None, requires_grad=false))]
+fn linspace(
+    start: f64,
+    end: f64,
+    #[pyo3(from_py_with = whole)] steps: i64,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let (dtype, device) = place(dtype, device)?;
+    let dtype = numbers("linspace", dtype)?;
+    let [start, end] = [start, end].map(|v| whole_if(dtype, v));
+    made(Tensor::linspace(start, end, count("linspace: steps", steps)?, dtype, device)?, requires_grad)
+}
+
+/// Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere.
+#[pyfunction]
+#[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
+fn eye(
+    #[pyo3(from_py_with = whole)] n: i64,
+    #[pyo3(from_py_with = optional_whole)] m: Option<i64>,
+    dtype: Any,
+    device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let (dtype, device) = place(dtype, device)?;
+    let (rows, columns) = (count("eye: n", n)?, count("eye: m", m.unwrap_or(n))?);
+    made(Tensor::eye(rows, columns, dtype, device)?, requires_grad)
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    macro_rules! add {
+        ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
+    }
+    add!(tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full, full_like);
+    add!(arange, linspace, eye);
+    Ok(())
+}

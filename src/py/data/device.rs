@@ -1,0 +1,175 @@
+//! What the machine offers: GPUs, threads, memory.
+
+use crate::array::buffer;
+use crate::cpu::run::threads;
+use crate::py::args::{count, integer};
+use crate::py::aside::Aside;
+#[cfg(feature = "gpu")]
+use crate::py::data::dtype::gpu_index;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Sets the number of CPU threads that large operations use.
+#[pyfunction]
+fn set_num_threads(threads: &Bound<'_, PyAny>) -> PyResult<()> {
+    match usize::try_from(integer(threads)?) {
+        Ok(n) if n > 0 => {
+            threads::set_num_threads(n);
+            Ok(())
+        }
+        _ => Err(crate::py::error::value_error(format!(
+            "set_num_threads: at least one thread expected, got {threads}"
+        ))),
+    }
+}
+
+/// The number of CPU threads that large operations use.
+#[pyfunction]
+fn get_num_threads() -> usize {
+    threads::num_threads()
+}
+
+/// Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, where allocations came
+/// from, and entries of the tape.
+#[pyfunction]
+fn _memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let stats = PyDict::new(py);
+    stats.set_item("live_bytes", buffer::live_bytes())?;
+    stats.set_item("peak_bytes", buffer::peak_bytes())?;
+    stats.set_item("cached_bytes", buffer::cached_bytes())?;
+    stats.set_item("fresh_allocations", buffer::fresh_allocations())?;
+    stats.set_item("reused_allocations", buffer::reused_allocations())?;
+    stats.set_item("live_nodes", crate::tape::node::live_nodes())?;
+    Ok(stats)
+}
+
+/// Begins the search for the peak anew.
+#[pyfunction]
+fn _reset_peak() {
+    buffer::reset_peak();
+}
+
+/// Gives host memory that is kept for reuse back to the system.
+#[pyfunction]
+fn _empty_cache() {
+    buffer::empty_cache();
+}
+
+/// Lets `count` more blocks of `large` bytes or more be made, and no further one: how short memory is tested.
+/// None ends that.
+#[pyfunction]
+#[pyo3(signature = (count=None, large=65536))]
+fn _fail_allocations(count: Option<usize>, large: usize) {
+    crate::host::blocks::fail_after(count.unwrap_or(0), count.map_or(usize::MAX, |_| large));
+}
+
+/// Sets the most bytes of large blocks that are kept for reuse.
+#[pyfunction]
+fn _set_cache_limit(bytes: &Bound<'_, PyAny>) -> PyResult<()> {
+    buffer::set_cache_limit(count("set_cache_limit: bytes", integer(bytes)?)?);
+    Ok(())
+}
+
+/// Whether a GPU is there; never raises.
+#[pyfunction]
+fn _gpu_is_available(py: Python<'_>) -> bool {
+    #[cfg(feature = "gpu")]
+    return py.aside(crate::gpu::is_available);
+    #[cfg(not(feature = "gpu"))]
+    return py.aside(|| false);
+}
+
+/// How many GPUs there are.
+#[pyfunction]
+fn _gpu_device_count(py: Python<'_>) -> usize {
+    #[cfg(feature = "gpu")]
+    return py.aside(crate::gpu::count);
+    #[cfg(not(feature = "gpu"))]
+    return py.aside(|| 0);
+}
+
+/// The adapters behind `gpu:0`, `gpu:1`, …, a line each.
+#[pyfunction]
+fn _gpu_adapters(py: Python<'_>) -> Vec<String> {
+    #[cfg(feature = "gpu")]
+    return py.aside(crate::gpu::describe_adapters);
+    #[cfg(not(feature = "gpu"))]
+    return py.aside(Vec::new);
+}
+
+/// What a GPU is and can do.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_info<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let index = gpu_index("gpu.info", index)?;
+    let info = py.aside(|| crate::gpu::info(index))?;
+    let out = PyDict::new(py);
+    out.set_item("adapter", info.adapter)?;
+    out.set_item("backend", info.backend)?;
+    out.set_item("driver", info.driver)?;
+    out.set_item("device_type", info.device_type)?;
+    out.set_item("subgroup_size", info.subgroup)?;
+    out.set_item("features", info.features)?;
+    let limits = PyDict::new(py);
+    for (name, value) in info.limits {
+        limits.set_item(name, value)?;
+    }
+    out.set_item("limits", limits)?;
+    Ok(out)
+}
+
+/// Waits until a GPU has done all that was queued.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_synchronize(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = gpu_index("gpu.synchronize", index)?;
+    Ok(py.aside(|| crate::gpu::synchronize(index))?)
+}
+
+/// Gives GPU memory that is kept for reuse back to the system.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_empty_cache(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = gpu_index("gpu.empty_cache", index)?;
+    Ok(py.aside(|| crate::gpu::empty_cache(index))?)
+}
+
+/// Memory and work of a GPU, in numbers.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_memory_stats<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let index = gpu_index("gpu.memory_stats", index)?;
+    let s = py.aside(|| crate::gpu::stats(index))?;
+    let out = PyDict::new(py);
+    out.set_item("live_bytes", s.live_bytes)?;
+    out.set_item("peak_bytes", s.peak_bytes)?;
+    out.set_item("cached_bytes", s.cached_bytes)?;
+    out.set_item("buffers_created", s.buffers_created)?;
+    out.set_item("pipelines_created", s.pipelines_created)?;
+    out.set_item("bind_groups_created", s.bind_groups_created)?;
+    out.set_item("dispatches", s.dispatches)?;
+    out.set_item("submits", s.submits)?;
+    Ok(out)
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(_memory_stats, m)?)?;
+    m.add_function(wrap_pyfunction!(_set_cache_limit, m)?)?;
+    m.add_function(wrap_pyfunction!(_reset_peak, m)?)?;
+    m.add_function(wrap_pyfunction!(_empty_cache, m)?)?;
+    m.add_function(wrap_pyfunction!(_fail_allocations, m)?)?;
+    m.add_function(wrap_pyfunction!(_gpu_is_available, m)?)?;
+    m.add_function(wrap_pyfunction!(_gpu_device_count, m)?)?;
+    m.add_function(wrap_pyfunction!(_gpu_adapters, m)?)?;
+    #[cfg(feature = "gpu")]
+    {
+        m.add_function(wrap_pyfunction!(_gpu_info, m)?)?;
+        m.add_function(wrap_pyfunction!(_gpu_synchronize, m)?)?;
+        m.add_function(wrap_pyfunction!(_gpu_empty_cache, m)?)?;
+        m.add_function(wrap_pyfunction!(_gpu_memory_stats, m)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,363 @@
+//! DLPack: tensors to and from other array libraries without a copy, legacy and versioned (1.x) capsules.
+//!
+//! The layout of the structs is the standard's: <https://dmlc.github.io/dlpack/latest/c_api.html>.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::{Category, DType};
+use crate::array::shape::{MAX_RANK, Shape};
+use crate::py::data::numpy;
+use crate::py::error::{type_error, value_error};
+use crate::py::tensor::PyTensor;
+use crate::py::tensor::view::value;
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyBufferError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::ffi::{CStr, c_void};
+
+/// The device type of host memory.
+const CPU: i32 = 1;
+/// Set where the memory must not be written.
+const READ_ONLY: u64 = 1;
+/// Set where the exporter made a copy.
+const COPIED: u64 = 2;
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DlDevice {
+    kind: i32,
+    id: i32,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq)]
+struct DlType {
+    code: u8,
+    bits: u8,
+    lanes: u16,
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct DlTensor {
+    data: *mut c_void,
+    device: DlDevice,
+    ndim: i32,
+    dtype: DlType,
+    shape: *mut i64,
+    strides: *mut i64,
+    byte_offset: u64,
+}
+
+#[repr(C)]
+struct Legacy {
+    tensor: DlTensor,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Legacy)>,
+}
+
+#[repr(C)]
+struct Versioned {
+    major: u32,
+    minor: u32,
+    context: *mut c_void,
+    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    flags: u64,
+    tensor: DlTensor,
+}
+
+/// What an exported struct points to.
+struct Owned {
+    array: Array,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+}
+
+const NAME: &CStr = c"dltensor";
+const NAME_USED: &CStr = c"used_dltensor";
+const VERSIONED: &CStr = c"dltensor_versioned";
+const VERSIONED_USED: &CStr = c"used_dltensor_versioned";
+
+fn type_of(dtype: DType) -> DlType {
+    let code = match dtype.category() {
+        Category::Int if dtype.is_unsigned() => 1,
+        Category::Int => 0,
+        Category::Float if dtype == DType::BF16 => 4,
+        Category::Float => 2,
+        Category::Complex => 5,
+        Category::Bool => 6,
+    };
+    DlType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
+}
+
+fn owned(array: Array) -> Box<Owned> {
+    let shape = array.shape().iter().map(|d| d as i64).collect();
+    let strides = array.strides().iter().map(|&s| s as i64).collect();
+    Box::new(Owned { array, shape, strides })
+}
+
+fn described(o: &mut Owned) -> DlTensor {
+    let a = &o.array;
+    DlTensor {
+        data: a.buffer().ptr().wrapping_add(a.offset() * a.dtype().size()).cast(),
+        device: DlDevice { kind: CPU, id: 0 },
+        ndim: a.rank() as i32,
+        dtype: type_of(a.dtype()),
+        shape: o.shape.as_mut_ptr(),
+        strides: o.strides.as_mut_ptr(),
+        byte_offset: 0,
+    }
+}
+
+unsafe extern "C" fn delete_legacy(m: *mut Legacy) {
+    // SAFETY: called once by the consumer, on what `export` leaked.
+    unsafe {
+        let m = Box::from_raw(m);
+        drop(Box::from_raw(m.context.cast::<Owned>()));
+    }
+}
+
+unsafe extern "C" fn delete_versioned(m: *mut Versioned) {
+    // SAFETY: as above.
+    unsafe {
+        let m = Box::from_raw(m);
+        drop(Box::from_raw(m.context.cast::<Owned>()));
+    }
+}
+
+/// Frees a capsule that nobody consumed.
+unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
+    // SAFETY: the interpreter passes a capsule that this module made; a consumed one has another name.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1 {
+            let m = ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Legacy>();
+            if let Some(deleter) = (*m).deleter {
+                deleter(m);
+            }
+        } else if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
+            let m = ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast::<Versioned>();
+            if let Some(deleter) = (*m).deleter {
+                deleter(m);
+            }
+        }
+    }
+}
+
+fn capsule<'py>(py: Python<'py>, pointer: *mut c_void, name: &'static CStr) -> PyResult<Bound<'py, PyAny>> {
+    // SAFETY: a new capsule over a live pointer with a static name.
+    unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(pointer, name.as_ptr(), Some(drop_capsule)))
+    }
+}
+
+fn export<'py>(py: Python<'py>, array: Array, versioned: bool, copied: bool) -> PyResult<Bound<'py, PyAny>> {
+    let mut o = owned(array);
+    let tensor = described(&mut o);
+    let context = Box::into_raw(o).cast::<c_void>();
+    if versioned {
+        let flags = if copied { COPIED } else { 0 };
+        let m = Versioned { major: 1, minor: 0, context, deleter: Some(delete_versioned), flags, tensor };
+        return capsule(py, Box::into_raw(Box::new(m)).cast(), VERSIONED);
+    }
+    let m = Legacy { tensor, context, deleter: Some(delete_legacy) };
+    capsule(py, Box::into_raw(Box::new(m)).cast(), NAME)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// A DLPack capsule over the memory. Raises BufferError for a tensor that requires a gradient or is on a
+    /// GPU.
+    ///
+    /// Strides are those of the tensor. Not every library takes all of them: PyTorch fails at negative ones,
+    /// as of `flip`, and JAX at everything that is not in row-major order; pass them `x.contiguous()`.
+    #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = stream;
+        if dl_device.is_some_and(|d| d.0 != CPU) {
+            return Err(PyBufferError::new_err("__dlpack__: only host memory can be exported"));
+        }
+        let t = self.value()?;
+        let array = numpy::exportable(&t, "numpy")
+            .map_err(|e| PyBufferError::new_err(e.value(py).to_string().replace("numpy", "__dlpack__")))?;
+        let copied = copy == Some(true);
+        let array = if copied { array.copied()? } else { array.clone() };
+        export(py, array, max_version.is_some_and(|v| v.0 >= 1), copied)
+    }
+
+    /// The device in DLPack's terms: `(1, 0)` for host memory.
+    fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
+        match self.look().t.device() {
+            Device::Cpu => Ok((CPU, 0)),
+            device => Err(PyBufferError::new_err(format!(
+                "DLPack has no description of memory on {device}; copy it to the host with cpu()"
+            ))),
+        }
+    }
+}
+
+/// The memory of another library, given back when the tensor's buffer dies. What is needed for that is copied
+/// when the capsule is taken: whoever made the struct may write it or free it early.
+struct Foreign {
+    managed: *mut c_void,
+    give_back: Option<GiveBack>,
+}
+
+/// The deleter of a struct of either kind.
+#[derive(Clone, Copy)]
+enum GiveBack {
+    Legacy(unsafe extern "C" fn(*mut Legacy)),
+    Versioned(unsafe extern "C" fn(*mut Versioned)),
+}
+
+// SAFETY: DLPack's deleter may be called from any thread.
+unsafe impl Send for Foreign {}
+// SAFETY: only `drop` uses the pointer.
+unsafe impl Sync for Foreign {}
+
+impl Drop for Foreign {
+    fn drop(&mut self) {
+        let Some(give_back) = self.give_back else { return };
+        // The deleters of Python libraries release Python objects; when the interpreter is gone, so are they.
+        let _ = Python::try_attach(|_| {
+            // SAFETY: the capsule was renamed when it was consumed, so this is the only call.
+            unsafe {
+                match give_back {
+                    GiveBack::Legacy(deleter) => deleter(self.managed.cast()),
+                    GiveBack::Versioned(deleter) => deleter(self.managed.cast()),
+                }
+            }
+        });
+    }
+}
+
+/// Takes the struct out of a capsule and marks it as consumed: its owner, the tensor that it describes, and
+/// whether that must not be written. A struct without a version cannot say so: JAX's, which never may be
+/// written, are such.
+fn consume(capsule: &Bound<'_, PyAny>) -> PyResult<(Foreign, DlTensor, bool)> {
+    let p = capsule.as_ptr();
+    // SAFETY: names are checked before pointers are taken; the capsule is renamed so that its owner will not
+    // free it. The structs live as long as the capsule is not consumed, and are read before anybody else
+    // runs.
+    unsafe {
+        if ffi::PyCapsule_IsValid(p, VERSIONED.as_ptr()) == 1 {
+            let managed = ffi::PyCapsule_GetPointer(p, VERSIONED.as_ptr());
+            let m = &*managed.cast::<Versioned>();
+            if m.major != 1 {
+                return Err(PyBufferError::new_err(format!("DLPack {} is not supported, only 1", m.major)));
+            }
+            let give_back = m.deleter.map(GiveBack::Versioned);
+            let taken = (Foreign { managed, give_back }, m.tensor, m.flags & READ_ONLY != 0);
+            ffi::PyCapsule_SetName(p, VERSIONED_USED.as_ptr());
+            return Ok(taken);
+        }
+        if ffi::PyCapsule_IsValid(p, NAME.as_ptr()) == 1 {
+            let managed = ffi::PyCapsule_GetPointer(p, NAME.as_ptr());
+            let m = &*managed.cast::<Legacy>();
+            let taken = (Foreign { managed, give_back: m.deleter.map(GiveBack::Legacy) }, m.tensor, true);
+            ffi::PyCapsule_SetName(p, NAME_USED.as_ptr());
+            return Ok(taken);
+        }
+    }
+    Err(value_error("this DLPack capsule was consumed before, or is none"))
+}
+
+fn dtype_of(t: DlType) -> PyResult<DType> {
+    DType::ALL.into_iter().find(|&dtype| type_of(dtype) == t).ok_or_else(|| {
+        type_error(format!(
+            "DLPack type (code {}, {} bits, {} lanes) is none of {}; convert before the export",
+            t.code,
+            t.bits,
+            t.lanes,
+            DType::names()
+        ))
+    })
+}
+
+/// A tensor over the memory of an object with `__dlpack__`; memory that may be read-only is copied.
+pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let py = obj.py();
+    let kwargs = PyDict::new(py);
+    kwargs.set_item("max_version", (1, 0))?;
+    let method = obj.getattr("__dlpack__").map_err(|_| {
+        type_error(format!("from_dlpack: an object with __dlpack__ expected, got {}", obj.get_type()))
+    })?;
+    let capsule = match method.call((), Some(&kwargs)) {
+        Ok(capsule) => capsule,
+        // Libraries from before version 1 know no such argument.
+        Err(e) if e.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => method.call0()?,
+        Err(e) => return Err(e),
+    };
+    let (owner, tensor, read_only) = consume(&capsule)?;
+    if tensor.device.kind != CPU {
+        return Err(PyBufferError::new_err(
+            "from_dlpack: only host memory is taken; copy the array to the CPU first",
+        ));
+    }
+    let dtype = dtype_of(tensor.dtype)?;
+    let (shape, strides) = layout(&tensor)?;
+    let address = usize::try_from(tensor.byte_offset).ok().and_then(|n| n.checked_add(tensor.data as usize));
+    let address = address.ok_or_else(|| wrong("a byte_offset beyond the address space"))?;
+    if tensor.data.is_null() && shape.numel() > 0 {
+        return Err(wrong(&format!("no memory for the elements of shape {shape}")));
+    }
+    if !address.is_multiple_of(dtype.align()) {
+        return Err(PyBufferError::new_err("from_dlpack: the memory is not aligned to its elements"));
+    }
+    let array = numpy::foreign(address, shape, &strides, dtype, Box::new(owner))?;
+    Ok(if read_only { array.copied()?.into() } else { array.into() })
+}
+
+/// The error for a struct that cannot be true.
+#[cold]
+fn wrong(what: &str) -> PyErr {
+    PyBufferError::new_err(format!(
+        "from_dlpack: the capsule describes {what}; the library that made it is at fault"
+    ))
+}
+
+/// Shape and strides as a struct has them; no strides mean row-major order.
+fn layout(tensor: &DlTensor) -> PyResult<(Shape, Vec<isize>)> {
+    let rank = usize::try_from(tensor.ndim).map_err(|_| wrong(&format!("{} axes", tensor.ndim)))?;
+    if rank > MAX_RANK {
+        return Err(PyBufferError::new_err(format!(
+            "from_dlpack: a tensor has at most {MAX_RANK} axes, got an array with {rank}; merge some before \
+             the export"
+        )));
+    }
+    if rank > 0 && tensor.shape.is_null() {
+        return Err(wrong(&format!("{rank} axes without their lengths")));
+    }
+    // SAFETY: the producer vouches for `ndim` entries.
+    let listed = |p: *const i64| (0..rank).map(|i| unsafe { *p.add(i) }).collect::<Vec<_>>();
+    let lengths = listed(tensor.shape);
+    let dims: Result<Vec<usize>, _> = lengths.iter().map(|&d| usize::try_from(d)).collect();
+    let shape = Shape::new(&dims.map_err(|_| wrong(&format!("axes of lengths {lengths:?}")))?)?;
+    let strides = match tensor.strides.is_null() {
+        true => shape.strides()[..rank].to_vec(),
+        false => listed(tensor.strides).into_iter().map(|s| s as isize).collect(),
+    };
+    Ok((shape, strides))
+}
+
+/// A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by the DLPack
+/// protocol.
+///
+/// Read-only memory is copied, and so is that of capsules without a version (JAX's), which cannot say whether
+/// it may be written. Raises BufferError for memory that is not on the host, and for a capsule whose
+/// description cannot be true.
+#[pyfunction]
+pub fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    if let Ok(t) = array.cast::<PyTensor>() {
+        return Ok(value(t)?.detach().into());
+    }
+    Ok(PyTensor::from(import(array)?))
+}

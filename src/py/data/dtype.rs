@@ -1,0 +1,260 @@
+//! `wengert.float32` and its kin, and `wengert.device`: small immutable objects that compare with their
+//! names.
+
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::py::error::{type_error, value_error};
+use pyo3::basic::CompareOp;
+use pyo3::exceptions::PyOverflowError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
+
+/// The type of a tensor's elements; one object per type, also found as `wengert.float32` and so on.
+///
+/// It equals its name, NumPy's dtype of that name, and NumPy's scalar type.
+#[pyclass(name = "dtype", module = "wengert", frozen)]
+pub struct PyDType {
+    pub dtype: DType,
+}
+
+static SINGLETONS: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
+
+fn singletons(py: Python<'_>) -> PyResult<&'static Vec<Py<PyDType>>> {
+    SINGLETONS
+        .get_or_try_init(py, || DType::ALL.iter().map(|&dtype| Py::new(py, PyDType { dtype })).collect())
+}
+
+/// The object of a dtype.
+pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
+    let all = singletons(py)?;
+    let i = DType::ALL.iter().position(|&d| d == dtype).unwrap_or(0);
+    Ok(all[i].clone_ref(py))
+}
+
+/// What a user may write for a dtype, or `None` for something else.
+fn parse(obj: &Bound<'_, PyAny>) -> Option<DType> {
+    if let Ok(d) = obj.cast::<PyDType>() {
+        return Some(d.get().dtype);
+    }
+    let py = obj.py();
+    if let Ok(t) = obj.cast::<PyType>() {
+        for (class, dtype) in [
+            (py.get_type::<PyComplex>(), DType::C128),
+            (py.get_type::<PyFloat>(), DType::F64),
+            (py.get_type::<PyInt>(), DType::I64),
+            (py.get_type::<PyBool>(), DType::Bool),
+        ] {
+            if t.is(&class) {
+                return Some(dtype);
+            }
+        }
+        let name = t.name().ok()?;
+        return DType::from_name(name.to_str().ok()?.trim_end_matches('_'));
+    }
+    if let Ok(name) = obj.cast::<PyString>() {
+        return DType::from_name(name.to_str().ok()?.trim_start_matches("wengert."));
+    }
+    // NumPy's dtype objects.
+    let name = obj.getattr("name").ok()?;
+    DType::from_name(name.cast::<PyString>().ok()?.to_str().ok()?)
+}
+
+/// The dtype a user named, as an object, a string, a NumPy dtype, or `float`, `int`, `bool`.
+pub fn dtype_of(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
+    parse(obj).ok_or_else(|| {
+        let shown = obj.repr().map_or_else(|_| "this object".into(), |r| r.to_string());
+        type_error(format!("{shown} is not a dtype of wengert; expected one of {}", DType::names()))
+    })
+}
+
+/// [`dtype_of`] where the argument may be missing.
+pub fn optional_dtype(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
+    obj.map(dtype_of).transpose()
+}
+
+#[pymethods]
+impl PyDType {
+    fn __repr__(&self) -> String {
+        format!("wengert.{}", self.dtype)
+    }
+    fn __reduce__(&self) -> &'static str {
+        self.dtype.name()
+    }
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        PyString::new(py, self.dtype.name()).hash()
+    }
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
+        let py = other.py();
+        let same = match parse(other) {
+            // `float` means float64 as an argument, but is not float64.
+            Some(d) if !is_python_type(other) => d == self.dtype,
+            _ => false,
+        };
+        Ok(match op {
+            CompareOp::Eq => PyBool::new(py, same).to_owned().into_any().unbind(),
+            CompareOp::Ne => PyBool::new(py, !same).to_owned().into_any().unbind(),
+            _ => py.NotImplemented(),
+        })
+    }
+    /// The name: `float32`.
+    #[getter]
+    fn name(&self) -> &'static str {
+        self.dtype.name()
+    }
+    /// Bytes per element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.dtype.size()
+    }
+    /// Whether this is a complex type.
+    #[getter]
+    fn is_complex(&self) -> bool {
+        self.dtype.is_complex()
+    }
+    /// Whether numbers of this type have derivatives: floating point and complex ones.
+    #[getter]
+    fn is_differentiable(&self) -> bool {
+        self.dtype.is_differentiable()
+    }
+    /// Whether this is a type of real floating point numbers.
+    #[getter]
+    fn is_floating_point(&self) -> bool {
+        self.dtype.is_float()
+    }
+    /// NumPy's dtype of the same name; bfloat16 needs the package ml_dtypes.
+    #[getter]
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        numpy_dtype(py, self.dtype)
+    }
+}
+
+fn is_python_type(obj: &Bound<'_, PyAny>) -> bool {
+    let py = obj.py();
+    obj.is(py.get_type::<PyFloat>())
+        || obj.is(py.get_type::<PyInt>())
+        || obj.is(py.get_type::<PyBool>())
+        || obj.is(py.get_type::<PyComplex>())
+}
+
+/// NumPy's dtype of the same name.
+pub fn numpy_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
+    let make = py.import("numpy")?.getattr("dtype")?;
+    if dtype != DType::BF16 {
+        return make.call1((dtype.name(),));
+    }
+    let package = py.import("ml_dtypes").map_err(|_| {
+        type_error("NumPy has no bfloat16; convert with .float() first, or install the package ml_dtypes")
+    })?;
+    make.call1((package.getattr("bfloat16")?,))
+}
+
+/// Where a tensor lies: `wengert.device("cpu")`, `wengert.device("gpu:0")`. It equals its name.
+#[pyclass(name = "device", module = "wengert", frozen)]
+pub struct PyDevice {
+    pub device: Device,
+}
+
+/// The device that a user named, by an object or a string.
+pub fn device_of(obj: &Bound<'_, PyAny>) -> PyResult<Device> {
+    if let Ok(d) = obj.cast::<PyDevice>() {
+        return Ok(d.get().device);
+    }
+    if let Ok(name) = obj.cast::<PyString>() {
+        return device_from_name(name.to_str()?);
+    }
+    Err(type_error(format!(
+        "a device is named by a string such as 'cpu' or 'gpu:0', got {}",
+        obj.get_type().name()?
+    )))
+}
+
+/// The number of a GPU, as an argument of the function `name`.
+pub fn gpu_index(name: &str, index: &Bound<'_, PyAny>) -> PyResult<u8> {
+    index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(index.py()) {
+        true => value_error(format!("{name}: the index of a GPU is an integer from 0 to 255, got {index}")),
+        false => error,
+    })
+}
+
+/// [`device_of`] where the argument may be missing.
+pub fn optional_device(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Device>> {
+    obj.map(device_of).transpose()
+}
+
+/// The device of a name, or an error that lists the names.
+pub fn device_from_name(name: &str) -> PyResult<Device> {
+    let unknown =
+        || value_error(format!("'{name}' is not a device; expected 'cpu', 'gpu' or 'gpu:0', 'gpu:1', ..."));
+    match name.split_once(':') {
+        None if name == "cpu" => Ok(Device::Cpu),
+        None if name == "gpu" => Ok(Device::Gpu(0)),
+        Some(("gpu", index)) => Ok(Device::Gpu(index.parse().map_err(|_| unknown())?)),
+        Some(("cpu", "0")) => Ok(Device::Cpu),
+        _ => Err(unknown()),
+    }
+}
+
+#[pymethods]
+impl PyDevice {
+    /// A device from its name, and its index if that is not part of the name.
+    #[new]
+    #[pyo3(signature = (name, index=None))]
+    fn new(name: &Bound<'_, PyAny>, index: Option<&Bound<'_, PyAny>>) -> PyResult<PyDevice> {
+        let device = device_of(name)?;
+        let index = index.map(|i| gpu_index("device", i)).transpose()?;
+        Ok(PyDevice {
+            device: match (device, index) {
+                (Device::Gpu(_), Some(i)) => Device::Gpu(i),
+                (device, _) => device,
+            },
+        })
+    }
+    fn __repr__(&self) -> String {
+        format!("device('{}')", self.device)
+    }
+    fn __str__(&self) -> String {
+        self.device.to_string()
+    }
+    fn __reduce__(&self, py: Python<'_>) -> (Py<PyAny>, (String,)) {
+        (py.get_type::<PyDevice>().into_any().unbind(), (self.device.to_string(),))
+    }
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        PyString::new(py, &self.device.to_string()).hash()
+    }
+    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Py<PyAny> {
+        let py = other.py();
+        let same = device_of(other).is_ok_and(|d| d == self.device);
+        match op {
+            CompareOp::Eq => PyBool::new(py, same).to_owned().into_any().unbind(),
+            CompareOp::Ne => PyBool::new(py, !same).to_owned().into_any().unbind(),
+            _ => py.NotImplemented(),
+        }
+    }
+    /// `cpu` or `gpu`.
+    #[getter(r#type)]
+    fn kind(&self) -> &'static str {
+        match self.device {
+            Device::Cpu => "cpu",
+            Device::Gpu(_) => "gpu",
+        }
+    }
+    /// The number of the GPU; `None` for the CPU.
+    #[getter]
+    fn index(&self) -> Option<u8> {
+        match self.device {
+            Device::Cpu => None,
+            Device::Gpu(i) => Some(i),
+        }
+    }
+}
+
+/// Registers the classes and one object per dtype.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyDType>()?;
+    m.add_class::<PyDevice>()?;
+    for dtype in DType::ALL {
+        m.add(dtype.name(), dtype_object(m.py(), dtype)?)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,245 @@
+//! How tensors print: NumPy's layout, four digits, large tensors summarised.
+
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::MAX_RANK;
+use crate::error::Result;
+use crate::py::tensor::{leaf, tracer};
+use crate::tensor::{Payload, Tensor};
+
+/// Tensors with more elements show only their edges.
+const SUMMARY: usize = 1000;
+/// How many elements an edge has.
+const EDGE: usize = 3;
+/// Characters per line.
+const WIDTH: usize = 80;
+
+/// `tensor([1., 2.], requires_grad=True)`.
+pub fn tensor(t: &Tensor) -> Result<String> {
+    let mut notes = Vec::new();
+    let mut body = String::from("tensor(");
+    match traced_body(t) {
+        Some(text) => body = text,
+        None => body.push_str(&values(&t.detach(), body.len())?),
+    }
+    if !matches!(t.dtype(), DType::F32 | DType::I64 | DType::Bool | DType::C64) {
+        notes.push(format!("dtype={}", t.dtype()));
+    }
+    if t.numel() == 0 && t.rank() != 1 && tracer(t).is_none() {
+        notes.push(format!("shape={}", t.shape()));
+    }
+    if t.device() != Device::Cpu {
+        notes.push(format!("device='{}'", t.device()));
+    }
+    if leaf(t).is_some() {
+        notes.push("requires_grad=True".into());
+    } else if let Some(edge) = t.edge() {
+        notes.push(format!("grad_fn=<{}>", node_name(edge.node.name())));
+    }
+    for note in notes {
+        body.push_str(", ");
+        body.push_str(&note);
+    }
+    body.push(')');
+    Ok(body)
+}
+
+/// `log_softmax` as `LogSoftmaxBackward`.
+pub fn node_name(op: &str) -> String {
+    let mut out = String::new();
+    for word in op.split('_') {
+        let mut letters = word.chars();
+        out.extend(letters.next().map(|c| c.to_ascii_uppercase()));
+        out.push_str(letters.as_str());
+    }
+    out.push_str("Backward");
+    out
+}
+
+/// What is known of a tensor whose value is not one value.
+fn traced_body(t: &Tensor) -> Option<String> {
+    let kind = tracer(t)?;
+    let mut at = t;
+    while let Some(traced) = at.traced() {
+        if let Payload::Batched { value, axis } = &traced.payload {
+            return Some(format!("{kind}(shape={}, of a batch of {}", t.shape(), value.shape().at(*axis)));
+        }
+        at = traced.inner();
+    }
+    Some(format!("{kind}(shape={}", t.shape()))
+}
+
+/// How numbers of one tensor are written.
+enum Style {
+    Text,
+    Int,
+    Fixed(usize),
+    Scientific,
+}
+
+fn style(t: &Tensor, shown: &[f64]) -> Style {
+    match t.dtype() {
+        DType::Bool => return Style::Text,
+        dtype if dtype.is_integer() => return Style::Int,
+        _ => {}
+    }
+    let finite: Vec<f64> =
+        shown.iter().copied().filter(|v| v.is_finite() && *v != 0.0).map(f64::abs).collect();
+    let largest = finite.iter().copied().fold(0.0, f64::max);
+    let smallest = finite.iter().copied().fold(f64::INFINITY, f64::min);
+    if largest >= 1e8
+        || smallest < 1e-4
+        || (smallest.is_finite() && largest / smallest > 1e5 && largest >= 1e3)
+    {
+        return Style::Scientific;
+    }
+    let digits = finite.iter().map(|v| digits(*v)).max().unwrap_or(0);
+    Style::Fixed(digits)
+}
+
+/// Digits after the point that show `v` to four places, without trailing zeros.
+fn digits(v: f64) -> usize {
+    let text = format!("{v:.4}");
+    let kept = text.trim_end_matches('0');
+    kept.len() - kept.find('.').map_or(kept.len(), |p| p + 1)
+}
+
+fn number(v: f64, style: &Style) -> String {
+    match style {
+        Style::Text => return if v != 0.0 { "True" } else { "False" }.into(),
+        Style::Int => return format!("{v:.0}"),
+        _ if v.is_nan() => return "nan".into(),
+        _ if v.is_infinite() => return if v > 0.0 { "inf" } else { "-inf" }.into(),
+        _ => {}
+    }
+    match style {
+        Style::Fixed(0) => format!("{v:.0}."),
+        Style::Fixed(n) => format!("{v:.n$}"),
+        _ => {
+            let text = format!("{v:.4e}");
+            let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+            let (sign, power) = power.strip_prefix('-').map_or(('+', power), |p| ('-', p));
+            format!("{digits}e{sign}{power:0>2}")
+        }
+    }
+}
+
+/// The elements of a concrete tensor in brackets; `indent` is how far the first bracket stands to the right.
+fn values(t: &Tensor, indent: usize) -> Result<String> {
+    let host = t.array("print")?.to_device(Device::Cpu)?;
+    let t = Tensor::Array(host);
+    if t.numel() == 0 {
+        return Ok("[]".into());
+    }
+    let summary = t.numel() > SUMMARY;
+    let mut picked = Vec::new();
+    let shape = t.shape();
+    let mut part = t.clone();
+    // The edges of every axis that is too long, found by index.
+    for (i, d) in shape.iter().enumerate() {
+        let rows: Vec<i64> = rows(d, summary).into_iter().flatten().map(|r| r as i64).collect();
+        if rows.len() < d {
+            part = part.take(&Tensor::from_slice(&rows, &[rows.len()])?, i as i64)?;
+        }
+        picked.push(rows_with_gap(d, summary));
+    }
+    if shape.rank() == 0 {
+        let v = exact(&part)?;
+        return Ok(v.first().cloned().unwrap_or_default());
+    }
+    let texts = exact(&part)?;
+    let width = texts.iter().map(String::len).max().unwrap_or(0);
+    let mut page = Page { texts, width, picked, next: 0, indent };
+    let mut out = String::new();
+    page.write(0, &mut out);
+    Ok(out)
+}
+
+/// Every element as text; integers without rounding.
+fn exact(t: &Tensor) -> Result<Vec<String>> {
+    if t.dtype().is_integer() && t.dtype().size() == 8 {
+        let host = crate::cpu::pointwise::copy::contiguous(t.array("print")?)?;
+        return Ok(match t.dtype() {
+            DType::U64 => host.slice::<u64>()?.iter().map(u64::to_string).collect(),
+            _ => host.slice::<i64>()?.iter().map(i64::to_string).collect(),
+        });
+    }
+    if t.dtype().is_complex() {
+        return complex(t);
+    }
+    let numbers = t.to_vec()?;
+    let style = style(t, &numbers);
+    Ok(numbers.iter().map(|&v| number(v, &style)).collect())
+}
+
+/// Complex numbers as Python writes them, both parts in a style of their own.
+fn complex(t: &Tensor) -> Result<Vec<String>> {
+    let parts = |part: Tensor| -> Result<Vec<String>> {
+        let numbers = part.to_vec()?;
+        let style = style(&part, &numbers);
+        Ok(numbers.iter().map(|&v| number(v, &style)).collect())
+    };
+    let (re, im) = (parts(t.real()?)?, parts(t.imag()?)?);
+    let sign = |im: &str| if im.starts_with('-') { "" } else { "+" };
+    Ok(re.iter().zip(&im).map(|(re, im)| format!("{re}{}{im}j", sign(im))).collect())
+}
+
+/// The rows that are shown: `None` stands for those left out.
+fn rows_with_gap(length: usize, summary: bool) -> Vec<bool> {
+    rows(length, summary).iter().map(Option::is_some).collect()
+}
+
+fn rows(length: usize, summary: bool) -> Vec<Option<usize>> {
+    if summary && length > 2 * EDGE + 1 {
+        let head = (0..EDGE).map(Some);
+        let tail = (length - EDGE..length).map(Some);
+        return head.chain([None]).chain(tail).collect();
+    }
+    (0..length).map(Some).collect()
+}
+
+struct Page {
+    texts: Vec<String>,
+    width: usize,
+    picked: Vec<Vec<bool>>,
+    next: usize,
+    indent: usize,
+}
+
+impl Page {
+    fn write(&mut self, axis: usize, out: &mut String) {
+        let rows = self.picked[axis].clone();
+        let rank = self.picked.len();
+        out.push('[');
+        let mut column = self.indent + axis + 1;
+        for (i, &shown) in rows.iter().enumerate() {
+            if i > 0 {
+                out.push(',');
+                if axis + 1 < rank {
+                    // Blank lines separate blocks, one for each axis between.
+                    (0..(rank - axis - 1).min(MAX_RANK)).for_each(|_| out.push('\n'));
+                    out.push_str(&" ".repeat(self.indent + axis + 1));
+                } else if column + self.width + 3 > WIDTH {
+                    out.push('\n');
+                    out.push_str(&" ".repeat(self.indent + axis + 1));
+                    column = self.indent + axis + 1;
+                } else {
+                    out.push(' ');
+                }
+            }
+            if !shown {
+                out.push_str("...");
+                column += 5;
+            } else if axis + 1 < rank {
+                self.write(axis + 1, out);
+            } else {
+                let text = &self.texts[self.next];
+                out.push_str(&" ".repeat(self.width - text.len()));
+                out.push_str(text);
+                self.next += 1;
+                column += self.width + 2;
+            }
+        }
+        out.push(']');
+    }
+}

@@ -1,0 +1,14 @@
+//! Data in and out: numbers, lists, arrays of other libraries, files, text.
+
+pub(crate) mod convert;
+pub(crate) mod create;
+pub(crate) mod device;
+pub(crate) mod dlpack;
+pub(crate) mod dtype;
+pub(crate) mod format;
+pub(crate) mod memory;
+pub(crate) mod nested;
+pub(crate) mod numpy;
+pub(crate) mod pickle;
+pub(crate) mod random;
+pub(crate) mod reading;

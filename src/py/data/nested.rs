@@ -1,0 +1,262 @@
+//! Nested lists of numbers to tensors and back.
+
+use crate::array::Array;
+use crate::array::buffer::{Device, gathered, grow, lengthen, room};
+use crate::array::complex::Complex;
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::Shape;
+use crate::py::args::too_large;
+use crate::py::aside::Aside;
+use crate::py::data::convert::element;
+use crate::py::error::value_error;
+use crate::tensor::Tensor;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyTuple};
+
+/// What a number is, in order of promotion.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub enum Class {
+    #[default]
+    Bool,
+    Int,
+    Float,
+    Complex,
+}
+
+/// A Python number: as an integer, as a float, and what it is. That of a complex one is its real part.
+pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i128, f64, Class)>> {
+    if let Ok(v) = obj.cast::<PyFloat>() {
+        return Ok(Some((0, v.value(), Class::Float)));
+    }
+    if let Ok(v) = obj.cast::<PyBool>() {
+        return Ok(Some((v.is_true().into(), v.is_true().into(), Class::Bool)));
+    }
+    if obj.is_instance_of::<PyInt>() {
+        let v = match obj.extract::<i64>() {
+            Ok(v) => v.into(),
+            Err(_) => obj.extract::<u64>().map(i128::from).map_err(|_| too_large(obj))?,
+        };
+        return Ok(Some((v, v as f64, Class::Int)));
+    }
+    if let Ok(v) = obj.cast::<PyComplex>() {
+        return Ok(Some((0, v.real(), Class::Complex)));
+    }
+    Ok(None)
+}
+
+/// A number as a tensor without axes.
+pub fn scalar(obj: &Bound<'_, PyAny>, (int, float, class): (i128, f64, Class)) -> PyResult<Tensor> {
+    Ok(match class {
+        Class::Complex => Array::from_slice(&[Complex { re: float, im: imaginary(obj) }], Shape::SCALAR)
+            .and_then(|a| Tensor::Array(a).cast(DType::C64)),
+        Class::Float => Tensor::scalar(float, DType::F32, Device::Cpu),
+        Class::Int => Tensor::from_slice(&[i64::try_from(int).map_err(|_| too_large(int))?], &[]),
+        Class::Bool => Tensor::from_slice(&[int != 0], &[]),
+    }?)
+}
+
+/// The imaginary part of a number.
+fn imaginary(obj: &Bound<'_, PyAny>) -> f64 {
+    obj.cast::<PyComplex>().map_or(0.0, |v| v.imag())
+}
+
+/// Numbers collected from nested lists.
+#[derive(Default)]
+struct Nested {
+    shape: Vec<usize>,
+    ints: Vec<i128>,
+    floats: Vec<f64>,
+    /// Imaginary parts, from the first complex number on; those before it have none.
+    imaginary: Vec<f64>,
+    class: Class,
+    /// Whether an element is a tensor or array.
+    mixed: bool,
+}
+
+impl Nested {
+    fn collect(&mut self, obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
+            let length = obj.len()?;
+            if depth == self.shape.len() {
+                if !self.floats.is_empty() || depth >= crate::array::shape::MAX_RANK {
+                    return Err(self.ragged(length, depth));
+                }
+                self.shape.push(length);
+            } else if self.shape[depth] != length {
+                return Err(self.ragged(length, depth));
+            }
+            for i in 0..length {
+                self.collect(&obj.get_item(i)?, depth + 1)?;
+                if self.mixed {
+                    return Ok(());
+                }
+            }
+            return Ok(());
+        }
+        let Some((int, float, class)) = number(obj)? else {
+            self.mixed = true;
+            return Ok(());
+        };
+        if depth != self.shape.len() {
+            return Err(value_error(format!(
+                "nested lists of unequal depth: a number where a list of {} elements was expected",
+                self.shape[depth]
+            )));
+        }
+        if class == Class::Complex {
+            lengthen(&mut self.imaginary, 0.0, self.floats.len())?;
+            grow(&mut self.imaginary)?;
+            self.imaginary.push(imaginary(obj));
+        }
+        grow(&mut self.ints)?;
+        grow(&mut self.floats)?;
+        self.ints.push(int);
+        self.floats.push(float);
+        self.class = self.class.max(class);
+        Ok(())
+    }
+
+    /// The complex numbers.
+    fn complex(&mut self) -> crate::error::Result<Tensor> {
+        lengthen(&mut self.imaginary, 0.0, self.floats.len())?;
+        let pairs = self.floats.iter().zip(&self.imaginary);
+        let all = gathered(self.floats.len(), pairs.map(|(&re, &im)| Complex { re, im }))?;
+        Tensor::from_slice(&all, &self.shape)
+    }
+
+    /// The integers, which fit into int64.
+    fn whole(&self) -> PyResult<Vec<i64>> {
+        let mut whole = room(self.ints.len())?;
+        for &v in &self.ints {
+            whole.push(i64::try_from(v).map_err(|_| too_large(v))?);
+        }
+        Ok(whole)
+    }
+
+    #[cold]
+    fn ragged(&self, length: usize, depth: usize) -> PyErr {
+        value_error(match self.shape.get(depth) {
+            Some(expected) => format!(
+                "nested lists of unequal length: {length} elements in axis {depth}, expected {expected}"
+            ),
+            None if depth >= crate::array::shape::MAX_RANK => format!(
+                "lists nested more than {depth} deep, and a tensor has at most {depth} axes; a list that \
+                 contains itself has no shape"
+            ),
+            None => {
+                format!(
+                    "nested lists of unequal depth: a list of {length} elements where a number was expected"
+                )
+            }
+        })
+    }
+}
+
+/// A tensor of nested lists. Elements may themselves be tensors or arrays of one shape; those are stacked,
+/// with history. A list may contain itself, so there is a bound to how deep, `depth`, the list itself lies in
+/// others.
+pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
+    if depth >= crate::array::shape::MAX_RANK {
+        return Err(value_error(format!(
+            "lists nested more than {} deep cannot become a tensor, which has at most that many axes",
+            crate::array::shape::MAX_RANK
+        )));
+    }
+    let mut all = Nested::default();
+    all.collect(obj, 0)?;
+    if all.mixed {
+        let parts = obj.try_iter()?.map(|x| element(&x?, depth + 1)).collect::<PyResult<Vec<_>>>()?;
+        return Ok(crate::ops::views::join::stack(&parts, 0)?);
+    }
+    let class = if all.floats.is_empty() { Class::Float } else { all.class };
+    Ok(match class {
+        Class::Complex => all.complex()?.cast(DType::C64)?,
+        Class::Float => {
+            let values = gathered(all.floats.len(), all.floats.iter().map(|f| *f as f32))?;
+            Tensor::from_slice(&values, &all.shape)?
+        }
+        Class::Int => Tensor::from_slice(&all.whole()?, &all.shape)?,
+        Class::Bool => {
+            let values = gathered(all.ints.len(), all.ints.iter().map(|&v| v != 0))?;
+            Tensor::from_slice(&values, &all.shape)?
+        }
+    })
+}
+
+/// Python's numbers in another dtype than float32, through which floats must not pass, and which holds the
+/// integers.
+pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
+    let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
+    let is_number =
+        obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>() || obj.is_instance_of::<PyComplex>();
+    if dtype == DType::F32 || !(is_list || is_number) {
+        return Ok(None);
+    }
+    let mut all = Nested::default();
+    all.collect(obj, 0)?;
+    if all.mixed {
+        return Ok(None);
+    }
+    if all.class == Class::Complex && !dtype.is_complex() {
+        return Ok(None);
+    }
+    if dtype.is_complex() {
+        return Ok(Some(all.complex()?.cast(dtype)?));
+    }
+    if all.class == Class::Float || dtype == DType::F64 {
+        all.floats.iter().try_for_each(|&value| dtype.check_fits_float(value))?;
+        let exact = Tensor::from_slice(&all.floats, &all.shape)?;
+        return Ok(Some(exact.cast(dtype)?));
+    }
+    for &value in &all.ints {
+        dtype.check_fits(value)?;
+    }
+    if dtype == DType::U64 {
+        let exact = gathered(all.ints.len(), all.ints.iter().map(|&v| v as u64))?;
+        return Ok(Some(Tensor::from_slice(&exact, &all.shape)?));
+    }
+    Ok(None)
+}
+
+fn list_of<'py, T: Element, V>(
+    py: Python<'py>,
+    a: &Array,
+    axis: usize,
+    at: usize,
+    value: &dyn Fn(T) -> V,
+) -> PyResult<Bound<'py, PyAny>>
+where
+    V: IntoPyObject<'py>,
+{
+    let data = a.slice::<T>()?;
+    if axis == a.rank() {
+        return value(data[at]).into_bound_py_any(py);
+    }
+    let step: usize = (axis + 1..a.rank()).map(|i| a.dim(i)).product();
+    let mut items = room(a.dim(axis))?;
+    for i in 0..a.dim(axis) {
+        items.push(list_of(py, a, axis + 1, at + i * step, value)?);
+    }
+    Ok(PyList::new(py, items)?.into_any())
+}
+
+/// A complex number of Python.
+fn python(py: Python<'_>, re: f64, im: f64) -> Bound<'_, PyComplex> {
+    PyComplex::from_doubles(py, re, im)
+}
+
+/// Nested lists of Python numbers.
+pub fn to_list<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
+    let host = crate::cpu::pointwise::copy::computed(&py.aside(|| array.to_device(Device::Cpu))?)?;
+    match host.dtype() {
+        DType::Bool => list_of::<bool, bool>(py, &host, 0, 0, &|v| v),
+        DType::I64 => list_of::<i64, i64>(py, &host, 0, 0, &|v| v),
+        DType::U64 => list_of::<u64, u64>(py, &host, 0, 0, &|v| v),
+        DType::F32 => list_of::<f32, f64>(py, &host, 0, 0, &f64::from),
+        DType::F64 => list_of::<f64, f64>(py, &host, 0, 0, &|v| v),
+        DType::C64 => list_of::<Complex<f32>, _>(py, &host, 0, 0, &|v| python(py, v.re.into(), v.im.into())),
+        DType::C128 => list_of::<Complex<f64>, _>(py, &host, 0, 0, &|v| python(py, v.re, v.im)),
+        _ => list_of::<i32, i32>(py, &host, 0, 0, &|v| v),
+    }
+}

@@ -1,0 +1,133 @@
+//! Copies that leave the process or stand alone: pickling and `copy.deepcopy`.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::{DType, Element};
+use crate::array::shape::Shape;
+use crate::error::Error;
+use crate::py::data::dtype::device_of;
+use crate::py::error::value_error;
+use crate::py::tensor::view::value;
+use crate::py::tensor::{PyTensor, leaf, require_grad, wrap};
+use crate::tensor::Tensor;
+use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple, PyType};
+use std::ffi::CString;
+
+#[pymethods]
+impl PyTensor {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let py = slf.py();
+        let rebuild = py.import("wengert._core")?.getattr("_rebuild")?;
+        let t = value(slf)?;
+        let state = state(py, &t)?;
+        let class = slf.get_type();
+        let requires = leaf(&t).is_some();
+        Ok((
+            rebuild,
+            PyTuple::new(
+                py,
+                [class.into_any(), state.into_any(), PyBool::new(py, requires).to_owned().into_any()],
+            )?,
+        ))
+    }
+
+    /// An independent copy; only leaves can be copied, for the copy of a result could not keep its history.
+    fn __deepcopy__<'py>(slf: &Bound<'py, Self>, memo: &Bound<'py, PyDict>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let key = slf.as_ptr() as usize;
+        if let Some(done) = memo.get_item(key)? {
+            return Ok(done);
+        }
+        let t = value(slf)?;
+        if t.edge().is_some() && leaf(&t).is_none() {
+            return Err(PyRuntimeError::new_err(
+                "deepcopy: only leaf tensors can be copied deeply; use detach() or clone() on a result",
+            ));
+        }
+        let copy = t.detach().copied()?;
+        let copy = if leaf(&t).is_some() { require_grad(&copy)? } else { copy };
+        if let (Some(from), Some(to)) = (leaf(&t), leaf(&copy)) {
+            let grad = from.node.grad().and_then(|g| g.clone());
+            if let (Some(g), Some(mut slot)) = (grad, to.node.grad()) {
+                *slot = Some(g.detach().copied()?);
+            }
+        }
+        let copy = wrap(py, copy)?.into_bound(py);
+        memo.set_item(key, &copy)?;
+        Ok(copy.into_any())
+    }
+}
+
+/// What pickling stores: bytes, shape, dtype, and the device unless it is the CPU.
+pub fn state<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
+    let host = t.array("pickling")?.to_device(Device::Cpu)?;
+    let host = crate::cpu::pointwise::copy::contiguous(&host)?;
+    let bytes = crate::dispatch!(host.dtype(), T => bytes_of(host.slice::<T>()?));
+    let bytes = PyBytes::new_with(py, bytes.len(), |to| {
+        to.copy_from_slice(bytes);
+        Ok(())
+    })?;
+    let shape = PyTuple::new(py, host.shape().iter())?;
+    let mut parts =
+        vec![bytes.into_any(), shape.into_any(), PyString::new(py, host.dtype().name()).into_any()];
+    if t.device() != Device::Cpu {
+        parts.push(PyString::new(py, &t.device().to_string()).into_any());
+    }
+    PyTuple::new(py, parts)
+}
+
+fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
+    // SAFETY: elements are plain numbers without padding.
+    unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
+}
+
+/// What `state` always stores: bytes, shape, dtype.
+type Parts = (PyBackedBytes, Vec<usize>, String);
+
+/// A tensor that was pickled on `device`, there again; with a warning on the CPU where that is not to be had.
+fn placed(py: Python<'_>, t: Tensor, device: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let found = device_of(device).and_then(|device| Ok(t.to_device(device)?));
+    found.or_else(|error| {
+        let text = format!(
+            "unpickling: a tensor of shape {} was on {device}, which is not to be had here, and is on the \
+             CPU now ({})",
+            t.shape(),
+            error.value(py)
+        );
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &CString::new(text)?, 1)?;
+        Ok(t)
+    })
+}
+
+/// A tensor from what `state` stored.
+#[pyfunction]
+pub fn _rebuild<'py>(
+    class: &Bound<'py, PyType>,
+    state: &Bound<'py, PyTuple>,
+    requires_grad: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (bytes, shape, name): Parts = state.get_slice(0, 3).extract()?;
+    let dtype = DType::from_name(&name).ok_or_else(|| value_error(format!("unknown dtype '{name}'")))?;
+    let shape = Shape::new(&shape)?;
+    if bytes.len() != shape.numel() * dtype.size() {
+        return Err(Error::value(format!(
+            "{} bytes do not make a {name} tensor of shape {shape}",
+            bytes.len()
+        ))
+        .into());
+    }
+    let array = Array::empty(shape, dtype, Device::Cpu)?;
+    // SAFETY: the buffer is fresh and holds at least this many bytes.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), array.buffer().ptr(), bytes.len()) };
+    let mut t = Tensor::Array(crate::py::data::numpy::truth(array)?);
+    if let Ok(device) = state.get_item(3) {
+        t = placed(class.py(), t, &device)?;
+    }
+    let t = if requires_grad { require_grad(&t)? } else { t };
+    let py = class.py();
+    let plain = wrap(py, t)?.into_bound(py).into_any();
+    if class.is(py.get_type::<PyTensor>()) { Ok(plain) } else { class.call1((plain,)) }
+}

@@ -1,0 +1,127 @@
+//! The elements of a tensor as what Python computes with: numbers, lists, arrays of NumPy, truth values.
+
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::py::aside::Aside;
+use crate::py::autograd::debug;
+use crate::py::data::{nested, numpy};
+use crate::py::error::value_error;
+use crate::py::tensor::object::PyTensor;
+use crate::tensor::Tensor;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt};
+
+/// The one element of a tensor as a Python number.
+pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    if t.numel() != 1 {
+        return Err(value_error(format!(
+            "item: a tensor with one element expected, got shape {}; use tolist() or index it",
+            t.shape()
+        )));
+    }
+    let array = t.array("item")?;
+    let value = py.aside(|| array.to_device(Device::Cpu))?;
+    let value = crate::cpu::pointwise::copy::contiguous(&value)?;
+    Ok(match t.dtype() {
+        DType::Bool => PyBool::new(py, value.item()? != 0.0).to_owned().into_any(),
+        DType::U64 => PyInt::new(py, value.slice::<u64>()?[0]).into_any(),
+        dtype if dtype.is_integer() => {
+            PyInt::new(py, crate::cpu::pointwise::copy::cast(&value, DType::I64)?.slice::<i64>()?[0])
+                .into_any()
+        }
+        dtype if dtype.is_complex() => {
+            let parts = Tensor::Array(value.as_real()?).to_vec()?;
+            PyComplex::from_doubles(py, parts[0], parts[1]).into_any()
+        }
+        _ => PyFloat::new(py, value.item()?).into_any(),
+    })
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The one element as a Python number. Raises ValueError for any other number of elements.
+    fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.value()?;
+        debug::left("item()", &t);
+        item(py, &t)
+    }
+
+    /// The elements as nested lists of Python numbers; a number for a tensor without axes.
+    fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.value()?;
+        debug::left("tolist()", &t);
+        nested::to_list(py, t.array("tolist")?)
+    }
+
+    /// A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call
+    /// `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both.
+    #[pyo3(signature = (*, force=false))]
+    fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.value()?.into_owned();
+        debug::left("numpy()", &t);
+        let t = if force { t.detach().to_device(Device::Cpu)? } else { t };
+        numpy::to_numpy(py, &t)
+    }
+
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = numpy::to_numpy(py, &*self.value()?)?;
+        let kwargs = PyDict::new(py);
+        match dtype {
+            Some(dtype) => {
+                kwargs.set_item("copy", copy.unwrap_or(false))?;
+                array.call_method("astype", (dtype,), Some(&kwargs))
+            }
+            None if copy == Some(true) => array.call_method0("copy"),
+            None => Ok(array),
+        }
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        if self.look().t.numel() != 1 {
+            return Err(PyRuntimeError::new_err(format!(
+                "the truth value of a tensor of shape {} is ambiguous; use any() or all()",
+                self.look().t.shape()
+            )));
+        }
+        let t = self.value()?;
+        debug::left("bool()", &t);
+        t.array("bool")?;
+        item(py, &t)?.is_truthy()
+    }
+
+    fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.value()?;
+        debug::left("int()", &t);
+        py.get_type::<PyInt>().call1((item(py, &t)?,))
+    }
+
+    fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
+        let t = self.value()?;
+        debug::left("float()", &t);
+        item(py, &t)?.extract()
+    }
+
+    fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.look().t.dtype().is_differentiable() || self.look().t.numel() != 1 {
+            return Err(PyTypeError::new_err(format!(
+                "only an integer tensor with one element is an index, got {} of shape {}",
+                self.look().t.dtype(),
+                self.look().t.shape()
+            )));
+        }
+        py.get_type::<PyInt>().call1((item(py, &*self.value()?)?,))
+    }
+
+    fn __contains__(&self, py: Python<'_>, value: crate::py::args::Arg) -> PyResult<bool> {
+        let found =
+            self.value()?.detach().compare(value.operand(), crate::ops::pointwise::compare::Relation::Eq)?;
+        item(py, &found.any(None, false)?)?.is_truthy()
+    }
+}

@@ -1,0 +1,102 @@
+//! The list of operations and the rows of its tables: for the tests that ask whether each has a record, and
+//! for the documentation's table of operations. The counts of `src/watch/cost.rs`.
+
+use crate::op::Op;
+use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::table::{Arg, Fun, all};
+use crate::ops::pointwise::unary::{Parametric, Unary};
+use crate::watch::cost;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Every kind of operation: its name, its class, its precision under autocast.
+#[pyfunction]
+fn op_kinds() -> Vec<(&'static str, String, String)> {
+    Op::ALL
+        .iter()
+        .map(|(name, class, precision)| (*name, format!("{class:?}"), format!("{precision:?}")))
+        .collect()
+}
+
+/// Every row of the tables of elementwise functions: its name, its documentation, its table.
+#[pyfunction]
+fn op_rows() -> Vec<(&'static str, &'static str, &'static str)> {
+    let unary = Unary::ALL.iter().map(|f| (f.name(), f.doc(), "Unary"));
+    let parametric = Parametric::ALL.iter().map(|f| (f.name(), f.doc(), "Parametric"));
+    let binary = Binary::ALL.iter().map(|f| (f.name(), f.doc(), "Binary"));
+    unary.chain(parametric).chain(binary).collect()
+}
+
+/// What the documentation tells of every kind of operation: name, documentation, class, precision, and its
+/// reverse and forward rules as formulas.
+#[pyfunction]
+fn _op_entries(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let entry = |e: crate::op::Entry| {
+        let out = PyDict::new(py);
+        out.set_item("name", e.name)?;
+        out.set_item("doc", e.doc)?;
+        out.set_item("class", format!("{:?}", e.class))?;
+        out.set_item("precision", format!("{:?}", e.precision))?;
+        let [vjp, jvp] = e.rules;
+        out.set_item("vjp", vjp)?;
+        out.set_item("jvp", jvp)?;
+        Ok(out)
+    };
+    Op::entries().into_iter().map(entry).collect()
+}
+
+/// What the documentation tells of every row of the tables: name, number of inputs, value and partials as
+/// formulas (None where one is zero), its precision under autocast, what each partial reads, and the floating
+/// point operations of value and partials.
+#[pyfunction]
+fn _op_formulas(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
+    let row = |fun: Fun| {
+        let out = PyDict::new(py);
+        let inputs = if matches!(fun, Fun::Binary(_)) { 2 } else { 1 };
+        let reads = |i| fun.reads(i).map_or_else(Vec::new, |r| r.iter().copied().map(Arg::name).collect());
+        out.set_item("name", fun.name())?;
+        out.set_item("inputs", inputs)?;
+        out.set_item("precision", format!("{:?}", fun.precision()))?;
+        out.set_item("value", fun.formula())?;
+        out.set_item("flops", fun.flops())?;
+        out.set_item("partials", (0..inputs).map(|i| fun.partial_formula(i)).collect::<Vec<_>>())?;
+        out.set_item("reads", (0..inputs).map(reads).collect::<Vec<Vec<&str>>>())?;
+        out.set_item("partial_flops", (0..inputs).map(|i| fun.partial_flops(i)).collect::<Vec<_>>())?;
+        Ok(out)
+    };
+    all().map(row).collect()
+}
+
+/// Begins to count floating point operations in this thread; regions nest.
+#[pyfunction]
+fn _flops_begin() {
+    cost::begin();
+}
+
+/// Ends the innermost region of counting.
+#[pyfunction]
+fn _flops_end() {
+    cost::end();
+}
+
+/// What the innermost region has counted: module, whether in backward, operation, calls, floating point
+/// operations.
+#[pyfunction]
+fn _flops_read() -> Vec<cost::Row> {
+    cost::read()
+}
+
+/// Says which module runs, as a number; returns the one before.
+#[pyfunction]
+fn _flops_scope(scope: u32) -> u32 {
+    cost::set_scope(scope)
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    macro_rules! add {
+        ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
+    }
+    add!(op_kinds, op_rows, _op_entries, _op_formulas, _flops_begin, _flops_end, _flops_read, _flops_scope);
+    Ok(())
+}

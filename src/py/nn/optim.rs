@@ -1,0 +1,269 @@
+//! Optimiser steps and gradient scaling for `wengert.optim` and `wengert.amp`: one call per parameter group.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::optim::{self, Adam, Rule, Sgd, Slot};
+use crate::py::args::{members, run};
+use crate::py::tensor::view::value;
+use crate::py::tensor::{PyTensor, leaf, wrap};
+use crate::tape::node::Edge;
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyKeyError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyInt, PyString};
+
+/// Tensors without their histories.
+struct Values(Vec<Tensor>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Values {
+    type Error = PyErr;
+
+    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Values> {
+        let tensors = members(&obj)?.map(|x| value(x?.cast::<PyTensor>()?));
+        tensors.collect::<PyResult<_>>().map(Values)
+    }
+}
+
+/// Arrays that lie on one device.
+struct Together<'a> {
+    device: Device,
+    arrays: Vec<&'a Array>,
+}
+
+impl Values {
+    /// The arrays by device, in the order of first mention; `None` where one is not a plain floating point
+    /// value.
+    fn by_device(&self) -> Option<Vec<Together<'_>>> {
+        let mut out: Vec<Together> = Vec::new();
+        for t in &self.0 {
+            let array = t.concrete().filter(|a| a.dtype().is_float())?;
+            match out.iter_mut().find(|group| group.device == array.device()) {
+                Some(group) => group.arrays.push(array),
+                None => out.push(Together { device: array.device(), arrays: vec![array] }),
+            }
+        }
+        Some(out)
+    }
+}
+
+/// How many numbers these arrays have.
+fn elements<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> usize {
+    arrays.into_iter().map(Array::numel).sum()
+}
+
+/// The gradient of a leaf, or of a result that retains it.
+fn gradient(t: &Tensor) -> Option<Tensor> {
+    let Edge { node, index } = t.edge()?;
+    match node.grad() {
+        Some(slot) => slot.clone(),
+        None => node.hooks()?.retained(index)?.get(),
+    }
+}
+
+/// The array of a tensor; of a complex one the pairs of its real and imaginary parts, numbers of their own
+/// here.
+fn array(t: &Tensor) -> PyResult<Array> {
+    let array = t.array("an optimiser step")?;
+    Ok(if array.dtype().is_complex() { array.as_real()? } else { array.clone() })
+}
+
+/// The parameters of a group that have gradients, and their entries in the optimiser's state.
+struct Group<'py> {
+    slots: Vec<Slot>,
+    entries: Vec<Bound<'py, PyDict>>,
+    /// Parameters whose entry is new, with its number.
+    added: Vec<(Bound<'py, PyTensor>, usize)>,
+    /// State that is new: the number of its slot, its name, its value.
+    fresh: Vec<(usize, &'static str, Tensor)>,
+}
+
+impl<'py> Group<'py> {
+    /// Collects gradients and the state called `names`; what is missing of it starts with zeros. `step` says
+    /// which step it is, given the entry and whether any state was missing.
+    fn new(
+        group: &Bound<'py, PyDict>,
+        state: &Bound<'py, PyDict>,
+        names: &[&'static str],
+        step: impl Fn(&Bound<'py, PyDict>, bool) -> PyResult<i32>,
+    ) -> PyResult<Group<'py>> {
+        let params = setting(group, intern!(group.py(), "params"))?;
+        let slots = Vec::with_capacity(params.len()?);
+        let mut out = Group { slots, entries: Vec::new(), added: Vec::new(), fresh: Vec::new() };
+        for param in params.try_iter()? {
+            let param = param?;
+            let param = param.cast::<PyTensor>()?;
+            let t = value(param)?;
+            let Some(grad) = gradient(&t) else { continue };
+            let mut slot = Slot { state: [array(&t)?].into_iter().collect(), grad: array(&grad)?, step: 1 };
+            // Without state there is no entry, as in PyTorch.
+            if !names.is_empty() {
+                let entry = match state.get_item(param)? {
+                    Some(entry) => entry.cast_into::<PyDict>()?,
+                    None => {
+                        out.added.push((param.clone(), out.entries.len()));
+                        PyDict::new(param.py())
+                    }
+                };
+                let mut is_new = false;
+                for name in names {
+                    match entry.get_item(name)?.filter(|x| !x.is_none()) {
+                        Some(x) => slot.state.push(array(&value(x.cast::<PyTensor>()?)?)?),
+                        None => {
+                            let zeros = Tensor::zeros(t.shape(), t.dtype(), t.device())?;
+                            slot.state.push(array(&zeros)?);
+                            out.fresh.push((out.slots.len(), name, zeros));
+                            is_new = true;
+                        }
+                    }
+                }
+                slot.step = step(&entry, is_new)?;
+                out.entries.push(entry);
+            }
+            out.slots.push(slot);
+        }
+        Ok(out)
+    }
+
+    /// Takes the step, and keeps the new state in `state`.
+    fn step(self, state: &Bound<'py, PyDict>, rule: &Rule) -> PyResult<()> {
+        let py = state.py();
+        run(py, elements(self.slots.iter().map(Slot::param)), || optim::step(&self.slots, rule))?;
+        if let Rule::Adam(_) = rule {
+            for (entry, slot) in self.entries.iter().zip(&self.slots) {
+                entry.set_item("step", slot.step)?;
+            }
+        }
+        for (i, name, value) in self.fresh {
+            self.entries[i].set_item(name, wrap(py, value)?)?;
+        }
+        for (param, i) in self.added {
+            state.set_item(param, &self.entries[i])?;
+        }
+        Ok(())
+    }
+}
+
+/// The setting of a group, which has all of them.
+fn setting<'py>(group: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
+    group
+        .get_item(name)?
+        .ok_or_else(|| PyKeyError::new_err(format!("a parameter group has no setting {name}")))
+}
+
+/// Reads the settings of a group: `settings!(group; number lr, flag nesterov)`.
+macro_rules! settings {
+    ($group:ident; $($kind:ident $name:ident),*) => {
+        $(let $name = settings!(@$kind setting($group, intern!($group.py(), stringify!($name)))?);)*
+    };
+    (@number $value:expr) => { $value.extract::<f64>()? };
+    (@flag $value:expr) => { $value.is_truthy()? };
+}
+
+/// One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to
+/// dictionaries with their `momentum_buffer`.
+#[pyfunction]
+fn _optim_sgd<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>) -> PyResult<()> {
+    settings!(
+        group; number lr, number momentum, number dampening, number weight_decay, flag nesterov, flag maximize
+    );
+    let names: &[_] = if momentum != 0.0 { &["momentum_buffer"] } else { &[] };
+    let rule = Rule::Sgd(Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize });
+    let step = |_: &Bound<'py, PyDict>, is_new| Ok(if is_new { 1 } else { 2 });
+    Group::new(group, state, names, step)?.step(state, &rule)
+}
+
+/// One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient.
+/// `state` maps parameters to dictionaries with their number of steps and moments.
+#[pyfunction]
+fn _optim_adam<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>, decoupled: bool) -> PyResult<()> {
+    settings!(group; number lr, number eps, number weight_decay, flag amsgrad, flag maximize);
+    let betas = setting(group, intern!(group.py(), "betas"))?;
+    let (beta1, beta2) = (betas.get_item(0)?.extract()?, betas.get_item(1)?.extract()?);
+    let names = &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"][..if amsgrad { 3 } else { 2 }];
+    let rule = Rule::Adam(Adam { lr, beta1, beta2, eps, weight_decay, decoupled, maximize });
+    let step = |entry: &Bound<'py, PyDict>, _| match entry.get_item(intern!(entry.py(), "step"))? {
+        // PyTorch's state dicts count in tensors.
+        Some(n) if !n.is_exact_instance_of::<PyInt>() => Ok(n.call_method0("__int__")?.extract::<i32>()? + 1),
+        Some(n) => Ok(n.extract::<i32>()? + 1),
+        None => Ok(1),
+    };
+    Group::new(group, state, names, step)?.step(state, &rule)
+}
+
+/// The gradients of those parameters that have one.
+#[pyfunction]
+fn _gradients(py: Python<'_>, params: Values) -> PyResult<Vec<Py<PyTensor>>> {
+    let object = |t: &Tensor| Some((gradient(t)?, t.edge()?.node));
+    let found = params.0.iter().filter_map(object);
+    found.map(|(g, node)| Py::new(py, PyTensor::gradient(g, &node))).collect()
+}
+
+/// Forgets the gradients of `params`, or puts zeros in their place.
+#[pyfunction]
+fn _clear_gradients(params: &Bound<'_, PyAny>, set_to_none: bool) -> PyResult<()> {
+    for param in members(params)? {
+        let t = value(param?.cast::<PyTensor>()?)?;
+        let Some(edge) = leaf(&t) else { continue };
+        let Some(mut slot) = edge.node.grad() else { continue };
+        let before = slot.take();
+        if let (false, Some(g)) = (set_to_none, &before) {
+            *slot = Some(Tensor::zeros(g.shape(), g.dtype(), g.device())?);
+        }
+        drop(slot);
+        // Outside the lock: its memory may belong to a Python object with a destructor.
+        drop(before);
+    }
+    Ok(())
+}
+
+/// Multiplies all gradients by `factor`, in place, and says whether any element was infinite or NaN.
+#[pyfunction]
+fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<bool> {
+    let Some(groups) = grads.by_device() else {
+        return Err(crate::py::error::type_error(
+            "GradScaler: gradients must be plain floating point tensors; unscale outside of vmap and jvp",
+        ));
+    };
+    let mut found = false;
+    for Together { arrays, .. } in groups {
+        found |= run(py, elements(arrays.iter().copied()), || optim::unscale(&arrays, factor))?;
+    }
+    Ok(found)
+}
+
+/// The norms of all elements of the tensors of each device, 0-d tensors there; None if one is no plain
+/// floating point value.
+#[pyfunction]
+fn _norms(py: Python<'_>, tensors: Values) -> PyResult<Option<Vec<Py<PyTensor>>>> {
+    let Some(groups) = tensors.by_device() else { return Ok(None) };
+    let norm_of = |arrays: &[&Array]| {
+        wrap(py, run(py, elements(arrays.iter().copied()), || optim::norm(arrays))?.into())
+    };
+    groups.iter().map(|Together { arrays, .. }| norm_of(arrays)).collect::<PyResult<_>>().map(Some)
+}
+
+/// Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is no plain floating point
+/// value.
+#[pyfunction]
+fn _scale(py: Python<'_>, tensors: Values, factor: &Bound<'_, PyTensor>) -> PyResult<bool> {
+    let factor = value(factor)?;
+    let (Some(groups), Some(factor)) = (tensors.by_device(), factor.concrete()) else {
+        return Ok(false);
+    };
+    for Together { device, arrays } in groups {
+        run(py, elements(arrays.iter().copied()), || optim::scale(&arrays, &factor.to_device(device)?))?;
+    }
+    Ok(true)
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_optim_sgd, m)?)?;
+    m.add_function(wrap_pyfunction!(_optim_adam, m)?)?;
+    m.add_function(wrap_pyfunction!(_gradients, m)?)?;
+    m.add_function(wrap_pyfunction!(_clear_gradients, m)?)?;
+    m.add_function(wrap_pyfunction!(_amp_unscale, m)?)?;
+    m.add_function(wrap_pyfunction!(_norms, m)?)?;
+    m.add_function(wrap_pyfunction!(_scale, m)?)
+}

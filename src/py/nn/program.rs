@@ -1,0 +1,112 @@
+//! `wengert.gpu.kernel`: a user's WGSL as an object that can be called. `python/wengert/_gpu_kernel.py` holds
+//! the Python side: shapes of the outputs, workgroups, derivatives.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::shape::Shape;
+use crate::error::Result;
+use crate::gpu::program::{Binding, Program};
+use crate::interp::{self, Interp, batch};
+use crate::op::Lane;
+use crate::py::aside::Aside;
+use crate::py::tensor::view::value;
+use crate::py::tensor::{PyTensor, wrap};
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use std::sync::Arc;
+
+/// A shader that was parsed and validated.
+#[pyclass(name = "_GpuProgram", module = "wengert._core", frozen)]
+pub struct PyProgram(Program);
+
+/// Name and dtype of each.
+fn described(bindings: &[Binding]) -> Vec<(String, String)> {
+    bindings.iter().map(|b| (b.name.clone(), b.dtype.to_string())).collect()
+}
+
+#[pymethods]
+impl PyProgram {
+    /// Parses and validates a shader; `constants` are values of its `override` declarations.
+    #[new]
+    fn new(
+        name: &str,
+        source: &str,
+        entry: Option<&str>,
+        constants: Vec<(String, f64)>,
+    ) -> PyResult<PyProgram> {
+        Ok(PyProgram(Program::new(name, source, entry, &constants)?))
+    }
+
+    /// Name and dtype of each read-only buffer, in the order of their bindings.
+    #[getter]
+    fn inputs(&self) -> Vec<(String, String)> {
+        described(&self.0.inputs)
+    }
+
+    /// Name and dtype of each writable buffer, in the order of their bindings.
+    #[getter]
+    fn outputs(&self) -> Vec<(String, String)> {
+        described(&self.0.outputs)
+    }
+
+    /// Invocations of a workgroup along x, y and z.
+    #[getter]
+    fn workgroup_size(&self) -> (u32, u32, u32) {
+        self.0.workgroup.into()
+    }
+
+    /// Runs the shader: an output of each of `shapes`. Inside `vmap` it runs once for each example.
+    fn run(
+        &self,
+        py: Python<'_>,
+        inputs: Vec<Bound<'_, PyTensor>>,
+        shapes: Vec<Vec<usize>>,
+        groups: (u32, u32, u32),
+    ) -> PyResult<Vec<Py<PyTensor>>> {
+        let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
+        let shapes = shapes.iter().map(|s| Shape::new(s)).collect::<Result<Vec<_>>>()?;
+        let outputs = py.aside(|| each(&self.0, &inputs, &shapes, groups.into()))?;
+        outputs.into_iter().map(|y| wrap(py, y)).collect()
+    }
+}
+
+/// The innermost batch that any of the inputs is in, and its size.
+fn innermost(inputs: &[Tensor]) -> Option<(Arc<Interp>, usize)> {
+    let tag = inputs.iter().filter_map(Tensor::traced).map(|t| t.tag).max()?;
+    interp::batches().into_iter().find(|(at, ..)| at.tag == tag).map(|(at, size, _)| (at, size))
+}
+
+/// Runs the shader on values of any number of batches, example by example.
+fn each(program: &Program, inputs: &[Tensor], shapes: &[Shape], groups: [u32; 3]) -> Result<Vec<Tensor>> {
+    let Some((at, size)) = innermost(inputs) else {
+        let arrays = inputs.iter().map(|x| x.array(&program.name)).collect::<Result<Vec<&Array>>>()?;
+        return Ok(program.run(&arrays, shapes, groups)?.into_iter().map(Tensor::Array).collect());
+    };
+    let lanes: Vec<Lane> = inputs.iter().map(|x| batch::lane(&at, x)).collect();
+    let _guard = interp::enter(at.below().clone());
+    let fronts = lanes.iter().map(Lane::front).collect::<Result<Vec<_>>>()?;
+    if size == 0 {
+        let nothing = |(shape, b): (&Shape, &Binding)| {
+            let device = inputs.first().map_or(Device::Gpu(0), Tensor::device);
+            Ok(batch::wrap(&at, Tensor::zeros(shape.inserted(0, 0)?, b.dtype, device)?, Some(0)))
+        };
+        return shapes.iter().zip(&program.outputs).map(nothing).collect();
+    }
+    let mut columns: Vec<Vec<Tensor>> = shapes.iter().map(|_| Vec::with_capacity(size)).collect();
+    for i in 0..size {
+        let one = |(lane, x): (&Lane, &Tensor)| match lane.axis {
+            Some(_) => x.narrow(0, i, 1)?.reshape(&x.shape().removed(0)),
+            None => Ok(x.clone()),
+        };
+        let example = lanes.iter().zip(&fronts).map(one).collect::<Result<Vec<_>>>()?;
+        for (column, y) in columns.iter_mut().zip(each(program, &example, shapes, groups)?) {
+            column.push(y);
+        }
+    }
+    columns.iter().map(|ys| Ok(batch::wrap(&at, crate::ops::views::join::stack(ys, 0)?, Some(0)))).collect()
+}
+
+/// Registers the class.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_class::<PyProgram>()
+}

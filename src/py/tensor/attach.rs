@@ -1,0 +1,158 @@
+//! New views: the result of a chain of views of an object, as an object that knows what it is a view of.
+//! Read next: `src/py/tensor/view.rs`, which says how views follow what they are views of.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::error::Result;
+use crate::interp;
+use crate::ops::views::strided::Part;
+use crate::py::tensor::kind::rescaled;
+use crate::py::tensor::object::{Look, PyTensor};
+use crate::py::tensor::view::{View, count, gaps, link, share, value};
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+
+/// What `f`, a chain of views, selects of the part `from` of a tensor of `whole` elements of this dtype;
+/// `None` if it copies. It is tried on memory that nobody reads.
+pub fn trace(
+    whole: usize,
+    from: &Part,
+    dtype: DType,
+    f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
+) -> Result<Vec<Option<Part>>> {
+    let memory = Array::empty(Shape::new(&[whole])?, dtype, Device::Cpu)?;
+    let view = memory.with_layout(from.shape, &from.strides[..from.shape.rank()], from.offset)?;
+    let memory = Tensor::from(memory);
+    let part = |t: &Tensor| t.concrete().filter(|_| share(t, &memory)).map(|a| Part::of(a, 0));
+    Ok(f(&view.into())?.iter().map(part).collect())
+}
+
+/// The root that `obj`, of value `t`, is a part of, itself where it is no view, and which part.
+pub fn rooted<'py>(obj: &Bound<'py, PyTensor>, t: &Tensor) -> (Bound<'py, PyTensor>, Part) {
+    let whole = || gaps(obj).map_or_else(|| Part::whole(&t.shape()), |(part, _)| part);
+    link(obj).unwrap_or_else(|| (obj.clone(), whole()))
+}
+
+/// The result of a chain of views, as an object that knows what it is a view of.
+pub fn apply(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) -> PyResult<PyTensor> {
+    let this = obj.look();
+    if this.view.is_none()
+        && let Some(array) = this.t.concrete()
+        && array.is_contiguous()
+    {
+        // The common case: memory in row-major order that is no view itself.
+        let out = f(&this.t)?;
+        let link = || View {
+            root: obj.clone().unbind(),
+            epoch: this.epoch,
+            base: array.offset(),
+            part: None,
+            apart: false,
+            made: interp::level(),
+        };
+        let view = share(&out, &this.t).then(link);
+        return Ok(PyTensor::viewing(out, view));
+    }
+    drop(this);
+    across(obj, f)
+}
+
+/// [`apply`] for views that may be of another kind: real parts of complex numbers.
+pub fn across(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) -> PyResult<PyTensor> {
+    let t = value(obj)?;
+    let out = f(&t)?;
+    let view = attach(obj, &t, &[&out], false, |x| Ok(vec![f(x)?]))?.pop().flatten();
+    Ok(PyTensor::viewing(out, view))
+}
+
+/// [`apply`] for several results.
+pub fn apply_all(
+    obj: &Bound<'_, PyTensor>,
+    f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
+) -> PyResult<Vec<PyTensor>> {
+    let t = value(obj)?;
+    let out = f(&t)?;
+    let views = attach(obj, &t, &out.iter().collect::<Vec<_>>(), false, f)?;
+    Ok(out.into_iter().zip(views).map(|(t, view)| PyTensor::viewing(t, view)).collect())
+}
+
+/// The links of `outs`, made from `obj` of value `t` by `f`. A view apart is a root, unless `through` asks
+/// for what it shares its numbers with.
+fn attach(
+    obj: &Bound<'_, PyTensor>,
+    t: &Tensor,
+    outs: &[&Tensor],
+    through: bool,
+    f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
+) -> PyResult<Vec<Option<View>>> {
+    let own = if through { None } else { gaps(obj) };
+    let this = obj.look();
+    let (root, base, from) = match &this.view {
+        Some(view) if through || !view.apart => {
+            // Only the value that it holds tells where a view without a part lies, not one that is newer.
+            let moved = || if share(t, &this.t) { None } else { view.part(&this.t) };
+            let from = view.part.as_deref().copied().or_else(moved);
+            (view.root.clone_ref(obj.py()), view.base, from)
+        }
+        _ => (obj.clone().unbind(), t.concrete().map_or(0, Array::offset), own.map(|(part, _)| part)),
+    };
+    drop(this);
+    let (epoch, dense) = {
+        let root = root.bind(obj.py()).look();
+        (root.epoch, root.t.concrete().is_some_and(Array::is_contiguous))
+    };
+    let whole = count(root.bind(obj.py()), t.dtype());
+    let made = interp::level();
+    let link = |out: &Tensor, part: Option<Box<Part>>| {
+        let base = rescaled(base, t.dtype(), out.dtype());
+        View { root: root.clone_ref(obj.py()), epoch, base, part, apart: false, made }
+    };
+    if dense && from.is_none() && t.concrete().is_some() {
+        return Ok(outs.iter().map(|out| share(out, t).then(|| link(out, None))).collect());
+    }
+    let from = from.unwrap_or_else(|| match t.concrete() {
+        Some(array) if dense => Part::of(array, base),
+        _ => Part::whole(&t.shape()),
+    });
+    let crosses = outs.iter().any(|out| out.dtype().is_complex() != t.dtype().is_complex());
+    let dtype = match t.dtype().is_complex() {
+        true => DType::C64,
+        false if crosses => DType::F32,
+        false => DType::Bool,
+    };
+    let parts = trace(whole, &from, dtype, f)?;
+    let copied = |out: &Tensor| t.concrete().is_some() && out.concrete().is_some() && !share(out, t);
+    let view = |(out, part): (&&Tensor, Option<Part>)| {
+        part.filter(|_| !copied(out)).map(|part| link(out, Some(Box::new(part))))
+    };
+    let views = outs.iter().zip(parts).map(view);
+    Ok(views.collect())
+}
+
+/// `out`, the value of `obj` without its history, as an object that shares the numbers with `obj`.
+pub fn detached(obj: &Bound<'_, PyTensor>, t: &Tensor, out: Tensor) -> PyResult<PyTensor> {
+    if interp::is_plain() {
+        return Ok(out.into());
+    }
+    if !interp::replaces_values() {
+        return Ok(PyTensor::sharing(out, None));
+    }
+    // The memory of `t` tells where it lies, also of what is no memory without its history.
+    let view = attach(obj, t, &[t], true, |x| Ok(vec![x.clone()]))?.pop().flatten();
+    let part = |view: &View| view.part(t).filter(|_| t.concrete().is_none() || out.concrete().is_none());
+    let view = view.map(|view| View { part: part(&view).map(Box::new).or(view.part), apart: true, ..view });
+    Ok(PyTensor::sharing(out, view))
+}
+
+/// Whether the elements lie in row-major order; inside `vmap` and `jvp` the chain of views says so.
+pub fn is_contiguous(obj: &Bound<'_, PyTensor>, t: &Tensor) -> bool {
+    if let Some(array) = t.concrete() {
+        return array.is_contiguous();
+    }
+    let this = obj.look();
+    // The value that it holds may be older than `t`, and memory.
+    let part = this.view.as_ref().and_then(|view| view.part(&this.t));
+    part.is_none_or(|part| part.is_dense())
+}

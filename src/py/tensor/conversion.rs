@@ -1,0 +1,155 @@
+//! Methods that copy, detach, or change dtype and device.
+
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::py::aside::Aside;
+use crate::py::autograd::debug;
+use crate::py::data::dtype::{PyDevice, device_of, dtype_of, gpu_index, optional_device, optional_dtype};
+use crate::py::tensor::attach::{detached, is_contiguous};
+use crate::py::tensor::constructor::dtype_of_class;
+use crate::py::tensor::view::value;
+use crate::py::tensor::{Look, PyTensor, wrap};
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyString, PyTuple};
+
+#[pymethods]
+impl PyTensor {
+    /// A copy in row-major order, or this tensor if it is so already.
+    fn contiguous(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+        let t = value(slf)?;
+        if is_contiguous(slf, &t) {
+            return Ok(slf.clone().unbind());
+        }
+        wrap(slf.py(), slf.py().aside(|| t.copied())?)
+    }
+
+    /// A copy, through which gradients flow.
+    fn clone(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, Tensor::copied)
+    }
+
+    /// The same values without history; shares memory.
+    fn detach(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+        let t = slf.get().value()?.into_owned();
+        debug::left("detach()", &t);
+        detached(slf, &t, t.detach())
+    }
+
+    /// This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if
+    /// nothing changes. Gradients flow through.
+    #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false))]
+    fn to<'py>(
+        slf: &Bound<'py, Self>,
+        args: &Bound<'py, PyTuple>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>,
+        copy: bool,
+        non_blocking: bool,
+    ) -> PyResult<Py<PyTensor>> {
+        let _ = non_blocking;
+        let (mut dtype, mut device) = (optional_dtype(dtype)?, optional_device(device)?);
+        for arg in args {
+            if let Ok(other) = arg.cast::<PyTensor>() {
+                let other = other.look();
+                (dtype, device) = (Some(other.t.dtype()), Some(other.t.device()));
+            } else if arg.is_instance_of::<PyDevice>() || is_device_name(&arg) {
+                device = Some(device_of(&arg)?);
+            } else {
+                dtype = Some(dtype_of(&arg)?);
+            }
+        }
+        convert_to(slf, dtype, device, copy)
+    }
+
+    /// This tensor on the CPU.
+    fn cpu(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+        convert_to(slf, None, Some(Device::Cpu), false)
+    }
+
+    /// This tensor on a GPU.
+    #[pyo3(signature = (index=None))]
+    fn gpu(slf: &Bound<'_, Self>, index: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyTensor>> {
+        let index = index.map_or(Ok(0), |i| gpu_index("gpu", i))?;
+        convert_to(slf, None, Some(Device::Gpu(index)), false)
+    }
+
+    /// This tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of one;
+    /// without an argument, the name of its dtype.
+    #[pyo3(name = "type", signature = (dtype=None))]
+    fn type_<'py>(slf: &Bound<'py, Self>, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        match dtype {
+            Some(d) => {
+                let name = d.getattr("__name__").and_then(|n| n.extract::<String>());
+                let class = d.extract::<String>().or(name).ok().and_then(|name| dtype_of_class(&name));
+                let dtype = class.map_or_else(|| dtype_of(d), Ok)?;
+                Ok(convert_to(slf, Some(dtype), None, false)?.into_bound(slf.py()).into_any())
+            }
+            None => Ok(PyString::new(slf.py(), &format!("wengert.{}", slf.look().t.dtype())).into_any()),
+        }
+    }
+
+    /// This tensor converted to the dtype of `other`.
+    fn type_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyResult<Py<PyTensor>> {
+        let dtype = other.look().t.dtype();
+        convert_to(slf, Some(dtype), None, false)
+    }
+}
+
+macro_rules! casts {
+    ($($(#[$doc:meta])* $method:ident $name:literal $dtype:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(name = $name)]
+                fn $method(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+                    convert_to(slf, Some(DType::$dtype), None, false)
+                }
+            )*
+        }
+    };
+}
+
+casts! {
+    /// This tensor as float32.
+    to_float "float" F32;
+    /// This tensor as float64.
+    to_double "double" F64;
+    /// This tensor as float16.
+    to_half "half" F16;
+    /// This tensor as bfloat16.
+    to_bfloat16 "bfloat16" BF16;
+    /// This tensor as int32.
+    to_int "int" I32;
+    /// This tensor as int64.
+    to_long "long" I64;
+    /// This tensor as bool: true where it is not zero.
+    to_bool "bool" Bool;
+}
+
+fn is_device_name(obj: &Bound<'_, PyAny>) -> bool {
+    obj.extract::<&str>().is_ok_and(|s| DType::from_name(s.trim_start_matches("wengert.")).is_none())
+}
+
+fn convert_to(
+    slf: &Bound<'_, PyTensor>,
+    dtype: Option<DType>,
+    device: Option<Device>,
+    copy: bool,
+) -> PyResult<Py<PyTensor>> {
+    let t = value(slf)?;
+    let (dtype, device) = (dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()));
+    if dtype == t.dtype() && device == t.device() {
+        return if copy { wrap(slf.py(), t.copied()?) } else { Ok(slf.clone().unbind()) };
+    }
+    // Conversion happens where both dtypes exist: wide numbers are narrowed before they go to a GPU.
+    let out = slf.py().aside(|| {
+        if device == Device::Cpu {
+            t.to_device(device)?.cast(dtype)
+        } else {
+            t.cast(dtype)?.to_device(device)
+        }
+    })?;
+    wrap(slf.py(), out)
+}

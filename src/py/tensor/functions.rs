@@ -1,0 +1,107 @@
+//! Functions of several tensors that no method has: joining, choosing, padding.
+
+use crate::error::{Error, Named};
+use crate::ops::views::join;
+use crate::py::args::{Arg, AsTensor, Listed, Tensors, either, optional_whole, run, whole};
+use crate::py::error::type_error;
+use crate::py::tensor::PyTensor;
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+
+/// Tensors joined along an existing axis; all other axes must agree.
+#[pyfunction]
+#[pyo3(signature = (tensors, dim=0, *, axis=None))]
+fn cat(
+    py: Python<'_>,
+    tensors: Tensors,
+    #[pyo3(from_py_with = whole)] dim: i64,
+    #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+) -> PyResult<PyTensor> {
+    let elements = tensors.0.iter().map(Tensor::numel).sum();
+    let axis = either((dim != 0).then_some(dim), axis, 0)?;
+    run(py, elements, || join::cat(&tensors.0, axis)).map(PyTensor::from)
+}
+
+/// Tensors of one shape joined along a new axis.
+#[pyfunction]
+#[pyo3(signature = (tensors, dim=0, *, axis=None))]
+fn stack(
+    py: Python<'_>,
+    tensors: Tensors,
+    #[pyo3(from_py_with = whole)] dim: i64,
+    #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+) -> PyResult<PyTensor> {
+    let elements = tensors.0.iter().map(Tensor::numel).sum();
+    let axis = either((dim != 0).then_some(dim), axis, 0)?;
+    run(py, elements, || join::stack(&tensors.0, axis).named("stack")).map(PyTensor::from)
+}
+
+/// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not
+/// picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. With the condition alone:
+/// positions of true elements.
+#[pyfunction]
+#[pyo3(name = "where", signature = (condition, input=None, other=None))]
+fn where_<'py>(
+    py: Python<'py>,
+    condition: AsTensor,
+    input: Option<Arg>,
+    other: Option<Arg>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mask = &condition.0;
+    match (input, other) {
+        (Some(x), Some(y)) => {
+            let elements = mask.numel().max(x.numel()).max(y.numel());
+            let out = run(py, elements, || mask.select(x.operand(), y.operand()))?;
+            Ok(Bound::new(py, PyTensor::from(out))?.into_any())
+        }
+        (None, None) => {
+            let t = Bound::new(py, PyTensor::from(mask.clone()))?;
+            let kwargs = pyo3::types::PyDict::new(py);
+            kwargs.set_item("as_tuple", true)?;
+            t.call_method("nonzero", (), Some(&kwargs))
+        }
+        _ => Err(type_error("where: give both values, or only the condition")),
+    }
+}
+
+/// The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right,
+/// top, ...).
+#[pyfunction]
+#[pyo3(signature = (input, pad, value=0.0))]
+fn _pad(py: Python<'_>, input: AsTensor, pad: Listed, value: f64) -> PyResult<PyTensor> {
+    let pad = pad.0;
+    let rank = input.0.rank();
+    if !pad.len().is_multiple_of(2) || pad.len() / 2 > rank {
+        return Err(Error::value(format!(
+            "pad: an even number of widths for at most {rank} axes expected, got {}",
+            pad.len()
+        ))
+        .into());
+    }
+    let mut widths = vec![(0, 0); rank];
+    for (i, pair) in pad.chunks_exact(2).enumerate() {
+        widths[rank - 1 - i] = (pair[0], pair[1]);
+    }
+    run(py, input.0.numel(), || input.0.pad(&widths, value)).map(PyTensor::from)
+}
+
+/// The dtype of an operation on these two.
+#[pyfunction]
+fn result_type(a: Arg, b: Arg) -> PyResult<crate::py::data::dtype::PyDType> {
+    let dtype = match (&a, &b) {
+        (Arg::Tensor(t), other) | (other, Arg::Tensor(t)) => other.operand().result_type(t),
+        _ => {
+            return Err(type_error("result_type: a tensor expected among the operands"));
+        }
+    };
+    Ok(crate::py::data::dtype::PyDType { dtype })
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    macro_rules! add {
+        ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
+    }
+    add!(cat, stack, where_, _pad, result_type);
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! `x[key]` and `x[key] = value` with NumPy's semantics.
+//!
+//! A key has a basic part, a view, and an advanced part, a gather (`src/py/tensor/key.rs`). Assignment to a
+//! basic key is a write into that view; assignment to an advanced key writes the rows that it names
+//! (`src/ops/writes/rows.rs`). Both differentiate and batch like everything else. Where no derivative is in
+//! sight, memory is written directly.
+
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::error::{Error, Result};
+use crate::ops::views::strided::Part;
+use crate::ops::writes::rows::Rows;
+use crate::py::args::Arg;
+use crate::py::args::position;
+use crate::py::data::convert;
+use crate::py::error::type_error;
+use crate::py::tensor::attach;
+use crate::py::tensor::key::{Plan, plan};
+use crate::py::tensor::selection::{hidden_mask, replaced, selection};
+use crate::py::tensor::view::{self, refresh, value};
+use crate::py::tensor::{Look, PyTensor};
+use crate::py::writes::inplace::{self, beside};
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyInt};
+
+#[pymethods]
+impl PyTensor {
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let py = slf.py();
+        let found = |t: PyTensor| Ok(Bound::new(py, t)?.into_any());
+        if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
+            if slf.look().t.rank() == 0 {
+                return Err(PyIndexError::new_err("a tensor without axes cannot be indexed; use item()"));
+            }
+            let i = position(key)?;
+            return found(attach::apply(slf, |x| x.select_index(0, i))?);
+        }
+        let t = value(slf)?;
+        if let Some((key, mask)) = hidden_mask(key)? {
+            return selection(py, &t, &key, &mask);
+        }
+        let plan = plan(py, &t, key)?;
+        found(if plan.is_basic() { attach::apply(slf, |x| plan.basic(x))? } else { plan.read(&t)?.into() })
+    }
+
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let py = slf.py();
+        let old = refresh(slf)?;
+        inplace::check_root(slf, "setitem")?;
+        if let Some(new) = replaced(&old, key, value)? {
+            return inplace::overwrite(slf, "setitem", new);
+        }
+        let new = replacement(&old, value)?;
+        if let Some(mask) = mask_of(&old, key, &new)? {
+            let new = new.reshape(&Shape::SCALAR)?;
+            if inplace::fill_where(slf, "setitem", &mask, &new)? {
+                return Ok(());
+            }
+            return inplace::overwrite(slf, "setitem", mask.select(&new, &old)?);
+        }
+        let plan = plan(py, &old, key)?;
+        if !plan.is_basic() {
+            drop(old);
+            return write(&plan, slf, "setitem", &new, false);
+        }
+        if let (Tensor::Array(target), Tensor::Array(from)) = (&old, &new)
+            && !view::is_recorded(slf)
+        {
+            return Ok(write_view(&plan, target, from)?);
+        }
+        let new = fitted(&new, &plan.shape)?;
+        let (root, whole) = attach::rooted(slf, &old);
+        let part = plan.basic_part(&whole)?;
+        if is_part(value, &root, &part, old.dtype()) {
+            // What `x[key] += y` assigns was written there already.
+            return Ok(());
+        }
+        drop(old);
+        view::forget(slf, &root)?;
+        inplace::overwrite_part(&root, "setitem", &part, new)
+    }
+
+    /// Writes `value` to what `key` selects, or adds it there; the method `name` does so in place.
+    fn _write<'py>(
+        slf: &Bound<'py, Self>,
+        name: &str,
+        key: &Bound<'py, PyAny>,
+        value: &Bound<'py, PyAny>,
+        add: bool,
+    ) -> PyResult<Bound<'py, Self>> {
+        let old = refresh(slf)?;
+        let value = replacement(&old, value)?;
+        let plan = plan(slf.py(), &old, key)?;
+        drop(old);
+        write(&plan, slf, name, &value, add)?;
+        Ok(slf.clone())
+    }
+
+    /// This tensor with `value` written to what `key` selects, or added there.
+    fn _written(
+        &self,
+        py: Python<'_>,
+        key: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+        add: bool,
+    ) -> PyResult<PyTensor> {
+        let x = self.value()?.into_owned();
+        let value = replacement(&x, value)?;
+        let plan = plan(py, &x, key)?;
+        let part = plan.basic_part(&Part::whole(&x.shape()))?;
+        let rows = Rows::of_index(&part, x.numel(), &plan.indices, plan.split)?;
+        Ok(x.put_rows(&rows, &fitted(&value, &rows.shape)?, add)?.into())
+    }
+
+    fn __delitem__(&self, _key: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(type_error("elements of a tensor cannot be deleted; select the others by an index or a mask"))
+    }
+}
+
+/// Writes `value` to what the key selects of `slf`, or adds it there.
+fn write(plan: &Plan, slf: &Bound<'_, PyTensor>, name: &str, value: &Tensor, add: bool) -> PyResult<()> {
+    let places =
+        |part: &Part, numel: usize| Rows::of_index(&plan.basic_part(part)?, numel, &plan.indices, plan.split);
+    inplace::overwrite_rows(slf, name, places, |shape| fitted(value, shape), add)
+}
+
+/// What is assigned to elements of `old`, as a tensor of its dtype.
+fn replacement(old: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    Ok(match Arg::from_any(value)? {
+        Some(value) => beside(old, value.operand().to_tensor(old.dtype(), old)?)?,
+        None => convert::in_dtype(value, old.dtype())?,
+    })
+}
+
+/// Whether an object is the view of this part of `root`.
+fn is_part(object: &Bound<'_, PyAny>, root: &Bound<'_, PyTensor>, part: &Part, dtype: DType) -> bool {
+    let Ok(object) = object.cast::<PyTensor>() else { return false };
+    let own = view::link(object).filter(|_| object.look().t.dtype() == dtype);
+    own.is_some_and(|(above, own)| above.is(root) && own == *part)
+}
+
+fn misfit(value: &Shape, target: &Shape) -> Error {
+    Error::shape(format!(
+        "setitem: a value of shape {value} cannot be broadcast to the indexed shape {target}"
+    ))
+}
+
+/// Assignment to a basic key of a tensor without history: through the view.
+fn write_view(plan: &Plan, target: &Array, value: &Array) -> Result<()> {
+    let part = target.slice_view(&plan.region.starts, &plan.region.steps, &plan.region.lengths)?;
+    let Some(part) = part.reshape_view(&plan.shape) else {
+        return Err(Error::shape("internal: the view of a basic key did not reshape"));
+    };
+    let trimmed = value_shape(value.shape(), &plan.shape);
+    let value = value.reshape_view(&trimmed).ok_or_else(|| misfit(&value.shape(), &plan.shape))?;
+    let to = part.device();
+    if value.device() != to {
+        return Err(Error::value(format!(
+            "setitem: the value is on {} and the tensor on {to}; give it as a tensor there, \
+             wengert.as_tensor(value, device='{to}')",
+            value.device()
+        )));
+    }
+    if value.shape().broadcast(&part.shape()) != Some(part.shape()) {
+        return Err(misfit(&value.shape(), &part.shape()));
+    }
+    crate::ops::writes::inplace::store("setitem", target, &part, &value)
+}
+
+/// The shape of a value without leading axes of length 1 that its target does not have.
+fn value_shape(value: Shape, target: &Shape) -> Shape {
+    let mut value = value;
+    while value.rank() > target.rank() && value.at(0) == 1 {
+        value = value.removed(0);
+    }
+    value
+}
+
+/// `value` broadcast to the shape of what it replaces.
+pub fn fitted(value: &Tensor, target: &Shape) -> Result<Tensor> {
+    let trimmed = value_shape(value.shape(), target);
+    if trimmed.broadcast(target) != Some(*target) {
+        return Err(misfit(&value.shape(), target));
+    }
+    value.reshape(&trimmed)?.expand(target)
+}
+
+/// The mask that a key is, with as many axes as `x`, where one value goes to all of its elements; `None` for
+/// other keys.
+fn mask_of(x: &Tensor, key: &Bound<'_, PyAny>, value: &Tensor) -> PyResult<Option<Tensor>> {
+    let Ok(mask) = key.cast::<PyTensor>() else { return Ok(None) };
+    let mask = crate::py::tensor::view::value(mask)?;
+    let known = mask.concrete().is_some();
+    if known && x.concrete().is_some_and(crate::ops::writes::writable::shares_elements) {
+        // Only a mask that holds for no element can be meant, which the index of its elements tells.
+        return Ok(None);
+    }
+    if mask.dtype() != DType::Bool || value.numel() != 1 || (known && mask.device() != x.device()) {
+        return Ok(None);
+    }
+    let own = x.shape();
+    if mask.rank() == 0 || mask.rank() > own.rank() || own.part(0, mask.rank()) != mask.shape() {
+        return Ok(None);
+    }
+    let mut wide = mask.clone();
+    while wide.rank() < own.rank() {
+        wide = wide.unsqueeze(-1)?;
+    }
+    Ok(Some(wide))
+}

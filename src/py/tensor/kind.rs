@@ -1,0 +1,50 @@
+//! Views of another kind of number than their root's: real parts of complex numbers, and complex numbers of
+//! real pairs. Such a view counts elements of its own kind; the root is read and written as it counts.
+
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::error::Result;
+use crate::ops::writes::history::{self, Keep};
+use crate::tensor::Tensor;
+
+/// `root` as its views of this kind count it: complex numbers as pairs, or pairs as complex numbers.
+pub fn counted(root: &Tensor, complex: bool) -> Result<Tensor> {
+    match (root.dtype().is_complex(), complex) {
+        (true, false) => root.view_as_real(),
+        (false, true) => root.reshape(&Shape::new(&[root.numel() / 2, 2])?)?.view_as_complex(),
+        _ => Ok(root.clone()),
+    }
+}
+
+/// The inverse of [`counted`]: `next` as a value of `root`.
+pub fn recounted(next: Tensor, root: &Tensor) -> Result<Tensor> {
+    match (root.dtype().is_complex(), next.dtype().is_complex()) {
+        (true, false) => next.view_as_complex(),
+        (false, true) => next.view_as_real()?.reshape(&root.shape()),
+        _ => Ok(next),
+    }
+}
+
+/// A number of elements of one kind as that of another.
+pub fn rescaled(count: usize, from: DType, to: DType) -> usize {
+    match (from.is_complex(), to.is_complex()) {
+        (true, false) => count * 2,
+        (false, true) => count / 2,
+        _ => count,
+    }
+}
+
+/// What a root of value `old` is after a write into a part of it, as its views of this kind count it.
+pub fn in_kind(
+    old: &Tensor,
+    complex: bool,
+    write: impl FnOnce(&Tensor) -> Result<Option<Tensor>>,
+) -> Result<Option<Tensor>> {
+    if old.dtype().is_complex() == complex {
+        return write(old);
+    }
+    match write(&counted(old, complex)?)? {
+        Some(next) => history::kept(old, &recounted(next, old)?, Keep::Unrecorded).map(Some),
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,368 @@
+//! `wengert.Tensor`: the Python object around the core's `Tensor`. This file holds what every tensor can say
+//! about itself; operators, methods, indexing and differentiation have files of their own beside it.
+
+pub(crate) mod attach;
+pub(crate) mod complex;
+pub(crate) mod constructor;
+pub(crate) mod conversion;
+pub(crate) mod functions;
+pub(crate) mod index;
+pub(crate) mod key;
+pub(crate) mod kind;
+pub(crate) mod linalg;
+pub(crate) mod methods;
+pub(crate) mod object;
+pub(crate) mod operators;
+pub(crate) mod rearrange;
+pub(crate) mod reduce;
+pub(crate) mod scan;
+pub(crate) mod selection;
+pub(crate) mod shaping;
+pub(crate) mod sort;
+pub(crate) mod view;
+
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::error::Error;
+use crate::interp;
+use crate::py::args::{one_of, optional_whole};
+use crate::py::aside::Aside;
+use crate::py::data::dtype::{PyDType, PyDevice, dtype_object, optional_device};
+use crate::py::data::format;
+use crate::py::data::reading::item;
+use crate::py::error::type_error;
+use crate::py::tensor::constructor::of_kind;
+pub use crate::py::tensor::object::{Look, PyTensor};
+use crate::tape::node::{Edge, Handle, Node};
+use crate::tape::saving;
+use crate::tensor::{Payload, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyTuple};
+use std::sync::Arc;
+
+/// A new object of class `Tensor`.
+#[inline]
+pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyTensor>> {
+    Py::new(py, PyTensor::from(t))
+}
+
+/// Exchanges the tensor behind a Python object. The old one dies last: its owner may be a Python object that
+/// looks at this one.
+pub fn replace(slf: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
+    if slf.get().try_look().is_some_and(|this| same(&this.t, &next)) {
+        return Ok(());
+    }
+    let old = slf.get().change(|this| std::mem::replace(&mut this.t, next)).ok_or_else(in_use)?;
+    drop(old);
+    Ok(())
+}
+
+/// The error for a tensor that cannot be exchanged now.
+#[cold]
+pub fn in_use() -> PyErr {
+    PyRuntimeError::new_err(
+        "this tensor is exchanged while another thread computes with it; give each thread its own tensor \
+         object, as from detach(), or hold a lock",
+    )
+}
+
+/// Whether both are one view of one memory with one history.
+pub fn same(a: &Tensor, b: &Tensor) -> bool {
+    match (a, b) {
+        (Tensor::Traced(a), Tensor::Traced(b)) => Arc::ptr_eq(a, b),
+        (Tensor::Array(a), Tensor::Array(b)) => {
+            a.buffer().same(b.buffer())
+                && a.offset() == b.offset()
+                && a.shape() == b.shape()
+                && a.dtype() == b.dtype()
+                && a.strides() == b.strides()
+        }
+        _ => false,
+    }
+}
+
+/// The shape as a Python tuple.
+pub fn shape_tuple<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, t.shape().iter())
+}
+
+/// Makes `t` a leaf of the current ambient tape; itself if it is recorded there already.
+pub fn require_grad(t: &Tensor) -> PyResult<Tensor> {
+    if !t.dtype().is_differentiable() {
+        return Err(Error::autodiff(format!(
+            "only floating point tensors have gradients, got {}; convert with .float() first",
+            t.dtype()
+        ))
+        .into());
+    }
+    if saving::is_inference(t) && !crate::array::buffer::inference() {
+        return Err(Error::autodiff(format!(
+            "the {} tensor of shape {} was made in inference_mode() and cannot require a gradient outside \
+             of it; call requires_grad_() on a clone() of it",
+            t.dtype(),
+            t.shape()
+        ))
+        .into());
+    }
+    let tag = interp::ambient().tag;
+    if t.owned_by(tag).is_some() {
+        return Ok(t.clone());
+    }
+    Ok(Node::leaf_tensor(tag, t.clone()))
+}
+
+/// The tape entry of a tensor that is a leaf.
+pub fn leaf(t: &Tensor) -> Option<Edge> {
+    t.edge().filter(|e| e.node.is_leaf())
+}
+
+/// The tensor with the history of `like` and the value `value`.
+pub fn with_history(like: &Tensor, value: Tensor) -> Tensor {
+    match (like.traced(), like.edge()) {
+        (Some(t), Some(Edge { node, index })) => value.on_tape(t.tag, Handle::new(node), index),
+        _ => value,
+    }
+}
+
+/// The kind of tracer, for messages and printing.
+pub fn tracer(t: &Tensor) -> Option<&'static str> {
+    let mut at = t;
+    while let Some(traced) = at.traced() {
+        match traced.payload {
+            Payload::Dual { .. } => return Some("Dual"),
+            Payload::Batched { .. } => return Some("Batched"),
+            Payload::Staged { .. } => return Some("Staged"),
+            Payload::Taped { .. } => at = traced.inner(),
+        }
+    }
+    None
+}
+
+/// The strides of the elements, of those of one example inside `vmap`.
+fn strides(t: &Tensor) -> Vec<isize> {
+    match t {
+        Tensor::Array(array) => array.strides(),
+        Tensor::Traced(traced) => {
+            let mut strides = strides(traced.inner());
+            if let Payload::Batched { axis, .. } = traced.payload {
+                strides.remove(axis);
+            }
+            strides
+        }
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    /// `Tensor(2, 3)` is a float32 tensor of this shape, to be filled; `Tensor(data)` has the elements of
+    /// nested lists or of an array as float32, or shares the memory of a tensor, without its history. Use
+    /// `wengert.tensor` to keep the dtype of the data, and for a single number.
+    #[new]
+    #[pyo3(signature = (*size, data=None, requires_grad=false, device=None))]
+    fn new(
+        size: &Bound<'_, PyTuple>,
+        data: Option<&Bound<'_, PyAny>>,
+        requires_grad: bool,
+        device: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        let given = match data {
+            None => size.clone(),
+            Some(data) if size.is_empty() => PyTuple::new(size.py(), [data])?,
+            Some(_) => {
+                return Err(type_error("Tensor: data is given by position and by name; give it once"));
+            }
+        };
+        let t = of_kind("Tensor", &given, DType::F32, optional_device(device)?)?;
+        let t = if requires_grad { require_grad(&t)? } else { t };
+        Ok(if interp::is_plain() { t.into() } else { PyTensor::sharing(t, None) })
+    }
+
+    /// The lengths of the axes, as a tuple.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        shape_tuple(py, &self.look().t)
+    }
+
+    /// The shape, or the length of axis `dim`.
+    #[pyo3(signature = (dim=None, *, axis=None))]
+    fn size<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match one_of(dim, axis)? {
+            None => shape_tuple(py, &self.look().t)?.into_any(),
+            Some(d) => {
+                let shape = self.look().t.shape();
+                PyInt::new(py, shape.at(shape.axis(d, "size")?)).into_any()
+            }
+        })
+    }
+
+    /// Number of axes.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.look().t.rank()
+    }
+
+    /// Number of axes.
+    fn dim(&self) -> usize {
+        self.look().t.rank()
+    }
+
+    /// Number of elements.
+    fn numel(&self) -> usize {
+        self.look().t.numel()
+    }
+
+    /// Number of elements.
+    fn nelement(&self) -> usize {
+        self.look().t.numel()
+    }
+
+    /// The element type: `wengert.float32` and so on.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        dtype_object(py, self.look().t.dtype())
+    }
+
+    /// Where the tensor lies.
+    #[getter]
+    fn device(&self) -> PyDevice {
+        PyDevice { device: self.look().t.device() }
+    }
+
+    /// Whether the tensor is on a GPU.
+    #[getter]
+    fn is_gpu(&self) -> bool {
+        self.look().t.device() != Device::Cpu
+    }
+
+    /// Bytes per element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.look().t.dtype().size()
+    }
+
+    /// Bytes per element.
+    fn element_size(&self) -> usize {
+        self.look().t.dtype().size()
+    }
+
+    /// Bytes of all elements.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.look().t.numel() * self.look().t.dtype().size()
+    }
+
+    /// Whether the dtype is a type of real floating point numbers.
+    fn is_floating_point(&self) -> bool {
+        self.look().t.dtype().is_float()
+    }
+
+    /// The strides in elements, or that of one axis; inside `vmap` those of one example.
+    #[pyo3(signature = (dim=None))]
+    fn stride<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.value()?;
+        let strides = strides(&t);
+        Ok(match dim {
+            None => PyTuple::new(py, strides)?.into_any(),
+            Some(d) => PyInt::new(py, strides[t.shape().axis(d, "stride")?]).into_any(),
+        })
+    }
+
+    /// Position of the first element in the shared memory, in elements.
+    fn storage_offset(&self) -> PyResult<usize> {
+        Ok(self.value()?.array("storage_offset")?.offset())
+    }
+
+    /// Address of the first element. For memory that the host cannot address it is a number for comparison:
+    /// equal where two tensors begin at the same element.
+    fn data_ptr(&self) -> PyResult<usize> {
+        /// Numbers of buffers lie this far apart at least.
+        const ALIGNED: usize = 16;
+        let t = self.value()?;
+        let array = t.array("data_ptr")?;
+        let base = match array.buffer().ptr() as usize {
+            0 => (array.buffer().id() / ALIGNED) << 20,
+            base => base,
+        };
+        Ok(base + array.offset() * array.dtype().size())
+    }
+
+    /// Whether the elements lie in row-major order without gaps.
+    fn is_contiguous(&self) -> PyResult<bool> {
+        let t = self.value()?;
+        if let Some(array) = t.concrete() {
+            return Ok(array.is_contiguous());
+        }
+        let lengths = t.shape().to_vec();
+        let mut pairs = lengths.iter().zip(strides(&t)).rev().filter(|(n, _)| **n != 1);
+        let in_order = pairs.try_fold(1, |step, (n, stride)| (stride == step).then_some(step * *n as isize));
+        Ok(t.numel() == 0 || in_order.is_some())
+    }
+
+    /// How many in-place writes the memory has seen.
+    #[getter]
+    fn _version(&self) -> u32 {
+        crate::tape::saving::version(&self.look().t)
+    }
+
+    /// NumPy leaves operators with tensors to this class.
+    #[classattr]
+    fn __array_priority__() -> i32 {
+        1000
+    }
+
+    /// NumPy leaves operators with tensors to this class.
+    #[classattr]
+    fn __array_ufunc__(py: Python<'_>) -> Py<PyAny> {
+        py.None()
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        if self.look().t.rank() == 0 {
+            return Err(PyTypeError::new_err("len() of a tensor without axes; use item() or numel()"));
+        }
+        Ok(self.look().t.shape().at(0))
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let shape = slf.look().t.shape();
+        if shape.rank() == 0 {
+            return Err(PyTypeError::new_err("a tensor without axes cannot be iterated over; use item()"));
+        }
+        // Rows are made as they are asked for: there may be billions, of one element repeated.
+        // SAFETY: the tensor is an object with `__getitem__`, and the caller is attached.
+        unsafe { Bound::from_owned_ptr_or_err(slf.py(), pyo3::ffi::PySeqIter_New(slf.as_ptr())) }
+    }
+
+    fn __hash__(slf: &Bound<'_, Self>) -> usize {
+        slf.as_ptr() as usize >> 4
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let t = self.value()?;
+        Ok(py.aside(|| format::tensor(&t))?)
+    }
+
+    fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.value()?;
+        if !spec.is_empty() && t.numel() != 1 {
+            return Err(type_error(format!(
+                "format: '{spec}' formats tensors of one element, this one has the shape {}; use .tolist()",
+                t.shape()
+            )));
+        }
+        if spec.is_empty() || tracer(&t).is_some() {
+            return Ok(format::tensor(&t)?.into_pyobject(py)?.into_any());
+        }
+        item(py, &t)?.call_method1("__format__", (spec,))
+    }
+}

@@ -1,0 +1,144 @@
+//! What the shape methods do, as functions of tensors: moving, rolling, tiling, diagonals, by views, pads and
+//! joins.
+
+use crate::array::shape::{Shape, normalize_axis};
+use crate::error::{Error, Result};
+use crate::ops::views::join;
+use crate::py::args::shape;
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+
+/// Lengths of parts of `size` out of `length`; the last may be shorter.
+pub fn pieces(length: usize, size: usize) -> Vec<usize> {
+    if length == 0 {
+        return vec![0];
+    }
+    (0..length.div_ceil(size)).map(|i| size.min(length - i * size)).collect()
+}
+
+/// A shape to expand to, in which -1 keeps the own length.
+pub fn expanded(own: &Shape, sizes: &[i64]) -> PyResult<Shape> {
+    let lead = sizes.len().checked_sub(own.rank());
+    let dims: Vec<i64> = sizes
+        .iter()
+        .enumerate()
+        .map(|(i, &d)| match lead.and_then(|l| i.checked_sub(l)) {
+            Some(k) if d == -1 => own.at(k) as i64,
+            _ => d,
+        })
+        .collect();
+    shape(&dims)
+}
+
+/// Axes counted from the front, each of them once; a number has one axis here.
+fn distinct(own: &Shape, axes: &[i64], which: &str) -> Result<Vec<usize>> {
+    let rank = own.rank().max(1);
+    let found = axes.iter().map(|&a| normalize_axis(a, rank, "movedim")).collect::<Result<Vec<_>>>()?;
+    match (1..found.len()).find(|&k| found[..k].contains(&found[k])) {
+        Some(k) => Err(Error::value(format!(
+            "movedim: axis {} appears twice in {which} {axes:?}; each axis moves once",
+            axes[k]
+        ))),
+        None => Ok(found),
+    }
+}
+
+/// Axes moved from these positions to those, the others in order.
+pub fn moved(x: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
+    if from.len() != to.len() {
+        return Err(Error::value(format!(
+            "movedim: {} axes cannot move to {} positions",
+            from.len(),
+            to.len()
+        )));
+    }
+    let own = x.shape();
+    let from = distinct(&own, from, "source")?;
+    let to = distinct(&own, to, "destination")?;
+    if own.rank() == 0 {
+        return Ok(x.clone());
+    }
+    let mut rest = (0..x.rank()).filter(|i| !from.contains(i));
+    let order: Vec<i64> = (0..x.rank())
+        .map(|i| match to.iter().position(|&p| p == i) {
+            Some(k) => from[k] as i64,
+            None => rest.next().unwrap_or(i) as i64,
+        })
+        .collect();
+    x.permute(&order)
+}
+
+/// Elements shifted along axes, those pushed out coming back in at the other end.
+pub fn rolled(x: &Tensor, shifts: &[i64], axes: &[i64]) -> Result<Tensor> {
+    if shifts.len() != axes.len() {
+        return Err(Error::value(format!("roll: {} shifts given for {} axes", shifts.len(), axes.len())));
+    }
+    let mut out = x.clone();
+    for (&shift, &axis) in shifts.iter().zip(axes) {
+        let i = out.shape().axis(axis, "roll")?;
+        let length = out.shape().at(i);
+        if length == 0 {
+            continue;
+        }
+        let cut = length - shift.rem_euclid(length as i64) as usize;
+        if cut < length {
+            let (front, back) = (out.narrow(axis, 0, cut)?, out.narrow(axis, cut, length - cut)?);
+            out = join::cat(&[back, front], axis)?;
+        }
+    }
+    Ok(out)
+}
+
+/// Copies along new axes of length `counts[i]`, merged into the axes that follow them.
+pub fn tiled(x: &Tensor, counts: &[i64]) -> PyResult<Tensor> {
+    let counts = shape(counts)?.to_vec();
+    let mut out = x.clone();
+    while out.rank() < counts.len() {
+        out = out.unsqueeze(0)?;
+    }
+    for (i, &n) in counts.iter().enumerate() {
+        if n == 1 {
+            continue;
+        }
+        let own = out.shape();
+        let wide = out.unsqueeze(i as i64)?.expand(&own.inserted(i, n)?)?;
+        let mut merged = own.to_vec();
+        merged[i] = merged[i].saturating_mul(n);
+        out = wide.reshape(&Shape::new(&merged)?)?;
+    }
+    Ok(out)
+}
+
+/// The diagonal of two axes, as a last axis and a view.
+pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
+    let own = x.shape();
+    let (a, b) = (own.axis(a, "diagonal")?, own.axis(b, "diagonal")?);
+    if a == b {
+        return Err(Error::value(format!("diagonal: two different axes expected, got {a} twice")));
+    }
+    let rank = x.rank() as i64;
+    let matrix = moved(x, &[a as i64, b as i64], &[rank - 2, rank - 1])?;
+    let (rows, columns) = (own.at(a), own.at(b));
+    let (top, left) = (offset.saturating_neg().max(0) as usize, offset.max(0) as usize);
+    let length = rows.saturating_sub(top).min(columns.saturating_sub(left));
+    if length == 0 {
+        let empty =
+            matrix.select_index(-1, 0).or_else(|_| matrix.narrow(-1, 0, 0)?.sum(Some(&[-1]), false))?;
+        return empty.narrow(-1, 0, 0);
+    }
+    matrix.narrow(-2, top, length)?.narrow(-1, left, length)?.main_diagonal()
+}
+
+/// A matrix with `x` on its diagonal: rows padded to one more element, flattened, and cut.
+pub fn diagonal_matrix(x: &Tensor, offset: i64) -> Result<Tensor> {
+    let n = x.numel();
+    let size = n.saturating_add(offset.unsigned_abs() as usize);
+    if n == 0 {
+        return Tensor::zeros(Shape::new(&[size, size])?, x.dtype(), x.device());
+    }
+    let column = x.reshape(&Shape::new(&[n, 1])?)?;
+    let square = column.pad(&[(0, 0), (0, n as i64)], 0.0)?.flatten(0, -1)?.narrow(0, 0, n * n)?;
+    let square = square.reshape(&Shape::new(&[n, n])?)?;
+    let (top, left) = (offset.saturating_neg().max(0), offset.max(0));
+    square.pad(&[(top, left), (left, top)], 0.0)
+}

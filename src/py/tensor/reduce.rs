@@ -1,0 +1,397 @@
+//! Methods that reduce: sums, means, extrema, norms, and what scans along an axis.
+
+use crate::array::dtype::DType;
+use crate::error::{Named, Result};
+use crate::ops::pointwise::binary::Binary;
+use crate::ops::views::region::Region;
+use crate::py::args::{Arg, Dims, Whole, amount, either, one_of, optional_whole, run, whole};
+use crate::py::data::dtype::optional_dtype;
+use crate::py::error::{type_error, value_error};
+use crate::py::tensor::operators::binary_of;
+use crate::py::tensor::view::value;
+use crate::py::tensor::{PyTensor, wrap};
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+
+/// A reduction with both spellings of its arguments.
+struct Over {
+    dims: Dims,
+    keep: bool,
+}
+
+impl Over {
+    fn new(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> PyResult<Over> {
+        Ok(Over { dims: dim.or(axis)?, keep: keepdims.unwrap_or(keepdim) })
+    }
+}
+
+/// The axes of `std` and `var`, and what is subtracted from the number of elements. A truth value in place of
+/// the axes is `unbiased`, as in PyTorch.
+fn axes_and_correction<'py>(
+    name: &str,
+    dim: Option<&Bound<'py, PyAny>>,
+    unbiased: Option<&Bound<'py, PyAny>>,
+    correction: Option<f64>,
+) -> PyResult<(Dims, f64)> {
+    let (dims, unbiased) = match dim {
+        Some(truth) if unbiased.is_none() && truth.is_instance_of::<PyBool>() => (Dims(None), Some(truth)),
+        Some(dim) => (dim.extract()?, unbiased),
+        None => (Dims(None), unbiased),
+    };
+    let Some(unbiased) = unbiased else { return Ok((dims, correction.unwrap_or(1.0))) };
+    let Ok(truth) = unbiased.cast::<PyBool>() else {
+        return Err(type_error(format!(
+            "{name}: unbiased must be a bool, got {}; several axes are one argument, dim=(0, 1), and any \
+             other correction is correction=",
+            unbiased.get_type().name()?
+        )));
+    };
+    match correction {
+        None => Ok((dims, f64::from(truth.is_true()))),
+        Some(correction) => Err(value_error(format!(
+            "{name}: give either unbiased or correction, got {unbiased} and {correction}"
+        ))),
+    }
+}
+
+type Reduction = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor>;
+
+impl PyTensor {
+    fn reduced(&self, py: Python<'_>, over: Over, f: Reduction) -> PyResult<PyTensor> {
+        let t = self.value()?;
+        run(py, t.numel(), || f(&t, over.dims.get(), over.keep)).map(PyTensor::from)
+    }
+
+    /// `f`, computed in `dtype` if one is given. Integers widen on the way, but the result has the dtype
+    /// asked for.
+    pub(crate) fn in_dtype(
+        &self,
+        py: Python<'_>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+    ) -> PyResult<PyTensor> {
+        let Some(dtype) = optional_dtype(dtype)? else { return self.apply(py, f) };
+        self.apply(py, |x| f(&x.cast(dtype)?)?.cast(dtype))
+    }
+}
+
+/// Methods of one signature each: over axes; the same of truth values; the same with a dtype to compute in;
+/// moments about the mean; extrema in their three meanings; the places of extrema.
+macro_rules! reductions {
+    (over axes: $($(#[$doc:meta])* $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Dims,
+                    keepdim: bool,
+                    axis: Option<Dims>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<PyTensor> {
+                    self.reduced(py, Over::new(dim, keepdim, axis, keepdims)?, |x, axes, keep| {
+                        x.$method(axes, keep).named(stringify!($method))
+                    })
+                }
+            )*
+        }
+    };
+    (of truth: $($(#[$doc:meta])* $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Dims,
+                    keepdim: bool,
+                    axis: Option<Dims>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<PyTensor> {
+                    let over = Over::new(dim, keepdim, axis, keepdims)?;
+                    // As in PyTorch and NumPy, unlike for sums, no axes are not all axes.
+                    self.apply(py, |x| x.$method(over.dims.0.as_deref(), over.keep))
+                }
+            )*
+        }
+    };
+    (with dtype: $($(#[$doc:meta])* $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Dims,
+                    keepdim: bool,
+                    dtype: Option<&Bound<'_, PyAny>>,
+                    axis: Option<Dims>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<PyTensor> {
+                    let over = Over::new(dim, keepdim, axis, keepdims)?;
+                    self.in_dtype(py, dtype, |x| x.$method(over.dims.get(), over.keep))
+                }
+            )*
+        }
+    };
+    (about the mean: $($(#[$doc:meta])* $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (
+                    dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=None
+                ))]
+                #[allow(clippy::too_many_arguments)]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Option<&Bound<'_, PyAny>>,
+                    unbiased: Option<&Bound<'_, PyAny>>,
+                    keepdim: bool,
+                    correction: Option<f64>,
+                    axis: Option<Dims>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<PyTensor> {
+                    let (dims, correction) =
+                        axes_and_correction(stringify!($method), dim, unbiased, correction)?;
+                    let over = Over::new(dims, keepdim, axis, keepdims)?;
+                    let t = self.value()?;
+                    let moment = || t.$method(over.dims.get(), correction, over.keep);
+                    run(py, t.numel(), || moment().named(stringify!($method))).map(PyTensor::from)
+                }
+            )*
+        }
+    };
+    (extrema: $($(#[$doc:meta])* $method:ident = $kinds:expr;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+                fn $method<'py>(
+                    &self,
+                    py: Python<'py>,
+                    dim: Option<&Bound<'py, PyAny>>,
+                    keepdim: bool,
+                    axis: Option<&Bound<'py, PyAny>>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<Bound<'py, PyAny>> {
+                    let axis = one_of(dim, axis)?;
+                    extremum(stringify!($method), self, py, axis, keepdims.unwrap_or(keepdim), $kinds)
+                }
+            )*
+        }
+    };
+    (places: $($(#[$doc:meta])* $method:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Option<Whole>,
+                    keepdim: bool,
+                    axis: Option<Whole>,
+                    keepdims: Option<bool>,
+                ) -> PyResult<PyTensor> {
+                    let dim = one_of(dim, axis)?.map(|axis| axis.0);
+                    self.apply(py, |x| x.$method(dim, keepdims.unwrap_or(keepdim)))
+                }
+            )*
+        }
+    };
+}
+
+reductions! { over axes:
+    /// Maximum over `dim` (all axes by default); elements that tie share the gradient evenly.
+    amax;
+    /// Minimum over `dim` (all axes by default); elements that tie share the gradient evenly.
+    amin;
+    /// `log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`.
+    logsumexp;
+}
+
+reductions! { of truth:
+    /// Whether any element is true, over `dim` (all axes by default, none for an empty sequence).
+    any;
+    /// Whether all elements are true, over `dim` (all axes by default, none for an empty sequence).
+    all;
+}
+
+reductions! { with dtype:
+    /// Sum over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast.
+    sum;
+    /// Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero.
+    prod;
+    /// Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast.
+    mean;
+}
+
+reductions! { about the mean:
+    /// Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`.
+    /// `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`.
+    var;
+    /// Standard deviation: the square root of `var`. Its gradient is 0 where it is 0.
+    std;
+}
+
+reductions! { extrema:
+    /// The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first
+    /// maximum; with a tensor, the larger of both, elementwise.
+    max = (Tensor::amax, Tensor::max_along, Binary::Maximum);
+    /// The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the
+    /// first minimum; with a tensor, the smaller of both, elementwise.
+    min = (Tensor::amin, Tensor::min_along, Binary::Minimum);
+}
+
+reductions! { places:
+    /// Index of the first maximum along `dim`, or in the flattened tensor.
+    argmax;
+    /// Index of the first minimum along `dim`, or in the flattened tensor.
+    argmin;
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64.
+    #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
+    fn cumsum(
+        &self,
+        py: Python<'_>,
+        dim: Option<Whole>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        axis: Option<Whole>,
+    ) -> PyResult<PyTensor> {
+        let dim = either(dim, axis, Whole(0))?.0;
+        self.in_dtype(py, dtype, |x| x.cumsum(dim))
+    }
+
+    /// Number of elements that are not zero, over `dim` (all axes by default).
+    #[pyo3(signature = (dim=Dims(None), *, axis=None))]
+    fn count_nonzero(&self, py: Python<'_>, dim: Dims, axis: Option<Dims>) -> PyResult<PyTensor> {
+        let dims = dim.or(axis)?;
+        self.apply(py, |x| x.count_nonzero(dims.get(), false))
+    }
+
+    /// Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count.
+    /// Its gradient at 0 is 0.
+    #[pyo3(signature = (p=None, dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
+    fn norm(
+        &self,
+        py: Python<'_>,
+        p: Option<&Bound<'_, PyAny>>,
+        dim: Dims,
+        keepdim: bool,
+        axis: Option<Dims>,
+        keepdims: Option<bool>,
+    ) -> PyResult<PyTensor> {
+        let p = order_of_norm(p)?;
+        let over = Over::new(dim, keepdim, axis, keepdims)?;
+        let t = self.value()?;
+        run(py, t.numel(), || norm(&t, p, over.dims.get(), over.keep).named("norm")).map(PyTensor::from)
+    }
+
+    /// Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times.
+    #[pyo3(signature = (n=1, dim=-1, *, axis=None))]
+    fn diff(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = amount)] n: usize,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+    ) -> PyResult<PyTensor> {
+        let axis = axis.unwrap_or(dim);
+        self.apply(py, |x| {
+            // After as many differences as there are elements, none is left.
+            let rounds = n.min(x.shape().at(x.shape().axis(axis, "diff")?));
+            (0..rounds).try_fold(x.clone(), |x, _| difference(&x, axis))
+        })
+    }
+}
+
+/// `x[1:] - x[:-1]` along `axis`.
+fn difference(x: &Tensor, axis: i64) -> Result<Tensor> {
+    let i = x.shape().axis(axis, "diff")?;
+    let length = x.shape().at(i).saturating_sub(1);
+    let mut front = Region::whole(&x.shape());
+    front.lengths = front.lengths.with(i, length);
+    let mut back = front.clone();
+    back.starts[i] = 1;
+    let (after, before) = (x.slice(back)?, x.slice(front)?);
+    // Truth values that are next to each other differ or not.
+    if x.dtype() == DType::Bool { after.ne(&before) } else { after.sub(&before) }
+}
+
+fn order_of_norm(p: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
+    match p {
+        None => Ok(2.0),
+        Some(p) if p.extract::<&str>().is_ok_and(|s| s == "fro") => Ok(2.0),
+        Some(p) => p.extract(),
+    }
+}
+
+/// The `p`-norm; at 0 its gradient is 0, by a denominator that is never 0. Integers become floats, whose
+/// powers do not wrap.
+fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return norm(&x.abs()?, p, axes, keep);
+    }
+    let x = x.cast(x.dtype().to_float())?;
+    x.accumulated(|x| norm_of_reals(x, p, axes, keep))
+}
+
+fn norm_of_reals(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
+    if p == 0.0 {
+        return x.ne(0i64)?.cast(x.dtype())?.sum(axes, keep)?.depending_on(x);
+    }
+    if p.is_infinite() {
+        let size = x.abs()?;
+        return if p > 0.0 { size.amax(axes, keep) } else { size.amin(axes, keep) };
+    }
+    if p == 1.0 {
+        return x.abs()?.sum(axes, keep);
+    }
+    x.homogeneous(axes, 1, p, |x| {
+        let total = if p == 2.0 { x.square()?.sum(axes, keep)? } else { x.abs()?.pow(p)?.sum(axes, keep)? };
+        let out = total.rooted(|total| if p == 2.0 { total.sqrt() } else { total.pow(1.0 / p) })?;
+        Ok((out, total))
+    })
+}
+
+type Along = fn(&Tensor, i64, bool) -> Result<(Tensor, Tensor)>;
+
+/// `max` and `min` in their three meanings: of all, along an axis, of two.
+fn extremum<'py>(
+    name: &str,
+    x: &PyTensor,
+    py: Python<'py>,
+    dim: Option<&Bound<'py, PyAny>>,
+    keep: bool,
+    (all, along, of_two): (Reduction, Along, Binary),
+) -> PyResult<Bound<'py, PyAny>> {
+    let t = x.value()?;
+    let Some(dim) = dim.filter(|d| !d.is_none()) else {
+        let out = run(py, t.numel(), || all(&t, None, keep).named(name))?;
+        return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
+    };
+    if let Ok(other) = dim.cast::<PyTensor>() {
+        let other = Arg::Tensor(value(other)?);
+        let out = binary_of(py, &t, &other, of_two, false)?;
+        return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
+    }
+    let axis = dim.extract::<Whole>()?.0;
+    let (values, indices) = run(py, t.numel(), || along(&t, axis, keep).named(name))?;
+    let pair = (wrap(py, values)?, wrap(py, indices)?);
+    py.import("wengert._results")?.getattr("Along")?.call1(pair)
+}

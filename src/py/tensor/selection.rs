@@ -1,0 +1,78 @@
+//! What a mask selects inside `vmap`, where the number of elements differs between the examples: an object of
+//! `wengert.transforms.selection`, which keeps all elements and the mask.
+
+use crate::array::dtype::DType;
+use crate::error::{Error, Result};
+use crate::interp;
+use crate::py::tensor::PyTensor;
+use crate::py::tensor::view::value;
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+
+/// The mask that a key is, if only an interpreter knows its values.
+pub fn hidden_mask<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyTensor>, Tensor)>> {
+    if interp::is_plain() {
+        return Ok(None);
+    }
+    let Ok(object) = key.cast::<PyTensor>() else { return Ok(None) };
+    let mask = value(object)?;
+    let hidden = mask.dtype() == DType::Bool && mask.concrete().is_none();
+    Ok(hidden.then(|| (object.clone(), mask)))
+}
+
+/// A mask of the leading axes of `x`, as long as `x` on all of them.
+pub fn widened(mask: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let own = x.shape();
+    if mask.rank() > own.rank() || own.part(0, mask.rank()) != mask.shape() {
+        return Err(Error::shape(format!(
+            "a mask of shape {} does not fit the leading axes of a tensor of shape {own}",
+            mask.shape()
+        )));
+    }
+    let mut wide = mask.clone();
+    while wide.rank() < own.rank() {
+        wide = wide.unsqueeze(-1)?;
+    }
+    wide.expand(&own)
+}
+
+/// The elements of `x` where a mask holds, as an object; `key` is the mask that the user wrote.
+pub fn selection<'py>(
+    py: Python<'py>,
+    x: &Tensor,
+    key: &Bound<'py, PyTensor>,
+    mask: &Tensor,
+) -> PyResult<Bound<'py, PyAny>> {
+    let wide = widened(mask, x)?;
+    let class = py.import("wengert.transforms.selection")?.getattr("Selection")?;
+    class.call1((PyTensor::from(x.clone()), PyTensor::from(wide), key))
+}
+
+/// `x` with the elements of a selection in their places; `None` for values of other kinds.
+pub fn replaced(x: &Tensor, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+    if interp::is_plain() || value.is_instance_of::<PyTensor>() {
+        return Ok(None);
+    }
+    let class = value.py().import("wengert.transforms.selection")?.getattr("Selection")?;
+    if !value.is_instance(&class)? {
+        return Ok(None);
+    }
+    let Some((_, mask)) = hidden_mask(key)?.filter(|_| value.getattr("key").is_ok_and(|own| own.is(key)))
+    else {
+        return Err(Error::value(
+            "setitem: what a mask selected inside vmap can be assigned to the same mask only, as in x[m] = \
+             x[m] * 2; use where() to move it elsewhere",
+        )
+        .into());
+    };
+    let dense = crate::py::tensor::view::value(value.getattr("values")?.cast::<PyTensor>()?)?;
+    if dense.shape() != x.shape() {
+        return Err(Error::shape(format!(
+            "setitem: a selection from a tensor of shape {} is assigned to one of shape {}",
+            dense.shape(),
+            x.shape()
+        ))
+        .into());
+    }
+    Ok(Some(widened(&mask, x)?.select(&dense.cast(x.dtype())?, x)?))
+}

@@ -1,0 +1,180 @@
+//! Memory that a custom function, its rules and their callers see at once, and how deep rules may call each
+//! other.
+
+use crate::error::{Error, Result};
+use crate::interp;
+use crate::ops::views::strided::Part;
+use crate::ops::writes::inplace::{is_recorded, recorded_part};
+use crate::ops::writes::writable::check_leaf;
+use crate::py::error::foreign;
+use crate::py::tensor::kind::in_kind;
+use crate::py::tensor::view::{link, value, written};
+use crate::py::tensor::{Look, PyTensor};
+use crate::py::writes::inplace::overwrite;
+use crate::tape::saving;
+use crate::tensor::over_memory;
+use crate::tensor::{Payload, Tensor};
+use pyo3::exceptions::PyRecursionError;
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// How many rules may be running inside each other on one thread. Each takes some kilobytes of the stack, and
+/// Python counts its own calls only.
+const DEEPEST: usize = 100;
+
+thread_local! {
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// One more rule that runs, until it is dropped.
+pub struct Depth(());
+
+impl Depth {
+    /// Begins a rule of `name`.
+    pub fn enter(name: &str) -> Result<Depth> {
+        let depth = DEPTH.get();
+        if depth >= DEEPEST {
+            return Err(foreign(PyRecursionError::new_err(format!(
+                "{name}: rules of custom functions are running inside each other, {DEEPEST} deep; a rule \
+                 asks for a derivative that needs the rule itself"
+            ))));
+        }
+        DEPTH.set(depth + 1);
+        Ok(Depth(()))
+    }
+}
+
+impl Drop for Depth {
+    fn drop(&mut self) {
+        DEPTH.set(DEPTH.get().saturating_sub(1));
+    }
+}
+
+/// Whether two tensors are the same memory.
+fn same(a: &Tensor, b: &Tensor) -> bool {
+    matches!((saving::bottom(a), saving::bottom(b)), (Some(a), Some(b)) if a.buffer().same(b.buffer()))
+}
+
+/// Per output of a forward, whether its memory is that of an input or of another output; those that are
+/// inputs marked as dirty own theirs.
+pub fn shared(x: &[Tensor], y: &[Tensor], dirty: &[usize]) -> Vec<bool> {
+    let other = |i: usize| y.iter().enumerate().filter(move |(j, _)| *j != i).map(|(_, t)| t);
+    let is = |(i, t): (usize, &Tensor)| !dirty.contains(&i) && x.iter().chain(other(i)).any(|o| same(o, t));
+    y.iter().enumerate().map(is).collect()
+}
+
+/// A gradient that shares no memory with what the rule read.
+pub fn apart(g: Tensor, saved: &[Tensor]) -> Result<Tensor> {
+    match saving::bottom(&g) {
+        Some(memory) if saved.iter().any(|s| same(s, &g)) => Ok(over_memory(&g, &memory.copied()?)),
+        _ => Ok(g),
+    }
+}
+
+/// The cotangents that others may hold as well, while a rule runs.
+pub struct Watch(SmallVec<[(Tensor, u32); 1]>);
+
+impl Watch {
+    /// Begins to watch those that have memory which is not theirs alone.
+    pub fn begin(g: &[Option<Tensor>]) -> Watch {
+        let held = |g: &&Tensor| saving::bottom(g).is_some_and(|memory| !memory.is_alone());
+        Watch(g.iter().flatten().filter(held).map(|g| (g.clone(), saving::version(g))).collect())
+    }
+
+    /// Raises if the rule wrote to one of them.
+    pub fn end(self, name: &str) -> Result<()> {
+        match self.0.iter().find(|(g, version)| saving::version(g) != *version) {
+            None => Ok(()),
+            Some((g, _)) => Err(Error::autodiff(format!(
+                "{name}: the reverse rule wrote in place to a cotangent of shape {} that other parts of the \
+                 graph use as well; write to a clone() of it",
+                g.shape()
+            ))),
+        }
+    }
+}
+
+/// Whether something differentiates this tensor, at any level.
+#[pyfunction]
+fn _is_differentiated(tensor: &Bound<'_, PyTensor>) -> PyResult<bool> {
+    let t = value(tensor)?;
+    let mut at = &t;
+    while let Some(traced) = at.traced() {
+        match &traced.payload {
+            Payload::Taped { .. } | Payload::Staged { .. } | Payload::Dual { tangent: Some(_), .. } => {
+                return Ok(true);
+            }
+            Payload::Dual { .. } | Payload::Batched { .. } => at = traced.inner(),
+        }
+    }
+    Ok(false)
+}
+
+/// Makes `tensor` stand for `result`, which a custom function wrote into its memory.
+#[pyfunction]
+fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: &str) -> PyResult<()> {
+    let new = recorded_part(value(result)?);
+    let whole = link(tensor);
+    let root = whole.as_ref().map_or(tensor, |(root, _)| root);
+    let old = root.look().t.clone();
+    if interp::is_grad_enabled() && check_leaf(name, &old).is_err() {
+        return Err(Error::autodiff(format!(
+            "{name}: a leaf of shape {} that requires a gradient (or a view of one) cannot be marked as \
+             dirty while recording; call the function under no_grad(), or of a clone()",
+            old.shape()
+        ))
+        .into());
+    }
+    let memory = old.concrete().filter(|_| new.concrete().is_some());
+    let Some(memory) = memory else { return overwrite(tensor, name, new) };
+    if !is_recorded(&old, &new) {
+        // The elements were written already, and the history stands.
+        return Ok(());
+    }
+    let Some((_, part)) = &whole else { return written(root, new) };
+    // The root becomes a function of what was written; its memory stays as it is, at the same version.
+    let put = |old: &Tensor| Ok(Some(old.put(part, &new)?));
+    match in_kind(&old, new.dtype().is_complex(), put)? {
+        Some(next) => written(root, over_memory(&next, memory)),
+        None => Ok(()),
+    }
+}
+
+/// Whether two values are one at every level: the same part of the same memory, with the same history.
+fn alike(a: &Tensor, b: &Tensor) -> bool {
+    let both = match (a, b) {
+        (Tensor::Array(a), Tensor::Array(b)) => {
+            return a.buffer().same(b.buffer()) && a.dtype() == b.dtype() && Part::of(a, 0) == Part::of(b, 0);
+        }
+        (Tensor::Traced(a), Tensor::Traced(b)) if Arc::ptr_eq(a, b) => return true,
+        (Tensor::Traced(a), Tensor::Traced(b)) if a.tag == b.tag => (a, b),
+        _ => return false,
+    };
+    let same = match (&both.0.payload, &both.1.payload) {
+        (Payload::Taped { node, index, .. }, Payload::Taped { node: other, index: at, .. }) => {
+            Arc::ptr_eq(node.entry(), other.entry()) && index == at
+        }
+        (Payload::Dual { tangent: a, .. }, Payload::Dual { tangent: b, .. }) => match (a, b) {
+            (Some(a), Some(b)) => alike(a, b),
+            (a, b) => a.is_none() && b.is_none(),
+        },
+        (Payload::Batched { axis, .. }, Payload::Batched { axis: other, .. }) => axis == other,
+        _ => false,
+    };
+    same && alike(both.0.inner(), both.1.inner())
+}
+
+/// [`alike`] of two tensors.
+#[pyfunction]
+fn _is_same(a: &Bound<'_, PyTensor>, b: &Bound<'_, PyTensor>) -> PyResult<bool> {
+    Ok(alike(&value(a)?, &value(b)?))
+}
+
+/// Registers the functions.
+pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    m.add_function(wrap_pyfunction!(_is_differentiated, m)?)?;
+    m.add_function(wrap_pyfunction!(_is_same, m)?)?;
+    m.add_function(wrap_pyfunction!(_take_over, m)?)
+}

@@ -1,0 +1,172 @@
+//! In-place methods: `zero_`, `copy_`, `add_`, random fills. Those that only repeat a method of another name
+//! are made in Python, by `Tensor._in_place`. Read next: `src/py/writes/inplace.rs`, which says what writing
+//! in place means.
+
+use crate::array::dtype::DType;
+use crate::error::{Named, Result};
+use crate::ops::pointwise::binary::Binary;
+use crate::py::args::{Arg, AsTensor};
+use crate::py::aside::Aside;
+use crate::py::beside::Compared;
+use crate::py::data::convert;
+use crate::py::limits::clamp;
+use crate::py::tensor::view::refresh;
+use crate::py::tensor::{Look, PyTensor};
+use crate::py::writes::inplace::{self, beside};
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+
+/// Runs an in-place method and returns the tensor itself.
+fn in_place<'py>(
+    slf: &Bound<'py, PyTensor>,
+    name: &str,
+    f: impl FnOnce(Python<'_>, &Tensor) -> PyResult<Tensor>,
+) -> PyResult<Bound<'py, PyTensor>> {
+    inplace::update(slf, name, f)?;
+    Ok(slf.clone())
+}
+
+fn number(value: &Arg, like: &Tensor, dtype: DType) -> Result<Tensor> {
+    beside(like, value.operand().to_tensor(dtype, like)?)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Sets every element to 0, in place.
+    fn zero_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "zero", |_, x| Ok(x.detach().zeros_like()?))
+    }
+
+    /// Sets every element to `value`, in place.
+    fn fill_<'py>(slf: &Bound<'py, Self>, value: Arg) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "fill", |_, x| Ok(number(&value, x, x.dtype())?.expand(&x.shape())?))
+    }
+
+    /// Sets the elements to those of `src`, broadcast and converted, in place. `src` may be on another
+    /// device.
+    #[pyo3(signature = (src, non_blocking=false))]
+    fn copy_<'py>(
+        slf: &Bound<'py, Self>,
+        src: &Bound<'py, PyAny>,
+        non_blocking: bool,
+    ) -> PyResult<Bound<'py, Self>> {
+        let _ = non_blocking;
+        let dtype = slf.look().t.dtype();
+        let src = match Arg::from_any(src)? {
+            Some(Arg::Tensor(t)) => t,
+            _ => convert::in_dtype(src, dtype)?,
+        };
+        in_place(slf, "copy", |py, x| {
+            Ok(py.aside(|| src.cast(x.dtype())?.to_device(x.device())?.expand(&x.shape()))?)
+        })
+    }
+
+    /// Limits the elements to `[min, max]`, in place.
+    #[pyo3(signature = (min=None, max=None))]
+    fn clamp_<'py>(
+        slf: &Bound<'py, Self>,
+        min: Option<Compared>,
+        max: Option<Compared>,
+    ) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "clamp", |py, x| clamp(py, x, min, max))
+    }
+
+    /// Sets elements to `value` where `mask` holds, in place.
+    fn masked_fill_<'py>(slf: &Bound<'py, Self>, mask: AsTensor, value: Arg) -> PyResult<Bound<'py, Self>> {
+        let fill = || {
+            let old = refresh(slf)?;
+            let fill = value.operand().to_tensor(old.dtype(), &old)?;
+            inplace::fill_where(slf, "masked_fill", &mask.0, &fill)
+        };
+        if value.numel() == 1 && fill()? {
+            return Ok(slf.clone());
+        }
+        in_place(slf, "masked_fill", |_, x| Ok(x.masked_fill(&mask.0, value.operand())?))
+    }
+
+    /// `x + alpha * other`, in place.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn add_<'py>(slf: &Bound<'py, Self>, other: Arg, alpha: Option<f64>) -> PyResult<Bound<'py, Self>> {
+        inplace::binary(slf, Binary::Add, &scaled(other, alpha)?)?;
+        Ok(slf.clone())
+    }
+
+    /// `x - alpha * other`, in place.
+    #[pyo3(signature = (other, *, alpha=None))]
+    fn sub_<'py>(slf: &Bound<'py, Self>, other: Arg, alpha: Option<f64>) -> PyResult<Bound<'py, Self>> {
+        inplace::binary(slf, Binary::Sub, &scaled(other, alpha)?)?;
+        Ok(slf.clone())
+    }
+
+    /// `x + value * a * b`, in place.
+    #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
+    fn addcmul_<'py>(
+        slf: &Bound<'py, Self>,
+        tensor1: Arg,
+        tensor2: Arg,
+        value: f64,
+    ) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "addcmul", |_, x| {
+            let moved = || x.add(&tensor1.tensor_with(x)?.mul(&tensor2.tensor_with(x)?)?.mul(value)?);
+            Ok(moved().named("addcmul")?)
+        })
+    }
+
+    /// `x + value * a / b`, in place.
+    #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
+    fn addcdiv_<'py>(
+        slf: &Bound<'py, Self>,
+        tensor1: Arg,
+        tensor2: Arg,
+        value: f64,
+    ) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "addcdiv", |_, x| {
+            let moved = || x.add(&tensor1.tensor_with(x)?.div(&tensor2.tensor_with(x)?)?.mul(value)?);
+            Ok(moved().named("addcdiv")?)
+        })
+    }
+
+    /// `x + weight * (end - x)`, in place.
+    fn lerp_<'py>(slf: &Bound<'py, Self>, end: Arg, weight: Arg) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "lerp", |_, x| {
+            let moved = || x.add(&end.tensor_with(x)?.sub(x)?.mul(weight.operand())?);
+            Ok(moved().named("lerp")?)
+        })
+    }
+
+    /// Fills with uniform numbers on `[low, high)`, in place.
+    #[pyo3(signature = (low=0.0, high=1.0))]
+    fn uniform_<'py>(slf: &Bound<'py, Self>, low: f64, high: f64) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "uniform", |_, x| {
+            Ok(Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)?)
+        })
+    }
+
+    /// Fills with normal numbers of this mean and standard deviation, in place.
+    #[pyo3(signature = (mean=0.0, std=1.0))]
+    fn normal_<'py>(slf: &Bound<'py, Self>, mean: f64, std: f64) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "normal", |_, x| {
+            Ok(Tensor::randn(x.shape(), x.dtype(), x.device())?.mul(std)?.add(mean)?)
+        })
+    }
+
+    /// Fills with ones and zeros, ones with probability `p`, in place.
+    #[pyo3(signature = (p=0.5))]
+    fn bernoulli_<'py>(slf: &Bound<'py, Self>, p: f64) -> PyResult<Bound<'py, Self>> {
+        in_place(slf, "bernoulli", |_, x| {
+            Ok(Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype())?)
+        })
+    }
+}
+
+fn scaled(other: Arg, alpha: Option<f64>) -> PyResult<Arg> {
+    Ok(match (other, alpha) {
+        (other, None) => other,
+        (Arg::Tensor(t), Some(a)) => Arg::Tensor(t.mul(a)?),
+        (Arg::Float(v), Some(a)) => Arg::Float(v * a),
+        (Arg::Int(v), Some(a)) if a.fract() == 0.0 => Arg::Int(v.saturating_mul(a as i128)),
+        (Arg::Int(v), Some(a)) => Arg::Float(v as f64 * a),
+        (Arg::Bool(v), Some(a)) => Arg::Float(f64::from(v) * a),
+        (Arg::Complex(re, im), Some(a)) => Arg::Complex(re * a, im * a),
+    })
+}

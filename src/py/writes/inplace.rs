@@ -1,0 +1,260 @@
+//! In-place operations on tensor objects: the value is computed first and written second
+//! (`src/ops/writes/inplace.rs`), and the object takes over the history of the operation.
+
+use crate::array::buffer::Device;
+use crate::array::shape::Shape;
+use crate::cpu::places::put::Table;
+use crate::error::Result;
+use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::table::Fun;
+use crate::ops::pointwise::unary::Unary;
+use crate::ops::views::strided::Part;
+use crate::ops::writes::inplace::{
+    self, exchange, exchange_part, exchange_rows, shielding, write, write_part, write_rows,
+};
+use crate::ops::writes::rows::Rows;
+use crate::ops::writes::writable;
+use crate::py::args::{Arg, AsTensor, run};
+use crate::py::aside::Aside;
+use crate::py::tensor::kind::{in_kind, rescaled};
+use crate::py::tensor::operators::binary_of;
+use crate::py::tensor::view::{forget, gaps, is_recorded, link, numbers, refresh, value, written};
+use crate::py::tensor::{Look, PyTensor};
+use crate::py::writes::outer;
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// Replaces the value of `slf` by `f` of it.
+pub fn update(
+    slf: &Bound<'_, PyTensor>,
+    name: &str,
+    f: impl FnOnce(Python<'_>, &Tensor) -> PyResult<Tensor>,
+) -> PyResult<()> {
+    let old = refresh(slf)?;
+    check_root(slf, name)?;
+    let new = shielding(&old, || f(slf.py(), &old))?;
+    drop(old);
+    overwrite(slf, name, new)
+}
+
+/// Replaces the value of `slf` by a row of the tables of it and `other`, computed where it stands; says
+/// whether that can be done.
+pub fn row_over(slf: &Bound<'_, PyTensor>, fun: Fun, other: Option<&Arg>) -> PyResult<bool> {
+    let target = refresh(slf)?;
+    if link(slf).is_some() {
+        return Ok(false);
+    }
+    run(slf.py(), target.numel(), || inplace::row_over(fun, &target, other.map(Arg::operand)))
+}
+
+/// Replaces the value of `slf` by a row of the tables of it and `other`.
+pub fn binary(slf: &Bound<'_, PyTensor>, fun: Binary, other: &Arg) -> PyResult<()> {
+    if row_over(slf, Fun::Binary(fun), Some(other))? {
+        return Ok(());
+    }
+    update(slf, fun.name(), |py, x| binary_of(py, x, other, fun, false))
+}
+
+/// The row that the method `name` is with these arguments, where that is all it does: a power has cheaper
+/// forms.
+fn row(name: &str, args: &Bound<'_, PyTuple>) -> PyResult<Option<(Fun, Option<Arg>)>> {
+    match args.len() {
+        0 => Ok(Unary::ALL.iter().find(|f| f.name() == name).map(|&f| (Fun::Unary(f), None))),
+        1 => {
+            let found = Binary::ALL.iter().find(|f| f.name() == name && **f != Binary::Pow);
+            let Some(&fun) = found else { return Ok(None) };
+            Ok(Arg::from_any(&args.get_item(0)?)?.map(|other| (Fun::Binary(fun), Some(other))))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Raises if `slf` is a leaf that must not be written now, or a view of one.
+pub fn check_root(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
+    match link(slf) {
+        Some((root, _)) => {
+            check_tied(&root, name)?;
+            writable::check_root(name, &root.look().t)
+        }
+        None => {
+            check_tied(slf, name)?;
+            writable::check_leaf(name, &slf.look().t)
+        }
+    }
+}
+
+/// Raises where a custom function returned one of its arguments as this object.
+fn check_tied(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
+    match slf.look().ties.as_ref().and_then(|ties| ties.returned_by) {
+        Some(function) => Err(writable::of_custom(name, function)),
+        None => Ok(()),
+    }
+}
+
+/// Stores `new` in `slf`, and in what it is a view of.
+pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult<()> {
+    if let Some((root, part)) = link(slf) {
+        let complex = slf.look().t.dtype().is_complex();
+        forget(slf, &root)?;
+        return store_part(&root, name, &part, new, complex);
+    }
+    let old = slf.look().t.clone();
+    let new = outer::admitted(name, slf, &old, new)?;
+    let in_memory = is_memory(slf);
+    let next =
+        slf.py().aside(|| if in_memory { write(name, &old, new) } else { exchange(name, &old, new) })?;
+    written(slf, next)
+}
+
+/// Stores `new`, which has the dtype of the part, in a part of `root`, which is no view, or a view apart.
+pub fn overwrite_part(root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: Tensor) -> PyResult<()> {
+    let complex = new.dtype().is_complex();
+    store_part(root, name, part, new, complex)
+}
+
+/// [`overwrite_part`] of a part that counts complex numbers, or real ones.
+fn store_part(
+    root: &Bound<'_, PyTensor>,
+    name: &str,
+    part: &Part,
+    new: Tensor,
+    complex: bool,
+) -> PyResult<()> {
+    let old = root.look().t.clone();
+    if let Some((own, whole)) = gaps(root) {
+        let wide = old.placed(&own, Shape::new(&[whole])?)?;
+        let next = in_kind(&wide, complex, |wide| exchange_part(name, wide, part, new))?;
+        let next = next.unwrap_or(wide).as_strided(&own)?;
+        return overwrite(root, name, next);
+    }
+    let new = outer::admitted(name, root, &old, new)?;
+    let in_memory = is_memory(root);
+    let store = |old: &Tensor| {
+        if in_memory { write_part(name, old, part, new) } else { exchange_part(name, old, part, new) }
+    };
+    match root.py().aside(|| in_kind(&old, complex, store))? {
+        Some(next) => written(root, next),
+        None => Ok(()),
+    }
+}
+
+/// Whether the value of a tensor is its memory, if it has any: not where it shares its numbers with one that
+/// is more.
+fn is_memory(slf: &Bound<'_, PyTensor>) -> bool {
+    numbers(slf).is_none_or(|(root, _)| root.look().t.concrete().is_some() && is_memory(&root))
+}
+
+/// Writes `value(shape)` to the rows that `places` finds in `slf`, or adds it there; `part` is a part of a
+/// tensor of that many elements. The shape is that of what is written.
+pub fn overwrite_rows(
+    slf: &Bound<'_, PyTensor>,
+    name: &str,
+    places: impl Fn(&Part, usize) -> Result<Rows>,
+    value: impl Fn(&Shape) -> Result<Tensor>,
+    add: bool,
+) -> PyResult<()> {
+    let py = slf.py();
+    let old = refresh(slf)?;
+    check_root(slf, name)?;
+    if let Tensor::Array(target) = &old
+        && target.device() == Device::Cpu
+        && !is_recorded(slf)
+    {
+        // Straight into memory, whatever its layout.
+        let rows = places(&Part::of(target, 0), 0)?;
+        if rows.shape.numel() == 0 {
+            return Ok(());
+        }
+        let value = value(&rows.shape)?;
+        if let (Tensor::Array(index), Tensor::Array(new)) = (&rows.index, &value)
+            && new.device() == Device::Cpu
+        {
+            let table = Table::beneath(target, rows.width);
+            let write = || inplace::store_rows(name, target, &table, new, index, add);
+            return run(py, new.numel(), write);
+        }
+    }
+    let (root, part) = link(slf).unwrap_or_else(|| (slf.clone(), Part::whole(&old.shape())));
+    let dtype = old.dtype();
+    drop(old);
+    forget(slf, &root)?;
+    let whole = root.look().t.clone();
+    if let Some((own, count)) = gaps(&root).filter(|_| !root.is(slf)) {
+        // The view counts elements that its root has not.
+        let rows = places(&part, rescaled(count, whole.dtype(), dtype))?;
+        let value = value(&rows.shape)?;
+        let wide = whole.placed(&own, Shape::new(&[count])?)?;
+        let store = |wide: &Tensor| exchange_rows(name, wide, &rows, value, add);
+        let next = in_kind(&wide, dtype.is_complex(), store)?.unwrap_or(wide);
+        return overwrite(&root, name, next.as_strided(&own)?);
+    }
+    let rows = places(&part, rescaled(whole.numel(), whole.dtype(), dtype))?;
+    if rows.shape.numel() == 0 {
+        return Ok(());
+    }
+    // An index of a transform that the tensor is from outside of is no better than such a value.
+    outer::admitted(name, &root, &whole, rows.index.clone())?;
+    let value = outer::admitted(name, &root, &whole, value(&rows.shape)?)?;
+    let in_memory = is_memory(&root);
+    let store = |whole: &Tensor| {
+        if in_memory {
+            write_rows(name, whole, &rows, value, add)
+        } else {
+            exchange_rows(name, whole, &rows, value, add)
+        }
+    };
+    match py.aside(|| in_kind(&whole, dtype.is_complex(), store))? {
+        Some(next) => written(&root, next),
+        None => Ok(()),
+    }
+}
+
+/// Writes the only element of `value` where `mask` holds; says whether that could be done in place.
+pub fn fill_where(slf: &Bound<'_, PyTensor>, name: &str, mask: &Tensor, value: &Tensor) -> PyResult<bool> {
+    let target = refresh(slf)?;
+    check_root(slf, name)?;
+    if is_recorded(slf) {
+        return Ok(false);
+    }
+    run(slf.py(), target.numel(), || inplace::fill_where(name, &target, mask, value))
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Stores `value`, the result of the operation `name` for which this tensor was given as `out`.
+    fn _store(slf: &Bound<'_, Self>, name: &str, value: AsTensor) -> PyResult<()> {
+        update(slf, name, |_, _| Ok(value.0))
+    }
+
+    /// Replaces the elements by the result of the method `name`, in place; `x.exp_()` is
+    /// `x._in_place("exp")`.
+    #[pyo3(signature = (name, *args, **kwargs))]
+    fn _in_place<'py>(
+        slf: &Bound<'py, Self>,
+        name: &str,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, Self>> {
+        if kwargs.is_none()
+            && let Some((fun, other)) = row(name, args)?
+            && row_over(slf, fun, other.as_ref())?
+        {
+            return Ok(slf.clone());
+        }
+        update(slf, name, |py, x| {
+            let out = Bound::new(py, PyTensor::from(x.clone()))?.call_method(name, args, kwargs)?;
+            value(out.cast::<PyTensor>()?)
+        })?;
+        Ok(slf.clone())
+    }
+}
+
+/// The same value on the device of `like`; scalars may come from the CPU.
+pub fn beside(like: &Tensor, value: Tensor) -> Result<Tensor> {
+    if value.rank() == 0 && value.device() == Device::Cpu {
+        value.to_device(like.device())
+    } else {
+        Ok(value)
+    }
+}

@@ -1,0 +1,7 @@
+//! Writing through Python objects: in place, to views, and inside transforms.
+
+pub(crate) mod aliasing;
+pub(crate) mod assign;
+pub(crate) mod inplace;
+pub(crate) mod outer;
+pub(crate) mod rows;

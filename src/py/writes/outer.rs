@@ -1,0 +1,88 @@
+//! In-place writes inside a transform to tensors that were made outside of it. What is written may belong to
+//! the transform: a value that is differentiated by it, or that differs between the examples of a batch. A
+//! tensor from outside could not keep it when the transform ends, so such a write is an error, before
+//! anything has changed. Memory knows the transform that it was made in
+//! ([`crate::array::buffer::Buffer::born`]).
+
+use crate::error::Error;
+use crate::interp::{self, ROOT_TAG, Tag};
+use crate::py::tensor::view::numbers;
+use crate::py::tensor::{Look, PyTensor};
+use crate::tape::saving;
+use crate::tensor::{Payload, Tensor};
+use pyo3::prelude::*;
+
+/// The youngest level of a value.
+fn level(t: &Tensor) -> Tag {
+    t.traced().map_or(ROOT_TAG, |t| t.tag)
+}
+
+/// The youngest level whose values an object can keep: it belongs to it, was made in it or is an argument
+/// there.
+fn youngest(object: &Bound<'_, PyTensor>, old: &Tensor) -> Tag {
+    let made = saving::bottom(old).map_or(0, |memory| memory.buffer().born());
+    let shared = numbers(object).map_or(0, |(root, _)| level(&root.look().t).max(root.look().given()));
+    level(old).max(made).max(object.look().given()).max(shared)
+}
+
+/// What `op` may store of `new` in `object`, whose value is `old`: without what is not recorded now. An error
+/// where it belongs to a transform that the object is from outside of.
+pub fn admitted(op: &str, object: &Bound<'_, PyTensor>, old: &Tensor, new: Tensor) -> PyResult<Tensor> {
+    if interp::is_plain() || level(&new) <= level(old) {
+        return Ok(new);
+    }
+    let youngest = youngest(object, old);
+    let mut new = new;
+    while let Some(traced) = new.traced().filter(|t| t.tag > youngest).cloned() {
+        new = match &traced.payload {
+            Payload::Taped { primal, .. } if traced.tag < interp::grad_threshold() => primal.clone(),
+            // A running average: the tangent goes nowhere.
+            Payload::Dual { primal, .. } if !interp::is_grad_enabled() => primal.clone(),
+            payload => return Err(outside(op, old, payload).into()),
+        };
+    }
+    Ok(new)
+}
+
+/// Whether `object`, of value `t`, is from outside of the innermost transform: made a leaf in it, it would be
+/// one of a tape that ends with the transform, and of no use after it.
+pub fn is_outside(object: &Bound<'_, PyTensor>, t: &Tensor) -> bool {
+    if interp::is_plain() {
+        return false;
+    }
+    youngest(object, t).max(object.look().made()) < interp::ambient().below().tag
+}
+
+/// The error for such a leaf.
+#[cold]
+pub fn foreign_leaf(t: &Tensor) -> Error {
+    Error::autodiff(format!(
+        "requires_grad_: a tensor of shape {} from outside of the transform that runs cannot become a leaf \
+         in it; call requires_grad_() before the transform, or on a detach() of it",
+        t.shape()
+    ))
+}
+
+#[cold]
+fn outside(op: &str, old: &Tensor, payload: &Payload) -> Error {
+    let name = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
+    let what = match payload {
+        Payload::Batched { value, axis } => format!(
+            "vmap was written with a value that differs between the {} examples, and has room for one; it \
+             keeps the value that it had before. Return the value instead, or pass the tensor as an argument",
+            value.shape().at(*axis)
+        ),
+        Payload::Dual { .. } => differentiated("jvp"),
+        Payload::Staged { .. } => differentiated("linearize"),
+        Payload::Taped { .. } => differentiated("grad"),
+    };
+    Error::autodiff(format!("{name}: a tensor of shape {} from outside of {what}", old.shape()))
+}
+
+fn differentiated(transform: &str) -> String {
+    format!(
+        "{transform} was written with a value that is differentiated there, which it cannot keep when \
+         {transform} has ended; it keeps the value that it had before. Return the value instead, pass the \
+         tensor as an argument, or write value.detach()"
+    )
+}

@@ -1,0 +1,132 @@
+//! Methods that write to the places of an index tensor along an axis: at the cost of what is written where
+//! they work in place. Read next: `src/ops/writes/rows.rs`.
+
+use crate::array::shape::Shape;
+use crate::error::{Error, Result};
+use crate::ops::places::indexing::check_index;
+use crate::ops::views::strided::Part;
+use crate::ops::writes::rows::{Rows, adds_in_part};
+use crate::py::args::{Arg, AsTensor, whole};
+use crate::py::beside::Beside;
+use crate::py::tensor::PyTensor;
+use crate::py::tensor::index::fitted;
+use crate::py::tensor::view::refresh;
+use crate::py::writes::inplace;
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+
+/// The axis and the vector of an index that names slices of `x`.
+fn slices(name: &str, x: &Tensor, dim: i64, index: &Tensor) -> Result<(usize, Tensor)> {
+    check_index(name, index)?;
+    let (axis, vector) = (x.shape().axis(dim, name)?, index.at_least_vector()?);
+    if vector.rank() == 1 {
+        return Ok((axis, vector));
+    }
+    Err(Error::shape(format!("{name}: a vector of indices expected, got shape {}", index.shape())))
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Adds the elements of `src` at `index` along `dim`, in place.
+    fn scatter_add_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        index: AsTensor,
+        src: Beside<'py>,
+    ) -> PyResult<Bound<'py, Self>> {
+        let x = refresh(slf)?;
+        let src = src.tensor(&x)?;
+        let whole = [&x, &index.0, &src].iter().any(|t| t.rank() == 0) || !adds_in_part(&x, index.0.numel());
+        if whole {
+            inplace::update(slf, "scatter_add", |_, x| Ok(x.scatter_add(dim, &index.0, &src)?))?;
+            return Ok(slf.clone());
+        }
+        let axis = x.scatter_axis("scatter_add", dim, &index.0, &src)?;
+        let dtype = x.dtype();
+        drop(x);
+        let places = |part: &Part, numel: usize| Rows::of_scatter(part, numel, axis, &index.0);
+        let value = |shape: &Shape| src.corner(shape)?.cast(dtype);
+        inplace::overwrite_rows(slf, "scatter_add", places, value, true)?;
+        Ok(slf.clone())
+    }
+
+    /// Adds rows of `source` along `dim` at a vector of indices, in place.
+    #[pyo3(signature = (dim, index, source, *, alpha=Arg::Int(1)))]
+    fn index_add_<'py>(
+        slf: &Bound<'py, Self>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        index: AsTensor,
+        source: Beside<'py>,
+        alpha: Arg,
+    ) -> PyResult<Bound<'py, Self>> {
+        let x = refresh(slf)?;
+        let source = source.tensor(&x)?;
+        let source = match alpha {
+            Arg::Int(1) | Arg::Float(1.0) => source,
+            _ => source.mul(alpha.operand())?,
+        };
+        if x.rank() == 0 || x.numel() == 0 || !adds_in_part(&x, source.numel()) {
+            inplace::update(slf, "index_add", |_, x| Ok(x.index_add(dim, &index.0, &source)?))?;
+            return Ok(slf.clone());
+        }
+        let (axis, index) = x.slice_axis(dim, &index.0, &source)?;
+        let source = source.cast(x.dtype())?;
+        drop(x);
+        let places = |part: &Part, numel: usize| Rows::of_slices(part, numel, axis, &index);
+        inplace::overwrite_rows(slf, "index_add", places, |_| Ok(source.clone()), true)?;
+        Ok(slf.clone())
+    }
+
+    /// This tensor with the elements of `src`, at least as long as `index` everywhere, at `index` along
+    /// `dim`.
+    fn _scatter(&self, dim: i64, index: AsTensor, src: AsTensor) -> PyResult<PyTensor> {
+        let x = self.value()?.into_owned();
+        let axis = x.scatter_axis("scatter", dim, &index.0, &src.0)?;
+        let rows = Rows::of_scatter(&Part::whole(&x.shape()), x.numel(), axis, &index.0)?;
+        Ok(x.put_rows(&rows, &src.0.corner(&rows.shape)?.cast(x.dtype())?, false)?.into())
+    }
+
+    /// The same in place.
+    fn _scatter_<'py>(
+        slf: &Bound<'py, Self>,
+        name: &str,
+        dim: i64,
+        index: AsTensor,
+        src: AsTensor,
+    ) -> PyResult<Bound<'py, Self>> {
+        let x = refresh(slf)?;
+        let axis = x.scatter_axis(name, dim, &index.0, &src.0)?;
+        let dtype = x.dtype();
+        drop(x);
+        let places = |part: &Part, numel: usize| Rows::of_scatter(part, numel, axis, &index.0);
+        let value = |shape: &Shape| src.0.corner(shape)?.cast(dtype);
+        inplace::overwrite_rows(slf, name, places, value, false)?;
+        Ok(slf.clone())
+    }
+
+    /// This tensor with `source`, broadcast, in the slices along `dim` that a vector of indices names.
+    fn _put_slices(&self, name: &str, dim: i64, index: AsTensor, source: AsTensor) -> PyResult<PyTensor> {
+        let x = self.value()?.into_owned();
+        let (axis, index) = slices(name, &x, dim, &index.0)?;
+        let rows = Rows::of_slices(&Part::whole(&x.shape()), x.numel(), axis, &index)?;
+        Ok(x.put_rows(&rows, &fitted(&source.0.cast(x.dtype())?, &rows.shape)?, false)?.into())
+    }
+
+    /// The same in place.
+    fn _put_slices_<'py>(
+        slf: &Bound<'py, Self>,
+        name: &str,
+        dim: i64,
+        index: AsTensor,
+        source: AsTensor,
+    ) -> PyResult<Bound<'py, Self>> {
+        let x = refresh(slf)?;
+        let (axis, index) = slices(name, &x, dim, &index.0)?;
+        let source = source.0.cast(x.dtype())?;
+        drop(x);
+        let places = |part: &Part, numel: usize| Rows::of_slices(part, numel, axis, &index);
+        let value = |shape: &Shape| fitted(&source, shape);
+        inplace::overwrite_rows(slf, name, places, value, false)?;
+        Ok(slf.clone())
+    }
+}

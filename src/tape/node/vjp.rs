@@ -1,0 +1,77 @@
+//! What a reverse rule sees of its tape entry.
+
+use super::{Node, Slot};
+use crate::error::{Error, Result};
+use crate::op::Needs;
+use crate::tape::saving::Kept;
+use crate::tensor::{Aval, Tensor};
+use std::sync::Arc;
+
+/// What a reverse rule sees: the saved values, the shapes of the inputs, and which gradients are wanted.
+pub struct Vjp<'a> {
+    /// The tape entry.
+    pub node: &'a Arc<Node>,
+    /// The saved values.
+    pub saved: &'a [Kept],
+    /// The wanted gradients.
+    pub needs: Needs,
+    /// Whether the tape of this entry records what the rule does.
+    pub recorded: bool,
+}
+
+impl Vjp<'_> {
+    /// Number of inputs of the operation.
+    pub fn inputs(&self) -> usize {
+        self.node.edges.len()
+    }
+
+    /// Whether the gradient of input `i` is wanted.
+    pub fn needs(&self, i: usize) -> bool {
+        self.needs.has(i)
+    }
+
+    #[inline]
+    fn find(&self, slot: Slot) -> Option<&Tensor> {
+        for kept in self.saved {
+            if kept.slot == slot {
+                return kept.tensor();
+            }
+        }
+        None
+    }
+
+    /// Saved input `i`, if it was kept.
+    #[inline]
+    pub fn saved_input(&self, i: usize) -> Option<&Tensor> {
+        self.find(Slot::Input(i as u16))
+    }
+
+    /// Saved output `i`, if it was kept.
+    #[inline]
+    pub fn saved_output(&self, i: usize) -> Option<&Tensor> {
+        self.find(Slot::Output(i as u16))
+    }
+
+    /// Input `i`, which the operation declared in its `Saves`.
+    pub fn input(&self, i: usize) -> Result<&Tensor> {
+        self.saved_input(i).ok_or_else(|| self.not_saved("input", i))
+    }
+
+    /// Output `i`, which the operation declared in its `Saves`.
+    pub fn output(&self, i: usize) -> Result<&Tensor> {
+        self.saved_output(i).ok_or_else(|| self.not_saved("output", i))
+    }
+
+    #[cold]
+    fn not_saved(&self, what: &str, i: usize) -> Error {
+        Error::autodiff(format!("internal: {} did not declare {what} {i} in its Saves", self.node.name()))
+    }
+
+    /// Shape, dtype and device of input `i`, whose gradient is wanted.
+    pub fn aval(&self, i: usize) -> Result<Aval> {
+        match self.node.edges.get(i) {
+            Some(Some(edge)) => Ok(*edge.aval()),
+            _ => Err(self.not_saved("shape of input", i)),
+        }
+    }
+}

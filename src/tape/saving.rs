@@ -1,0 +1,355 @@
+//! Saving values for backward. By default a value is kept as it is, with the version of its buffer; a
+//! `Packer` on the thread's stack (a checkpoint, a saved-tensor hook) may keep something else and give the
+//! value back on demand.
+
+use crate::array::Array;
+use crate::error::{Error, Result};
+use crate::interp::Tag;
+use crate::op::Op;
+use crate::tape::held::{Holder, Part};
+use crate::tape::node::{Saved, Slot};
+use crate::tape::place::{self, Place};
+use crate::tensor::over_memory;
+use crate::tensor::{Aval, Tensor};
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+/// Keeps something in place of a saved value.
+pub trait Packer {
+    /// Whether it takes values saved on the tape with this tag; others are kept as they are.
+    fn covers(&self, _tape: Tag) -> bool {
+        true
+    }
+    /// Called when `op` saves `value`; the result stands for it until backward.
+    fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>>;
+    /// Called before memory is written in place.
+    fn before_write(&self, _memory: &Array) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Hears of writes, and keeps nothing in place of others.
+pub trait Witness {
+    /// Called before memory is written in place.
+    fn before_write(&self, memory: &Array) -> Result<()>;
+}
+
+/// Stands for a saved value.
+pub trait Packed: Holder {
+    /// The value.
+    fn unpack(&self) -> Result<Tensor>;
+    /// Bytes of tensor memory that it holds.
+    fn bytes(&self) -> usize;
+}
+
+enum Store {
+    Plain(Tensor),
+    Packed(Arc<dyn Packed>),
+}
+
+/// A saved value of a tape entry.
+pub struct Kept {
+    /// Which value of the operation.
+    pub slot: Slot,
+    /// Whether the rule asks for it in rare cases only.
+    pub in_reserve: bool,
+    version: u32,
+    store: Store,
+}
+
+impl Kept {
+    /// A value as it is.
+    #[inline]
+    pub fn plain(slot: Slot, value: Tensor) -> Kept {
+        Kept { slot, in_reserve: false, version: version(&value), store: Store::Plain(value) }
+    }
+
+    /// The value, unless something else was put in its place.
+    #[inline]
+    pub fn tensor(&self) -> Option<&Tensor> {
+        match &self.store {
+            Store::Plain(t) => Some(t),
+            Store::Packed(_) => None,
+        }
+    }
+
+    /// Whether it is a concrete array, which holds nothing else.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        matches!(self.store, Store::Plain(Tensor::Array(_)))
+    }
+
+    /// A second handle to the same value.
+    pub fn share(&self) -> Kept {
+        let store = match &self.store {
+            Store::Plain(t) => Store::Plain(t.clone()),
+            Store::Packed(p) => Store::Packed(p.clone()),
+        };
+        Kept { slot: self.slot, in_reserve: self.in_reserve, version: self.version, store }
+    }
+
+    /// What is known of the value, unless something else was put in its place.
+    pub fn aval(&self) -> Option<Aval> {
+        self.tensor().map(Tensor::aval)
+    }
+
+    /// The same value in memory of its own, if it lies in `memory` and was not written since.
+    pub fn copied_from(&self, memory: &Array) -> Result<Option<Kept>> {
+        let Store::Plain(value) = &self.store else { return Ok(None) };
+        match bottom(value) {
+            Some(own) if own.buffer().same(memory.buffer()) && own.buffer().version() == self.version => {
+                let copy = Kept::plain(self.slot, over_memory(value, &own.copied()?));
+                Ok(Some(Kept { in_reserve: self.in_reserve, ..copy }))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// Keeps it in reserve.
+    pub fn reserve(&mut self) {
+        self.in_reserve = true;
+    }
+
+    /// What it holds.
+    pub fn part(&self) -> Part<'_> {
+        match &self.store {
+            Store::Plain(t) => Part::Tensor(t),
+            Store::Packed(p) => Part::Shared(p.clone()),
+        }
+    }
+
+    /// Bytes of tensor memory that it holds.
+    pub fn bytes(&self) -> usize {
+        match &self.store {
+            Store::Plain(t) => bytes(t),
+            Store::Packed(p) => p.bytes(),
+        }
+    }
+
+    /// Raises if the value was written to since it was saved by `op`.
+    #[inline]
+    pub fn check(&self, op: &Op, place: Option<Place>) -> Result<()> {
+        let Store::Plain(t) = &self.store else { return Ok(()) };
+        let now = version(t);
+        if now == self.version {
+            return Ok(());
+        }
+        Err(modified(op.name(), place, self.slot, (self.version, now), t))
+    }
+
+    /// The value; an error if it was written to since it was saved by `op`.
+    pub fn restore(self, op: &Op, place: Option<Place>) -> Result<Tensor> {
+        self.check(op, place)?;
+        match self.store {
+            Store::Packed(p) => p.unpack(),
+            Store::Plain(t) => Ok(t),
+        }
+    }
+}
+
+/// Who wrote, for a message.
+pub fn by(writer: Option<&str>) -> String {
+    match writer {
+        None => String::new(),
+        Some("setitem") => " by x[...] = value".into(),
+        Some(rule) if rule.starts_with(char::is_uppercase) => format!(" by a step of {rule}"),
+        Some(name) => format!(" by {name}_"),
+    }
+}
+
+/// The error for a saved value that was overwritten.
+#[cold]
+pub fn modified(op: &str, place: Option<Place>, slot: Slot, (then, now): (u32, u32), t: &Tensor) -> Error {
+    let which = match slot {
+        Slot::Input(i) => format!("input {i}"),
+        Slot::Output(i) => format!("output {i}"),
+    };
+    let by = by(bottom(t).and_then(|a| a.buffer().writer()));
+    Error::autodiff(format!(
+        "backward of {op}{}: its saved {which} of shape {} was modified in place{by} (version {now}, \
+         expected {then}); write x = x + ... instead of an in-place operation, or modify a clone(){}",
+        place::recorded(place),
+        t.shape(),
+        place::hint(place)
+    ))
+}
+
+/// The version of the buffer at the bottom of a tensor.
+#[inline]
+pub fn version(t: &Tensor) -> u32 {
+    bottom(t).map_or(0, |a| a.buffer().version())
+}
+
+/// Bytes of the buffer at the bottom of a tensor.
+pub fn bytes(t: &Tensor) -> usize {
+    bottom(t).map_or(0, |a| a.buffer().bytes())
+}
+
+/// Whether the buffer at the bottom of a tensor was made in inference mode.
+#[inline]
+pub fn is_inference(t: &Tensor) -> bool {
+    bottom(t).is_some_and(|a| a.buffer().is_inference())
+}
+
+/// The concrete array at the bottom of a tensor.
+#[inline]
+pub fn bottom(t: &Tensor) -> Option<&Array> {
+    let mut at = t;
+    loop {
+        match at {
+            Tensor::Array(a) => return Some(a),
+            Tensor::Traced(t) => at = t.inner(),
+        }
+    }
+}
+
+/// Memory that is about to be written, and the copy that saved values get, once one was made.
+struct Shield {
+    memory: Array,
+    copy: Option<Array>,
+}
+
+thread_local! {
+    /// The memory that in-place operations of this thread are about to write, innermost last.
+    static SHIELDS: RefCell<Vec<Shield>> = const { RefCell::new(Vec::new()) };
+    static PACKERS: RefCell<Vec<Arc<dyn Packer>>> = const { RefCell::new(Vec::new()) };
+    static WITNESSES: RefCell<Vec<Arc<dyn Witness>>> = const { RefCell::new(Vec::new()) };
+    /// Whether there are any of them.
+    static PACKING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Takes note of whether there are packers or witnesses.
+fn note() {
+    let packers = PACKERS.try_with(|p| !p.borrow().is_empty()).unwrap_or(false);
+    let witnesses = WITNESSES.try_with(|w| !w.borrow().is_empty()).unwrap_or(false);
+    let shields = SHIELDS.try_with(|s| !s.borrow().is_empty()).unwrap_or(false);
+    PACKING.set(packers || witnesses || shields);
+}
+
+/// Runs `f`, in which values that lie in `memory` are saved as copies, because it will be written.
+pub fn shielding<T>(memory: &Array, f: impl FnOnce() -> T) -> T {
+    struct Restore;
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let last = SHIELDS.with_borrow_mut(Vec::pop);
+            note();
+            drop(last);
+        }
+    }
+    SHIELDS.with_borrow_mut(|s| s.push(Shield { memory: memory.clone(), copy: None }));
+    PACKING.set(true);
+    let _restore = Restore;
+    f()
+}
+
+/// `value` over a copy of its memory, if that is about to be written.
+fn shielded(value: &Tensor) -> Result<Tensor> {
+    let Some(own) = bottom(value) else { return Ok(value.clone()) };
+    SHIELDS.with_borrow_mut(|shields| {
+        let Some(shield) = shields.iter_mut().find(|s| s.memory.buffer().same(own.buffer())) else {
+            return Ok(value.clone());
+        };
+        // The target itself is copied once; views of it are rare.
+        let target = &shield.memory;
+        let whole =
+            own.offset() == target.offset() && own.same_layout(target) && own.dtype() == target.dtype();
+        let copy = match &shield.copy {
+            Some(copy) if whole => copy.clone(),
+            _ => own.copied()?,
+        };
+        if whole {
+            shield.copy = Some(copy.clone());
+        }
+        Ok(over_memory(value, &copy))
+    })
+}
+
+/// Tells the packers and witnesses in force that `memory` is about to be written in place.
+#[inline]
+pub fn before_write(memory: &Array) -> Result<()> {
+    if PACKING.get() { announce(memory) } else { Ok(()) }
+}
+
+#[cold]
+fn announce(memory: &Array) -> Result<()> {
+    let packers = PACKERS.with_borrow(Vec::clone);
+    packers.iter().try_for_each(|p| p.before_write(memory))?;
+    let witnesses = WITNESSES.with_borrow(Vec::clone);
+    witnesses.iter().try_for_each(|w| w.before_write(memory))
+}
+
+/// Saves `value` for `op`, which the tape with this tag records.
+#[inline]
+pub fn save(tape: Tag, op: &Op, slot: Slot, value: Tensor, saved: &mut Saved) -> Result<()> {
+    if is_inference(&value) && !crate::array::buffer::inference() {
+        return Err(inference(op, &value));
+    }
+    if PACKING.get() {
+        let value = shielded(&value)?;
+        let store = packed(tape, op, slot, &value)?;
+        saved.push(Kept { slot, in_reserve: false, version: version(&value), store });
+    } else {
+        saved.push(Kept::plain(slot, value));
+    }
+    Ok(())
+}
+
+#[cold]
+fn inference(op: &Op, value: &Tensor) -> Error {
+    Error::autodiff(format!(
+        "{}: the {} tensor of shape {} was made in inference_mode() and cannot be saved for backward; use a \
+         clone() of it, or make it under no_grad() instead",
+        op.name(),
+        value.dtype(),
+        value.shape()
+    ))
+}
+
+#[cold]
+fn packed(tape: Tag, op: &Op, slot: Slot, value: &Tensor) -> Result<Store> {
+    let packer = PACKERS.with_borrow(|p| p.last().filter(|p| p.covers(tape)).cloned());
+    Ok(match packer {
+        Some(packer) => Store::Packed(packer.pack(op, slot, value)?),
+        None => Store::Plain(value.clone()),
+    })
+}
+
+/// Removes its packer when dropped.
+pub struct Guard(());
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        // A region that was never left is dropped with its thread, when the list may be gone already.
+        let last = PACKERS.try_with(|packers| packers.borrow_mut().pop());
+        note();
+        // Outside the borrow: the packer may be a Python object with a destructor.
+        drop(last);
+    }
+}
+
+/// Routes every value saved on this thread through `packer` until the guard is dropped.
+#[must_use]
+pub fn with_packer(packer: Arc<dyn Packer>) -> Guard {
+    PACKERS.with_borrow_mut(|p| p.push(packer));
+    PACKING.set(true);
+    Guard(())
+}
+
+/// Removes its witness when dropped.
+pub struct WitnessGuard(());
+
+impl Drop for WitnessGuard {
+    fn drop(&mut self) {
+        let last = WITNESSES.try_with(|witnesses| witnesses.borrow_mut().pop());
+        note();
+        drop(last);
+    }
+}
+
+/// Tells `witness` of the writes on this thread until the guard is dropped.
+#[must_use]
+pub fn with_witness(witness: Arc<dyn Witness>) -> WitnessGuard {
+    WITNESSES.with_borrow_mut(|w| w.push(witness));
+    PACKING.set(true);
+    WitnessGuard(())
+}

@@ -1,0 +1,132 @@
+//! What the search reads of tensors, and how it says so.
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::error::Result;
+use crate::op::{Class, Op};
+use crate::tensor::{Payload, Tensor};
+
+/// Elements on the host.
+pub(super) struct Host {
+    pub(super) values: Vec<f64>,
+    pub(super) lengths: Vec<usize>,
+}
+
+impl Host {
+    pub(super) fn of(a: &Array) -> Result<Host> {
+        let host = crate::cpu::pointwise::copy::contiguous(&a.to_device(Device::Cpu)?)?;
+        let values = crate::dispatch!(host.dtype(), T => {
+            host.slice::<T>()?.iter().map(|v| crate::array::dtype::Element::to_f64(*v)).collect()
+        });
+        Ok(Host { values, lengths: a.shape().iter().collect() })
+    }
+
+    /// The element at `index` of a shape that this one broadcasts to.
+    pub(super) fn at(&self, index: &[usize]) -> Option<f64> {
+        let index = index.get(index.len().checked_sub(self.lengths.len())?..)?;
+        let mut position = 0;
+        for (&i, &n) in index.iter().zip(&self.lengths) {
+            let i = if n == 1 { 0 } else { i };
+            if i >= n {
+                return None;
+            }
+            position = position * n + i;
+        }
+        self.values.get(position).copied()
+    }
+
+    pub(super) fn index(&self, position: usize) -> Vec<usize> {
+        let mut rest = position;
+        let mut index: Vec<usize> = self.lengths.iter().rev().map(|&n| (rest % n, rest /= n).0).collect();
+        index.reverse();
+        index
+    }
+
+    /// The first of the worst elements.
+    pub(super) fn worst(&self) -> Option<(Vec<usize>, f64)> {
+        let first = |bad: fn(&f64) -> bool| self.values.iter().position(bad);
+        let position = first(|v| v.is_nan()).or_else(|| first(|v| v.is_infinite()))?;
+        Some((self.index(position), self.values[position]))
+    }
+}
+
+/// 0: finite, 1: some are infinite, 2: some are no numbers.
+pub(super) fn level(a: &Array) -> Result<u8> {
+    if !a.dtype().is_float() {
+        return Ok(0);
+    }
+    let host = crate::cpu::pointwise::copy::contiguous(&a.to_device(Device::Cpu)?)?;
+    Ok(crate::dispatch!(host.dtype(), T => {
+        let worse = |worst: u8, v: &T| {
+            let v = crate::array::dtype::Element::to_f64(*v);
+            worst.max(if v.is_finite() { 0 } else { 1 + v.is_nan() as u8 })
+        };
+        host.slice::<T>()?.iter().fold(0, worse)
+    }))
+}
+
+/// The concrete arrays of a tensor: one, or those of a primal and its tangent.
+pub(super) fn arrays<'a>(t: &'a Tensor, out: &mut Vec<&'a Array>) {
+    match t {
+        Tensor::Array(a) => out.push(a),
+        Tensor::Traced(t) => {
+            arrays(t.inner(), out);
+            if let Payload::Dual { tangent: Some(tangent), .. } = &t.payload {
+                arrays(tangent, out);
+            }
+        }
+    }
+}
+
+/// The first array of `t` that is not finite, with its worst element.
+pub(super) fn worst(t: &Tensor) -> Result<Option<(Vec<usize>, f64)>> {
+    let mut all = Vec::new();
+    arrays(t, &mut all);
+    for a in all {
+        if level(a)? > 0 {
+            return Ok(Host::of(a)?.worst());
+        }
+    }
+    Ok(None)
+}
+
+pub(super) fn is_finite(t: &Tensor) -> Result<bool> {
+    Ok(worst(t)?.is_none())
+}
+
+/// ` at index (2, 0)`; nothing for a single number.
+pub(super) fn spot(index: &[usize]) -> String {
+    match index {
+        [] => String::new(),
+        [i] => format!(" at index ({i},)"),
+        many => format!(" at index ({})", many.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}
+
+/// `nan`, `inf` and numbers as Python writes them.
+pub(super) fn number(v: f64) -> String {
+    if v.is_nan() { "nan".into() } else { format!("{v}") }
+}
+
+/// `a`, `a and b`, `a, b and c`.
+pub(super) fn list(mut parts: Vec<String>) -> String {
+    match parts.pop() {
+        None => String::new(),
+        Some(last) if parts.is_empty() => last,
+        Some(last) => format!("{} and {last}", parts.join(", ")),
+    }
+}
+
+/// What a value is at `index`, or of what shape it is if the operation does not work element by element.
+pub(super) fn said(op: &Op, name: &str, t: &Tensor, index: &[usize]) -> Result<String> {
+    let mut all = Vec::new();
+    arrays(t, &mut all);
+    let Some(host) = all.first().map(|a| Host::of(a)).transpose()? else { return Ok(name.to_string()) };
+    let alike = host.lengths.len() == index.len() && op.class() != Class::Bilinear;
+    let element = if op.class() == Class::Elementwise || alike { host.at(index) } else { None };
+    Ok(match (element, host.worst()) {
+        (Some(v), _) => format!("{name} is {}", number(v)),
+        (None, Some((at, v))) => format!("{name} of shape {} is {}{}", t.shape(), number(v), spot(&at)),
+        (None, None) => format!("{name} of shape {} is finite", t.shape()),
+    })
+}

@@ -1,0 +1,209 @@
+//! The floors of the crate: `src/lib.rs` lists its modules from the ground up, and what a file imports lies
+//! on its own floor or below.
+
+use std::collections::{BTreeSet, HashMap};
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+/// Imports that go up or sideways: of which file, of what, and why.
+const EXCEPTIONS: &[(&str, &str, &str)] = &[
+    ("op/list.rs", "ops", "the closed list of operations names them all"),
+    ("op/mod.rs", "ops", "the formulas and precisions of the list are columns of the operations"),
+    (
+        "bind.rs",
+        "ops",
+        "complex numbers and custom functions get their meaning before an interpreter is chosen",
+    ),
+    ("interp/eval.rs", "ops", "a custom function evaluates itself; derivatives of rows evaluate in parts"),
+    ("interp/autocast.rs", "ops", "an autocast region is made of casts"),
+    ("ops/custom/", "autodiff", "a custom function is traced again where its rule is missing"),
+    (
+        "gpu/kernels/create.rs",
+        "cpu",
+        "ranges are computed on the host, so that both devices hold the same bits",
+    ),
+];
+
+/// Files that are tables of numbers, written by a program: they may be longer.
+const TABLES: &[&str] = &["math/special/tables.rs"];
+
+/// Files at the root, files in a folder, lines of a file, columns of a line.
+const MOST: (usize, usize, usize, usize) = (8, 24, 400, 110);
+
+/// The floor of each module at the root, from the groups of `mod` lines in `src/lib.rs`.
+fn floors(library: &str) -> HashMap<String, usize> {
+    let mut floors = HashMap::new();
+    for (floor, group) in library.split("\n\n").enumerate() {
+        for line in group.lines() {
+            let declared = line.trim_start_matches("pub(crate) ").trim_start_matches("pub ");
+            if let Some(name) = declared.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) {
+                floors.insert(name.to_string(), floor);
+            }
+        }
+    }
+    floors
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            rust_files(&path, found)?;
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The text without comments and without the tests in it.
+fn code(text: &str) -> String {
+    let end = text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len());
+    text[..end].lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// The modules at the root that this code names: the first words of paths that begin with `crate`.
+fn named(code: &str) -> BTreeSet<String> {
+    let word =
+        |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let mut found = BTreeSet::new();
+    for (at, _) in code.match_indices("crate::") {
+        let rest = &code[at + "crate::".len()..];
+        match rest.strip_prefix('{') {
+            None => drop(found.insert(word(rest))),
+            Some(list) => {
+                let mut depth = 0;
+                let mut start = true;
+                for (i, c) in list.char_indices() {
+                    match c {
+                        '{' => depth += 1,
+                        '}' if depth == 0 => break,
+                        '}' => depth -= 1,
+                        ',' if depth == 0 => start = true,
+                        c if start && c.is_alphanumeric() => {
+                            found.insert(word(&list[i..]));
+                            start = false;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Imports that go up, or sideways between the devices, as lines.
+fn upward(floors: &HashMap<String, usize>, file: &str, text: &str) -> Vec<String> {
+    let own = file.split('/').next().unwrap_or("").trim_end_matches(".rs");
+    let Some(floor) = floors.get(own) else { return Vec::new() };
+    let is_knot = |name: &str| floors.get(name) == floors.get("bind");
+    let goes_up = |name: &String| {
+        floors.get(name).is_some_and(|to| to > floor || (to == floor && name != own && !is_knot(name)))
+    };
+    named(&code(text))
+        .into_iter()
+        .filter(goes_up)
+        .map(|name| format!("src/{file} uses crate::{name}"))
+        .collect()
+}
+
+#[test]
+fn no_import_goes_up() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let floors = floors(&fs::read_to_string(root.join("lib.rs"))?);
+    let mut files = Vec::new();
+    rust_files(&root, &mut files)?;
+    assert!(files.len() > 300, "found {} files", files.len());
+    let mut used = vec![false; EXCEPTIONS.len()];
+    let mut wrong = Vec::new();
+    for path in files {
+        let file = path.strip_prefix(&root)?.to_string_lossy().replace('\\', "/");
+        if file == "lib.rs" || file.contains("tests") {
+            continue;
+        }
+        for line in upward(&floors, &file, &fs::read_to_string(&path)?) {
+            let known = EXCEPTIONS
+                .iter()
+                .position(|(from, to, _)| file.starts_with(from) && line.ends_with(&format!("crate::{to}")));
+            match known {
+                Some(i) => used[i] = true,
+                None => wrong.push(line),
+            }
+        }
+    }
+    let unused = EXCEPTIONS.iter().zip(used).filter(|(_, used)| !used);
+    wrong.extend(
+        unused.map(|((from, to, _), _)| format!("src/{from} no longer uses crate::{to}: an exception less")),
+    );
+    assert!(wrong.is_empty(), "imports that go up (floors: src/lib.rs):\n{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn folders_files_and_lines_stay_small() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&root, &mut files)?;
+    let mut folders: HashMap<PathBuf, usize> = HashMap::new();
+    let mut wrong = Vec::new();
+    for path in files {
+        let text = fs::read_to_string(&path)?;
+        let file = path.strip_prefix(&root)?;
+        *folders.entry(file.parent().unwrap_or(file).to_path_buf()).or_default() += 1;
+        let is_table = TABLES.iter().any(|table| Path::new(table) == file);
+        wrong.extend(too_large(file, &text, is_table));
+    }
+    for (folder, count) in folders {
+        let most = if folder == Path::new("") { MOST.0 } else { MOST.1 };
+        if count > most {
+            wrong.push(format!("src/{}: {count} files, at most {most}", folder.display()));
+        }
+    }
+    wrong.sort();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+/// What of a file is too long, as lines.
+fn too_large(file: &Path, text: &str, is_table: bool) -> Vec<String> {
+    let file = file.display();
+    let long = text.lines().enumerate().filter(|(_, line)| line.chars().count() > MOST.3);
+    let mut wrong: Vec<String> =
+        long.map(|(i, _)| format!("src/{file}:{}: more than {} columns", i + 1, MOST.3)).collect();
+    let lines = text.lines().count();
+    if lines > MOST.2 && !is_table {
+        wrong.push(format!("src/{file}: {lines} lines, at most {}", MOST.2));
+    }
+    wrong
+}
+
+#[test]
+fn what_is_too_large_is_found() {
+    let long = "x".repeat(111);
+    assert_eq!(too_large(Path::new("a.rs"), &long, true), ["src/a.rs:1: more than 110 columns"]);
+    let many = "\n".repeat(401);
+    assert_eq!(too_large(Path::new("a.rs"), &many, false), ["src/a.rs: 401 lines, at most 400"]);
+    assert_eq!(too_large(Path::new("a.rs"), &many, true), [""; 0]);
+}
+
+#[test]
+fn what_goes_up_is_found() {
+    let floors = floors(
+        "pub mod low;\n\n// A floor.\npub mod left;\n#[cfg(any())]\npub mod right;\n\npub mod bind;\nmod \
+         core;\n",
+    );
+    let found = |file: &str, text: &str| upward(&floors, file, text);
+    assert_eq!(found("low.rs", "use crate::left::x;"), ["src/low.rs uses crate::left"]);
+    assert_eq!(
+        found("left/mod.rs", "use crate::{low::{a, b}, right::c};"),
+        ["src/left/mod.rs uses crate::right"]
+    );
+    assert_eq!(
+        found("low.rs", "fn f() { crate::core::g() } // crate::bind"),
+        ["src/low.rs uses crate::core"]
+    );
+    assert_eq!(found("core.rs", "use crate::bind::bind;\nuse crate::low;"), [""; 0]);
+    assert_eq!(found("low.rs", "#[cfg(test)]\nmod tests {\n    use crate::bind;\n}"), [""; 0]);
+}
