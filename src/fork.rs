@@ -1,7 +1,7 @@
 //! Forking: a child inherits every lock as it was at that moment, also those that other threads held.
 //!
 //! So the process-wide locks of the core (the block cache, the default generator, the lines of programs, the
-//! plans of Fourier transforms) are taken before a fork and given back after it, in the parent and in the
+//! plans of Fourier transforms, the names of custom functions) are taken before a fork and given back after it, in the parent and in the
 //! child. A value that another thread is making for the first time would stay half made for ever in the
 //! child, so those are made before. The thread pool and GPUs look at the process id instead.
 
@@ -24,7 +24,12 @@ pub fn protect() {}
 #[cfg(unix)]
 struct Held {
     generator: crate::array::random::GeneratorLock,
-    _others: (crate::array::buffer::CacheLock, crate::tape::place::SitesLock, crate::cpu::fft::PlansLock),
+    _others: (
+        crate::array::buffer::CacheLock,
+        crate::tape::place::SitesLock,
+        crate::cpu::fft::PlansLock,
+        crate::host::names::NamesLock,
+    ),
 }
 
 #[cfg(unix)]
@@ -46,7 +51,8 @@ extern "C" fn before() {
     settle();
     let sites = crate::tape::place::lock_sites();
     let plans = crate::cpu::fft::lock_plans();
-    let _others = (crate::array::buffer::lock_cache(), sites, plans);
+    let names = crate::host::names::lock_names();
+    let _others = (crate::array::buffer::lock_cache(), sites, plans, names);
     let held = Held { generator: crate::array::random::lock_generator(), _others };
     let _ = HELD.try_with(|slot| *slot.borrow_mut() = Some(held));
 }

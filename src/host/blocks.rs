@@ -166,22 +166,26 @@ unsafe impl GlobalAlloc for Blocks {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: here and below, the caller's promise.
         let Some(class) = class(layout) else {
+            // SAFETY: the caller's promise.
             return unsafe { block(layout) };
         };
         let whole = whole(class);
         match LISTS.try_with(|lists| lists.0[class].take(whole.size())) {
             Ok(Some(block)) => block,
             // No block waits, or the thread is ending.
+            // SAFETY: the caller's promise; the size of a class is not zero.
             _ => unsafe { block(whole) },
         }
     }
 
     #[inline]
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the block is the system's, with this layout.
         let Some(class) = class(layout) else { return unsafe { System.dealloc(block, layout) } };
         let whole = whole(class);
         // SAFETY: the block is free now, and of this class.
         if LISTS.try_with(|lists| unsafe { lists.0[class].put(block, whole.size()) }) != Ok(true) {
+            // SAFETY: the block has the layout of its class, and no list took it.
             unsafe { System.dealloc(block, whole) };
         }
     }
@@ -189,13 +193,16 @@ unsafe impl GlobalAlloc for Blocks {
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if class(layout).is_none() && !fails(layout.size()) {
+            // SAFETY: the caller's promise.
             let block = unsafe { System.alloc_zeroed(layout) };
             if !block.is_null() {
                 return block;
             }
         }
+        // SAFETY: the caller's promise.
         let block = unsafe { self.alloc(layout) };
         if !block.is_null() {
+            // SAFETY: the block has at least that size.
             unsafe { block.write_bytes(0, layout.size()) };
         }
         block
@@ -208,14 +215,17 @@ unsafe impl GlobalAlloc for Blocks {
         match (class(layout), class(next)) {
             (None, None) => {
                 let longer =
+                    // SAFETY: the block is the system's, with this layout.
                     if fails(size) { null_mut() } else { unsafe { System.realloc(block, layout, size) } };
                 if longer.is_null() {
+                    // SAFETY: the block has this layout, and the other one this size.
                     unsafe { self.moved(block, layout, spare::instead(next), size) }
                 } else {
                     longer
                 }
             }
             (before, after) if before == after => block,
+            // SAFETY: the block has this layout, and the other one this size.
             _ => unsafe { self.moved(block, layout, self.alloc(next), size) },
         }
     }
@@ -299,6 +309,7 @@ mod tests {
         let taken =
             || unsafe { (0..count).map(|_| Blocks.alloc(layout(1024, 8)) as usize).collect::<Vec<_>>() };
         let freed = move |blocks: Vec<usize>| {
+            // SAFETY: each block was taken with this layout.
             blocks.iter().for_each(|&block| unsafe { Blocks.dealloc(block as *mut u8, layout(1024, 8)) });
             LISTS.with(|lists| lists.0[CLASSES - 1].bytes.get())
         };

@@ -190,6 +190,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 return unsafe { self.depths(block, left, right, None) };
             }
             let room = block.rows.len() * block.columns.len();
+            // SAFETY: the caller's promise; the memory has room for the block.
             scratch::with(Use::Result, room, |to| unsafe { self.depths(block, left, right, Some(to)) })
         };
         if !self.pack_left {

@@ -109,14 +109,17 @@ impl<T: Number, const N: usize> Mac for Plain<T, N> {
     }
     #[inline(always)]
     unsafe fn load(from: *const T) -> [T; N] {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { from.cast::<[T; N]>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn load_first(from: *const T, n: usize) -> [T; N] {
+        // SAFETY: the caller's promise, see `Mac`.
         std::array::from_fn(|i| if i < n { unsafe { *from.add(i) } } else { T::default() })
     }
     #[inline(always)]
     unsafe fn store(to: *mut T, x: [T; N]) {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { to.cast::<[T; N]>().write_unaligned(x) }
     }
     #[inline(always)]
@@ -129,28 +132,34 @@ impl<T: Number, const N: usize> Mac for Plain<T, N> {
     }
     #[inline(always)]
     unsafe fn put(to: *mut T, sum: [T; N]) {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { Self::store(to, sum) }
     }
     #[inline(always)]
     unsafe fn put_first(to: *mut T, sum: [T; N], n: usize) {
         for (i, &x) in sum[..n].iter().enumerate() {
+            // SAFETY: the caller's promise, see `Mac`.
             unsafe { *to.add(i) = x }
         }
     }
     #[inline(always)]
     unsafe fn get(from: *const T) -> [T; N] {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { Self::load(from) }
     }
     #[inline(always)]
     unsafe fn get_first(from: *const T, n: usize) -> [T; N] {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { Self::load_first(from, n) }
     }
     #[inline(always)]
     unsafe fn one(from: *const T, _step: isize, _single: bool) -> T {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { *from }
     }
     #[inline(always)]
     unsafe fn beside(from: *const T, _step: isize, n: usize) -> [T; N] {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { Self::load_first(from, n) }
     }
     #[inline(always)]
@@ -158,10 +167,12 @@ impl<T: Number, const N: usize> Mac for Plain<T, N> {
         for l in 0..steps {
             for i in 0..N {
                 let x = if i < lanes {
+                    // SAFETY: the caller's promise, see `Mac`.
                     unsafe { *from.offset(i as isize * stride).cast::<T>().add(l) }
                 } else {
                     T::default()
                 };
+                // SAFETY: the caller's promise, see `Mac`.
                 unsafe { *to.add(l * width + i) = x }
             }
         }

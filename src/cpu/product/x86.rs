@@ -71,22 +71,27 @@ macro_rules! results {
         }
         #[inline(always)]
         unsafe fn plus(x: $y, y: $y) -> $y {
+            // SAFETY: the caller's promise, see `Mac`.
             unsafe { $plus(x, y) }
         }
         #[inline(always)]
         unsafe fn get(from: *const $out) -> $y {
+            // SAFETY: the caller's promise, see `Mac`.
             unsafe { $get(from.cast()) }
         }
         #[inline(always)]
         unsafe fn get_first(from: *const $out, n: usize) -> $y {
+            // SAFETY: the caller's promise, see `Mac`.
             unsafe { $get_first(from, n) }
         }
         #[inline(always)]
         unsafe fn put(to: *mut $out, sum: $y) {
+            // SAFETY: the caller's promise, see `Mac`.
             unsafe { $put(to.cast(), sum) }
         }
         #[inline(always)]
         unsafe fn put_first(to: *mut $out, sum: $y, n: usize) {
+            // SAFETY: the caller's promise, see `Mac`.
             unsafe { $put_first(to, sum, n) }
         }
     };
@@ -119,30 +124,37 @@ macro_rules! vectors {
             results!($t, $x, $lanes, $zero, $plus, $load, $load_first, $store, $store_first);
             #[inline(always)]
             unsafe fn splat(from: *const $t) -> $x {
+                // SAFETY: the caller's promise, see `Mac`.
                 unsafe { $splat(*from) }
             }
             #[inline(always)]
             unsafe fn load(from: *const $t) -> $x {
+                // SAFETY: the caller's promise, see `Mac`.
                 unsafe { $load(from.cast()) }
             }
             #[inline(always)]
             unsafe fn load_first(from: *const $t, n: usize) -> $x {
+                // SAFETY: the caller's promise, see `Mac`.
                 unsafe { $load_first(from, n) }
             }
             #[inline(always)]
             unsafe fn store(to: *mut $t, x: $x) {
+                // SAFETY: the caller's promise, see `Mac`.
                 unsafe { $store(to.cast(), x) }
             }
             #[inline(always)]
             unsafe fn mac(sum: $x, x: $x, y: $x) -> $x {
+                // SAFETY: the caller's promise, see `Mac`.
                 unsafe { $mac(sum, x, y) }
             }
             #[inline(always)]
             unsafe fn one(from: *const $t, _step: isize, _single: bool) -> $t {
+                // SAFETY: the caller's promise, see `Mac`.
                 unsafe { *from }
             }
             #[inline(always)]
             unsafe fn beside(from: *const $t, _step: isize, n: usize) -> $x {
+                // SAFETY: the caller's promise, see `Mac`.
                 unsafe { $load_first(from, n) }
             }
             #[inline(always)]
@@ -154,6 +166,7 @@ macro_rules! vectors {
                 to: *mut $t,
                 width: usize,
             ) {
+                // SAFETY: the caller's promise, see `Mac`.
                 unsafe { $turn(from, stride, lanes, steps, to.cast(), width) }
             }
         })*
@@ -239,14 +252,17 @@ impl Mac for Bf16x32 {
     }
     #[inline(always)]
     unsafe fn load(from: *const u32) -> __m512i {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { _mm512_loadu_epi32(from.cast()) }
     }
     #[inline(always)]
     unsafe fn load_first(from: *const u32, n: usize) -> __m512i {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { _mm512_maskz_loadu_epi32(first(n), from.cast()) }
     }
     #[inline(always)]
     unsafe fn store(to: *mut u32, x: __m512i) {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { _mm512_storeu_epi32(to.cast(), x) }
     }
     #[inline(always)]
@@ -259,10 +275,12 @@ impl Mac for Bf16x32 {
     }
     #[inline(always)]
     unsafe fn one(from: *const u16, step: isize, single: bool) -> u32 {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { *from as u32 | if single { 0 } else { (*from.offset(step) as u32) << 16 } }
     }
     #[inline(always)]
     unsafe fn beside(from: *const u16, step: isize, n: usize) -> __m512i {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe {
             let wide = |p: *const u16| _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first(n), p.cast()));
             _mm512_or_si512(wide(from), _mm512_slli_epi32::<16>(wide(from.offset(step))))
@@ -270,6 +288,7 @@ impl Mac for Bf16x32 {
     }
     #[inline(always)]
     unsafe fn turn(from: *const u8, stride: isize, lanes: usize, steps: usize, to: *mut u32, width: usize) {
+        // SAFETY: the caller's promise, see `Mac`.
         unsafe { turn_16x16(from, stride, lanes, steps, to.cast(), width) }
     }
 }

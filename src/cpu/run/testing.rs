@@ -56,8 +56,8 @@ pub fn values(a: &Array) -> Vec<f64> {
     let at = |flat: usize| -> isize {
         (0..s.rank()).map(|i| (flat / strides[i] as usize % s.at(i)) as isize * a.stride(i)).sum()
     };
-    // SAFETY: every index is inside the view.
     dispatch!(a.dtype(), T => {
+        // SAFETY: every index is inside the view.
         (0..s.numel()).map(|i| unsafe { *a.ptr::<T>().offset(at(i)) }.to_f64()).collect()
     })
 }

@@ -130,7 +130,7 @@ fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&Moved>) -> R
         let mut text = Template::new(include_str!("../../../shaders/attention_rows.wgsl"), DType::F32);
         text.load("g", g.dtype()).load("y", known.out.dtype()).load("moved", tangent.dtype());
         text.flag("SECOND", moved.is_some());
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.eight(g.shape().part(0, rank - 1).iter().map(|d| d as i64));

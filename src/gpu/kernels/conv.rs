@@ -58,7 +58,7 @@ fn correlate(
         let mut text = Template::new(include_str!("../../../shaders/conv.wgsl"), x.dtype());
         text.load("x", x.dtype()).load("weight", x.dtype()).store("out", x.dtype());
         text.elements_per_word(x.dtype()).flag("TRANSPOSED", transposed);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     let (from, to) = if transposed { (window.output, window.input) } else { (window.input, window.output) };
@@ -97,7 +97,7 @@ pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Ar
     let kernel = kernel(index, "conv_weight", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/conv_weight.wgsl"), x.dtype());
         text.load("x", x.dtype()).load("y", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     geometry(&mut params, window, window.input, window.output);
@@ -125,7 +125,7 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
         if !x.dtype().is_float() {
             text.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
         }
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     geometry(&mut params, window, window.input, window.output);

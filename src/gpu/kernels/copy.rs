@@ -44,7 +44,7 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
     let kernel = kernel(index, "cast", key, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/map1.wgsl"), compute);
         text.load("x", from).store("out", to).elements_per_word(to).flag("CONTIGUOUS", walk.is_dense());
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     walk.write(&mut params);
@@ -80,7 +80,7 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
                  atomicOr(&out[to >> 1u], ((x[i >> 1u] >> ((i & 1u) << 4u)) & 0xffffu) << shift); }",
             );
         }
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     walk.write(&mut params);

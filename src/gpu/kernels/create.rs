@@ -52,7 +52,7 @@ pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
     let kernel = kernel(index, "tri", variant(&[x.dtype() as u64, u64::from(upper)]), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/tri.wgsl"), x.dtype());
         text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype()).flag("UPPER", upper);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.eight(x.shape().iter().map(|d| d as i64)).eight(x.strides().iter().map(|&s| s as i64));

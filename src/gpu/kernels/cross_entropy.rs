@@ -41,7 +41,7 @@ pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Resul
         let mut text = Template::new(include_str!("../../../shaders/cross_entropy.wgsl"), DType::F32);
         text.load("x", x.dtype()).elements_per_word(x.dtype()).math(&["exp", "log"]);
         rows.set(&mut text);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.word(rows.rows).word(rows.cols).word(0).word(rows.cols).word(ignored(ignore_index)).float(0.0);
@@ -68,7 +68,7 @@ pub fn cross_entropy_vjp(
         let mut text =
             Template::new(include_str!("../../../shaders/cross_entropy_backward.wgsl"), DType::F32);
         text.load("x", x.dtype()).store("out", out.dtype()).elements_per_word(out.dtype()).math(&["exp"]);
-        Ok(text.build())
+        text.build()
     })?;
     let words = rows.cols.div_ceil(per_word(out.dtype()) as usize);
     let mut params = Params::default();

@@ -91,7 +91,7 @@ fn read_along(
     let kernel = kernel(index, "gather", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/gather.wgsl"), x.dtype());
         text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.eight(out.shape().iter().map(|d| d as i64)).eight(x_strides).eight(idx_strides);
@@ -126,7 +126,7 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     let kernel = kernel(index, "scatter_rows", variant(&[g.dtype() as u64, dtype as u64]), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/scatter_rows.wgsl"), g.dtype());
         text.load("src", g.dtype()).store("out", dtype).elements_per_word(dtype);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.word(outer).word(shape.at(axis)).word(length).word(inner).word(idx.offset()).word(g.offset());
@@ -172,7 +172,7 @@ fn write_along(
         let mut text = Template::new(include_str!("../../../shaders/scatter.wgsl"), g.dtype());
         text.load("x", g.dtype()).load("src", g.dtype()).store("out", g.dtype()).elements_per_word(g.dtype());
         text.flag("FROM_ZERO", true);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.eight(shape.iter().map(|d| d as i64)).eight(g.shape().iter().map(|d| d as i64)).eight([]);
@@ -196,7 +196,7 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
     let kernel = kernel(index, "pad", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/pad.wgsl"), moved);
         text.load("x", moved).store("out", moved).elements_per_word(moved);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.eight(shape.iter().map(|d| d as i64)).eight(x.shape().iter().map(|d| d as i64));

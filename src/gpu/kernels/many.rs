@@ -84,7 +84,7 @@ impl Family<'_> {
     /// Runs the kernel over `entries` in one dispatch. `header` is what stands before the table.
     pub fn launch(&self, index: u8, entries: &[Entry], header: &Params) -> Result<()> {
         let form = variant(&[self.dtype as u64, u64::from(self.without.is_some()), entries.len() as u64]);
-        let kernel = kernel(index, self.name, form, "main", || Ok(self.expand(entries.len())))?;
+        let kernel = kernel(index, self.name, form, "main", || self.expand(entries.len()))?;
         let mut buffers: SmallVec<[&Buffer; 64]> = self.before.iter().map(|(_, b)| *b).collect();
         for role in 0..self.roles.len() {
             buffers.extend(entries.iter().map(|e| e.buffers[role]));
@@ -104,7 +104,7 @@ impl Family<'_> {
     }
 
     /// The file's text for `n` tensors.
-    pub(super) fn expand(&self, n: usize) -> String {
+    pub(super) fn expand(&self, n: usize) -> Result<String> {
         let mut text = Template::new(self.source, DType::F32);
         text.set("const TENSORS", format!("const TENSORS: u32 = {n}u;"));
         let mut binding = 0;
@@ -122,7 +122,7 @@ impl Family<'_> {
             let (declared, mark) = line(format!("tensors {name}"));
             let all = copies(declared, name, n).map(|l| bind(&l)).collect::<Vec<_>>();
             text.set(&mark, all.join("\n"));
-            for verb in ["pick", "put"] {
+            for verb in if *written { &["pick", "put"][..] } else { &["pick"] } {
                 let (body, mark) = line(format!("{verb} {name}"));
                 text.set(&mark, choice(body, name, n));
             }

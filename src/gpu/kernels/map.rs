@@ -85,7 +85,7 @@ fn run_into(job: &Job, x: &[&Array], out: &Array, body: &dyn Fn() -> Result<Stri
             .elements_per_word(job.dtype)
             .flag("CONTIGUOUS", dense)
             .set("fn op", body()?);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     walk.write(&mut params);

@@ -109,7 +109,7 @@ fn multiply(x: &Array, y: &Array, out: &Array, batches: &Batches) -> Result<()> 
         ("matmul", include_str!("../../../shaders/matmul.wgsl"), 64)
     };
     let key = x.dtype() as u64 * 16 + out.dtype() as u64;
-    let kernel = kernel(index, name, key, "main", || Ok(template(source, x, out).build()))?;
+    let kernel = kernel(index, name, key, "main", || template(source, x, out).build())?;
     let (tiles_m, tiles_n) = (m.div_ceil(tile), n.div_ceil(tile));
     let mut params = Params::default();
     params.word(m).word(n).word(k).word(batches.count()).word(batches.inner()).word(tiles_m).word(tiles_n);
@@ -134,7 +134,7 @@ fn multiply_vector(x: &Array, y: &Array, out: &Array, batches: &Batches) -> Resu
     let (entry, width) = if by_rows { ("rows", 8) } else { ("columns", 32) };
     let key = x.dtype() as u64 * 32 + out.dtype() as u64 * 2 + u64::from(by_rows);
     let source = include_str!("../../../shaders/vecmat.wgsl");
-    let kernel = kernel(index, "vecmat", key, entry, || Ok(template(source, x, out).build()))?;
+    let kernel = kernel(index, "vecmat", key, entry, || template(source, x, out).build())?;
     let mut params = Params::default();
     params.word(n).word(matrix.dim(sum)).word(batches.count()).word(batches.inner());
     let swapped = usize::from(x.dim(rows) != 1);

@@ -26,7 +26,7 @@ pub fn softmax(x: &Array, log: bool) -> Result<Array> {
         text.load("x", x.dtype()).store("out", out.dtype()).elements_per_word(out.dtype());
         text.math(&["exp", "log"]).flag("LOG", log);
         rows.set(&mut text);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.word(rows.rows).word(rows.cols).word(0).word(rows.cols).word(rows.cols);
@@ -46,7 +46,7 @@ pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
         text.load("y", y.dtype()).load("g", g.dtype());
         text.store("out", out.dtype()).elements_per_word(out.dtype()).math(&["exp"]).flag("LOG", log);
         rows.set(&mut text);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.word(rows.rows).word(rows.cols).word(rows.cols).word(rows.cols).word(rows.cols);
@@ -80,7 +80,7 @@ pub fn layer_norm(
         text.load("x", x.dtype()).load("weight", scale.dtype()).load("bias", shift.dtype());
         text.store("out", out.dtype()).elements_per_word(out.dtype());
         rows.set(&mut text);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.word(rows.rows).word(rows.cols).word(0).word(rows.cols).word(rows.cols);
@@ -118,7 +118,7 @@ pub fn layer_norm_vjp(
         text.load("x", x.dtype()).load("g", g.dtype()).load("weight", scale.dtype());
         text.store("out", out.dtype()).elements_per_word(out.dtype());
         rows.set(&mut text);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.word(rows.rows).word(rows.cols).word(rows.cols).word(rows.cols).word(rows.cols);
@@ -139,7 +139,7 @@ fn add_slots(partial: &Array, shape: Shape, slots: usize, dtype: DType) -> Resul
     let kernel = kernel(index, "layer_norm_columns", dtype as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/layernorm_columns.wgsl"), DType::F32);
         text.store("dweight", dtype).store("dbias", dtype).elements_per_word(dtype);
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.word(slots).word(shape.numel());

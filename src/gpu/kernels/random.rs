@@ -65,7 +65,7 @@ fn draw(
         {
             text.set("const BELOW_ONE", format!("const BELOW_ONE: f32 = {};", largest.1));
         }
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     params.word(shape.numel()).word(seed as u32 as usize).word((seed >> 32) as usize);

@@ -26,7 +26,7 @@ pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
     let kernel = kernel(index, "recurrence", variant(&[x.dtype() as u64]), "main", || {
         let mut text = Template::new(SOURCE, DType::F32);
         text.load("decay", x.dtype()).load("x", x.dtype()).store("out", DType::F32);
-        Ok(text.build())
+        text.build()
     })?;
     let buffers = [decay.buffer(), x.buffer(), out.buffer()];
     for (start, length) in parts(x.dim(axis)) {

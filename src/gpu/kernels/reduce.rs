@@ -154,7 +154,7 @@ impl Task<'_> {
             let mut text = Template::new(include_str!("../../../shaders/reduce.wgsl"), compute);
             text.load("x", x.dtype()).store("out", dtype).elements_per_word(dtype);
             text.set("const INIT", "").set("fn combine", self.fold.combine(is_float));
-            Ok(text.build().replace("INIT", self.fold.init(compute)))
+            Ok(text.build()?.replace("INIT", self.fold.init(compute)))
         })?;
         let mut params = Params::default();
         self.kept.write(&mut params);
@@ -230,7 +230,7 @@ fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array>
         if !is_float {
             text.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
         }
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     task.kept.write(&mut params);

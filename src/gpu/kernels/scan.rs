@@ -46,7 +46,7 @@ fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
             text.set("const INIT", format!("const INIT: T = {};", fold.init(compute)));
             text.set("fn combine", fold.combine(false));
         }
-        Ok(text.build())
+        text.build()
     })?;
     let mut params = Params::default();
     kept.write(&mut params);

@@ -3,10 +3,11 @@
 //! A line `//@ KIND NAME` announces that the next line may be replaced: `alias T` (the type of the
 //! arithmetic), `const EPW` (elements per word of the output), `load x`, `store out` (conversion between
 //! words and values), `fn op` (a rule's body). Whatever is not replaced stays as it is in the file, which is
-//! the float32 version.
+//! the float32 version. A replacement for a mark that the file lacks is an error.
 
 use super::wgsl;
 use crate::array::dtype::DType;
+use crate::error::{Error, Result};
 use std::fmt::Write;
 
 /// A shader file and the replacements of its marked lines.
@@ -46,7 +47,10 @@ impl Template {
     pub fn new(source: &'static str, compute: DType) -> Template {
         let compute = compute_type(compute);
         let mut out = Template { source, lines: Vec::new(), appendix: String::new(), compute };
-        out.set("alias T", format!("alias T = {compute};"));
+        // A shader without arithmetic of its own has no alias.
+        if out.line("alias T").is_some() {
+            out.set("alias T", format!("alias T = {compute};"));
+        }
         out
     }
 
@@ -103,7 +107,10 @@ impl Template {
     }
 
     /// The complete text.
-    pub fn build(&self) -> String {
+    pub fn build(&self) -> Result<String> {
+        if let Some((mark, _)) = self.lines.iter().find(|(mark, _)| self.line(mark).is_none()) {
+            return Err(Error::value(format!("internal: a shader has no line marked //@ {mark}")));
+        }
         let mut out = String::with_capacity(self.source.len() + self.appendix.len() + 256);
         let mut lines = self.source.lines();
         while let Some(line) = lines.next() {
@@ -127,7 +134,7 @@ impl Template {
         }
         out.push_str(&library);
         out.push_str(&self.appendix);
-        out
+        Ok(out)
     }
 }
 

@@ -6,6 +6,7 @@ mod exchange;
 use crate::array::random;
 use crate::autodiff::transform;
 use crate::error::{Error, Result};
+use crate::host::names::interned;
 use crate::interp::{self, Interp, batch};
 use crate::op::{BatchedOutputs, Grads, Lane};
 use crate::ops::custom::{self, CustomRule, Plan};

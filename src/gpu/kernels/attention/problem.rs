@@ -162,7 +162,7 @@ impl<'a> Problem<'a> {
             text.set("const BLOCKS", format!("const BLOCKS: u32 = {}u;", pass.blocks));
             text.set("const MOVES", format!("const MOVES: u32 = {}u;", self.moves));
             more(&mut text);
-            Ok(text.build())
+            text.build()
         })?;
         let [q, k, v] = [&self.q, &self.k, &self.v].map(|operand| operand.x.buffer());
         let buffers = [

@@ -1,4 +1,4 @@
-//! What passes between a custom function and its rules in Python: names, lists of tensors, plans.
+//! What passes between a custom function and its rules in Python: lists of tensors, plans.
 
 use crate::op::Grads;
 use crate::ops::custom::{Plan, Source};
@@ -7,23 +7,6 @@ use crate::py::tensor::{PyTensor, wrap};
 use crate::tensor::{Tensor, Tensors};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use std::collections::BTreeSet;
-use std::sync::Mutex;
-
-/// A name that lives for ever, as those of operations do; each is kept once. The lock is taken under the
-/// interpreter's own, so no fork finds it taken.
-pub(super) fn interned(name: &str) -> &'static str {
-    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
-    let mut names = crate::host::sync::lock(&NAMES);
-    match names.get(name) {
-        Some(known) => known,
-        None => {
-            let new: &'static str = Box::leak(name.to_owned().into_boxed_str());
-            names.insert(new);
-            new
-        }
-    }
-}
 
 pub(super) fn list<'py>(py: Python<'py>, x: &[Tensor]) -> PyResult<Bound<'py, PyList>> {
     PyList::new(py, x.iter().map(|t| wrap(py, t.clone())).collect::<PyResult<Vec<_>>>()?)
