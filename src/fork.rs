@@ -1,9 +1,10 @@
 //! Forking: a child inherits every lock as it was at that moment, also those that other threads held.
 //!
 //! So the process-wide locks of the core (the block cache, the default generator, the lines of programs, the
-//! plans of Fourier transforms, the names of custom functions) are taken before a fork and given back after it, in the parent and in the
-//! child. A value that another thread is making for the first time would stay half made for ever in the
-//! child, so those are made before. The thread pool and GPUs look at the process id instead.
+//! plans of Fourier transforms, the names of custom functions) are taken before a fork and given back after
+//! it, in the parent and in the child. A value that another thread is making for the first time would stay
+//! half made for ever in the child, so those are made before. The thread pool and GPUs look at the process id
+//! instead.
 
 /// Makes `fork` wait for the core's locks; registers once.
 #[cfg(unix)]

@@ -88,10 +88,10 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             }
             for flag in ["CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO"] {
                 if marked(text, "const ").any(|c| c == flag) {
-                    check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build())?;
+                    check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build()?)?;
                 }
             }
-            check(&format!("{name} as {dtype}"), &template.build())?;
+            check(&format!("{name} as {dtype}"), &template.build()?)?;
         }
     }
     Ok(())
@@ -121,7 +121,7 @@ fn every_elementwise_rule_and_derivative_is_valid() -> Outcome {
         for (inputs, body) in bodies {
             let name = format!("map{inputs}.wgsl");
             let skeleton = files.iter().find(|f| f.0 == name).ok_or("no skeleton")?.1;
-            let text = Template::new(skeleton, DType::F32).set("fn op", body).build();
+            let text = Template::new(skeleton, DType::F32).set("fn op", body).build()?;
             check(&format!("{} in {name}", fun.name()), &text)?;
             count += 1;
         }
@@ -138,7 +138,7 @@ fn row_kernels_are_valid_for_every_number_of_lanes() -> Outcome {
             let mut template = Template::new(text, DType::F32);
             template.set("const LANES", format!("const LANES: u32 = {lanes}u;"));
             template.set("const RADIX", format!("const RADIX: u32 = {radix}u;"));
-            check(&format!("{name} with {lanes} lanes"), &template.build())?;
+            check(&format!("{name} with {lanes} lanes"), &template.build()?)?;
         }
     }
     Ok(())
@@ -179,7 +179,7 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
                     template
                         .set(&format!("const {constant}"), format!("const {constant}: {kind} = {value};"));
                 }
-                check(&format!("{name} as {dtype}, mask {mask}, {bits:b}"), &template.build())?;
+                check(&format!("{name} as {dtype}, mask {mask}, {bits:b}"), &template.build()?)?;
                 count += 1;
             }
         }

@@ -1,11 +1,14 @@
-//! Work without the interpreter lock.
+//! Where Rust and the interpreter hand a thread to each other: work without the interpreter lock, and calls
+//! of the program's functions.
 //!
 //! The garbage collector looks at the tape twice (`src/py/autograd/collect.rs`) and must find the same both
 //! times. It runs under the lock, but code that gave the lock away goes on using the tape meanwhile; so such
 //! code is counted, and while there is any the collector sees nothing.
 
+use pyo3::ffi::{self, PyObject};
 use pyo3::marker::Ungil;
 use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static ASIDE: AtomicUsize = AtomicUsize::new(0);
@@ -36,5 +39,76 @@ impl Aside for Python<'_> {
         ASIDE.fetch_add(1, Ordering::Acquire);
         let _count = Count;
         self.detach(f)
+    }
+}
+
+/// Dropped only where a thread is unwound by force.
+///
+/// Until Python 3.14 an interpreter that ends unwinds the threads that run Python code beside it, at their
+/// next bytecode. Rust frames cannot be unwound so, and the process would abort. Such a thread sleeps here
+/// instead, without the lock, until the process has ended.
+struct Sleep;
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        loop {
+            std::thread::park();
+        }
+    }
+}
+
+/// Calls of the program's functions, which may take long.
+pub trait Callback<'py> {
+    /// The result of a call.
+    fn run_with<A>(&self, args: A, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>>
+    where
+        A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
+        A::Error: Into<PyErr>;
+
+    /// The result of a call without keywords.
+    fn run<A>(&self, args: A) -> PyResult<Bound<'py, PyAny>>
+    where
+        A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
+        A::Error: Into<PyErr>,
+    {
+        self.run_with(args, None)
+    }
+
+    /// The result of a method.
+    fn run_method<A>(&self, name: &str, args: A) -> PyResult<Bound<'py, PyAny>>
+    where
+        A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
+        A::Error: Into<PyErr>;
+}
+
+impl<'py> Callback<'py> for Bound<'py, PyAny> {
+    fn run_with<A>(&self, args: A, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>>
+    where
+        A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
+        A::Error: Into<PyErr>,
+    {
+        type Call = unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
+        let args = args.into_pyobject(self.py()).map_err(Into::into)?;
+        let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());
+        let sleep = Sleep;
+        // SAFETY: the same function, said to unwind; what it is given lives until it returns, and what it
+        // returns is a new reference, or null with an exception set.
+        let out = unsafe {
+            // Hidden from the optimiser, which would take the declared function at its word that it never
+            // unwinds.
+            let plain = std::hint::black_box(ffi::PyObject_Call as unsafe extern "C" fn(_, _, _) -> _);
+            let call = std::mem::transmute::<unsafe extern "C" fn(_, _, _) -> *mut PyObject, Call>(plain);
+            Bound::from_owned_ptr_or_err(self.py(), call(self.as_ptr(), args.as_ptr(), kwargs))
+        };
+        std::mem::forget(sleep);
+        out
+    }
+
+    fn run_method<A>(&self, name: &str, args: A) -> PyResult<Bound<'py, PyAny>>
+    where
+        A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
+        A::Error: Into<PyErr>,
+    {
+        self.getattr(name)?.run(args)
     }
 }

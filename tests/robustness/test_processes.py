@@ -191,6 +191,44 @@ print("end")
     assert out == ["end"]
 
 
+CALLBACKS = {
+    "hook": "x = wg.ones(2, requires_grad=True); y = x * 2; y.register_hook(slow); y.sum().backward()",
+    "function": "wg.grad(lambda x: (slow(x), x.sum())[1])(wg.ones(2))",
+    "batched function": "wg.vmap(lambda x: (slow(x), x)[1])(wg.ones(2))",
+    "checkpoint": "wg.utils.checkpoint.checkpoint(lambda x: (slow(x), x * 2)[1], wg.ones(2, requires_grad=True))",
+    "rule": """f = wg.custom_vjp(lambda x: x * 2)
+f.defvjp(lambda x: (x * 2, None), lambda kept, g: (slow(g), (g * 2,))[1])
+wg.grad(lambda x: f(x).sum())(wg.ones(2))""",
+}
+
+
+@pytest.mark.parametrize("kind", CALLBACKS)
+def test_the_interpreter_ends_while_a_thread_is_in_a_long_callback(kind: str, tmp_path: Path) -> None:
+    """Before Python 3.14 it unwinds such threads by force, which frames of Rust do not survive."""
+    body = CALLBACKS[kind].replace("\n", "\n    ")
+    out = alone(
+        f"""
+import time
+started = threading.Event()
+def slow(_):
+    started.set()
+    while True:
+        pass
+class Last:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.3)
+def work():
+    {body}
+last = Last()
+threading.Thread(target=work, daemon=True).start()
+assert started.wait(60)
+print("end")
+""",
+        tmp_path,
+    )
+    assert out == ["end"]
+
+
 @forks
 @pytest.mark.gpu
 def test_a_gpu_says_that_it_does_not_survive_a_fork(tmp_path: Path) -> None:

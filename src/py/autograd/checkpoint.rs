@@ -4,6 +4,7 @@
 //! error, as saved values are.
 
 use crate::error::{Error, Result};
+use crate::py::aside::Callback;
 use crate::py::error::foreign;
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::view::value;
@@ -130,11 +131,11 @@ pub fn checkpoint<'py>(
             let (f, args, kwargs): (Bound<'_, PyAny>, Bound<'_, PyTuple>, Option<Bound<'_, PyDict>>) =
                 call.bind(py).extract()?;
             check(&args, kwargs.as_ref(), &before)?;
-            f.call(args, kwargs.as_ref()).map(|_| ())
+            f.run_with(args, kwargs.as_ref()).map(|_| ())
         })
         .map_err(foreign)
     };
-    let forward = || function.call(args.clone(), kwargs).map_err(foreign);
+    let forward = || function.run_with(args.clone(), kwargs).map_err(foreign);
     let out = crate::autodiff::checkpoint::checkpoint(forward, Box::new(rerun), Some(held));
     Ok(out?)
 }

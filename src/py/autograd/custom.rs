@@ -10,6 +10,7 @@ use crate::host::names::interned;
 use crate::interp::{self, Interp, batch};
 use crate::op::{BatchedOutputs, Grads, Lane};
 use crate::ops::custom::{self, CustomRule, Plan};
+use crate::py::aside::Callback;
 use crate::py::error::foreign;
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, wrap};
@@ -116,7 +117,7 @@ impl PyRule {
         let watch = aliasing::Watch::begin(g);
         let found = Python::attach(|py| {
             let arguments = (list(py, saved)?, options(py, g)?, PyTuple::new(py, needs)?);
-            gradients(&self.rule.bind(py).call_method1("vjp", arguments)?)
+            gradients(&self.rule.bind(py).run_method("vjp", arguments)?)
         });
         let found = found.map_err(foreign)?;
         watch.end(self.name)?;
@@ -133,7 +134,7 @@ impl PyRule {
         let _depth = Depth::enter(self.name)?;
         let found = Python::attach(|py| {
             let arguments = (list(py, x)?, list(py, saved)?, options(py, t)?);
-            let found = self.rule.bind(py).call_method1("jvp", arguments)?;
+            let found = self.rule.bind(py).run_method("jvp", arguments)?;
             let (values, moved): (Option<Bound<'_, PyAny>>, Bound<'_, PyAny>) = found.extract()?;
             Ok((values.map(|values| tensors(&values)).transpose()?, gradients(&moved)?))
         });
@@ -230,7 +231,7 @@ impl PyRule {
                 let below = at.parent().unwrap_or_else(interp::current);
                 let _guard = interp::enter(below);
                 let _region = region.map(interp::enter_autocast);
-                rule.call_method1("batch", (list(py, &values)?, axes, size, randomness))?
+                rule.run_method("batch", (list(py, &values)?, axes, size, randomness))?
             };
             let (outputs, axes): (Bound<'_, PyAny>, Vec<Option<usize>>) = found.extract()?;
             let mut out: BatchedOutputs = tensors(&outputs)?.into_iter().zip(axes).collect();
@@ -241,7 +242,7 @@ impl PyRule {
             let lanes: Vec<Tensor> =
                 x.iter().map(|lane| batch::wrap(at, lane.value.clone(), lane.axis)).collect();
             let ys: Vec<Tensor> = out.iter().map(|(y, axis)| batch::wrap(at, y.clone(), *axis)).collect();
-            let found = rule.call_method1("describe", (list(py, &lanes)?, list(py, &ys)?))?;
+            let found = rule.run_method("describe", (list(py, &lanes)?, list(py, &ys)?))?;
             let (extra, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
             self.note_first_run(plan_of(&plan)?, &lanes, &ys, random);
             for y in tensors(&extra)? {
@@ -271,7 +272,7 @@ impl CustomRule for PyRule {
         let random = random::state();
         let run = || {
             Python::attach(|py| {
-                let found = self.rule.bind(py).call_method1("run", (list(py, x)?, hidden))?;
+                let found = self.rule.bind(py).run_method("run", (list(py, x)?, hidden))?;
                 let (outputs, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
                 Ok((tensors(&outputs)?, plan_of(&plan)?))
             })
@@ -286,7 +287,7 @@ impl CustomRule for PyRule {
     fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
         let _depth = Depth::enter(self.name)?;
         let _random = random::replay(self.first_run()?.random);
-        Python::attach(|py| tensors(&self.rule.bind(py).call_method1("retrace", (list(py, x)?,))?))
+        Python::attach(|py| tensors(&self.rule.bind(py).run_method("retrace", (list(py, x)?,))?))
             .map_err(foreign)
     }
 

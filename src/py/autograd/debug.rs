@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::host::sync::lock;
+use crate::py::aside::Callback;
 use crate::py::autograd::node::PyNode;
 use crate::py::error::foreign;
 use crate::py::tensor::{PyTensor, wrap};
@@ -45,7 +46,7 @@ impl Listener for Callbacks {
     fn began(&self, roots: &[(Edge, Tensor)], accumulate: bool) -> Result<()> {
         Python::attach(|py| -> PyResult<()> {
             let roots: Vec<(u64, u32)> = roots.iter().map(|(e, _)| (e.node.seq, e.index)).collect();
-            self.began.bind(py).call1((roots, accumulate)).map(|_| ())
+            self.began.bind(py).run((roots, accumulate)).map(|_| ())
         })
         .map_err(foreign)
     }
@@ -53,7 +54,7 @@ impl Listener for Callbacks {
     fn pulled(&self, node: &Arc<Node>, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()> {
         Python::attach(|py| -> PyResult<()> {
             let arguments = (PyNode(node.clone()), tuple(py, g)?, tuple(py, grads)?);
-            self.pulled.bind(py).call1(arguments).map(|_| ())
+            self.pulled.bind(py).run(arguments).map(|_| ())
         })
         .map_err(foreign)
     }

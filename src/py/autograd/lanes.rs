@@ -2,6 +2,7 @@
 
 use crate::array::buffer;
 use crate::autodiff::lanes::{Lane, Lanes, behind, within};
+use crate::py::aside::Callback;
 use crate::py::autograd::hooks::{all_returned, tuple};
 use crate::py::error::foreign;
 use crate::py::tensor::PyTensor;
@@ -47,7 +48,7 @@ impl PyLanes {
         let py = f.py();
         let f = f.clone().unbind();
         let one = |g: &Gradients| {
-            Python::attach(|py| all_returned(&f.bind(py).call1((tuple(py, g)?,))?)).map_err(foreign)
+            Python::attach(|py| all_returned(&f.bind(py).run((tuple(py, g)?,))?)).map_err(foreign)
         };
         within(&g, &lanes, &one)?.map(|out| tuple(py, &out)).transpose()
     }

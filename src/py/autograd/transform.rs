@@ -7,7 +7,7 @@ use crate::autodiff::transform::{self, Pullback};
 use crate::error::{Error, Result};
 use crate::interp::{self, Randomness};
 use crate::py::args::members;
-use crate::py::aside::Aside;
+use crate::py::aside::{Aside, Callback};
 use crate::py::data::dtype::dtype_of;
 use crate::py::error::{foreign, type_error};
 use crate::py::tensor::view::value;
@@ -25,7 +25,7 @@ fn call(function: &Bound<'_, PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let run = || -> PyResult<Vec<Tensor>> {
         let argument = |t: &Tensor| Py::new(py, PyTensor::argument(t.clone()));
         let inputs = inputs.iter().map(argument).collect::<PyResult<Vec<_>>>()?;
-        let out = function.call1((PyList::new(py, inputs)?,))?;
+        let out = function.run((PyList::new(py, inputs)?,))?;
         tensors(&out)
     };
     run().map_err(foreign)
