@@ -54,6 +54,15 @@ fn marked<'a>(text: &'a str, kind: &'a str) -> impl Iterator<Item = &'a str> {
         .map(str::trim)
 }
 
+/// Sets the width of an output and the mathematical functions where the file has marks for them.
+fn common(template: &mut Template, text: &str, dtype: DType, functions: &[&'static str]) {
+    if marked(text, "const ").any(|name| name == "EPW") {
+        template.elements_per_word(dtype);
+    }
+    let has = |function: &str| marked(text, "fn ").any(|name| name.strip_suffix('_') == Some(function));
+    template.math(&functions.iter().copied().filter(|f| has(f)).collect::<Vec<_>>());
+}
+
 #[test]
 fn files_are_valid_as_they_stand() -> Outcome {
     for (name, text) in files()? {
@@ -79,7 +88,7 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             marked(text, "store ").for_each(|output| {
                 template.store(output, dtype);
             });
-            template.elements_per_word(dtype).math(&["exp", "log", "sin", "cos"]);
+            common(&mut template, text, dtype, &["exp", "log", "sin", "cos"]);
             if !dtype.is_float() && marked(text, "fn ").any(|f| f == "is_nan") {
                 template.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
             }
@@ -172,8 +181,10 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
                 marked(text, "store ").for_each(|output| {
                     template.store(output, dtype);
                 });
-                template.elements_per_word(dtype).math(&["exp", "log"]);
-                template.set("const MASK", format!("const MASK: u32 = {mask};"));
+                common(&mut template, text, dtype, &["exp", "log"]);
+                if marked(text, "const ").any(|name| name == "MASK") {
+                    template.set("const MASK", format!("const MASK: u32 = {mask};"));
+                }
                 for (i, (constant, kind, values)) in there.iter().enumerate() {
                     let value = values[bits >> i & 1];
                     template
