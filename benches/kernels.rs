@@ -7,16 +7,16 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::Duration;
+use wengert::arguments::logic::Relation;
 use wengert::array::Array;
 use wengert::array::dtype::DType;
 use wengert::array::shape::{Axes, Shape};
-use wengert::cpu::places::gather;
+use wengert::cpu::indexing::gather;
 use wengert::cpu::pointwise::{copy, logic, map};
 use wengert::cpu::product::matmul;
 use wengert::cpu::rows::norm;
 use wengert::cpu::{random, reduce};
 use wengert::error::Result;
-use wengert::kernel::logic::Relation;
 use wengert::math::real::{Left, Pointwise, Real};
 
 #[derive(Clone, Copy)]

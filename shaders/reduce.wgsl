@@ -17,7 +17,7 @@
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
-  kept_ndim: u32, axis_ndim: u32, count: u32, length: u32, x_off: u32, s0: f32, s1: f32,
+  kept_ndim: u32, axis_ndim: u32, count: u32, length: u32, x_off: u32, init: f32,
 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;

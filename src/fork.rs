@@ -29,7 +29,7 @@ struct Held {
         crate::array::buffer::CacheLock,
         crate::tape::place::SitesLock,
         crate::cpu::fft::PlansLock,
-        crate::host::names::NamesLock,
+        crate::process::names::NamesLock,
     ),
 }
 
@@ -52,7 +52,7 @@ extern "C" fn before() {
     settle();
     let sites = crate::tape::place::lock_sites();
     let plans = crate::cpu::fft::lock_plans();
-    let names = crate::host::names::lock_names();
+    let names = crate::process::names::lock_names();
     let _others = (crate::array::buffer::lock_cache(), sites, plans, names);
     let held = Held { generator: crate::array::random::lock_generator(), _others };
     let _ = HELD.try_with(|slot| *slot.borrow_mut() = Some(held));

@@ -14,7 +14,7 @@
 pub mod error;
 
 // What the core needs of the process: blocks of memory, interrupts, locks.
-pub mod host;
+pub mod process;
 
 // Functions of real numbers, for any lane.
 pub mod math;
@@ -23,7 +23,7 @@ pub mod math;
 pub mod array;
 
 // What the kernels of both devices are called with.
-pub mod kernel;
+pub mod arguments;
 
 // Kernels: they know nothing of differentiation.
 pub mod cpu;

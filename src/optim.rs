@@ -2,10 +2,10 @@
 //!
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
+pub use crate::arguments::optim::{Adam, Rule, Sgd, Slot};
 use crate::array::Array;
 use crate::device::on_device;
 use crate::error::{Error, Result};
-pub use crate::kernel::optim::{Adam, Rule, Sgd, Slot};
 use crate::tape::saving;
 use smallvec::SmallVec;
 

@@ -9,7 +9,6 @@ use std::{fs, io};
 /// Imports that go up or sideways: of which file, of what, and why.
 const EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("op/list.rs", "ops", "the closed list of operations names them all"),
-    ("op/mod.rs", "ops", "the formulas and precisions of the list are columns of the operations"),
     (
         "bind.rs",
         "ops",
@@ -27,6 +26,9 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 
 /// Files that are tables of numbers, written by a program: they may be longer.
 const TABLES: &[&str] = &["math/special/tables.rs"];
+
+/// What may name both devices: the choice between them, the exception above, and the layer for Python.
+const BOTH_DEVICES: &[&str] = &["lib.rs", "device.rs", "gpu/kernels/create.rs", "py/"];
 
 /// Files at the root, files in a folder, lines of a file, columns of a line.
 const MOST: (usize, usize, usize, usize) = (8, 24, 400, 110);
@@ -139,6 +141,71 @@ fn no_import_goes_up() -> Result<(), Box<dyn Error>> {
     );
     assert!(wrong.is_empty(), "imports that go up (floors: src/lib.rs):\n{}", wrong.join("\n"));
     Ok(())
+}
+
+/// Whether this code names both devices' modules.
+fn names_both(code: &str) -> bool {
+    let found = named(code);
+    found.contains("cpu") && found.contains("gpu")
+}
+
+#[test]
+fn one_file_chooses_the_device() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    rust_files(&root, &mut files)?;
+    let mut wrong = Vec::new();
+    for path in files {
+        let file = path.strip_prefix(&root)?.to_string_lossy().replace('\\', "/");
+        let may = file.contains("tests") || BOTH_DEVICES.iter().any(|start| file.starts_with(start));
+        if !may && names_both(&code(&fs::read_to_string(&path)?)) {
+            wrong.push(format!("src/{file} names crate::cpu and crate::gpu"));
+        }
+    }
+    assert!(wrong.is_empty(), "the choice of a device belongs to src/device.rs:\n{}", wrong.join("\n"));
+    assert!(
+        names_both(&code("use crate::{cpu::a, gpu::b};"))
+            && !names_both(&code("use crate::cpu; // crate::gpu"))
+    );
+    Ok(())
+}
+
+/// The files that comments name in backquotes and that lie neither below the root, nor in `shaders/`, nor
+/// beside the file, nor in the folder of its name.
+fn missing(root: &Path, file: &Path, text: &str) -> Vec<String> {
+    let comments = text.lines().filter_map(|line| line.trim_start().strip_prefix("//"));
+    let comments = comments.collect::<Vec<_>>().join("\n");
+    let quoted = comments.split('`').skip(1).step_by(2);
+    let named = quoted.filter(|name| {
+        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || "_./-".contains(c));
+        plain && [".rs", ".py", ".wgsl", ".md", ".toml"].iter().any(|end| name.ends_with(end))
+    });
+    let folders = [root, &root.join("shaders"), file.parent().unwrap_or(root), &file.with_extension("")];
+    named.filter(|name| folders.iter().all(|folder| !folder.join(name).is_file())).map(String::from).collect()
+}
+
+#[test]
+fn files_that_comments_name_exist() -> Result<(), Box<dyn Error>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    for folder in ["src", "tests", "benches"] {
+        rust_files(&root.join(folder), &mut files)?;
+    }
+    let mut wrong = Vec::new();
+    for file in files.iter().filter(|file| !file.ends_with("tests/layers.rs")) {
+        for name in missing(root, file, &fs::read_to_string(file)?) {
+            wrong.push(format!("{}: `{name}`", file.strip_prefix(root)?.display()));
+        }
+    }
+    assert!(wrong.is_empty(), "comments name files that are not there:\n{}", wrong.join("\n"));
+    Ok(())
+}
+
+#[test]
+fn a_file_that_is_not_there_is_found() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let text = "//! See `mod.rs`, `src/lib.rs`, `src/none.rs` and\n/// `tests/none.py`, not `x.len()`.";
+    assert_eq!(missing(root, &root.join("src/op/list.rs"), text), ["src/none.rs", "tests/none.py"]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Element types and their promotion table. Read next: `array/dtype/element.rs`, the Rust types behind them.
+//! Element types and their promotion table. Read next: `src/array/dtype/element.rs`, the Rust types behind
+//! them.
 //!
 //! Few types have loops of their own: kernels that compute do so in [`DType::compute`], kernels that move
 //! elements know nothing but their size.

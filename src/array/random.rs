@@ -6,7 +6,7 @@
 //! and position alone: the same on every device, for any number of threads, and when a checkpoint runs its
 //! region again.
 
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Mutex, MutexGuard};

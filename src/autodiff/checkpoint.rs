@@ -13,9 +13,9 @@
 use crate::array::Array;
 use crate::array::random;
 use crate::error::{Error, Result};
-use crate::host::sync::lock;
 use crate::interp::{self, Interp, Tag};
 use crate::op::Op;
+use crate::process::sync::lock;
 use crate::tape::held::{self, Holder, Part};
 use crate::tape::node::Slot;
 use crate::tape::saving::{self, Packed, Packer};

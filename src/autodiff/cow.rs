@@ -3,8 +3,8 @@
 
 use crate::array::Array;
 use crate::error::Result;
-use crate::host::sync::lock;
 use crate::op::Op;
+use crate::process::sync::lock;
 use crate::tape::held::{Holder, Part};
 use crate::tape::node::Slot;
 use crate::tape::place::Place;

@@ -9,9 +9,9 @@
 use crate::autodiff::owned::Walk;
 use crate::autodiff::transform::{jvp, settle};
 use crate::error::{Error, Result};
-use crate::host::interrupt::Patience;
 use crate::interp::staged::{Constant, List, Program, Source, Step};
 use crate::interp::{self, Kind};
+use crate::process::interrupt::Patience;
 use crate::tape::saving;
 use crate::tensor::{Aval, Payload, Tensor, Tensors};
 use crate::watch::anomaly;

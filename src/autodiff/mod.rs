@@ -1,5 +1,4 @@
-//! The derivative machinery around the interpreters: tape entries, the backward walk, transforms,
-//! checkpointing.
+//! The derivative machinery around the interpreters: the backward walk, transforms, checkpointing.
 
 pub mod accumulate;
 pub mod backward;

@@ -8,9 +8,9 @@ pub mod attention;
 pub mod conv;
 pub mod create;
 pub mod fft;
+pub mod indexing;
 pub mod linalg;
 pub mod optim;
-pub mod places;
 pub mod pointwise;
 pub mod product;
 pub mod random;
@@ -20,7 +20,7 @@ pub mod run;
 
 // The families that a GPU has, too, by the names that it has for them.
 pub(crate) use {
-    places::gather,
+    indexing::gather,
     pointwise::{copy, logic},
     product::matmul,
     reduce::{recurrence, scan},

@@ -1,8 +1,9 @@
 //! Optimiser steps, fused: each element of parameter, gradient and state is read and written once, in one
-//! parallel loop over all parameters (`many.rs`).
+//! parallel loop over all parameters (`src/cpu/run/many.rs`).
 //!
 //! float32 and float64 are updated in their own precision, halves in float32 with one rounding at the end.
 
+use crate::arguments::optim::{Adam, Rule, Sgd, Slot};
 use crate::array::Array;
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
@@ -11,7 +12,6 @@ use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::cpu::run::many::Row;
 use crate::cpu::run::threads::Shared;
 use crate::error::Result;
-use crate::kernel::optim::{Adam, Rule, Sgd, Slot};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,8 +1,8 @@
 //! The GPU: the only folder that knows `wgpu`.
 //!
-//! Reading order: `device` (which GPUs there are), `pool` (memory), `queue` and `recorder` (how work gets to
-//! the GPU), `pipeline` and `template` (how a shader file becomes a kernel), `transfer` and `status` (what
-//! comes back), `kernels`, and `program` (shaders of users).
+//! Reading order, in `runtime`: `device` (which GPUs there are), `pool` (memory), `queue` and `recorder` (how
+//! work gets to the GPU), `pipeline` (how a shader becomes a kernel), `transfer` and `status` (what comes
+//! back). Then `shader` (the shader's text), `kernels`, and `program` (shaders of users).
 
 pub mod kernels;
 pub mod program;

@@ -14,7 +14,7 @@ use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::device::{Gpu, gpu};
 use crate::gpu::runtime::pool::allocation;
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 use wgpu::naga;

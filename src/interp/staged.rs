@@ -8,9 +8,9 @@
 use crate::array::Array;
 use crate::bind::bind_at;
 use crate::error::{Error, Result};
-use crate::host::sync::lock;
 use crate::interp::Interp;
 use crate::op::Op;
+use crate::process::sync::lock;
 use crate::tape::saving::{self, Witness};
 use crate::tensor::over_memory;
 use crate::tensor::{Payload, Tensor, Tensors, Traced};

@@ -5,7 +5,7 @@
 //! compiled with fused multiply-add (elsewhere they would call the C library for each product); `F32` and
 //! `F64` are for all others and imitate it: slower, but every processor computes the same bits.
 //!
-//! Elementwise loops use whole registers where they can: `vector.rs`.
+//! Elementwise loops use whole registers where they can: `src/cpu/pointwise/vector.rs`.
 //!
 //! Read next: `src/math/mod.rs`, the polynomials of the `f32` lanes.
 

@@ -1,5 +1,5 @@
 //! `tanh` on CPUs: sixteen polynomials of degree 7, chosen by the upper bits of the argument. GPUs have a
-//! formula without tables in `math.rs`.
+//! formula without tables in `src/gpu/shader/wgsl/library.rs`.
 
 use super::with_sign_of;
 use crate::math::wide::Wide;

@@ -2,7 +2,7 @@
 //!
 //! Up to [`LARGE`], three pieces of pi/2 are taken away with fused multiply-adds (W. Cody and W. Waite,
 //! 1980). Beyond, a product in double precision with as much of 2/pi as it takes. GPUs have functions of
-//! their own, `w_turns` in `gpu/shader/wgsl/library.rs`.
+//! their own, `w_turns` in `src/gpu/shader/wgsl/library.rs`.
 
 use super::Lane;
 use crate::math::wide::Wide;

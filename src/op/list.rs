@@ -267,13 +267,13 @@ ops! {
     /// Joined along an axis.
     Cat(ops::views::join::Cat): Linear, Any;
     /// Rows of an axis picked by an index tensor.
-    Take(ops::places::index::Take): Linear, Any;
+    Take(ops::indexing::index::Take): Linear, Any;
     /// The transpose of take.
-    TakeAdd(ops::places::index::TakeAdd): Linear, Any;
+    TakeAdd(ops::indexing::index::TakeAdd): Linear, Any;
     /// Elements picked along an axis, one index each.
-    Gather(ops::places::index::Gather): Linear, Any;
+    Gather(ops::indexing::index::Gather): Linear, Any;
     /// The transpose of gather.
-    ScatterAdd(ops::places::index::ScatterAdd): Linear, Any;
+    ScatterAdd(ops::indexing::index::ScatterAdd): Linear, Any;
     /// Softmax or log-softmax along the last axis.
     Softmax(ops::nn::norm::Softmax): General, F32;
     /// The VJP (and JVP) of softmax in one pass.

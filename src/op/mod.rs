@@ -26,8 +26,8 @@ pub use list::{Entry, Op};
 pub use needs::{Needs, Saves};
 
 use crate::array::Array;
+use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::ops;
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::{SmallVec, smallvec};
@@ -149,11 +149,28 @@ pub trait Elementwise: Kernel + Clone + Into<Op> {
     }
     /// Batching rule: align the axes and run as before.
     fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
-        let aligned = ops::pointwise::elementwise::align(x)?;
+        let aligned = align(x)?;
         let refs: SmallVec<[&Tensor; 4]> = aligned.iter().collect();
         let out = crate::bind::bind(self.clone(), &refs)?;
         Ok(out.into_iter().map(|y| (y, Some(0))).collect())
     }
+}
+
+/// Operands of a batched elementwise operation with the batch axis in front of equally many others.
+pub fn align(x: &[Lane]) -> Result<SmallVec<[Tensor; 4]>> {
+    let rank = x.iter().map(|l| l.value.rank() - l.axis.is_some() as usize).max().unwrap_or(0);
+    x.iter()
+        .map(|lane| {
+            let value = lane.front()?;
+            if lane.axis.is_none() || value.rank() == rank + 1 {
+                return Ok(value);
+            }
+            let mut dims = value.shape().to_vec();
+            let missing = rank + 1 - dims.len();
+            dims.splice(1..1, std::iter::repeat_n(1, missing));
+            value.reshape(&Shape::new(&dims)?)
+        })
+        .collect()
 }
 
 /// Functions that are linear in all their floating point inputs together; other inputs (indices) are

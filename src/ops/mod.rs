@@ -1,13 +1,14 @@
-//! The operations, one family per file. Start with `unary.rs`: all of one-variable calculus in one table.
+//! The operations, one family per file. Start with `src/ops/pointwise/unary.rs`: all of one-variable calculus
+//! in one table.
 
 pub mod complex;
 pub mod contract;
 pub mod create;
 pub mod custom;
 pub mod fft;
+pub mod indexing;
 pub mod linalg;
 pub mod nn;
-pub mod places;
 pub mod pointwise;
 pub mod random;
 pub mod reduce;

@@ -57,58 +57,55 @@ impl Drop for Sleep {
     }
 }
 
+/// What a function can be called with.
+pub trait Arguments<'py>:
+    IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error: Into<PyErr>>
+{
+}
+
+impl<'py, A> Arguments<'py> for A where
+    A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error: Into<PyErr>>
+{
+}
+
 /// Calls of the program's functions, which may take long.
 pub trait Callback<'py> {
     /// The result of a call.
-    fn run_with<A>(&self, args: A, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>>
-    where
-        A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
-        A::Error: Into<PyErr>;
-
-    /// The result of a call without keywords.
-    fn run<A>(&self, args: A) -> PyResult<Bound<'py, PyAny>>
-    where
-        A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
-        A::Error: Into<PyErr>,
-    {
-        self.run_with(args, None)
-    }
-
-    /// The result of a method.
-    fn run_method<A>(&self, name: &str, args: A) -> PyResult<Bound<'py, PyAny>>
-    where
-        A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
-        A::Error: Into<PyErr>;
+    fn run(
+        &self,
+        args: impl Arguments<'py>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>>;
 }
 
 impl<'py> Callback<'py> for Bound<'py, PyAny> {
-    fn run_with<A>(&self, args: A, kwargs: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>>
-    where
-        A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
-        A::Error: Into<PyErr>,
-    {
-        type Call = unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
+    fn run(
+        &self,
+        args: impl Arguments<'py>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let args = args.into_pyobject(self.py()).map_err(Into::into)?;
-        let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());
-        let sleep = Sleep;
-        // SAFETY: the same function, said to unwind; what it is given lives until it returns, and what it
-        // returns is a new reference, or null with an exception set.
-        let out = unsafe {
-            // Hidden from the optimiser, which would take the declared function at its word that it never
-            // unwinds.
-            let plain = std::hint::black_box(ffi::PyObject_Call as unsafe extern "C" fn(_, _, _) -> _);
-            let call = std::mem::transmute::<unsafe extern "C" fn(_, _, _) -> *mut PyObject, Call>(plain);
-            Bound::from_owned_ptr_or_err(self.py(), call(self.as_ptr(), args.as_ptr(), kwargs))
-        };
-        std::mem::forget(sleep);
-        out
+        call(self, &args, kwargs)
     }
+}
 
-    fn run_method<A>(&self, name: &str, args: A) -> PyResult<Bound<'py, PyAny>>
-    where
-        A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>>,
-        A::Error: Into<PyErr>,
-    {
-        self.getattr(name)?.run(args)
-    }
+fn call<'py>(
+    function: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    type Call = unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
+    let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());
+    let sleep = Sleep;
+    // SAFETY: the same function, said to unwind; what it is given lives until it returns, and what it
+    // returns is a new reference, or null with an exception set.
+    let out = unsafe {
+        // Hidden from the optimiser, which would take the declared function at its word that it never
+        // unwinds.
+        let plain = std::hint::black_box(ffi::PyObject_Call as unsafe extern "C" fn(_, _, _) -> _);
+        let call = std::mem::transmute::<unsafe extern "C" fn(_, _, _) -> *mut PyObject, Call>(plain);
+        Bound::from_owned_ptr_or_err(function.py(), call(function.as_ptr(), args.as_ptr(), kwargs))
+    };
+    std::mem::forget(sleep);
+    out
 }

@@ -12,5 +12,5 @@ fn ask() -> Result<()> {
 
 /// Lets the core ask.
 pub fn register() {
-    crate::host::interrupt::listen(ask);
+    crate::process::interrupt::listen(ask);
 }

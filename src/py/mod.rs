@@ -1,8 +1,8 @@
 //! The Python extension module `wengert._core`: the only folder that knows `pyo3`.
 //!
-//! Reading order: `tensor` (the object), `operators` (the hot path), `args` (what users may write), `convert`
-//! (data in and out), `autograd`, `transform`. The Python package around it adds pytrees, contexts and
-//! layers.
+//! Reading order: `tensor/object.rs` (the object), `tensor/operators.rs` (the hot path), `args.rs` (what users
+//! may write), `data/convert.rs` (data in and out), `autograd`. The Python package around it adds pytrees,
+//! contexts and layers.
 
 // Slots that our macros spell out would otherwise be linted inside the code that pyo3 generates for them.
 #![allow(unsafe_op_in_unsafe_fn)]
@@ -22,7 +22,7 @@ pub mod writes;
 use pyo3::prelude::*;
 
 #[global_allocator]
-static ALLOCATOR: crate::host::blocks::Blocks = crate::host::blocks::Blocks;
+static ALLOCATOR: crate::process::blocks::Blocks = crate::process::blocks::Blocks;
 
 /// The Rust core of wengert; use it through the package `wengert`.
 #[pymodule(gil_used = false)]

@@ -5,7 +5,7 @@
 //! accumulation into a leaf, and the hooks after the entry ran.
 
 use crate::error::{Error, Result};
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use crate::tape::held::Held;
 use crate::tensor::{Aval, Tensor};
 use std::sync::{Arc, Mutex, OnceLock, Weak};

@@ -13,9 +13,9 @@ pub use vjp::Vjp;
 
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::host::sync::lock;
 use crate::interp::Tag;
 use crate::op::Op;
+use crate::process::sync::lock;
 use crate::tape::grave::{self, Remains};
 use crate::tape::hooks::Hooks;
 use crate::tape::place::{self, Place};

@@ -4,7 +4,7 @@
 //! bytes in an entry, a table holds the names of files and functions.
 
 use crate::error::{Error, Kind};
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use std::fmt;
 use std::num::NonZeroU64;

@@ -5,9 +5,9 @@
 //! With everything off, an operation pays for one load of a process-wide counter.
 
 use crate::error::Result;
-use crate::host::sync::lock;
 use crate::interp::tape;
 use crate::op::{Grads, Op};
+use crate::process::sync::lock;
 use crate::tape::node::{Edge, Node, Vjp};
 use crate::tape::place::{self, Place};
 use crate::tensor::Tensor;

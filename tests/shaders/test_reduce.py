@@ -38,12 +38,12 @@ def split(v, reduced):
     return blocks, [len(kept), len(reduced), int(np.prod(shape)), length, v.offset], shape
 
 
-def reduce(v, reduced, entry, replace, out_dtype=np.float32, compute="f32", scalars=(0.0, 0.0)):
+def reduce(v, reduced, entry, replace, out_dtype=np.float32, compute="f32"):
     blocks, counts, shape = split(v, reduced)
     replace = types(compute, ("out", out_dtype), x=v.flat.dtype) | replace
     words = -(-counts[2] // epw(out_dtype))
     groups = -(-words // {"tree": 1, "lanes": 32, "columns": 32, "serial": 256}[entry])
-    params = [*blocks, *counts, *scalars]
+    params = [*blocks, *counts, 0.0]
     return run("reduce.wgsl", [v.flat], [(shape, out_dtype)], params, groups, replace, entry, limit=3)[0]
 
 

@@ -164,10 +164,10 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     atol, rtol = _cutoffs(A, None, rcond) if _has_eps(A) else (0.0, 0.0)
     vector = _is_vector(A, B)
     right = B.unsqueeze(-1) if vector else B
-    factor = _towards_one(A)
-    near = A * factor
-    solution = _core._pinv(near, atol, rtol) @ right * factor
-    values = svdvals(near)
+    factor = _balance(A)
+    balanced = A * factor
+    solution = _core._pinv(balanced, atol, rtol) @ right * factor
+    values = svdvals(balanced)
     rank = _count(values, atol, rtol)
     if A.shape[-2] > A.shape[-1]:
         residuals = (A @ solution - right).abs().square().sum(-2)
@@ -178,8 +178,10 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     return LeastSquares(solution.squeeze(-1) if vector else solution, residuals, rank, values)
 
 
-def _towards_one(A: Tensor) -> Tensor:
-    """Powers of two `(..., 1, 1)` that keep the inverse of a very small or very large matrix within its dtype."""
+def _balance(A: Tensor) -> Tensor:
+    """Powers of two, shape `(..., 1, 1)`, that bring a very small or very large matrix near one, so that its
+    inverse stays within the dtype.
+    """
     if A.numel() == 0:
         return _core.ones((*A.shape[:-2], 1, 1), dtype=A.abs().dtype)
     far = 2.0**511 if A.dtype.itemsize // (2 if A.dtype.is_complex else 1) == 8 else 2.0**63

@@ -6,7 +6,7 @@ use super::counts::{
 };
 use super::{ALIGN, HEADER, Header};
 use crate::error::{Error, Result};
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use std::alloc::Layout;
 use std::cell::RefCell;
 use std::ptr::NonNull;
@@ -71,7 +71,7 @@ fn fresh(class: u8, bytes: usize) -> Result<NonNull<Header>> {
     let out_of_memory =
         || Error::memory(format!("cannot allocate {bytes} bytes; {} bytes are in use", live_bytes()));
     let layout = layout(class).ok_or_else(out_of_memory)?;
-    let ask = || match crate::host::blocks::refill() {
+    let ask = || match crate::process::blocks::refill() {
         // SAFETY: the layout has a non-zero size.
         true => NonNull::new(unsafe { std::alloc::alloc(layout) }.cast()),
         false => None,
@@ -277,7 +277,7 @@ pub fn empty_cache() {
     });
     let freed = lock(&LARGE_BLOCKS).clear();
     CACHED.fetch_sub(freed, Ordering::Relaxed);
-    crate::host::blocks::empty();
+    crate::process::blocks::empty();
     trim();
 }
 

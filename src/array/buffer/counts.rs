@@ -4,7 +4,7 @@
 //! The total is exact whenever no other thread is just allocating. The peak is exact for one thread; with
 //! several, what others hold counts in steps of [`STEP`].
 
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 

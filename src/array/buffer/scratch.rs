@@ -2,7 +2,7 @@
 
 use super::live_bytes;
 use crate::error::{Error, Result};
-use crate::host::blocks;
+use crate::process::blocks;
 
 /// An empty vector with room for `n` elements.
 pub fn room<T>(n: usize) -> Result<Vec<T>> {

@@ -9,11 +9,11 @@ use super::operand::{Operand, Scratch};
 use super::product::{Number, Product};
 use super::tile::{self, Backward, Known, Second};
 use super::{Block, KEYS, LANE, MovedOperands, Problem, QUERIES, Tile, WORK, Wanted, coordinates};
+use crate::arguments::attention::laid_out_as;
 use crate::array::Array;
 use crate::array::shape::{MAX_RANK, Shape};
 use crate::cpu::run::threads::{Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
-use crate::kernel::attention::laid_out_as;
 
 /// Tasks to aim at, by splitting the queries, where the batch has fewer elements.
 const TASKS: usize = 8;

@@ -4,11 +4,11 @@ use super::operand::{Operand, Scratch, View};
 use super::product::Number;
 use super::tile::{self, Finish, Forward, Online, Scale};
 use super::{Block, KEYS, MovedOperands, Problem, QUERIES, WORK, coordinates, mask};
+use crate::arguments::attention::laid_out_as;
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::Result;
-use crate::kernel::attention::laid_out_as;
 
 /// The logarithms of sums of block `block`, infinity for those of queries that see nothing or do not exist:
 /// the exponential of a score minus infinity is a weight of 0.

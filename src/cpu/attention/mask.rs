@@ -4,10 +4,10 @@ use super::super::random::philox;
 use super::operand::{Operand, View};
 use super::product::Number;
 use super::{LANE, Tile};
+use crate::arguments::attention::Dropout;
 use crate::array::random::State;
 use crate::array::shape::{MAX_RANK, Shape};
 use crate::cpu::run::threads::Shared;
-use crate::kernel::attention::Dropout;
 
 /// Which scores count, or what is added to them.
 pub enum Mask<T> {

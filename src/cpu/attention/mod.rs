@@ -20,12 +20,12 @@ mod operand;
 mod product;
 mod tile;
 
+pub use crate::arguments::attention::{Dropout, Inputs, Known, Moved, Settings, Tangents, Wanted};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::{MAX_RANK, Shape};
 use crate::cpu::rows::norm::with_float;
 use crate::error::Result;
-pub use crate::kernel::attention::{Dropout, Inputs, Known, Moved, Settings, Tangents, Wanted};
 use mask::Mask;
 use operand::{Operand, View, converted};
 use product::{Number, Product};

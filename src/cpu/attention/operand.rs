@@ -2,6 +2,7 @@
 
 use super::LANE;
 use super::product::Number;
+use crate::arguments::attention::{inverse, memory_order};
 use crate::array::Array;
 use crate::array::buffer::filled;
 use crate::array::dtype::{DType, Element};
@@ -9,7 +10,6 @@ use crate::array::shape::MAX_RANK;
 use crate::cpu::pointwise::copy::{cast, transpose_panel};
 use crate::cpu::run::threads::Shared;
 use crate::error::Result;
-use crate::kernel::attention::{inverse, memory_order};
 
 /// A batch of matrices: the last two axes are rows and columns; leading axes of length 1 are stretched.
 #[derive(Clone, Copy)]

@@ -7,7 +7,7 @@
 use crate::array::buffer::with_room;
 use crate::array::dtype::Element;
 use crate::error::Result;
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use bytemuck::Pod;
 use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};

@@ -1,6 +1,6 @@
 //! Copies between layouts.
 //!
-//! Read next: `cast.rs` for conversions between dtypes, `create.rs`, which makes arrays from nothing.
+//! Read next: `cast.rs` for conversions between dtypes, `src/cpu/create.rs`, which makes arrays from nothing.
 
 pub use super::cast::{cast, computed};
 use super::layout::{Nest, overlaps, wrong_dtype};

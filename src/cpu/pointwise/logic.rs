@@ -3,12 +3,12 @@
 use super::drive::Kernel;
 use super::layout::{broadcast, common_dtype, wrong_dtype};
 use super::map::into_fresh;
+use crate::arguments::logic::{Connective, Relation};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::dispatch_computed;
 use crate::error::Result;
-use crate::kernel::logic::{Connective, Relation};
 
 /// Where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as IEEE 754 says.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {

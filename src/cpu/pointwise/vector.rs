@@ -1,8 +1,8 @@
 //! Vector lanes: whole registers that implement [`Real`](crate::math::real::Real), so that a rule is written
 //! once and runs on eight or sixteen numbers at a time.
 //!
-//! Scalar lanes (`lane.rs`) become vectors if the compiler finds out how. Here nothing is left to it: the
-//! functions of `src/math/mod.rs` may branch around rare arguments
+//! Scalar lanes (`src/math/lane.rs`) become vectors if the compiler finds out how. Here nothing is left to
+//! it: the functions of `src/math/mod.rs` may branch around rare arguments
 //! ([`may_hold`](crate::math::Lane::may_hold)), use instructions that no scalar code turns into, and the end
 //! of a slice is a masked load and not a second loop. A number comes out with the same bits as from a scalar
 //! lane.

@@ -1,7 +1,7 @@
 //! Matrix products: `[..., m, k] x [..., k, n] -> [..., m, n]`, batch axes broadcast, any strides.
 //!
-//! This file turns arrays into products of matrices in memory (`product/mod.rs`), a batch of them or pieces
-//! of one. Transposes and broadcast batches are strides, nothing is copied for them. What follows the
+//! This file turns arrays into products of matrices in memory (`src/cpu/product/mod.rs`), a batch of them or
+//! pieces of one. Transposes and broadcast batches are strides, nothing is copied for them. What follows the
 //! product, and rounding to halves, is done piece by piece (`epilogue.rs`).
 
 pub use super::epilogue::Epilogue;

@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
-use crate::cpu::places::gather::positions;
+use crate::cpu::indexing::gather::positions;
 use crate::cpu::pointwise::copy::{cast, computed};
 use crate::cpu::pointwise::layout::common_dtype;
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};

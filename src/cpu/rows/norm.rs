@@ -2,7 +2,7 @@
 //! it.
 //!
 //! A row stays in the first cache level between its passes. Halves are widened before and rounded after.
-//! Read next: `rows.rs`, the loops over rows.
+//! Read next: `src/cpu/rows/mod.rs`, the loops over rows.
 
 pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
 pub use super::layer_norm::{layer_norm, layer_norm_vjp};

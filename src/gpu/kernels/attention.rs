@@ -10,13 +10,13 @@ mod problem;
 use super::copy::{cast, convert, index_of};
 use super::params::{Params, variant};
 use super::rows::from_start;
+use crate::arguments::attention::{Inputs, Known, Moved, Tangents, Wanted, laid_out_as};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::gpu::shader::template::Template;
 use crate::gpu::{kernel, launch};
-use crate::kernel::attention::{Inputs, Known, Moved, Tangents, Wanted, laid_out_as};
 use problem::{Pass, Problem, SIDE, shared_out, words_start_rows};
 
 /// A file of passes behind what they share.

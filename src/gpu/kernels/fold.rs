@@ -42,12 +42,12 @@ impl Fold {
         }
     }
 
-    /// The neutral element. Infinities have no literal: they arrive as the parameter `s1`.
+    /// The neutral element. Infinities have no literal: they arrive as the parameter `init`.
     pub fn init(self, compute: DType) -> &'static str {
         match (self, compute) {
             (Fold::Sum, _) => "T(0)",
             (Fold::Prod, _) => "T(1)",
-            (_, DType::F32) => "p.s1",
+            (_, DType::F32) => "p.init",
             (Fold::Max, DType::U32) => "0u",
             (Fold::Min, DType::U32) => "0xffffffffu",
             (Fold::Max, _) => "bitcast<i32>(0x80000000u)",

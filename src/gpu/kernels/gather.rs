@@ -1,4 +1,4 @@
-//! Indexing along an axis on the GPU; the twin of `src/cpu/places/gather.rs`.
+//! Indexing along an axis on the GPU; the twin of `src/cpu/indexing/gather.rs`.
 //!
 //! Indices are int32. One that is out of range raises at the next read-back (see
 //! `src/gpu/runtime/status.rs`).

@@ -1,11 +1,11 @@
 //! Comparisons, selection and truth values on the GPU; the twin of `src/cpu/pointwise/logic.rs`.
 
 use super::map::{Job, run};
+use crate::arguments::logic::{Connective, Relation};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::shader::template::arithmetic;
-use crate::kernel::logic::{Connective, Relation};
 
 /// Runs an elementwise text `fn op` over `x`, which all have one dtype, into bool.
 fn truth(name: &str, key: u64, x: &[&Array], text: String) -> Result<Array> {

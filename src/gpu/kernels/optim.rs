@@ -8,12 +8,12 @@ use super::many::{Entry, Family, Role, reads, writes};
 use super::map;
 use super::params::Params;
 use super::reduce;
+use crate::arguments::optim::{Adam, Rule, Sgd, Slot};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
 use crate::error::Result;
 use crate::gpu::{download, scalar};
-use crate::kernel::optim::{Adam, Rule, Sgd, Slot};
 use crate::math::real::{Left, Pointwise, Real};
 use smallvec::SmallVec;
 

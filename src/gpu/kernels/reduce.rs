@@ -160,7 +160,7 @@ impl Task<'_> {
         self.kept.write(&mut params);
         self.axis.write(&mut params);
         params.word(self.kept.rank()).word(self.axis.rank()).word(count as usize).word(length as usize);
-        params.word(self.offset as usize).float(0.0).float(self.fold.seed());
+        params.word(self.offset as usize).float(self.fold.seed());
         let groups = (words as usize).div_ceil(entry.words() as usize) as u64;
         launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
         Ok(out)

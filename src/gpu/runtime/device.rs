@@ -12,7 +12,7 @@ use super::status::Status;
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};

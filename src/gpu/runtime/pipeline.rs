@@ -9,7 +9,7 @@ use super::device::{Gpu, gpu};
 use super::pool::allocation;
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};

@@ -10,7 +10,7 @@ use super::pipeline::Kernel;
 use super::recorder::UNIFORM_WINDOW;
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use std::time::Duration;
 
 /// How long the host waits for the GPU before it reports an error.

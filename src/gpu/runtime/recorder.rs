@@ -6,7 +6,7 @@ use super::pool::{Stats, allocation};
 use super::transfer::{CHUNK, Staging};
 use crate::array::buffer::Buffer;
 use crate::error::Result;
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::VecDeque;

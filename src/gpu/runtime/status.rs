@@ -11,7 +11,7 @@ use crate::array::buffer::Buffer;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 
 /// The words, and the indexed launches since they were last read.
 #[derive(Default)]

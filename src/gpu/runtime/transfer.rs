@@ -12,7 +12,7 @@ use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use smallvec::{SmallVec, smallvec};
 use std::sync::mpsc::channel;
 

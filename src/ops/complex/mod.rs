@@ -15,13 +15,13 @@ mod number;
 mod parts;
 mod product;
 
+use crate::arguments::logic::Relation;
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::kernel::logic::Relation;
 use crate::op::{Arrays, BatchedOutputs, Composite, Kernel, Lane, Linear, Op};
 use crate::ops::contract::matmul::Matmul;
+use crate::ops::indexing::index::{ScatterAdd, TakeAdd};
 use crate::ops::one;
-use crate::ops::places::index::{ScatterAdd, TakeAdd};
 use crate::ops::pointwise::compare::{Logic, Logical, Select};
 use crate::ops::reduce::mean::Spread;
 use crate::ops::reduce::scan::CumProd;

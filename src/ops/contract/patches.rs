@@ -6,7 +6,7 @@ use crate::array::shape::Shape;
 use crate::array::window::{AXES, Window};
 use crate::error::{Error, Result};
 use crate::ops::contract::convolve::per_axis;
-use crate::ops::places::index::TakeAdd;
+use crate::ops::indexing::index::TakeAdd;
 use crate::tensor::Tensor;
 
 /// The attributes of windows over the last two axes: a number for both, or one for each.

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
 use crate::ops::contract::conv::{Conv, Member};
 use crate::ops::contract::convolve::{per_axis, spatial};
-use crate::ops::places::index::{Gather, ScatterAdd};
+use crate::ops::indexing::index::{Gather, ScatterAdd};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::smallvec;

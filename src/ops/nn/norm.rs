@@ -5,11 +5,11 @@ use crate::array::dtype::DType;
 use crate::array::shape::{Shape, normalize_axis};
 use crate::device::on_device;
 use crate::error::{Error, Result};
+use crate::op::align;
 use crate::op::{
     Arrays, BY_PARTS, BatchedOutputs, Composite, General, Grads, Kernel, Lane, Needs, Own, Saves,
 };
 use crate::ops::one;
-use crate::ops::pointwise::elementwise::align;
 use crate::ops::pointwise::operand::promote;
 use crate::ops::pointwise::table::Params;
 use crate::tape::node::Vjp;

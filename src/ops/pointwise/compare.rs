@@ -5,15 +5,15 @@ use crate::array::buffer::Device;
 use crate::array::dtype::{Category, DType};
 use crate::device::on_device;
 use crate::error::{Error, Result};
+use crate::op::align;
 use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane, Linear, Needs, Saves};
 use crate::ops::one;
-use crate::ops::pointwise::elementwise::align;
 use crate::ops::pointwise::operand::{Operand, check_broadcast, join, meeting, promote};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
-pub use crate::kernel::logic::Relation;
+pub use crate::arguments::logic::Relation;
 
 /// A connective of truth values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

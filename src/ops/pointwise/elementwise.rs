@@ -6,11 +6,10 @@ mod derivatives;
 pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
 use crate::array::Array;
-use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::math::lane::F64;
 use crate::math::real::Pointwise;
-use crate::op::{Arrays, Elementwise, Kernel, Lane, Reads, Saves};
+use crate::op::{Arrays, Elementwise, Kernel, Reads, Saves};
 use crate::ops::one;
 use crate::ops::pointwise::integer::eval_int;
 use crate::ops::pointwise::table::{Arg, Fun, Params, Visit, pointwise_rule};
@@ -137,23 +136,6 @@ impl Elementwise for Map {
         let op = MapVjp { fun: self.fun, wrt: wrt as u8, p: self.p };
         crate::bind::bind1(op, &inputs).map(Some)
     }
-}
-
-/// Operands of a batched elementwise operation with the batch axis in front of equally many others.
-pub fn align(x: &[Lane]) -> Result<SmallVec<[Tensor; 4]>> {
-    let rank = x.iter().map(|l| l.value.rank() - l.axis.is_some() as usize).max().unwrap_or(0);
-    x.iter()
-        .map(|lane| {
-            let value = lane.front()?;
-            if lane.axis.is_none() || value.rank() == rank + 1 {
-                return Ok(value);
-            }
-            let mut dims = value.shape().to_vec();
-            let missing = rank + 1 - dims.len();
-            dims.splice(1..1, std::iter::repeat_n(1, missing));
-            value.reshape(&Shape::new(&dims)?)
-        })
-        .collect()
 }
 
 /// `total += g`, for the accumulation of gradients: floats of the same shape and dtype on the CPU.

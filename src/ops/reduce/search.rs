@@ -126,7 +126,7 @@ impl Tensor {
 
     /// For each place along `axis`, of `length`, the last position of this index that names it; -1 for none.
     pub fn scatter_last(&self, axis: i64, length: usize) -> Result<Tensor> {
-        crate::ops::places::indexing::check_index("scatter", self)?;
+        crate::ops::indexing::check_index("scatter", self)?;
         let axis = self.shape().axis(axis, "scatter")? as u8;
         let length = u32::try_from(length)
             .map_err(|_| Error::value(format!("scatter: an axis of length {length} is too long")))?;
@@ -136,7 +136,7 @@ impl Tensor {
     /// The larger (or smaller) of this tensor and what `index` sends to its places along `axis`, without a
     /// gradient. `x` has the shape of `index`.
     pub fn scatter_extreme(&self, axis: i64, index: &Tensor, x: &Tensor, largest: bool) -> Result<Tensor> {
-        crate::ops::places::indexing::check_index("scatter_reduce", index)?;
+        crate::ops::indexing::check_index("scatter_reduce", index)?;
         let axis = self.shape().axis(axis, "scatter_reduce")? as u8;
         crate::bind::bind1(ScatterExtreme { axis, largest }, &[self, index, &x.cast(self.dtype())?])
     }

@@ -15,7 +15,7 @@ use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::bind;
-use crate::cpu::places::put::{self, Table};
+use crate::cpu::indexing::put::{self, Table};
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::interp::{self, is_grad_enabled};

@@ -131,11 +131,11 @@ pub fn checkpoint<'py>(
             let (f, args, kwargs): (Bound<'_, PyAny>, Bound<'_, PyTuple>, Option<Bound<'_, PyDict>>) =
                 call.bind(py).extract()?;
             check(&args, kwargs.as_ref(), &before)?;
-            f.run_with(args, kwargs.as_ref()).map(|_| ())
+            f.run(args, kwargs.as_ref()).map(|_| ())
         })
         .map_err(foreign)
     };
-    let forward = || function.run_with(args.clone(), kwargs).map_err(foreign);
+    let forward = || function.run(args.clone(), kwargs).map_err(foreign);
     let out = crate::autodiff::checkpoint::checkpoint(forward, Box::new(rerun), Some(held));
     Ok(out?)
 }

@@ -6,10 +6,10 @@ mod exchange;
 use crate::array::random;
 use crate::autodiff::transform;
 use crate::error::{Error, Result};
-use crate::host::names::interned;
 use crate::interp::{self, Interp, batch};
 use crate::op::{BatchedOutputs, Grads, Lane};
 use crate::ops::custom::{self, CustomRule, Plan};
+use crate::process::names::interned;
 use crate::py::aside::Callback;
 use crate::py::error::foreign;
 use crate::py::tensor::view::value;
@@ -117,7 +117,7 @@ impl PyRule {
         let watch = aliasing::Watch::begin(g);
         let found = Python::attach(|py| {
             let arguments = (list(py, saved)?, options(py, g)?, PyTuple::new(py, needs)?);
-            gradients(&self.rule.bind(py).run_method("vjp", arguments)?)
+            gradients(&self.rule.bind(py).getattr("vjp")?.run(arguments, None)?)
         });
         let found = found.map_err(foreign)?;
         watch.end(self.name)?;
@@ -134,7 +134,7 @@ impl PyRule {
         let _depth = Depth::enter(self.name)?;
         let found = Python::attach(|py| {
             let arguments = (list(py, x)?, list(py, saved)?, options(py, t)?);
-            let found = self.rule.bind(py).run_method("jvp", arguments)?;
+            let found = self.rule.bind(py).getattr("jvp")?.run(arguments, None)?;
             let (values, moved): (Option<Bound<'_, PyAny>>, Bound<'_, PyAny>) = found.extract()?;
             Ok((values.map(|values| tensors(&values)).transpose()?, gradients(&moved)?))
         });
@@ -231,7 +231,7 @@ impl PyRule {
                 let below = at.parent().unwrap_or_else(interp::current);
                 let _guard = interp::enter(below);
                 let _region = region.map(interp::enter_autocast);
-                rule.run_method("batch", (list(py, &values)?, axes, size, randomness))?
+                rule.getattr("batch")?.run((list(py, &values)?, axes, size, randomness), None)?
             };
             let (outputs, axes): (Bound<'_, PyAny>, Vec<Option<usize>>) = found.extract()?;
             let mut out: BatchedOutputs = tensors(&outputs)?.into_iter().zip(axes).collect();
@@ -242,7 +242,7 @@ impl PyRule {
             let lanes: Vec<Tensor> =
                 x.iter().map(|lane| batch::wrap(at, lane.value.clone(), lane.axis)).collect();
             let ys: Vec<Tensor> = out.iter().map(|(y, axis)| batch::wrap(at, y.clone(), *axis)).collect();
-            let found = rule.run_method("describe", (list(py, &lanes)?, list(py, &ys)?))?;
+            let found = rule.getattr("describe")?.run((list(py, &lanes)?, list(py, &ys)?), None)?;
             let (extra, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
             self.note_first_run(plan_of(&plan)?, &lanes, &ys, random);
             for y in tensors(&extra)? {
@@ -272,7 +272,7 @@ impl CustomRule for PyRule {
         let random = random::state();
         let run = || {
             Python::attach(|py| {
-                let found = self.rule.bind(py).run_method("run", (list(py, x)?, hidden))?;
+                let found = self.rule.bind(py).getattr("run")?.run((list(py, x)?, hidden), None)?;
                 let (outputs, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
                 Ok((tensors(&outputs)?, plan_of(&plan)?))
             })
@@ -287,7 +287,7 @@ impl CustomRule for PyRule {
     fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
         let _depth = Depth::enter(self.name)?;
         let _random = random::replay(self.first_run()?.random);
-        Python::attach(|py| tensors(&self.rule.bind(py).run_method("retrace", (list(py, x)?,))?))
+        Python::attach(|py| tensors(&self.rule.bind(py).getattr("retrace")?.run((list(py, x)?,), None)?))
             .map_err(foreign)
     }
 

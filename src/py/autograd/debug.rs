@@ -1,7 +1,7 @@
 //! The debugging modes of a thread, its diary, and what anomaly detection noted, for the package's tools.
 
 use crate::error::Result;
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use crate::py::aside::Callback;
 use crate::py::autograd::node::PyNode;
 use crate::py::error::foreign;
@@ -46,7 +46,7 @@ impl Listener for Callbacks {
     fn began(&self, roots: &[(Edge, Tensor)], accumulate: bool) -> Result<()> {
         Python::attach(|py| -> PyResult<()> {
             let roots: Vec<(u64, u32)> = roots.iter().map(|(e, _)| (e.node.seq, e.index)).collect();
-            self.began.bind(py).run((roots, accumulate)).map(|_| ())
+            self.began.bind(py).run((roots, accumulate), None).map(|_| ())
         })
         .map_err(foreign)
     }
@@ -54,7 +54,7 @@ impl Listener for Callbacks {
     fn pulled(&self, node: &Arc<Node>, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()> {
         Python::attach(|py| -> PyResult<()> {
             let arguments = (PyNode(node.clone()), tuple(py, g)?, tuple(py, grads)?);
-            self.pulled.bind(py).run(arguments).map(|_| ())
+            self.pulled.bind(py).run(arguments, None).map(|_| ())
         })
         .map_err(foreign)
     }

@@ -101,11 +101,11 @@ impl<'py> Call<'_, 'py> {
         let py = self.function.py();
         let x = Py::new(py, PyTensor::argument(x.clone()))?;
         if self.args.len() == 1 {
-            return self.function.run_with((x,), self.kwargs);
+            return self.function.run((x,), self.kwargs);
         }
         let mut args: SmallVec<[Any<'py>; 8]> = self.args.iter().collect();
         args[self.at] = x.into_bound(py).into_any();
-        self.function.run_with(PyTuple::new(py, args)?, self.kwargs)
+        self.function.run(PyTuple::new(py, args)?, self.kwargs)
     }
 }
 
@@ -182,7 +182,7 @@ fn applied<'py>(
     let py = function.py();
     let argument = |x: &Tensor| Py::new(py, PyTensor::argument(x.clone()));
     let wrapped = x.iter().map(argument).collect::<PyResult<SmallVec<[Py<PyTensor>; 8]>>>()?;
-    function.run_with(PyTuple::new(py, wrapped)?, kwargs)
+    function.run(PyTuple::new(py, wrapped)?, kwargs)
 }
 
 /// An axis as users write it: None where it is neither an integer nor None.

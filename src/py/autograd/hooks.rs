@@ -139,7 +139,7 @@ impl PyTensor {
         register_on(&node, "register_hook", hook, |f| {
             let one = move |g: &Gradients| {
                 let g = g[0].clone();
-                Python::attach(|py| returned(&f.bind(py).run((g.map(|g| wrap(py, g)).transpose()?,))?))
+                Python::attach(|py| returned(&f.bind(py).run((g.map(|g| wrap(py, g)).transpose()?,), None)?))
                     .map(|new| new.map(|new| vec![Some(new)]))
                     .map_err(foreign)
             };
@@ -172,7 +172,7 @@ impl PyTensor {
                 Python::attach(|py| -> PyResult<()> {
                     let tensor = tensor.bind(py).call0()?;
                     if !tensor.is_none() {
-                        f.bind(py).run((tensor,))?;
+                        f.bind(py).run((tensor,), None)?;
                     }
                     Ok(())
                 })
@@ -203,8 +203,10 @@ impl PyNode {
     fn register_hook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
         register_on(&self.0, "register_hook", hook, |f| {
             let call = move |inputs: &Gradients, outputs: &Gradients| {
-                Python::attach(|py| all_returned(&f.bind(py).run((tuple(py, inputs)?, tuple(py, outputs)?))?))
-                    .map_err(foreign)
+                Python::attach(|py| {
+                    all_returned(&f.bind(py).run((tuple(py, inputs)?, tuple(py, outputs)?), None)?)
+                })
+                .map_err(foreign)
             };
             Hook::After(Arc::new(call))
         })
@@ -215,7 +217,8 @@ impl PyNode {
     fn register_prehook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
         register_on(&self.0, "register_prehook", hook, |f| {
             let call = move |outputs: &Gradients| {
-                Python::attach(|py| all_returned(&f.bind(py).run((tuple(py, outputs)?,))?)).map_err(foreign)
+                Python::attach(|py| all_returned(&f.bind(py).run((tuple(py, outputs)?,), None)?))
+                    .map_err(foreign)
             };
             Hook::Before(Arc::new(call))
         })
@@ -236,7 +239,7 @@ fn _watch(tensor: &Bound<'_, PyTensor>, hook: Bound<'_, PyAny>) -> PyResult<Hook
     let (Edge { node, index }, _) = edge_of(&refresh(tensor)?, "register_multi_grad_hook")?;
     register_on(&node, "register_multi_grad_hook", hook, |f| {
         let call = move |g: &Tensor| {
-            Python::attach(|py| returned(&f.bind(py).run((wrap(py, g.clone())?,))?)).map_err(foreign)
+            Python::attach(|py| returned(&f.bind(py).run((wrap(py, g.clone())?,), None)?)).map_err(foreign)
         };
         Hook::Grad(index, Arc::new(call))
     })
@@ -251,7 +254,7 @@ fn _backward_ids() -> Vec<u64> {
 /// Calls `callback()` at the end of the backward that this thread is in, unless that fails.
 #[pyfunction]
 fn _at_end_of_backward(callback: Py<PyAny>) -> PyResult<()> {
-    let call = move || Python::attach(|py| callback.bind(py).run(()).map(|_| ())).map_err(foreign);
+    let call = move || Python::attach(|py| callback.bind(py).run((), None).map(|_| ())).map_err(foreign);
     if running::at_end(Box::new(call)) {
         return Ok(());
     }

@@ -48,7 +48,7 @@ impl PyLanes {
         let py = f.py();
         let f = f.clone().unbind();
         let one = |g: &Gradients| {
-            Python::attach(|py| all_returned(&f.bind(py).run((tuple(py, g)?,))?)).map_err(foreign)
+            Python::attach(|py| all_returned(&f.bind(py).run((tuple(py, g)?,), None)?)).map_err(foreign)
         };
         within(&g, &lanes, &one)?.map(|out| tuple(py, &out)).transpose()
     }

@@ -44,7 +44,7 @@ impl Packer for Hooks {
     fn pack(&self, op: &Op, _slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
         let before = saving::version(value);
         let object = Python::attach(|py| -> PyResult<Py<PyAny>> {
-            Ok(self.pack.bind(py).run((wrap(py, value.clone())?,))?.unbind())
+            Ok(self.pack.bind(py).run((wrap(py, value.clone())?,), None)?.unbind())
         })
         .map_err(foreign)?;
         if saving::version(value) != before {
@@ -67,7 +67,7 @@ impl Kept {
         let (Some(unpack), Some(packed)) = (python(&self.unpack.0), python(&self.object)) else {
             return Err(PyRuntimeError::new_err("internal: a saved-tensor hook holds no Python object"));
         };
-        let out = unpack.run((packed,))?;
+        let out = unpack.run((packed,), None)?;
         let Ok(out) = out.cast::<PyTensor>() else {
             return Err(type_error(format!(
                 "saved_tensors_hooks: the unpack function returned {}, expected the tensor that was packed",

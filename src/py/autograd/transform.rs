@@ -1,5 +1,5 @@
-//! Transforms of Python functions of lists of tensors. `python/wengert/transforms.py` flattens arguments
-//! around them.
+//! Transforms of Python functions of lists of tensors. `python/wengert/transforms/__init__.py` flattens
+//! arguments around them.
 
 use crate::array::dtype::DType;
 use crate::autodiff::linearize::{self, Linear};
@@ -25,7 +25,7 @@ fn call(function: &Bound<'_, PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     let run = || -> PyResult<Vec<Tensor>> {
         let argument = |t: &Tensor| Py::new(py, PyTensor::argument(t.clone()));
         let inputs = inputs.iter().map(argument).collect::<PyResult<Vec<_>>>()?;
-        let out = function.run((PyList::new(py, inputs)?,))?;
+        let out = function.run((PyList::new(py, inputs)?,), None)?;
         tensors(&out)
     };
     run().map_err(foreign)

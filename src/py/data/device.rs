@@ -60,7 +60,7 @@ fn _empty_cache() {
 #[pyfunction]
 #[pyo3(signature = (count=None, large=65536))]
 fn _fail_allocations(count: Option<usize>, large: usize) {
-    crate::host::blocks::fail_after(count.unwrap_or(0), count.map_or(usize::MAX, |_| large));
+    crate::process::blocks::fail_after(count.unwrap_or(0), count.map_or(usize::MAX, |_| large));
 }
 
 /// Sets the most bytes of large blocks that are kept for reuse.

@@ -6,7 +6,7 @@ use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::ops::places::indexing::nonzero;
+use crate::ops::indexing::nonzero;
 use crate::ops::views::region::Region;
 use crate::ops::views::strided::Part;
 use crate::py::args::{Arg, beyond_every_axis, position};

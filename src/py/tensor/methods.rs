@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Named, Result};
 use crate::interp::{self, autocast};
-use crate::ops::places::indexing::nonzero;
+use crate::ops::indexing::nonzero;
 use crate::ops::pointwise::compare::Logic;
 use crate::ops::pointwise::unary::Parametric;
 use crate::py::args::{Arg, AsTensor, either, one_of, optional_whole, run, whole};

@@ -3,7 +3,7 @@
 
 use crate::array::buffer::Device;
 use crate::array::shape::Shape;
-use crate::cpu::places::put::Table;
+use crate::cpu::indexing::put::Table;
 use crate::error::Result;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::Fun;

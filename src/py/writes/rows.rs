@@ -3,7 +3,7 @@
 
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::ops::places::indexing::check_index;
+use crate::ops::indexing::check_index;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
 use crate::py::args::{Arg, AsTensor, whole};

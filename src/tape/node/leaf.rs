@@ -1,8 +1,8 @@
 //! Leaves: tape entries of tensors that require a gradient, and the values that stand for them.
 
 use super::{Edges, Node, Origin, SEQ};
-use crate::host::sync::lock;
 use crate::interp::Tag;
+use crate::process::sync::lock;
 use crate::tensor::{Aval, Tensor};
 use crate::watch::debug;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -46,13 +46,17 @@ def get_total_norm(
 
 
 def _norm_of_norms(norms: list[Tensor], p: float) -> Tensor:
-    if len(norms) < 2 and p != 0.0:
-        return norms[0] if norms else wg.tensor(0.0)
-    # One number per tensor or device; gradients on several devices meet on the first one's.
-    return wg.stack([norm.to(norms[0].device) for norm in norms]).norm(p) if norms else wg.tensor(0.0)
+    """The p-norm of numbers, one per tensor or device, on the device of the first."""
+    if not norms:
+        return wg.tensor(0.0)
+    # The norm of one number is that number, except that norm 0 counts it.
+    if len(norms) == 1 and p != 0.0:
+        return norms[0]
+    return wg.stack([norm.to(norms[0].device) for norm in norms]).norm(p)
 
 
 def _norm(x: Tensor, p: float) -> Tensor:
+    """The p-norm of one tensor, in float32 at least; 0 of an empty one where the norm is the largest value."""
     x = x.detach()
     if x.numel() == 0 and p < 0.0:
         raise ValueError(

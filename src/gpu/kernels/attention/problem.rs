@@ -1,6 +1,7 @@
 //! One attention as its passes see it: operands with their tangents, the kernel of a pass, and its
 //! parameters.
 
+use crate::arguments::attention::{Inputs, Settings, Tangents};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
@@ -10,7 +11,6 @@ use crate::gpu::kernels::params::{Params, variant};
 use crate::gpu::kernels::parts::check_rounds;
 use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::{kernel, launch};
-use crate::kernel::attention::{Inputs, Settings, Tangents};
 
 /// Rows and columns of a tile.
 pub const SIDE: usize = 64;

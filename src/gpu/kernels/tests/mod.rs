@@ -1,12 +1,12 @@
 //! The kernels against the host, on whatever GPU there is: the software driver on machines without one.
 
 use super::{copy, create, logic, map};
+use crate::arguments::logic::Relation;
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::gpu;
-use crate::kernel::logic::Relation;
 use crate::math::real::{Left, Pointwise, PointwiseInt, Real};
 use half::{bf16, f16};
 use std::sync::{Mutex, MutexGuard};

@@ -3,12 +3,12 @@
 use super::super::{create, optim};
 use super::families::{assert_close, floats, noise, on_gpu};
 use super::{host, serial};
+use crate::arguments::optim::{Adam, Rule, Sgd, Slot};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::cpu;
 use crate::error::Result;
 use crate::gpu;
-use crate::kernel::optim::{Adam, Rule, Sgd, Slot};
 use smallvec::smallvec;
 
 #[test]

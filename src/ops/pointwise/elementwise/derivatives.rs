@@ -1,13 +1,14 @@
 //! The derivatives of the rows as operations of their own, each in one pass: [`MapVjp`] for the tables'
 //! partials, [`MapVjpJvp`] for how these change.
 
-use super::{Run, align};
+use super::Run;
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::math::real::{Left, Pointwise, Real};
+use crate::op::align;
 use crate::op::{Arrays, BY_PARTS, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
 use crate::ops::one;
 use crate::ops::pointwise::binary::Binary;

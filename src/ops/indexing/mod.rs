@@ -1,12 +1,14 @@
 //! Indexing as functions of tensors: they check what fits, and choose the operation
-//! (`src/ops/places/index.rs`, `src/ops/writes/rows.rs`). Where an index has no axes, a tensor without axes
+//! (`src/ops/indexing/index.rs`, `src/ops/writes/rows.rs`). Where an index has no axes, a tensor without axes
 //! is a vector of one element.
+
+pub mod index;
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::ops::places::index::{Gather, ScatterAdd, Take, TakeAdd, index_from_front};
+use crate::ops::indexing::index::{Gather, ScatterAdd, Take, TakeAdd, index_from_front};
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
 use crate::tensor::Tensor;
@@ -275,7 +277,7 @@ pub fn nonzero(x: &Tensor) -> Result<Tensor> {
     }
     let array = x.array("nonzero")?.to_device(Device::Cpu)?;
     let mask = crate::cpu::pointwise::copy::cast(&array, DType::Bool)?;
-    let found = Tensor::Array(crate::cpu::places::gather::nonzero(&mask)?);
+    let found = Tensor::Array(crate::cpu::indexing::gather::nonzero(&mask)?);
     match x.device() {
         Device::Cpu => Ok(found),
         device => found.cast(DType::I32)?.to_device(device),

@@ -1,6 +1,6 @@
 //! Names that live for ever, as those of operations do; each is kept once.
 
-use crate::host::sync::lock;
+use crate::process::sync::lock;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard};
 

@@ -4,7 +4,7 @@
 //! keeps seven freed blocks of a size at hand and merges and splits the others, which took 6 % of the time of
 //! a graph of scalars. Here a block goes to its list and comes back from it in a few instructions. The Python
 //! extension has this allocator; programs in Rust choose their own, or this one. Read next:
-//! `host/blocks/spare.rs`, memory kept back for requests that must not fail.
+//! `src/process/blocks/spare.rs`, memory kept back for requests that must not fail.
 
 mod spare;
 

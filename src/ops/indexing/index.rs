@@ -2,7 +2,7 @@
 //!
 //! `take` picks whole rows of one axis, `gather` one element per index. Every form of advanced indexing
 //! becomes a `take` after merging the indexed axes (`Tensor::index`). Indices out of range raise; negative
-//! ones count from the end. Read next: `indexing.rs`.
+//! ones count from the end. Read next: `src/ops/indexing/mod.rs`.
 
 use crate::array::Array;
 use crate::array::buffer::Device;

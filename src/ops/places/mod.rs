@@ -1,4 +1,0 @@
-//! Elements that an index names: picked, added back, assigned.
-
-pub mod index;
-pub mod indexing;
