@@ -1,8 +1,8 @@
 //! The Python extension module `wengert._core`: the only folder that knows `pyo3`.
 //!
-//! Reading order: `tensor/object.rs` (the object), `tensor/operators.rs` (the hot path), `args.rs` (what users
-//! may write), `data/convert.rs` (data in and out), `autograd`. The Python package around it adds pytrees,
-//! contexts and layers.
+//! Reading order: `tensor/object.rs` (the object), `tensor/operators.rs` (the hot path), `args.rs` (what
+//! users may write), `data/convert.rs` (data in and out), `autograd`. The Python package around it adds
+//! pytrees, contexts and layers.
 
 // Slots that our macros spell out would otherwise be linted inside the code that pyo3 generates for them.
 #![allow(unsafe_op_in_unsafe_fn)]

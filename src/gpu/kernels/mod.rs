@@ -1,7 +1,7 @@
 //! The hosts of the shaders: they choose a variant, lay out its parameters and launch it.
 //!
-//! Each file mirrors the family of the same name in `src/cpu/`, function by function; `params` lays out shapes
-//! and strides, `parts` launches long loops in parts.
+//! Each file mirrors the family of the same name in `src/cpu/`, function by function; `params` lays out
+//! shapes and strides, `parts` launches long loops in parts.
 pub mod attention;
 pub mod conv;
 pub mod copy;
