@@ -5,11 +5,18 @@
 // infinity are treated as IEEE 754 says where the compiler lets them pass; subnormal numbers may
 // count as 0.
 
+// `a != b`, true where either is NaN even if the compiler assumes that there is none: it reads bits.
 fn w_ne(a: f32, b: f32) -> bool {
     let nan_a = (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u;
     let nan_b = (bitcast<u32>(b) & 0x7fffffffu) > 0x7f800000u;
     return (a != b) | nan_a | nan_b;
 }
+// `w_turns(x)` is `(r, n)` with `x = r + n * pi/2` and `|r| <= pi/4`.
+//
+// Small angles: `n` times pi/2 in pieces of 11 bits (Cody and Waite), whose products are exact and are hidden
+// from the compiler by clearing a bit that is 0 anyway, so that it cannot gather the pieces. Large ones: the
+// bits of 2/pi that matter, times the mantissa, in fixed point (Payne and Hanek): 2 bits before the point, 62
+// behind.
 fn w_mulhi(a: u32, b: u32) -> u32 {
     let low = (a & 0xffffu) * (b & 0xffffu);
     let cross = (a >> 16u) * (b & 0xffffu) + (low >> 16u);
@@ -262,7 +269,7 @@ fn w_log(x: f32) -> f32 {
     let v54 = v0 < v53;
     let v55 = select(v0, v52, v54);
     let v56 = v0 == v7;
-    let v57 = -v53;
+    let v57 = -(v53);
     let v58 = select(v55, v57, v56);
     let v59 = v0 < v7;
     let v60 = bitcast<f32>(opaque_zero | 0x7fc00000u);
@@ -332,7 +339,7 @@ fn w_log1p(x: f32) -> f32 {
     let v58 = select(v2, v55, v57);
     let v59 = 0.0f;
     let v60 = v2 == v59;
-    let v61 = -v56;
+    let v61 = -(v56);
     let v62 = select(v58, v61, v60);
     let v63 = v2 < v59;
     let v64 = bitcast<f32>(opaque_zero | 0x7fc00000u);
@@ -393,7 +400,7 @@ fn w_log2(x: f32) -> f32 {
     let v47 = v0 < v46;
     let v48 = select(v0, v45, v47);
     let v49 = v0 == v15;
-    let v50 = -v46;
+    let v50 = -(v46);
     let v51 = select(v48, v50, v49);
     let v52 = v0 < v15;
     let v53 = bitcast<f32>(opaque_zero | 0x7fc00000u);
@@ -457,7 +464,7 @@ fn w_log10(x: f32) -> f32 {
     let v52 = v0 < v51;
     let v53 = select(v0, v50, v52);
     let v54 = v0 == v15;
-    let v55 = -v51;
+    let v55 = -(v51);
     let v56 = select(v53, v55, v54);
     let v57 = v0 < v15;
     let v58 = bitcast<f32>(opaque_zero | 0x7fc00000u);
@@ -594,7 +601,7 @@ fn w_asin(x: f32) -> f32 {
     let v16 = 0.5f;
     let v17 = v15 * v16;
     let v18 = sqrt(v17);
-    let v19 = -v18;
+    let v19 = -(v18);
     let v20 = fma(v19, v18, v17);
     let v21 = 0.0f;
     let v22 = v18 > v21;
@@ -654,7 +661,7 @@ fn w_acos(x: f32) -> f32 {
     let v21 = 0.5f;
     let v22 = v20 * v21;
     let v23 = sqrt(v22);
-    let v24 = -v23;
+    let v24 = -(v23);
     let v25 = fma(v24, v23, v22);
     let v26 = 0.0f;
     let v27 = v23 > v26;
@@ -1017,7 +1024,7 @@ fn w_asinh(x: f32) -> f32 {
     let v87 = v33 < v86;
     let v88 = select(v33, v85, v87);
     let v89 = v33 == v27;
-    let v90 = -v86;
+    let v90 = -(v86);
     let v91 = select(v88, v90, v89);
     let v92 = v33 < v27;
     let v93 = bitcast<f32>(opaque_zero | 0x7fc00000u);
@@ -1122,7 +1129,7 @@ fn w_acosh(x: f32) -> f32 {
     let v85 = v31 < v84;
     let v86 = select(v31, v83, v85);
     let v87 = v31 == v25;
-    let v88 = -v84;
+    let v88 = -(v84);
     let v89 = select(v86, v88, v87);
     let v90 = v31 < v25;
     let v91 = bitcast<f32>(opaque_zero | 0x7fc00000u);
@@ -1206,7 +1213,7 @@ fn w_atanh(x: f32) -> f32 {
     let v68 = v19 < v67;
     let v69 = select(v19, v66, v68);
     let v70 = v19 == v34;
-    let v71 = -v67;
+    let v71 = -(v67);
     let v72 = select(v69, v71, v70);
     let v73 = v19 < v34;
     let v74 = bitcast<f32>(opaque_zero | 0x7fc00000u);
@@ -1226,7 +1233,7 @@ fn w_atanh(x: f32) -> f32 {
 fn w_sigmoid(x: f32) -> f32 {
     let v0 = x;
     let v1 = abs(v0);
-    let v2 = -v1;
+    let v2 = -(v1);
     let v3 = w_exp(v2);
     let v4 = 0.0f;
     let v5 = v0 < v4;
@@ -1239,7 +1246,7 @@ fn w_sigmoid(x: f32) -> f32 {
 fn w_silu(x: f32) -> f32 {
     let v0 = x;
     let v1 = abs(v0);
-    let v2 = -v1;
+    let v2 = -(v1);
     let v3 = w_exp(v2);
     let v4 = 0.0f;
     let v5 = v0 < v4;
@@ -1409,8 +1416,8 @@ fn w_erfc(x: f32) -> f32 {
     let v20 = bitcast<f32>(v19);
     let v21 = v20 - v12;
     let v22 = v15 - v21;
-    let v23 = -v20;
-    let v24 = -v22;
+    let v23 = -(v20);
+    let v24 = -(v22);
     let v25 = 2.0f;
     let v26 = v7 - v25;
     let v27 = v7 + v25;
@@ -1556,7 +1563,7 @@ fn w_erfinv(x: f32) -> f32 {
     let v50 = v49 + v24;
     let v51 = fma(v22, v27, v50);
     let v52 = v26 + v51;
-    let v53 = -v52;
+    let v53 = -(v52);
     let v54 = 2.5f;
     let v55 = v53 - v54;
     let v56 = -2.83946e-9f;
@@ -1837,7 +1844,7 @@ fn w_gelu(x: f32) -> f32 {
     let v94 = bitcast<f32>(v93);
     let v95 = v90 * v94;
     let v96 = v0 < v2;
-    let v97 = -v95;
+    let v97 = -(v95);
     let v98 = v0 - v95;
     let v99 = select(v98, v97, v96);
     let v100 = 0.56568545f;
@@ -1985,7 +1992,7 @@ fn w_lgamma(x: f32) -> f32 {
     let v117 = v116 + v91;
     let v118 = fma(v89, v94, v117);
     let v119 = v93 + v118;
-    let v120 = -v119;
+    let v120 = -(v119);
     let v121 = select(v119, v120, v6);
     let v122 = v70 + v121;
     let v123 = v4 / v1;
@@ -2093,7 +2100,7 @@ fn w_digamma(x: f32) -> f32 {
     let v24 = select(v17, v19, v18);
     let v25 = v1 + v4;
     let v26 = select(v24, v25, v6);
-    let v27 = -v4;
+    let v27 = -(v4);
     let v28 = select(v21, v27, v6);
     let v29 = select(v23, v1, v6);
     let v30 = 1.4616321f;
@@ -2359,7 +2366,7 @@ fn w_i0e(x: f32) -> f32 {
     let v26 = 5.0f;
     let v27 = v25 > v26;
     let v28 = select(v25, v26, v27);
-    let v29 = -v28;
+    let v29 = -(v28);
     let v30 = 1.442695f;
     let v31 = v29 * v30;
     let v32 = round(v31);
@@ -2557,7 +2564,7 @@ fn w_i1e(x: f32) -> f32 {
     let v27 = 5.0f;
     let v28 = v26 > v27;
     let v29 = select(v26, v27, v28);
-    let v30 = -v29;
+    let v30 = -(v29);
     let v31 = 1.442695f;
     let v32 = v30 * v31;
     let v33 = round(v32);
@@ -2775,7 +2782,7 @@ fn w_pow(x: f32, y: f32) -> f32 {
     let v142 = v139 & v141;
     let v143 = w_ne(v1, v15);
     let v144 = v142 & v143;
-    let v145 = !v144;
+    let v145 = !(v144);
     let v146 = abs(v0);
     let v147 = v1 < v15;
     let v148 = select(v137, v15, v147);
@@ -2801,10 +2808,10 @@ fn w_pow(x: f32, y: f32) -> f32 {
     let v168 = v166 | v167;
     let v169 = bitcast<f32>(v168);
     let v170 = v0 < v15;
-    let v171 = -v137;
+    let v171 = -(v137);
     let v172 = v0 > v171;
     let v173 = v170 & v172;
-    let v174 = !v157;
+    let v174 = !(v157);
     let v175 = v173 & v174;
     let v176 = bitcast<f32>(opaque_zero | 0x7fc00000u);
     let v177 = select(v169, v176, v175);
@@ -2826,7 +2833,7 @@ fn w_fmod(x: f32, y: f32) -> f32 {
     let v3 = abs(v1);
     let v4 = v2 / v3;
     let v5 = floor(v4);
-    let v6 = -v5;
+    let v6 = -(v5);
     let v7 = fma(v6, v3, v2);
     let v8 = 0.0f;
     let v9 = v7 < v8;

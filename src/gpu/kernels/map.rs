@@ -119,7 +119,7 @@ fn rule_dtype(name: &str, x: &[&Array]) -> Result<DType> {
 /// The rule as WGSL.
 fn float_body<const N: usize, P: Pointwise<N>>(rule: P) -> Result<String> {
     let names = names::<N>()?;
-    Ok(wgsl::with_library("op", &names, |x| rule.apply(std::array::from_fn(|i| x[i]))))
+    Ok(wgsl::with_library("op", &names, &|x| rule.apply(std::array::from_fn(|i| x[i]))))
 }
 
 /// `rule` applied element by element to floats of one dtype, or halves and float32, which broadcast together.
@@ -204,7 +204,7 @@ pub fn predicate<const N: usize, P: Predicate<N>>(
     let job = Job { name, key: hash(&key), dtype: DType::Bool, compute: DType::F32 };
     run(&job, &x, &|| {
         let names = names::<N>()?;
-        Ok(wgsl::with_library("op", &names, |x| {
+        Ok(wgsl::with_library("op", &names, &|x| {
             let mask = rule.test::<Expr>(std::array::from_fn(|i| x[i]));
             Expr::select(mask, Expr::lit(1.0), Expr::lit(0.0))
         }))

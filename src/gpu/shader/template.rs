@@ -138,31 +138,8 @@ impl Template {
     }
 }
 
-/// float32 to bfloat16 bits, to nearest, ties to even; a NaN stays one.
-const TO_BF16: &str = "
-fn to_bf16(v: f32) -> u32 {
-  let b = bitcast<u32>(v);
-  let rounded = (b + 0x7fffu + ((b >> 16u) & 1u)) >> 16u;
-  return select(rounded, (b >> 16u) | 0x40u, (b & 0x7fffffffu) > 0x7f800000u);
-}
-";
-
-/// float32 to float16 bits, to nearest, ties to even, with subnormals, infinities and NaN. `pack2x16float`
-/// leaves the rounding to the driver. A subnormal result is the magnitude in units of 2^-24, rounded by the
-/// hardware's `round`.
-const TO_F16: &str = "
-fn to_f16(v: f32) -> u32 {
-  let b = bitcast<u32>(v);
-  let sign = (b >> 16u) & 0x8000u;
-  let m = b & 0x7fffffffu;
-  let normal = (m - 0x38000000u + 0xfffu + ((m >> 13u) & 1u)) >> 13u;
-  let tiny = u32(round(min(bitcast<f32>(m), 0.0001) * 16777216.0));
-  var h = select(min(normal, 0x7c00u), tiny, m < 0x38800000u);
-  h = select(h, 0x7c00u, m >= 0x47800000u);
-  h = select(h, 0x7e00u, m > 0x7f800000u);
-  return sign | h;
-}
-";
+const TO_BF16: &str = include_str!("../../../shaders/lib/to_bf16.wgsl");
+const TO_F16: &str = include_str!("../../../shaders/lib/to_f16.wgsl");
 
 /// The function that reads element `i` of binding `name` in the type `compute`.
 pub fn load_text(name: &str, dtype: DType, compute: &str) -> String {

@@ -28,14 +28,14 @@ pub struct Expr(u32);
 impl Expr {
     /// Any WGSL expression of type `f32` that is in scope, such as a member of the parameter block.
     pub fn variable(text: &str) -> Expr {
-        Expr(push(text))
+        Expr(push(&text))
     }
 
     /// `(r, n)` with `self = r + n * pi/2` and `|r| <= pi/4`.
     fn quarters(self) -> (Expr, Int) {
         let pair = call("turns", &[self]);
-        let rest = Expr(push(format_args!("v{pair}.x")));
-        (rest, Int(push(format_args!("i32(v{pair}.y)"))))
+        let rest = Expr(push(&format_args!("v{pair}.x")));
+        (rest, Int(push(&format_args!("i32(v{pair}.y)"))))
     }
 }
 
@@ -87,17 +87,35 @@ thread_local! {
     static WRITER: RefCell<Writer> = RefCell::default();
 }
 
+// Hundreds of rules are compiled for `Expr`, and each runs once a kernel: what an operation does stays out of
+// them, so that one costs a call.
+
 /// Append one line to the function being written.
-fn push(value: impl Display) -> u32 {
-    WRITER.with_borrow_mut(|writer| writer.push(&value))
+#[inline(never)]
+fn push(value: &dyn Display) -> u32 {
+    WRITER.with_borrow_mut(|writer| writer.push(value))
 }
 
 /// The name of a constant of the function being written.
+#[inline(never)]
 fn constant(value: String) -> u32 {
     WRITER.with_borrow_mut(|writer| writer.constant(value))
 }
 
+/// An operator between two values.
+#[inline(never)]
+fn infix(left: u32, sign: &str, right: u32) -> u32 {
+    push(&format_args!("v{left} {sign} v{right}"))
+}
+
+/// An operator before a value, or a built-in function of it.
+#[inline(never)]
+fn prefix(sign: &str, value: u32) -> u32 {
+    push(&format_args!("{sign}(v{value})"))
+}
+
 /// A call of the library function `w_{name}`.
+#[inline(never)]
 fn call(name: &'static str, arguments: &[Expr]) -> u32 {
     WRITER.with_borrow_mut(|writer| {
         if !writer.needs.contains(&name) {
@@ -109,9 +127,9 @@ fn call(name: &'static str, arguments: &[Expr]) -> u32 {
 }
 
 /// The text of a function and the names of the library functions that it calls itself.
-fn write(name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) -> (String, Vec<&'static str>) {
+fn write(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -> (String, Vec<&'static str>) {
     let outer = WRITER.take();
-    let inputs: Vec<Expr> = args.iter().map(|name| Expr(push(name))).collect();
+    let inputs: Vec<Expr> = args.iter().map(|name| Expr::variable(name)).collect();
     let result = body(&inputs);
     let writer = WRITER.replace(outer);
     let parameters: Vec<String> = args.iter().map(|name| format!("{name}: f32")).collect();
@@ -127,12 +145,12 @@ fn write(name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) -> (Stri
 
 /// The text of one WGSL function of `f32` arguments; the library functions that it calls are not
 /// included.
-pub fn function(name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) -> String {
+pub fn function(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -> String {
     write(name, args, body).0
 }
 
 /// The text of one WGSL function after the library functions that it needs.
-pub fn with_library(name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) -> String {
+pub fn with_library(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -> String {
     let (text, needs) = write(name, args, body);
     library(&needs) + &text
 }
@@ -146,7 +164,7 @@ pub struct Source {
 
 impl Source {
     /// Add the function `name` of `f32` arguments.
-    pub fn function(&mut self, name: &str, args: &[&str], body: impl FnOnce(&[Expr]) -> Expr) {
+    pub fn function(&mut self, name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) {
         let (text, needs) = write(name, args, body);
         self.text += &text;
         self.needs.extend(needs);
@@ -174,7 +192,7 @@ macro_rules! operator {
         impl $trait for Expr {
             type Output = Expr;
             fn $method(self, other: Expr) -> Expr {
-                Expr(push(format_args!(concat!("v{} ", $sign, " v{}"), self.0, other.0)))
+                Expr(infix(self.0, $sign, other.0))
             }
         }
         impl $trait<f64> for Expr {
@@ -200,7 +218,7 @@ operator!(Div, div, "/");
 impl Neg for Expr {
     type Output = Expr;
     fn neg(self) -> Expr {
-        Expr(push(format_args!("-v{}", self.0)))
+        Expr(prefix("-", self.0))
     }
 }
 
@@ -210,7 +228,7 @@ macro_rules! bit_operator {
         impl $trait for $type {
             type Output = $type;
             fn $method(self, other: $type) -> $type {
-                $type(push(format_args!(concat!("v{} ", $sign, " v{}"), self.0, other.0)))
+                $type(infix(self.0, $sign, other.0))
             }
         }
     };
@@ -218,7 +236,7 @@ macro_rules! bit_operator {
         impl $trait<usize> for Int {
             type Output = Int;
             fn $method(self, bits: usize) -> Int {
-                Int(push(format_args!(concat!("v{} ", $sign, " {}u"), self.0, bits)))
+                Int(push(&format_args!(concat!("v{} ", $sign, " {}u"), self.0, bits)))
             }
         }
     };
@@ -237,7 +255,7 @@ bit_operator!(shift Shr, shr, ">>");
 impl Not for Mask {
     type Output = Mask;
     fn not(self) -> Mask {
-        Mask(push(format_args!("!v{}", self.0)))
+        Mask(prefix("!", self.0))
     }
 }
 
@@ -245,12 +263,12 @@ impl Not for Mask {
 macro_rules! methods {
     (built_in: $($method:ident),*) => {
         $(fn $method(self) -> Expr {
-            Expr(push(format_args!(concat!(stringify!($method), "(v{})"), self.0)))
+            Expr(prefix(stringify!($method), self.0))
         })*
     };
     (compare: $($method:ident $sign:literal),*) => {
         $(fn $method(self, other: Expr) -> Mask {
-            Mask(push(format_args!(concat!("v{} ", $sign, " v{}"), self.0, other.0)))
+            Mask(infix(self.0, $sign, other.0))
         })*
     };
 }
@@ -266,11 +284,13 @@ macro_rules! library_calls {
 
 impl Real for Expr {
     type Mask = Mask;
+    #[inline(never)]
     fn lit(value: f64) -> Expr {
         Expr(constant(literal(value as f32)))
     }
+    #[inline(never)]
     fn select(mask: Mask, yes: Expr, no: Expr) -> Expr {
-        Expr(push(format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
+        Expr(push(&format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
     }
     fn ne(self, other: Expr) -> Mask {
         Mask(call("ne", &[self, other]))
@@ -294,31 +314,33 @@ impl Lane for Expr {
     const MANTISSA: usize = 23;
     const BIAS: i64 = 127;
     const SIGN: i64 = i32::MIN as i64;
+    #[inline(never)]
     fn int(value: i64) -> Int {
         // The smallest i32 has no literal of its own.
         Int(constant(format!("bitcast<i32>({:#010x}u)", value as u32)))
     }
     fn int_eq(a: Int, b: Int) -> Mask {
-        Mask(push(format_args!("v{} == v{}", a.0, b.0)))
+        Mask(infix(a.0, "==", b.0))
     }
     fn bits(self) -> Int {
-        Int(push(format_args!("bitcast<i32>(v{})", self.0)))
+        Int(prefix("bitcast<i32>", self.0))
     }
     fn from_bits(bits: Int) -> Expr {
-        Expr(push(format_args!("bitcast<f32>(v{})", bits.0)))
+        Expr(prefix("bitcast<f32>", bits.0))
     }
     fn from_int(value: Int) -> Expr {
-        Expr(push(format_args!("f32(v{})", value.0)))
+        Expr(prefix("f32", value.0))
     }
     fn nearest_int(self) -> (Expr, Int) {
         let whole = self.round();
-        (whole, Int(push(format_args!("i32(v{})", whole.0))))
+        (whole, Int(prefix("i32", whole.0)))
     }
     fn special(self, bits: u32) -> Expr {
         Expr(constant(special(bits)))
     }
+    #[inline(never)]
     fn mul_add(self, factor: Expr, term: Expr) -> Expr {
-        Expr(push(format_args!("fma(v{}, v{}, v{})", self.0, factor.0, term.0)))
+        Expr(push(&format_args!("fma(v{}, v{}, v{})", self.0, factor.0, term.0)))
     }
     fn minus_product(self, a: Expr, b: Expr) -> Expr {
         // Mesa turns `x - n*a - n*b` into `x - n*(a + b)`; clearing a bit that is 0 anyway hides

@@ -3,6 +3,8 @@
 //! A rule wants numbers it can copy, and operators that cannot fail; tensors are neither. So a `Sym` is a
 //! handle into a thread-local arena that lives for one reading, and the first error is kept there until the
 //! reading ends.
+//!
+//! Every rule is compiled for it, so what an operation does is never inlined.
 
 use crate::error::{Error, Result};
 use crate::math::lane::F64Fma;
@@ -42,6 +44,7 @@ pub struct Sym(u32);
 #[derive(Clone, Copy)]
 pub struct SymMask(u32);
 
+#[inline(never)]
 fn put(value: Value) -> u32 {
     ARENA.with_borrow_mut(|a| {
         a.values.push(value);
@@ -49,6 +52,7 @@ fn put(value: Value) -> u32 {
     })
 }
 
+#[inline(never)]
 fn get(i: u32) -> Value {
     ARENA.with_borrow(|a| match &a.values[i as usize] {
         Value::Tensor(t) => Value::Tensor(t.clone()),
@@ -57,6 +61,7 @@ fn get(i: u32) -> Value {
     })
 }
 
+#[inline(never)]
 fn put_result(result: Result<Tensor>) -> u32 {
     match result {
         Ok(t) => put(Value::Tensor(t)),
@@ -69,10 +74,14 @@ fn put_result(result: Result<Tensor>) -> u32 {
 
 /// Reads `rule` on tensors: the operations it performs run through `bind` one by one.
 pub fn read<const N: usize, P: Pointwise<N>>(x: &[&Tensor], rule: P) -> Result<Tensor> {
-    if x.len() != N {
-        return Err(Error::value(format!("internal: a rule takes {N} operands, got {}", x.len())));
+    read_one(x, N, &|x| rule.apply(std::array::from_fn(|i| x[i])))
+}
+
+fn read_one(x: &[&Tensor], operands: usize, rule: &dyn Fn(&[Sym]) -> Sym) -> Result<Tensor> {
+    if x.len() != operands {
+        return Err(Error::value(format!("internal: a rule takes {operands} operands, got {}", x.len())));
     }
-    let out = reading(x.iter().copied(), |x| get(rule.apply(std::array::from_fn(|i| x[i])).0))?;
+    let out = reading(x.iter().copied(), |x| get(rule(x).0))?;
     tensor_of(out, x[0])
 }
 
@@ -96,6 +105,7 @@ fn reading<'a, T>(x: impl Iterator<Item = &'a Tensor>, f: impl FnOnce(&[Sym]) ->
 }
 
 /// A value as a tensor; a constant gets the shape of `like`.
+#[inline(never)]
 fn tensor_of(value: Value, like: &Tensor) -> Result<Tensor> {
     match value {
         Value::Tensor(t) => Ok(t),
@@ -130,11 +140,13 @@ impl Sym {
         self.unless_zero(self / other)
     }
 
+    #[inline(never)]
     fn unless_zero(self, value: Sym) -> Sym {
         Sym::select(value.ne(value) & self.eq(Sym::lit(0.0)), self, value)
     }
 }
 
+#[inline(never)]
 fn unary(x: Sym, fun: Unary, literal: fn(f64) -> f64) -> Sym {
     Sym(match get(x.0) {
         Value::Tensor(t) => put_result(t.unary(fun)),
@@ -143,6 +155,7 @@ fn unary(x: Sym, fun: Unary, literal: fn(f64) -> f64) -> Sym {
     })
 }
 
+#[inline(never)]
 fn binary(x: Sym, y: Sym, fun: Binary, literal: fn(f64, f64) -> f64) -> Sym {
     let apply = |a: Operand, b: Operand| put_result(operand::binary(fun, a, b));
     Sym(match (get(x.0), get(y.0)) {
@@ -154,6 +167,7 @@ fn binary(x: Sym, y: Sym, fun: Binary, literal: fn(f64, f64) -> f64) -> Sym {
     })
 }
 
+#[inline(never)]
 fn compare(x: Sym, y: Sym, relation: Relation) -> SymMask {
     let tensor = |v: &Value, like: &Tensor| match v {
         Value::Tensor(t) => Ok(t.clone()),
@@ -170,6 +184,7 @@ fn compare(x: Sym, y: Sym, relation: Relation) -> SymMask {
     SymMask(put_result(result))
 }
 
+#[inline(never)]
 fn logic(x: SymMask, y: SymMask, logic: Logic) -> SymMask {
     match (get(x.0), get(y.0)) {
         (Value::Tensor(a), Value::Tensor(b)) => SymMask(put_result(a.logical(&b, logic))),
@@ -257,9 +272,11 @@ impl Real for Sym {
     fn short_circuits() -> bool {
         !debug::modes().has(Modes::STRICT)
     }
+    #[inline(never)]
     fn lit(value: f64) -> Sym {
         Sym(put(Value::Literal(value)))
     }
+    #[inline(never)]
     fn select(mask: SymMask, yes: Sym, no: Sym) -> Sym {
         let mask = match get(mask.0) {
             Value::Tensor(mask) => mask,

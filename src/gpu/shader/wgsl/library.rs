@@ -1,7 +1,7 @@
 //! The WGSL library: functions named `w_...` that generated and hand-written shaders call.
 //!
-//! Those of one or two numbers are the functions of `src/math/mod.rs`, written out by [`Expr`]. Two are
-//! typed here: `w_ne`, which must read bits, and `w_turns`, which has branches and more than one
+//! Those of one or two numbers are the functions of `src/math/mod.rs`, written out by [`Expr`]. Two are files
+//! of `shaders/lib/`: `w_ne`, which must read bits, and `w_turns`, which has branches and more than one
 //! result.
 
 use super::{Expr, math, write};
@@ -47,70 +47,8 @@ mod formulas {
     }
 }
 
-/// `a != b`, true where either is NaN even if the compiler assumes that there is none.
-const NE: &str = "\
-fn w_ne(a: f32, b: f32) -> bool {
-    let nan_a = (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u;
-    let nan_b = (bitcast<u32>(b) & 0x7fffffffu) > 0x7f800000u;
-    return (a != b) | nan_a | nan_b;
-}
-";
-
-/// `(r, n)` with `x = r + n * pi/2` and `|r| <= pi/4`.
-///
-/// Small angles: `n` times pi/2 in pieces of 11 bits (Cody and Waite), whose products are exact and
-/// are hidden from the compiler by clearing a bit that is 0 anyway, so that it cannot gather the
-/// pieces. Large ones: the bits of 2/pi that matter, times the mantissa, in fixed point (Payne and
-/// Hanek): 2 bits before the point, 62 behind.
-const TURNS: &str = "\
-fn w_mulhi(a: u32, b: u32) -> u32 {
-    let low = (a & 0xffffu) * (b & 0xffffu);
-    let cross = (a >> 16u) * (b & 0xffffu) + (low >> 16u);
-    let other = (a & 0xffffu) * (b >> 16u) + (cross & 0xffffu);
-    return (a >> 16u) * (b >> 16u) + (cross >> 16u) + (other >> 16u);
-}
-fn w_pin(x: f32) -> f32 {
-    return bitcast<f32>(bitcast<u32>(x) & 0xfffffffeu);
-}
-fn w_turns(x: f32) -> vec2<f32> {
-    let bits = bitcast<u32>(x);
-    if (abs(x) < 3000.0) {
-        let n = round(x * 0.63661977f);
-        let r = ((x - w_pin(n * 1.5703125f)) - w_pin(n * 0.00048351288f)) - w_pin(n * 3.138557e-7f);
-        return vec2<f32>(r - n * 6.0771005e-11f, n);
-    }
-    let exponent = (bits >> 23u) & 0xffu;
-    if (exponent == 0xffu) {
-        return vec2<f32>(bitcast<f32>(bits | 0x7fc00000u), 0.0);
-    }
-    var table = array<u32, 8>(
-        0u, 0xa2f9836eu, 0x4e441529u, 0xfc2757d1u, 0xf534ddc0u, 0xdb629599u, 0x3c439041u, 0xfe5163abu
-    );
-    let mantissa = (bits & 0x7fffffu) | 0x800000u;
-    let first = exponent - 120u;
-    let word = first >> 5u;
-    let left = first & 31u;
-    // A shift by 32 is not defined, so the right shift is done in two steps.
-    let right = 31u - left;
-    let top = (table[word] << left) | ((table[word + 1u] >> 1u) >> right);
-    let middle = (table[word + 1u] << left) | ((table[word + 2u] >> 1u) >> right);
-    let bottom = (table[word + 2u] << left) | ((table[word + 3u] >> 1u) >> right);
-    var low = mantissa * middle;
-    let carried = low + w_mulhi(mantissa, bottom);
-    var high = mantissa * top + w_mulhi(mantissa, middle) + select(0u, 1u, carried < low);
-    low = carried;
-    let n = (high + 0x20000000u) >> 30u;
-    high -= n << 30u;
-    let below = (high & 0x80000000u) != 0u;
-    if (below) {
-        low = ~low + 1u;
-        high = ~high + select(0u, 1u, low == 0u);
-    }
-    let turn = (f32(high) * 9.3132257e-10f + f32(low) * 2.1684043e-19f) * 1.5707964f;
-    let minus = (bits & 0x80000000u) != 0u;
-    return vec2<f32>(select(turn, -turn, below != minus), select(f32(n), -f32(n), minus));
-}
-";
+const NE: &str = include_str!("../../../../shaders/lib/ne.wgsl");
+const TURNS: &str = include_str!("../../../../shaders/lib/turns.wgsl");
 
 /// The text of one library function alone, and the names of those that it calls.
 fn one(name: &str) -> (String, Vec<&'static str>) {
@@ -118,7 +56,7 @@ fn one(name: &str) -> (String, Vec<&'static str>) {
         ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
             match name {
                 $(stringify!($name) => {
-                    return write(concat!("w_", stringify!($name)), &["x"], |v| formulas::$name(v[0]));
+                    return write(concat!("w_", stringify!($name)), &["x"], &|v| formulas::$name(v[0]));
                 })*
                 _ => {}
             }
@@ -128,8 +66,8 @@ fn one(name: &str) -> (String, Vec<&'static str>) {
     match name {
         "ne" => (NE.to_owned(), Vec::new()),
         "turns" => (TURNS.to_owned(), Vec::new()),
-        "pow" => write("w_pow", &["x", "y"], |v| math::pow(v[0], v[1])),
-        "fmod" => write("w_fmod", &["x", "y"], |v| math::fmod(v[0], v[1])),
+        "pow" => write("w_pow", &["x", "y"], &|v| math::pow(v[0], v[1])),
+        "fmod" => write("w_fmod", &["x", "y"], &|v| math::fmod(v[0], v[1])),
         // A function that is unknown here has no text; naga names it when it meets the call.
         _ => (String::new(), Vec::new()),
     }
@@ -212,7 +150,7 @@ mod tests {
 
     #[test]
     fn a_rule_becomes_a_function() {
-        let text = function("op", &["x", "g"], |v| v[1] * (1.0 - v[0] * v[0]));
+        let text = function("op", &["x", "g"], &|v| v[1] * (1.0 - v[0] * v[0]));
         let lines = [
             "fn op(x: f32, g: f32) -> f32 {",
             "    let v0 = x;",
@@ -231,13 +169,13 @@ mod tests {
     #[test]
     fn literals_without_a_spelling_are_made_from_bits() {
         for value in [f64::INFINITY, -f64::INFINITY, f64::NAN, 1e300, -0.0, 1e-45, 3.4028234663852886e38] {
-            check(&function("op", &["x"], |v| v[0] + value));
+            check(&function("op", &["x"], &|v| v[0] + value));
         }
     }
 
     #[test]
     fn every_operation_has_a_spelling() {
-        let text = with_library("op", &["x", "y"], |v| {
+        let text = with_library("op", &["x", "y"], &|v| {
             let (x, y) = (v[0], v[1]);
             let mask = x.lt(y) & x.le(y) | x.eq(y) & !x.ne(y) | x.gt(y) & x.ge(y);
             let sum =
@@ -250,8 +188,8 @@ mod tests {
     #[test]
     fn sources_hold_each_library_function_once() {
         let mut source = Source::default();
-        source.function("a", &["x"], |v| v[0].sin());
-        source.function("b", &["x"], |v| v[0].cos() + v[0].sin());
+        source.function("a", &["x"], &|v| v[0].sin());
+        source.function("b", &["x"], &|v| v[0].cos() + v[0].sin());
         let text = source.finish();
         assert_eq!(text.matches("fn w_turns(").count(), 1);
         assert_eq!(text.matches("fn w_sin(").count(), 1);

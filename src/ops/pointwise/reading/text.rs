@@ -29,6 +29,7 @@ thread_local! {
     static FORMULAS: RefCell<Vec<(String, Binds)>> = const { RefCell::new(Vec::new()) };
 }
 
+#[inline(never)]
 fn put(text: String, binds: Binds) -> usize {
     FORMULAS.with_borrow_mut(|all| {
         all.push((text, binds));
@@ -36,21 +37,25 @@ fn put(text: String, binds: Binds) -> usize {
     })
 }
 
+#[inline(never)]
 fn get(i: usize) -> (String, Binds) {
     FORMULAS.with_borrow(|all| all[i].clone())
 }
 
 /// A formula, in brackets where its outermost operator binds less than `least`.
+#[inline(never)]
 fn bound(i: usize, least: Binds) -> String {
     let (text, binds) = get(i);
     if binds < least { format!("({text})") } else { text }
 }
 
+#[inline(never)]
 fn joined(a: usize, sign: &str, b: usize, left: Binds, right: Binds, binds: Binds) -> usize {
     put(format!("{} {sign} {}", bound(a, left), bound(b, right)), binds)
 }
 
 /// A function of formulas.
+#[inline(never)]
 fn call(name: &str, arguments: &[usize]) -> usize {
     let arguments: Vec<String> = arguments.iter().map(|&i| get(i).0).collect();
     put(format!("{name}({})", arguments.join(", ")), Binds::Name)
@@ -60,6 +65,7 @@ fn call(name: &str, arguments: &[usize]) -> usize {
 const ATTRIBUTES: [f64; 2] = [1.2345678901234567e-201, 2.345678901234567e-202];
 
 /// A number as people write it.
+#[inline(never)]
 fn number(value: f64) -> (String, Binds) {
     let names = [
         (ATTRIBUTES[0], "a", Binds::Name),
@@ -87,21 +93,28 @@ fn number(value: f64) -> (String, Binds) {
     (text, binds)
 }
 
-operators! { Text,
-    Add add |a, b| Text(joined(a.0, "+", b.0, Binds::Sign, Binds::Sum, Binds::Sum));
-    Sub sub |a, b| Text(joined(a.0, "-", b.0, Binds::Sign, Binds::Product, Binds::Sum));
-    Mul mul |a, b| Text(if get(a.0).0 == get(b.0).0 {
+/// A product; of equal factors, a power.
+#[inline(never)]
+fn product(a: Text, b: Text) -> Text {
+    Text(if get(a.0).0 == get(b.0).0 {
         put(format!("{}^2", bound(a.0, Binds::Name)), Binds::Power)
     } else if get(a.0).0 == format!("{}^2", get(b.0).0) {
         put(format!("{}^3", bound(b.0, Binds::Name)), Binds::Power)
     } else {
         joined(a.0, "*", b.0, Binds::Product, Binds::Product, Binds::Product)
-    });
+    })
+}
+
+operators! { Text,
+    Add add |a, b| Text(joined(a.0, "+", b.0, Binds::Sign, Binds::Sum, Binds::Sum));
+    Sub sub |a, b| Text(joined(a.0, "-", b.0, Binds::Sign, Binds::Product, Binds::Sum));
+    Mul mul |a, b| product(a, b);
     Div div |a, b| Text(joined(a.0, "/", b.0, Binds::Product, Binds::Power, Binds::Product));
 }
 
 impl Neg for Text {
     type Output = Text;
+    #[inline(never)]
     fn neg(self) -> Text {
         Text(put(format!("-{}", bound(self.0, Binds::Product)), Binds::Sign))
     }
@@ -120,11 +133,13 @@ impl BitOr for TextMask {
 }
 impl Not for TextMask {
     type Output = TextMask;
+    #[inline(never)]
     fn not(self) -> TextMask {
         TextMask(put(format!("not {}", bound(self.0, Binds::Name)), Binds::Power))
     }
 }
 
+#[inline(never)]
 fn compared(a: Text, sign: &str, b: Text) -> TextMask {
     TextMask(joined(a.0, sign, b.0, Binds::Sign, Binds::Sign, Binds::Power))
 }
@@ -154,6 +169,7 @@ impl Real for Text {
         }
         Text(call(name, &arguments.map(|a| a.0)))
     }
+    #[inline(never)]
     fn lit(value: f64) -> Text {
         let (text, binds) = number(value);
         Text(put(text, binds))
@@ -173,9 +189,11 @@ impl Real for Text {
     fn ge(self, other: Text) -> TextMask {
         compared(self, ">=", other)
     }
+    #[inline(never)]
     fn eq(self, other: Text) -> TextMask {
         if get(self.0).0 == get(other.0).0 { !self.ne(other) } else { compared(self, "=", other) }
     }
+    #[inline(never)]
     fn ne(self, other: Text) -> TextMask {
         if get(self.0).0 == get(other.0).0 {
             TextMask(call("isnan", &[self.0]))
@@ -196,12 +214,14 @@ impl Real for Text {
         Text(call("sqrt", &[self.0]))
     }
     crate::math::functions::primitives!(printed);
+    #[inline(never)]
     fn pow(self, exponent: Text) -> Text {
         Text(put(format!("{}^{}", bound(self.0, Binds::Name), bound(exponent.0, Binds::Name)), Binds::Power))
     }
     fn fmod(self, divisor: Text) -> Text {
         Text(call("fmod", &[self.0, divisor.0]))
     }
+    #[inline(never)]
     fn polygamma(self, order: usize) -> Text {
         // The row of that name is read with an attribute that is no whole number.
         let order = put(if order == 0 { "a".into() } else { order.to_string() }, Binds::Name);
@@ -215,13 +235,17 @@ struct Print<'a>(&'a [&'static str]);
 impl Visit for Print<'_> {
     type Out = String;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> String {
-        let start = FORMULAS.with_borrow(Vec::len);
-        let name = |i: usize| self.0.get(i).copied().unwrap_or("?");
-        let operands: [Text; N] = std::array::from_fn(|i| Text(put(name(i).into(), Binds::Name)));
-        let out = get(rule.apply(operands).0).0;
-        FORMULAS.with_borrow_mut(|all| all.truncate(start));
-        out
+        print(self.0, N, &|x| rule.apply(std::array::from_fn(|i| x[i])))
     }
+}
+
+fn print(names: &[&str], operands: usize, rule: &dyn Fn(&[Text]) -> Text) -> String {
+    let start = FORMULAS.with_borrow(Vec::len);
+    let name = |i: usize| names.get(i).copied().unwrap_or("?");
+    let operands: Vec<Text> = (0..operands).map(|i| Text(put(name(i).into(), Binds::Name))).collect();
+    let out = get(rule(&operands).0).0;
+    FORMULAS.with_borrow_mut(|all| all.truncate(start));
+    out
 }
 
 impl Fun {
