@@ -27,7 +27,7 @@ struct Held {
     generator: crate::array::random::GeneratorLock,
     _others: (
         crate::array::buffer::CacheLock,
-        crate::tape::place::SitesLock,
+        crate::tape::location::SitesLock,
         crate::cpu::fft::PlansLock,
         crate::process::names::NamesLock,
     ),
@@ -50,7 +50,7 @@ fn settle() {
 #[cfg(unix)]
 extern "C" fn before() {
     settle();
-    let sites = crate::tape::place::lock_sites();
+    let sites = crate::tape::location::lock_sites();
     let plans = crate::cpu::fft::lock_plans();
     let names = crate::process::names::lock_names();
     let _others = (crate::array::buffer::lock_cache(), sites, plans, names);

@@ -74,12 +74,12 @@ pub enum Payload {
         /// Where in `value` the batch axis is.
         axis: usize,
     },
-    /// Written down: what is at `place` of a list of operations.
+    /// Written down: what is at `var` of a list of operations.
     Staged {
         /// The value for the inputs with which the list is written.
         value: Tensor,
-        /// Its place.
-        place: usize,
+        /// Its variable.
+        var: usize,
         /// The list.
         program: Arc<Program>,
     },
@@ -323,11 +323,9 @@ pub fn over_memory(t: &Tensor, array: &Array) -> Tensor {
                 Payload::Batched { value, axis } => {
                     Payload::Batched { value: over_memory(value, array), axis: *axis }
                 }
-                Payload::Staged { value, place, program } => Payload::Staged {
-                    value: over_memory(value, array),
-                    place: *place,
-                    program: program.clone(),
-                },
+                Payload::Staged { value, var, program } => {
+                    Payload::Staged { value: over_memory(value, array), var: *var, program: program.clone() }
+                }
             };
             Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload }))
         }

@@ -230,8 +230,8 @@ def test_modes() -> None:
         with detect_anomaly():
             assert is_anomaly_enabled()
         assert not is_anomaly_enabled()
-        assert leaf(1.0).exp().grad_fn.place is not None
-    assert leaf(1.0).exp().grad_fn.place is None
+        assert leaf(1.0).exp().grad_fn.location is not None
+    assert leaf(1.0).exp().grad_fn.location is None
 
 
 def test_decorators() -> None:
@@ -345,10 +345,10 @@ def test_user_line_is_the_first_outside_the_package() -> None:
         line_of("# the call of the model"),
         "test_user_line_is_the_first_outside_the_package",
     )
-    assert node.place == expected
+    assert node.location == expected
     while node.next_functions:
         node = next(n for n, _ in node.next_functions if n is not None)
-        assert node.is_leaf or node.place == expected
+        assert node.is_leaf or node.location == expected
 
 
 def test_a_linear_map_that_makes_nan() -> None:

@@ -153,11 +153,11 @@ def test_lines_of_the_program_where_they_were_kept():
         y = x.exp()  # the line
     drawing = draw(y.sin().sum())
     by_title = {box.title: box for box in drawing.graph.boxes}
-    file, line, function = by_title["exp"].place
+    file, line, function = by_title["exp"].location
     assert file.endswith("test_graph.py")
     assert Path(__file__).read_text(encoding="utf-8").splitlines()[line - 1].endswith("# the line")
     assert function == "test_lines_of_the_program_where_they_were_kept"
-    assert by_title["sin"].place is None
+    assert by_title["sin"].location is None
     assert f"test_graph.py:{line} in " in drawing.svg
     assert f"test_graph.py:{line} in " in drawing.html
 

@@ -160,4 +160,4 @@ def test_lines_inside_a_region() -> None:
     with wg.debug():
         y = leaf(1.0).exp()
     (row,) = wg.trace_backward(y).rows
-    assert row.place.file == __file__
+    assert row.location.file == __file__

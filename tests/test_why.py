@@ -69,7 +69,7 @@ def test_cut_off(how: str) -> None:
     cut = [r for r in report.reasons if r.kind == "cut"]
     expected = "gt (no derivative)" if how == "bool()" else how
     assert any(f"left the tape by {expected} at L" in text(r) for r in cut), text(report)
-    assert all(r.place is not None and r.place.file == __file__ for r in cut)
+    assert all(r.location is not None and r.location.file == __file__ for r in cut)
 
 
 def test_message_of_a_cut() -> None:
@@ -261,7 +261,7 @@ def test_share_of_each_use() -> None:
     assert report.status == "complete"
     assert report.norm == pytest.approx(np.hypot(4, 4))
     assert [(u.op, round(u.share, 6)) for u in report.uses] == [("mul", 0.25), ("mul", 0.75)]
-    assert report.uses[1].place.line == report.uses[0].place.line - 1
+    assert report.uses[1].location.line == report.uses[0].location.line - 1
     assert sum(u.norm for u in report.uses) == pytest.approx(report.norm)
 
 
@@ -349,7 +349,7 @@ def test_regions_nest_and_wrap() -> None:
     assert [line.what for line in outer.lines] == ["tanh", "sin"]
     with pytest.raises(TypeError, match=r"write @debug\(\) with brackets"):
         wg.debug(step)
-    assert p.exp().grad_fn.place is None
+    assert p.exp().grad_fn.location is None
 
 
 def test_nothing_known(monkeypatch) -> None:
@@ -365,4 +365,4 @@ def test_nothing_known(monkeypatch) -> None:
 def test_exceptions_leave_the_region() -> None:
     with pytest.raises(KeyError), wg.debug():
         raise KeyError
-    assert leaf(1.0).exp().grad_fn.place is None
+    assert leaf(1.0).exp().grad_fn.location is None

@@ -6,8 +6,8 @@ use crate::error::Result;
 use crate::op::Op;
 use crate::process::sync::lock;
 use crate::tape::held::{Holder, Part};
+use crate::tape::location::Location;
 use crate::tape::node::Slot;
-use crate::tape::place::Place;
 use crate::tape::saving::{self, Packed, Packer, modified};
 use crate::tensor::Tensor;
 use crate::tensor::over_memory;
@@ -27,7 +27,7 @@ struct Cell {
     op: &'static str,
     slot: Slot,
     /// The line of the program, if lines were kept.
-    place: Option<Place>,
+    location: Option<Location>,
     /// The value, and the version of its memory that is the value.
     value: Mutex<(Tensor, u32)>,
 }
@@ -36,7 +36,7 @@ impl Packer for CopyOnWrite {
     fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
         let version = saving::version(value);
         let value_then = Mutex::new((value.clone(), version));
-        let cell = Arc::new(Cell { op: op.name(), slot, place: debug::place(), value: value_then });
+        let cell = Arc::new(Cell { op: op.name(), slot, location: debug::location(), value: value_then });
         if let Some(memory) = saving::bottom(value) {
             let mut saved = lock(&self.saved);
             let cells = saved.entry(memory.buffer().id()).or_default();
@@ -78,7 +78,7 @@ impl Packed for Cell {
         if now == value.1 {
             Ok(value.0.clone())
         } else {
-            Err(modified(self.op, self.place, self.slot, (value.1, now), &value.0))
+            Err(modified(self.op, self.location, self.slot, (value.1, now), &value.0))
         }
     }
 

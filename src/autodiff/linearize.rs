@@ -25,10 +25,10 @@ pub struct Linear {
     inputs: Vec<Aval>,
     outputs: Vec<Source>,
     steps: Vec<Step>,
-    /// The places that nothing reads after each step.
+    /// The variables that nothing reads after each step.
     done: Vec<SmallVec<[usize; 2]>>,
     constants: Vec<Constant>,
-    places: usize,
+    vars: usize,
 }
 
 /// Runs `f` once at `primals`. Returns its outputs, and the map from tangents of the primals to those of the
@@ -52,7 +52,7 @@ where
     for t in &moved {
         let t = settle(t, &level);
         outputs.push(match t.owned_by(level.tag).map(|t| &t.payload) {
-            Some(Payload::Staged { place, .. }) => Source::Place(*place),
+            Some(Payload::Staged { var, .. }) => Source::Var(*var),
             _ => list.constant(&t),
         });
     }
@@ -61,8 +61,8 @@ where
 
 impl Linear {
     fn new(inputs: Vec<Aval>, list: List, outputs: Vec<Source>) -> Linear {
-        let List { steps, constants, places, .. } = list;
-        let mut map = Linear { inputs, outputs, steps, constants, places, done: Vec::new() };
+        let List { steps, constants, vars, .. } = list;
+        let mut map = Linear { inputs, outputs, steps, constants, vars, done: Vec::new() };
         map.keep(map.outputs.len());
         map
     }
@@ -70,11 +70,11 @@ impl Linear {
     /// Forgets the outputs from `count` on, and all steps and constants that the others do not need.
     pub fn keep(&mut self, count: usize) {
         self.outputs.truncate(count);
-        let mut needed = vec![false; self.places];
+        let mut needed = vec![false; self.vars];
         self.outputs.iter().for_each(|&source| need(&mut needed, source));
         let mut kept = Vec::new();
         for step in std::mem::take(&mut self.steps).into_iter().rev() {
-            if (step.first..step.first + step.outputs).any(|place| needed[place]) {
+            if (step.first..step.first + step.outputs).any(|var| needed[var]) {
                 step.inputs.iter().for_each(|&source| need(&mut needed, source));
                 kept.push(step);
             }
@@ -101,26 +101,26 @@ impl Linear {
         }
     }
 
-    /// Finds out after which step each place is not read any more.
+    /// Finds out after which step each variable is not read any more.
     fn schedule(&mut self) {
-        let mut last = vec![None; self.places];
+        let mut last = vec![None; self.vars];
         for (i, step) in self.steps.iter().enumerate() {
-            (step.first..step.first + step.outputs).for_each(|place| last[place] = Some(i));
+            (step.first..step.first + step.outputs).for_each(|var| last[var] = Some(i));
             for source in &step.inputs {
-                if let Source::Place(place) = *source {
-                    last[place] = Some(i);
+                if let Source::Var(var) = *source {
+                    last[var] = Some(i);
                 }
             }
         }
         for source in &self.outputs {
-            if let Source::Place(place) = *source {
-                last[place] = None;
+            if let Source::Var(var) = *source {
+                last[var] = None;
             }
         }
         self.done = vec![SmallVec::new(); self.steps.len()];
-        for (place, step) in last.iter().enumerate() {
+        for (var, step) in last.iter().enumerate() {
             if let Some(step) = *step {
-                self.done[step].push(place);
+                self.done[step].push(var);
             }
         }
     }
@@ -131,7 +131,7 @@ impl Linear {
         self.check(tangents)?;
         // The operations have the dtypes that they had: casts are steps of their own.
         let _region = interp::leave_autocast();
-        let mut values: Vec<Option<Tensor>> = vec![None; self.places];
+        let mut values: Vec<Option<Tensor>> = vec![None; self.vars];
         for (value, t) in values.iter_mut().zip(tangents) {
             *value = Some(t.clone());
         }
@@ -145,7 +145,7 @@ impl Linear {
                 patience.spend(y.numel())?;
                 values[step.first + i] = Some(y);
             }
-            done.iter().for_each(|&place| values[place] = None);
+            done.iter().for_each(|&var| values[var] = None);
         }
         self.outputs.iter().map(|&source| self.find(source, &values, "the function").cloned()).collect()
     }
@@ -167,7 +167,7 @@ impl Linear {
         let Some(op) = &step.op else { return Ok(()) };
         let find = |source: &Source| self.find(*source, values, op.name());
         let inputs: Vec<&Tensor> = step.inputs.iter().map(find).collect::<Result<_>>()?;
-        let moves = |source: &Source| matches!(source, Source::Place(_));
+        let moves = |source: &Source| matches!(source, Source::Var(_));
         anomaly::stepped(op, &inputs, &step.inputs.iter().map(moves).collect::<Vec<_>>(), outputs)
     }
 
@@ -198,7 +198,7 @@ impl Linear {
     fn find<'a>(&'a self, source: Source, values: &'a [Option<Tensor>], name: &str) -> Result<&'a Tensor> {
         match source {
             Source::Constant(at) => self.constants[at].get(name),
-            Source::Place(place) => values[place].as_ref().ok_or_else(|| {
+            Source::Var(var) => values[var].as_ref().ok_or_else(|| {
                 Error::autodiff(format!("internal: linearize: {name} reads a value that is gone"))
             }),
         }
@@ -221,9 +221,9 @@ impl Linear {
     }
 }
 
-/// Says that a place is read.
+/// Says that a variable is read.
 fn need(needed: &mut [bool], source: Source) {
-    if let Source::Place(place) = source {
-        needed[place] = true;
+    if let Source::Var(var) = source {
+        needed[var] = true;
     }
 }

@@ -61,25 +61,25 @@ impl Queue {
     #[inline]
     pub fn slots(&mut self, node: &Arc<Node>) -> &mut Slots {
         let seq = node.seq;
-        let mut place = self.recent.len();
-        while place > 0 && self.recent[place - 1].seq > seq {
-            place -= 1;
+        let mut index = self.recent.len();
+        while index > 0 && self.recent[index - 1].seq > seq {
+            index -= 1;
         }
-        if place > 0 && self.recent[place - 1].seq == seq {
-            return &mut self.recent[place - 1].slots;
+        if index > 0 && self.recent[index - 1].seq == seq {
+            return &mut self.recent[index - 1].slots;
         }
-        let oldest = place == 0 && self.order.peek().is_some_and(|entry| entry.0.seq >= seq);
-        if oldest || (place == 0 && self.recent.len() == RECENT) {
+        let oldest = index == 0 && self.order.peek().is_some_and(|entry| entry.0.seq >= seq);
+        if oldest || (index == 0 && self.recent.len() == RECENT) {
             return self.set_aside(node);
         }
         if self.recent.len() == RECENT {
             let first = self.recent.remove(0);
             self.order.push(Entry(first.node));
             self.older.insert(first.seq, first.slots);
-            place -= 1;
+            index -= 1;
         }
-        self.recent.insert(place, Waiting { seq, node: node.clone(), slots: empty(node) });
-        &mut self.recent[place].slots
+        self.recent.insert(index, Waiting { seq, node: node.clone(), slots: empty(node) });
+        &mut self.recent[index].slots
     }
 
     /// The gradients of an entry that waits among the older ones.

@@ -92,7 +92,7 @@ fn no_graph(y: &Tensor) -> Error {
         ));
     }
     let left = debug::last_left().map_or_else(String::new, |l| {
-        format!("; recorded values last left the tape by {}{}", l.what, crate::tape::place::at(l.place))
+        format!("; recorded values last left the tape by {}{}", l.what, crate::tape::location::at(l.location))
     });
     Error::autodiff(format!(
         "backward: the {} tensor of shape {} has no graph: no input of its computation requires a gradient, \

@@ -1,7 +1,7 @@
 //! Staging: runs the operation one level down and writes it down, so that it can be run again with other
 //! inputs.
 //!
-//! What is written is a straight list of operations on places. Only what depends on the inputs comes here;
+//! What is written is a straight list of operations on variables. Only what depends on the inputs comes here;
 //! all other operands are constants, computed once. Under a forward mode, whose tangents are the inputs, this
 //! leaves the linear part of a function: see `src/autodiff/linearize.rs`, where the list is run.
 
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Source {
     /// An input, or the output of a step before.
-    Place(usize),
+    Var(usize),
     /// A constant.
     Constant(usize),
 }
@@ -33,7 +33,7 @@ pub struct Step {
     pub op: Option<Op>,
     /// Its operands.
     pub inputs: SmallVec<[Source; 4]>,
-    /// The place of its first output; the others follow.
+    /// The variable of its first output; the others follow.
     pub first: usize,
     /// The number of its outputs.
     pub outputs: usize,
@@ -78,8 +78,8 @@ pub struct List {
     pub steps: Vec<Step>,
     /// The constants.
     pub constants: Vec<Constant>,
-    /// The number of places.
-    pub places: usize,
+    /// The number of variables.
+    pub vars: usize,
     /// The constants in each buffer.
     buffers: FxHashMap<usize, SmallVec<[u32; 2]>>,
 }
@@ -95,10 +95,10 @@ impl List {
         Source::Constant(at)
     }
 
-    /// So many new places; the first of them.
-    pub fn places(&mut self, count: usize) -> usize {
-        self.places += count;
-        self.places - count
+    /// So many new variables; the first of them.
+    pub fn vars(&mut self, count: usize) -> usize {
+        self.vars += count;
+        self.vars - count
     }
 }
 
@@ -109,16 +109,16 @@ pub struct Program(Mutex<List>);
 impl Program {
     /// Makes `value` an input of the list.
     pub fn input(self: &Arc<Self>, at: &Interp, value: Tensor) -> Tensor {
-        let place = lock(&self.0).places(1);
-        self.value(at.tag, value, place)
+        let var = lock(&self.0).vars(1);
+        self.value(at.tag, value, var)
     }
 
     /// The same value without history at any level.
-    pub fn detach(self: &Arc<Self>, traced: &Traced, place: usize) -> Tensor {
+    pub fn detach(self: &Arc<Self>, traced: &Traced, var: usize) -> Tensor {
         let value = traced.inner().detach();
         let mut list = lock(&self.0);
-        let first = list.places(1);
-        list.steps.push(Step { op: None, inputs: smallvec![Source::Place(place)], first, outputs: 1 });
+        let first = list.vars(1);
+        list.steps.push(Step { op: None, inputs: smallvec![Source::Var(var)], first, outputs: 1 });
         drop(list);
         self.value(traced.tag, value, first)
     }
@@ -128,10 +128,10 @@ impl Program {
         std::mem::take(&mut lock(&self.0))
     }
 
-    /// The value at a place.
-    fn value(self: &Arc<Self>, tag: crate::interp::Tag, value: Tensor, place: usize) -> Tensor {
+    /// The value at a variable.
+    fn value(self: &Arc<Self>, tag: crate::interp::Tag, value: Tensor, var: usize) -> Tensor {
         let aval = value.aval();
-        let payload = Payload::Staged { value, place, program: self.clone() };
+        let payload = Payload::Staged { value, var, program: self.clone() };
         Tensor::Traced(Arc::new(Traced { tag, aval, payload }))
     }
 }
@@ -157,18 +157,18 @@ impl Witness for Program {
 /// Runs `op`, at least one input of which belongs to `at`, and writes it down.
 pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let mut values: SmallVec<[&Tensor; 4]> = SmallVec::new();
-    let mut places: SmallVec<[Option<usize>; 4]> = SmallVec::new();
+    let mut vars: SmallVec<[Option<usize>; 4]> = SmallVec::new();
     let mut program = None;
     for &x in inputs {
         match x.owned_by(at.tag).map(|t| &t.payload) {
-            Some(Payload::Staged { value, place, program: of }) => {
+            Some(Payload::Staged { value, var, program: of }) => {
                 values.push(value);
-                places.push(Some(*place));
+                vars.push(Some(*var));
                 program = Some(of);
             }
             _ => {
                 values.push(x);
-                places.push(None);
+                vars.push(None);
             }
         }
     }
@@ -176,10 +176,10 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     let Some(program) = program else { return Ok(outputs) };
     let mut list = lock(&program.0);
     let mut sources = SmallVec::new();
-    for (place, value) in places.iter().zip(&values) {
-        sources.push(place.map_or_else(|| list.constant(value), Source::Place));
+    for (var, value) in vars.iter().zip(&values) {
+        sources.push(var.map_or_else(|| list.constant(value), Source::Var));
     }
-    let first = list.places(outputs.len());
+    let first = list.vars(outputs.len());
     list.steps.push(Step { op: Some(op.clone()), inputs: sources, first, outputs: outputs.len() });
     drop(list);
     Ok(outputs.into_iter().enumerate().map(|(i, y)| program.value(at.tag, y, first + i)).collect())

@@ -5,8 +5,8 @@ use crate::bind::bind_at;
 use crate::error::Result;
 use crate::interp::{self, Interp, eval};
 use crate::op::{Class, Needs, Op, Saves};
+use crate::tape::location;
 use crate::tape::node::{Edge, Edges, Handle, Node, Saved, Slot, Vjp};
-use crate::tape::place;
 use crate::tape::saving;
 use crate::tensor::{Payload, Tensor, Tensors};
 use crate::watch::debug::Modes;
@@ -188,5 +188,5 @@ pub fn pull_back(op: &Op, context: &Vjp, g: &[Option<Tensor>]) -> Result<crate::
     if grads.is_ok() {
         return grads;
     }
-    grads.map_err(|e| place::within(e, &format!("backward of {}", op.name()), context.node.place))
+    grads.map_err(|e| location::within(e, &format!("backward of {}", op.name()), context.node.location))
 }

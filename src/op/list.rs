@@ -255,7 +255,7 @@ ops! {
     /// The main diagonal of the last two axes.
     Diagonal(ops::views::strided::Diagonal): Linear, Any;
     /// The transpose of `AsStrided`.
-    Place(ops::views::strided::Place): Linear, Any;
+    AsStridedTranspose(ops::views::strided::AsStridedTranspose): Linear, Any;
     /// A tensor with a strided part replaced by another.
     Put(ops::views::strided::Put): Linear, Any;
     /// A tensor with rows replaced by others, or with these added.

@@ -36,7 +36,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     autograd::node::register(m)?;
     autograd::hooks::register(m)?;
     autograd::lanes::register(m)?;
-    autograd::place::register();
+    autograd::location::register();
     autograd::debug::register(m)?;
     data::dtype::register(m)?;
     data::create::register(m)?;

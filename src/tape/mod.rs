@@ -3,6 +3,6 @@
 pub mod grave;
 pub mod held;
 pub mod hooks;
+pub mod location;
 pub mod node;
-pub mod place;
 pub mod saving;

@@ -18,7 +18,7 @@ use crate::op::Op;
 use crate::process::sync::lock;
 use crate::tape::grave::{self, Remains};
 use crate::tape::hooks::Hooks;
-use crate::tape::place::{self, Place};
+use crate::tape::location::{self, Location};
 use crate::tape::saving::Kept;
 use crate::tensor::{Aval, Tensor};
 use crate::watch::debug;
@@ -97,7 +97,7 @@ pub struct Node {
     /// What is known of its outputs.
     pub outputs: SmallVec<[Aval; 1]>,
     /// The line of the program that recorded it, if lines were kept.
-    pub place: Option<Place>,
+    pub location: Option<Location>,
     hooks: OnceLock<Box<Hooks>>,
 }
 
@@ -128,13 +128,13 @@ impl Node {
         let at: *mut Node = Arc::as_ptr(&room).cast_mut().cast();
         // SAFETY: nobody else knows this memory; every field is written, which the pattern below sees to,
         // before it becomes an entry, and the references end before the entry is handed out.
-        let (node, Node { seq: _, tag: _, origin, edges, outputs, place: _, hooks: _ }) = unsafe {
+        let (node, Node { seq: _, tag: _, origin, edges, outputs, location: _, hooks: _ }) = unsafe {
             (&raw mut (*at).seq).write(SEQ.fetch_add(1, Ordering::Relaxed));
             (&raw mut (*at).tag).write(tag);
             (&raw mut (*at).origin).write(Origin::Op { op, saved: Mutex::new(Some(Saved::new())) });
             (&raw mut (*at).edges).write(Edges::new());
             (&raw mut (*at).outputs).write(SmallVec::new());
-            (&raw mut (*at).place).write(debug::place());
+            (&raw mut (*at).location).write(debug::location());
             (&raw mut (*at).hooks).write(OnceLock::new());
             (room.assume_init(), &mut *at)
         };
@@ -182,7 +182,7 @@ impl Node {
     }
 
     /// What this entry keeps for backward: which value, what is known of it unless something else was put in
-    /// its place, and bytes.
+    /// its location, and bytes.
     pub fn saved_values(&self) -> Vec<(Slot, Option<Aval>, usize)> {
         let known = |k: &Kept| (k.slot, k.aval(), k.bytes());
         match &self.origin {
@@ -229,13 +229,13 @@ impl Node {
     ) -> Result<()> {
         let Origin::Op { op, saved } = &self.origin else { return Ok(()) };
         let mut guard = lock(saved);
-        let Some(values) = guard.as_ref() else { return Err(freed(op.name(), self.place)) };
+        let Some(values) = guard.as_ref() else { return Err(freed(op.name(), self.location)) };
         if !retain && !attached && values.iter().all(|value| value.is_plain() && !value.in_reserve) {
             // Nearly always: arrays, which are handed out as they are.
             if let Some(values) = guard.take() {
                 *out = values;
             }
-            return out.iter().try_for_each(|value| value.check(op, self.place));
+            return out.iter().try_for_each(|value| value.check(op, self.location));
         }
         let kept: Saved = match retain {
             true => values.iter().map(Kept::share).collect(),
@@ -248,7 +248,7 @@ impl Node {
                 continue;
             }
             let slot = value.slot;
-            let tensor = value.restore(op, self.place)?;
+            let tensor = value.restore(op, self.location)?;
             out.push(Kept::plain(slot, if attached { self.attach(slot, tensor) } else { tensor }));
         }
         Ok(())
@@ -266,13 +266,13 @@ impl Node {
 }
 
 #[cold]
-fn freed(op: &str, place: Option<Place>) -> Error {
+fn freed(op: &str, location: Option<Location>) -> Error {
     Error::autodiff(format!(
         "backward: the graph was already used and freed (reached again at {op}{}); pass retain_graph=True \
          to the first backward, run the forward again, or detach() state that is carried from one step to \
          the next{}",
-        place::recorded(place),
-        place::hint(place)
+        location::recorded(location),
+        location::hint(location)
     ))
 }
 

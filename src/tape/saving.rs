@@ -7,8 +7,8 @@ use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::op::Op;
 use crate::tape::held::{Holder, Part};
+use crate::tape::location::{self, Location};
 use crate::tape::node::{Saved, Slot};
-use crate::tape::place::{self, Place};
 use crate::tensor::over_memory;
 use crate::tensor::{Aval, Tensor};
 use std::cell::{Cell, RefCell};
@@ -128,18 +128,18 @@ impl Kept {
 
     /// Raises if the value was written to since it was saved by `op`.
     #[inline]
-    pub fn check(&self, op: &Op, place: Option<Place>) -> Result<()> {
+    pub fn check(&self, op: &Op, location: Option<Location>) -> Result<()> {
         let Store::Plain(t) = &self.store else { return Ok(()) };
         let now = version(t);
         if now == self.version {
             return Ok(());
         }
-        Err(modified(op.name(), place, self.slot, (self.version, now), t))
+        Err(modified(op.name(), location, self.slot, (self.version, now), t))
     }
 
     /// The value; an error if it was written to since it was saved by `op`.
-    pub fn restore(self, op: &Op, place: Option<Place>) -> Result<Tensor> {
-        self.check(op, place)?;
+    pub fn restore(self, op: &Op, location: Option<Location>) -> Result<Tensor> {
+        self.check(op, location)?;
         match self.store {
             Store::Packed(p) => p.unpack(),
             Store::Plain(t) => Ok(t),
@@ -159,7 +159,13 @@ pub fn by(writer: Option<&str>) -> String {
 
 /// The error for a saved value that was overwritten.
 #[cold]
-pub fn modified(op: &str, place: Option<Place>, slot: Slot, (then, now): (u32, u32), t: &Tensor) -> Error {
+pub fn modified(
+    op: &str,
+    location: Option<Location>,
+    slot: Slot,
+    (then, now): (u32, u32),
+    t: &Tensor,
+) -> Error {
     let which = match slot {
         Slot::Input(i) => format!("input {i}"),
         Slot::Output(i) => format!("output {i}"),
@@ -168,9 +174,9 @@ pub fn modified(op: &str, place: Option<Place>, slot: Slot, (then, now): (u32, u
     Error::autodiff(format!(
         "backward of {op}{}: its saved {which} of shape {} was modified in place{by} (version {now}, \
          expected {then}); write x = x + ... instead of an in-place operation, or modify a clone(){}",
-        place::recorded(place),
+        location::recorded(location),
         t.shape(),
-        place::hint(place)
+        location::hint(location)
     ))
 }
 

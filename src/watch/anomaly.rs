@@ -9,8 +9,8 @@ mod values;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::op::Op;
+use crate::tape::location::{self, Location};
 use crate::tape::node::{Edge, Node, Slot, Vjp};
-use crate::tape::place::{self, Place};
 use crate::tensor::Tensor;
 use crate::watch::debug::{Modes, modes};
 use rustc_hash::FxHashSet;
@@ -29,7 +29,7 @@ pub struct Made {
     /// The operation.
     pub op: String,
     /// The line of the program.
-    pub place: Option<Place>,
+    pub location: Option<Location>,
     /// Where the first such element stands, batch axes included.
     pub index: Vec<usize>,
     /// The element.
@@ -86,7 +86,8 @@ pub fn ran(op: &Op, inputs: &[&Array], outputs: &[Array]) -> Result<()> {
             operands.push(said(op, &format!("input {i}"), &Tensor::Array((*x).clone()), &index)?);
         }
         let operands = list(operands);
-        let made = Made { seq: None, op: op.name().to_string(), place: place::now(), index, value, operands };
+        let made =
+            Made { seq: None, op: op.name().to_string(), location: location::now(), index, value, operands };
         if modes().has(Modes::FORWARD) {
             return Err(forward(&made));
         }
@@ -105,7 +106,7 @@ fn forward(made: &Made) -> Error {
          or apply where() to them as well as to the result), or leave out forward=True if the value is \
          masked later",
         made.op,
-        place::at(made.place),
+        location::at(made.location),
         number(made.value),
         spot(&made.index),
         made.operands
@@ -138,7 +139,7 @@ pub fn pushed(
             "anomaly in the jvp of {}{}: the tangent is {}{}, where {}; keep its operands away from where \
              its derivative is not finite (clamp them, or add a small number)",
             op.name(),
-            place::at(place::now()),
+            location::at(location::now()),
             number(value),
             spot(&index),
             list(there)
@@ -246,7 +247,7 @@ impl Search {
         Ok(Error::anomaly(format!(
             "anomaly in the backward of {}{}: the gradient of input {input} is {}{}, where {}{advice}",
             node.name(),
-            place::at(node.place),
+            location::at(node.location),
             number(value),
             spot(index),
             list(there)
@@ -257,13 +258,13 @@ impl Search {
     fn history(&self, node: &Arc<Node>, made: &Made) -> String {
         let masked = self.visited.iter().rev().find(|v| v.name() == "where" && reaches(v, node));
         let masked = masked.map_or_else(String::new, |v| {
-            format!(", and where{} masked it later, so its cotangent is zero", place::at(v.place))
+            format!(", and where{} masked it later, so its cotangent is zero", location::at(v.location))
         });
         format!(
             "; {}{} made {}{} in the forward, where {}{masked}; keep the operands of {} inside its domain \
              (clamp them, or apply where() to them as well as to the result)",
             made.op,
-            place::at(made.place),
+            location::at(made.location),
             number(made.value),
             spot(&made.index),
             made.operands,

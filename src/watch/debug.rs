@@ -8,8 +8,8 @@ use crate::error::Result;
 use crate::interp::tape;
 use crate::op::{Grads, Op};
 use crate::process::sync::lock;
+use crate::tape::location::{self, Location};
 use crate::tape::node::{Edge, Node, Vjp};
-use crate::tape::place::{self, Place};
 use crate::tensor::Tensor;
 use crate::watch::anomaly;
 use crate::watch::cost;
@@ -25,7 +25,7 @@ pub struct Modes(pub u32);
 
 impl Modes {
     /// Every entry of the tape keeps the line that recorded it.
-    pub const PLACES: Modes = Modes(1);
+    pub const LOCATIONS: Modes = Modes(1);
     /// Operations and backward walks are told to the thread's diary.
     pub const DIARY: Modes = Modes(2);
     /// Gradients and tangents that are not finite raise; forward values that are not finite are noted.
@@ -109,7 +109,7 @@ pub struct Line {
     /// The operation, or how the value left the tape.
     pub what: String,
     /// The line of the program.
-    pub place: Option<Place>,
+    pub location: Option<Location>,
     /// The entries that it read: their positions, and which of their outputs.
     pub inputs: SmallVec<[(u64, u32); 2]>,
 }
@@ -169,8 +169,8 @@ fn diary() -> Option<Arc<Diary>> {
 
 /// The line that runs now, if lines are kept.
 #[inline(always)]
-pub fn place() -> Option<Place> {
-    if modes().has(Modes::PLACES) { place::now() } else { None }
+pub fn location() -> Option<Location> {
+    if modes().has(Modes::LOCATIONS) { location::now() } else { None }
 }
 
 /// Called for every new entry that stands for an operation, which began at `mark` of the forward values that
@@ -193,7 +193,12 @@ fn note_recorded(node: &Node, mark: usize) {
     }
     if let Some(diary) = diary().filter(|_| modes.has(Modes::DIARY)) {
         let inputs = node.edges.iter().flatten().map(|e| (e.node.seq, e.index)).collect();
-        diary.write(Line { seq: Some(node.seq), what: node.name().to_string(), place: node.place, inputs });
+        diary.write(Line {
+            seq: Some(node.seq),
+            what: node.name().to_string(),
+            location: node.location,
+            inputs,
+        });
     }
 }
 
@@ -219,7 +224,7 @@ fn note_left(what: &str, values: &[&Tensor]) {
     let inputs: SmallVec<[(u64, u32); 2]> =
         values.iter().filter_map(|t| t.edge()).map(|e| (e.node.seq, e.index)).collect();
     if let Some(diary) = diary().filter(|_| !inputs.is_empty()) {
-        diary.write(Line { seq: None, what: what.to_string(), place: place::now(), inputs });
+        diary.write(Line { seq: None, what: what.to_string(), location: location::now(), inputs });
     }
 }
 

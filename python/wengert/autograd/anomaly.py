@@ -11,7 +11,7 @@ from wengert.autograd.modes import Region
 __all__ = [
     "AnomalyError",
     "Note",
-    "Place",
+    "Location",
     "detect_anomaly",
     "is_anomaly_check_nan_enabled",
     "is_anomaly_enabled",
@@ -19,14 +19,14 @@ __all__ = [
 ]
 
 # The bits of the core's modes: keep lines, write the diary, look at derivatives, raise in the forward.
-PLACES, DIARY, CHECK, FORWARD = 1, 2, 4, 8
+LOCATIONS, DIARY, CHECK, FORWARD = 1, 2, 4, 8
 # Ours: says that anomaly detection is on, be it without looking at values.
 ENABLED = 16
 # All of these. The other bits belong to `ieee_gradients` and `FlopCounter`, which come and go on their own.
-TOOLS = PLACES | DIARY | CHECK | FORWARD | ENABLED
+TOOLS = LOCATIONS | DIARY | CHECK | FORWARD | ENABLED
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """A line of the program."""
 
     file: str
@@ -43,27 +43,27 @@ class Note:
     """A forward value that was made not finite from better operands."""
 
     op: str
-    place: Place | None
+    location: Location | None
     index: tuple[int, ...]
     value: float
     operands: str
 
     def __str__(self) -> str:
         """One line."""
-        where = f" at {self.place}" if self.place else ""
+        where = f" at {self.location}" if self.location else ""
         at = f" at index {self.index}" if self.index else ""
         return f"{self.op}{where} made {self.value}{at}, where {self.operands}"
 
 
 def _bits(mode: bool, check_nan: bool, forward: bool) -> int:
     looks = CHECK if check_nan or forward else 0
-    return (PLACES | ENABLED | looks | (FORWARD if forward else 0)) if mode else 0
+    return (LOCATIONS | ENABLED | looks | (FORWARD if forward else 0)) if mode else 0
 
 
 def _set(bits: int) -> int:
     """Sets the bits of anomaly detection, leaving those of `debug()`; returns all bits from before."""
     before = _core._get_debug_modes()
-    kept = (PLACES | DIARY if before & DIARY else 0) | before & ~TOOLS
+    kept = (LOCATIONS | DIARY if before & DIARY else 0) | before & ~TOOLS
     if bits and not before & CHECK:
         _core._anomaly_clear()
     _core._debug_modes(kept | bits)
@@ -174,6 +174,6 @@ class detect_anomaly(Region):
     def notes(self) -> list[Note]:
         """The forward values that were made not finite since detection began: the first 256, in order."""
         return [
-            Note(op, None if place is None else Place(*place), tuple(index), value, operands)
-            for op, place, index, value, operands in _core._anomaly_notes()
+            Note(op, None if location is None else Location(*location), tuple(index), value, operands)
+            for op, location, index, value, operands in _core._anomaly_notes()
         ]

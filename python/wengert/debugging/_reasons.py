@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from wengert._core import Node
-from wengert.autograd.anomaly import Place
+from wengert.autograd.anomaly import Location
 from wengert.debugging._numbers import Passage
 from wengert.debugging._session import Line, Pull, Value, Walk, debug
 
@@ -23,15 +23,15 @@ class Reason:
 
     kind: str
     text: str
-    place: Place | None = None
+    location: Location | None = None
 
     def __str__(self) -> str:
         """The text, which names the line."""
         return self.text
 
 
-def _at(place: Place | None) -> str:
-    return f" at {place}" if place else ""
+def _at(location: Location | None) -> str:
+    return f" at {location}" if location else ""
 
 
 def consumers(walk: Walk) -> dict[int, list[Pull]]:
@@ -65,18 +65,18 @@ def _of(count: int, total: int) -> str:
 
 def _loss(pull: Pull, p: Passage) -> Reason | None:
     """Why part of the cotangent did not come through this rule, in the words of its operation."""
-    where = _at(pull.place)
+    where = _at(pull.location)
     if p.constant:
         text = f"{pull.op}{where} was given one cotangent for all classes, as by .sum(): its outputs always add up to 1"
         if pull.op == "log_softmax":
             text = f"{pull.op}{where} was given one cotangent for all classes"
-        return Reason("softmax", text, pull.place) if p.is_zero else None
+        return Reason("softmax", text, pull.location) if p.is_zero else None
     if p.saturated and p.given > p.given_zeros:
         share = _of(p.saturated, p.given - p.given_zeros)
         text = (
             f"{pull.op}{where} is saturated in {share} of the elements: its slope is below 1% of the steepest"
         )
-        return Reason("saturated", text, pull.place)
+        return Reason("saturated", text, pull.location)
     # Where the shapes differ, zeros that were given cannot be told from zeros that the rule made.
     structural = pull.op in PICKERS or (pull.op in FACTORS and not p.given_zeros)
     stopped = p.stopped or (p.sent_zeros if structural else 0)
@@ -89,16 +89,16 @@ def _loss(pull: Pull, p: Passage) -> Reason | None:
         if p.stopped_units:
             units = f" {p.stopped_units} of {p.units} units (they are {low} for every example) and"
         text = f"{pull.op}{where} passes nothing for{units} {share} of the elements"
-        return Reason("dead" if p.stopped_units else "gate", text, pull.place)
+        return Reason("dead" if p.stopped_units else "gate", text, pull.location)
     if pull.op == "where":
-        return Reason("masked", f"where{where} masks {share} of the elements", pull.place)
+        return Reason("masked", f"where{where} masks {share} of the elements", pull.location)
     if pull.op in FACTORS:
-        return Reason("factor", f"{pull.op}{where} multiplies by zero in {share} of the elements", pull.place)
+        return Reason("factor", f"{pull.op}{where} multiplies by zero in {share} of the elements", pull.location)
     if pull.op in PICKERS:
         return Reason(
-            "picked", f"{pull.op}{where} reads only part of its input: {share} get nothing", pull.place
+            "picked", f"{pull.op}{where} reads only part of its input: {share} get nothing", pull.location
         )
-    return Reason("flat", f"{pull.op}{where} has a derivative of zero in {share} of the elements", pull.place)
+    return Reason("flat", f"{pull.op}{where} has a derivative of zero in {share} of the elements", pull.location)
 
 
 def _distinct(reasons: Iterable[Reason]) -> list[Reason]:
@@ -130,9 +130,9 @@ def zero(value: Value, walk: Walk) -> list[Reason]:
                     continue
                 if not p.given_is_zero:
                     text = (
-                        f"{pull.op}{_at(pull.place)} passes nothing: its derivative is zero in all elements"
+                        f"{pull.op}{_at(pull.location)} passes nothing: its derivative is zero in all elements"
                     )
-                    found.append(_loss(pull, p) or Reason("flat", text, pull.place))
+                    found.append(_loss(pull, p) or Reason("flat", text, pull.location))
                 elif pull.entry not in seen:
                     seen.add(pull.entry)
                     wanted.append((pull.entry, 0))
@@ -142,7 +142,7 @@ def zero(value: Value, walk: Walk) -> list[Reason]:
 def not_finite(value: Value, walk: Walk) -> list[Reason]:
     """The rules that made a gradient that is not finite from one that was."""
     found = [
-        Reason("not finite", f"{pull.op}{_at(pull.place)} made it from a finite cotangent", pull.place)
+        Reason("not finite", f"{pull.op}{_at(pull.location)} made it from a finite cotangent", pull.location)
         for pull, p in reversed(_path(value, walk))
         if p.given_finite and not p.sent_finite
     ]
@@ -191,11 +191,11 @@ def _cuts(value: Value, lines: list[Line]) -> list[Reason]:
             reached[line.entry] = line
             continue
         origin = reached[inputs[0][0]]
-        what = "it" if origin is None else f"the result of {origin.what}{_at(origin.place)}"
-        cuts.append(Reason("cut", f"{what} left the tape by {line.what}{_at(line.place)}", line.place))
+        what = "it" if origin is None else f"the result of {origin.what}{_at(origin.location)}"
+        cuts.append(Reason("cut", f"{what} left the tape by {line.what}{_at(line.location)}", line.location))
     ends = [
         Reason(
-            "unread", f"nothing that was recorded used the result of {line.what}{_at(line.place)}", line.place
+            "unread", f"nothing that was recorded used the result of {line.what}{_at(line.location)}", line.location
         )
         for entry, line in reached.items()
         if line is not None and entry not in read

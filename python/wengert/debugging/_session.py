@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wengert import _core
-from wengert.autograd.anomaly import DIARY, PLACES, Place, restore
+from wengert.autograd.anomaly import DIARY, LOCATIONS, Location, restore
 from wengert.autograd.modes import Region
 from wengert.debugging._numbers import Cotangent, Passage
 
@@ -24,7 +24,7 @@ class Line:
 
     entry: int | None
     what: str
-    place: Place | None
+    location: Location | None
     inputs: tuple[Value, ...]
 
 
@@ -34,7 +34,7 @@ class Pull:
 
     entry: int
     op: str
-    place: Place | None
+    location: Location | None
     passages: tuple[tuple[Value, Passage], ...]
     # Inputs whose derivative is zero by the rule itself: nothing was sent.
     silent: tuple[Value, ...]
@@ -73,14 +73,14 @@ class _Records:
                 silent.append(value)
             else:
                 sent.append((value, cotangent.through(gradient)))
-        place = None if node.place is None else Place(*node.place)
-        self.walks[-1].pulls.append(Pull(node.sequence_nr, node.op, place, tuple(sent), tuple(silent)))
+        location = None if node.location is None else Location(*node.location)
+        self.walks[-1].pulls.append(Pull(node.sequence_nr, node.op, location, tuple(sent), tuple(silent)))
 
 
 class debug(Region):
     """A region of this thread in which the tape keeps what is needed to explain gradients; a context and a decorator.
 
-    - Every operation keeps the line of the program that recorded it: errors of the tape name it, `grad_fn.place` too.
+    - Every operation keeps the line of the program that recorded it: errors of the tape name it, `grad_fn.location` too.
     - A diary notes each recorded operation and each recorded value that leaves the tape: `detach()`, `.data`,
       `item()`, `numpy()`, operations under `no_grad` or without a derivative. `lines` lists it.
     - Each backward walk notes, per reverse rule, how much of the cotangent came through. `wengert.why` reads this.
@@ -124,7 +124,7 @@ class debug(Region):
 
     def __enter__(self) -> "debug":
         """Begins the region."""
-        self._before.append(_core._debug_modes(_core._get_debug_modes() | PLACES | DIARY))
+        self._before.append(_core._debug_modes(_core._get_debug_modes() | LOCATIONS | DIARY))
         self._diary.begin()
         _thread.last = self
         return self
@@ -139,8 +139,8 @@ class debug(Region):
         """What was recorded and what left the tape, in order."""
         lines, _ = self._diary.lines()
         return [
-            Line(entry, what, None if place is None else Place(*place), tuple(inputs))
-            for entry, what, place, inputs in lines
+            Line(entry, what, None if location is None else Location(*location), tuple(inputs))
+            for entry, what, location, inputs in lines
         ]
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 
 from wengert import _core
 from wengert._core import Node, Tensor
-from wengert.autograd.anomaly import Place
+from wengert.autograd.anomaly import Location
 from wengert.autograd.modes import no_grad
 from wengert.debugging._numbers import array
 
@@ -37,7 +37,7 @@ class TraceRow:
     diagonal: bool
     upstream: Numbers
     downstream: Numbers
-    place: Place | None
+    location: Location | None
 
 
 @dataclass(frozen=True)
@@ -213,9 +213,9 @@ class _Tracer:
             return
         local, diagonal = self.local(node, which, upstream, downstream)
         output, name = self.names.of((node.sequence_nr, which[0])), self.names.of(to)
-        place = None if node.place is None else Place(*node.place)
+        location = None if node.location is None else Location(*node.location)
         numbers = (array(upstream), array(downstream))
-        self.rows.append(TraceRow(output, node.op, name, local, diagonal, *numbers, place))
+        self.rows.append(TraceRow(output, node.op, name, local, diagonal, *numbers, location))
 
     def pull(self, node: Node, which: tuple[int, int], upstream: Tensor) -> Tensor | None:
         """The gradient of one input for the cotangent of one output."""

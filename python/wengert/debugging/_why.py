@@ -6,7 +6,7 @@ import numpy as np
 
 from wengert import _core
 from wengert._core import Node, Tensor
-from wengert.autograd.anomaly import Place
+from wengert.autograd.anomaly import Location
 from wengert.autograd.graph import GradientEdge
 from wengert.debugging._numbers import array
 from wengert.debugging._reasons import Reason, consumers, missing, not_finite, partial, zero
@@ -24,13 +24,13 @@ class Use:
     """An operation that read the tensor, and the gradient that came back from it."""
 
     op: str
-    place: Place | None
+    location: Location | None
     norm: float
     share: float
 
     def __str__(self) -> str:
         """One line."""
-        where = f" at {self.place}" if self.place else ""
+        where = f" at {self.location}" if self.location else ""
         return f"{self.op}{where}: norm {self.norm:.4g}, {self.share:.0%}"
 
 
@@ -147,7 +147,7 @@ def _walk(
     return region.walks[-1], gradient, nodes
 
 
-def _reader(pull: Pull, above: dict[int, list[Pull]]) -> tuple[str, Place | None]:
+def _reader(pull: Pull, above: dict[int, list[Pull]]) -> tuple[str, Location | None]:
     """The operation behind views that read the tensor: `matmul`, say, through the transpose of a weight."""
     through = []
     while pull.op in VIEWS:
@@ -156,7 +156,7 @@ def _reader(pull: Pull, above: dict[int, list[Pull]]) -> tuple[str, Place | None
             break
         through.append(pull.op)
         pull = readers[0]
-    return pull.op + (f" through {', '.join(through)}" if through else ""), pull.place
+    return pull.op + (f" through {', '.join(through)}" if through else ""), pull.location
 
 
 def _accumulated(tensor: Tensor) -> Tensor | None:

@@ -119,9 +119,9 @@
       norm === null ? [] : [[box.norms.length > 1 ? `output ${i}` : "norm", norm]]);
     table("Gradient", norms);
     const kept = box.saved.map(([name, value, bytes]) => [`${name}: ${value}`, bytes]);
-    if (box.place) {
+    if (box.location) {
       make("h3", "Recorded at", details);
-      make("p", box.place, details, "place");
+      make("p", box.location, details, "location");
     }
     if (box.freed) kept.push(["freed by backward", ""]);
     else if (box.bytes && kept.length !== 1) kept.push(["together", box.bytes]);
@@ -133,7 +133,7 @@
   // Search: every word must occur; "2x3" and "(2, 3)" are the shape 2 × 3.
   const plain = (text) => text.toLowerCase().replace(/[()[\]]/g, "").replace(/(\d)\s*[x×,]\s*(?=\d)/g, "$1×");
   const words = boxes.map((box) =>
-    plain([box.title, box.kind, box.entry, box.note, box.place, ...box.names, ...box.values].join(" ")));
+    plain([box.title, box.kind, box.entry, box.note, box.location, ...box.names, ...box.values].join(" ")));
   const field = byId("search");
   let matches = [], current = -1;
   const turn = (step) => {

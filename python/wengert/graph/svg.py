@@ -166,8 +166,8 @@ def _boxes(graph: Graph, layout: Layout) -> list[str]:
         left, top = x - width / 2, y - height / 2
         round_ = height / 2 if box.kind == "data" else 8.0
         out.append(f'<g class="box {box.kind}" data-box="{i}">')
-        if box.place:
-            out.append(f"<title>{escape(f'{box.place[0]}:{box.place[1]} in {box.place[2]}')}</title>")
+        if box.location:
+            out.append(f"<title>{escape(f'{box.location[0]}:{box.location[1]} in {box.location[2]}')}</title>")
         rect = f'x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{round_:.1f}"'
         if box.kind == "fold":
             shifted = f'x="{left + 4:.1f}" y="{top + 4:.1f}" width="{width:.1f}" height="{height:.1f}" rx="8"'

@@ -38,7 +38,7 @@ class Box:
         function: the name of the tape entry, as in `MulBackward`.
         names: what the user calls its outputs.
         norms: gradient norm per output, None where unknown.
-        place: file, line and function that recorded it, where lines were kept (as in `debug()`).
+        location: file, line and function that recorded it, where lines were kept (as in `debug()`).
         stands_for: how many operations it stands for.
     """
 
@@ -54,7 +54,7 @@ class Box:
     norms: list[float | None] = field(default_factory=list)
     stands_for: int = 1
     note: str = ""
-    place: tuple[str, int, str] | None = None
+    location: tuple[str, int, str] | None = None
 
     def value(self, port: int = 0) -> str:
         """Shape and dtype of an output, as in `2 × 3 float32`."""
@@ -256,7 +256,7 @@ def _box(node: Any, kept: dict[str, Any]) -> Box:
         norms=[None] * len(outputs),
     )
     if not node.is_leaf:
-        box.place = node.place
+        box.location = node.location
         box.freed = node.is_freed
         box.saved_bytes = node.saved_bytes
         box.saved = [

@@ -24,7 +24,7 @@ pub(super) struct Walk<'a> {
     pub(super) options: Options,
     /// The tape that is walked, where the chain of interpreters has it no more.
     finished: Option<&'a FinishedTape>,
-    /// Where the gradient of each target is: its entry, its output, its place in the answer.
+    /// Where the gradient of each target is: its entry, its output, its index in the answer.
     targets: FxHashMap<*const Node, SmallVec<[(u32, usize); 1]>>,
     /// With targets: the entries from which a target can be reached.
     relevant: Option<Nodes>,
@@ -47,14 +47,14 @@ impl Walk<'_> {
     ) -> Result<Vec<Option<Tensor>>> {
         let relevant = targets.map(|t| Rc::new(relevant(&roots, t)));
         let _running = running::enter(roots.iter().map(|(e, _)| e.node.clone()).collect(), relevant.clone());
-        let mut places: FxHashMap<*const Node, SmallVec<[(u32, usize); 1]>> = FxHashMap::default();
-        for (place, target) in targets.unwrap_or(&[]).iter().enumerate() {
-            places.entry(Arc::as_ptr(&target.node)).or_default().push((target.index, place));
+        let mut indices: FxHashMap<*const Node, SmallVec<[(u32, usize); 1]>> = FxHashMap::default();
+        for (index, target) in targets.unwrap_or(&[]).iter().enumerate() {
+            indices.entry(Arc::as_ptr(&target.node)).or_default().push((target.index, index));
         }
         let mut walk = Walk {
             options,
             finished,
-            targets: places,
+            targets: indices,
             relevant,
             queue: Queue::default(),
             leaves: FxHashMap::default(),
@@ -138,8 +138,8 @@ impl Walk<'_> {
             self.show_to_hooks(node, hooks, &mut g)?;
         }
         if !self.targets.is_empty() {
-            for &(index, place) in self.targets.get(&Arc::as_ptr(node)).into_iter().flatten() {
-                self.found[place] = g[index as usize].clone();
+            for &(output, index) in self.targets.get(&Arc::as_ptr(node)).into_iter().flatten() {
+                self.found[index] = g[output as usize].clone();
             }
         }
         match &node.origin {

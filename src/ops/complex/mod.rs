@@ -110,7 +110,7 @@ pub fn lower(op: &Op, x: &[&Tensor]) -> Result<Option<Tensors>> {
         | Op::Unslice(_)
         | Op::AsStrided(_)
         | Op::Diagonal(_)
-        | Op::Place(_)
+        | Op::AsStridedTranspose(_)
         | Op::Put(_)
         | Op::PutRows(_)
         | Op::Triangle(_)

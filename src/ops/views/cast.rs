@@ -152,7 +152,7 @@ impl Tensor {
             at = match &t.payload {
                 crate::tensor::Payload::Taped { primal, .. }
                 | crate::tensor::Payload::Dual { primal, .. } => primal.clone(),
-                crate::tensor::Payload::Staged { place, program, .. } => return program.detach(&t, *place),
+                crate::tensor::Payload::Staged { var, program, .. } => return program.detach(&t, *var),
                 crate::tensor::Payload::Batched { value, axis } => {
                     let value = value.detach();
                     let payload = crate::tensor::Payload::Batched { value, axis: *axis };

@@ -1,5 +1,5 @@
 //! Parts of a tensor given by strides over the row-major numbers of its elements: what a chain of views comes
-//! to. `AsStrided` reads such a part, `Place` is its transpose, and `Put` replaces it, which is how a write
+//! to. `AsStrided` reads such a part, `AsStridedTranspose` is its transpose, and `Put` replaces it, which is how a write
 //! into a view becomes a function of the whole.
 
 use crate::array::Array;
@@ -129,7 +129,7 @@ impl Linear for AsStrided {
             g = g.sum(Some(&axes), true)?;
             part.shape = g.shape();
         }
-        crate::bind::bind1(Place { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
+        crate::bind::bind1(AsStridedTranspose { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
     }
     fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
         let x = x[0].front()?;
@@ -140,16 +140,16 @@ impl Linear for AsStrided {
 
 /// The transpose of [`AsStrided`]: the input on a part of a tensor of zeros.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Place {
+pub struct AsStridedTranspose {
     /// Which part; it does not overlap itself.
     pub part: Arc<Part>,
     /// The shape of the output.
     pub shape: Shape,
 }
 
-impl Kernel for Place {
+impl Kernel for AsStridedTranspose {
     fn name(&self) -> &'static str {
-        "place"
+        "as_strided_transpose"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let out = Array::empty(self.shape, x[0].dtype(), x[0].device())?;
@@ -162,7 +162,7 @@ impl Kernel for Place {
     }
 }
 
-impl Linear for Place {
+impl Linear for AsStridedTranspose {
     const TRANSPOSE: &'static str = "the part of g where x was placed";
 
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
@@ -170,7 +170,7 @@ impl Linear for Place {
     }
     fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
         let part = Arc::new(self.part.batched(size, self.shape.numel())?);
-        let op = Place { part, shape: self.shape.inserted(0, size)? };
+        let op = AsStridedTranspose { part, shape: self.shape.inserted(0, size)? };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }
 }
@@ -211,7 +211,7 @@ impl Linear for Diagonal {
         let own = whole.strides();
         let (shape, strides) = Diagonal::of(&whole, |i| own[i]);
         let part = Arc::new(Part { shape, strides, offset: 0 });
-        crate::bind::bind1(Place { part, shape: whole }, &[g])
+        crate::bind::bind1(AsStridedTranspose { part, shape: whole }, &[g])
     }
     fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
         Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
@@ -298,7 +298,7 @@ impl Tensor {
 
     /// Zeros of this shape with this tensor in a part of them that does not overlap itself.
     pub fn placed(&self, part: &Part, shape: Shape) -> Result<Tensor> {
-        crate::bind::bind1(Place { part: Arc::new(*part), shape }, &[self])
+        crate::bind::bind1(AsStridedTranspose { part: Arc::new(*part), shape }, &[self])
     }
 
     /// The same value as the result of an operation, whatever it was: with an entry of the tape of its own.

@@ -52,8 +52,8 @@ pub fn stand_in(t: &Tensor) -> Result<Tensor> {
             Payload::Dual { primal: stand_in(primal)?, tangent }
         }
         Payload::Batched { value, axis } => Payload::Batched { value: stand_in(value)?, axis: *axis },
-        Payload::Staged { value, place, program } => {
-            Payload::Staged { value: stand_in(value)?, place: *place, program: program.clone() }
+        Payload::Staged { value, var, program } => {
+            Payload::Staged { value: stand_in(value)?, var: *var, program: program.clone() }
         }
     };
     Ok(Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload })))

@@ -107,10 +107,10 @@ fn lost(was: &Arc<Traced>, new: &Tensor, keep: Keep) -> Result<Tensor> {
             let each = new.unsqueeze(*axis as i64)?.expand(&value.shape())?;
             Ok(on(was, Payload::Batched { value: kept(value, &each, keep)?, axis: *axis }))
         }
-        Payload::Staged { value, place, program } => match keep {
+        Payload::Staged { value, var, program } => match keep {
             Keep::All => {
                 let value = kept(value, new, keep)?;
-                Ok(on(was, Payload::Staged { value, place: *place, program: program.clone() }))
+                Ok(on(was, Payload::Staged { value, var: *var, program: program.clone() }))
             }
             Keep::Unrecorded => bare(new, keep),
         },

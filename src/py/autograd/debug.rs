@@ -6,8 +6,8 @@ use crate::py::aside::Callback;
 use crate::py::autograd::node::PyNode;
 use crate::py::error::foreign;
 use crate::py::tensor::{PyTensor, wrap};
+use crate::tape::location::Location;
 use crate::tape::node::{Edge, Node};
-use crate::tape::place::Place;
 use crate::tensor::Tensor;
 use crate::watch::anomaly;
 use crate::watch::debug::{self, Diary, Line, Listener, Modes};
@@ -15,12 +15,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::{Arc, Mutex};
 
-/// A line as Python sees it: position (None for a value that left the tape), what, place, inputs.
-type PyLine = (Option<u64>, String, Option<PyPlace>, Vec<(u64, u32)>);
+/// A line as Python sees it: position (None for a value that left the tape), what, location, inputs.
+type PyLine = (Option<u64>, String, Option<PyLocation>, Vec<(u64, u32)>);
 /// File, line and function.
-type PyPlace = (String, u32, String);
-/// A forward value that is not finite: operation, place, index, value, operands in words.
-type PyMade = (String, Option<PyPlace>, Vec<usize>, f64, String);
+type PyLocation = (String, u32, String);
+/// A forward value that is not finite: operation, location, index, value, operands in words.
+type PyMade = (String, Option<PyLocation>, Vec<usize>, f64, String);
 
 /// Two Python functions that hear of backward walks.
 struct Callbacks {
@@ -91,7 +91,7 @@ impl PyDiary {
     /// The lines so far, and how many older ones were dropped.
     fn lines(&self) -> (Vec<PyLine>, usize) {
         let (lines, dropped) = self.diary.read();
-        let line = |l: Line| (l.seq, l.what, l.place.map(Place::parts), l.inputs.into_vec());
+        let line = |l: Line| (l.seq, l.what, l.location.map(Location::parts), l.inputs.into_vec());
         (lines.into_iter().map(line).collect(), dropped)
     }
 }
@@ -113,7 +113,7 @@ pub fn _get_debug_modes() -> u32 {
 #[pyfunction]
 pub fn _anomaly_notes() -> Vec<PyMade> {
     let made = anomaly::made().into_iter();
-    made.map(|m| (m.op, m.place.map(Place::parts), m.index, m.value, m.operands)).collect()
+    made.map(|m| (m.op, m.location.map(Location::parts), m.index, m.value, m.operands)).collect()
 }
 
 /// Forgets them.

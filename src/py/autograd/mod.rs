@@ -8,8 +8,8 @@ pub(crate) mod debug;
 pub(crate) mod direct;
 pub(crate) mod hooks;
 pub(crate) mod lanes;
+pub(crate) mod location;
 pub(crate) mod node;
-pub(crate) mod place;
 pub(crate) mod saving;
 pub(crate) mod transform;
 

@@ -11,8 +11,8 @@ use crate::py::data::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::data::format::node_name;
 use crate::py::tensor::{Look, PyTensor, wrap};
 use crate::tape::held::Held;
+use crate::tape::location::Location;
 use crate::tape::node::{Edge, Node, Saved, Slot, Vjp};
-use crate::tape::place::Place;
 use crate::tensor::{Aval, Tensor};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -172,8 +172,8 @@ impl PyNode {
 
     /// File, line and function of the program that recorded it; None unless lines were kept.
     #[getter]
-    fn place(&self) -> Option<(String, u32, String)> {
-        self.0.place.map(Place::parts)
+    fn location(&self) -> Option<(String, u32, String)> {
+        self.0.location.map(Location::parts)
     }
 
     /// A dict for the user's own notes on this entry; it lives as long as the entry.

@@ -21,7 +21,7 @@ impl Node {
             },
             edges: Edges::new(),
             outputs: smallvec::smallvec![aval],
-            place: debug::place(),
+            location: debug::location(),
             hooks: OnceLock::new(),
         }
     }

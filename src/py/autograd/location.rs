@@ -1,7 +1,7 @@
 //! Where the Python program is: the innermost line outside this package.
 
 use crate::error::Error;
-use crate::tape::place::{self, Host, Place};
+use crate::tape::location::{self, Host, Location};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -41,7 +41,7 @@ fn site_of(code: &Bound<'_, PyCode>) -> PyResult<Option<u32>> {
         None
     } else {
         let function: String = code.getattr("co_qualname")?.extract()?;
-        Some(place::site(&file, &function))
+        Some(location::site(&file, &function))
     };
     let forgotten = KNOWN.with_borrow_mut(|known| {
         let full = known.len() >= REMEMBERED;
@@ -55,7 +55,7 @@ fn site_of(code: &Bound<'_, PyCode>) -> PyResult<Option<u32>> {
 }
 
 /// The innermost frame that runs code outside this package.
-fn search(py: Python<'_>) -> PyResult<Option<Place>> {
+fn search(py: Python<'_>) -> PyResult<Option<Location>> {
     // SAFETY: this thread is attached; the result is borrowed from the interpreter, or null without a frame.
     let frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
     let mut at = frame;
@@ -66,7 +66,7 @@ fn search(py: Python<'_>) -> PyResult<Option<Place>> {
         if let Some(site) = site_of(&code.cast_into::<PyCode>()?)? {
             // SAFETY: as above.
             let line = unsafe { ffi::PyFrame_GetLineNumber(raw) };
-            return Ok(Some(Place::new(site, line.max(0) as u32)));
+            return Ok(Some(Location::new(site, line.max(0) as u32)));
         }
         let outer = frame.getattr(pyo3::intern!(py, "f_back"))?;
         at = (!outer.is_none()).then_some(outer);
@@ -75,7 +75,7 @@ fn search(py: Python<'_>) -> PyResult<Option<Place>> {
 }
 
 /// The innermost line outside this package; `None` where no Python runs. Never raises.
-fn locate() -> Option<Place> {
+fn locate() -> Option<Location> {
     Python::try_attach(|py| search(py).ok().flatten()).flatten()
 }
 
@@ -90,5 +90,5 @@ fn annotate(error: &Error, note: &str) {
 
 /// Tells the core how to find the line.
 pub fn register() {
-    place::install(Host { locate, annotate });
+    location::install(Host { locate, annotate });
 }

@@ -1,6 +1,6 @@
-//! Places: the lines of the user's program that recorded the entries of the tape.
+//! Locations: the lines of the user's program that recorded the entries of the tape.
 //!
-//! The core knows no Python; the host language installs a function that tells where it is. A place is eight
+//! The core knows no Python; the host language installs a function that tells where it is. A location is eight
 //! bytes in an entry, a table holds the names of files and functions.
 
 use crate::error::{Error, Kind};
@@ -12,9 +12,9 @@ use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock};
 
 /// A line of the user's program.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Place(NonZeroU64);
+pub struct Location(NonZeroU64);
 
-/// File and function of a place.
+/// File and function of a location.
 type Site = (String, String);
 
 /// Every site that was ever seen, and where each stands in the list.
@@ -30,7 +30,7 @@ static HOST: OnceLock<Host> = OnceLock::new();
 /// What the host language does for the core.
 pub struct Host {
     /// Tells the line that runs now.
-    pub locate: fn() -> Option<Place>,
+    pub locate: fn() -> Option<Location>,
     /// Adds a note to an exception of its own that passes through the core.
     pub annotate: fn(&Error, &str),
 }
@@ -56,10 +56,10 @@ pub fn site(file: &str, function: &str) -> u32 {
     next
 }
 
-impl Place {
+impl Location {
     /// A line of a site.
-    pub fn new(site: u32, line: u32) -> Place {
-        Place(NonZeroU64::MIN.saturating_add((site as u64) << 32 | (line as u64).min(u32::MAX as u64 - 1)))
+    pub fn new(site: u32, line: u32) -> Location {
+        Location(NonZeroU64::MIN.saturating_add((site as u64) << 32 | (line as u64).min(u32::MAX as u64 - 1)))
     }
 
     /// File, line and function.
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (file, line, _) = self.parts();
         write!(f, "{file}:{line}")
@@ -86,30 +86,30 @@ pub fn install(host: Host) {
 /// The error with the entry that it happened in: before its message, or as a note on an exception of the
 /// host.
 #[cold]
-pub fn within(error: Error, what: &str, place: Option<Place>) -> Error {
-    if let (Kind::Foreign, Some(host), Some(_)) = (error.kind(), HOST.get(), place) {
-        (host.annotate)(&error, &format!("in the {what}{}", recorded(place)));
+pub fn within(error: Error, what: &str, location: Option<Location>) -> Error {
+    if let (Kind::Foreign, Some(host), Some(_)) = (error.kind(), HOST.get(), location) {
+        (host.annotate)(&error, &format!("in the {what}{}", recorded(location)));
     }
-    error.context(&format!("{what}{}", recorded(place)))
+    error.context(&format!("{what}{}", recorded(location)))
 }
 
 /// The line that runs now, if the host language knows.
 #[cold]
-pub fn now() -> Option<Place> {
+pub fn now() -> Option<Location> {
     HOST.get().and_then(|host| (host.locate)())
 }
 
 /// ` recorded at FILE:LINE` for a message; nothing where no line is known.
-pub fn recorded(place: Option<Place>) -> String {
-    place.map_or_else(String::new, |place| format!(" recorded at {place}"))
+pub fn recorded(location: Option<Location>) -> String {
+    location.map_or_else(String::new, |location| format!(" recorded at {location}"))
 }
 
 /// How to be told the line, where it is not known.
-pub fn hint(place: Option<Place>) -> &'static str {
-    if place.is_some() { "" } else { "; inside wengert.debug() this message names the line" }
+pub fn hint(location: Option<Location>) -> &'static str {
+    if location.is_some() { "" } else { "; inside wengert.debug() this message names the line" }
 }
 
 /// ` at FILE:LINE` for a message; nothing where no line is known.
-pub fn at(place: Option<Place>) -> String {
-    place.map_or_else(String::new, |place| format!(" at {place}"))
+pub fn at(location: Option<Location>) -> String {
+    location.map_or_else(String::new, |location| format!(" at {location}"))
 }
