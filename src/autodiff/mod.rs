@@ -5,7 +5,7 @@ pub mod backward;
 pub mod checkpoint;
 pub mod cow;
 pub mod finished;
-pub mod lanes;
+pub mod levels;
 pub mod linearize;
 pub mod owned;
 pub mod queue;

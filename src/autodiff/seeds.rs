@@ -1,6 +1,6 @@
 //! Where a backward walk begins: at which entries of which tape, and with what cotangents.
 
-use crate::autodiff::lanes::edge_behind;
+use crate::autodiff::levels::edge_behind;
 use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::tape::node::Edge;

@@ -158,9 +158,9 @@ pub fn vmap<F>(
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
 {
-    let lanes: Vec<Tensor> =
+    let operands: Vec<Tensor> =
         inputs.iter().zip(in_axes).map(|(x, axis)| batch::wrap(&level, x.clone(), *axis)).collect();
-    let outputs = f(&lanes)?;
+    let outputs = f(&operands)?;
     drop(guard);
     outputs.iter().map(|y| batch::unwrap(&level, &settle(y, &level))).collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp};
-use crate::op::{Class, Lane, Op};
+use crate::op::{Batched, Class, Op};
 use crate::tensor::{Aval, Payload, Tensor, Tensors, Traced};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ pub fn process(at: &Arc<Interp>, size: usize, op: &Op, inputs: &[&Tensor]) -> Re
             return out;
         }
     }
-    let lanes: SmallVec<[Lane; 4]> = inputs.iter().map(|x| lane(at, x)).collect();
+    let operands: SmallVec<[Batched; 4]> = inputs.iter().map(|x| batched(at, x)).collect();
     let outputs = {
         let _guard = interp::enter(at.below().clone());
-        op.batch(&lanes, size).map_err(|e| e.context(&format!("vmap of {}", op.name())))?
+        op.batch(&operands, size).map_err(|e| e.context(&format!("vmap of {}", op.name())))?
     };
     outputs.into_iter().map(|(y, axis)| checked(op, size, y, axis).map(|y| wrap(at, y, axis))).collect()
 }
@@ -36,10 +36,10 @@ fn checked(op: &Op, size: usize, y: Tensor, axis: Option<usize>) -> Result<Tenso
 }
 
 /// The value behind `x` and its batch axis at level `at`, if it has one there.
-pub fn lane(at: &Interp, x: &Tensor) -> Lane {
+pub fn batched(at: &Interp, x: &Tensor) -> Batched {
     match x.owned_by(at.tag).map(|t| &t.payload) {
-        Some(Payload::Batched { value, axis }) => Lane { value: value.clone(), axis: Some(*axis) },
-        _ => Lane { value: x.clone(), axis: None },
+        Some(Payload::Batched { value, axis }) => Batched { value: value.clone(), axis: Some(*axis) },
+        _ => Batched { value: x.clone(), axis: None },
     }
 }
 
@@ -58,6 +58,6 @@ pub fn unwrap(at: &Interp, x: &Tensor) -> Result<(Tensor, Option<usize>)> {
             "vmap: a result has no axis left for the batch; tensors have at most 8 axes",
         ));
     }
-    let Lane { value, axis } = lane(at, x);
+    let Batched { value, axis } = batched(at, x);
     Ok((value, axis))
 }

@@ -119,7 +119,7 @@ macro_rules! ops {
                 match self { $(Op::$name(op) => $class::jvp(op, x, y, t),)* }
             }
             /// Batching rule.
-            pub fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+            pub fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
                 match self { $(Op::$name(op) => $class::batch(op, x, size),)* }
             }
             /// Which rules are the operation's own; the others come from its decomposition.

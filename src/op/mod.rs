@@ -42,14 +42,14 @@ pub type BatchedOutputs = SmallVec<[(Tensor, Option<usize>); 1]>;
 
 /// An operand of a batched operation and where its batch axis is, if it has one.
 #[derive(Clone)]
-pub struct Lane {
+pub struct Batched {
     /// The operand, batch axis included.
     pub value: Tensor,
     /// The batch axis.
     pub axis: Option<usize>,
 }
 
-impl Lane {
+impl Batched {
     /// The operand with its batch axis in front; an unbatched operand is returned as it is.
     pub fn front(&self) -> Result<Tensor> {
         match self.axis {
@@ -148,7 +148,7 @@ pub trait Elementwise: Kernel + Clone + Into<Op> {
         Ok(smallvec![total])
     }
     /// Batching rule: align the axes and run as before.
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let aligned = align(x)?;
         let refs: SmallVec<[&Tensor; 4]> = aligned.iter().collect();
         let out = crate::bind::bind(self.clone(), &refs)?;
@@ -157,12 +157,12 @@ pub trait Elementwise: Kernel + Clone + Into<Op> {
 }
 
 /// Operands of a batched elementwise operation with the batch axis in front of equally many others.
-pub fn align(x: &[Lane]) -> Result<SmallVec<[Tensor; 4]>> {
+pub fn align(x: &[Batched]) -> Result<SmallVec<[Tensor; 4]>> {
     let rank = x.iter().map(|l| l.value.rank() - l.axis.is_some() as usize).max().unwrap_or(0);
     x.iter()
-        .map(|lane| {
-            let value = lane.front()?;
-            if lane.axis.is_none() || value.rank() == rank + 1 {
+        .map(|operand| {
+            let value = operand.front()?;
+            if operand.axis.is_none() || value.rank() == rank + 1 {
                 return Ok(value);
             }
             let mut dims = value.shape().to_vec();
@@ -190,7 +190,7 @@ pub trait Linear: Kernel + Clone + Into<Op> {
         self.clone().into()
     }
     /// Batching rule.
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs>;
 
     /// Reverse rule.
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
@@ -226,7 +226,7 @@ pub trait Bilinear: Kernel + Clone + Into<Op> {
     /// Cotangent of the right input, from the output's cotangent and the left input.
     fn transpose_right(&self, g: &Tensor, x: &Tensor, c: &Vjp) -> Result<Tensor>;
     /// Batching rule.
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs>;
 
     /// What the tape keeps: each input for the other's gradient.
     fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
@@ -265,7 +265,7 @@ pub trait General: Kernel + Clone + Into<Op> {
     /// Forward rule.
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads>;
     /// Batching rule.
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs>;
 }
 
 /// The formula of a rule that comes from the composition.
@@ -309,7 +309,7 @@ pub trait Composite: Kernel + Clone + Into<Op> {
         Err(missing(self.name(), "forward"))
     }
     /// Own batching rule.
-    fn batch(&self, _x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         Err(missing(self.name(), "batching"))
     }
 }
@@ -322,7 +322,7 @@ fn missing(name: &str, rule: &str) -> Error {
 /// Functions with integer or truth values, or none at all of the inputs' derivatives.
 pub trait Discrete: Kernel + Clone + Into<Op> {
     /// Batching rule.
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs>;
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs>;
     /// Nothing is kept.
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::NONE

@@ -11,7 +11,7 @@ use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::cpu::fft::Half;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
 use crate::ops::one;
 use crate::ops::pointwise::table::Params;
 use crate::tape::node::Vjp;
@@ -60,7 +60,7 @@ impl Linear for Fft {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(Fft { inverse: !self.inverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = Fft { axis: self.axis + 1, ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }
@@ -120,7 +120,7 @@ impl Linear for RealFft {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(RealFft { back: !self.back, inverse: !self.inverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = RealFft { axis: self.axis + 1, ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }

@@ -8,7 +8,7 @@ use crate::array::shape::Shape;
 use crate::device::create_on;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Randomness, Tag, batch};
-use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
 use crate::ops::one;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -75,7 +75,7 @@ impl Kernel for Random {
 }
 
 impl Discrete for Random {
-    fn batch(&self, _x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         Ok(smallvec![(crate::bind::bind1(*self, &[])?, None)])
     }
 }

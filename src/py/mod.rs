@@ -35,7 +35,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     autograd::collect::register(m)?;
     autograd::node::register(m)?;
     autograd::hooks::register(m)?;
-    autograd::lanes::register(m)?;
+    autograd::levels::register(m)?;
     autograd::location::register();
     autograd::debug::register(m)?;
     data::dtype::register(m)?;

@@ -18,7 +18,7 @@ mod product;
 use crate::arguments::logic::Relation;
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Composite, Kernel, Lane, Linear, Op};
+use crate::op::{Arrays, Batched, BatchedOutputs, Composite, Kernel, Linear, Op};
 use crate::ops::contract::matmul::Matmul;
 use crate::ops::indexing::index::{ScatterAdd, TakeAdd};
 use crate::ops::one;
@@ -55,7 +55,7 @@ impl Linear for ViewAsReal {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         g.view_as_complex()
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].value])?, x[0].axis)])
     }
 }
@@ -89,7 +89,7 @@ impl Linear for ViewAsComplex {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         g.view_as_real()
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
     }
 }

@@ -5,7 +5,7 @@ use crate::bind::bind1;
 use crate::cpu::pointwise::complex::{Gate, product};
 use crate::error::{Error, Result};
 use crate::op::align;
-use crate::op::{Arrays, BatchedOutputs, Bilinear, Grads, Kernel, Lane};
+use crate::op::{Arrays, Batched, BatchedOutputs, Bilinear, Grads, Kernel};
 use crate::ops::one;
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
@@ -75,7 +75,7 @@ impl Bilinear for ComplexProduct {
             (a, b) => a.or(b),
         }])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let x = align(x)?;
         Ok(smallvec![(self.broadcast(&x[0], &x[1])?, Some(0))])
     }

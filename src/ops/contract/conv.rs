@@ -13,7 +13,7 @@ use crate::array::window::Window;
 use crate::device::on_device;
 use crate::error::Result;
 use crate::op::{
-    Arrays, BY_PARTS, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Lane, Needs, Own, Saves,
+    Arrays, BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Needs, Own, Saves,
 };
 use crate::ops::one;
 use crate::tape::node::Vjp;
@@ -50,10 +50,10 @@ impl Conv {
     }
 
     /// The result for a batch of no examples, whose operands are these.
-    fn nothing(&self, x: &[Lane]) -> Result<Tensor> {
-        let each = |lane: &Lane| {
-            let shape = lane.value.shape();
-            lane.axis.map_or(shape, |axis| shape.removed(axis))
+    fn nothing(&self, x: &[Batched]) -> Result<Tensor> {
+        let each = |operand: &Batched| {
+            let shape = operand.value.shape();
+            operand.axis.map_or(shape, |axis| shape.removed(axis))
         };
         let ([left, right], window, groups) =
             ([each(&x[0]), each(&x[1])], &*self.window, self.groups as usize);
@@ -122,7 +122,7 @@ impl Bilinear for Conv {
             Member::W => crate::bind::bind1(self.by(Member::Y), &[x, g]),
         }
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         if size == 0 {
             return Ok(smallvec![(self.nothing(x)?, Some(0))]);
         }
@@ -133,9 +133,9 @@ impl Bilinear for Conv {
             _ => Along::absent(left),
         };
         let groups = self.groups as usize;
-        let operand = |lane: &Lane, member| match lane.axis {
-            Some(_) => fold(&lane.front()?, along.place(member, groups)),
-            None => Ok(lane.value.clone()),
+        let operand = |x: &Batched, member| match x.axis {
+            Some(_) => fold(&x.front()?, along.place(member, groups)),
+            None => Ok(x.value.clone()),
         };
         let (a, b) = (operand(&x[0], left)?, operand(&x[1], right)?);
         let groups_now = if along == Along::Groups { groups * size } else { groups };

@@ -10,7 +10,7 @@ use crate::cpu::product::epilogue::{Activation, Epilogue};
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{
-    Arrays, BY_PARTS, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Lane, Needs, Own, Saves,
+    Arrays, BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Needs, Own, Saves,
 };
 use crate::ops::contract::matmul::{Form, Matmul, product};
 use crate::ops::pointwise::binary::Binary;
@@ -166,11 +166,11 @@ impl Composite for Affine {
         let mut found = crate::bind::bind(AffineVjp { act, wants }, &inputs)?.into_iter();
         Ok(wants.iter().map(|&wanted| if wanted { found.next() } else { None }).collect())
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
-        if x[1..].iter().all(|lane| lane.axis.is_none()) {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        if x[1..].iter().all(|operand| operand.axis.is_none()) {
             let value = x[0].front()?;
             let inputs: SmallVec<[&Tensor; 4]> =
-                std::iter::once(&value).chain(x[1..].iter().map(|lane| &lane.value)).collect();
+                std::iter::once(&value).chain(x[1..].iter().map(|operand| &operand.value)).collect();
             return Ok(crate::bind::bind(*self, &inputs)?.into_iter().map(|y| (y, Some(0))).collect());
         }
         // Every element of the batch has a layer of its own: rows together, then as many products.
@@ -181,10 +181,10 @@ impl Composite for Affine {
         if batched == 1 {
             flat = flat.inserted(0, size)?;
         }
-        let lanes = [Lane { value: value.reshape(&flat)?, axis: x[0].axis.map(|_| 0) }, x[1].clone()];
+        let operands = [Batched { value: value.reshape(&flat)?, axis: x[0].axis.map(|_| 0) }, x[1].clone()];
         let op = Matmul { left: Form::Plain, right: Form::Transposed };
-        let (sum, axis) = Bilinear::batch(&op, &lanes, size)?.remove(0);
-        let mut sum = Lane { value: sum, axis }.materialized(size)?;
+        let (sum, axis) = Bilinear::batch(&op, &operands, size)?.remove(0);
+        let mut sum = Batched { value: sum, axis }.materialized(size)?;
         if let Some(bias) = x.get(2) {
             let bias = bias.front()?;
             let own = bias.rank() == 2;

@@ -5,7 +5,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Bilinear, Kernel, Lane};
+use crate::op::{Arrays, Batched, BatchedOutputs, Bilinear, Kernel};
 use crate::ops::one;
 use crate::ops::pointwise::operand::promote;
 use crate::tape::node::Vjp;
@@ -151,7 +151,7 @@ impl Bilinear for Matmul {
             (Some(form), _) => product(x, self.left.turned(), g, form),
         }
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         if let Some(out) = self.one_product(x)? {
             return Ok(smallvec![out]);
         }
@@ -166,7 +166,7 @@ impl Bilinear for Matmul {
 impl Matmul {
     /// A batch of one operand against one matrix or vector, as a single large product where there is one: the
     /// rows of the batch are laid below each other, or its columns side by side.
-    fn one_product(&self, x: &[Lane]) -> Result<Option<(Tensor, Option<usize>)>> {
+    fn one_product(&self, x: &[Batched]) -> Result<Option<(Tensor, Option<usize>)>> {
         let (left, right) = (self.left, self.right);
         let alone = |i: usize, form: Form| x[i].axis.is_none() && x[i].value.rank() == form.rank();
         let stacked = |i: usize, form: Form| x[i].axis.is_some() && x[i].value.rank() == form.rank() + 1;
@@ -211,8 +211,8 @@ fn parted(x: &Tensor, lengths: Shape, axis: usize) -> Result<Tensor> {
 
 /// An operand with `rank` axes, not counting that of the batch: axes of length 1 come in front, or behind the
 /// batch axis if it has one there.
-fn leading(lane: &Lane, rank: usize) -> Result<Tensor> {
-    let (x, at) = (lane.front()?, lane.axis.is_some() as usize);
+fn leading(operand: &Batched, rank: usize) -> Result<Tensor> {
+    let (x, at) = (operand.front()?, operand.axis.is_some() as usize);
     let missing = (rank + at).saturating_sub(x.rank());
     if missing == 0 {
         return Ok(x);

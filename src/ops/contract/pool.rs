@@ -10,7 +10,7 @@ use crate::array::shape::Shape;
 use crate::array::window::{AXES, Window};
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
 use crate::ops::contract::conv::{Conv, Member};
 use crate::ops::contract::convolve::{per_axis, spatial};
 use crate::ops::indexing::index::{Gather, ScatterAdd};
@@ -70,7 +70,7 @@ impl General for MaxPool {
         let moved = crate::bind::bind1(op, &[&t.reshape(&from)?, &index])?;
         Ok(smallvec![Some(moved.reshape(&shape)?), None])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let out = crate::bind::bind(self.clone(), &[&x[0].front()?])?;
         Ok(out.into_iter().map(|y| (y, Some(0))).collect())
     }

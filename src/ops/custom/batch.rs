@@ -89,13 +89,14 @@ impl Batched {
         outputs.iter().zip(self.out_axes()?).map(|(y, &axis)| self.placed(level, y, axis)).collect()
     }
 
-    fn lanes(level: &Interp, values: &[Tensor], axes: &[Option<usize>]) -> Vec<Tensor> {
+    fn operands(level: &Interp, values: &[Tensor], axes: &[Option<usize>]) -> Vec<Tensor> {
         values.iter().zip(axes).map(|(x, &axis)| batch::wrap(level, x.clone(), axis)).collect()
     }
 
     fn options(level: &Interp, values: &[Option<Tensor>], axes: &[Option<usize>]) -> Vec<Option<Tensor>> {
-        let lane = |(x, &axis): (&Option<Tensor>, &Option<usize>)| Some(batch::wrap(level, x.clone()?, axis));
-        values.iter().zip(axes).map(lane).collect()
+        let operand =
+            |(x, &axis): (&Option<Tensor>, &Option<usize>)| Some(batch::wrap(level, x.clone()?, axis));
+        values.iter().zip(axes).map(operand).collect()
     }
 
     /// The batch axes of what the rules ask for.
@@ -141,8 +142,8 @@ impl CustomRule for Batched {
 
     fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {
         self.within(|level| {
-            let lanes = Self::lanes(level, x, &self.in_axes);
-            let outputs = self.one.forward(&lanes, hidden)?;
+            let operands = Self::operands(level, x, &self.in_axes);
+            let outputs = self.one.forward(&operands, hidden)?;
             let plan = self.plan()?;
             let mut values = Tensors::new();
             let mut out_axes = Vec::new();
@@ -155,7 +156,7 @@ impl CustomRule for Batched {
                 values.push(value);
                 out_axes.push(batched.then_some(0));
             }
-            let inputs = lanes.iter().map(Tensor::aval).collect();
+            let inputs = operands.iter().map(Tensor::aval).collect();
             self.first_run.get_or_init(|| FirstRun { inputs, out_axes });
             Ok(values)
         })
@@ -163,7 +164,7 @@ impl CustomRule for Batched {
 
     fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
         self.within(|level| {
-            let outputs = self.one.retrace(&Self::lanes(level, x, &self.in_axes))?;
+            let outputs = self.one.retrace(&Self::operands(level, x, &self.in_axes))?;
             self.placed_outputs(level, &outputs)
         })
     }
@@ -173,7 +174,7 @@ impl CustomRule for Batched {
         let axes = self.saved_axes(&plan)?;
         let FirstRun { inputs, out_axes } = self.first_run()?;
         self.within(|level| {
-            let saved = Self::lanes(level, saved, &axes);
+            let saved = Self::operands(level, saved, &axes);
             let grads = self.one.vjp(&saved, &Self::options(level, g, out_axes), needs)?;
             let fit = |((g, aval), &axis): ((Option<Tensor>, &Aval), &Option<usize>)| {
                 g.map(|g| self.cotangent(level, g, aval, axis)).transpose()
@@ -190,7 +191,7 @@ impl CustomRule for Batched {
         let axes = self.saved_axes(&*self.plan()?)?;
         let outputs = self.out_axes()?;
         self.within(|level| {
-            let (x, saved) = (Self::lanes(level, x, &self.in_axes), Self::lanes(level, saved, &axes));
+            let (x, saved) = (Self::operands(level, x, &self.in_axes), Self::operands(level, saved, &axes));
             let (values, moved) = self.one.push(&x, &saved, &Self::options(level, t, &self.in_axes))?;
             let values = values.map(|values| self.placed_outputs(level, &values)).transpose()?;
             let fit = |(t, &axis): (Option<Tensor>, &Option<usize>)| {

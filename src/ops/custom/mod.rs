@@ -24,7 +24,7 @@ use crate::autodiff::{accumulate, transform};
 use crate::bind::bind_at;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, staged};
-use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Op, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Op, Saves};
 use crate::tape::held::Holder;
 use crate::tape::node::{Edge, Edges, Handle, Node, Slot, Vjp};
 use crate::tape::saving;
@@ -232,18 +232,18 @@ impl Custom {
 
     /// Batching: by the user's rule, or as a custom operation of the whole batch one level down.
     fn batch_at(&self, at: &Arc<Interp>, inputs: &[&Tensor]) -> Result<Tensors> {
-        let lanes: SmallVec<[Lane; 4]> = inputs.iter().map(|x| interp::batch::lane(at, x)).collect();
+        let operands: SmallVec<[Batched; 4]> = inputs.iter().map(|x| interp::batch::batched(at, x)).collect();
         let region = self.region();
-        if let Some(outputs) = self.rule.batch(at, &lanes, self.hidden) {
+        if let Some(outputs) = self.rule.batch(at, &operands, self.hidden) {
             return Ok(outputs?.into_iter().map(|(y, axis)| interp::batch::wrap(at, y, axis)).collect());
         }
         drop(region);
         let rule = Arc::new(batch::Batched::new(
             self.rule.clone(),
             at.clone(),
-            lanes.iter().map(|x| x.axis).collect(),
+            operands.iter().map(|x| x.axis).collect(),
         ));
-        let values: SmallVec<[&Tensor; 4]> = lanes.iter().map(|x| &x.value).collect();
+        let values: SmallVec<[&Tensor; 4]> = operands.iter().map(|x| &x.value).collect();
         let _guard = interp::enter(at.below().clone());
         let outputs = bind_at(at.below(), &self.with(rule.clone(), self.hidden), &values)?;
         let axes = rule.out_axes()?;
@@ -388,7 +388,7 @@ impl General for Custom {
         self.rule.jvp(&x, &saved.collect::<Result<Vec<_>>>()?, t)
     }
     /// `batch_at` batches by itself.
-    fn batch(&self, _x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         Err(Error::unsupported(format!("internal: {} is batched where its call is", self.rule.name())))
     }
 }

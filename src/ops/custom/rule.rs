@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::interp::Interp;
-use crate::op::{BatchedOutputs, Grads, Lane};
+use crate::op::{Batched, BatchedOutputs, Grads};
 use crate::tape::held::Holder;
 use crate::tensor::{Tensor, Tensors};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ pub trait CustomRule: Holder {
     }
     /// The outputs of a whole batch, by a rule of the user's; without one the forward is batched as it runs.
     /// `at` is the batching interpreter.
-    fn batch(&self, _at: &Arc<Interp>, _x: &[Lane], _hidden: bool) -> Option<Result<BatchedOutputs>> {
+    fn batch(&self, _at: &Arc<Interp>, _x: &[Batched], _hidden: bool) -> Option<Result<BatchedOutputs>> {
         None
     }
 }

@@ -10,7 +10,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Needs, Saves};
 use crate::ops::one;
 use crate::tape::node::Vjp;
 use crate::tape::saving::bottom;
@@ -46,7 +46,7 @@ impl Linear for Take {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(TakeAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (value, index) = (x[0].front()?, x[1].front()?);
         let axis = self.axis as usize;
         match (x[0].axis, x[1].axis) {
@@ -124,7 +124,7 @@ impl Linear for TakeAdd {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(Take { axis: self.axis }, &[g, c.input(1)?])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let axis = self.axis as usize;
         let g = x[0].materialized(size)?;
         if x[1].axis.is_none() {
@@ -175,7 +175,7 @@ impl Linear for Gather {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(ScatterAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (value, index) = (x[0].materialized(size)?, x[1].materialized(size)?);
         Ok(smallvec![(crate::bind::bind1(Gather { axis: self.axis + 1 }, &[&value, &index])?, Some(0))])
     }
@@ -212,7 +212,7 @@ impl Linear for ScatterAdd {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(Gather { axis: self.axis }, &[g, c.input(1)?])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (g, index) = (x[0].materialized(size)?, x[1].materialized(size)?);
         let op = ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? };
         Ok(smallvec![(crate::bind::bind1(op, &[&g, &index])?, Some(0))])

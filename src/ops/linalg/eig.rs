@@ -5,7 +5,7 @@ use super::{check_square, diagonal, in_front, on_cpu, sides, times, times_turned
 use crate::array::Array;
 use crate::cpu::linalg;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use crate::watch::cost;
@@ -71,7 +71,7 @@ impl General for Eig {
         let dv = times(v, &moved)?.sub(&v.mul(&longer.unsqueeze(-2)?)?)?;
         Ok(smallvec![Some(inner.main_diagonal()?), Some(dv)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         in_front(*self, x, size)
     }
 }

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::cpu::linalg::{self, Cutoff};
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
 use crate::ops::one;
 use crate::ops::pointwise::table::Params;
 use crate::ops::views::join::cat;
@@ -52,7 +52,7 @@ impl General for Det {
         let slope = crate::bind::bind1(Cofactor, &[x[0]])?;
         Ok(smallvec![Some(slope.mul(t)?.sum(Some(&[-2, -1]), false)?)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         in_front(*self, x, size)
     }
 }
@@ -122,7 +122,7 @@ impl General for Cofactor {
         let Some(t) = &t[0] else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(Cofactor::change(x[0], t)?)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         in_front(*self, x, size)
     }
 }
@@ -180,7 +180,7 @@ impl General for Pinv {
         let right = right.sub(&times(p, &times(a, &right)?)?)?;
         Ok(smallvec![Some(left.add(&right)?.sub(&inverse)?)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         in_front(*self, x, size)
     }
 }
@@ -230,7 +230,7 @@ impl General for MatrixExp {
         let Some(t) = &t[0] else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(MatrixExp::along(x[0], t)?)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         in_front(*self, x, size)
     }
 }

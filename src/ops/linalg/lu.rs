@@ -9,7 +9,7 @@ use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::cpu::linalg;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
 use crate::ops::indexing::index::{Gather, ScatterAdd};
 use crate::ops::one;
 use crate::tape::node::Vjp;
@@ -95,7 +95,7 @@ impl General for Lu {
         let dl = low.add(&times(&below(&l)?, &low)?)?;
         Ok(smallvec![Some(dl.add(&times(&high, &u)?)?), None, None])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         in_front(*self, x, size)
     }
 }
@@ -155,7 +155,7 @@ impl General for Solve {
         let Some(right) = right else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(crate::bind::bind1(*self, &[x[0], &right, x[2], x[3]])?)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         side_by_side(*self, x, size, 1)
     }
 }

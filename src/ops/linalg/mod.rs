@@ -27,7 +27,7 @@ use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::op::{BatchedOutputs, Kernel, Lane, Op};
+use crate::op::{Batched, BatchedOutputs, Kernel, Op};
 use crate::ops::contract::matmul::{Form, product};
 use crate::tensor::{Tensor, Tensors};
 use smallvec::SmallVec;
@@ -178,10 +178,10 @@ fn total(terms: impl IntoIterator<Item = Option<Tensor>>) -> Result<Option<Tenso
 }
 
 /// Batching for operations on trailing axes: the batch axis goes in front.
-fn in_front(op: impl Into<Op>, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+fn in_front(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
     let values: SmallVec<[Tensor; 4]> = match x {
         [only] => smallvec::smallvec![only.front()?],
-        _ => x.iter().map(|lane| lane.materialized(size)).collect::<Result<_>>()?,
+        _ => x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?,
     };
     let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
     Ok(crate::bind::bind(op, &refs)?.into_iter().map(|y| (y, Some(0))).collect())
@@ -189,8 +189,8 @@ fn in_front(op: impl Into<Op>, x: &[Lane], size: usize) -> Result<BatchedOutputs
 
 /// Batching for systems of equations, whose right-hand sides are input `rhs`: where the matrix is the same
 /// for the whole batch, its right-hand sides are laid side by side.
-fn side_by_side(op: impl Into<Op>, x: &[Lane], size: usize, rhs: usize) -> Result<BatchedOutputs> {
-    if x.iter().enumerate().any(|(i, lane)| lane.axis.is_some() != (i == rhs)) {
+fn side_by_side(op: impl Into<Op>, x: &[Batched], size: usize, rhs: usize) -> Result<BatchedOutputs> {
+    if x.iter().enumerate().any(|(i, operand)| operand.axis.is_some() != (i == rhs)) {
         return in_front(op, x, size);
     }
     let b = x[rhs].front()?;
@@ -200,7 +200,7 @@ fn side_by_side(op: impl Into<Op>, x: &[Lane], size: usize, rhs: usize) -> Resul
     let columns = parted.at(rank - 2) * parted.at(rank - 1);
     let wide = moved.reshape(&parted.removed(rank - 1).with(rank - 2, columns))?;
     let refs: SmallVec<[&Tensor; 4]> =
-        x.iter().enumerate().map(|(i, lane)| if i == rhs { &wide } else { &lane.value }).collect();
+        x.iter().enumerate().map(|(i, operand)| if i == rhs { &wide } else { &operand.value }).collect();
     let out = crate::bind::bind(op, &refs)?;
     out.into_iter().map(|y| Ok((y.reshape(&parted)?, Some(rank - 2)))).collect()
 }

@@ -8,7 +8,7 @@ use super::{
 use crate::array::Array;
 use crate::cpu::linalg;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
 use crate::ops::views::join::cat;
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
@@ -96,7 +96,7 @@ impl General for Qr {
         let dr = turned_times(q, t)?.sub(&times(&turn, r)?)?;
         Ok(smallvec![Some(dq), Some(upper(&dr)?)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         in_front(*self, x, size)
     }
 }

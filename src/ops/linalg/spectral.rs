@@ -14,7 +14,7 @@ use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::cpu::linalg;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use crate::watch::cost;
@@ -89,7 +89,7 @@ impl General for Eigh {
         let dv = times(v, &inner.mul(&gaps(w, sides(v).0)?)?)?;
         Ok(smallvec![Some(inner.main_diagonal()?.real()?), Some(dv)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         in_front(*self, x, size)
     }
 }
@@ -195,7 +195,7 @@ impl General for Svd {
         }
         Ok(smallvec![Some(du), Some(p.main_diagonal()?.real()?), Some(dvh)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         in_front(*self, x, size)
     }
 }

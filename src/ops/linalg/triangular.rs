@@ -7,7 +7,7 @@ use super::{
 use crate::array::Array;
 use crate::cpu::linalg::{self, Triangle};
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
 use crate::ops::one;
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
@@ -79,7 +79,7 @@ impl General for TriangularSolve {
         let Some(right) = super::total([t[1].clone(), moved])? else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(crate::bind::bind1(*self, &[x[0], &right])?)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         side_by_side(*self, x, size, 1)
     }
 }
@@ -127,7 +127,7 @@ impl General for Cholesky {
         let twice = substituted(l, &turned(&once)?, false, false)?;
         Ok(smallvec![Some(times(l, &half(&twice)?)?)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         in_front(*self, x, size)
     }
 }

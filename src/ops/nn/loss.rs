@@ -7,7 +7,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BY_PARTS, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
 use crate::ops::one;
 use crate::ops::reduce::index_type;
 use crate::tape::node::Vjp;
@@ -101,7 +101,7 @@ impl Composite for CrossEntropy {
         let dx = crate::bind::bind1(op, &[g, c.input(0)?, c.input(1)?, c.output(1)?])?;
         Ok(smallvec![Some(dx), None])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (logits, target) = (x[0].materialized(size)?, x[1].materialized(size)?);
         let rows = target.shape();
         let out = crate::bind::bind(*self, &[&logits.flatten(0, 1)?, &target.flatten(0, 1)?])?;

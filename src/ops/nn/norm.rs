@@ -7,7 +7,7 @@ use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::align;
 use crate::op::{
-    Arrays, BY_PARTS, BatchedOutputs, Composite, General, Grads, Kernel, Lane, Needs, Own, Saves,
+    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, General, Grads, Kernel, Needs, Own, Saves,
 };
 use crate::ops::one;
 use crate::ops::pointwise::operand::promote;
@@ -56,7 +56,7 @@ impl General for Softmax {
         let op = SoftmaxVjp { log: self.log, forward: self.log };
         Ok(smallvec![Some(crate::bind::bind1(op, &[t, &y[0]])?)])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
     }
 }
@@ -106,7 +106,7 @@ impl Composite for SoftmaxVjp {
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (g, y) = (x[0].materialized(size)?, x[1].materialized(size)?);
         Ok(smallvec![(crate::bind::bind1(*self, &[&g, &y])?, Some(0))])
     }
@@ -183,17 +183,17 @@ impl Composite for LayerNorm {
         }
         Ok(crate::bind::bind(op, &inputs)?.into_iter().map(Some).collect())
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
-        let batched = |lane: Option<&Lane>| lane.is_some_and(|l| l.axis.is_some());
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        let batched = |operand: Option<&Batched>| operand.is_some_and(|l| l.axis.is_some());
         if !batched(x.get(1)) && !batched(x.get(2)) {
-            let refs: Vec<Tensor> = x.iter().map(Lane::front).collect::<Result<_>>()?;
+            let refs: Vec<Tensor> = x.iter().map(Batched::front).collect::<Result<_>>()?;
             let refs: Vec<&Tensor> = refs.iter().collect();
             return Ok(crate::bind::bind(*self, &refs)?.into_iter().map(|y| (y, Some(0))).collect());
         }
         // Every batch element has a weight of its own: normalise together, scale afterwards.
         let plain = LayerNorm { affine: false, ..*self };
         let mut out = crate::bind::bind(plain, &[&x[0].materialized(size)?])?;
-        let scaled = Lane { value: out[0].clone(), axis: Some(0) };
+        let scaled = Batched { value: out[0].clone(), axis: Some(0) };
         let operands = align(&[scaled, x[1].clone(), x[2].clone()])?;
         out[0] = operands[0].mul(&operands[1])?.add(&operands[2])?;
         Ok(out.into_iter().map(|y| (y, Some(0))).collect())

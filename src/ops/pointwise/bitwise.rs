@@ -5,7 +5,7 @@ use crate::array::dtype::{Category, DType};
 use crate::device::pointwise_int;
 use crate::error::{Error, Named, Result};
 use crate::math::real::{Integer, PointwiseInt};
-use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
 use crate::ops::one;
 use crate::ops::pointwise::compare::{Logic, Logical, aligned};
 use crate::ops::pointwise::integer::integer_rule;
@@ -86,7 +86,7 @@ impl Kernel for Bitwise {
 }
 
 impl Discrete for Bitwise {
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         aligned(*self, x)
     }
 }

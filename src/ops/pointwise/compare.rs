@@ -6,7 +6,7 @@ use crate::array::dtype::{Category, DType};
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::align;
-use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane, Linear, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, Linear, Needs, Saves};
 use crate::ops::one;
 use crate::ops::pointwise::operand::{Operand, check_broadcast, join, meeting, promote};
 use crate::tape::node::Vjp;
@@ -55,7 +55,7 @@ impl Kernel for Compare {
 }
 
 impl Discrete for Compare {
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         aligned(*self, x)
     }
 }
@@ -90,13 +90,13 @@ impl Kernel for Logical {
 }
 
 impl Discrete for Logical {
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         aligned(*self, x)
     }
 }
 
 /// A function of elements on operands whose batch axes stand in front.
-pub(crate) fn aligned(op: impl Kernel + Into<crate::op::Op>, x: &[Lane]) -> Result<BatchedOutputs> {
+pub(crate) fn aligned(op: impl Kernel + Into<crate::op::Op>, x: &[Batched]) -> Result<BatchedOutputs> {
     let values = align(x)?;
     let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
     Ok(smallvec![(crate::bind::bind1(op, &refs)?, Some(0))])
@@ -128,7 +128,7 @@ impl Linear for Select {
         let (mask, zero) = (c.input(0)?, g.scalar_like(0.0)?);
         if wrt == 1 { mask.select(g, &zero) } else { mask.select(&zero, g) }
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         aligned(*self, x)
     }
 }

@@ -3,7 +3,7 @@
 use crate::array::Array;
 use crate::device::on_host;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
 use crate::ops::one;
 use crate::ops::pointwise::compare::aligned;
 use crate::ops::pointwise::operand::{check_broadcast, join, meeting, promote};
@@ -26,7 +26,7 @@ impl Kernel for NextAfter {
 }
 
 impl Discrete for NextAfter {
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         aligned(*self, x)
     }
 }

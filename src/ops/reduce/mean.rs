@@ -10,7 +10,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
 use crate::device::on_device;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
 use crate::ops::one;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::Map;
@@ -88,7 +88,7 @@ impl Linear for Mean {
         let Mean { axes, keepdim } = *self;
         crate::bind::bind1(Spread { axes, keepdim, shape: c.aval(0)?.shape, mean: true }, &[g])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = Mean { axes: self.axes.shifted(), ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }
@@ -128,7 +128,7 @@ impl Linear for Spread {
         }
         crate::bind::bind1(Sum { axes, keepdim }, &[g])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let op = Spread { axes: self.axes.shifted(), shape: self.shape.inserted(0, size)?, ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }

@@ -15,8 +15,8 @@ use crate::array::shape::{Axes, Shape, normalize_axis};
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{
-    Arrays, BY_PARTS, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own,
-    Saves,
+    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Linear, Needs,
+    Own, Saves,
 };
 use crate::ops::one;
 use crate::ops::reduce::mean::Spread;
@@ -57,7 +57,7 @@ impl Linear for Sum {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         spread(g, self.axes, self.keepdim, &c.aval(0)?.shape)
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = Sum { axes: self.axes.shifted(), ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }
@@ -102,7 +102,7 @@ impl Composite for Prod {
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = Prod { axes: self.axes.shifted(), ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }
@@ -198,7 +198,7 @@ impl General for Extremum {
         let moved = t.mul(&self.shares(x[0], &y[0])?)?;
         Ok(smallvec![Some(crate::bind::bind1(Sum { axes: self.axes, keepdim: self.keepdim }, &[&moved])?)])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = Extremum { axes: self.axes.shifted(), ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }
@@ -234,7 +234,7 @@ impl Kernel for ArgExtremum {
 }
 
 impl Discrete for ArgExtremum {
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = ArgExtremum { axis: self.axis + 1, ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }

@@ -9,8 +9,8 @@ use crate::array::shape::normalize_axis;
 use crate::device::{on_device, on_host};
 use crate::error::{Error, Result};
 use crate::op::{
-    Arrays, BY_PARTS, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Lane, Linear, Needs, Own,
-    Saves,
+    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Linear, Needs,
+    Own, Saves,
 };
 use crate::ops::one;
 use crate::tape::node::Vjp;
@@ -62,7 +62,7 @@ impl Linear for CumSum {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(CumSum { reverse: !self.reverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = CumSum { axis: self.axis + 1, ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }
@@ -106,7 +106,7 @@ impl Composite for CumProd {
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = CumProd { axis: self.axis + 1 };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }
@@ -196,7 +196,7 @@ impl General for Recurrence {
         };
         Ok(smallvec![Some(crate::bind::bind1(*self, &[x[0], &term])?)])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let op = Recurrence { axis: self.axis + 1, ..*self };
         let (decay, term) = (x[0].materialized(size)?, x[1].materialized(size)?);
         Ok(smallvec![(crate::bind::bind1(op, &[&decay, &term])?, Some(0))])
@@ -230,7 +230,7 @@ impl Kernel for ArgScan {
 }
 
 impl Discrete for ArgScan {
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = ArgScan { axis: self.axis + 1, ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }

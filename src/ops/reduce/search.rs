@@ -6,7 +6,7 @@
 use crate::array::Array;
 use crate::device::on_host;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
 use crate::ops::one;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -31,7 +31,7 @@ impl Kernel for SearchSorted {
 }
 
 impl Discrete for SearchSorted {
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (sorted, values) = (x[0].materialized(size)?, x[1].materialized(size)?);
         Ok(smallvec![(crate::bind::bind1(*self, &[&sorted, &values])?, Some(0))])
     }
@@ -60,7 +60,7 @@ impl Kernel for ScatterLast {
 }
 
 impl Discrete for ScatterLast {
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = ScatterLast { axis: self.axis + 1, ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }
@@ -95,7 +95,7 @@ impl Kernel for ScatterExtreme {
 }
 
 impl Discrete for ScatterExtreme {
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let op = ScatterExtreme { axis: self.axis + 1, ..*self };
         let x: Vec<Tensor> = x.iter().map(|x| x.materialized(size)).collect::<Result<_>>()?;
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0], &x[1], &x[2]])?, Some(0))])

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::array::shape::normalize_axis;
 use crate::device::on_host;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
 use crate::ops::one;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -38,7 +38,7 @@ impl Kernel for ArgSort {
 }
 
 impl Discrete for ArgSort {
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = ArgSort { axis: self.axis + 1, ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }

@@ -5,7 +5,7 @@ use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Axes;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
 use crate::ops::one;
 use crate::ops::reduce::{Extremum, Sum, index_type};
 use crate::tensor::Tensor;
@@ -35,7 +35,7 @@ impl Kernel for CountNonzero {
 }
 
 impl Discrete for CountNonzero {
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = CountNonzero { axes: self.axes.shifted(), ..*self };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }

@@ -3,7 +3,7 @@
 
 use crate::array::Array;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, General, Grads, Kernel, Lane, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 
@@ -37,10 +37,10 @@ impl General for Bundle {
     fn jvp(&self, _x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         Ok(t.iter().cloned().collect())
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
-        let values: Vec<&Tensor> = x.iter().map(|lane| &lane.value).collect();
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+        let values: Vec<&Tensor> = x.iter().map(|operand| &operand.value).collect();
         let out = crate::bind::bind(*self, &values)?;
-        Ok(out.into_iter().zip(x).map(|(y, lane)| (y, lane.axis)).collect())
+        Ok(out.into_iter().zip(x).map(|(y, operand)| (y, operand.axis)).collect())
     }
 }
 

@@ -5,14 +5,14 @@ use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::device::on_device;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Op};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Op};
 use crate::ops::one;
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
 /// A unary linear operation whose batch axis stays where it is.
-fn in_place_axis(op: impl Kernel + Into<Op>, x: &[Lane]) -> Result<BatchedOutputs> {
+fn in_place_axis(op: impl Kernel + Into<Op>, x: &[Batched]) -> Result<BatchedOutputs> {
     Ok(smallvec![(crate::bind::bind1(op, &[&x[0].value])?, x[0].axis)])
 }
 
@@ -41,7 +41,7 @@ impl Linear for Cast {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         g.cast(c.aval(0)?.dtype)
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         in_place_axis(*self, x)
     }
 }
@@ -71,7 +71,7 @@ impl Linear for Transfer {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         g.to_device(c.aval(0)?.device)
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         in_place_axis(*self, x)
     }
 }
@@ -98,7 +98,7 @@ impl Linear for Contiguous {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         Ok(g.clone())
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         in_place_axis(*self, x)
     }
 }

@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::array::shape::{Shape, normalize_axis};
 use crate::device::on_device;
 use crate::error::{Error, Named, Result};
-use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
 use crate::ops::views::region::Region;
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
@@ -51,7 +51,7 @@ impl Linear for Cat {
     fn transpose(&self, wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         g.narrow(self.axis as i64, self.lengths[..wrt].iter().sum(), self.lengths[wrt])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let parts = x.iter().map(|l| l.materialized(size)).collect::<Result<Vec<Tensor>>>()?;
         let refs: Vec<&Tensor> = parts.iter().collect();
         Ok(smallvec![(crate::bind::bind1(Cat { axis: self.axis + 1, ..self.clone() }, &refs)?, Some(0))])

@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::array::shape::Shape;
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear, Op};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Op};
 use crate::ops::one;
 use crate::ops::pointwise::table::Params;
 use crate::tape::node::Vjp;
@@ -65,7 +65,7 @@ impl Linear for Slice {
         let shape = c.aval(0)?.shape;
         crate::bind::bind1(Unslice { region: self.region.clone(), shape, fill: Params::default() }, &[g])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let op = Slice { region: Arc::new(self.region.batched(size)?) };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
     }
@@ -104,7 +104,7 @@ impl Linear for Unslice {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(Slice { region: self.region.clone() }, &[g])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let region = Arc::new(self.region.batched(size)?);
         let op = Unslice { region, shape: self.shape.inserted(0, size)?, fill: self.fill };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
@@ -138,7 +138,7 @@ impl Linear for Triangle {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(*self, &[g])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
     }
 }

@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::array::shape::{Axes, MAX_RANK, Shape};
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
 use crate::ops::one;
 use crate::ops::writes::alone::Memory;
 use crate::tape::node::Vjp;
@@ -131,7 +131,7 @@ impl Linear for AsStrided {
         }
         crate::bind::bind1(AsStridedTranspose { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let x = x[0].front()?;
         let part = Arc::new(self.part.batched(size, x.numel() / size.max(1))?);
         Ok(smallvec![(crate::bind::bind1(AsStrided { part }, &[&x])?, Some(0))])
@@ -168,7 +168,7 @@ impl Linear for AsStridedTranspose {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         crate::bind::bind1(AsStrided { part: self.part.clone() }, &[g])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let part = Arc::new(self.part.batched(size, self.shape.numel())?);
         let op = AsStridedTranspose { part, shape: self.shape.inserted(0, size)? };
         Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
@@ -213,7 +213,7 @@ impl Linear for Diagonal {
         let part = Arc::new(Part { shape, strides, offset: 0 });
         crate::bind::bind1(AsStridedTranspose { part, shape: whole }, &[g])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
     }
 }
@@ -280,7 +280,7 @@ impl Linear for Put {
         let zeros = Tensor::zeros(self.part.shape, g.dtype(), g.device())?;
         crate::bind::bind1(self.clone(), &[g, &zeros])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (whole, value) = (x[0].materialized(size)?, x[1].materialized(size)?);
         let part = Arc::new(self.part.batched(size, whole.numel() / size.max(1))?);
         Ok(smallvec![(crate::bind::bind1(Put { part }, &[&whole, &value])?, Some(0))])

@@ -3,7 +3,7 @@
 use crate::array::Array;
 use crate::array::shape::{MAX_RANK, Shape, normalize_axis};
 use crate::error::{Error, Result};
-use crate::op::{Arrays, BatchedOutputs, Kernel, Lane, Linear};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
 use crate::ops::one;
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
@@ -42,7 +42,7 @@ impl Linear for Reshape {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         g.reshape(&c.aval(0)?.shape)
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         Ok(smallvec![(x[0].front()?.reshape(&self.shape.inserted(0, size)?)?, Some(0))])
     }
 }
@@ -76,7 +76,7 @@ impl Linear for Permute {
         }
         crate::bind::bind1(Permute { order: inverse }, &[g])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let value = x[0].front()?;
         let mut order = [0u8; MAX_RANK];
         for (slot, &axis) in order[1..value.rank()].iter_mut().zip(&self.order) {
@@ -111,7 +111,7 @@ impl Linear for Expand {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         g.sum_to(&c.aval(0)?.shape)
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let shape = self.shape.inserted(0, size)?;
         // The input may have fewer axes than the output: the missing ones go behind the batch axis.
         let value = x[0].front()?;

@@ -12,7 +12,7 @@ use crate::array::shape::Shape;
 use crate::cpu::indexing::gather::positions;
 use crate::cpu::indexing::put::{self, Table, offsets, sums, sums_of_parts};
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, Discrete, Kernel, Lane, Linear, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, Linear, Needs, Saves};
 use crate::ops::indexing::index::index_from_front;
 use crate::ops::indexing::{check_index, index_shape};
 use crate::ops::one;
@@ -71,7 +71,7 @@ impl Linear for PutRows {
         }
         crate::bind::bind1(IsLast, &[index])?.unsqueeze(1)?.select(&taken, 0.0)
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (whole, value) = (x[0].materialized(size)?, x[1].materialized(size)?);
         let index = x[2].materialized(size)?;
         let rows = whole.numel() / size.max(1) / (self.width as usize).max(1);
@@ -98,7 +98,7 @@ impl Kernel for IsLast {
 }
 
 impl Discrete for IsLast {
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
     }
 }

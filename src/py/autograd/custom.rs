@@ -7,7 +7,7 @@ use crate::array::random;
 use crate::autodiff::transform;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, batch};
-use crate::op::{BatchedOutputs, Grads, Lane};
+use crate::op::{Batched, BatchedOutputs, Grads};
 use crate::ops::custom::{self, CustomRule, Plan};
 use crate::process::names::interned;
 use crate::py::aside::Callback;
@@ -216,14 +216,14 @@ impl PyRule {
     }
 
     /// The outputs by the user's batching rule, and where their batch axes are.
-    fn batched(&self, at: &Arc<Interp>, x: &[Lane], hidden: bool) -> PyResult<BatchedOutputs> {
+    fn batched(&self, at: &Arc<Interp>, x: &[Batched], hidden: bool) -> PyResult<BatchedOutputs> {
         Python::attach(|py| {
             let (size, randomness) = match at.kind {
                 interp::Kind::Batch { size, randomness } => (size, randomness.name()),
                 _ => (0, ""),
             };
-            let values: Vec<Tensor> = x.iter().map(|lane| lane.value.clone()).collect();
-            let axes: Vec<Option<usize>> = x.iter().map(|lane| lane.axis).collect();
+            let values: Vec<Tensor> = x.iter().map(|operand| operand.value.clone()).collect();
+            let axes: Vec<Option<usize>> = x.iter().map(|operand| operand.axis).collect();
             let rule = self.rule.bind(py);
             let random = random::state();
             let found = {
@@ -239,12 +239,12 @@ impl PyRule {
                 return Ok(out);
             }
             // Somebody above asks for what the rules need: the function says it, of one example.
-            let lanes: Vec<Tensor> =
-                x.iter().map(|lane| batch::wrap(at, lane.value.clone(), lane.axis)).collect();
+            let operands: Vec<Tensor> =
+                x.iter().map(|operand| batch::wrap(at, operand.value.clone(), operand.axis)).collect();
             let ys: Vec<Tensor> = out.iter().map(|(y, axis)| batch::wrap(at, y.clone(), *axis)).collect();
-            let found = rule.getattr("describe")?.run((list(py, &lanes)?, list(py, &ys)?), None)?;
+            let found = rule.getattr("describe")?.run((list(py, &operands)?, list(py, &ys)?), None)?;
             let (extra, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
-            self.note_first_run(plan_of(&plan)?, &lanes, &ys, random);
+            self.note_first_run(plan_of(&plan)?, &operands, &ys, random);
             for y in tensors(&extra)? {
                 out.push(batch::unwrap(at, &transform::settle(&y, at))?);
             }
@@ -315,7 +315,7 @@ impl CustomRule for PyRule {
         self.reverse == Form::Transpose
     }
 
-    fn batch(&self, at: &Arc<Interp>, x: &[Lane], hidden: bool) -> Option<Result<BatchedOutputs>> {
+    fn batch(&self, at: &Arc<Interp>, x: &[Batched], hidden: bool) -> Option<Result<BatchedOutputs>> {
         self.batches.then(|| self.batched(at, x, hidden).map_err(foreign))
     }
 }

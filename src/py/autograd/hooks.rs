@@ -1,6 +1,6 @@
 //! Hooks of tensors and tape entries: Python callables that see, and may replace, gradients.
 
-use crate::autodiff::lanes::{Lanes, behind, edge_behind, within};
+use crate::autodiff::levels::{Levels, behind, edge_behind, within};
 use crate::autodiff::running;
 use crate::error::{Error, Result};
 use crate::py::args::Tensors;
@@ -101,7 +101,7 @@ pub fn tuple<'py>(py: Python<'py>, g: &Gradients) -> PyResult<Bound<'py, PyTuple
 }
 
 /// The edge behind a tensor, which must require a gradient, and the batches that the tensor is in.
-fn edge_of(t: &Tensor, what: &str) -> Result<(Edge, Lanes)> {
+fn edge_of(t: &Tensor, what: &str) -> Result<(Edge, Levels)> {
     behind(t).ok_or_else(|| {
         Error::autodiff(format!(
             "{what}: the {} tensor of shape {} does not require a gradient; call requires_grad_() before \
@@ -135,7 +135,7 @@ impl PyTensor {
     /// Returns a handle whose `remove()` takes the hook off again. Inside `vmap` the hook sees the gradient
     /// as its tensor is seen there, one example at a time.
     fn register_hook(slf: &Bound<'_, Self>, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
-        let (Edge { node, index }, lanes) = edge_of(&refresh(slf)?, "register_hook")?;
+        let (Edge { node, index }, levels) = edge_of(&refresh(slf)?, "register_hook")?;
         register_on(&node, "register_hook", hook, |f| {
             let one = move |g: &Gradients| {
                 let g = g[0].clone();
@@ -144,7 +144,7 @@ impl PyTensor {
                     .map_err(foreign)
             };
             let call = move |g: &Tensor| {
-                let new = within(&[Some(g.clone())], &[&lanes], &one)?;
+                let new = within(&[Some(g.clone())], &[&levels], &one)?;
                 Ok(new.and_then(|new| new.into_iter().next().flatten()))
             };
             Hook::Grad(index, Arc::new(call))

@@ -7,14 +7,14 @@ pub(crate) mod custom;
 pub(crate) mod debug;
 pub(crate) mod direct;
 pub(crate) mod hooks;
-pub(crate) mod lanes;
+pub(crate) mod levels;
 pub(crate) mod location;
 pub(crate) mod node;
 pub(crate) mod saving;
 pub(crate) mod transform;
 
 use crate::autodiff::backward::{self, Options};
-use crate::autodiff::lanes::{behind, edge_behind, stacked};
+use crate::autodiff::levels::{behind, edge_behind, stacked};
 use crate::error::{Error, Result};
 use crate::interp;
 use crate::py::args::AsTensor;
@@ -117,15 +117,15 @@ impl PyTensor {
     /// backward. Of a tensor inside `vmap` under an outer tape: those of all examples, stacked along axis 0.
     #[getter]
     fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<PyTensor>> {
-        let Some((Edge { node, index }, lanes)) = behind(&refresh(slf)?) else {
+        let Some((Edge { node, index }, levels)) = behind(&refresh(slf)?) else {
             return Ok(None);
         };
-        let seen = |g: Option<Tensor>| Ok(g.map(|g| stacked(g, &lanes)).transpose()?.map(PyTensor::from));
+        let seen = |g: Option<Tensor>| Ok(g.map(|g| stacked(g, &levels)).transpose()?.map(PyTensor::from));
         if let Some(slot) = node.grad() {
             let found = slot.clone();
             drop(slot);
             return match found {
-                Some(g) if lanes.is_empty() => Ok(Some(PyTensor::gradient(g, &node))),
+                Some(g) if levels.is_empty() => Ok(Some(PyTensor::gradient(g, &node))),
                 found => seen(found),
             };
         }

@@ -2,7 +2,7 @@
 //! and its reverse rule as a call.
 
 use crate::autodiff::accumulate;
-use crate::autodiff::lanes::edge_behind;
+use crate::autodiff::levels::edge_behind;
 use crate::error::Error;
 use crate::interp::tape;
 use crate::op::Needs;

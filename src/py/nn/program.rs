@@ -7,7 +7,7 @@ use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::gpu::program::{Binding, Program};
 use crate::interp::{self, Interp, batch};
-use crate::op::Lane;
+use crate::op::Batched;
 use crate::py::aside::Aside;
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, wrap};
@@ -82,9 +82,9 @@ fn each(program: &Program, inputs: &[Tensor], shapes: &[Shape], groups: [u32; 3]
         let arrays = inputs.iter().map(|x| x.array(&program.name)).collect::<Result<Vec<&Array>>>()?;
         return Ok(program.run(&arrays, shapes, groups)?.into_iter().map(Tensor::Array).collect());
     };
-    let lanes: Vec<Lane> = inputs.iter().map(|x| batch::lane(&at, x)).collect();
+    let operands: Vec<Batched> = inputs.iter().map(|x| batch::batched(&at, x)).collect();
     let _guard = interp::enter(at.below().clone());
-    let fronts = lanes.iter().map(Lane::front).collect::<Result<Vec<_>>>()?;
+    let fronts = operands.iter().map(Batched::front).collect::<Result<Vec<_>>>()?;
     if size == 0 {
         let nothing = |(shape, b): (&Shape, &Binding)| {
             let device = inputs.first().map_or(Device::Gpu(0), Tensor::device);
@@ -94,11 +94,11 @@ fn each(program: &Program, inputs: &[Tensor], shapes: &[Shape], groups: [u32; 3]
     }
     let mut columns: Vec<Vec<Tensor>> = shapes.iter().map(|_| Vec::with_capacity(size)).collect();
     for i in 0..size {
-        let one = |(lane, x): (&Lane, &Tensor)| match lane.axis {
+        let one = |(operand, x): (&Batched, &Tensor)| match operand.axis {
             Some(_) => x.narrow(0, i, 1)?.reshape(&x.shape().removed(0)),
             None => Ok(x.clone()),
         };
-        let example = lanes.iter().zip(&fronts).map(one).collect::<Result<Vec<_>>>()?;
+        let example = operands.iter().zip(&fronts).map(one).collect::<Result<Vec<_>>>()?;
         for (column, y) in columns.iter_mut().zip(each(program, &example, shapes, groups)?) {
             column.push(y);
         }

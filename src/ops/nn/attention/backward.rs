@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::cpu::attention as kernels;
 use crate::device::on_device;
 use crate::error::Result;
-use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::{SmallVec, smallvec};
@@ -141,7 +141,7 @@ impl Composite for AttentionVjp {
             Some(linear) => linear.iter().zip(&out).map(|(a, b)| a.add(b).map(Some)).collect(),
         }
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         batched(AttentionVjp { settings: self.settings.batched(), ..*self }, x, size)
     }
 }

@@ -31,7 +31,7 @@ use crate::cpu::attention as kernels;
 use crate::device::on_device;
 use crate::error::Result;
 use crate::interp::Tag;
-use crate::op::{Arrays, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
 use crate::ops::pointwise::table::Params;
 use crate::ops::random;
 use crate::tape::node::Vjp;
@@ -209,9 +209,9 @@ impl Scores {
     }
 }
 
-/// Runs `op`, which stands one batch further out, on lanes whose batch axis is brought in front.
-fn batched(op: impl Into<crate::op::Op>, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
-    let x: Vec<Tensor> = x.iter().map(|lane| lane.materialized(size)).collect::<Result<_>>()?;
+/// Runs `op`, which stands one batch further out, on operands whose batch axis is brought in front.
+fn batched(op: impl Into<crate::op::Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+    let x: Vec<Tensor> = x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?;
     let refs: Vec<&Tensor> = x.iter().collect();
     Ok(crate::bind::bind(op, &refs)?.into_iter().map(|y| (y, Some(0))).collect())
 }
@@ -284,7 +284,7 @@ impl Composite for Attention {
         let out = crate::bind::bind(op, &inputs)?;
         Ok(smallvec![out.first().cloned(), None])
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         batched(Attention { settings: self.settings.batched() }, x, size)
     }
 }

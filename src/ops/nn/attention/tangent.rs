@@ -4,7 +4,7 @@ use super::{AttentionVjp, Given, NAME, Reader, Scores, Settings, Which, batched,
 use crate::array::Array;
 use crate::device::on_device;
 use crate::error::Result;
-use crate::op::{Arrays, BY_PARTS, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
@@ -95,7 +95,7 @@ impl Composite for AttentionJvp {
         }
         Ok(grads)
     }
-    fn batch(&self, x: &[Lane], size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         batched(AttentionJvp { settings: self.settings.batched(), ..*self }, x, size)
     }
 }

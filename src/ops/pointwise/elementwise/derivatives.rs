@@ -9,7 +9,7 @@ use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::math::real::{Left, Pointwise, Real};
 use crate::op::align;
-use crate::op::{Arrays, BY_PARTS, BatchedOutputs, Composite, Grads, Kernel, Lane, Needs, Own, Saves};
+use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
 use crate::ops::one;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::sym;
@@ -152,16 +152,18 @@ impl Composite for MapVjp {
         }
         Ok(smallvec![total])
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
-        if self.fun.has_costly_slope() && x[0].axis.is_some() && x[1..].iter().all(|lane| lane.axis.is_none())
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+        if self.fun.has_costly_slope()
+            && x[0].axis.is_some()
+            && x[1..].iter().all(|operand| operand.axis.is_none())
         {
             // Many cotangents at one point: the slope there is found once.
             let one = x[0].value.scalar_like(1.0)?;
             let at: SmallVec<[&Tensor; 4]> =
-                std::iter::once(&one).chain(x[1..].iter().map(|lane| &lane.value)).collect();
+                std::iter::once(&one).chain(x[1..].iter().map(|operand| &operand.value)).collect();
             let slope = crate::bind::bind1(*self, &at)?;
             let times = MapVjp { fun: Fun::Binary(Binary::Mul), wrt: 0, p: Params::default() };
-            return aligned(times, &[x[0].clone(), Lane { value: slope, axis: None }]);
+            return aligned(times, &[x[0].clone(), Batched { value: slope, axis: None }]);
         }
         aligned(*self, x)
     }
@@ -272,20 +274,21 @@ impl Composite for MapVjpJvp {
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
-    fn batch(&self, x: &[Lane], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         if let [at @ .., t] = x
             && self.of.fun.has_costly_slope()
             && self.moves.count_ones() == 1
             && t.axis.is_some()
-            && at.iter().all(|lane| lane.axis.is_none())
+            && at.iter().all(|operand| operand.axis.is_none())
         {
             // Many tangents at one point: as above. A tangent of 0 stays 0 where the slope is not finite, for
             // which the derivative of the exponential is the product.
             let one = t.value.scalar_like(1.0)?;
-            let inputs: SmallVec<[&Tensor; 8]> = at.iter().map(|lane| &lane.value).chain([&one]).collect();
+            let inputs: SmallVec<[&Tensor; 8]> =
+                at.iter().map(|operand| &operand.value).chain([&one]).collect();
             let slope = crate::bind::bind1(*self, &inputs)?;
             let times = MapVjp { fun: Fun::Unary(Unary::Exp), wrt: 0, p: Params::default() };
-            return aligned(times, &[t.clone(), Lane { value: slope, axis: None }]);
+            return aligned(times, &[t.clone(), Batched { value: slope, axis: None }]);
         }
         aligned(*self, x)
     }
@@ -314,7 +317,7 @@ fn read(x: &[&Tensor], visit: impl FnOnce(Read) -> Result<Tensor>) -> Result<Ten
 }
 
 /// Runs an elementwise operation on operands whose batch axes stand in front.
-fn aligned<O: Kernel + Into<crate::op::Op>>(op: O, x: &[Lane]) -> Result<BatchedOutputs> {
+fn aligned<O: Kernel + Into<crate::op::Op>>(op: O, x: &[Batched]) -> Result<BatchedOutputs> {
     let aligned = align(x)?;
     let refs: SmallVec<[&Tensor; 8]> = aligned.iter().collect();
     Ok(smallvec![(crate::bind::bind1(op, &refs)?, Some(0))])

@@ -11,32 +11,32 @@ use smallvec::SmallVec;
 
 /// A batch that a tensor is in: which `vmap`, which axis of the tensor just outside of it, and how long.
 #[derive(Clone, Copy)]
-pub struct Lane {
+pub struct Level {
     tag: Tag,
     axis: usize,
     size: usize,
 }
 
 /// The batches between a tensor and its tape, outermost first.
-pub type Lanes = SmallVec<[Lane; 1]>;
+pub type Levels = SmallVec<[Level; 1]>;
 
 /// Gradients in place of others, or None to leave those as they are.
 pub type Returned = Option<Vec<Option<Tensor>>>;
 
 /// The entry of the nearest tape that recorded a tensor, under the `vmap` and `jvp` around it, and the
 /// batches it is in there.
-pub fn behind(t: &Tensor) -> Option<(Edge, Lanes)> {
-    let (mut at, mut lanes) = (t, Lanes::new());
+pub fn behind(t: &Tensor) -> Option<(Edge, Levels)> {
+    let (mut at, mut levels) = (t, Levels::new());
     loop {
         let traced = at.traced()?;
         match &traced.payload {
             Payload::Taped { .. } => {
-                lanes.reverse();
-                return at.edge().map(|edge| (edge, lanes));
+                levels.reverse();
+                return at.edge().map(|edge| (edge, levels));
             }
             Payload::Dual { primal, .. } | Payload::Staged { value: primal, .. } => at = primal,
             Payload::Batched { value, axis } => {
-                lanes.push(Lane { tag: traced.tag, axis: *axis, size: value.shape().at(*axis) });
+                levels.push(Level { tag: traced.tag, axis: *axis, size: value.shape().at(*axis) });
                 at = value;
             }
         }
@@ -49,23 +49,23 @@ pub fn edge_behind(t: &Tensor) -> Option<Edge> {
 }
 
 /// A gradient as the tape has it, with the axes of all batches moved to the front, outermost first.
-pub fn stacked(g: Tensor, lanes: &Lanes) -> Result<Tensor> {
+pub fn stacked(g: Tensor, levels: &Levels) -> Result<Tensor> {
     // The axis of an inner batch is counted without the batches around it.
-    lanes.iter().enumerate().try_fold(g, |g, (i, lane)| g.move_axis(lane.axis + i, i))
+    levels.iter().enumerate().try_fold(g, |g, (i, level)| g.move_axis(level.axis + i, i))
 }
 
 /// What `f` makes of gradients as they are seen inside the batches that each of them is in.
 pub fn within(
     g: &Gradients,
-    lanes: &[&[Lane]],
+    levels: &[&[Level]],
     f: &dyn Fn(&Gradients) -> Result<Returned>,
 ) -> Result<Returned> {
-    let Some(outer) = lanes.iter().filter_map(|l| l.first()).min_by_key(|l| l.tag).copied() else {
+    let Some(outer) = levels.iter().filter_map(|l| l.first()).min_by_key(|l| l.tag).copied() else {
         return f(g);
     };
-    let axis = |i: usize| Some(lanes.get(i)?.first().filter(|l| l.tag == outer.tag)?.axis);
-    let inner: Vec<&[Lane]> =
-        lanes.iter().enumerate().map(|(i, l)| if axis(i).is_some() { &l[1..] } else { l }).collect();
+    let axis = |i: usize| Some(levels.get(i)?.first().filter(|l| l.tag == outer.tag)?.axis);
+    let inner: Vec<&[Level]> =
+        levels.iter().enumerate().map(|(i, l)| if axis(i).is_some() { &l[1..] } else { l }).collect();
     let (present, axes): (Vec<Tensor>, Vec<Option<usize>>) =
         g.iter().enumerate().filter_map(|(i, g)| g.clone().map(|g| (g, axis(i)))).unzip();
     let mut returned: Option<Vec<bool>> = None;

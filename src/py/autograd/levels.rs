@@ -1,7 +1,7 @@
 //! The batches that tensors inside `vmap` under an outer tape are in, for hooks that Python puts together.
 
 use crate::array::buffer;
-use crate::autodiff::lanes::{Lane, Lanes, behind, within};
+use crate::autodiff::levels::{Level, Levels, behind, within};
 use crate::py::aside::Callback;
 use crate::py::autograd::hooks::{all_returned, tuple};
 use crate::py::error::foreign;
@@ -13,7 +13,7 @@ use pyo3::types::{PyList, PyTuple};
 
 /// The batches that some tensors are in, for hooks that see gradients of all of them.
 #[pyclass(name = "_Lanes", module = "wengert._core", frozen)]
-pub struct PyLanes(Vec<Lanes>);
+pub struct PyLanes(Vec<Levels>);
 
 #[pymethods]
 impl PyLanes {
@@ -22,10 +22,10 @@ impl PyLanes {
     fn new(tensors: &Bound<'_, PyList>) -> PyResult<PyLanes> {
         let mut all = buffer::room(tensors.len())?;
         for tensor in tensors {
-            let lanes =
-                behind(&value(tensor.cast::<PyTensor>()?)?).map_or_else(Lanes::new, |(_, lanes)| lanes);
+            let levels =
+                behind(&value(tensor.cast::<PyTensor>()?)?).map_or_else(Levels::new, |(_, levels)| levels);
             buffer::grow(&mut all)?;
-            all.push(lanes);
+            all.push(levels);
         }
         Ok(PyLanes(all))
     }
@@ -44,13 +44,13 @@ impl PyLanes {
         gradients: Vec<Option<Bound<'py, PyTensor>>>,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let g = gradients.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<Vec<_>>>()?;
-        let lanes: Vec<&[Lane]> = self.0.iter().map(|lanes| &lanes[..]).collect();
+        let levels: Vec<&[Level]> = self.0.iter().map(|levels| &levels[..]).collect();
         let py = f.py();
         let f = f.clone().unbind();
         let one = |g: &Gradients| {
             Python::attach(|py| all_returned(&f.bind(py).run((tuple(py, g)?,), None)?)).map_err(foreign)
         };
-        within(&g, &lanes, &one)?.map(|out| tuple(py, &out)).transpose()
+        within(&g, &levels, &one)?.map(|out| tuple(py, &out)).transpose()
     }
 }
 
