@@ -16,9 +16,9 @@ use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Tag};
 use crate::op::Op;
 use crate::process::sync::lock;
-use crate::tape::held::{self, Holder, Part};
+use crate::tape::host_ref::{self, Holder, Part};
 use crate::tape::node::Slot;
-use crate::tape::saving::{self, Packed, Packer};
+use crate::tape::saving::{self, Packed, SavedHook};
 use crate::tensor::over_memory;
 use crate::tensor::{Aval, Tensor};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,7 +40,7 @@ struct Expected {
 struct Region {
     rerun: Rerun,
     /// What `rerun` holds of the host language.
-    held: Option<held::Held>,
+    held: Option<host_ref::HostRef>,
     chain: Arc<Interp>,
     grad_threshold: Tag,
     random: random::State,
@@ -58,7 +58,7 @@ struct Ticket {
 impl Holder for Region {
     fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
         if let Some(held) = &self.held {
-            see(Part::Held(held));
+            see(Part::Host(held));
         }
         if let Ok(values) = self.values.try_lock() {
             values.iter().flatten().for_each(|value| see(Part::Tensor(value)));
@@ -109,7 +109,7 @@ impl Drop for Ticket {
 /// Hands out tickets during the forward.
 struct Forward(Arc<Region>);
 
-impl Packer for Forward {
+impl SavedHook for Forward {
     fn covers(&self, tape: Tag) -> bool {
         tape <= self.0.chain.tag
     }
@@ -147,7 +147,7 @@ impl Packed for Held {
     }
 }
 
-impl Packer for Collect {
+impl SavedHook for Collect {
     fn covers(&self, tape: Tag) -> bool {
         tape <= self.region.chain.tag
     }
@@ -219,7 +219,7 @@ impl Region {
         let _restore = Restore(interp::set_grad_threshold(self.grad_threshold));
         let _random = random::replay(self.random);
         {
-            let _packer = saving::with_packer(collect.clone());
+            let _hook = saving::with_saved_hook(collect.clone());
             (self.rerun)()?;
         }
         let found = std::mem::take(&mut *lock(&collect.values));
@@ -234,7 +234,7 @@ impl Region {
 pub fn checkpoint<T>(
     forward: impl FnOnce() -> Result<T>,
     rerun: Rerun,
-    held: Option<held::Held>,
+    held: Option<host_ref::HostRef>,
 ) -> Result<T> {
     let region = Arc::new(Region {
         rerun,
@@ -247,7 +247,7 @@ pub fn checkpoint<T>(
         running: AtomicBool::new(true),
     });
     let out = {
-        let _packer = saving::with_packer(Arc::new(Forward(region.clone())));
+        let _hook = saving::with_saved_hook(Arc::new(Forward(region.clone())));
         forward()
     };
     region.running.store(false, Ordering::Release);

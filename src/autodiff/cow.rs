@@ -5,10 +5,10 @@ use crate::array::Array;
 use crate::error::Result;
 use crate::op::Op;
 use crate::process::sync::lock;
-use crate::tape::held::{Holder, Part};
+use crate::tape::host_ref::{Holder, Part};
 use crate::tape::location::Location;
 use crate::tape::node::Slot;
-use crate::tape::saving::{self, Packed, Packer, modified};
+use crate::tape::saving::{self, Packed, SavedHook, modified};
 use crate::tensor::Tensor;
 use crate::tensor::over_memory;
 use crate::watch::debug;
@@ -32,7 +32,7 @@ struct Cell {
     value: Mutex<(Tensor, u32)>,
 }
 
-impl Packer for CopyOnWrite {
+impl SavedHook for CopyOnWrite {
     fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
         let version = saving::version(value);
         let value_then = Mutex::new((value.clone(), version));

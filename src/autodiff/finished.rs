@@ -4,7 +4,7 @@
 //! They see values: what such a tensor depends on is no part of this walk. Levels outside of the transform go
 //! on differentiating it.
 
-use crate::interp::{self, Guard, Interp, Tag};
+use crate::interp::{self, Interp, InterpGuard, Tag};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl FinishedTape {
 
     /// Enters both tapes on top of the current chain.
     #[must_use]
-    pub fn enter(&self) -> Guard {
+    pub fn enter(&self) -> InterpGuard {
         let tape = self.0.below().on_top_of(&interp::current());
         interp::enter(self.0.on_top_of(&tape))
     }

@@ -11,7 +11,7 @@ use crate::autodiff::transform::{jvp, settle};
 use crate::error::{Error, Result};
 use crate::interp::staged::{Constant, List, Program, Source, Step};
 use crate::interp::{self, Kind};
-use crate::process::interrupt::Patience;
+use crate::process::interrupt::InterruptBudget;
 use crate::tape::saving;
 use crate::tensor::{Aval, Payload, Tensor, Tensors};
 use crate::watch::anomaly;
@@ -43,9 +43,9 @@ where
     for x in primals {
         tangents.push(Some(program.input(&level, x.zeros_like()?)));
     }
-    let witness = saving::with_witness(program.clone());
+    let observer = saving::with_write_observer(program.clone());
     let (values, moved) = jvp(f, primals, &tangents)?;
-    drop((witness, guard));
+    drop((observer, guard));
     let values = values.iter().map(|y| settle(y, &level)).collect();
     let mut list = program.take();
     let mut outputs = Vec::new();
@@ -135,14 +135,14 @@ impl Linear {
         for (value, t) in values.iter_mut().zip(tangents) {
             *value = Some(t.clone());
         }
-        let mut patience = Patience::default();
+        let mut interrupts = InterruptBudget::default();
         for (step, done) in self.steps.iter().zip(&self.done) {
             let outputs = self.run(step, &values)?;
             if debug::modes().has(Modes::ANOMALY) {
                 self.look(step, &values, &outputs)?;
             }
             for (i, y) in outputs.into_iter().enumerate() {
-                patience.spend(y.numel())?;
+                interrupts.spend(y.numel())?;
                 values[step.first + i] = Some(y);
             }
             done.iter().for_each(|&var| values[var] = None);

@@ -7,7 +7,7 @@
 
 use crate::autodiff::queue::Entry;
 use crate::op::Op;
-use crate::tape::held::{self, Held, Holder, Part};
+use crate::tape::host_ref::{self, Holder, HostRef, Part};
 use crate::tape::node::{Node, Origin};
 use crate::tensor::{Payload, Tensor};
 use rustc_hash::FxHashMap;
@@ -20,13 +20,13 @@ pub struct Walk<'a> {
     met: FxHashMap<*const (), usize>,
     entries: BinaryHeap<Entry>,
     others: VecDeque<Arc<dyn Holder>>,
-    see: &'a mut dyn FnMut(&Held),
+    see: &'a mut dyn FnMut(&HostRef),
 }
 
 /// Shows `see` what of the host language belongs to one owner alone; `begin` names its references. Returns
 /// how many entries it went over.
-pub fn walk(begin: impl FnOnce(&mut Walk), see: &mut dyn FnMut(&Held)) -> u64 {
-    if !held::any() {
+pub fn walk(begin: impl FnOnce(&mut Walk), see: &mut dyn FnMut(&HostRef)) -> u64 {
+    if !host_ref::any() {
         return 0;
     }
     let mut walk =
@@ -97,7 +97,7 @@ impl Walk<'_> {
 
     fn part(&mut self, part: Part<'_>) {
         match part {
-            Part::Held(held) => (self.see)(held),
+            Part::Host(held) => (self.see)(held),
             Part::Tensor(t) => self.tensor(t),
             Part::Shared(other) => {
                 if self.meet(Arc::as_ptr(&other).cast()) {

@@ -29,9 +29,9 @@ thread_local! {
 }
 
 /// Ends a walk when dropped.
-pub struct Guard(());
+pub struct RunningGuard(());
 
-impl Drop for Guard {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
         let ended = RUNNING.try_with(|r| r.borrow_mut().pop());
         // Outside the borrow: callbacks and entries may hold Python objects with destructors.
@@ -41,10 +41,10 @@ impl Drop for Guard {
 
 /// Begins a walk from `roots`. `reach` names the entries it visits, where that is known already.
 #[must_use]
-pub fn enter(roots: SmallVec<[Arc<Node>; 1]>, reach: Option<Nodes>) -> Guard {
+pub fn enter(roots: SmallVec<[Arc<Node>; 1]>, reach: Option<Nodes>) -> RunningGuard {
     let id = IDS.fetch_add(1, Ordering::Relaxed);
     RUNNING.with_borrow_mut(|r| r.push(Running { id, roots, reach, finally: Vec::new() }));
-    Guard(())
+    RunningGuard(())
 }
 
 /// Does what was asked for at the end of the innermost walk.

@@ -5,7 +5,7 @@ use crate::autodiff::backward::{self, Options};
 use crate::autodiff::finished::FinishedTape;
 use crate::autodiff::seeds;
 use crate::error::{Error, Result};
-use crate::interp::{self, Guard, Interp, Kind, Randomness, Tag, batch, dual};
+use crate::interp::{self, Interp, InterpGuard, Kind, Randomness, Tag, batch, dual};
 use crate::tape::node::{Edge, Node};
 use crate::tensor::{Payload, Tensor};
 use std::sync::Arc;
@@ -132,13 +132,13 @@ where
 }
 
 /// The batching interpreter of a [`vmap`], entered, with what random numbers mean inside.
-pub fn batching(size: usize, randomness: Randomness) -> (Arc<Interp>, Guard) {
+pub fn batching(size: usize, randomness: Randomness) -> (Arc<Interp>, InterpGuard) {
     interp::push(Kind::Batch { size, randomness })
 }
 
 /// [`batching`] on top of the current chain, without random numbers, as the batch that had this tag and has
 /// ended: its values are those of one example again.
-pub fn batching_again(tag: Tag, size: usize) -> (Arc<Interp>, Guard) {
+pub fn batching_again(tag: Tag, size: usize) -> (Arc<Interp>, InterpGuard) {
     let current = interp::current();
     if current.contains(tag) {
         return batching(size, Randomness::Error);
@@ -150,7 +150,7 @@ pub fn batching_again(tag: Tag, size: usize) -> (Arc<Interp>, Guard) {
 /// axis of each input (`None`: the same for all). Each output comes with its batch axis, or `None` where it
 /// does not depend on the batch.
 pub fn vmap<F>(
-    (level, guard): (Arc<Interp>, Guard),
+    (level, guard): (Arc<Interp>, InterpGuard),
     f: F,
     inputs: &[Tensor],
     in_axes: &[Option<usize>],

@@ -9,7 +9,7 @@
 use crate::array::dtype::DType;
 use crate::bind::bind_at;
 use crate::error::Result;
-use crate::interp::{Guard, Interp, Kind, current, enter, is_plain};
+use crate::interp::{Interp, InterpGuard, Kind, current, enter, is_plain};
 use crate::op::{Op, Precision};
 use crate::ops::views::cast::Cast;
 use crate::tensor::{Tensor, Tensors};
@@ -18,14 +18,14 @@ use std::sync::Arc;
 
 /// Enters an autocast region in place of the one in force; `None` is a region without casts.
 #[must_use]
-pub fn enter_autocast(dtype: Option<DType>) -> Guard {
+pub fn enter_autocast(dtype: Option<DType>) -> InterpGuard {
     enter(Interp::above(below_autocast(&current()), Kind::Autocast(dtype)))
 }
 
 /// Leaves the autocast region in force, if there is one, until the guard is dropped: for rules, whose
 /// operands have the types that the operation had.
 #[must_use]
-pub fn leave_autocast() -> Option<Guard> {
+pub fn leave_autocast() -> Option<InterpGuard> {
     if is_plain() {
         return None;
     }

@@ -251,22 +251,22 @@ pub fn ambient() -> Arc<Interp> {
 }
 
 /// Restores the chain when dropped.
-pub struct Guard {
+pub struct InterpGuard {
     /// The chain before, unless another guard restores it.
     previous: Option<Arc<Interp>>,
     /// The transform before, for the memory that is made.
     born: Tag,
 }
 
-impl Guard {
+impl InterpGuard {
     /// Ends what this guard began while `inner`, begun within it, goes on: `inner` restores what was before
     /// both.
-    pub fn end_before(mut self, inner: &mut Guard) {
+    pub fn end_before(mut self, inner: &mut InterpGuard) {
         (inner.previous, inner.born) = (self.previous.take(), self.born);
     }
 }
 
-impl Drop for Guard {
+impl Drop for InterpGuard {
     fn drop(&mut self) {
         if let Some(previous) = self.previous.take() {
             buffer::leave_transform(self.born);
@@ -279,35 +279,35 @@ impl Drop for Guard {
 
 /// Until the guard is dropped, operations run and mean nothing else.
 #[must_use]
-pub fn evaluating() -> Guard {
+pub fn evaluating() -> InterpGuard {
     enter(ROOT.below().clone())
 }
 
 /// Makes `interp` the current interpreter until the guard is dropped.
 #[must_use]
-pub fn enter(interp: Arc<Interp>) -> Guard {
+pub fn enter(interp: Arc<Interp>) -> InterpGuard {
     HERE.with(|here| here.note(&interp));
     // The outermost tape is no transform.
     let born = buffer::enter_transform(if interp.tag > ROOT_TAG { interp.tag } else { 0 });
-    Guard { previous: Some(CURRENT.replace(interp)), born }
+    InterpGuard { previous: Some(CURRENT.replace(interp)), born }
 }
 
 /// Pushes a transform's interpreter, and the ambient tape above it, on the current chain.
 #[must_use]
-pub fn push(kind: Kind) -> (Arc<Interp>, Guard) {
+pub fn push(kind: Kind) -> (Arc<Interp>, InterpGuard) {
     stack(|below| Interp::above(below, kind))
 }
 
 /// Pushes a transform's interpreter once more, with its tag, and an ambient tape above it, on the current
 /// chain.
 #[must_use]
-pub fn reenter(level: &Interp) -> (Arc<Interp>, Guard) {
+pub fn reenter(level: &Interp) -> (Arc<Interp>, InterpGuard) {
     stack(|below| level.on_top_of(below))
 }
 
 /// Pushes the interpreter that `make` puts on a chain. An autocast region stays the innermost: what it has
 /// cast is not cast again by a region around the transform, and the transform sees the casts.
-fn stack(make: impl FnOnce(&Arc<Interp>) -> Arc<Interp>) -> (Arc<Interp>, Guard) {
+fn stack(make: impl FnOnce(&Arc<Interp>) -> Arc<Interp>) -> (Arc<Interp>, InterpGuard) {
     let current = current();
     let level = make(below_autocast(&current));
     let mut top = Interp::above(&level, Kind::Tape { ambient: true });

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::interp::Interp;
 use crate::op::Op;
 use crate::process::sync::lock;
-use crate::tape::saving::{self, Witness};
+use crate::tape::saving::{self, WriteObserver};
 use crate::tensor::over_memory;
 use crate::tensor::{Payload, Tensor, Tensors, Traced};
 use rustc_hash::FxHashMap;
@@ -136,7 +136,7 @@ impl Program {
     }
 }
 
-impl Witness for Program {
+impl WriteObserver for Program {
     fn before_write(&self, memory: &Array) -> Result<()> {
         let mut list = lock(&self.0);
         let List { constants, buffers, .. } = &mut *list;

@@ -23,12 +23,12 @@ pub fn listen(ask: fn() -> Result<()>) {
 
 /// Counts the work of one walk, and asks the host now and then whether to go on.
 #[derive(Default)]
-pub struct Patience {
+pub struct InterruptBudget {
     steps: usize,
     asked: Option<Instant>,
 }
 
-impl Patience {
+impl InterruptBudget {
     /// One step with a result of so many elements.
     #[inline]
     pub fn spend(&mut self, elements: usize) -> Result<()> {
@@ -59,9 +59,9 @@ mod tests {
     #[test]
     fn a_long_walk_asks_and_a_short_one_does_not() {
         listen(|| Err(Error::value("stop")));
-        let mut short = Patience::default();
+        let mut short = InterruptBudget::default();
         assert!((0..STEPS * 4).all(|_| short.spend(1).is_ok()));
-        let mut long = Patience::default();
+        let mut long = InterruptBudget::default();
         assert!(long.spend(STEPS * ELEMENTS).is_ok());
         long.asked = Instant::now().checked_sub(PERIOD);
         assert!(long.spend(STEPS * ELEMENTS).is_err());

@@ -9,7 +9,7 @@ use crate::py::beside::{exact, is_double};
 use crate::py::data::{convert, numpy};
 use crate::py::error::{type_error, value_error};
 use crate::py::tensor::view::value;
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::{PyTensor, ReadState};
 use crate::tensor::Tensor;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
 use pyo3::prelude::*;
@@ -360,7 +360,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AsTensor {
 /// billions of them.
 pub fn members<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
     if let Ok(t) = obj.cast::<PyTensor>() {
-        let shape = t.look().t.shape();
+        let shape = t.read().t.shape();
         if shape.rank() > 0 && shape.at(0) > MOST_ROWS {
             return Err(value_error(format!(
                 "a list of tensors expected, got one tensor of shape {shape}, whose rows are too many for a \

@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
-use crate::tape::held::Held;
+use crate::tape::host_ref::HostRef;
 use crate::tensor::{Aval, Tensor};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -55,7 +55,7 @@ impl Keep {
 struct Entry {
     id: u64,
     hook: Hook,
-    held: Option<Held>,
+    held: Option<HostRef>,
 }
 
 /// The callbacks registered on one tape entry, and the gradients that it keeps.
@@ -64,12 +64,12 @@ pub struct Hooks {
     next: Mutex<u64>,
     entries: Mutex<Vec<Entry>>,
     retained: Mutex<Vec<(u32, Weak<Keep>)>>,
-    notes: OnceLock<Held>,
+    notes: OnceLock<HostRef>,
 }
 
 impl Hooks {
     /// Registers a callback; the result removes it. `held` is what it holds of the host language.
-    pub fn add(&self, hook: Hook, held: Option<Held>) -> u64 {
+    pub fn add(&self, hook: Hook, held: Option<HostRef>) -> u64 {
         let id = {
             let mut next = lock(&self.next);
             *next += 1;
@@ -87,12 +87,12 @@ impl Hooks {
     }
 
     /// What the host language keeps here, made on first use.
-    pub fn notes(&self, make: impl FnOnce() -> Held) -> &Held {
+    pub fn notes(&self, make: impl FnOnce() -> HostRef) -> &HostRef {
         self.notes.get_or_init(make)
     }
 
     /// What the callbacks hold of the host language.
-    pub fn held(&self, see: &mut dyn FnMut(&Held)) {
+    pub fn held(&self, see: &mut dyn FnMut(&HostRef)) {
         self.notes.get().into_iter().for_each(&mut *see);
         lock(&self.entries).iter().filter_map(|e| e.held.as_ref()).for_each(see);
     }

@@ -1,7 +1,7 @@
 //! Locations: the lines of the user's program that recorded the entries of the tape.
 //!
-//! The core knows no Python; the host language installs a function that tells where it is. A location is eight
-//! bytes in an entry, a table holds the names of files and functions.
+//! The core knows no Python; the host language installs a function that tells where it is. A location is
+//! eight bytes in an entry, a table holds the names of files and functions.
 
 use crate::error::{Error, Kind};
 use crate::process::sync::lock;

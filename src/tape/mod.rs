@@ -1,8 +1,8 @@
 //! The tape: its nodes, what they save for backward, what hooks see, and where they were recorded.
 
-pub mod grave;
-pub mod held;
+pub mod deferred_drop;
 pub mod hooks;
+pub mod host_ref;
 pub mod location;
 pub mod node;
 pub mod saving;

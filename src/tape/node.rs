@@ -16,10 +16,10 @@ use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::op::Op;
 use crate::process::sync::lock;
-use crate::tape::grave::{self, Remains};
+use crate::tape::deferred_drop::{self, Deferred};
 use crate::tape::hooks::Hooks;
 use crate::tape::location::{self, Location};
-use crate::tape::saving::Kept;
+use crate::tape::saving::SavedTensor;
 use crate::tensor::{Aval, Tensor};
 use crate::watch::debug;
 use smallvec::SmallVec;
@@ -61,7 +61,7 @@ pub enum Slot {
 }
 
 /// The values an entry keeps for its reverse rule; a product keeps two.
-pub type Saved = SmallVec<[Kept; 2]>;
+pub type Saved = SmallVec<[SavedTensor; 2]>;
 
 /// What a tape entry stands for.
 pub enum Origin {
@@ -184,7 +184,7 @@ impl Node {
     /// What this entry keeps for backward: which value, what is known of it unless something else was put in
     /// its location, and bytes.
     pub fn saved_values(&self) -> Vec<(Slot, Option<Aval>, usize)> {
-        let known = |k: &Kept| (k.slot, k.aval(), k.bytes());
+        let known = |k: &SavedTensor| (k.slot, k.aval(), k.bytes());
         match &self.origin {
             Origin::Op { saved, .. } => lock(saved).iter().flatten().map(known).collect(),
             Origin::Leaf { .. } => Vec::new(),
@@ -199,7 +199,7 @@ impl Node {
     /// Bytes that this entry keeps for backward.
     pub fn saved_bytes(&self) -> usize {
         match &self.origin {
-            Origin::Op { saved, .. } => lock(saved).iter().flatten().map(Kept::bytes).sum(),
+            Origin::Op { saved, .. } => lock(saved).iter().flatten().map(SavedTensor::bytes).sum(),
             Origin::Leaf { .. } => 0,
         }
     }
@@ -238,7 +238,7 @@ impl Node {
             return out.iter().try_for_each(|value| value.check(op, self.location));
         }
         let kept: Saved = match retain {
-            true => values.iter().map(Kept::share).collect(),
+            true => values.iter().map(SavedTensor::share).collect(),
             false => guard.take().unwrap_or_default(),
         };
         drop(guard);
@@ -249,7 +249,7 @@ impl Node {
             }
             let slot = value.slot;
             let tensor = value.restore(op, self.location)?;
-            out.push(Kept::plain(slot, if attached { self.attach(slot, tensor) } else { tensor }));
+            out.push(SavedTensor::plain(slot, if attached { self.attach(slot, tensor) } else { tensor }));
         }
         Ok(())
     }
@@ -281,27 +281,27 @@ impl Drop for Node {
         FREED.fetch_add(1, Ordering::Relaxed);
         for edge in &mut self.edges {
             if let Some(edge) = edge.take() {
-                grave::bury_edge(edge);
+                deferred_drop::drop_edge(edge);
             }
         }
         match &mut self.origin {
             Origin::Op { saved, .. } => {
                 let saved = saved.get_mut().unwrap_or_else(|e| e.into_inner());
-                if saved.as_ref().is_some_and(|s| !s.iter().all(Kept::is_plain))
+                if saved.as_ref().is_some_and(|s| !s.iter().all(SavedTensor::is_plain))
                     && let Some(saved) = saved.take()
                 {
-                    grave::bury(Remains::Saved(Box::new(saved)));
+                    deferred_drop::drop_later(Deferred::Saved(Box::new(saved)));
                 }
             }
             Origin::Leaf { grad, .. } => {
                 let grad = grad.get_mut().unwrap_or_else(|e| e.into_inner()).take();
                 if let Some(Tensor::Traced(grad)) = grad {
-                    grave::bury(Remains::Gradient(grad));
+                    deferred_drop::drop_later(Deferred::Gradient(grad));
                 }
             }
         }
         if let Some(hooks) = self.hooks.take() {
-            grave::bury(Remains::Hooks(hooks));
+            deferred_drop::drop_later(Deferred::Hooks(hooks));
         }
     }
 }

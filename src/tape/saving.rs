@@ -1,12 +1,12 @@
 //! Saving values for backward. By default a value is kept as it is, with the version of its buffer; a
-//! `Packer` on the thread's stack (a checkpoint, a saved-tensor hook) may keep something else and give the
+//! `SavedHook` on the thread's stack (a checkpoint, a saved-tensor hook) may keep something else and give the
 //! value back on demand.
 
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::op::Op;
-use crate::tape::held::{Holder, Part};
+use crate::tape::host_ref::{Holder, Part};
 use crate::tape::location::{self, Location};
 use crate::tape::node::{Saved, Slot};
 use crate::tensor::over_memory;
@@ -15,7 +15,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// Keeps something in place of a saved value.
-pub trait Packer {
+pub trait SavedHook {
     /// Whether it takes values saved on the tape with this tag; others are kept as they are.
     fn covers(&self, _tape: Tag) -> bool {
         true
@@ -29,7 +29,7 @@ pub trait Packer {
 }
 
 /// Hears of writes, and keeps nothing in place of others.
-pub trait Witness {
+pub trait WriteObserver {
     /// Called before memory is written in place.
     fn before_write(&self, memory: &Array) -> Result<()>;
 }
@@ -48,7 +48,7 @@ enum Store {
 }
 
 /// A saved value of a tape entry.
-pub struct Kept {
+pub struct SavedTensor {
     /// Which value of the operation.
     pub slot: Slot,
     /// Whether the rule asks for it in rare cases only.
@@ -57,11 +57,11 @@ pub struct Kept {
     store: Store,
 }
 
-impl Kept {
+impl SavedTensor {
     /// A value as it is.
     #[inline]
-    pub fn plain(slot: Slot, value: Tensor) -> Kept {
-        Kept { slot, in_reserve: false, version: version(&value), store: Store::Plain(value) }
+    pub fn plain(slot: Slot, value: Tensor) -> SavedTensor {
+        SavedTensor { slot, in_reserve: false, version: version(&value), store: Store::Plain(value) }
     }
 
     /// The value, unless something else was put in its place.
@@ -80,12 +80,12 @@ impl Kept {
     }
 
     /// A second handle to the same value.
-    pub fn share(&self) -> Kept {
+    pub fn share(&self) -> SavedTensor {
         let store = match &self.store {
             Store::Plain(t) => Store::Plain(t.clone()),
             Store::Packed(p) => Store::Packed(p.clone()),
         };
-        Kept { slot: self.slot, in_reserve: self.in_reserve, version: self.version, store }
+        SavedTensor { slot: self.slot, in_reserve: self.in_reserve, version: self.version, store }
     }
 
     /// What is known of the value, unless something else was put in its place.
@@ -94,12 +94,12 @@ impl Kept {
     }
 
     /// The same value in memory of its own, if it lies in `memory` and was not written since.
-    pub fn copied_from(&self, memory: &Array) -> Result<Option<Kept>> {
+    pub fn copied_from(&self, memory: &Array) -> Result<Option<SavedTensor>> {
         let Store::Plain(value) = &self.store else { return Ok(None) };
         match bottom(value) {
             Some(own) if own.buffer().same(memory.buffer()) && own.buffer().version() == self.version => {
-                let copy = Kept::plain(self.slot, over_memory(value, &own.copied()?));
-                Ok(Some(Kept { in_reserve: self.in_reserve, ..copy }))
+                let copy = SavedTensor::plain(self.slot, over_memory(value, &own.copied()?));
+                Ok(Some(SavedTensor { in_reserve: self.in_reserve, ..copy }))
             }
             _ => Ok(None),
         }
@@ -218,18 +218,18 @@ struct Shield {
 thread_local! {
     /// The memory that in-place operations of this thread are about to write, innermost last.
     static SHIELDS: RefCell<Vec<Shield>> = const { RefCell::new(Vec::new()) };
-    static PACKERS: RefCell<Vec<Arc<dyn Packer>>> = const { RefCell::new(Vec::new()) };
-    static WITNESSES: RefCell<Vec<Arc<dyn Witness>>> = const { RefCell::new(Vec::new()) };
+    static SAVED_HOOKS: RefCell<Vec<Arc<dyn SavedHook>>> = const { RefCell::new(Vec::new()) };
+    static OBSERVERS: RefCell<Vec<Arc<dyn WriteObserver>>> = const { RefCell::new(Vec::new()) };
     /// Whether there are any of them.
     static PACKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Takes note of whether there are packers or witnesses.
+/// Takes note of whether there are hooks or observers.
 fn note() {
-    let packers = PACKERS.try_with(|p| !p.borrow().is_empty()).unwrap_or(false);
-    let witnesses = WITNESSES.try_with(|w| !w.borrow().is_empty()).unwrap_or(false);
+    let hooks = SAVED_HOOKS.try_with(|p| !p.borrow().is_empty()).unwrap_or(false);
+    let observers = OBSERVERS.try_with(|w| !w.borrow().is_empty()).unwrap_or(false);
     let shields = SHIELDS.try_with(|s| !s.borrow().is_empty()).unwrap_or(false);
-    PACKING.set(packers || witnesses || shields);
+    PACKING.set(hooks || observers || shields);
 }
 
 /// Runs `f`, in which values that lie in `memory` are saved as copies, because it will be written.
@@ -270,7 +270,7 @@ fn shielded(value: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// Tells the packers and witnesses in force that `memory` is about to be written in place.
+/// Tells the hooks and observers in force that `memory` is about to be written in place.
 #[inline]
 pub fn before_write(memory: &Array) -> Result<()> {
     if PACKING.get() { announce(memory) } else { Ok(()) }
@@ -278,10 +278,10 @@ pub fn before_write(memory: &Array) -> Result<()> {
 
 #[cold]
 fn announce(memory: &Array) -> Result<()> {
-    let packers = PACKERS.with_borrow(Vec::clone);
-    packers.iter().try_for_each(|p| p.before_write(memory))?;
-    let witnesses = WITNESSES.with_borrow(Vec::clone);
-    witnesses.iter().try_for_each(|w| w.before_write(memory))
+    let hooks = SAVED_HOOKS.with_borrow(Vec::clone);
+    hooks.iter().try_for_each(|p| p.before_write(memory))?;
+    let observers = OBSERVERS.with_borrow(Vec::clone);
+    observers.iter().try_for_each(|w| w.before_write(memory))
 }
 
 /// Saves `value` for `op`, which the tape with this tag records.
@@ -293,9 +293,9 @@ pub fn save(tape: Tag, op: &Op, slot: Slot, value: Tensor, saved: &mut Saved) ->
     if PACKING.get() {
         let value = shielded(&value)?;
         let store = packed(tape, op, slot, &value)?;
-        saved.push(Kept { slot, in_reserve: false, version: version(&value), store });
+        saved.push(SavedTensor { slot, in_reserve: false, version: version(&value), store });
     } else {
-        saved.push(Kept::plain(slot, value));
+        saved.push(SavedTensor::plain(slot, value));
     }
     Ok(())
 }
@@ -313,49 +313,49 @@ fn inference(op: &Op, value: &Tensor) -> Error {
 
 #[cold]
 fn packed(tape: Tag, op: &Op, slot: Slot, value: &Tensor) -> Result<Store> {
-    let packer = PACKERS.with_borrow(|p| p.last().filter(|p| p.covers(tape)).cloned());
-    Ok(match packer {
-        Some(packer) => Store::Packed(packer.pack(op, slot, value)?),
+    let hook = SAVED_HOOKS.with_borrow(|p| p.last().filter(|p| p.covers(tape)).cloned());
+    Ok(match hook {
+        Some(hook) => Store::Packed(hook.pack(op, slot, value)?),
         None => Store::Plain(value.clone()),
     })
 }
 
-/// Removes its packer when dropped.
-pub struct Guard(());
+/// Removes its hook when dropped.
+pub struct HookGuard(());
 
-impl Drop for Guard {
+impl Drop for HookGuard {
     fn drop(&mut self) {
         // A region that was never left is dropped with its thread, when the list may be gone already.
-        let last = PACKERS.try_with(|packers| packers.borrow_mut().pop());
+        let last = SAVED_HOOKS.try_with(|hooks| hooks.borrow_mut().pop());
         note();
-        // Outside the borrow: the packer may be a Python object with a destructor.
+        // Outside the borrow: the hook may be a Python object with a destructor.
         drop(last);
     }
 }
 
-/// Routes every value saved on this thread through `packer` until the guard is dropped.
+/// Routes every value saved on this thread through `hook` until the guard is dropped.
 #[must_use]
-pub fn with_packer(packer: Arc<dyn Packer>) -> Guard {
-    PACKERS.with_borrow_mut(|p| p.push(packer));
+pub fn with_saved_hook(hook: Arc<dyn SavedHook>) -> HookGuard {
+    SAVED_HOOKS.with_borrow_mut(|p| p.push(hook));
     PACKING.set(true);
-    Guard(())
+    HookGuard(())
 }
 
-/// Removes its witness when dropped.
-pub struct WitnessGuard(());
+/// Removes its observer when dropped.
+pub struct ObserverGuard(());
 
-impl Drop for WitnessGuard {
+impl Drop for ObserverGuard {
     fn drop(&mut self) {
-        let last = WITNESSES.try_with(|witnesses| witnesses.borrow_mut().pop());
+        let last = OBSERVERS.try_with(|observers| observers.borrow_mut().pop());
         note();
         drop(last);
     }
 }
 
-/// Tells `witness` of the writes on this thread until the guard is dropped.
+/// Tells `observer` of the writes on this thread until the guard is dropped.
 #[must_use]
-pub fn with_witness(witness: Arc<dyn Witness>) -> WitnessGuard {
-    WITNESSES.with_borrow_mut(|w| w.push(witness));
+pub fn with_write_observer(observer: Arc<dyn WriteObserver>) -> ObserverGuard {
+    OBSERVERS.with_borrow_mut(|w| w.push(observer));
     PACKING.set(true);
-    WitnessGuard(())
+    ObserverGuard(())
 }

@@ -1,4 +1,4 @@
-//! What the debugging tools switch on, per thread: keeping lines, a diary of what is recorded, a listener to
+//! What the debugging tools switch on, per thread: keeping lines, a log of what is recorded, a listener to
 //! backward, the search for values that are not finite (`src/watch/anomaly.rs`), the count of floating point
 //! operations (`src/watch/cost.rs`), and strict gradients.
 //!
@@ -26,8 +26,8 @@ pub struct Modes(pub u32);
 impl Modes {
     /// Every entry of the tape keeps the line that recorded it.
     pub const LOCATIONS: Modes = Modes(1);
-    /// Operations and backward walks are told to the thread's diary.
-    pub const DIARY: Modes = Modes(2);
+    /// Operations and backward walks are told to the thread's log.
+    pub const LOG: Modes = Modes(2);
     /// Gradients and tangents that are not finite raise; forward values that are not finite are noted.
     pub const ANOMALY: Modes = Modes(4);
     /// Forward values that are not finite raise.
@@ -66,7 +66,7 @@ static THREADS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     static MODES: Cell<Modes> = const { Cell::new(Modes(0)) };
-    static DIARY: RefCell<Option<Arc<Diary>>> = const { RefCell::new(None) };
+    static LOG: RefCell<Option<Arc<Log>>> = const { RefCell::new(None) };
 }
 
 /// The modes of this thread.
@@ -101,7 +101,7 @@ pub fn suspend(off: Modes) -> Option<Restore> {
     (now.without(off) != now).then(|| Restore(set_modes(now.without(off))))
 }
 
-/// One line of a diary: an entry of the tape, or a value that left the tape.
+/// One line of a log: an entry of the tape, or a value that left the tape.
 #[derive(Clone)]
 pub struct Line {
     /// Position in the order of recording; `None` for a value that left the tape.
@@ -123,23 +123,23 @@ pub trait Listener: Send + Sync {
 }
 
 /// What a thread did while it was watched.
-pub struct Diary {
+pub struct Log {
     pages: Mutex<Pages>,
     limit: usize,
     listener: Box<dyn Listener>,
 }
 
-/// The lines of a diary, and how many older ones were dropped.
+/// The lines of a log, and how many older ones were dropped.
 #[derive(Clone, Default)]
 struct Pages {
     lines: VecDeque<Line>,
     dropped: usize,
 }
 
-impl Diary {
-    /// A diary of at most `limit` lines; older ones give way.
-    pub fn new(limit: usize, listener: Box<dyn Listener>) -> Diary {
-        Diary { pages: Mutex::default(), limit: limit.max(1), listener }
+impl Log {
+    /// A log of at most `limit` lines; older ones give way.
+    pub fn new(limit: usize, listener: Box<dyn Listener>) -> Log {
+        Log { pages: Mutex::default(), limit: limit.max(1), listener }
     }
 
     /// The lines, and how many older ones were dropped.
@@ -158,13 +158,13 @@ impl Diary {
     }
 }
 
-/// Makes `diary` the diary of this thread and returns the one before.
-pub fn set_diary(diary: Option<Arc<Diary>>) -> Option<Arc<Diary>> {
-    DIARY.replace(diary)
+/// Makes `log` the log of this thread and returns the one before.
+pub fn set_log(log: Option<Arc<Log>>) -> Option<Arc<Log>> {
+    LOG.replace(log)
 }
 
-fn diary() -> Option<Arc<Diary>> {
-    DIARY.with_borrow(Option::clone)
+fn log() -> Option<Arc<Log>> {
+    LOG.with_borrow(Option::clone)
 }
 
 /// The line that runs now, if lines are kept.
@@ -191,9 +191,9 @@ fn note_recorded(node: &Node, mark: usize) {
     if modes.has(Modes::COUNT) {
         cost::recorded(node.seq);
     }
-    if let Some(diary) = diary().filter(|_| modes.has(Modes::DIARY)) {
+    if let Some(log) = log().filter(|_| modes.has(Modes::LOG)) {
         let inputs = node.edges.iter().flatten().map(|e| (e.node.seq, e.index)).collect();
-        diary.write(Line {
+        log.write(Line {
             seq: Some(node.seq),
             what: node.name().to_string(),
             location: node.location,
@@ -205,7 +205,7 @@ fn note_recorded(node: &Node, mark: usize) {
 /// Notes that values left the tape, as by `detach` or an operation that is not recorded.
 #[inline(always)]
 pub fn left(what: &str, values: &[&Tensor]) {
-    if modes().has(Modes::DIARY) {
+    if modes().has(Modes::LOG) {
         note_left(what, values);
     }
 }
@@ -213,7 +213,7 @@ pub fn left(what: &str, values: &[&Tensor]) {
 /// Notes an operation on recorded values whose result is not recorded.
 #[inline(always)]
 pub fn not_recorded(op: &Op, recording: bool, inputs: &[&Tensor]) {
-    if modes().has(Modes::DIARY) {
+    if modes().has(Modes::LOG) {
         let why = if recording { " (no derivative)" } else { " (recording was off)" };
         note_left(&format!("{}{why}", op.name()), inputs);
     }
@@ -223,20 +223,20 @@ pub fn not_recorded(op: &Op, recording: bool, inputs: &[&Tensor]) {
 fn note_left(what: &str, values: &[&Tensor]) {
     let inputs: SmallVec<[(u64, u32); 2]> =
         values.iter().filter_map(|t| t.edge()).map(|e| (e.node.seq, e.index)).collect();
-    if let Some(diary) = diary().filter(|_| !inputs.is_empty()) {
-        diary.write(Line { seq: None, what: what.to_string(), location: location::now(), inputs });
+    if let Some(log) = log().filter(|_| !inputs.is_empty()) {
+        log.write(Line { seq: None, what: what.to_string(), location: location::now(), inputs });
     }
 }
 
 /// The last value that left the tape, for the error of a backward without a graph.
 pub fn last_left() -> Option<Line> {
-    diary().and_then(|d| lock(&d.pages).lines.iter().rev().find(|l| l.seq.is_none()).cloned())
+    log().and_then(|d| lock(&d.pages).lines.iter().rev().find(|l| l.seq.is_none()).cloned())
 }
 
 /// What a backward walk does for the tools.
 pub struct Backward {
     anomaly: Option<anomaly::Search>,
-    diary: Option<Arc<Diary>>,
+    log: Option<Arc<Log>>,
     counting: Option<cost::Backward>,
     _suspended: Option<Restore>,
 }
@@ -249,17 +249,17 @@ impl Backward {
         if modes == Modes(0) {
             return Ok(None);
         }
-        let diary = diary().filter(|_| modes.has(Modes::DIARY));
-        if let Some(diary) = &diary {
+        let log = log().filter(|_| modes.has(Modes::LOG));
+        if let Some(log) = &log {
             let _quiet = suspend(modes);
-            diary.listener.began(roots, accumulate)?;
+            log.listener.began(roots, accumulate)?;
         }
         // Rules may pass through values that are not finite on their way to a finite gradient.
         let quiet = if recorded { Modes::FORWARD } else { Modes::VALUES };
         let suspended = suspend(quiet);
         let anomaly = modes.has(Modes::ANOMALY).then(anomaly::Search::default);
         let counting = modes.has(Modes::COUNT).then(cost::Backward::begin);
-        Ok(Some(Backward { anomaly, diary, counting, _suspended: suspended }))
+        Ok(Some(Backward { anomaly, log, counting, _suspended: suspended }))
     }
 
     /// Applies a reverse rule, and tells the tools.
@@ -277,8 +277,8 @@ impl Backward {
         if let Some(search) = &mut self.anomaly {
             search.check(c, g, grads)?;
         }
-        match &self.diary {
-            Some(diary) => diary.listener.pulled(c.node, g, grads),
+        match &self.log {
+            Some(log) => log.listener.pulled(c.node, g, grads),
             None => Ok(()),
         }
     }

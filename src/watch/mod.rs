@@ -1,4 +1,4 @@
-//! Tools that watch a program: the diary of debugging, the search for values that are not finite, counted
+//! Tools that watch a program: the log of debugging, the search for values that are not finite, counted
 //! work.
 
 pub mod anomaly;

@@ -18,12 +18,12 @@ __all__ = [
     "set_detect_anomaly",
 ]
 
-# The bits of the core's modes: keep lines, write the diary, look at derivatives, raise in the forward.
-LOCATIONS, DIARY, CHECK, FORWARD = 1, 2, 4, 8
+# The bits of the core's modes: keep lines, write the log, look at derivatives, raise in the forward.
+LOCATIONS, LOG, CHECK, FORWARD = 1, 2, 4, 8
 # Ours: says that anomaly detection is on, be it without looking at values.
 ENABLED = 16
 # All of these. The other bits belong to `ieee_gradients` and `FlopCounter`, which come and go on their own.
-TOOLS = LOCATIONS | DIARY | CHECK | FORWARD | ENABLED
+TOOLS = LOCATIONS | LOG | CHECK | FORWARD | ENABLED
 
 
 class Location(NamedTuple):
@@ -63,7 +63,7 @@ def _bits(mode: bool, check_nan: bool, forward: bool) -> int:
 def _set(bits: int) -> int:
     """Sets the bits of anomaly detection, leaving those of `debug()`; returns all bits from before."""
     before = _core._get_debug_modes()
-    kept = (LOCATIONS | DIARY if before & DIARY else 0) | before & ~TOOLS
+    kept = (LOCATIONS | LOG if before & LOG else 0) | before & ~TOOLS
     if bits and not before & CHECK:
         _core._anomaly_clear()
     _core._debug_modes(kept | bits)

@@ -1,4 +1,4 @@
-"""The reasons that `why` gives, read from a walk and a diary."""
+"""The reasons that `why` gives, read from a walk and a log."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

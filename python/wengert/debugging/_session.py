@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wengert import _core
-from wengert.autograd.anomaly import DIARY, LOCATIONS, Location, restore
+from wengert.autograd.anomaly import LOG, LOCATIONS, Location, restore
 from wengert.autograd.modes import Region
 from wengert.debugging._numbers import Cotangent, Passage
 
@@ -81,7 +81,7 @@ class debug(Region):
     """A region of this thread in which the tape keeps what is needed to explain gradients; a context and a decorator.
 
     - Every operation keeps the line of the program that recorded it: errors of the tape name it, `grad_fn.location` too.
-    - A diary notes each recorded operation and each recorded value that leaves the tape: `detach()`, `.data`,
+    - A log notes each recorded operation and each recorded value that leaves the tape: `detach()`, `.data`,
       `item()`, `numpy()`, operations under `no_grad` or without a derivative. `lines` lists it.
     - Each backward walk notes, per reverse rule, how much of the cotangent came through. `wengert.why` reads this.
 
@@ -90,7 +90,7 @@ class debug(Region):
     What was kept can be read until the next region.
 
     Args:
-        limit: operations that the diary remembers, from 0 on; older ones give way.
+        limit: operations that the log remembers, from 0 on; older ones give way.
 
     Raises:
         ValueError: for a limit that is negative or no int64.
@@ -124,7 +124,7 @@ class debug(Region):
 
     def __enter__(self) -> "debug":
         """Begins the region."""
-        self._before.append(_core._debug_modes(_core._get_debug_modes() | LOCATIONS | DIARY))
+        self._before.append(_core._debug_modes(_core._get_debug_modes() | LOCATIONS | LOG))
         self._diary.begin()
         _thread.last = self
         return self

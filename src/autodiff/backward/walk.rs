@@ -9,7 +9,7 @@ use crate::autodiff::running::{self, Nodes};
 use crate::error::Result;
 use crate::interp::tape;
 use crate::op::{Grads, Needs, Op};
-use crate::process::interrupt::Patience;
+use crate::process::interrupt::InterruptBudget;
 use crate::tape::hooks::Hooks;
 use crate::tape::node::{Edge, Node, Origin, Saved, Vjp};
 use crate::tensor::{Aval, Tensor};
@@ -34,7 +34,7 @@ pub(super) struct Walk<'a> {
     found: Vec<Option<Tensor>>,
     /// What the debugging tools do meanwhile.
     tools: Option<debug::Backward>,
-    patience: Patience,
+    interrupts: InterruptBudget,
 }
 
 impl Walk<'_> {
@@ -60,7 +60,7 @@ impl Walk<'_> {
             leaves: FxHashMap::default(),
             found: vec![None; targets.map_or(0, <[Edge]>::len)],
             tools: debug::Backward::begin(&roots, options.accumulate, options.create_graph)?,
-            patience: Patience::default(),
+            interrupts: InterruptBudget::default(),
         };
         for (edge, g) in roots {
             walk.send(&edge, g)?;
@@ -85,7 +85,7 @@ impl Walk<'_> {
         if !self.is_relevant(&edge.node) {
             return Ok(());
         }
-        self.patience.spend(g.numel())?;
+        self.interrupts.spend(g.numel())?;
         accumulate::fit(&mut g, edge.aval())?;
         if edge.node.is_leaf() {
             return self.add_to_leaf(&edge.node, Some(g), false);
@@ -101,7 +101,7 @@ impl Walk<'_> {
         if !self.is_relevant(&edge.node) {
             return Ok(());
         }
-        self.patience.spend(0)?;
+        self.interrupts.spend(0)?;
         if edge.node.is_leaf() {
             return self.add_to_leaf(&edge.node, None, is_zero);
         }

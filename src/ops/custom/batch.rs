@@ -11,7 +11,7 @@ use crate::autodiff::transform::settle;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, batch};
 use crate::op::Grads;
-use crate::tape::held::{Holder, Part};
+use crate::tape::host_ref::{Holder, Part};
 use crate::tensor::{Aval, Tensor, Tensors};
 use std::sync::{Arc, OnceLock};
 

@@ -12,9 +12,9 @@ thread_local! {
 }
 
 /// Ends a call when dropped.
-pub struct Guard(());
+pub struct CallGuard(());
 
-impl Drop for Guard {
+impl Drop for CallGuard {
     fn drop(&mut self) {
         let ended = CALLS.try_with(|calls| calls.borrow_mut().pop());
         // Outside the borrow.
@@ -24,9 +24,9 @@ impl Drop for Guard {
 
 /// Begins a call of the function `name` under `chain`.
 #[must_use]
-pub fn begin(name: &'static str, chain: Arc<Interp>) -> Guard {
+pub fn begin(name: &'static str, chain: Arc<Interp>) -> CallGuard {
     CALLS.with_borrow_mut(|calls| calls.push((name, chain)));
-    Guard(())
+    CallGuard(())
 }
 
 /// The error for a value of the interpreter `tag` that came into the forward of a custom function by a

@@ -25,7 +25,7 @@ use crate::bind::bind_at;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, staged};
 use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Op, Saves};
-use crate::tape::held::Holder;
+use crate::tape::host_ref::Holder;
 use crate::tape::node::{Edge, Edges, Handle, Node, Slot, Vjp};
 use crate::tape::saving;
 use crate::tensor::{Payload, Tensor, Tensors};
@@ -103,7 +103,7 @@ impl Custom {
     }
 
     /// The autocast region of the call, entered again where the chain does not have it any more.
-    fn region(&self) -> Option<interp::Guard> {
+    fn region(&self) -> Option<interp::InterpGuard> {
         let low = self.autocast?;
         let current = interp::current();
         (interp::autocast_of(&current) != Some(low)).then(|| interp::enter_autocast(low))

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::interp::Interp;
 use crate::op::{Batched, BatchedOutputs, Grads};
-use crate::tape::held::Holder;
+use crate::tape::host_ref::Holder;
 use crate::tensor::{Tensor, Tensors};
 use std::sync::Arc;
 

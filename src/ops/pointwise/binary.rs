@@ -4,7 +4,7 @@
 
 use crate::ops::pointwise::formulas::{
     angle, divisor, exponent_slope, floor_quotient, floor_remainder, half_tie, hypot_slope, hypotenuse,
-    power_slope, share, sign, tame, truncated, turn,
+    power_slope, share, sign, truncated, turn, zero_guard,
 };
 use crate::ops::pointwise::smooth::{logged, unless_unmet};
 use crate::ops::pointwise::table::define_table;
@@ -20,10 +20,10 @@ macro_rules! binary_table {
             /// Product `x * y`.
             Mul mul(x, y) = x * y, [(g, y) => g * y, (g, x) => g * x];
             /// Quotient `x / y`; integers give a float.
-            Div div(x, y) = x / y, [(g, y) => g / divisor(g, y), (g, y, o) => -(g * tame(g, o / y))];
+            Div div(x, y) = x / y, [(g, y) => g / divisor(g, y), (g, y, o) => -(g * zero_guard(g, o / y))];
             /// Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch.
             Pow pow(x, y) = x.pow(y),
-                [(g, x, y) => g * tame(g, power_slope(x, y)),
+                [(g, x, y) => g * zero_guard(g, power_slope(x, y)),
                  (g, x, o) => exponent_slope(x, o, g)];
             /// Larger of two values; at a tie each gets half of the gradient.
             Maximum maximum(x, y) = R::select(x.gt(y) | x.ne(x), x, y),

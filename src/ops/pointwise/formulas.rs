@@ -205,7 +205,7 @@ plain_rule! {
     /// The derivative `d` that the cotangent `g` is multiplied with; 0 where `g` is 0 and `d` infinite or
     /// NaN. Replacing the factor instead of the product keeps the product's own derivative wherever `d` is
     /// finite. Under `ieee_gradients` it is `d` itself.
-    pub fn tame(g, d) if R::short_circuits() {
+    pub fn zero_guard(g, d) if R::short_circuits() {
         R::select(g.eq(R::lit(0.0)) & !(d.abs().le(R::lit(3e38))), R::lit(0.0), d)
     } else {
         d
@@ -232,7 +232,7 @@ plain_rule! {
     pub fn exponent_slope(x, o, g) R::select(
         x.eq(R::lit(0.0)) & o.abs().le(R::lit(1.0)),
         R::lit(0.0),
-        g * tame(g, o * x.log())
+        g * zero_guard(g, o * x.log())
     )
 }
 plain_rule! {

@@ -8,7 +8,7 @@
 use crate::math::real::Real;
 use crate::ops::pointwise::formulas::{
     arc_slope, atan_slope, bell, divisor, exponent_slope, i0e_slope, i1_slope, i1e_slope, length, magnitude,
-    normal_pdf, one_minus_square, power_slope, sign, silu_slope, tame, truncated,
+    normal_pdf, one_minus_square, power_slope, sign, silu_slope, truncated, zero_guard,
 };
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG10_E};
 use std::ops::{Add, Div, Mul, Neg, Sub};
@@ -86,13 +86,13 @@ operator!(Sub sub |x, y| match (x.tangent, y.tangent) {
     (a, b) => a.or(b.map(|t| -t)),
 });
 operator!(Mul mul |x, y| sum(
-    x.tangent.map(|t| t * tame(t, y.value)),
-    y.tangent.map(|t| t * tame(t, x.value)),
+    x.tangent.map(|t| t * zero_guard(t, y.value)),
+    y.tangent.map(|t| t * zero_guard(t, x.value)),
 ));
 operator!(Div div |x, y| sum(
     x.tangent.map(|t| t / divisor(t, y.value)),
     // Not t * (x / y / y), which may underflow or overflow before t meets it.
-    y.tangent.map(|t| -(t / divisor(t, y.value) * tame(t, x.value / y.value))),
+    y.tangent.map(|t| -(t / divisor(t, y.value) * zero_guard(t, x.value / y.value))),
 ));
 
 impl<R: Real> Neg for Jet<R> {
@@ -164,24 +164,24 @@ impl<R: Real> Real for Jet<R> {
     #[inline(always)]
     fn sqrt(self) -> Jet<R> {
         let o = self.value.sqrt();
-        self.through(o, |t| t * tame(t, R::lit(0.5) / o))
+        self.through(o, |t| t * zero_guard(t, R::lit(0.5) / o))
     }
     slopes! {
-        exp |t, x, o| t * tame(t, o);
-        expm1 |t, x, o| t * tame(t, o + 1.0);
-        exp2 |t, x, o| t * tame(t, o * LN_2);
+        exp |t, x, o| t * zero_guard(t, o);
+        expm1 |t, x, o| t * zero_guard(t, o + 1.0);
+        exp2 |t, x, o| t * zero_guard(t, o * LN_2);
         log |t, x, o| t / divisor(t, x);
         log1p |t, x, o| t / divisor(t, x + 1.0);
         log2 |t, x, o| t / divisor(t, x * LN_2);
         log10 |t, x, o| t / divisor(t, x) * LOG10_E;
         sin |t, x, o| t * x.cos();
         cos |t, x, o| -(t * x.sin());
-        tan |t, x, o| t * tame(t, o * o + 1.0);
-        asin |t, x, o| t * tame(t, arc_slope(x));
-        acos |t, x, o| -(t * tame(t, arc_slope(x)));
+        tan |t, x, o| t * zero_guard(t, o * o + 1.0);
+        asin |t, x, o| t * zero_guard(t, arc_slope(x));
+        acos |t, x, o| -(t * zero_guard(t, arc_slope(x)));
         atan |t, x, o| t * atan_slope(x);
-        sinh |t, x, o| t * tame(t, x.cosh());
-        cosh |t, x, o| t * tame(t, x.sinh());
+        sinh |t, x, o| t * zero_guard(t, x.cosh());
+        cosh |t, x, o| t * zero_guard(t, x.sinh());
         tanh |t, x, o| t / x.cosh() / x.cosh();
         asinh |t, x, o| t / length(magnitude(x), R::lit(1.0));
         acosh |t, x, o| t / divisor(t, (x - 1.0).sqrt() * (x + 1.0).sqrt());
@@ -190,21 +190,21 @@ impl<R: Real> Real for Jet<R> {
         silu |t, x, o| t * silu_slope(x);
         erf |t, x, o| t * (bell(x) * FRAC_2_SQRT_PI);
         erfc |t, x, o| -(t * (bell(x) * FRAC_2_SQRT_PI));
-        erfinv |t, x, o| t * tame(t, (o * o).exp() / FRAC_2_SQRT_PI);
+        erfinv |t, x, o| t * zero_guard(t, (o * o).exp() / FRAC_2_SQRT_PI);
         ndtr |t, x, o| t * normal_pdf(x);
         gelu |t, x, o| t * (x.ndtr() + x * normal_pdf(x));
-        lgamma |t, x, o| t * tame(t, x.digamma());
-        digamma |t, x, o| t * tame(t, x.polygamma(1));
-        i0 |t, x, o| t * tame(t, x.i1());
+        lgamma |t, x, o| t * zero_guard(t, x.digamma());
+        digamma |t, x, o| t * zero_guard(t, x.polygamma(1));
+        i0 |t, x, o| t * zero_guard(t, x.i1());
         i0e |t, x, o| t * i0e_slope(x);
-        i1 |t, x, o| t * tame(t, i1_slope(x));
+        i1 |t, x, o| t * zero_guard(t, i1_slope(x));
         i1e |t, x, o| t * i1e_slope(x);
     }
     #[inline(always)]
     fn pow(self, exponent: Jet<R>) -> Jet<R> {
         let (x, y) = (self.value, exponent.value);
         let o = x.pow(y);
-        let base = self.tangent.map(|t| t * tame(t, power_slope(x, y)));
+        let base = self.tangent.map(|t| t * zero_guard(t, power_slope(x, y)));
         let power = exponent.tangent.map(|t| exponent_slope(x, o, t));
         Jet { value: o, tangent: sum(base, power) }
     }
@@ -216,6 +216,6 @@ impl<R: Real> Real for Jet<R> {
     }
     #[inline(always)]
     fn polygamma(self, order: usize) -> Jet<R> {
-        self.through(self.value.polygamma(order), |t| t * tame(t, self.value.polygamma(order + 1)))
+        self.through(self.value.polygamma(order), |t| t * zero_guard(t, self.value.polygamma(order + 1)))
     }
 }

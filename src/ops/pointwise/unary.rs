@@ -9,12 +9,12 @@
 //! From a row come the CPU and GPU kernels, the fused VJP kernel, the recorded derivative for higher orders,
 //! the Rust and Python methods, the type stub and the documentation. The other half of adding a function is
 //! its record in `tests/op_samples.py`. Formulas: any table of derivatives; singular points follow PyTorch,
-//! but a cotangent of 0 stays 0 there (`tame`), so that a branch which `where` did not take cannot spoil a
-//! gradient.
+//! but a cotangent of 0 stays 0 there (`zero_guard`), so that a branch which `where` did not take cannot
+//! spoil a gradient.
 
 use crate::ops::pointwise::formulas::{
     arc_slope, atan_slope, bell, divisor, gelu_gate, gelu_slope, i0e_slope, i1_slope, i1e_slope, length,
-    magnitude, normal_pdf, one_minus_square, sign, silu_slope, softsign_slope, tame, truncated,
+    magnitude, normal_pdf, one_minus_square, sign, silu_slope, softsign_slope, truncated, zero_guard,
 };
 use crate::ops::pointwise::smooth::{
     entropy, entropy_slope, log_ndtr, log_ndtr_slope, mish_slope, mish_value, negative_part, sinc,
@@ -35,17 +35,17 @@ macro_rules! unary_table {
             /// Square `x * x`.
             Square square(x) = x * x, [(g, x) => g * (2.0 * x)];
             /// Square root.
-            Sqrt sqrt(x) = x.sqrt(), [(g, o) => g * tame(g, 0.5 / o)];
+            Sqrt sqrt(x) = x.sqrt(), [(g, o) => g * zero_guard(g, 0.5 / o)];
             /// Reciprocal square root.
-            Rsqrt rsqrt(x) = 1.0 / x.sqrt(), [(g, o) => g * tame(g, -0.5 * (o * o * o))];
+            Rsqrt rsqrt(x) = 1.0 / x.sqrt(), [(g, o) => g * zero_guard(g, -0.5 * (o * o * o))];
             /// Reciprocal `1 / x`.
-            Reciprocal reciprocal(x) = 1.0 / x, [(g, o) => -(g * tame(g, o * o))];
+            Reciprocal reciprocal(x) = 1.0 / x, [(g, o) => -(g * zero_guard(g, o * o))];
             /// Natural exponential.
-            Exp exp(x) = x.exp(), [(g, o) => g * tame(g, o)];
+            Exp exp(x) = x.exp(), [(g, o) => g * zero_guard(g, o)];
             /// `exp(x) - 1`, accurate near 0.
-            Expm1 expm1(x) = x.expm1(), [(g, o) => g * tame(g, o + 1.0)];
+            Expm1 expm1(x) = x.expm1(), [(g, o) => g * zero_guard(g, o + 1.0)];
             /// `2 ** x`.
-            Exp2 exp2(x) = x.exp2(), [(g, o) => g * tame(g, LN_2 * o)];
+            Exp2 exp2(x) = x.exp2(), [(g, o) => g * zero_guard(g, LN_2 * o)];
             /// Natural logarithm.
             Log log(x) = x.log(), [(g, x) => g / divisor(g, x)];
             /// `log(1 + x)`, accurate near 0.
@@ -59,17 +59,17 @@ macro_rules! unary_table {
             /// Cosine of an angle in radians.
             Cos cos(x) = x.cos(), [(g, x) => -(g * x.sin())];
             /// Tangent of an angle in radians.
-            Tan tan(x) = x.tan(), [(g, o) => g * tame(g, 1.0 + o * o)];
+            Tan tan(x) = x.tan(), [(g, o) => g * zero_guard(g, 1.0 + o * o)];
             /// Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`.
-            Asin asin(x) = x.asin(), [(g, x) => g * tame(g, arc_slope(x))];
+            Asin asin(x) = x.asin(), [(g, x) => g * zero_guard(g, arc_slope(x))];
             /// Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`.
-            Acos acos(x) = x.acos(), [(g, x) => -(g * tame(g, arc_slope(x)))];
+            Acos acos(x) = x.acos(), [(g, x) => -(g * zero_guard(g, arc_slope(x)))];
             /// Arc tangent, from `-pi/2` to `pi/2`.
             Atan atan(x) = x.atan(), [(g, x) => g * atan_slope(x)];
             /// Hyperbolic sine.
-            Sinh sinh(x) = x.sinh(), [(g, x) => g * tame(g, x.cosh())];
+            Sinh sinh(x) = x.sinh(), [(g, x) => g * zero_guard(g, x.cosh())];
             /// Hyperbolic cosine.
-            Cosh cosh(x) = x.cosh(), [(g, x) => g * tame(g, x.sinh())];
+            Cosh cosh(x) = x.cosh(), [(g, x) => g * zero_guard(g, x.sinh())];
             /// Hyperbolic tangent.
             Tanh tanh(x) = x.tanh(), [(g, o) => g * (1.0 - o * o)];
             /// Inverse hyperbolic sine.
@@ -83,13 +83,13 @@ macro_rules! unary_table {
             /// `1 - erf(x)`, accurate where that is small.
             Erfc erfc(x) = x.erfc(), [(g, x) => -(g * (FRAC_2_SQRT_PI * bell(x)))];
             /// Inverse of the error function; NaN outside of `[-1, 1]`.
-            Erfinv erfinv(x) = x.erfinv(), [(g, o) => g * tame(g, (o * o).exp() / FRAC_2_SQRT_PI)];
+            Erfinv erfinv(x) = x.erfinv(), [(g, o) => g * zero_guard(g, (o * o).exp() / FRAC_2_SQRT_PI)];
             /// Distribution function of the standard normal distribution.
             Ndtr ndtr(x) = x.ndtr(), [(g, x) => g * normal_pdf(x)];
             /// Logarithm of the size of the gamma function.
-            Lgamma lgamma(x) = x.lgamma(), [(g, x) => g * tame(g, x.digamma())];
+            Lgamma lgamma(x) = x.lgamma(), [(g, x) => g * zero_guard(g, x.digamma())];
             /// Digamma function, the derivative of `lgamma`; NaN at negative integers.
-            Digamma digamma(x) = x.digamma(), [(g, x) => g * tame(g, x.polygamma(1))];
+            Digamma digamma(x) = x.digamma(), [(g, x) => g * zero_guard(g, x.polygamma(1))];
             /// Logarithm of the standard normal distribution function, by its asymptotic series far below 0
             /// (M. Abramowitz and I. Stegun, 1964, 26.2.12).
             LogNdtr log_ndtr(x) = log_ndtr(x), [(g, x) => g * log_ndtr_slope(x)];
@@ -97,17 +97,17 @@ macro_rules! unary_table {
             Sinc sinc(x) = sinc(x), [(g, x) => g * sinc_slope(x)];
             /// `-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy
             /// of a probability.
-            Entr entr(x) = entropy(x), [(g, x) => g * tame(g, entropy_slope(x))];
+            Entr entr(x) = entropy(x), [(g, x) => g * zero_guard(g, entropy_slope(x))];
             /// `x / (1 + |x|)`.
             Softsign softsign(x) = x / (1.0 + x.abs()), [(g, x) => g * softsign_slope(x)];
             /// `x - tanh(x)`, by its continued fraction near 0.
             Tanhshrink tanhshrink(x) = without_tanh(x), [(g, x) => g * tanh_square(x)];
             /// Modified Bessel function of the first kind, of order 0.
-            I0 i0(x) = x.i0(), [(g, x) => g * tame(g, x.i1())];
+            I0 i0(x) = x.i0(), [(g, x) => g * zero_guard(g, x.i1())];
             /// `exp(-|x|) i0(x)`.
             I0e i0e(x) = x.i0e(), [(g, x) => g * i0e_slope(x)];
             /// Modified Bessel function of the first kind, of order 1.
-            I1 i1(x) = x.i1(), [(g, x) => g * tame(g, i1_slope(x))];
+            I1 i1(x) = x.i1(), [(g, x) => g * zero_guard(g, i1_slope(x))];
             /// `exp(-|x|) i1(x)`.
             I1e i1e(x) = x.i1e(), [(g, x) => g * i1e_slope(x)];
             /// Logistic sigmoid `1 / (1 + exp(-x))`.
@@ -169,7 +169,7 @@ macro_rules! parametric_table {
                 [(g, x) => R::select(x.le(R::lit(p[0])), g, R::lit(0.0))];
             /// Derivative of an order, the attribute, of the digamma function.
             Polygamma polygamma(x) = x.polygamma(p[0] as usize),
-                [(g, x) => g * tame(
+                [(g, x) => g * zero_guard(
                     g,
                     R::named("polygamma", [1.0 + R::lit(p[0]), x], x.polygamma(p[0] as usize + 1))
                 )];

@@ -1,6 +1,6 @@
 //! Parts of a tensor given by strides over the row-major numbers of its elements: what a chain of views comes
-//! to. `AsStrided` reads such a part, `AsStridedTranspose` is its transpose, and `Put` replaces it, which is how a write
-//! into a view becomes a function of the whole.
+//! to. `AsStrided` reads such a part, `AsStridedTranspose` is its transpose, and `Put` replaces it, which is
+//! how a write into a view becomes a function of the whole.
 
 use crate::array::Array;
 use crate::array::shape::{Axes, MAX_RANK, Shape};

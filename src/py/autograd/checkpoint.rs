@@ -8,7 +8,7 @@ use crate::py::aside::Callback;
 use crate::py::error::foreign;
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::view::value;
-use crate::tape::held::Held;
+use crate::tape::host_ref::HostRef;
 use crate::tape::saving;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -125,7 +125,7 @@ pub fn checkpoint<'py>(
     let before = noted(args, kwargs)?;
     let call = (function, args, kwargs).into_pyobject(function.py())?.into_any().unbind();
     let call = Arc::new(call);
-    let held = Held::new(call.clone());
+    let held = HostRef::new(call.clone());
     let rerun = move || {
         Python::attach(|py| -> PyResult<()> {
             let (f, args, kwargs): (Bound<'_, PyAny>, Bound<'_, PyTuple>, Option<Bound<'_, PyDict>>) =

@@ -7,7 +7,7 @@ use crate::py::aside;
 use crate::py::autograd::node::PyNode;
 use crate::py::autograd::transform::{PyLinear, PyPullback};
 use crate::py::tensor::PyTensor;
-use crate::tape::held::{self, Held};
+use crate::tape::host_ref::{self, HostRef};
 use crate::tape::node::{Node, recorded_nodes};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -30,7 +30,7 @@ static AT: AtomicU64 = AtomicU64::new(0);
 /// grow as the tape does. What a collection does not see it keeps; a full one looks always.
 #[pyfunction]
 fn _collecting(phase: &str, info: &Bound<'_, PyDict>) -> PyResult<()> {
-    if phase != "start" || !held::any() {
+    if phase != "start" || !host_ref::any() {
         LOOKS.store(true, Ordering::Relaxed);
         return Ok(());
     }
@@ -66,7 +66,7 @@ fn show(visit: &PyVisit<'_>, begin: impl FnOnce(&mut Walk)) -> Result<(), PyTrav
         return Ok(());
     }
     let mut result = Ok(());
-    let mut see = |held: &Held| {
+    let mut see = |held: &HostRef| {
         if let (Some(object), Ok(())) = (held.object::<Py<PyAny>>(), &result) {
             result = visit.call(object);
         }
@@ -81,7 +81,7 @@ fn show(visit: &PyVisit<'_>, begin: impl FnOnce(&mut Walk)) -> Result<(), PyTrav
 impl PyTensor {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // Whoever is exchanging the tensor holds it.
-        let Some(this) = self.try_look() else { return Ok(()) };
+        let Some(this) = self.try_read() else { return Ok(()) };
         if let Some(view) = &this.view {
             visit.call(&view.root)?;
         }
@@ -92,7 +92,7 @@ impl PyTensor {
     }
 
     fn __clear__(&self) {
-        let bare = self.look().t.detach();
+        let bare = self.read().t.detach();
         let old =
             self.change(|this| (this.view.take(), this.ties.take(), std::mem::replace(&mut this.t, bare)));
         drop(old);

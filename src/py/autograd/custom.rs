@@ -15,7 +15,7 @@ use crate::py::error::foreign;
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::py::writes::aliasing::{self, Depth};
-use crate::tape::held::{Held, Holder, Part};
+use crate::tape::host_ref::{Holder, HostRef, Part};
 use crate::tensor::{Aval, Payload, Tensor, Tensors};
 use exchange::*;
 use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError};
@@ -51,7 +51,7 @@ struct PyRule {
     name: &'static str,
     rule: Arc<Py<PyAny>>,
     /// The one reference that it holds to the rule.
-    held: Held,
+    held: HostRef,
     reverse: Form,
     forward: Form,
     /// Whether differentiated tensors that come in by a closure are an error rather than constants.
@@ -255,7 +255,7 @@ impl PyRule {
 
 impl Holder for PyRule {
     fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
-        see(Part::Held(&self.held));
+        see(Part::Host(&self.held));
     }
 }
 
@@ -336,7 +336,7 @@ fn _custom(
     let rule = Arc::new(rule.unbind());
     let rule = PyRule {
         name: interned(name),
-        held: Held::new(rule.clone()),
+        held: HostRef::new(rule.clone()),
         rule,
         reverse: Form::named(&forms.0)?,
         forward: Form::named(&forms.1)?,

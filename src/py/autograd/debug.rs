@@ -1,4 +1,4 @@
-//! The debugging modes of a thread, its diary, and what anomaly detection noted, for the package's tools.
+//! The debugging modes of a thread, its log, and what anomaly detection noted, for the package's tools.
 
 use crate::error::Result;
 use crate::process::sync::lock;
@@ -10,7 +10,7 @@ use crate::tape::location::Location;
 use crate::tape::node::{Edge, Node};
 use crate::tensor::Tensor;
 use crate::watch::anomaly;
-use crate::watch::debug::{self, Diary, Line, Listener, Modes};
+use crate::watch::debug::{self, Line, Listener, Log, Modes};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::{Arc, Mutex};
@@ -63,40 +63,40 @@ impl Listener for Callbacks {
 /// What a thread did between `begin()` and `end()`.
 #[pyclass(name = "_Diary", module = "wengert._core", frozen)]
 pub struct PyDiary {
-    diary: Arc<Diary>,
-    before: Mutex<Vec<Option<Arc<Diary>>>>,
+    log: Arc<Log>,
+    before: Mutex<Vec<Option<Arc<Log>>>>,
 }
 
 #[pymethods]
 impl PyDiary {
-    /// A diary of at most `limit` lines. `began(roots, accumulate)` is called where a backward walk begins,
+    /// A log of at most `limit` lines. `began(roots, accumulate)` is called where a backward walk begins,
     /// `pulled(node, cotangents, gradients)` after each reverse rule.
     #[new]
     fn new(limit: usize, began: Py<PyAny>, pulled: Py<PyAny>) -> PyDiary {
-        let diary = Diary::new(limit, Box::new(Callbacks { began, pulled }));
-        PyDiary { diary: Arc::new(diary), before: Mutex::default() }
+        let log = Log::new(limit, Box::new(Callbacks { began, pulled }));
+        PyDiary { log: Arc::new(log), before: Mutex::default() }
     }
 
-    /// Makes this the diary of the thread.
+    /// Makes this the log of the thread.
     fn begin(&self) {
-        lock(&self.before).push(debug::set_diary(Some(self.diary.clone())));
+        lock(&self.before).push(debug::set_log(Some(self.log.clone())));
     }
 
-    /// Gives the thread back the diary that it had before.
+    /// Gives the thread back the log that it had before.
     fn end(&self) {
         let before = lock(&self.before).pop().flatten();
-        drop(debug::set_diary(before));
+        drop(debug::set_log(before));
     }
 
     /// The lines so far, and how many older ones were dropped.
     fn lines(&self) -> (Vec<PyLine>, usize) {
-        let (lines, dropped) = self.diary.read();
+        let (lines, dropped) = self.log.read();
         let line = |l: Line| (l.seq, l.what, l.location.map(Location::parts), l.inputs.into_vec());
         (lines.into_iter().map(line).collect(), dropped)
     }
 }
 
-/// Sets the debugging modes of this thread, a sum of 1 (lines), 2 (diary), 4 (anomalies), 8 (anomalies of the
+/// Sets the debugging modes of this thread, a sum of 1 (lines), 2 (log), 4 (anomalies), 8 (anomalies of the
 /// forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those before.
 #[pyfunction]
 pub fn _debug_modes(modes: u32) -> u32 {
@@ -122,7 +122,7 @@ pub fn _anomaly_clear() {
     anomaly::clear();
 }
 
-/// Tells the thread's diary that the value of a recorded tensor leaves the tape here.
+/// Tells the thread's log that the value of a recorded tensor leaves the tape here.
 #[inline]
 pub fn left(what: &str, t: &Tensor) {
     debug::left(what, &[t]);

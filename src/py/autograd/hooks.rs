@@ -9,8 +9,8 @@ use crate::py::autograd::node::PyNode;
 use crate::py::error::{foreign, type_error};
 use crate::py::tensor::view::{refresh, value};
 use crate::py::tensor::{PyTensor, in_use, leaf, wrap};
-use crate::tape::held::Held;
 use crate::tape::hooks::{Gradients, Hook, Keep};
+use crate::tape::host_ref::HostRef;
 use crate::tape::node::{Edge, Node};
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyRuntimeError;
@@ -61,7 +61,7 @@ fn register_on(
         )));
     }
     let hook = Arc::new(hook.unbind());
-    let id = node.hooks_mut().add(make(hook.clone()), Some(Held::new(hook)));
+    let id = node.hooks_mut().add(make(hook.clone()), Some(HostRef::new(hook)));
     Ok(HookHandle { node: Arc::downgrade(node), id })
 }
 

@@ -90,7 +90,7 @@ impl PyTensor {
     /// Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write
     /// it.
     fn is_inference(&self) -> bool {
-        crate::tape::saving::is_inference(&self.look().t)
+        crate::tape::saving::is_inference(&self.read().t)
     }
 
     /// Whether this tensor is no result of a recorded operation.

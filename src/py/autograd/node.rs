@@ -9,8 +9,8 @@ use crate::op::Needs;
 use crate::py::aside::Aside;
 use crate::py::data::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::data::format::node_name;
-use crate::py::tensor::{Look, PyTensor, wrap};
-use crate::tape::held::Held;
+use crate::py::tensor::{PyTensor, ReadState, wrap};
+use crate::tape::host_ref::HostRef;
 use crate::tape::location::Location;
 use crate::tape::node::{Edge, Node, Saved, Slot, Vjp};
 use crate::tensor::{Aval, Tensor};
@@ -179,7 +179,7 @@ impl PyNode {
     /// A dict for the user's own notes on this entry; it lives as long as the entry.
     #[getter]
     fn metadata(&self, py: Python<'_>) -> PyResult<Py<PyDict>> {
-        let notes = self.0.hooks_mut().notes(|| Held::new(Arc::new(PyDict::new(py).into_any().unbind())));
+        let notes = self.0.hooks_mut().notes(|| HostRef::new(Arc::new(PyDict::new(py).into_any().unbind())));
         match notes.object::<Py<PyAny>>().and_then(|dict| dict.bind(py).cast::<PyDict>().ok()) {
             Some(dict) => Ok(dict.clone().unbind()),
             None => Err(Error::autodiff("internal: the notes of a tape entry are no dict").into()),
@@ -262,7 +262,7 @@ fn apply(node: &Arc<Node>, g: &[Option<Tensor>]) -> crate::error::Result<Vec<Opt
 /// The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph.
 #[pyfunction]
 pub fn _gradient_edge(tensor: &Bound<'_, PyTensor>) -> Option<(PyNode, u32)> {
-    let edge = edge_behind(&tensor.look().t)?;
+    let edge = edge_behind(&tensor.read().t)?;
     Some((PyNode(edge.node), edge.index))
 }
 

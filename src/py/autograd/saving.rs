@@ -6,10 +6,10 @@ use crate::op::Op;
 use crate::py::aside::Callback;
 use crate::py::error::{foreign, type_error};
 use crate::py::tensor::view::value;
-use crate::py::tensor::{Look, PyTensor, wrap};
-use crate::tape::held::{Held, Holder, Part};
+use crate::py::tensor::{PyTensor, ReadState, wrap};
+use crate::tape::host_ref::{Holder, HostRef, Part};
 use crate::tape::node::Slot;
-use crate::tape::saving::{self, Packed, Packer};
+use crate::tape::saving::{self, Packed, SavedHook};
 use crate::tensor::{Aval, Tensor};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -24,23 +24,23 @@ struct Hooks {
 }
 
 /// The function that all values of a region share.
-struct Unpack(Held);
+struct Unpack(HostRef);
 
 impl Holder for Unpack {
     fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
-        see(Part::Held(&self.0));
+        see(Part::Host(&self.0));
     }
 }
 
 /// What `pack` returned for one value.
 struct Kept {
-    object: Held,
+    object: HostRef,
     unpack: Arc<Unpack>,
     /// What was packed.
     aval: Aval,
 }
 
-impl Packer for Hooks {
+impl SavedHook for Hooks {
     fn pack(&self, op: &Op, _slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
         let before = saving::version(value);
         let object = Python::attach(|py| -> PyResult<Py<PyAny>> {
@@ -55,7 +55,7 @@ impl Packer for Hooks {
                 op.name()
             )));
         }
-        let object = Held::new(Arc::new(object));
+        let object = HostRef::new(Arc::new(object));
         Ok(Arc::new(Kept { object, unpack: self.unpack.clone(), aval: value.aval() }))
     }
 }
@@ -63,7 +63,7 @@ impl Packer for Hooks {
 impl Kept {
     /// Calls the unpack function.
     fn call(&self, py: Python<'_>) -> PyResult<Tensor> {
-        let python = |held: &Held| held.object::<Py<PyAny>>().map(|object| object.bind(py).clone());
+        let python = |held: &HostRef| held.object::<Py<PyAny>>().map(|object| object.bind(py).clone());
         let (Some(unpack), Some(packed)) = (python(&self.unpack.0), python(&self.object)) else {
             return Err(PyRuntimeError::new_err("internal: a saved-tensor hook holds no Python object"));
         };
@@ -80,7 +80,7 @@ impl Kept {
 
 impl Holder for Kept {
     fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
-        see(Part::Held(&self.object));
+        see(Part::Host(&self.object));
         see(Part::Shared(self.unpack.clone()));
     }
 }
@@ -106,26 +106,26 @@ impl Packed for Kept {
 /// Bytes of the tensor that `pack` returned, or of those in the tuple or list.
 fn bytes(object: &Bound<'_, PyAny>) -> usize {
     if let Ok(t) = object.cast::<PyTensor>() {
-        return saving::bytes(&t.look().t);
+        return saving::bytes(&t.read().t);
     }
     if !object.is_instance_of::<PyTuple>() && !object.is_instance_of::<PyList>() {
         return 0;
     }
     let tensors = object.try_iter().into_iter().flatten().flatten();
-    tensors.filter_map(|x| x.cast::<PyTensor>().ok().map(|t| saving::bytes(&t.look().t))).sum()
+    tensors.filter_map(|x| x.cast::<PyTensor>().ok().map(|t| saving::bytes(&t.read().t))).sum()
 }
 
 thread_local! {
     /// The hooks in force on this thread, innermost last.
-    static REGIONS: RefCell<Vec<saving::Guard>> = const { RefCell::new(Vec::new()) };
+    static REGIONS: RefCell<Vec<saving::HookGuard>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of
 /// the region.
 #[pyfunction]
 fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
-    let unpack = Arc::new(Unpack(Held::new(Arc::new(unpack))));
-    let guard = saving::with_packer(Arc::new(Hooks { pack, unpack }));
+    let unpack = Arc::new(Unpack(HostRef::new(Arc::new(unpack))));
+    let guard = saving::with_saved_hook(Arc::new(Hooks { pack, unpack }));
     REGIONS.with_borrow_mut(|r| {
         r.push(guard);
         r.len()
@@ -135,7 +135,7 @@ fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
 /// Lets saved values survive writes in place. Returns the depth of the region.
 #[pyfunction]
 fn _copy_on_write_enter() -> usize {
-    let guard = saving::with_packer(Arc::new(CopyOnWrite::default()));
+    let guard = saving::with_saved_hook(Arc::new(CopyOnWrite::default()));
     REGIONS.with_borrow_mut(|r| {
         r.push(guard);
         r.len()

@@ -171,7 +171,7 @@ fn _vmap(
 
 thread_local! {
     /// The autocast regions that this thread is in with their numbers, innermost last.
-    static REGIONS: RefCell<Vec<(u64, interp::Guard)>> = const { RefCell::new(Vec::new()) };
+    static REGIONS: RefCell<Vec<(u64, interp::InterpGuard)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The number of the next region.

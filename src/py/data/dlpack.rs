@@ -195,7 +195,7 @@ impl PyTensor {
 
     /// The device in DLPack's terms: `(1, 0)` for host memory.
     fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
-        match self.look().t.device() {
+        match self.read().t.device() {
             Device::Cpu => Ok((CPU, 0)),
             device => Err(PyBufferError::new_err(format!(
                 "DLPack has no description of memory on {device}; copy it to the host with cpu()"

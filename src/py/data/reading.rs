@@ -84,10 +84,10 @@ impl PyTensor {
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        if self.look().t.numel() != 1 {
+        if self.read().t.numel() != 1 {
             return Err(PyRuntimeError::new_err(format!(
                 "the truth value of a tensor of shape {} is ambiguous; use any() or all()",
-                self.look().t.shape()
+                self.read().t.shape()
             )));
         }
         let t = self.value()?;
@@ -109,11 +109,11 @@ impl PyTensor {
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.look().t.dtype().is_differentiable() || self.look().t.numel() != 1 {
+        if self.read().t.dtype().is_differentiable() || self.read().t.numel() != 1 {
             return Err(PyTypeError::new_err(format!(
                 "only an integer tensor with one element is an index, got {} of shape {}",
-                self.look().t.dtype(),
-                self.look().t.shape()
+                self.read().t.dtype(),
+                self.read().t.shape()
             )));
         }
         py.get_type::<PyInt>().call1((item(py, &*self.value()?)?,))

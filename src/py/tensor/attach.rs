@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::interp;
 use crate::ops::views::strided::Part;
 use crate::py::tensor::kind::rescaled;
-use crate::py::tensor::object::{Look, PyTensor};
+use crate::py::tensor::object::{PyTensor, ReadState};
 use crate::py::tensor::view::{View, count, gaps, link, share, value};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -37,7 +37,7 @@ pub fn rooted<'py>(obj: &Bound<'py, PyTensor>, t: &Tensor) -> (Bound<'py, PyTens
 
 /// The result of a chain of views, as an object that knows what it is a view of.
 pub fn apply(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) -> PyResult<PyTensor> {
-    let this = obj.look();
+    let this = obj.read();
     if this.view.is_none()
         && let Some(array) = this.t.concrete()
         && array.is_contiguous()
@@ -88,7 +88,7 @@ fn attach(
     f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
 ) -> PyResult<Vec<Option<View>>> {
     let own = if through { None } else { gaps(obj) };
-    let this = obj.look();
+    let this = obj.read();
     let (root, base, from) = match &this.view {
         Some(view) if through || !view.apart => {
             // Only the value that it holds tells where a view without a part lies, not one that is newer.
@@ -100,7 +100,7 @@ fn attach(
     };
     drop(this);
     let (epoch, dense) = {
-        let root = root.bind(obj.py()).look();
+        let root = root.bind(obj.py()).read();
         (root.epoch, root.t.concrete().is_some_and(Array::is_contiguous))
     };
     let whole = count(root.bind(obj.py()), t.dtype());
@@ -151,7 +151,7 @@ pub fn is_contiguous(obj: &Bound<'_, PyTensor>, t: &Tensor) -> bool {
     if let Some(array) = t.concrete() {
         return array.is_contiguous();
     }
-    let this = obj.look();
+    let this = obj.read();
     // The value that it holds may be older than `t`, and memory.
     let part = this.view.as_ref().and_then(|view| view.part(&this.t));
     part.is_none_or(|part| part.is_dense())

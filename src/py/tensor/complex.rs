@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 impl PyTensor {
     /// Whether the dtype is complex.
     fn is_complex(&self) -> bool {
-        self.look().t.dtype().is_complex()
+        self.read().t.dtype().is_complex()
     }
 
     /// The real part, a view; a real tensor is its own. May be assigned, which writes it in place.
@@ -55,7 +55,7 @@ impl PyTensor {
     /// The last two axes exchanged, conjugated: the adjoint of each matrix.
     #[getter(mH)]
     fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
-        let is_number = slf.get().look().t.rank() == 0;
+        let is_number = slf.get().read().t.rank() == 0;
         let exchanged = |x: &Tensor| if is_number { Ok(x.clone()) } else { x.transpose(-2, -1) };
         if slf.get().is_complex() {
             return slf.get().apply(slf.py(), |x| exchanged(x)?.conj());
@@ -66,7 +66,7 @@ impl PyTensor {
     /// The matrix transposed and conjugated: its adjoint.
     #[getter(H)]
     fn adjoint_matrix(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
-        let rank = slf.get().look().t.rank();
+        let rank = slf.get().read().t.rank();
         if rank != 2 && rank != 0 {
             return Err(type_error(format!(
                 "H: a matrix expected, got {rank} axes; use mH for the last two of several axes"

@@ -8,7 +8,7 @@ use crate::py::data::dtype::{PyDevice, device_of, dtype_of, gpu_index, optional_
 use crate::py::tensor::attach::{detached, is_contiguous};
 use crate::py::tensor::constructor::dtype_of_class;
 use crate::py::tensor::view::value;
-use crate::py::tensor::{Look, PyTensor, wrap};
+use crate::py::tensor::{PyTensor, ReadState, wrap};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
@@ -51,7 +51,7 @@ impl PyTensor {
         let (mut dtype, mut device) = (optional_dtype(dtype)?, optional_device(device)?);
         for arg in args {
             if let Ok(other) = arg.cast::<PyTensor>() {
-                let other = other.look();
+                let other = other.read();
                 (dtype, device) = (Some(other.t.dtype()), Some(other.t.device()));
             } else if arg.is_instance_of::<PyDevice>() || is_device_name(&arg) {
                 device = Some(device_of(&arg)?);
@@ -85,13 +85,13 @@ impl PyTensor {
                 let dtype = class.map_or_else(|| dtype_of(d), Ok)?;
                 Ok(convert_to(slf, Some(dtype), None, false)?.into_bound(slf.py()).into_any())
             }
-            None => Ok(PyString::new(slf.py(), &format!("wengert.{}", slf.look().t.dtype())).into_any()),
+            None => Ok(PyString::new(slf.py(), &format!("wengert.{}", slf.read().t.dtype())).into_any()),
         }
     }
 
     /// This tensor converted to the dtype of `other`.
     fn type_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyResult<Py<PyTensor>> {
-        let dtype = other.look().t.dtype();
+        let dtype = other.read().t.dtype();
         convert_to(slf, Some(dtype), None, false)
     }
 }

@@ -19,7 +19,7 @@ use crate::py::tensor::attach;
 use crate::py::tensor::key::{Plan, plan};
 use crate::py::tensor::selection::{hidden_mask, replaced, selection};
 use crate::py::tensor::view::{self, refresh, value};
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::inplace::{self, beside};
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyIndexError;
@@ -32,7 +32,7 @@ impl PyTensor {
         let py = slf.py();
         let found = |t: PyTensor| Ok(Bound::new(py, t)?.into_any());
         if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
-            if slf.look().t.rank() == 0 {
+            if slf.read().t.rank() == 0 {
                 return Err(PyIndexError::new_err("a tensor without axes cannot be indexed; use item()"));
             }
             let i = position(key)?;
@@ -138,7 +138,7 @@ fn replacement(old: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 /// Whether an object is the view of this part of `root`.
 fn is_part(object: &Bound<'_, PyAny>, root: &Bound<'_, PyTensor>, part: &Part, dtype: DType) -> bool {
     let Ok(object) = object.cast::<PyTensor>() else { return false };
-    let own = view::link(object).filter(|_| object.look().t.dtype() == dtype);
+    let own = view::link(object).filter(|_| object.read().t.dtype() == dtype);
     own.is_some_and(|(above, own)| above.is(root) && own == *part)
 }
 

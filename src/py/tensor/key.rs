@@ -11,7 +11,7 @@ use crate::ops::views::region::Region;
 use crate::ops::views::strided::Part;
 use crate::py::args::{Arg, beyond_every_axis, position};
 use crate::py::data::convert;
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::{PyTensor, ReadState};
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
@@ -86,7 +86,7 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
 #[cold]
 fn not_an_index(obj: &Bound<'_, PyAny>) -> PyErr {
     let shown = match obj.cast::<PyTensor>() {
-        Ok(t) => format!("a {} tensor; convert it with .long()", t.look().t.dtype()),
+        Ok(t) => format!("a {} tensor; convert it with .long()", t.read().t.dtype()),
         Err(_) => obj.get_type().name().map_or_else(|_| String::new(), |n| n.to_string()),
     };
     PyIndexError::new_err(format!(

@@ -141,7 +141,7 @@ impl PyTensor {
         let py = mask.py();
         let hidden = hidden_mask(mask)?;
         let mask: AsTensor = mask.extract()?;
-        let wide = self.look().t.shape().broadcast(&mask.0.shape()).unwrap_or(self.look().t.shape());
+        let wide = self.read().t.shape().broadcast(&mask.0.shape()).unwrap_or(self.read().t.shape());
         if let Some((key, mask)) = hidden {
             return selection(py, &self.value()?.expand(&wide)?, &key, &mask.expand(&wide)?);
         }
@@ -275,7 +275,7 @@ impl PyTensor {
         dtype: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
-        let dtype = crate::py::data::dtype::optional_dtype(dtype)?.unwrap_or(self.look().t.dtype());
+        let dtype = crate::py::data::dtype::optional_dtype(dtype)?.unwrap_or(self.read().t.dtype());
         let axis = either(dim, axis, -1)?;
         self.apply(py, |x| x.cast(dtype)?.softmax(axis))
     }
@@ -290,7 +290,7 @@ impl PyTensor {
         dtype: Option<&Bound<'_, PyAny>>,
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<PyTensor> {
-        let dtype = crate::py::data::dtype::optional_dtype(dtype)?.unwrap_or(self.look().t.dtype());
+        let dtype = crate::py::data::dtype::optional_dtype(dtype)?.unwrap_or(self.read().t.dtype());
         let axis = either(dim, axis, -1)?;
         self.apply(py, |x| x.cast(dtype)?.log_softmax(axis))
     }
@@ -362,11 +362,11 @@ impl PyTensor {
     fn equal(&self, py: Python<'_>, other: Compared) -> PyResult<bool> {
         let other = other.0;
         if let Arg::Tensor(other) = &other
-            && self.look().t.shape() != other.shape()
+            && self.read().t.shape() != other.shape()
         {
             return Ok(false);
         }
-        if !matches!(other, Arg::Tensor(_)) && self.look().t.shape().rank() > 0 {
+        if !matches!(other, Arg::Tensor(_)) && self.read().t.shape().rank() > 0 {
             return Ok(false);
         }
         item(py, &self.value()?.eq(other.operand()).named("equal")?.all(None, false)?)?.is_truthy()

@@ -32,7 +32,7 @@ use crate::py::data::format;
 use crate::py::data::reading::item;
 use crate::py::error::type_error;
 use crate::py::tensor::constructor::of_kind;
-pub use crate::py::tensor::object::{Look, PyTensor};
+pub use crate::py::tensor::object::{PyTensor, ReadState};
 use crate::tape::node::{Edge, Handle, Node};
 use crate::tape::saving;
 use crate::tensor::{Payload, Tensor};
@@ -50,7 +50,7 @@ pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyTensor>> {
 /// Exchanges the tensor behind a Python object. The old one dies last: its owner may be a Python object that
 /// looks at this one.
 pub fn replace(slf: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
-    if slf.get().try_look().is_some_and(|this| same(&this.t, &next)) {
+    if slf.get().try_read().is_some_and(|this| same(&this.t, &next)) {
         return Ok(());
     }
     let old = slf.get().change(|this| std::mem::replace(&mut this.t, next)).ok_or_else(in_use)?;
@@ -181,7 +181,7 @@ impl PyTensor {
     /// The lengths of the axes, as a tuple.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        shape_tuple(py, &self.look().t)
+        shape_tuple(py, &self.read().t)
     }
 
     /// The shape, or the length of axis `dim`.
@@ -193,9 +193,9 @@ impl PyTensor {
         #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
     ) -> PyResult<Bound<'py, PyAny>> {
         Ok(match one_of(dim, axis)? {
-            None => shape_tuple(py, &self.look().t)?.into_any(),
+            None => shape_tuple(py, &self.read().t)?.into_any(),
             Some(d) => {
-                let shape = self.look().t.shape();
+                let shape = self.read().t.shape();
                 PyInt::new(py, shape.at(shape.axis(d, "size")?)).into_any()
             }
         })
@@ -204,62 +204,62 @@ impl PyTensor {
     /// Number of axes.
     #[getter]
     fn ndim(&self) -> usize {
-        self.look().t.rank()
+        self.read().t.rank()
     }
 
     /// Number of axes.
     fn dim(&self) -> usize {
-        self.look().t.rank()
+        self.read().t.rank()
     }
 
     /// Number of elements.
     fn numel(&self) -> usize {
-        self.look().t.numel()
+        self.read().t.numel()
     }
 
     /// Number of elements.
     fn nelement(&self) -> usize {
-        self.look().t.numel()
+        self.read().t.numel()
     }
 
     /// The element type: `wengert.float32` and so on.
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
-        dtype_object(py, self.look().t.dtype())
+        dtype_object(py, self.read().t.dtype())
     }
 
     /// Where the tensor lies.
     #[getter]
     fn device(&self) -> PyDevice {
-        PyDevice { device: self.look().t.device() }
+        PyDevice { device: self.read().t.device() }
     }
 
     /// Whether the tensor is on a GPU.
     #[getter]
     fn is_gpu(&self) -> bool {
-        self.look().t.device() != Device::Cpu
+        self.read().t.device() != Device::Cpu
     }
 
     /// Bytes per element.
     #[getter]
     fn itemsize(&self) -> usize {
-        self.look().t.dtype().size()
+        self.read().t.dtype().size()
     }
 
     /// Bytes per element.
     fn element_size(&self) -> usize {
-        self.look().t.dtype().size()
+        self.read().t.dtype().size()
     }
 
     /// Bytes of all elements.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.look().t.numel() * self.look().t.dtype().size()
+        self.read().t.numel() * self.read().t.dtype().size()
     }
 
     /// Whether the dtype is a type of real floating point numbers.
     fn is_floating_point(&self) -> bool {
-        self.look().t.dtype().is_float()
+        self.read().t.dtype().is_float()
     }
 
     /// The strides in elements, or that of one axis; inside `vmap` those of one example.
@@ -311,7 +311,7 @@ impl PyTensor {
     /// How many in-place writes the memory has seen.
     #[getter]
     fn _version(&self) -> u32 {
-        crate::tape::saving::version(&self.look().t)
+        crate::tape::saving::version(&self.read().t)
     }
 
     /// NumPy leaves operators with tensors to this class.
@@ -327,14 +327,14 @@ impl PyTensor {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        if self.look().t.rank() == 0 {
+        if self.read().t.rank() == 0 {
             return Err(PyTypeError::new_err("len() of a tensor without axes; use item() or numel()"));
         }
-        Ok(self.look().t.shape().at(0))
+        Ok(self.read().t.shape().at(0))
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let shape = slf.look().t.shape();
+        let shape = slf.read().t.shape();
         if shape.rank() == 0 {
             return Err(PyTypeError::new_err("a tensor without axes cannot be iterated over; use item()"));
         }

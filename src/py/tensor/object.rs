@@ -95,7 +95,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()
 }
 
-// SAFETY: the state is read through a counted [`Glance`] and changed while there is none; the count is
+// SAFETY: the state is read through a counted [`ReadGuard`] and changed while there is none; the count is
 // updated by attached threads only, one at a time under the global lock, atomically without it.
 unsafe impl Sync for PyTensor {}
 
@@ -149,41 +149,41 @@ impl PyTensor {
 
     /// What the object holds; `None` while another thread exchanges it.
     #[inline(always)]
-    pub fn try_look(&self) -> Option<Glance<'_>> {
+    pub fn try_read(&self) -> Option<ReadGuard<'_>> {
         if PARALLEL.load(Ordering::Relaxed) {
-            return self.look_in_parallel();
+            return self.read_in_parallel();
         }
         let now = self.glances.load(Ordering::Relaxed);
         if now == EXCHANGING {
             return None;
         }
         self.glances.store(now + 1, Ordering::Relaxed);
-        Some(Glance(self, PhantomData))
+        Some(ReadGuard(self, PhantomData))
     }
 
     #[cold]
-    fn look_in_parallel(&self) -> Option<Glance<'_>> {
+    fn read_in_parallel(&self) -> Option<ReadGuard<'_>> {
         let more = |now: u32| (now != EXCHANGING).then(|| now + 1);
         self.glances.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).ok()?;
-        Some(Glance(self, PhantomData))
+        Some(ReadGuard(self, PhantomData))
     }
 
     /// What the object holds. Without a global interpreter lock another thread may be exchanging it at this
     /// very moment, which takes a few instructions: this waits for them.
     #[inline(always)]
-    pub fn look(&self) -> Glance<'_> {
-        match self.try_look() {
-            Some(glance) => glance,
+    pub fn read(&self) -> ReadGuard<'_> {
+        match self.try_read() {
+            Some(guard) => guard,
             None => self.wait(),
         }
     }
 
     #[cold]
-    fn wait(&self) -> Glance<'_> {
+    fn wait(&self) -> ReadGuard<'_> {
         loop {
             Python::attach(|py| py.aside(std::thread::yield_now));
-            if let Some(glance) = self.try_look() {
-                return glance;
+            if let Some(guard) = self.try_read() {
+                return guard;
             }
         }
     }
@@ -200,22 +200,22 @@ impl PyTensor {
 }
 
 /// A look at what an object holds, which stays the same meanwhile. It ends on an attached thread.
-pub struct Glance<'a>(&'a PyTensor, PhantomData<*const ()>);
+pub struct ReadGuard<'a>(&'a PyTensor, PhantomData<*const ()>);
 
-// SAFETY: a reference to a glance gives access to the state, which may be read by any thread; a glance itself
+// SAFETY: a reference to a guard gives access to the state, which may be read by any thread; a guard itself
 // is not `Send`, so that it ends where it began.
-unsafe impl Sync for Glance<'_> {}
+unsafe impl Sync for ReadGuard<'_> {}
 
-impl Deref for Glance<'_> {
+impl Deref for ReadGuard<'_> {
     type Target = State;
     #[inline(always)]
     fn deref(&self) -> &State {
-        // SAFETY: the count keeps writers away as long as this glance exists.
+        // SAFETY: the count keeps writers away as long as this guard exists.
         unsafe { &*self.0.state.get() }
     }
 }
 
-impl Drop for Glance<'_> {
+impl Drop for ReadGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         let glances = &self.0.glances;
@@ -228,22 +228,22 @@ impl Drop for Glance<'_> {
 }
 
 /// Looking at the tensor behind a Python object.
-pub trait Look {
+pub trait ReadState {
     /// What the object holds.
-    fn look(&self) -> Glance<'_>;
+    fn read(&self) -> ReadGuard<'_>;
 }
 
-impl Look for Bound<'_, PyTensor> {
+impl ReadState for Bound<'_, PyTensor> {
     #[inline(always)]
-    fn look(&self) -> Glance<'_> {
-        self.get().look()
+    fn read(&self) -> ReadGuard<'_> {
+        self.get().read()
     }
 }
 
 /// The value of an object as of now: its own, or that of a view whose root was written.
 pub enum Value<'a> {
     /// What the object holds.
-    Held(Glance<'a>),
+    Read(ReadGuard<'a>),
     /// A view that was taken anew.
     Renewed(Tensor),
 }
@@ -253,7 +253,7 @@ impl Value<'_> {
     #[inline]
     pub fn into_owned(self) -> Tensor {
         match self {
-            Value::Held(glance) => glance.t.clone(),
+            Value::Read(guard) => guard.t.clone(),
             Value::Renewed(t) => t,
         }
     }
@@ -264,7 +264,7 @@ impl Deref for Value<'_> {
     #[inline(always)]
     fn deref(&self) -> &Tensor {
         match self {
-            Value::Held(glance) => &glance.t,
+            Value::Read(guard) => &guard.t,
             Value::Renewed(t) => t,
         }
     }

@@ -13,7 +13,7 @@ use crate::py::aside::Aside;
 use crate::py::beside::Compared;
 use crate::py::error::{type_error, value_error};
 use crate::py::tensor::view::value;
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::inplace;
 use crate::tensor::Tensor;
 use pyo3::basic::CompareOp;
@@ -62,12 +62,12 @@ fn operator(
 /// happens to a list that was meant as a tensor.
 #[cold]
 fn repeated(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-    let (dtype, numel) = (x.look().t.dtype(), x.look().t.numel());
+    let (dtype, numel) = (x.read().t.dtype(), x.read().t.numel());
     let is_list = y.is_instance_of::<PyList>() || y.is_instance_of::<PyTuple>();
     if !is_list || (!dtype.is_differentiable() && numel == 1) {
         return Ok(y.py().NotImplemented());
     }
-    let (kind, shape) = (y.get_type().name()?, x.look().t.shape());
+    let (kind, shape) = (y.get_type().name()?, x.read().t.shape());
     Err(type_error(format!(
         "a {dtype} tensor of shape {shape} cannot be multiplied by a {kind}; make a tensor of it with \
          wengert.tensor()"

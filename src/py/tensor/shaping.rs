@@ -11,7 +11,7 @@ use crate::py::error::{type_error, value_error};
 use crate::py::tensor::attach::{apply as view_of, apply_all};
 use crate::py::tensor::rearrange::{diagonal, diagonal_matrix, expanded, moved, pieces, rolled, tiled};
 use crate::py::tensor::view::value;
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::{PyTensor, ReadState};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -26,7 +26,7 @@ fn views_of<'py>(
 
 /// The shape of a tensor object.
 fn shape_of(slf: &Bound<'_, PyTensor>) -> Shape {
-    slf.look().t.shape()
+    slf.read().t.shape()
 }
 
 /// The axes exchanged by a transposition, under any of their names.
@@ -74,12 +74,12 @@ impl PyTensor {
 
     /// This tensor with the shape of `other`; as `reshape`.
     fn view_as(slf: &Bound<'_, Self>, other: &PyTensor) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.reshape(&other.look().t.shape()))
+        view_of(slf, |x| x.reshape(&other.read().t.shape()))
     }
 
     /// This tensor with the shape of `other`.
     fn reshape_as(slf: &Bound<'_, Self>, other: &PyTensor) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.reshape(&other.look().t.shape()))
+        view_of(slf, |x| x.reshape(&other.read().t.shape()))
     }
 
     /// Axes in the order given.
@@ -181,7 +181,7 @@ impl PyTensor {
 
     /// Broadcast to the shape of `other`.
     fn expand_as(slf: &Bound<'_, Self>, other: &PyTensor) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.expand(&other.look().t.shape()))
+        view_of(slf, |x| x.expand(&other.read().t.shape()))
     }
 
     /// Broadcast to `shape` without a copy.
@@ -256,7 +256,7 @@ impl PyTensor {
         let shifts = shifts.0.unwrap_or_default();
         let Some(dims) = dims.0 else {
             let flat = rolled(&self.value()?.flatten(0, -1)?, &shifts, &[0])?;
-            return Ok(flat.reshape(&self.look().t.shape())?.into());
+            return Ok(flat.reshape(&self.read().t.shape())?.into());
         };
         Ok(rolled(&*self.value()?, &shifts, &dims)?.into())
     }
@@ -322,11 +322,11 @@ impl PyTensor {
     #[pyo3(signature = (*dims))]
     fn repeat(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let counts = integers(dims)?;
-        if counts.len() < self.look().t.rank() {
+        if counts.len() < self.read().t.rank() {
             return Err(value_error(format!(
                 "repeat: {} counts given for {} axes; give one for each",
                 counts.len(),
-                self.look().t.rank()
+                self.read().t.rank()
             )));
         }
         Ok(tiled(&*self.value()?, &counts)?.into())
@@ -336,7 +336,7 @@ impl PyTensor {
     #[pyo3(signature = (*dims))]
     fn tile(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let mut counts = integers(dims)?;
-        while counts.len() < self.look().t.rank() {
+        while counts.len() < self.read().t.rank() {
             counts.insert(0, 1);
         }
         Ok(tiled(&*self.value()?, &counts)?.into())

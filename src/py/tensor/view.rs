@@ -20,7 +20,7 @@ use crate::ops::views::strided::Part;
 use crate::ops::writes::alone;
 use crate::ops::writes::history::{self, Keep};
 use crate::py::tensor::kind::{counted, recounted, rescaled};
-use crate::py::tensor::object::{Glance, Look, PyTensor, State, Value};
+use crate::py::tensor::object::{PyTensor, ReadGuard, ReadState, State, Value};
 use crate::py::tensor::{in_use, replace, same};
 use crate::tensor::Tensor;
 use crate::tensor::over_memory;
@@ -70,7 +70,7 @@ fn strays(t: &Tensor, root: &Tensor) -> bool {
 /// How the views of a view apart count where its elements do not lie in row-major order: as what it shares
 /// its numbers with counts, of how many elements it is which part.
 pub fn gaps(root: &Bound<'_, PyTensor>) -> Option<(Part, usize)> {
-    let this = root.look();
+    let this = root.read();
     let view = this.view.as_ref().filter(|view| view.apart)?;
     let part = view.part(&this.t).filter(|part| !part.is_dense() && !part.overlaps())?;
     Some((part, count(view.root.bind(root.py()), this.t.dtype())))
@@ -78,15 +78,15 @@ pub fn gaps(root: &Bound<'_, PyTensor>) -> Option<(Part, usize)> {
 
 /// How many elements of this dtype the views of a root count in it.
 pub fn count(root: &Bound<'_, PyTensor>, dtype: DType) -> usize {
-    let whole = gaps(root).map_or_else(|| root.look().t.numel(), |(_, whole)| whole);
-    let own = root.look().t.dtype();
+    let whole = gaps(root).map_or_else(|| root.read().t.numel(), |(_, whole)| whole);
+    let own = root.read().t.dtype();
     rescaled(whole, own, dtype)
 }
 
 /// The value of a root with the elements that its views count.
 fn spaced(root: &Bound<'_, PyTensor>) -> Result<Tensor> {
     let gaps = gaps(root);
-    let t = root.look().t.clone();
+    let t = root.read().t.clone();
     match gaps {
         Some((part, whole)) => t.placed(&part, Shape::new(&[whole])?),
         None => Ok(t),
@@ -97,16 +97,16 @@ impl PyTensor {
     /// The value with its history as of now; that of a view may have been written through its root.
     #[inline]
     pub fn value(&self) -> PyResult<Value<'_>> {
-        let this = self.look();
-        if this.view.is_none() { Ok(Value::Held(this)) } else { value_of_view(this) }
+        let this = self.read();
+        if this.view.is_none() { Ok(Value::Read(this)) } else { value_of_view(this) }
     }
 }
 
 /// The value of a view.
-fn value_of_view(this: Glance<'_>) -> PyResult<Value<'_>> {
-    let Some(view) = &this.view else { return Ok(Value::Held(this)) };
+fn value_of_view(this: ReadGuard<'_>) -> PyResult<Value<'_>> {
+    let Some(view) = &this.view else { return Ok(Value::Read(this)) };
     match Python::attach(|py| renewed(py, &this.t, view))? {
-        None => Ok(Value::Held(this)),
+        None => Ok(Value::Read(this)),
         Some((t, _)) => Ok(Value::Renewed(t)),
     }
 }
@@ -120,11 +120,11 @@ pub fn value(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
 /// The value of a view whose root was written since, and the root's epoch; `None` if nothing happened.
 fn renewed(py: Python<'_>, t: &Tensor, view: &View) -> PyResult<Option<(Tensor, u64)>> {
     let root = view.root.bind(py);
-    if root.look().view.is_some() {
+    if root.read().view.is_some() {
         refresh(root)?;
     }
     let (epoch, strays) = {
-        let root = root.look();
+        let root = root.read();
         (root.epoch, view.part.is_some() && strays(t, &root.t))
     };
     if (epoch == view.epoch && !strays) || epoch.abs_diff(view.epoch) >= ERA {
@@ -144,7 +144,7 @@ fn renewed(py: Python<'_>, t: &Tensor, view: &View) -> PyResult<Option<(Tensor, 
     // The history of a view is that of its root, whether or not recording is on where it is looked at.
     let fresh = interp::with_grad(|| counted(&spaced(root)?, complex)?.as_strided(&part))?;
     // What had to be copied, since the root is memory in another order, lies where the view lies.
-    let copied = root.look().view.is_none() && !share(&fresh, &root.look().t);
+    let copied = root.read().view.is_none() && !share(&fresh, &root.read().t);
     let fresh = match t.concrete() {
         Some(memory) if copied && fresh.concrete().is_some() => over_memory(&fresh, memory),
         _ => fresh,
@@ -155,7 +155,7 @@ fn renewed(py: Python<'_>, t: &Tensor, view: &View) -> PyResult<Option<(Tensor, 
 /// Renews a view, so that hooks and gradients can be attached to it; returns its value.
 pub fn refresh(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
     let fresh = {
-        let this = obj.look();
+        let this = obj.read();
         match &this.view {
             None => return Ok(this.t.clone()),
             Some(view) => match renewed(obj.py(), &this.t, view)? {
@@ -194,10 +194,10 @@ pub fn numbers<'py>(obj: &Bound<'py, PyTensor>) -> Option<(Bound<'py, PyTensor>,
 }
 
 fn linked<'py>(obj: &Bound<'py, PyTensor>, apart: bool) -> Option<(Bound<'py, PyTensor>, Part)> {
-    let this = obj.look();
+    let this = obj.read();
     let view = this.view.as_ref().filter(|view| view.apart == apart)?;
     let root = view.root.bind(obj.py());
-    if root.look().epoch.abs_diff(view.epoch) >= ERA {
+    if root.read().epoch.abs_diff(view.epoch) >= ERA {
         return None;
     }
     Some((root.clone(), view.part(&this.t)?))
@@ -207,12 +207,12 @@ fn linked<'py>(obj: &Bound<'py, PyTensor>, apart: bool) -> Option<(Bound<'py, Py
 /// memory.
 pub fn is_recorded(obj: &Bound<'_, PyTensor>) -> bool {
     let above = || link(obj).or_else(|| numbers(obj));
-    obj.look().t.traced().is_some() || above().is_some_and(|(root, _)| is_recorded(&root))
+    obj.read().t.traced().is_some() || above().is_some_and(|(root, _)| is_recorded(&root))
 }
 
 /// Makes `next` the value of a root after a write; its views renew themselves when they are used.
 pub fn written(root: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
-    if root.look().view.is_none() && same(&root.look().t, &next) {
+    if root.read().view.is_none() && same(&root.read().t, &next) {
         // The memory has the new numbers, for the views too.
         return Ok(());
     }
@@ -231,7 +231,7 @@ pub fn written(root: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
 
 /// Makes `next` the gradient of the leaf whose gradient `obj` is, if it still is.
 fn give(obj: &Bound<'_, PyTensor>, next: &Tensor) {
-    let this = obj.look();
+    let this = obj.read();
     let leaf = this.ties.as_ref().and_then(|ties| ties.gradient_of.as_ref());
     let Some(mut slot) = leaf.and_then(|leaf| leaf.grad()) else { return };
     if slot.as_ref().is_some_and(|g| same(g, &this.t)) {
@@ -246,7 +246,7 @@ fn give(obj: &Bound<'_, PyTensor>, next: &Tensor) {
 /// anew.
 pub fn forget(obj: &Bound<'_, PyTensor>, root: &Bound<'_, PyTensor>) -> Result<()> {
     let stand_in = {
-        let (this, above) = (obj.look(), root.look());
+        let (this, above) = (obj.read(), root.read());
         if obj.is(root) || this.t.concrete().is_some() || above.t.concrete().is_some() {
             return Ok(());
         }
@@ -263,7 +263,7 @@ pub fn forget(obj: &Bound<'_, PyTensor>, root: &Bound<'_, PyTensor>) -> Result<(
 /// Hands the numbers of a view apart on to its root, which keeps its history.
 fn hand_on(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
     let Some((root, part)) = numbers(obj) else { return Ok(()) };
-    let (own, old) = (obj.look().t.clone(), root.look().t.clone());
+    let (own, old) = (obj.read().t.clone(), root.read().t.clone());
     if share(&own, &old) {
         return Ok(());
     }
@@ -277,7 +277,7 @@ fn hand_on(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
         }
     })?;
     written(&root, history::kept(&old, &next, Keep::All)?)?;
-    let epoch = root.look().epoch;
+    let epoch = root.read().epoch;
     let seen = |this: &mut State| this.view.iter_mut().for_each(|view| view.epoch = epoch);
     obj.get().change(seen).ok_or_else(in_use)
 }

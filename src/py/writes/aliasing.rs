@@ -9,7 +9,7 @@ use crate::ops::writes::writable::check_leaf;
 use crate::py::error::foreign;
 use crate::py::tensor::kind::in_kind;
 use crate::py::tensor::view::{link, value, written};
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::inplace::overwrite;
 use crate::tape::saving;
 use crate::tensor::over_memory;
@@ -118,7 +118,7 @@ fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: 
     let new = recorded_part(value(result)?);
     let whole = link(tensor);
     let root = whole.as_ref().map_or(tensor, |(root, _)| root);
-    let old = root.look().t.clone();
+    let old = root.read().t.clone();
     if interp::is_grad_enabled() && check_leaf(name, &old).is_err() {
         return Err(Error::autodiff(format!(
             "{name}: a leaf of shape {} that requires a gradient (or a view of one) cannot be marked as \

@@ -11,7 +11,7 @@ use crate::py::beside::Compared;
 use crate::py::data::convert;
 use crate::py::limits::clamp;
 use crate::py::tensor::view::refresh;
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::inplace::{self, beside};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -51,7 +51,7 @@ impl PyTensor {
         non_blocking: bool,
     ) -> PyResult<Bound<'py, Self>> {
         let _ = non_blocking;
-        let dtype = slf.look().t.dtype();
+        let dtype = slf.read().t.dtype();
         let src = match Arg::from_any(src)? {
             Some(Arg::Tensor(t)) => t,
             _ => convert::in_dtype(src, dtype)?,

@@ -19,7 +19,7 @@ use crate::py::aside::Aside;
 use crate::py::tensor::kind::{in_kind, rescaled};
 use crate::py::tensor::operators::binary_of;
 use crate::py::tensor::view::{forget, gaps, is_recorded, link, numbers, refresh, value, written};
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::outer;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
@@ -75,18 +75,18 @@ pub fn check_root(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
     match link(slf) {
         Some((root, _)) => {
             check_tied(&root, name)?;
-            writable::check_root(name, &root.look().t)
+            writable::check_root(name, &root.read().t)
         }
         None => {
             check_tied(slf, name)?;
-            writable::check_leaf(name, &slf.look().t)
+            writable::check_leaf(name, &slf.read().t)
         }
     }
 }
 
 /// Raises where a custom function returned one of its arguments as this object.
 fn check_tied(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
-    match slf.look().ties.as_ref().and_then(|ties| ties.returned_by) {
+    match slf.read().ties.as_ref().and_then(|ties| ties.returned_by) {
         Some(function) => Err(writable::of_custom(name, function)),
         None => Ok(()),
     }
@@ -95,11 +95,11 @@ fn check_tied(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
 /// Stores `new` in `slf`, and in what it is a view of.
 pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult<()> {
     if let Some((root, part)) = link(slf) {
-        let complex = slf.look().t.dtype().is_complex();
+        let complex = slf.read().t.dtype().is_complex();
         forget(slf, &root)?;
         return store_part(&root, name, &part, new, complex);
     }
-    let old = slf.look().t.clone();
+    let old = slf.read().t.clone();
     let new = outer::admitted(name, slf, &old, new)?;
     let in_memory = is_memory(slf);
     let next =
@@ -121,7 +121,7 @@ fn store_part(
     new: Tensor,
     complex: bool,
 ) -> PyResult<()> {
-    let old = root.look().t.clone();
+    let old = root.read().t.clone();
     if let Some((own, whole)) = gaps(root) {
         let wide = old.placed(&own, Shape::new(&[whole])?)?;
         let next = in_kind(&wide, complex, |wide| exchange_part(name, wide, part, new))?;
@@ -142,7 +142,7 @@ fn store_part(
 /// Whether the value of a tensor is its memory, if it has any: not where it shares its numbers with one that
 /// is more.
 fn is_memory(slf: &Bound<'_, PyTensor>) -> bool {
-    numbers(slf).is_none_or(|(root, _)| root.look().t.concrete().is_some() && is_memory(&root))
+    numbers(slf).is_none_or(|(root, _)| root.read().t.concrete().is_some() && is_memory(&root))
 }
 
 /// Writes `value(shape)` to the rows that `places` finds in `slf`, or adds it there; `part` is a part of a
@@ -179,7 +179,7 @@ pub fn overwrite_rows(
     let dtype = old.dtype();
     drop(old);
     forget(slf, &root)?;
-    let whole = root.look().t.clone();
+    let whole = root.read().t.clone();
     if let Some((own, count)) = gaps(&root).filter(|_| !root.is(slf)) {
         // The view counts elements that its root has not.
         let rows = places(&part, rescaled(count, whole.dtype(), dtype))?;

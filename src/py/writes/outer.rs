@@ -7,7 +7,7 @@
 use crate::error::Error;
 use crate::interp::{self, ROOT_TAG, Tag};
 use crate::py::tensor::view::numbers;
-use crate::py::tensor::{Look, PyTensor};
+use crate::py::tensor::{PyTensor, ReadState};
 use crate::tape::saving;
 use crate::tensor::{Payload, Tensor};
 use pyo3::prelude::*;
@@ -21,8 +21,8 @@ fn level(t: &Tensor) -> Tag {
 /// there.
 fn youngest(object: &Bound<'_, PyTensor>, old: &Tensor) -> Tag {
     let made = saving::bottom(old).map_or(0, |memory| memory.buffer().born());
-    let shared = numbers(object).map_or(0, |(root, _)| level(&root.look().t).max(root.look().given()));
-    level(old).max(made).max(object.look().given()).max(shared)
+    let shared = numbers(object).map_or(0, |(root, _)| level(&root.read().t).max(root.read().given()));
+    level(old).max(made).max(object.read().given()).max(shared)
 }
 
 /// What `op` may store of `new` in `object`, whose value is `old`: without what is not recorded now. An error
@@ -50,7 +50,7 @@ pub fn is_outside(object: &Bound<'_, PyTensor>, t: &Tensor) -> bool {
     if interp::is_plain() {
         return false;
     }
-    youngest(object, t).max(object.look().made()) < interp::ambient().below().tag
+    youngest(object, t).max(object.read().made()) < interp::ambient().below().tag
 }
 
 /// The error for such a leaf.

@@ -3,7 +3,7 @@
 use super::{Node, Slot};
 use crate::error::{Error, Result};
 use crate::op::Needs;
-use crate::tape::saving::Kept;
+use crate::tape::saving::SavedTensor;
 use crate::tensor::{Aval, Tensor};
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub struct Vjp<'a> {
     /// The tape entry.
     pub node: &'a Arc<Node>,
     /// The saved values.
-    pub saved: &'a [Kept],
+    pub saved: &'a [SavedTensor],
     /// The wanted gradients.
     pub needs: Needs,
     /// Whether the tape of this entry records what the rule does.

@@ -23,9 +23,9 @@ use smallvec::{SmallVec, smallvec};
 /// A partial whose first operand is the cotangent: where that is zero it stays zero, whatever the slope is
 /// there. So a branch that `where` did not take cannot spoil a gradient.
 #[derive(Clone, Copy)]
-struct Quiet<P>(P);
+struct ZeroGuarded<P>(P);
 
-impl<const N: usize, P: Pointwise<N>> Pointwise<N> for Quiet<P> {
+impl<const N: usize, P: Pointwise<N>> Pointwise<N> for ZeroGuarded<P> {
     const IS_WIDEST: bool = P::IS_WIDEST;
     #[inline(always)]
     fn apply<R: Real>(&self, x: [R; N]) -> R
@@ -42,7 +42,7 @@ struct RunPartial<'a>(Run<'a>);
 impl Visit for RunPartial<'_> {
     type Out = Result<Array>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<Array> {
-        self.0.visit(Quiet(rule))
+        self.0.visit(ZeroGuarded(rule))
     }
 }
 

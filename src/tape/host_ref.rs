@@ -18,13 +18,13 @@ pub fn any() -> bool {
 }
 
 /// One reference to an object of the host language, shared by whoever calls it.
-pub struct Held(Arc<dyn Any + Send + Sync>);
+pub struct HostRef(Arc<dyn Any + Send + Sync>);
 
-impl Held {
+impl HostRef {
     /// Counts a reference that the tape is about to hold.
-    pub fn new(object: Arc<dyn Any + Send + Sync>) -> Held {
+    pub fn new(object: Arc<dyn Any + Send + Sync>) -> HostRef {
         ALIVE.fetch_add(1, Ordering::Relaxed);
-        Held(object)
+        HostRef(object)
     }
 
     /// The object, if it has this type.
@@ -33,7 +33,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HostRef {
     fn drop(&mut self) {
         ALIVE.fetch_sub(1, Ordering::Relaxed);
     }
@@ -42,7 +42,7 @@ impl Drop for Held {
 /// What something on the tape is made of.
 pub enum Part<'a> {
     /// A reference to an object of the host language.
-    Held(&'a Held),
+    Host(&'a HostRef),
     /// A value.
     Tensor(&'a Tensor),
     /// Something that others may hold as well.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// What a dead entry let go of, if dropping it may end further entries. It is held, never read.
 #[allow(dead_code)]
-pub enum Remains {
+pub enum Deferred {
     /// An entry that nobody else holds.
     Entry(Arc<Node>),
     /// Saved values that are more than plain arrays.
@@ -26,44 +26,44 @@ pub enum Remains {
 
 thread_local! {
     /// What waits to be dropped on this thread; `None` while nothing is being dropped.
-    static GRAVE: RefCell<Option<Vec<Remains>>> = const { RefCell::new(None) };
+    static PENDING: RefCell<Option<Vec<Deferred>>> = const { RefCell::new(None) };
 }
 
 /// Drops an edge of a dead entry.
 #[inline]
-pub fn bury_edge(edge: Edge) {
+pub fn drop_edge(edge: Edge) {
     // Two threads may let go at once, so the count alone does not tell who is last.
     if Arc::strong_count(&edge.node) == 1 {
-        bury(Remains::Entry(edge.node));
+        drop_later(Deferred::Entry(edge.node));
     } else if let Some(node) = Arc::into_inner(edge.node) {
-        bury(Remains::Entry(Arc::new(node)));
+        drop_later(Deferred::Entry(Arc::new(node)));
     }
 }
 
-/// Drops `remains`, now or as soon as the thread is done with what it is dropping.
-pub fn bury(remains: Remains) {
-    let mut remains = Some(remains);
-    let outermost = GRAVE.try_with(|grave| {
-        let mut grave = grave.borrow_mut();
-        match (grave.as_mut(), remains.take()) {
-            (Some(waiting), Some(remains)) => {
-                waiting.push(remains);
+/// Drops `field`, now or as soon as the thread is done with what it is dropping.
+pub fn drop_later(field: Deferred) {
+    let mut field = Some(field);
+    let outermost = PENDING.try_with(|pending| {
+        let mut pending = pending.borrow_mut();
+        match (pending.as_mut(), field.take()) {
+            (Some(waiting), Some(field)) => {
+                waiting.push(field);
                 false
             }
             (_, first) => {
-                remains = first;
-                *grave = Some(Vec::new());
+                field = first;
+                *pending = Some(Vec::new());
                 true
             }
         }
     });
-    // Without the list, at the end of a thread, `remains` is dropped right here.
+    // Without the list, at the end of a thread, `field` is dropped right here.
     if outermost != Ok(true) {
         return;
     }
-    drop(remains);
-    while let Some(next) = GRAVE.with(|g| g.borrow_mut().as_mut().and_then(Vec::pop)) {
+    drop(field);
+    while let Some(next) = PENDING.with(|g| g.borrow_mut().as_mut().and_then(Vec::pop)) {
         drop(next);
     }
-    GRAVE.with(|g| *g.borrow_mut() = None);
+    PENDING.with(|g| *g.borrow_mut() = None);
 }
