@@ -143,7 +143,7 @@ impl<T: Number> Sink<T> {
     }
 }
 
-/// Memory for one block of queries: them and their cotangents, turned and not, tiles, sums and numbers per
+/// Memory for one block of queries: them and their cotangents, transposed and not, tiles, sums and numbers per
 /// query.
 pub struct Room<T> {
     q: [Scratch<T>; 2],
@@ -202,15 +202,15 @@ impl<T: Number> Pass<'_, T> {
         let scale = p.settings.scale;
         // SAFETY: the room was made for this problem.
         unsafe {
-            q.turn_into(room.q[0].ptr(), queries, width, p.depth, scale);
+            q.transpose_into(room.q[0].ptr(), queries, width, p.depth, scale);
             q.copy_into(room.q[1].ptr(), queries, width, p.depth, depth, scale);
-            g.turn_into(room.g[0].ptr(), queries, width, p.width, 1.0);
+            g.transpose_into(room.g[0].ptr(), queries, width, p.width, 1.0);
             g.copy_into(room.g[1].ptr(), queries, width, p.width, values, 1.0);
             load_log_sum(block, self.log_sum.at(&at), log_sum.get());
-            let turned = room.g[0].ptr();
-            self.dot(block, &self.out, turned, delta);
+            let transposed = room.g[0].ptr();
+            self.dot(block, &self.out, transposed, delta);
             if let Some(second) = &self.second {
-                self.dot(block, &second.out, turned, middle);
+                self.dot(block, &second.out, transposed, middle);
                 let from = second.mean.at(&at).skipping(query);
                 for i in 0..width {
                     let r = if i < queries { from.get(i, 0) } else { T::default() };
@@ -221,18 +221,18 @@ impl<T: Number> Pass<'_, T> {
                 }
                 if let Some(tq) = &second.t.q {
                     let tq = tq.at(&at).skipping(query);
-                    tq.turn_into(room.tq[0].ptr(), queries, width, p.depth, scale);
+                    tq.transpose_into(room.tq[0].ptr(), queries, width, p.depth, scale);
                     tq.copy_into(room.tq[1].ptr(), queries, width, p.depth, depth, scale);
                 }
             }
         }
     }
 
-    /// `to[i] = y[i] . g[i]` for the queries of a block, from turned cotangents; 0 beyond them.
+    /// `to[i] = y[i] . g[i]` for the queries of a block, from transposed cotangents; 0 beyond them.
     ///
     /// # Safety
     /// As [`Pass::enter`].
-    unsafe fn dot(&self, block: &Block, y: &Operand<T>, turned: *const T, to: Shared<T>) {
+    unsafe fn dot(&self, block: &Block, y: &Operand<T>, transposed: *const T, to: Shared<T>) {
         let y = y.at(&block.at).skipping(block.query);
         // SAFETY: the caller's promise.
         unsafe {
@@ -240,7 +240,7 @@ impl<T: Number> Pass<'_, T> {
             to.fill(T::default());
             for (i, sum) in to.iter_mut().enumerate().take(block.queries) {
                 for c in 0..self.p.width {
-                    *sum = y.get(i, c).multiply_add::<false>(*turned.add(c * block.width + i), *sum);
+                    *sum = y.get(i, c).multiply_add::<false>(*transposed.add(c * block.width + i), *sum);
                 }
             }
         }

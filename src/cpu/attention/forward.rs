@@ -29,9 +29,9 @@ pub unsafe fn load_log_sum<T: Number>(block: &Block, from: View<T>, to: *mut T) 
 
 /// Memory for one block of queries.
 struct Room<T> {
-    /// Queries, turned.
+    /// Queries, transposed.
     q: Scratch<T>,
-    /// Their tangents, turned.
+    /// Their tangents, transposed.
     tq: Scratch<T>,
     /// A tile.
     scores: Scratch<T>,
@@ -39,7 +39,7 @@ struct Room<T> {
     moved: Scratch<T>,
     /// Dropout's factors.
     keep: Scratch<T>,
-    /// The result, turned.
+    /// The result, transposed.
     out: Scratch<T>,
     /// Three numbers per query.
     columns: Scratch<T>,
@@ -107,14 +107,20 @@ unsafe fn forward_block<T: Number>(
     let (width, scale) = (block.width, p.settings.scale);
     let [top, sum, factor] = room.columns();
     room.clear(p.width, width);
-    let (turned, scores, out) = (room.q.ptr(), room.scores.ptr(), room.out.ptr());
+    let (transposed, scores, out) = (room.q.ptr(), room.scores.ptr(), room.out.ptr());
     // SAFETY: the room was made for this problem.
     unsafe {
-        p.q.at(&block.at).skipping(block.query).turn_into(turned, block.queries, width, p.depth, scale);
+        p.q.at(&block.at).skipping(block.query).transpose_into(
+            transposed,
+            block.queries,
+            width,
+            p.depth,
+            scale,
+        );
         top.part(0, width).fill(T::from_f64(f64::NEG_INFINITY));
         sum.part(0, width).fill(T::default());
         for tile in p.tiles(block) {
-            p.scores(block, &tile, turned, scores);
+            p.scores(block, &tile, transposed, scores);
             let online = Online { tile: Shared::new(scores), keys: tile.keys, width, top, sum, factor };
             tile::run(&online, width);
             if tile.key > 0 {
@@ -161,23 +167,23 @@ pub fn tangent<T: Number>(
     Ok((moved, mean))
 }
 
-/// The tangents of the scores of a tile: `scale (TQ K' + Q TK') + tmask`, from turned and scaled queries and
+/// The tangents of the scores of a tile: `scale (TQ K' + Q TK') + tmask`, from transposed and scaled queries and
 /// tangents.
 ///
 /// # Safety
-/// The turned operands belong to the block and `to` has room for the tile.
+/// The transposed operands belong to the block and `to` has room for the tile.
 pub unsafe fn moved_scores<T: Number>(
     p: &Problem<T>,
     block: &Block,
     tile: &super::Tile,
     t: &MovedOperands<T>,
-    (turned, turned_tangent): (*const T, *const T),
+    (transposed, turned_tangent): (*const T, *const T),
     to: *mut T,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
         match &t.k {
-            Some(tk) => p.against(tile, tk.at(&block.at), p.depth, turned, to, false),
+            Some(tk) => p.against(tile, tk.at(&block.at), p.depth, transposed, to, false),
             None => (0..tile.keys * tile.width).for_each(|i| *to.add(i) = T::default()),
         }
         if t.q.is_some() {
@@ -204,20 +210,26 @@ unsafe fn tangent_block<T: Number>(
     let (width, scale) = (block.width, p.settings.scale);
     let [log_sums, mean, _] = room.columns();
     room.clear(p.width, width);
-    let (turned, turned_tangent) = (room.q.ptr(), room.tq.ptr());
+    let (transposed, turned_tangent) = (room.q.ptr(), room.tq.ptr());
     let (scores, moved, out) = (room.scores.ptr(), room.moved.ptr(), room.out.ptr());
     // SAFETY: the room was made for this problem.
     unsafe {
-        p.q.at(&block.at).skipping(block.query).turn_into(turned, block.queries, width, p.depth, scale);
+        p.q.at(&block.at).skipping(block.query).transpose_into(
+            transposed,
+            block.queries,
+            width,
+            p.depth,
+            scale,
+        );
         if let Some(tq) = &t.q {
             let tq = tq.at(&block.at).skipping(block.query);
-            tq.turn_into(turned_tangent, block.queries, width, p.depth, scale);
+            tq.transpose_into(turned_tangent, block.queries, width, p.depth, scale);
         }
         load_log_sum(block, log_sum, log_sums.get());
         mean.part(0, width).fill(T::default());
         for tile in p.tiles(block) {
-            p.scores(block, &tile, turned, scores);
-            moved_scores(p, block, &tile, t, (turned, turned_tangent), moved);
+            p.scores(block, &tile, transposed, scores);
+            moved_scores(p, block, &tile, t, (transposed, turned_tangent), moved);
             let keep = p.kept(block, &tile, room.keep.ptr());
             let known =
                 tile::Known { scores: Shared::new(scores), keys: tile.keys, width, log_sum: log_sums, keep };

@@ -136,7 +136,7 @@ unsafe fn each<M: Copy>(tile: &Tile, mask: View<M>, f: impl Fn(usize, M)) {
     }
 }
 
-/// Adds a tile, turned, to a matrix of gradients: `to[query, key] += tile[key, query]`, summed over an axis
+/// Adds a tile, transposed, to a matrix of gradients: `to[query, key] += tile[key, query]`, summed over an axis
 /// along which the matrix is stretched.
 ///
 /// # Safety

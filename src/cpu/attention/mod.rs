@@ -3,7 +3,7 @@
 //!
 //! A tile has `KEYS` keys in its rows and up to `QUERIES` queries in its columns (lanes). So the softmax runs
 //! down the columns, and all products have the form that `product.rs` computes without packing: the queries
-//! are turned once per block, keys and values are read where they lie. The forward pass is the online
+//! are transposed once per block, keys and values are read where they lie. The forward pass is the online
 //! softmax; the others make the weights again from the saved logarithm of the sum of exponentials (Dao et al.
 //! 2022).
 //!
@@ -273,14 +273,14 @@ impl<T: Number> Problem<'_, T> {
         self.step().min(self.queries) * self.keys * (self.depth + self.width).max(1)
     }
 
-    /// The scores of a tile, masked, from the turned and scaled queries of its block.
+    /// The scores of a tile, masked, from the transposed and scaled queries of its block.
     ///
     /// # Safety
-    /// `turned` has the tile's width and `depth` rows; `scores` has room for the tile.
-    unsafe fn scores(&self, block: &Block, tile: &Tile, turned: *const T, scores: *mut T) {
+    /// `transposed` has the tile's width and `depth` rows; `scores` has room for the tile.
+    unsafe fn scores(&self, block: &Block, tile: &Tile, transposed: *const T, scores: *mut T) {
         // SAFETY: the caller's promise; operands cover their problem.
         unsafe {
-            self.against(tile, self.k.at(&block.at), self.depth, turned, scores, false);
+            self.against(tile, self.k.at(&block.at), self.depth, transposed, scores, false);
             match &self.mask {
                 Mask::None => {}
                 Mask::Bool(take) => mask::bool_tile(tile, take.at(&block.at), scores),
@@ -292,26 +292,34 @@ impl<T: Number> Problem<'_, T> {
         }
     }
 
-    /// `to (+)= X turned`: rows of keys or values `X` against turned queries or cotangents, `depth` deep.
+    /// `to (+)= X transposed`: rows of keys or values `X` against transposed queries or cotangents, `depth` deep.
     ///
     /// # Safety
     /// As [`Problem::scores`].
-    unsafe fn against(&self, tile: &Tile, x: View<T>, depth: usize, turned: *const T, to: *mut T, add: bool) {
+    unsafe fn against(
+        &self,
+        tile: &Tile,
+        x: View<T>,
+        depth: usize,
+        transposed: *const T,
+        to: *mut T,
+        add: bool,
+    ) {
         let x = x.skipping(tile.key);
         let (a, a_strides) = (x.data.get().cast_const(), x.strides());
         let (m, n, w) = (tile.keys, tile.width, tile.width);
-        let p = Product { m, n, k: depth, a, a_strides, b: turned, b_stride: w, c: to, c_stride: w, add };
+        let p = Product { m, n, k: depth, a, a_strides, b: transposed, b_stride: w, c: to, c_stride: w, add };
         // SAFETY: the caller's promise.
         unsafe { T::product(&p) }
     }
 
-    /// `to += X' tile`: columns of keys or values `X` against a tile, for turned sums `rows` high.
+    /// `to += X' tile`: columns of keys or values `X` against a tile, for transposed sums `rows` high.
     ///
     /// # Safety
     /// `from` is a tile, `to` has the tile's width and `rows` rows.
     unsafe fn gather(&self, tile: &Tile, x: View<T>, rows: usize, from: *const T, to: *mut T) {
         let x = x.skipping(tile.key);
-        let (a, a_strides) = (x.data.get().cast_const(), x.turned());
+        let (a, a_strides) = (x.data.get().cast_const(), x.transposed());
         let (n, k, w) = (tile.width, tile.keys, tile.width);
         let p = Product { m: rows, n, k, a, a_strides, b: from, b_stride: w, c: to, c_stride: w, add: true };
         // SAFETY: the caller's promise.

@@ -1,4 +1,4 @@
-//! What tiles are cut from and put together in: strided operands, aligned scratch memory, turned blocks.
+//! What tiles are cut from and put together in: strided operands, aligned scratch memory, transposed blocks.
 
 use super::LANE;
 use super::product::Number;
@@ -65,7 +65,7 @@ impl<T: Copy> View<T> {
     }
 
     /// The strides of the transpose.
-    pub fn turned(self) -> (isize, isize) {
+    pub fn transposed(self) -> (isize, isize) {
         (self.column, self.row)
     }
 
@@ -86,7 +86,7 @@ impl<T: Number> View<T> {
     ///
     /// # Safety
     /// The matrix has that many rows and columns, `to` has room for `columns * width` elements.
-    pub unsafe fn turn_into(self, to: *mut T, rows: usize, width: usize, columns: usize, scale: f64) {
+    pub unsafe fn transpose_into(self, to: *mut T, rows: usize, width: usize, columns: usize, scale: f64) {
         // SAFETY: the caller's promise.
         unsafe {
             if self.column == 1 {

@@ -99,7 +99,7 @@ impl Half {
         std::iter::once(0).chain(self.n.is_multiple_of(2).then_some(self.n / 2))
     }
     /// The sign of the imaginary parts beside that of the plan, which is `inverse` or not.
-    fn turned(&self, inverse: bool) -> f64 {
+    fn exponent_sign(&self, inverse: bool) -> f64 {
         if self.inverse == inverse { 1.0 } else { -1.0 }
     }
 }
@@ -137,7 +137,7 @@ impl<T: Part> Lines for FromReal<T> {
         let (line, scratch) = scratch.split_at_mut(half.half());
         // The plan writes to what it reads.
         let line = &mut cast_slice_mut::<Complex<T>, T>(line)[..half.n];
-        let (sign, twice) = (half.turned(false), if half.doubled { 2.0 } else { 1.0 });
+        let (sign, twice) = (half.exponent_sign(false), if half.doubled { 2.0 } else { 1.0 });
         for (from, to) in from.chunks_exact(half.n).zip(to.chunks_exact_mut(half.half())) {
             line.copy_from_slice(from);
             if plan.process_with_scratch(line, to, scratch).is_err() {
@@ -182,7 +182,7 @@ impl<T: Part> Lines for ToReal<T> {
         let half = self.half;
         let (line, scratch) = scratch.split_at_mut(half.half());
         // The plan adds the mirror images; without them an element counts half.
-        let (sign, once) = (half.turned(true), if half.doubled { 1.0 } else { 0.5 });
+        let (sign, once) = (half.exponent_sign(true), if half.doubled { 1.0 } else { 0.5 });
         for (from, to) in from.chunks_exact(half.half()).zip(to.chunks_exact_mut(half.n)) {
             line.copy_from_slice(from);
             multiply_parts(&mut line[half.inner()], once, sign * once);

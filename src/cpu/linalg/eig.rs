@@ -83,10 +83,10 @@ fn mend<T: Field>(a: &Mat<T>, w: &[c64], v: &mut Mat<c64>) -> Result<(), Failure
     }
     let wide = Mat::from_fn(n, n, |i, j| a[(i, j)].wide());
     let bound = 64.0 * n as f64 * f64::EPSILON * magnitude(wide.as_ref()).unwrap_or(0.0);
-    let turned = product(wide.as_ref(), v.as_ref());
+    let image = product(wide.as_ref(), v.as_ref());
     let mut k = 0;
     while k < n {
-        let off = (0..n).map(|i| (turned[(i, k)] - v[(i, k)] * w[k]).norm()).fold(0.0, f64::max);
+        let off = (0..n).map(|i| (image[(i, k)] - v[(i, k)] * w[k]).norm()).fold(0.0, f64::max);
         let pair = w[k].im != 0.0 && k + 1 < n;
         if pair && off > bound {
             v.col_mut(k).copy_from(null_vector(a, w[k])?);

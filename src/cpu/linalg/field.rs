@@ -50,7 +50,7 @@ pub trait Field: Stored<Part = f64> + ComplexField<Real = f64> {
     /// A real number times this.
     fn scaled(self, by: f64) -> Self;
     /// The complex conjugate.
-    fn turned(self) -> Self;
+    fn conj(self) -> Self;
     /// The absolute value.
     fn size(self) -> f64;
     /// The same as a complex number.
@@ -64,7 +64,7 @@ impl Field for f64 {
     fn scaled(self, by: f64) -> f64 {
         self * by
     }
-    fn turned(self) -> f64 {
+    fn conj(self) -> f64 {
         self
     }
     fn size(self) -> f64 {
@@ -82,8 +82,8 @@ impl Field for c64 {
     fn scaled(self, by: f64) -> c64 {
         self * by
     }
-    fn turned(self) -> c64 {
-        self.conj()
+    fn conj(self) -> c64 {
+        c64::new(self.re, -self.im)
     }
     fn size(self) -> f64 {
         self.norm()

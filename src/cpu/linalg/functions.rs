@@ -84,7 +84,7 @@ fn cofactors<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Result<Mat
     let turn = factors.det();
     let turn = turn.scaled(1.0 / turn.size());
     let others = |k: usize| (0..n).filter(|&i| i != k).map(|i| parts.s[i]).product::<f64>();
-    let left = Mat::from_fn(n, n, |i, k| (turn * parts.u[(i, k)].turned()).scaled(others(k)));
+    let left = Mat::from_fn(n, n, |i, k| (turn * parts.u[(i, k)].conj()).scaled(others(k)));
     Ok(product(left.as_ref(), parts.v.transpose()))
 }
 

@@ -106,9 +106,9 @@ impl<T: Field> Factors<T> {
 
     /// Replaces right-hand sides by the solution of `(L U)' X = B`, the transpose, or of the adjoint.
     pub fn solve_turned(&self, mut b: MatMut<'_, T>, conj: Conj) {
-        let turned = self.packed.as_ref().transpose();
-        solve_lower_triangular_in_place_with_conj(turned, conj, b.rb_mut(), Par::Seq);
-        solve_unit_upper_triangular_in_place_with_conj(turned, conj, b, Par::Seq);
+        let transposed = self.packed.as_ref().transpose();
+        solve_lower_triangular_in_place_with_conj(transposed, conj, b.rb_mut(), Par::Seq);
+        solve_unit_upper_triangular_in_place_with_conj(transposed, conj, b, Par::Seq);
     }
 }
 

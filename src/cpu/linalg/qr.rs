@@ -106,7 +106,7 @@ impl<T: Field> Room<T> {
             return;
         }
         let phase = corner.scaled(1.0f64.copysign(corner.re()) / size);
-        let back = phase.turned();
+        let back = phase.conj();
         for j in i + 1..self.r.ncols() {
             self.r[(i, j)] *= back;
         }

@@ -123,7 +123,7 @@ pub(crate) fn into_fresh(
         return if job.run_small() { Ok(out) } else { job.run().map(|()| out) };
     }
     let shape = broadcast(x)?;
-    if let Some(order) = turned(x, &shape) {
+    if let Some(order) = permuted(x, &shape) {
         let x = x.iter().map(|a| a.expand(&shape)?.permute(&order)).collect::<Result<Vec<Array>>>()?;
         let x: Vec<&Array> = x.iter().collect();
         return into_fresh(&x, dtype, kernel, rule, computes)?.permute(&inverse(&order));
@@ -136,7 +136,7 @@ pub(crate) fn into_fresh(
 /// The axes in the order in which the operands lie in memory, if those of the full shape all lie densely in
 /// one order that is not the row-major one. The result then lies as they do, as in NumPy: what is computed of
 /// a transposed tensor is one too.
-fn turned(x: &[&Array], shape: &Shape) -> Option<SmallVec<[u8; MAX_RANK]>> {
+fn permuted(x: &[&Array], shape: &Shape) -> Option<SmallVec<[u8; MAX_RANK]>> {
     let mut full = x.iter().filter(|a| a.shape() == *shape);
     let first = full.next()?;
     if first.is_contiguous() || !full.all(|a| a.same_layout(first)) {
@@ -174,7 +174,7 @@ fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const u8, ove
     if out.is_contiguous() && fits {
         return Job { kernel, rule, x, out, computes: true, overwrites }.run_in_place();
     }
-    if fits && let Some(order) = turned(&[out], &shape) {
+    if fits && let Some(order) = permuted(&[out], &shape) {
         let x = x.iter().map(|a| a.expand(&shape)?.permute(&order)).collect::<Result<Vec<Array>>>()?;
         let x: Vec<&Array> = x.iter().collect();
         return into_existing(&out.permute(&order)?, &x, kernel, rule, overwrites);
@@ -277,15 +277,15 @@ mod tests {
     fn in_place_may_alias_or_overlap() -> Result<()> {
         for dtype in FLOATS {
             let x = sample(&[40, 40], dtype)?;
-            let (before, turned) = (values(&x), x.permute(&[1, 0])?);
-            pointwise_into(&x, [&x, &turned], Affine(1.0))?;
+            let (before, permuted) = (values(&x), x.permute(&[1, 0])?);
+            pointwise_into(&x, [&x, &permuted], Affine(1.0))?;
             for (i, got) in values(&x).iter().enumerate() {
                 assert_eq!(*got, rounded(before[i] + before[i % 40 * 40 + i / 40], dtype));
             }
-            let before = values(&turned);
-            pointwise_into(&turned, [&turned, &turned], Affine(1.0))?;
+            let before = values(&permuted);
+            pointwise_into(&permuted, [&permuted, &permuted], Affine(1.0))?;
             let doubled: Vec<f64> = before.iter().map(|v| 2.0 * v).collect();
-            assert_eq!(values(&turned), doubled);
+            assert_eq!(values(&permuted), doubled);
         }
         Ok(())
     }

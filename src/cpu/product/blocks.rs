@@ -7,7 +7,7 @@
 use super::mac::Mac;
 use super::pack::Strip;
 use super::scratch::{self, Use};
-use super::single::{copy_turned, turned};
+use super::single::{copy_transposed, transposed};
 use super::tile::Tile;
 use super::{Operand, Piece, Product, Target};
 use crate::cpu::run::threads::{Shared, parallel_for, try_parallel_for};
@@ -362,18 +362,18 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 Target::Sink(sink) if !self.swapped => sink.take(piece),
                 Target::Sink(sink) => {
                     return scratch::with(Use::Turned, piece.rows * piece.columns, |at| {
-                        let turned = turned(&piece, at, piece.rows as isize);
-                        copy_turned::<M>(&piece, &turned);
-                        sink.take(turned);
+                        let transposed = transposed(&piece, at, piece.rows as isize);
+                        copy_transposed::<M>(&piece, &transposed);
+                        sink.take(transposed);
                         Ok(())
                     });
                 }
                 Target::Memory(out, stride, sink) => {
-                    let turned =
-                        turned(&piece, out.offset(piece.j as isize * stride + piece.i as isize), stride);
-                    copy_turned::<M>(&piece, &turned);
+                    let transposed =
+                        transposed(&piece, out.offset(piece.j as isize * stride + piece.i as isize), stride);
+                    copy_transposed::<M>(&piece, &transposed);
                     if let Some(sink) = sink {
-                        sink.take(turned);
+                        sink.take(transposed);
                     }
                 }
             }

@@ -86,13 +86,13 @@ const ROOM: usize = LIMIT * 16;
 /// As [`inner`]; the vectors lie one behind the other, and `to` has room for a vector.
 #[inline(always)]
 unsafe fn add_up<M: Mac>(vectors: *const M::Out, count: usize, to: *mut M::Out) {
-    let mut turned = [const { MaybeUninit::<M::Out>::uninit() }; ROOM];
+    let mut transposed = [const { MaybeUninit::<M::Out>::uninit() }; ROOM];
     let stride = (M::LANES * size_of::<M::Out>()) as isize;
-    let from = turned.as_mut_ptr().cast::<M::Out>();
+    let from = transposed.as_mut_ptr().cast::<M::Out>();
     // SAFETY: elements of operands and of sums have the same size, and the array has room for `LANES`
     // vectors.
     unsafe {
-        M::turn(vectors.cast(), stride, count, M::LANES, from.cast(), M::LANES);
+        M::transpose(vectors.cast(), stride, count, M::LANES, from.cast(), M::LANES);
         let mut sum = M::get(from);
         for l in 1..M::LANES {
             sum = M::plus(sum, M::get(from.add(l * M::LANES)));

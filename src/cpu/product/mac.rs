@@ -68,7 +68,7 @@ pub trait Mac: Copy + 'static {
     unsafe fn beside(from: *const Self::Stored, step: isize, n: usize) -> Self::X;
     /// Transposes up to `LANES x LANES` elements: `to[l * width + i] = from[i * stride + l]`, `stride` in
     /// bytes, for `lanes` and `steps` of them. Writes whole vectors: zeros behind the lanes.
-    unsafe fn turn(
+    unsafe fn transpose(
         from: *const u8,
         stride: isize,
         lanes: usize,

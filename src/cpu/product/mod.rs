@@ -23,7 +23,7 @@ mod tests;
 mod thin;
 mod tile;
 #[cfg(target_arch = "x86_64")]
-mod turn;
+mod transpose;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

@@ -38,7 +38,7 @@ pub unsafe fn pack<M: Mac>(s: &Strip<M>) {
     // SAFETY: the caller's promise.
     unsafe {
         if s.step == 1 {
-            turned(s, steps);
+            transposed(s, steps);
         } else if s.lane == 1 {
             straight(s, steps);
         } else {
@@ -67,7 +67,7 @@ fn at<M: Mac>(s: &Strip<M>, i: usize, l: usize) -> *const M::Stored {
 /// # Safety
 /// As [`pack`].
 #[inline(always)]
-unsafe fn turned<M: Mac>(s: &Strip<M>, steps: usize) {
+unsafe fn transposed<M: Mac>(s: &Strip<M>, steps: usize) {
     let stride = s.lane * size_of::<M::Stored>() as isize;
     for l in (0..steps).step_by(M::LANES) {
         // From the last lanes to the first: what a store writes behind its lanes is written again.
@@ -75,7 +75,7 @@ unsafe fn turned<M: Mac>(s: &Strip<M>, steps: usize) {
             let (lanes, deep) = ((s.lanes - i).min(M::LANES), (steps - l).min(M::LANES));
             // SAFETY: the caller's promise.
             unsafe {
-                M::turn(
+                M::transpose(
                     at(s, i, l * M::STEP).cast(),
                     stride,
                     lanes,

@@ -163,7 +163,14 @@ impl<T: Number, const N: usize> Mac for Plain<T, N> {
         unsafe { Self::load_first(from, n) }
     }
     #[inline(always)]
-    unsafe fn turn(from: *const u8, stride: isize, lanes: usize, steps: usize, to: *mut T, width: usize) {
+    unsafe fn transpose(
+        from: *const u8,
+        stride: isize,
+        lanes: usize,
+        steps: usize,
+        to: *mut T,
+        width: usize,
+    ) {
         for l in 0..steps {
             for i in 0..N {
                 let x = if i < lanes {

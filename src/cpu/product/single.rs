@@ -34,7 +34,7 @@ pub unsafe fn single<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
 }
 
 /// The place of a transposed piece.
-pub fn turned<O>(piece: &Piece<O>, at: *mut O, stride: isize) -> Piece<O> {
+pub fn transposed<O>(piece: &Piece<O>, at: *mut O, stride: isize) -> Piece<O> {
     Piece { at, stride, i: piece.j, j: piece.i, rows: piece.columns, columns: piece.rows }
 }
 
@@ -42,7 +42,7 @@ pub fn turned<O>(piece: &Piece<O>, at: *mut O, stride: isize) -> Piece<O> {
 ///
 /// # Safety
 /// Both pieces exist.
-pub unsafe fn copy_turned<M: Mac>(from: &Piece<M::Out>, to: &Piece<M::Out>) {
+pub unsafe fn copy_transposed<M: Mac>(from: &Piece<M::Out>, to: &Piece<M::Out>) {
     for i in 0..to.rows {
         for j in 0..to.columns {
             // SAFETY: the caller's promise.

@@ -4,7 +4,7 @@ use super::inner::{Inner, inner};
 use super::mac::Mac;
 use super::pack::{Strip, pack};
 use super::tile::{Tile, tile};
-use super::turn::{turn_4x4, turn_8x8, turn_8x8_wide, turn_16x16};
+use super::transpose::{transpose_4x4, transpose_8x8, transpose_8x8_wide, transpose_16x16};
 use std::arch::x86_64::*;
 
 /// The loops compiled for a set of features, in a module of their own.
@@ -104,7 +104,7 @@ macro_rules! vectors {
         $name:ident($t:ty, $x:ty, $lanes:literal, $masks:literal),
         $set:ident($rows:literal; $($low:literal)*; $($high:literal)*),
         zero $zero:ident, splat $splat:ident, load $load:ident, load_first $load_first:expr,
-        store $store:ident, store_first $store_first:expr, plus $plus:ident, mac $mac:expr, turn $turn:ident;
+        store $store:ident, store_first $store_first:expr, plus $plus:ident, mac $mac:expr, transpose $transpose:ident;
     )*) => {
         $($(#[$doc])*
         #[derive(Clone, Copy)]
@@ -158,7 +158,7 @@ macro_rules! vectors {
                 unsafe { $load_first(from, n) }
             }
             #[inline(always)]
-            unsafe fn turn(
+            unsafe fn transpose(
                 from: *const u8,
                 stride: isize,
                 lanes: usize,
@@ -167,7 +167,7 @@ macro_rules! vectors {
                 width: usize,
             ) {
                 // SAFETY: the caller's promise, see `Mac`.
-                unsafe { $turn(from, stride, lanes, steps, to.cast(), width) }
+                unsafe { $transpose(from, stride, lanes, steps, to.cast(), width) }
             }
         })*
     };
@@ -179,43 +179,43 @@ vectors! {
         zero _mm512_setzero_ps, splat _mm512_set1_ps, load _mm512_loadu_ps,
         load_first |p, n| _mm512_maskz_loadu_ps(first(n), p), store _mm512_storeu_ps,
         store_first |p, x, n| _mm512_mask_storeu_ps(p, first(n), x), plus _mm512_add_ps,
-        mac |s, x, y| _mm512_fmadd_ps(x, y, s), turn turn_16x16;
+        mac |s, x, y| _mm512_fmadd_ps(x, y, s), transpose transpose_16x16;
     /// Eight `f64`.
     F64x8(f64, __m512d, 8, true), avx512(12; 1 2 3 4 5 6; 7 8 9 10 11 12),
         zero _mm512_setzero_pd, splat _mm512_set1_pd, load _mm512_loadu_pd,
         load_first |p, n| _mm512_maskz_loadu_pd(first(n) as u8, p), store _mm512_storeu_pd,
         store_first |p, x, n| _mm512_mask_storeu_pd(p, first(n) as u8, x), plus _mm512_add_pd,
-        mac |s, x, y| _mm512_fmadd_pd(x, y, s), turn turn_8x8_wide;
+        mac |s, x, y| _mm512_fmadd_pd(x, y, s), transpose transpose_8x8_wide;
     /// Sixteen `i32`, wrapping.
     I32x16(i32, __m512i, 16, true), avx512(12; 1 2 3 4 5 6; 7 8 9 10 11 12),
         zero _mm512_setzero_si512, splat _mm512_set1_epi32, load _mm512_loadu_epi32,
         load_first |p, n| _mm512_maskz_loadu_epi32(first(n), p), store _mm512_storeu_epi32,
         store_first |p, x, n| _mm512_mask_storeu_epi32(p, first(n), x), plus _mm512_add_epi32,
-        mac |s, x, y| _mm512_add_epi32(s, _mm512_mullo_epi32(x, y)), turn turn_16x16;
+        mac |s, x, y| _mm512_add_epi32(s, _mm512_mullo_epi32(x, y)), transpose transpose_16x16;
     /// Eight `i64`, wrapping.
     I64x8(i64, __m512i, 8, true), avx512(12; 1 2 3 4 5 6; 7 8 9 10 11 12),
         zero _mm512_setzero_si512, splat _mm512_set1_epi64, load _mm512_loadu_epi64,
         load_first |p, n| _mm512_maskz_loadu_epi64(first(n) as u8, p), store _mm512_storeu_epi64,
         store_first |p, x, n| _mm512_mask_storeu_epi64(p, first(n) as u8, x), plus _mm512_add_epi64,
-        mac |s, x, y| _mm512_add_epi64(s, _mm512_mullo_epi64(x, y)), turn turn_8x8_wide;
+        mac |s, x, y| _mm512_add_epi64(s, _mm512_mullo_epi64(x, y)), transpose transpose_8x8_wide;
     /// Eight `f32`.
     F32x8(f32, __m256, 8, false), avx2(6; 1 2 3; 4 5 6),
         zero _mm256_setzero_ps, splat _mm256_set1_ps, load _mm256_loadu_ps,
         load_first |p, n| _mm256_maskload_ps(p, first_of_8(n)), store _mm256_storeu_ps,
         store_first |p, x, n| _mm256_maskstore_ps(p, first_of_8(n), x), plus _mm256_add_ps,
-        mac |s, x, y| _mm256_fmadd_ps(x, y, s), turn turn_8x8;
+        mac |s, x, y| _mm256_fmadd_ps(x, y, s), transpose transpose_8x8;
     /// Four `f64`.
     F64x4(f64, __m256d, 4, false), avx2(6; 1 2 3; 4 5 6),
         zero _mm256_setzero_pd, splat _mm256_set1_pd, load _mm256_loadu_pd,
         load_first |p, n| _mm256_maskload_pd(p, first_of_4(n)), store _mm256_storeu_pd,
         store_first |p, x, n| _mm256_maskstore_pd(p, first_of_4(n), x), plus _mm256_add_pd,
-        mac |s, x, y| _mm256_fmadd_pd(x, y, s), turn turn_4x4;
+        mac |s, x, y| _mm256_fmadd_pd(x, y, s), transpose transpose_4x4;
     /// Eight `i32`, wrapping.
     I32x8(i32, __m256i, 8, false), avx2(6; 1 2 3; 4 5 6),
         zero _mm256_setzero_si256, splat _mm256_set1_epi32, load _mm256_loadu_si256,
         load_first |p, n| _mm256_maskload_epi32(p, first_of_8(n)), store _mm256_storeu_si256,
         store_first |p, x, n| _mm256_maskstore_epi32(p, first_of_8(n), x), plus _mm256_add_epi32,
-        mac |s, x, y| _mm256_add_epi32(s, _mm256_mullo_epi32(x, y)), turn turn_8x8;
+        mac |s, x, y| _mm256_add_epi32(s, _mm256_mullo_epi32(x, y)), transpose transpose_8x8;
 }
 
 /// Sixteen pairs of bfloat16, which one instruction multiplies and adds to `f32`. It treats subnormal numbers
@@ -287,9 +287,16 @@ impl Mac for Bf16x32 {
         }
     }
     #[inline(always)]
-    unsafe fn turn(from: *const u8, stride: isize, lanes: usize, steps: usize, to: *mut u32, width: usize) {
+    unsafe fn transpose(
+        from: *const u8,
+        stride: isize,
+        lanes: usize,
+        steps: usize,
+        to: *mut u32,
+        width: usize,
+    ) {
         // SAFETY: the caller's promise, see `Mac`.
-        unsafe { turn_16x16(from, stride, lanes, steps, to.cast(), width) }
+        unsafe { transpose_16x16(from, stride, lanes, steps, to.cast(), width) }
     }
 }
 

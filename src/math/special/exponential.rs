@@ -86,7 +86,7 @@ pub fn silu<P: Precision, L: Lane>(x: L, logistic: L) -> L {
 #[inline(always)]
 pub fn tan<L: Lane>(x: L, (r, n): (L, L::Int)) -> L {
     let near = odd_series(r, &tables::single::TAN);
-    let turned = L::lit(-1.0) / near;
-    let value = L::select(L::int_eq(n & L::int(1), L::int(0)), near, turned);
+    let reciprocal = L::lit(-1.0) / near;
+    let value = L::select(L::int_eq(n & L::int(1), L::int(0)), near, reciprocal);
     L::select(x.eq(L::lit(0.0)), x, value)
 }

@@ -39,16 +39,16 @@ pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
         Fun::Unary(Unary::Log2) => one(|z| z.log() * (1.0 / LN_2)),
         Fun::Unary(Unary::Log10) => one(|z| z.log() * (1.0 / LN_10)),
         Fun::Unary(Unary::Log1p) => one(Number::log1p),
-        Fun::Unary(Unary::Sin) => one(|z| z.turned().sinh().turned_back()),
-        Fun::Unary(Unary::Cos) => one(|z| z.turned().cosh()),
-        Fun::Unary(Unary::Tan) => one(|z| z.turned().tanh().turned_back()),
+        Fun::Unary(Unary::Sin) => one(|z| z.times_i().sinh().times_minus_i()),
+        Fun::Unary(Unary::Cos) => one(|z| z.times_i().cosh()),
+        Fun::Unary(Unary::Tan) => one(|z| z.times_i().tanh().times_minus_i()),
         Fun::Unary(Unary::Sinh) => one(Number::sinh),
         Fun::Unary(Unary::Cosh) => one(Number::cosh),
         Fun::Unary(Unary::Tanh) => one(Number::tanh),
         Fun::Unary(Unary::Asin) => one(Number::asin),
         Fun::Unary(Unary::Acos) => one(Number::acos),
-        Fun::Unary(Unary::Atan) => one(|z| z.turned().atanh().turned_back()),
-        Fun::Unary(Unary::Asinh) => one(|z| z.turned().asin().turned_back()),
+        Fun::Unary(Unary::Atan) => one(|z| z.times_i().atanh().times_minus_i()),
+        Fun::Unary(Unary::Asinh) => one(|z| z.times_i().asin().times_minus_i()),
         Fun::Unary(Unary::Acosh) => one(Number::acosh),
         Fun::Unary(Unary::Atanh) => one(Number::atanh),
         Fun::Unary(Unary::Sigmoid) => one(|z| ((-z).exp() + 1.0).reciprocal()),
@@ -173,7 +173,7 @@ impl Number {
         }
         let far = Number::select(near, Number { re: Sym::lit(1.0), im: zero }, self);
         let turns = Number { re: far.re - 2.0 * (0.5 * far.re).round(), im: far.im } * PI;
-        Number::select(near, series + 1.0, turns.turned().sinh().turned_back() / (far * PI))
+        Number::select(near, series + 1.0, turns.times_i().sinh().times_minus_i() / (far * PI))
     }
 
     /// `self * log(shift + other)`, 0 where a factor 0 meets the pole of the logarithm.

@@ -120,12 +120,12 @@ impl Number {
     }
 
     /// `i z`.
-    pub fn turned(self) -> Number {
+    pub fn times_i(self) -> Number {
         Number { re: -self.im, im: self.re }
     }
 
     /// `-i z`.
-    pub fn turned_back(self) -> Number {
+    pub fn times_minus_i(self) -> Number {
         Number { re: self.im, im: -self.re }
     }
 

@@ -29,7 +29,7 @@ pub enum Form {
 
 impl Form {
     /// The form under which the same numbers are the transposed matrix.
-    fn turned(self) -> Form {
+    fn transposed(self) -> Form {
         match self {
             Form::Plain => Form::Transposed,
             Form::Transposed => Form::Plain,
@@ -140,15 +140,15 @@ impl Bilinear for Matmul {
     fn transpose_left(&self, g: &Tensor, y: &Tensor, _c: &Vjp) -> Result<Tensor> {
         match (self.result(), self.left) {
             (None, _) => Matmul::scaled(g, y),
-            (Some(form), Form::Transposed) => product(y, self.right, g, form.turned()),
-            (Some(form), _) => product(g, form, y, self.right.turned()),
+            (Some(form), Form::Transposed) => product(y, self.right, g, form.transposed()),
+            (Some(form), _) => product(g, form, y, self.right.transposed()),
         }
     }
     fn transpose_right(&self, g: &Tensor, x: &Tensor, _c: &Vjp) -> Result<Tensor> {
         match (self.result(), self.right) {
             (None, _) => Matmul::scaled(g, x),
-            (Some(form), Form::Transposed) => product(g, form.turned(), x, self.left),
-            (Some(form), _) => product(x, self.left.turned(), g, form),
+            (Some(form), Form::Transposed) => product(g, form.transposed(), x, self.left),
+            (Some(form), _) => product(x, self.left.transposed(), g, form),
         }
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
@@ -184,7 +184,7 @@ impl Matmul {
         if alone(0, left) && stacked(1, right) {
             let (value, x) = (x[1].front()?, &x[0].value);
             return match right {
-                Form::Column => Ok(Some((product(&value, Form::Plain, x, left.turned())?, Some(0)))),
+                Form::Column => Ok(Some((product(&value, Form::Plain, x, left.transposed())?, Some(0)))),
                 Form::Transposed | Form::Row => {
                     let out = product(x, left, &joined(&value)?, right)?;
                     let axis = out.rank() - 1;

@@ -1,7 +1,9 @@
 //! Eigenvalues and eigenvectors of square matrices of any kind.
 
 use super::spectral::gaps;
-use super::{check_square, diagonal, in_front, on_cpu, sides, times, times_turned, total, turned_times, two};
+use super::{
+    adjoint_times, check_square, diagonal, in_front, on_cpu, sides, times, times_adjoint, total, two,
+};
 use crate::array::Array;
 use crate::cpu::linalg;
 use crate::error::Result;
@@ -51,15 +53,15 @@ impl General for Eig {
         let own = g[0].as_ref().map(|g| diagonal(g, w.dtype().real())).transpose()?;
         let moved = match &g[1] {
             Some(g) => {
-                let inner = turned_times(v, g)?;
+                let inner = adjoint_times(v, g)?;
                 let along = inner.main_diagonal()?.real()?.unsqueeze(-2)?;
-                let kept = inner.sub(&turned_times(v, v)?.mul(&along)?)?;
+                let kept = inner.sub(&adjoint_times(v, v)?.mul(&along)?)?;
                 Some(kept.mul(&gaps(w, sides(v).0)?.conj()?)?)
             }
             None => None,
         };
         let Some(inner) = total([own, moved])? else { return Ok(Grads::new()) };
-        let out = v.solve(&times_turned(&inner, v)?, true)?;
+        let out = v.solve(&times_adjoint(&inner, v)?, true)?;
         Ok(smallvec![Some(if self.real { out.real()? } else { out })])
     }
     fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
@@ -67,7 +69,7 @@ impl General for Eig {
         let (w, v) = (&y[0], &y[1]);
         let inner = v.solve(&times(&t.cast(v.dtype())?, v)?, false)?;
         let moved = inner.mul(&gaps(w, sides(v).0)?)?;
-        let longer = times(&turned_times(v, v)?, &moved)?.main_diagonal()?.real()?;
+        let longer = times(&adjoint_times(v, v)?, &moved)?.main_diagonal()?.real()?;
         let dv = times(v, &moved)?.sub(&v.mul(&longer.unsqueeze(-2)?)?)?;
         Ok(smallvec![Some(inner.main_diagonal()?), Some(dv)])
     }

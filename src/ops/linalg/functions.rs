@@ -1,7 +1,8 @@
 //! Functions of whole matrices: determinant, pseudoinverse, exponential.
 
 use super::{
-    check_matrix, check_square, diagonal, in_front, on_cpu, sides, times, times_turned, turned, turned_times,
+    adjoint, adjoint_times, check_matrix, check_square, diagonal, in_front, on_cpu, sides, times,
+    times_adjoint,
 };
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -89,7 +90,7 @@ impl Cofactor {
         // The sign of a real determinant is constant; the angle of a complex one is not.
         let turn = if turn.dtype().is_complex() { turn } else { turn.detach() };
         let sign = crate::bind::bind1(Det, &[&turn])?.sign()?;
-        let inner = times_turned(&turned_times(&u, t)?, &vh)?;
+        let inner = times_adjoint(&adjoint_times(&u, t)?, &vh)?;
         let others = Cofactor::all_but_two(&s)?;
         let own = others.mul(&inner.main_diagonal()?.unsqueeze(-2)?)?.sum(Some(&[-1]), false)?;
         let moved = diagonal(&own, own.dtype())?.sub(&others.mul(&inner.transpose(-2, -1)?)?)?;
@@ -163,10 +164,10 @@ impl General for Pinv {
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
         let (a, p) = (c.input(0)?, c.output(0)?);
-        let inverse = times_turned(&turned_times(p, g)?, p)?;
-        let left = turned_times(g, &times_turned(p, p)?)?;
+        let inverse = times_adjoint(&adjoint_times(p, g)?, p)?;
+        let left = adjoint_times(g, &times_adjoint(p, p)?)?;
         let left = left.sub(&times(a, &times(p, &left)?)?)?;
-        let right = times_turned(&turned_times(p, p)?, g)?;
+        let right = times_adjoint(&adjoint_times(p, p)?, g)?;
         let right = right.sub(&times(&times(&right, p)?, a)?)?;
         Ok(smallvec![Some(left.add(&right)?.sub(&inverse)?)])
     }
@@ -174,9 +175,9 @@ impl General for Pinv {
         let Some(t) = &t[0] else { return Ok(smallvec![None]) };
         let (a, p) = (x[0], &y[0]);
         let inverse = times(&times(p, t)?, p)?;
-        let left = times_turned(&times_turned(p, p)?, t)?;
+        let left = times_adjoint(&times_adjoint(p, p)?, t)?;
         let left = left.sub(&times(&times(&left, a)?, p)?)?;
-        let right = turned_times(t, &turned_times(p, p)?)?;
+        let right = adjoint_times(t, &adjoint_times(p, p)?)?;
         let right = right.sub(&times(p, &times(a, &right)?)?)?;
         Ok(smallvec![Some(left.add(&right)?.sub(&inverse)?)])
     }
@@ -224,7 +225,7 @@ impl General for MatrixExp {
     }
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
-        Ok(smallvec![Some(MatrixExp::along(&turned(c.input(0)?)?, g)?)])
+        Ok(smallvec![Some(MatrixExp::along(&adjoint(c.input(0)?)?, g)?)])
     }
     fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let Some(t) = &t[0] else { return Ok(smallvec![None]) };

@@ -2,8 +2,8 @@
 
 use super::triangular::{substituted, substituted_right};
 use super::{
-    below, check_matrix, check_square, in_front, on_cpu, padded, side_by_side, sides, three, times,
-    times_turned, together, turned, turned_times, upper, with_sides,
+    adjoint, adjoint_times, below, check_matrix, check_square, in_front, on_cpu, padded, side_by_side, sides,
+    three, times, times_adjoint, together, upper, with_sides,
 };
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -79,10 +79,10 @@ impl General for Lu {
         }
         let (l, u) = (square_lower(packed)?, square_upper(packed)?);
         let g_lower = below(g)?;
-        let inner = g_lower.add(&turned_times(&below(&l)?, &g_lower)?)?;
-        let middle = below(&inner)?.add(&upper(&times_turned(&upper(g)?, &u)?)?)?;
-        let left = substituted(&turned(&l)?, &middle, true, true)?;
-        let moved = substituted_right(&turned(&u)?, &left, false, false)?;
+        let inner = g_lower.add(&adjoint_times(&below(&l)?, &g_lower)?)?;
+        let middle = below(&inner)?.add(&upper(&times_adjoint(&upper(g)?, &u)?)?)?;
+        let left = substituted(&adjoint(&l)?, &middle, true, true)?;
+        let moved = substituted_right(&adjoint(&u)?, &left, false, false)?;
         let back = ScatterAdd { axis: moved.rank() as u8 - 2, shape: moved.shape() };
         Ok(smallvec![Some(crate::bind::bind1(back, &[&moved, &rows(order, &moved)?])?)])
     }
@@ -140,15 +140,15 @@ impl General for Solve {
         let gb = crate::bind::bind1(back, &[c.input(0)?, g, c.input(2)?, c.input(3)?])?;
         let ga = match (c.needs(0), self.adjoint) {
             (false, _) => None,
-            (true, false) => Some(times_turned(&gb, c.output(0)?)?.neg()?),
-            (true, true) => Some(times_turned(c.output(0)?, &gb)?.neg()?),
+            (true, false) => Some(times_adjoint(&gb, c.output(0)?)?.neg()?),
+            (true, true) => Some(times_adjoint(c.output(0)?, &gb)?.neg()?),
         };
         Ok(smallvec![ga, c.needs(1).then_some(gb), None, None])
     }
     /// `dX = A^-1 (dB - dA X)`.
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let moved = t[0].as_ref().map(|t| {
-            let product = if self.adjoint { turned_times(t, &y[0]) } else { times(t, &y[0]) };
+            let product = if self.adjoint { adjoint_times(t, &y[0]) } else { times(t, &y[0]) };
             product?.neg()
         });
         let right = super::total([t[1].clone(), moved.transpose()?])?;

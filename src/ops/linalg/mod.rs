@@ -102,7 +102,7 @@ fn together(op: &str, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
 }
 
 /// The adjoint: the transpose, of complex matrices the conjugate of it.
-fn turned(x: &Tensor) -> Result<Tensor> {
+fn adjoint(x: &Tensor) -> Result<Tensor> {
     x.conj()?.transpose(-2, -1)
 }
 
@@ -112,18 +112,18 @@ fn times(x: &Tensor, y: &Tensor) -> Result<Tensor> {
 }
 
 /// `x' y`, with the adjoint.
-fn turned_times(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn adjoint_times(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     product(&x.conj()?, Form::Transposed, y, Form::Plain)
 }
 
 /// `x y'`, with the adjoint.
-fn times_turned(x: &Tensor, y: &Tensor) -> Result<Tensor> {
+fn times_adjoint(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     product(x, Form::Plain, &y.conj()?, Form::Transposed)
 }
 
 /// Half of `x + x'`.
 fn symmetric(x: &Tensor) -> Result<Tensor> {
-    x.add(&turned(x)?)?.mul(0.5)
+    x.add(&adjoint(x)?)?.mul(0.5)
 }
 
 /// What lies on and below the diagonal.

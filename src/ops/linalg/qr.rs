@@ -2,7 +2,7 @@
 
 use super::triangular::substituted_right;
 use super::{
-    check_matrix, half, in_front, on_cpu, padded, sides, times, times_turned, total, turned, turned_times,
+    adjoint, adjoint_times, check_matrix, half, in_front, on_cpu, padded, sides, times, times_adjoint, total,
     two, upper,
 };
 use crate::array::Array;
@@ -68,16 +68,16 @@ impl General for Qr {
         let gq = g[0].as_ref();
         let gr = g[1].as_ref().map(upper).transpose()?;
         let turn = total([
-            gq.map(|g| turned_times(q, g)).transpose()?,
-            gr.as_ref().map(|g| times_turned(g, r)?.neg()).transpose()?,
+            gq.map(|g| adjoint_times(q, g)).transpose()?,
+            gr.as_ref().map(|g| times_adjoint(g, r)?.neg()).transpose()?,
         ])?;
         let Some(turn) = turn else { return Ok(Grads::new()) };
-        let gc = half(&turn.sub(&turned(&turn)?)?.narrow(-1, 0, n)?)?;
+        let gc = half(&turn.sub(&adjoint(&turn)?)?.narrow(-1, 0, n)?)?;
         let mut inner = times(q, &gc)?;
         if let (false, Some(g)) = (whole(q), gq) {
-            inner = inner.add(&g.sub(&times(q, &turned_times(q, g)?)?)?)?;
+            inner = inner.add(&g.sub(&times(q, &adjoint_times(q, g)?)?)?)?;
         }
-        let solved = substituted_right(&turned(&square(r)?)?, &inner, false, false)?;
+        let solved = substituted_right(&adjoint(&square(r)?)?, &inner, false, false)?;
         let direct = gr.map(|g| times(q, &g)).transpose()?;
         Ok(smallvec![total([Some(solved), direct])?])
     }
@@ -86,14 +86,14 @@ impl General for Qr {
         let (q, r) = (&y[0], &y[1]);
         let k = sides(q).1;
         let moved = substituted_right(&square(r)?, t, true, false)?;
-        let c = turned_times(q, &moved)?;
+        let c = adjoint_times(q, &moved)?;
         let low = padded(&half(&c)?, k, k)?;
-        let turn = low.sub(&turned(&low)?)?;
+        let turn = low.sub(&adjoint(&low)?)?;
         let mut dq = times(q, &turn)?;
         if !whole(q) {
             dq = dq.add(&moved.sub(&times(q, &c)?)?)?;
         }
-        let dr = turned_times(q, t)?.sub(&times(&turn, r)?)?;
+        let dr = adjoint_times(q, t)?.sub(&times(&turn, r)?)?;
         Ok(smallvec![Some(dq), Some(upper(&dr)?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
@@ -112,7 +112,7 @@ impl Tensor {
         }
         // The first columns decide on Q.
         let (q, r) = self.narrow(-1, 0, m)?.qr(complete)?;
-        let rest = turned_times(&q, &self.narrow(-1, m, n - m)?)?;
+        let rest = adjoint_times(&q, &self.narrow(-1, m, n - m)?)?;
         let r = cat(&[r, rest], -1)?;
         Ok((q, r))
     }

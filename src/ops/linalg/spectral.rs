@@ -7,8 +7,8 @@
 //! factor `U V'`.
 
 use super::{
-    check_matrix, check_square, diagonal, in_front, on_cpu, sides, symmetric, three, times, times_turned,
-    total, turned, turned_times, two,
+    adjoint, adjoint_times, check_matrix, check_square, diagonal, in_front, on_cpu, sides, symmetric, three,
+    times, times_adjoint, total, two,
 };
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -77,15 +77,15 @@ impl General for Eigh {
             return Ok(smallvec![Some(v.zeros_like()?)]);
         }
         let own = g[0].as_ref().map(|g| diagonal(g, v.dtype())).transpose()?;
-        let turn = g[1].as_ref().map(|g| turned_times(v, g)?.mul(&gaps(w, sides(v).0)?)).transpose()?;
+        let turn = g[1].as_ref().map(|g| adjoint_times(v, g)?.mul(&gaps(w, sides(v).0)?)).transpose()?;
         let Some(inner) = total([own, turn])? else { return Ok(Grads::new()) };
-        Ok(smallvec![Some(symmetric(&times_turned(&times(v, &inner)?, v)?)?)])
+        Ok(smallvec![Some(symmetric(&times_adjoint(&times(v, &inner)?, v)?)?)])
     }
     /// `dw = diag(V' dA V)`, `dV = V (F o V' dA V)`.
     fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let Some(t) = t[0].as_ref().filter(|t| t.numel() > 0) else { return Ok(smallvec![None, None]) };
         let (w, v) = (&y[0], &y[1]);
-        let inner = turned_times(v, &times(&symmetric(t)?, v)?)?;
+        let inner = adjoint_times(v, &times(&symmetric(t)?, v)?)?;
         let dv = times(v, &inner.mul(&gaps(w, sides(v).0)?)?)?;
         Ok(smallvec![Some(inner.main_diagonal()?.real()?), Some(dv)])
     }
@@ -132,7 +132,7 @@ impl Svd {
         };
         let even = sum.mul(&gaps(s, n)?)?;
         let odd = difference.mul(&Svd::sums(s, n)?)?;
-        let both = even.add(&turned(&even)?)?.add(&odd.sub(&turned(&odd)?)?)?;
+        let both = even.add(&adjoint(&even)?)?.add(&odd.sub(&adjoint(&odd)?)?)?;
         Ok(Some(both.mul(0.5)?))
     }
 }
@@ -153,8 +153,8 @@ impl General for Svd {
         if s.numel() == 0 {
             return Ok(smallvec![Some(times(u, vh)?)]);
         }
-        let of_u = g[0].as_ref().map(|g| turned_times(u, g)).transpose()?;
-        let of_v = g[2].as_ref().map(|g| times_turned(vh, g)).transpose()?;
+        let of_u = g[0].as_ref().map(|g| adjoint_times(u, g)).transpose()?;
+        let of_v = g[2].as_ref().map(|g| times_adjoint(vh, g)).transpose()?;
         let own = g[1].as_ref().map(|g| diagonal(g, u.dtype())).transpose()?;
         let inner = total([own, Svd::inner(s, size, of_u.clone(), of_v.clone())?])?;
         let mut terms = vec![inner.map(|p| times(&times(u, &p)?, vh)).transpose()?];
@@ -165,7 +165,7 @@ impl General for Svd {
             terms.push(Some(times(&scaled, vh)?));
         }
         if let (true, Some(g), Some(of_v)) = (n > m, &g[2], of_v) {
-            let outside = g.sub(&turned_times(&of_v, vh)?)?;
+            let outside = g.sub(&adjoint_times(&of_v, vh)?)?;
             let scaled = outside.mul(&safe_reciprocal(s, s, size)?.unsqueeze(-1)?)?;
             terms.push(Some(times(u, &scaled)?));
         }
@@ -178,13 +178,13 @@ impl General for Svd {
         };
         let (m, n) = sides(t);
         let size = m.max(n);
-        let (left, right) = (turned_times(u, t)?, times_turned(t, vh)?);
-        let p = times_turned(&left, vh)?;
-        let even = p.add(&turned(&p)?)?.mul(&gaps(s, size)?)?;
-        let odd = p.sub(&turned(&p)?)?.mul(&Svd::sums(s, size)?)?;
+        let (left, right) = (adjoint_times(u, t)?, times_adjoint(t, vh)?);
+        let p = times_adjoint(&left, vh)?;
+        let even = p.add(&adjoint(&p)?)?.mul(&gaps(s, size)?)?;
+        let odd = p.sub(&adjoint(&p)?)?.mul(&Svd::sums(s, size)?)?;
         let (turn_u, turn_v) = (even.add(&odd)?.mul(0.5)?, even.sub(&odd)?.mul(0.5)?);
         let mut du = times(u, &turn_u)?;
-        let mut dvh = turned_times(&turn_v, vh)?;
+        let mut dvh = adjoint_times(&turn_v, vh)?;
         if m > n {
             let outside = right.sub(&times(u, &p)?)?;
             du = du.add(&outside.mul(&safe_reciprocal(s, s, size)?.unsqueeze(-2)?)?)?;

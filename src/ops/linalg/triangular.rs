@@ -1,8 +1,8 @@
 //! Triangular systems and the Cholesky factorisation.
 
 use super::{
-    check_square, half, in_front, lower, on_cpu, side_by_side, symmetric, times, times_turned, together,
-    turned, turned_times,
+    adjoint, adjoint_times, check_square, half, in_front, lower, on_cpu, side_by_side, symmetric, times,
+    times_adjoint, together,
 };
 use crate::array::Array;
 use crate::cpu::linalg::{self, Triangle};
@@ -28,7 +28,7 @@ pub fn substituted(t: &Tensor, b: &Tensor, upper: bool, unit: bool) -> Result<Te
 
 /// The solution of `X T = B`.
 pub fn substituted_right(t: &Tensor, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
-    turned(&substituted(&turned(t)?, &turned(b)?, !upper, unit)?)
+    adjoint(&substituted(&adjoint(t)?, &adjoint(b)?, !upper, unit)?)
 }
 
 impl TriangularSolve {
@@ -66,9 +66,9 @@ impl General for TriangularSolve {
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
         let Triangle { upper, unit } = self.triangle;
-        let gb = substituted(&turned(c.input(0)?)?, g, !upper, unit)?;
+        let gb = substituted(&adjoint(c.input(0)?)?, g, !upper, unit)?;
         let gt = match c.needs(0) {
-            true => Some(self.masked(&times_turned(&gb, c.output(0)?)?)?.neg()?),
+            true => Some(self.masked(&times_adjoint(&gb, c.output(0)?)?)?.neg()?),
             false => None,
         };
         Ok(smallvec![gt, c.needs(1).then_some(gb)])
@@ -116,15 +116,15 @@ impl General for Cholesky {
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
         let l = c.output(0)?;
-        let inner = half(&turned_times(l, &lower(g)?)?)?;
-        let left = substituted(&turned(l)?, &inner, true, false)?;
+        let inner = half(&adjoint_times(l, &lower(g)?)?)?;
+        let left = substituted(&adjoint(l)?, &inner, true, false)?;
         Ok(smallvec![Some(symmetric(&substituted_right(l, &left, false, false)?)?)])
     }
     /// `L half(L^-1 dA L'^-1)`.
     fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let Some(t) = &t[0] else { return Ok(smallvec![None]) };
         let (l, once) = (&y[0], substituted(&y[0], &symmetric(t)?, false, false)?);
-        let twice = substituted(l, &turned(&once)?, false, false)?;
+        let twice = substituted(l, &adjoint(&once)?, false, false)?;
         Ok(smallvec![Some(times(l, &half(&twice)?)?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {

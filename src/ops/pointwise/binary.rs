@@ -3,8 +3,8 @@
 //! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
 
 use crate::ops::pointwise::formulas::{
-    angle, divisor, exponent_slope, floor_quotient, floor_remainder, half_tie, hypot_slope, hypotenuse,
-    power_slope, share, sign, truncated, turn, zero_guard,
+    angle, angle_slope, divisor, exponent_slope, floor_quotient, floor_remainder, half_tie, hypot_slope,
+    hypotenuse, power_slope, share, sign, truncated, zero_guard,
 };
 use crate::ops::pointwise::smooth::{logged, unless_unmet};
 use crate::ops::pointwise::table::define_table;
@@ -42,8 +42,8 @@ macro_rules! binary_table {
             Fmod fmod(x, y) = x.fmod(y), [(g) => g, (g, x, y) => -(g * truncated(x / y))];
             /// Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0.
             Atan2 atan2(x, y) = angle(x, y),
-                [(g, x, y) => g * turn(y, x),
-                 (g, x, y) => -(g * turn(x, y))];
+                [(g, x, y) => g * angle_slope(y, x),
+                 (g, x, y) => -(g * angle_slope(x, y))];
             /// Larger of two values, or the one that is not NaN; at a tie each gets half of the gradient.
             Fmax fmax(x, y) = R::select(x.gt(y) | y.ne(y), x, y),
                 [(g, x, y) => R::select(y.ne(y), g, half_tie(x, y, g)),

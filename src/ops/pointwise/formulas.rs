@@ -268,7 +268,7 @@ plain_rule! {
 }
 plain_rule! {
     /// `x / (x^2 + y^2)` without overflow; 0 where both are 0.
-    pub fn turn(x, y) {
+    pub fn angle_slope(x, y) {
         let size = length(magnitude(x), magnitude(y));
         where_nonzero(size, x / size / size)
     }

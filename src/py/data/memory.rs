@@ -59,16 +59,16 @@ fn format(dtype: DType) -> &'static CStr {
 /// Whether a request of these flags may see the array as it lies.
 fn fits(array: &Array, flags: c_int) -> bool {
     let asks = |flag: c_int| flags & flag == flag;
-    let turned = || {
+    let transposed = || {
         let axes: Vec<u8> = (0..array.rank() as u8).rev().collect();
-        array.permute(&axes).is_ok_and(|turned| turned.is_contiguous())
+        array.permute(&axes).is_ok_and(|transposed| transposed.is_contiguous())
     };
     if asks(ffi::PyBUF_F_CONTIGUOUS) {
-        return array.numel() == 0 || turned();
+        return array.numel() == 0 || transposed();
     }
     let strides = asks(ffi::PyBUF_STRIDES) && !asks(ffi::PyBUF_C_CONTIGUOUS);
     let any = asks(ffi::PyBUF_ANY_CONTIGUOUS);
-    array.numel() == 0 || array.is_contiguous() || (any && turned()) || (strides && !any)
+    array.numel() == 0 || array.is_contiguous() || (any && transposed()) || (strides && !any)
 }
 
 #[pymethods]

@@ -55,12 +55,12 @@ fn sums_over_any_axes() -> Result<()> {
     for dtype in FLOATS {
         let x = on_gpu(&noise(5 * 7 * 9, 1), &[5, 7, 9], dtype)?;
         let full = floats(&x)?;
-        let turned = x.permute(&[2, 0, 1])?;
+        let permuted = x.permute(&[2, 0, 1])?;
         for bits in 1..8u8 {
             let axes: Axes = (0..3).filter(|i| bits >> i & 1 == 1).collect();
-            let got = reduce::sum(&turned, axes, false)?;
+            let got = reduce::sum(&permuted, axes, false)?;
             let mut expected = vec![0.0; got.numel()];
-            let strides = turned.shape().reduced(axes, true).strides();
+            let strides = permuted.shape().reduced(axes, true).strides();
             for (i, v) in full.iter().enumerate() {
                 let at = [i % 9, i / 63, i / 9 % 7];
                 let to: usize =

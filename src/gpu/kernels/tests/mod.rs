@@ -120,9 +120,9 @@ fn reuse_of_memory_keeps_the_order_of_work() -> Result<()> {
 fn strided_copies_and_casts() -> Result<()> {
     let _serial = serial();
     let x = gpu::upload(&host(&ramp(24), &[2, 3, 4])?, 0)?;
-    let turned = x.permute(&[2, 0, 1])?;
+    let permuted = x.permute(&[2, 0, 1])?;
     let expected: Vec<f32> = (0..24).map(|i| ((i / 3 % 2) * 12 + i % 3 * 4 + i / 6) as f32).collect();
-    assert_eq!(values::<f32>(&turned)?, expected);
+    assert_eq!(values::<f32>(&permuted)?, expected);
     let reversed = x
         .reshape_view(&Shape::new(&[24])?)
         .map(|v| v.slice_view(&[23], &[-2], &Shape::new(&[12]).unwrap_or_default()));
@@ -130,7 +130,7 @@ fn strided_copies_and_casts() -> Result<()> {
         return Ok(());
     };
     assert_eq!(values::<f32>(&reversed)?[..3], [23.0, 21.0, 19.0]);
-    assert_eq!(values::<i32>(&copy::cast(&turned, DType::I32)?)?[1], 4);
+    assert_eq!(values::<i32>(&copy::cast(&permuted, DType::I32)?)?[1], 4);
     assert_eq!(values::<bool>(&copy::cast(&x, DType::Bool)?)?[..2], [false, true]);
     Ok(())
 }

@@ -37,8 +37,8 @@ impl AttentionVjp {
         let mut reader = Reader(x);
         let g = reader.next();
         let given = reader.operands(&self.settings, true);
-        let Some(moves) = self.second else { return Given { g, ..given } };
-        let t = moves.spread(std::iter::from_fn(|| reader.next()).take(moves.iter().count()));
+        let Some(has_tangent) = self.second else { return Given { g, ..given } };
+        let t = has_tangent.spread(std::iter::from_fn(|| reader.next()).take(has_tangent.iter().count()));
         let moved = match reader.0 {
             [.., out, mean] => Some((*out, *mean)),
             _ => None,
@@ -47,15 +47,15 @@ impl AttentionVjp {
     }
 
     /// The gradients of `<g, J(t)>` that `wanted` says, and `J(t)`, along the given tangents.
-    fn along(&self, x: &[&Tensor], moves: Which, t: &[&Tensor], wanted: Which) -> Result<(Tensors, Tensors)> {
+    fn along(&self, x: &[&Tensor], has_tangent: Which, t: &[&Tensor], wanted: Which) -> Result<(Tensors, Tensors)> {
         let settings = self.settings;
         let mut inputs: Vec<&Tensor> = x.iter().chain(t).copied().collect();
-        let moved = crate::bind::bind(AttentionJvp { settings, moves }, &inputs[1..])?;
+        let moved = crate::bind::bind(AttentionJvp { settings, has_tangent }, &inputs[1..])?;
         if wanted == Which::default() {
             return Ok((Tensors::new(), moved));
         }
         inputs.extend(&moved);
-        let out = crate::bind::bind(AttentionVjp { settings, wanted, second: Some(moves) }, &inputs)?;
+        let out = crate::bind::bind(AttentionVjp { settings, wanted, second: Some(has_tangent) }, &inputs)?;
         drop(inputs);
         Ok((out, moved))
     }
@@ -78,9 +78,9 @@ impl Kernel for AttentionVjp {
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let given = self.read(x);
         let Some(s) = Scores::of(&given) else { return 0 };
-        let (wants, moves) = (|i| u64::from(self.wanted.has(i)), |i: usize| u64::from(given.t[i].is_some()));
-        let again = s.keys * (1 + moves(0) + moves(1)) + s.values * (1 + moves(2));
-        let products = s.keys * (wants(0) * (1 + moves(1)) + wants(1) * (1 + moves(0))) + s.values * wants(2);
+        let (wants, has_tangent) = (|i| u64::from(self.wanted.has(i)), |i: usize| u64::from(given.t[i].is_some()));
+        let again = s.keys * (1 + has_tangent(0) + has_tangent(1)) + s.values * (1 + has_tangent(2));
+        let products = s.keys * (wants(0) * (1 + has_tangent(1)) + wants(1) * (1 + has_tangent(0))) + s.values * wants(2);
         again + products + s.count * if self.second.is_some() { 12 } else { 6 }
     }
 }
@@ -107,13 +107,13 @@ impl Composite for AttentionVjp {
         let x = (0..c.inputs()).map(|i| c.input(i)).collect::<Result<Vec<_>>>()?;
         // The cotangents of the gradients are directions in which the operands move.
         let t = self.wanted.spread(g.iter().map(Option::as_ref)).map(Option::flatten);
-        let moves = Which::of(|i| t[i].is_some());
-        if moves == Which::default() {
+        let has_tangent = Which::of(|i| t[i].is_some());
+        if has_tangent == Which::default() {
             return Ok(Grads::new());
         }
         let t: Vec<&Tensor> = t.into_iter().flatten().collect();
         let wanted = Which::of(|i| (i < 3 || self.settings.masked) && c.needs(place(i)));
-        let (out, moved) = self.along(&x, moves, &t, wanted)?;
+        let (out, moved) = self.along(&x, has_tangent, &t, wanted)?;
         let mut grads: Grads = smallvec![None; x.len()];
         grads[0] = moved.first().filter(|_| c.needs(0)).cloned();
         wanted.iter().zip(out).for_each(|(i, y)| grads[place(i)] = Some(y));
@@ -129,13 +129,13 @@ impl Composite for AttentionVjp {
             }
             None => None,
         };
-        let moves = Which::of(|i| t.get(place(i)).is_some_and(Option::is_some));
-        if moves == Which::default() {
+        let has_tangent = Which::of(|i| t.get(place(i)).is_some_and(Option::is_some));
+        if has_tangent == Which::default() {
             let none = || smallvec![None; y.len()];
             return Ok(linear.map_or_else(none, |out| out.into_iter().map(Some).collect()));
         }
-        let along: Vec<&Tensor> = moves.iter().filter_map(|i| t[place(i)].as_ref()).collect();
-        let (out, _) = self.along(x, moves, &along, self.wanted)?;
+        let along: Vec<&Tensor> = has_tangent.iter().filter_map(|i| t[place(i)].as_ref()).collect();
+        let (out, _) = self.along(x, has_tangent, &along, self.wanted)?;
         match linear {
             None => Ok(out.into_iter().map(Some).collect()),
             Some(linear) => linear.iter().zip(&out).map(|(a, b)| a.add(b).map(Some)).collect(),

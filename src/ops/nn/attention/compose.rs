@@ -23,7 +23,7 @@ struct Weights {
 }
 
 /// `x` with its last two axes swapped.
-fn turned(x: &Tensor) -> Result<Tensor> {
+fn transposed(x: &Tensor) -> Result<Tensor> {
     x.transpose(-2, -1)
 }
 
@@ -45,7 +45,7 @@ impl Weights {
         let wide = |i| given.operand(i)?.cast(dtype);
         let x = [wide(0)?, wide(1)?, wide(2)?];
         let scale = settings.scale();
-        let scores = x[0].mul(scale)?.matmul(&turned(&x[1])?)?;
+        let scores = x[0].mul(scale)?.matmul(&transposed(&x[1])?)?;
         let keep = keep(&scores, settings)?;
         let low = low(dtype);
         let Some((scores, counts)) = masked(&scores, given.x[3], settings, low)? else {
@@ -76,8 +76,8 @@ impl Weights {
     fn moved_scores(&self, t: &[Option<Tensor>; 4]) -> Result<Tensor> {
         let scaled = |x: &Tensor| x.mul(self.scale);
         let terms = [
-            t[0].as_ref().map(|tq| scaled(tq)?.matmul(&turned(&self.x[1])?)).transpose()?,
-            t[1].as_ref().map(|tk| scaled(&self.x[0])?.matmul(&turned(tk)?)).transpose()?,
+            t[0].as_ref().map(|tq| scaled(tq)?.matmul(&transposed(&self.x[1])?)).transpose()?,
+            t[1].as_ref().map(|tk| scaled(&self.x[0])?.matmul(&transposed(tk)?)).transpose()?,
             t[3].clone(),
         ];
         sum(terms)?.map_or_else(|| self.scores.zeros_like(), |moved| moved.expand(&self.scores.shape()))
@@ -85,7 +85,7 @@ impl Weights {
 
     /// Cotangents times values, with dropout: the cotangents of the weights.
     fn adjoint(&self, g: &Tensor, values: &Tensor) -> Result<Tensor> {
-        self.kept(g.matmul(&turned(values)?)?)
+        self.kept(g.matmul(&transposed(values)?)?)
     }
 }
 
@@ -199,8 +199,8 @@ pub fn gradients(given: &Given<Tensor>, settings: &Settings, wanted: Which) -> R
     let scores = w.weights.mul(&adjoint.sub(&delta)?)?;
     fitted(given, wanted, |i| match i {
         0 => scores.matmul(&w.x[1])?.mul(w.scale),
-        1 => turned(&scores)?.matmul(&w.x[0])?.mul(w.scale),
-        2 => turned(&w.kept_weights()?)?.matmul(&g),
+        1 => transposed(&scores)?.matmul(&w.x[0])?.mul(w.scale),
+        2 => transposed(&w.kept_weights()?)?.matmul(&g),
         _ => Ok(scores.clone()),
     })
 }
@@ -225,10 +225,10 @@ pub fn second_gradients(given: &Given<Tensor>, settings: &Settings, wanted: Whic
     fitted(given, wanted, |i| match i {
         0 => both(scores.matmul(&w.x[1])?, t[1].as_ref().map(|tk| tangents.matmul(tk)).transpose()?),
         1 => {
-            let cross = t[0].as_ref().map(|tq| turned(&tangents)?.matmul(tq)).transpose()?;
-            both(turned(&scores)?.matmul(&w.x[0])?, cross)
+            let cross = t[0].as_ref().map(|tq| transposed(&tangents)?.matmul(tq)).transpose()?;
+            both(transposed(&scores)?.matmul(&w.x[0])?, cross)
         }
-        2 => turned(&values)?.matmul(&g),
+        2 => transposed(&values)?.matmul(&g),
         _ => Ok(scores.clone()),
     })
 }

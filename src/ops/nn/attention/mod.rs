@@ -276,8 +276,8 @@ impl Composite for Attention {
         Ok(grads.into_iter().take(c.inputs()).collect())
     }
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let moves = Which::of(|i| t.get(i).is_some_and(Option::is_some));
-        let op = AttentionJvp { settings: self.settings, moves };
+        let has_tangent = Which::of(|i| t.get(i).is_some_and(Option::is_some));
+        let op = AttentionJvp { settings: self.settings, has_tangent };
         let mut inputs: SmallVec<[&Tensor; 10]> = smallvec![x[0], x[1], x[2], &y[0], &y[1]];
         inputs.extend(x.get(3).copied());
         inputs.extend(t.iter().flatten());

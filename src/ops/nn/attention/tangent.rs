@@ -10,7 +10,7 @@ use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
 
 /// The tangent of [`Attention`](super::Attention). Inputs: queries, keys, values, result, logarithm of the
-/// sum of exponentials, the mask if there is one, and the tangents that `moves` says. Outputs: the tangent of
+/// sum of exponentials, the mask if there is one, and the tangents that `has_tangent` says. Outputs: the tangent of
 /// the result and, for the benefit of derivatives alone, the mean of the tangents of the scores
 /// `[..., L, 1]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -18,14 +18,14 @@ pub struct AttentionJvp {
     /// How scores become weights.
     pub settings: Settings,
     /// The operands that have tangents.
-    pub moves: Which,
+    pub has_tangent: Which,
 }
 
 impl AttentionJvp {
     fn read<'a, X>(&self, x: &[&'a X]) -> Given<'a, X> {
         let mut reader = Reader(x);
         let given = reader.operands(&self.settings, true);
-        Given { t: self.moves.spread(std::iter::from_fn(|| reader.next())), ..given }
+        Given { t: self.has_tangent.spread(std::iter::from_fn(|| reader.next())), ..given }
     }
 }
 
@@ -43,9 +43,9 @@ impl Kernel for AttentionJvp {
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let given = self.read(x);
         let Some(s) = Scores::of(&given) else { return 0 };
-        let moves = |i: usize| u64::from(given.t[i].is_some());
+        let has_tangent = |i: usize| u64::from(given.t[i].is_some());
         let changed = u64::from([0, 1, 3].into_iter().any(|i| given.t[i].is_some()));
-        s.keys * (1 + moves(0) + moves(1)) + s.values * (changed + moves(2)) + 6 * s.count
+        s.keys * (1 + has_tangent(0) + has_tangent(1)) + s.values * (changed + has_tangent(2)) + 6 * s.count
     }
 }
 
@@ -70,7 +70,7 @@ impl Composite for AttentionJvp {
         let first = 5 + usize::from(settings.masked);
         // The result is linear in the tangents.
         let places: Vec<(usize, usize)> = self
-            .moves
+            .has_tangent
             .iter()
             .enumerate()
             .map(|(at, i)| (first + at, i))
@@ -90,7 +90,7 @@ impl Composite for AttentionJvp {
             let mut x = vec![g];
             x.extend(&inputs);
             x.extend([c.output(0)?, c.output(1)?]);
-            let out = crate::bind::bind(AttentionVjp { settings, wanted, second: Some(self.moves) }, &x)?;
+            let out = crate::bind::bind(AttentionVjp { settings, wanted, second: Some(self.has_tangent) }, &x)?;
             wanted.iter().zip(out).for_each(|(i, y)| grads[place(i)] = Some(y));
         }
         Ok(grads)

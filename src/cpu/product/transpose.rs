@@ -12,7 +12,7 @@ use std::arch::x86_64::*;
 /// # Safety
 /// The processor has AVX-512, the rows exist, and `to` has room.
 #[inline(always)]
-pub unsafe fn turn_16x16(
+pub unsafe fn transpose_16x16(
     from: *const u8,
     stride: isize,
     lanes: usize,
@@ -59,9 +59,9 @@ pub unsafe fn turn_16x16(
 /// 8 x 8 elements of 8 bytes.
 ///
 /// # Safety
-/// As [`turn_16x16`].
+/// As [`transpose_16x16`].
 #[inline(always)]
-pub unsafe fn turn_8x8_wide(
+pub unsafe fn transpose_8x8_wide(
     from: *const u8,
     stride: isize,
     lanes: usize,
@@ -104,7 +104,7 @@ pub unsafe fn turn_8x8_wide(
 /// # Safety
 /// The processor has AVX2, the rows exist, and `to` has room.
 #[inline(always)]
-pub unsafe fn turn_8x8(
+pub unsafe fn transpose_8x8(
     from: *const u8,
     stride: isize,
     lanes: usize,
@@ -147,9 +147,9 @@ pub unsafe fn turn_8x8(
 /// 4 x 4 elements of 8 bytes.
 ///
 /// # Safety
-/// As [`turn_8x8`].
+/// As [`transpose_8x8`].
 #[inline(always)]
-pub unsafe fn turn_4x4(
+pub unsafe fn transpose_4x4(
     from: *const u8,
     stride: isize,
     lanes: usize,
