@@ -5,13 +5,14 @@
 //! elements to share among threads, the blocks are split and the parts added in order.
 
 use super::forward::{load_log_sum, moved_scores};
-use super::operand::{Operand, Scratch};
+use super::operand::Operand;
 use super::product::{Number, Product};
 use super::tile::{self, Backward, Known, Second};
 use super::{Block, KEYS, LANE, MovedOperands, Problem, QUERIES, Tile, WORK, Wanted, coordinates};
 use crate::arguments::attention::laid_out_as;
 use crate::array::Array;
 use crate::array::shape::{MAX_RANK, Shape};
+use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::{Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
 
@@ -61,7 +62,7 @@ impl<T: Number> Sink<T> {
         let (keys, columns) = (out.dim(rank - 2), out.dim(rank - 1));
         let pitch = columns.next_multiple_of(LANE);
         let direct = splits == 1 && columns == pitch && out.stride(rank - 1) == 1;
-        let mut apart = (!direct).then(|| Scratch::new(items * splits * keys * pitch)).transpose()?;
+        let mut apart = (!direct).then(|| Scratch::zeroed(items * splits * keys * pitch)).transpose()?;
         let start = apart.as_mut().map_or(Shared::new(out.ptr::<T>()), Scratch::shared);
         let row = if direct { out.stride(rank - 2) } else { pitch as isize };
         Ok(Sink { out: Operand::new(out), apart, start, splits, keys, columns, pitch, row })
@@ -145,7 +146,7 @@ impl<T: Number> Sink<T> {
 
 /// Memory for one block of queries: them and their cotangents, transposed and not, tiles, sums and numbers per
 /// query.
-pub struct Room<T> {
+pub struct Buffers<T> {
     q: [Scratch<T>; 2],
     g: [Scratch<T>; 2],
     tq: [Scratch<T>; 2],
@@ -160,23 +161,23 @@ pub struct Room<T> {
     columns: Scratch<T>,
 }
 
-impl<T: Number> Room<T> {
-    /// Room for any block of the problem of `pass`.
-    pub fn new(pass: &Pass<T>) -> Result<Room<T>> {
+impl<T: Number> Buffers<T> {
+    /// Buffers for any block of the problem of `pass`.
+    pub fn new(pass: &Pass<T>) -> Result<Buffers<T>> {
         let p = pass.p;
         let tile = QUERIES * KEYS.min(p.keys);
         let second = |n| if pass.second.is_some() { n } else { 0 };
         let (depth, width) = (p.depth.next_multiple_of(LANE), p.width.next_multiple_of(LANE));
-        let block = |n: usize| Scratch::new(QUERIES * n);
-        Ok(Room {
+        let block = |n: usize| Scratch::zeroed(QUERIES * n);
+        Ok(Buffers {
             q: [block(depth)?, block(depth)?],
             g: [block(width)?, block(width)?],
             tq: [block(second(depth))?, block(second(depth))?],
-            scores: Scratch::new(tile)?,
-            adjoint: Scratch::new(tile)?,
-            moved: Scratch::new(second(tile))?,
-            cross: Scratch::new(second(tile))?,
-            keep: Scratch::new(if p.settings.dropout.is_some() { tile } else { 0 })?,
+            scores: Scratch::zeroed(tile)?,
+            adjoint: Scratch::zeroed(tile)?,
+            moved: Scratch::zeroed(second(tile))?,
+            cross: Scratch::zeroed(second(tile))?,
+            keep: Scratch::zeroed(if p.settings.dropout.is_some() { tile } else { 0 })?,
             dq: block(depth)?,
             columns: block(4)?,
         })
@@ -190,24 +191,24 @@ impl<T: Number> Room<T> {
 }
 
 impl<T: Number> Pass<'_, T> {
-    /// Brings a block of queries and all that belongs to it into `room`.
+    /// Brings a block of queries and all that belongs to it into `buffers`.
     ///
     /// # Safety
     /// The operands cover their problem.
-    pub unsafe fn enter(&self, block: &Block, room: &mut Room<T>) {
+    pub unsafe fn enter(&self, block: &Block, buffers: &mut Buffers<T>) {
         let (p, Block { at, query, queries, width }) = (self.p, *block);
         let (depth, values) = (p.depth.next_multiple_of(LANE), p.width.next_multiple_of(LANE));
-        let [log_sum, delta, mean, middle] = room.columns();
+        let [log_sum, delta, mean, middle] = buffers.columns();
         let (q, g) = (p.q.at(&at).skipping(query), self.g.at(&at).skipping(query));
         let scale = p.settings.scale;
-        // SAFETY: the room was made for this problem.
+        // SAFETY: the buffers was made for this problem.
         unsafe {
-            q.transpose_into(room.q[0].ptr(), queries, width, p.depth, scale);
-            q.copy_into(room.q[1].ptr(), queries, width, p.depth, depth, scale);
-            g.transpose_into(room.g[0].ptr(), queries, width, p.width, 1.0);
-            g.copy_into(room.g[1].ptr(), queries, width, p.width, values, 1.0);
+            q.transpose_into(buffers.q[0].ptr(), queries, width, p.depth, scale);
+            q.copy_into(buffers.q[1].ptr(), queries, width, p.depth, depth, scale);
+            g.transpose_into(buffers.g[0].ptr(), queries, width, p.width, 1.0);
+            g.copy_into(buffers.g[1].ptr(), queries, width, p.width, values, 1.0);
             load_log_sum(block, self.log_sum.at(&at), log_sum.get());
-            let transposed = room.g[0].ptr();
+            let transposed = buffers.g[0].ptr();
             self.dot(block, &self.out, transposed, delta);
             if let Some(second) = &self.second {
                 self.dot(block, &second.out, transposed, middle);
@@ -221,8 +222,8 @@ impl<T: Number> Pass<'_, T> {
                 }
                 if let Some(tq) = &second.t.q {
                     let tq = tq.at(&at).skipping(query);
-                    tq.transpose_into(room.tq[0].ptr(), queries, width, p.depth, scale);
-                    tq.copy_into(room.tq[1].ptr(), queries, width, p.depth, depth, scale);
+                    tq.transpose_into(buffers.tq[0].ptr(), queries, width, p.depth, scale);
+                    tq.copy_into(buffers.tq[1].ptr(), queries, width, p.depth, depth, scale);
                 }
             }
         }
@@ -246,28 +247,28 @@ impl<T: Number> Pass<'_, T> {
         }
     }
 
-    /// Makes the tiles of derivatives for a tile of the block in `room`.
+    /// Makes the tiles of derivatives for a tile of the block in `buffers`.
     ///
     /// # Safety
     /// As [`Pass::enter`], after it.
-    pub unsafe fn derive(&self, block: &Block, tile: &Tile, room: &mut Room<T>) {
+    pub unsafe fn derive(&self, block: &Block, tile: &Tile, buffers: &mut Buffers<T>) {
         let (p, width) = (self.p, tile.width);
-        let [log_sum, delta, mean, middle] = room.columns();
-        let (q, g) = (room.q[0].ptr(), room.g[0].ptr());
-        let (scores, adjoint, moved) = (room.scores.ptr(), room.adjoint.ptr(), room.moved.ptr());
-        // SAFETY: the room was made for this problem.
+        let [log_sum, delta, mean, middle] = buffers.columns();
+        let (q, g) = (buffers.q[0].ptr(), buffers.g[0].ptr());
+        let (scores, adjoint, moved) = (buffers.scores.ptr(), buffers.adjoint.ptr(), buffers.moved.ptr());
+        // SAFETY: the buffers was made for this problem.
         unsafe {
             p.scores(block, tile, q, scores);
             p.against(tile, p.v.at(&block.at), p.width, g, adjoint, false);
-            let keep = p.kept(block, tile, room.keep.ptr());
+            let keep = p.kept(block, tile, buffers.keep.ptr());
             let known = Known { scores: Shared::new(scores), keys: tile.keys, width, log_sum, keep };
             let adjoint = Shared::new(adjoint);
             let Some(SecondOrder { t, .. }) = &self.second else {
                 return tile::run(&Backward { known, adjoint, delta }, width);
             };
-            moved_scores(p, block, tile, t, (q, room.tq[0].ptr()), moved);
+            moved_scores(p, block, tile, t, (q, buffers.tq[0].ptr()), moved);
             let cross = t.v.as_ref().map(|tv| {
-                let cross = room.cross.ptr();
+                let cross = buffers.cross.ptr();
                 p.against(tile, tv.at(&block.at), p.width, g, cross, false);
                 Shared::new(cross)
             });
@@ -283,7 +284,7 @@ impl<T: Number> Pass<'_, T> {
     unsafe fn block(
         &self,
         block: &Block,
-        room: &mut Room<T>,
+        buffers: &mut Buffers<T>,
         dq: Option<&Operand<T>>,
         dk: Option<(&Sink<T>, *mut T)>,
         dv: Option<(&Sink<T>, *mut T)>,
@@ -291,14 +292,14 @@ impl<T: Number> Pass<'_, T> {
         let p = self.p;
         // SAFETY: the caller's promise.
         unsafe {
-            self.enter(block, room);
-            let sums = room.dq.ptr();
+            self.enter(block, buffers);
+            let sums = buffers.dq.ptr();
             (0..p.depth * block.width).for_each(|i| *sums.add(i) = T::default());
             for tile in p.tiles(block) {
-                self.derive(block, &tile, room);
-                let (scores, adjoint) = (room.scores.ptr(), room.adjoint.ptr());
-                let (q, tq, g) = (room.q[1].ptr(), room.tq[1].ptr(), room.g[1].ptr());
-                let moved = self.second.as_ref().map(|second| (&second.t, room.moved.ptr()));
+                self.derive(block, &tile, buffers);
+                let (scores, adjoint) = (buffers.scores.ptr(), buffers.adjoint.ptr());
+                let (q, tq, g) = (buffers.q[1].ptr(), buffers.tq[1].ptr(), buffers.g[1].ptr());
+                let moved = self.second.as_ref().map(|second| (&second.t, buffers.moved.ptr()));
                 if let Some((sink, to)) = &dv {
                     sink.add(&tile, *to, moved.map_or(scores, |(_, moved)| moved), g);
                 }
@@ -352,7 +353,7 @@ pub fn gradients<T: Number>(pass: &Pass<T>, like: [&Array; 3], wanted: Wanted) -
     let (to_q, to_k, to_v) = (dq.as_ref().map(Operand::new), sink(&dk)?, sink(&dv)?);
     let work = 3 * p.work() * blocks.div_ceil(splits);
     try_parallel_for(owners.numel() * splits, WORK.div_ceil(work.max(1)), |range| {
-        let mut room = Room::new(pass)?;
+        let mut buffers = Buffers::new(pass)?;
         for task in range {
             let (item, split) = (task / splits, task % splits);
             let owner = coordinates(&owners, item);
@@ -368,7 +369,7 @@ pub fn gradients<T: Number>(pass: &Pass<T>, like: [&Array; 3], wanted: Wanted) -
                 at.iter_mut().zip(&owner).for_each(|(at, &own)| *at += own);
                 let block = p.block(at, number % p.blocks());
                 // SAFETY: every block belongs to one task, and so do the rows of keys and values.
-                unsafe { pass.block(&block, &mut room, to_q.as_ref(), k_sink, v_sink) };
+                unsafe { pass.block(&block, &mut buffers, to_q.as_ref(), k_sink, v_sink) };
             }
         }
         Ok(())

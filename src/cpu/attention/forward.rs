@@ -1,12 +1,13 @@
 //! The passes that go along the queries: the result, and its tangent.
 
-use super::operand::{Operand, Scratch, View};
+use super::operand::{Operand, View};
 use super::product::Number;
 use super::tile::{self, Finish, Forward, Online, Scale};
 use super::{Block, KEYS, MovedOperands, Problem, QUERIES, WORK, coordinates, mask};
 use crate::arguments::attention::laid_out_as;
 use crate::array::Array;
 use crate::array::buffer::Device;
+use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::Result;
 
@@ -14,7 +15,7 @@ use crate::error::Result;
 /// the exponential of a score minus infinity is a weight of 0.
 ///
 /// # Safety
-/// `to` has room for the block's width; the operand covers the block.
+/// `to` has buffers for the block's width; the operand covers the block.
 pub unsafe fn load_log_sum<T: Number>(block: &Block, from: View<T>, to: *mut T) {
     for i in 0..block.width {
         // SAFETY: the caller's promise.
@@ -28,7 +29,7 @@ pub unsafe fn load_log_sum<T: Number>(block: &Block, from: View<T>, to: *mut T) 
 }
 
 /// Memory for one block of queries.
-struct Room<T> {
+struct Buffers<T> {
     /// Queries, transposed.
     q: Scratch<T>,
     /// Their tangents, transposed.
@@ -45,18 +46,18 @@ struct Room<T> {
     columns: Scratch<T>,
 }
 
-impl<T: Number> Room<T> {
-    fn new(p: &Problem<T>, tangents: bool) -> Result<Room<T>> {
+impl<T: Number> Buffers<T> {
+    fn new(p: &Problem<T>, tangents: bool) -> Result<Buffers<T>> {
         let tile = QUERIES * KEYS.min(p.keys);
         let if_moved = |n| if tangents { n } else { 0 };
-        Ok(Room {
-            q: Scratch::new(QUERIES * p.depth)?,
-            tq: Scratch::new(if_moved(QUERIES * p.depth))?,
-            scores: Scratch::new(tile)?,
-            moved: Scratch::new(if_moved(tile))?,
-            keep: Scratch::new(if p.settings.dropout.is_some() { tile } else { 0 })?,
-            out: Scratch::new(QUERIES * p.width)?,
-            columns: Scratch::new(3 * QUERIES)?,
+        Ok(Buffers {
+            q: Scratch::zeroed(QUERIES * p.depth)?,
+            tq: Scratch::zeroed(if_moved(QUERIES * p.depth))?,
+            scores: Scratch::zeroed(tile)?,
+            moved: Scratch::zeroed(if_moved(tile))?,
+            keep: Scratch::zeroed(if p.settings.dropout.is_some() { tile } else { 0 })?,
+            out: Scratch::zeroed(QUERIES * p.width)?,
+            columns: Scratch::zeroed(3 * QUERIES)?,
         })
     }
 
@@ -69,7 +70,7 @@ impl<T: Number> Room<T> {
     /// Zeroes the result of a block.
     fn clear(&mut self, rows: usize, width: usize) {
         let out = self.out.ptr();
-        // SAFETY: the scratch has room for that many rows of that width.
+        // SAFETY: the scratch has buffers for that many rows of that width.
         (0..rows * width).for_each(|i| unsafe { *out.add(i) = T::default() });
     }
 }
@@ -82,11 +83,11 @@ pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
     let (to, log_to) = (Operand::<T>::new(&y), Operand::<T>::new(&log_sum));
     let blocks = p.blocks();
     try_parallel_for(p.items * blocks, WORK.div_ceil(p.work().max(1)), |range| {
-        let mut room = Room::new(p, false)?;
+        let mut buffers = Buffers::new(p, false)?;
         for task in range {
             let block = p.block(coordinates(&p.batch, task / blocks), task % blocks);
             // SAFETY: the operands cover their problem, and blocks write disjoint rows.
-            unsafe { forward_block(p, &block, &mut room, to.at(&block.at), log_to.at(&block.at)) };
+            unsafe { forward_block(p, &block, &mut buffers, to.at(&block.at), log_to.at(&block.at)) };
         }
         Ok(())
     })?;
@@ -100,15 +101,15 @@ pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
 unsafe fn forward_block<T: Number>(
     p: &Problem<T>,
     block: &Block,
-    room: &mut Room<T>,
+    buffers: &mut Buffers<T>,
     to: View<T>,
     log_to: View<T>,
 ) {
     let (width, scale) = (block.width, p.settings.scale);
-    let [top, sum, factor] = room.columns();
-    room.clear(p.width, width);
-    let (transposed, scores, out) = (room.q.ptr(), room.scores.ptr(), room.out.ptr());
-    // SAFETY: the room was made for this problem.
+    let [top, sum, factor] = buffers.columns();
+    buffers.clear(p.width, width);
+    let (transposed, scores, out) = (buffers.q.ptr(), buffers.scores.ptr(), buffers.out.ptr());
+    // SAFETY: the buffers was made for this problem.
     unsafe {
         p.q.at(&block.at).skipping(block.query).transpose_into(
             transposed,
@@ -126,7 +127,7 @@ unsafe fn forward_block<T: Number>(
             if tile.key > 0 {
                 tile::run(&Scale { tile: Shared::new(out), rows: p.width, width, factor }, width);
             }
-            if let Some(keep) = p.kept(block, &tile, room.keep.ptr()) {
+            if let Some(keep) = p.kept(block, &tile, buffers.keep.ptr()) {
                 for i in 0..tile.keys * width {
                     *scores.add(i) = (*scores.add(i)).multiply_add::<false>(*keep.get().add(i), T::default());
                 }
@@ -153,13 +154,13 @@ pub fn tangent<T: Number>(
     let (to, mean_to) = (Operand::<T>::new(&moved), Operand::<T>::new(&mean));
     let blocks = p.blocks();
     try_parallel_for(p.items * blocks, WORK.div_ceil(2 * p.work().max(1)), |range| {
-        let mut room = Room::new(p, true)?;
+        let mut buffers = Buffers::new(p, true)?;
         for task in range {
             let block = p.block(coordinates(&p.batch, task / blocks), task % blocks);
             let known = (y.at(&block.at), log_sum.at(&block.at));
             // SAFETY: the operands cover their problem, and blocks write disjoint rows.
             unsafe {
-                tangent_block(p, &block, &mut room, known, t, (to.at(&block.at), mean_to.at(&block.at)))
+                tangent_block(p, &block, &mut buffers, known, t, (to.at(&block.at), mean_to.at(&block.at)))
             };
         }
         Ok(())
@@ -171,7 +172,7 @@ pub fn tangent<T: Number>(
 /// tangents.
 ///
 /// # Safety
-/// The transposed operands belong to the block and `to` has room for the tile.
+/// The transposed operands belong to the block and `to` has buffers for the tile.
 pub unsafe fn moved_scores<T: Number>(
     p: &Problem<T>,
     block: &Block,
@@ -202,17 +203,17 @@ pub unsafe fn moved_scores<T: Number>(
 unsafe fn tangent_block<T: Number>(
     p: &Problem<T>,
     block: &Block,
-    room: &mut Room<T>,
+    buffers: &mut Buffers<T>,
     (y, log_sum): (View<T>, View<T>),
     t: &MovedOperands<T>,
     (to, mean_to): (View<T>, View<T>),
 ) {
     let (width, scale) = (block.width, p.settings.scale);
-    let [log_sums, mean, _] = room.columns();
-    room.clear(p.width, width);
-    let (transposed, turned_tangent) = (room.q.ptr(), room.tq.ptr());
-    let (scores, moved, out) = (room.scores.ptr(), room.moved.ptr(), room.out.ptr());
-    // SAFETY: the room was made for this problem.
+    let [log_sums, mean, _] = buffers.columns();
+    buffers.clear(p.width, width);
+    let (transposed, turned_tangent) = (buffers.q.ptr(), buffers.tq.ptr());
+    let (scores, moved, out) = (buffers.scores.ptr(), buffers.moved.ptr(), buffers.out.ptr());
+    // SAFETY: the buffers was made for this problem.
     unsafe {
         p.q.at(&block.at).skipping(block.query).transpose_into(
             transposed,
@@ -230,7 +231,7 @@ unsafe fn tangent_block<T: Number>(
         for tile in p.tiles(block) {
             p.scores(block, &tile, transposed, scores);
             moved_scores(p, block, &tile, t, (transposed, turned_tangent), moved);
-            let keep = p.kept(block, &tile, room.keep.ptr());
+            let keep = p.kept(block, &tile, buffers.keep.ptr());
             let known =
                 tile::Known { scores: Shared::new(scores), keys: tile.keys, width, log_sum: log_sums, keep };
             tile::run(&Forward { known, tangent: Shared::new(moved), mean }, width);

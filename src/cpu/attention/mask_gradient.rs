@@ -3,7 +3,7 @@
 //! It is a pass of its own: a task owns rows of the mask and walks the elements of the batch that share them,
 //! in order, where `backward.rs` owns keys and values.
 
-use super::backward::{Pass, Room};
+use super::backward::{Buffers, Pass};
 use super::operand::Operand;
 use super::product::Number;
 use super::{WORK, coordinates, mask};
@@ -29,7 +29,7 @@ pub fn gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
     let to = Operand::<T>::new(&out);
     let work = p.work() * sharing.numel() * walked;
     try_parallel_for(owners.numel() * tasks, WORK.div_ceil(work.max(1)), |range| {
-        let mut room = Room::new(pass)?;
+        let mut buffers = Buffers::new(pass)?;
         for task in range {
             let owner = coordinates(&owners, task / tasks);
             for number in 0..sharing.numel() * walked {
@@ -38,10 +38,11 @@ pub fn gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
                 let block = p.block(at, task % tasks + number % walked);
                 // SAFETY: the operands cover their problem; the rows of the mask belong to this task.
                 unsafe {
-                    pass.enter(&block, &mut room);
+                    pass.enter(&block, &mut buffers);
                     for tile in p.tiles(&block) {
-                        pass.derive(&block, &tile, &mut room);
-                        let from = if pass.second.is_some() { room.scores.ptr() } else { room.adjoint.ptr() };
+                        pass.derive(&block, &tile, &mut buffers);
+                        let from =
+                            if pass.second.is_some() { buffers.scores.ptr() } else { buffers.adjoint.ptr() };
                         mask::add_turned(&tile, Shared::new(from), to.at(&block.at));
                     }
                 }

@@ -1,10 +1,8 @@
 //! What tiles are cut from and put together in: strided operands, aligned scratch memory, transposed blocks.
 
-use super::LANE;
 use super::product::Number;
 use crate::arguments::attention::{inverse, memory_order};
 use crate::array::Array;
-use crate::array::buffer::filled;
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::MAX_RANK;
 use crate::cpu::pointwise::copy::{cast, transpose_panel};
@@ -165,31 +163,6 @@ unsafe fn scaled<T: Number>(to: *mut T, n: usize, scale: f64) {
             // SAFETY: the caller's promise.
             unsafe { *to.add(i) = scale.multiply_add::<false>(*to.add(i), zero) };
         }
-    }
-}
-
-/// One vector of a scratch buffer.
-#[derive(Clone, Copy)]
-#[repr(C, align(64))]
-struct Line<T>([T; LANE]);
-
-/// Zeroed scratch memory, aligned to cache lines.
-pub struct Scratch<T>(Vec<Line<T>>);
-
-impl<T: Number> Scratch<T> {
-    /// Room for `n` elements.
-    pub fn new(n: usize) -> Result<Scratch<T>> {
-        Ok(Scratch(filled(Line([T::default(); LANE]), n.div_ceil(LANE))?))
-    }
-
-    /// The first element.
-    pub fn ptr(&mut self) -> *mut T {
-        self.0.as_mut_ptr().cast()
-    }
-
-    /// The first element, for a loop whose pieces use parts of their own.
-    pub fn shared(&mut self) -> Shared<T> {
-        Shared::new(self.ptr())
     }
 }
 

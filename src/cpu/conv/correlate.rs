@@ -6,13 +6,13 @@
 //! outputs and up to 64 output channels; the borders come from the shapes alone.
 
 use super::grid::{Grid, Line, Planes, spread};
-use super::room::Room;
 use super::tile::Tile;
 use super::vector::{Body, Float, Vector};
 use crate::array::Array;
 use crate::array::buffer::{Device, filled};
 use crate::array::shape::Shape;
 use crate::array::window::AXES;
+use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::Result;
 
@@ -229,7 +229,7 @@ impl<T: Float> Body<T> for Piece<'_, T> {
         let wide = rows * 2 <= V::ROWS;
         let width = if wide { 6 * V::LANES } else { 3 * V::LANES };
         let pitch = grid.span.next_multiple_of(width);
-        let (_room, [cells, sums]) = Room::new([channels * grid.channel, rows * pitch])?;
+        let (_scratch, [cells, sums]) = Scratch::<V::Float>::parts([channels * grid.channel, rows * pitch])?;
         let plane: usize = lines.iter().map(|l| l.input).product();
         // SAFETY: the piece lies inside of its tensors; the grid and the sums have room for it.
         unsafe {

@@ -9,7 +9,6 @@
 mod correlate;
 mod grid;
 mod pool;
-mod room;
 mod tile;
 mod vector;
 mod weight;

@@ -8,10 +8,10 @@
 
 use super::correlate::{CELLS, CHANNELS, Cut, WORK, even, memory};
 use super::grid::{Grid, Line, Planes, spread, zero};
-use super::room::Room;
 use super::vector::{Body, Float, Vector};
 use crate::array::buffer::{filled, gathered, lengthen};
 use crate::array::window::AXES;
+use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
 
@@ -196,7 +196,7 @@ struct Laid<T> {
     x: *const T,
     /// Output channels, `span` apart.
     y: *const T,
-    _room: Room,
+    _scratch: Scratch<T>,
 }
 
 impl<T: Float> Laid<T> {
@@ -237,7 +237,7 @@ impl<T: Float> Task<'_, T> {
         let mut offsets = grid.offsets(block.inputs)?;
         lengthen(&mut offsets, 0, pitch)?;
         let span = grid.span.next_multiple_of(V::LANES);
-        let (room, [x, y]) = Room::new([block.inputs * grid.channel, block.outputs * span])?;
+        let (scratch, [x, y]) = Scratch::parts([block.inputs * grid.channel, block.outputs * span])?;
         let plane: usize = lines.iter().map(|l| l.input).product();
         let channels = of.groups * of.inputs;
         // SAFETY: the caller's promise; both grids have room for the piece.
@@ -248,7 +248,7 @@ impl<T: Float> Task<'_, T> {
             let first = [image, block.group * of.outputs + block.output];
             self.scatter::<V>(&grid, &lines, start, first, block.outputs, y, span);
         }
-        Ok(Laid { grid, count: lines[2].count, offsets, span, x, y, _room: room })
+        Ok(Laid { grid, count: lines[2].count, offsets, span, x, y, _scratch: scratch })
     }
 
     /// Copies `y` to the positions of the grid, zeros between its rows.

@@ -28,7 +28,7 @@ fn qr_of<T: Field>(x: &Array, complete: bool) -> Result<[Array; 2]> {
         "qr",
         &given.batch,
         Cost::new(2 * m * n * m.min(n), 10, m * n.max(k)),
-        || Room::<T>::new(m, n, k),
+        || Buffers::<T>::new(m, n, k),
         |room, i| {
             room.factor(all.matrix(i));
             q.put(i, room.q.as_ref());
@@ -40,7 +40,7 @@ fn qr_of<T: Field>(x: &Array, complete: bool) -> Result<[Array; 2]> {
 }
 
 /// The factors of one matrix, and the memory to find them.
-struct Room<T> {
+struct Buffers<T> {
     q: Mat<T>,
     r: Mat<T>,
     /// `R`, and the reflections below its diagonal.
@@ -50,14 +50,14 @@ struct Room<T> {
     memory: MemBuffer,
 }
 
-impl<T: Field> Room<T> {
-    fn new(m: usize, n: usize, k: usize) -> Room<T> {
+impl<T: Field> Buffers<T> {
+    fn new(m: usize, n: usize, k: usize) -> Buffers<T> {
         let width = recommended_block_size::<T>(m, n);
         let memory = StackReq::any_of(&[
             qr_in_place_scratch::<T>(m, n, width, Par::Seq, Spec::default()),
             apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(m, width, k),
         ]);
-        Room {
+        Buffers {
             q: Mat::zeros(m, k),
             r: Mat::zeros(k, n),
             packed: Mat::zeros(m, n),
@@ -67,7 +67,7 @@ impl<T: Field> Room<T> {
     }
 
     fn factor(&mut self, a: MatRef<'_, T>) {
-        let Room { q, r, packed, blocks, memory } = self;
+        let Buffers { q, r, packed, blocks, memory } = self;
         let (k, n) = r.shape();
         let scale = magnitude(a).map_or(1.0, scale);
         packed.copy_from(a);

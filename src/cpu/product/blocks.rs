@@ -6,10 +6,10 @@
 
 use super::mac::Mac;
 use super::pack::Strip;
-use super::scratch::{self, Use};
 use super::single::{copy_transposed, transposed};
 use super::tile::Tile;
 use super::{Operand, Piece, Product, Target};
+use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::{Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
 use std::ops::Range;
@@ -113,14 +113,13 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 continue;
             }
             let strips = columns.len().div_ceil(self.width);
-            scratch::with(Use::Right, strips * self.width * self.steps, |to| {
-                let to = Shared::new(to);
-                parallel_for(strips, COPY.div_ceil(self.width * self.steps), |range| {
-                    // SAFETY: the scratch memory has room, and every strip has its own.
-                    range.for_each(|strip| unsafe { self.pack_strip(&columns, strip, to.get()) });
-                });
-                self.compute(&columns, Some(to))
-            })?;
+            let mut right = Scratch::new(strips * self.width * self.steps)?;
+            let to = right.shared();
+            parallel_for(strips, COPY.div_ceil(self.width * self.steps), |range| {
+                // SAFETY: the scratch memory has room, and every strip has its own.
+                range.for_each(|strip| unsafe { self.pack_strip(&columns, strip, to.get()) });
+            });
+            self.compute(&columns, Some(to))?;
         }
         Ok(())
     }
@@ -189,15 +188,15 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 // SAFETY: the caller's promise.
                 return unsafe { self.depths(block, left, right, None) };
             }
-            let room = block.rows.len() * block.columns.len();
+            let mut result = Scratch::new(block.rows.len() * block.columns.len())?;
             // SAFETY: the caller's promise; the memory has room for the block.
-            scratch::with(Use::Result, room, |to| unsafe { self.depths(block, left, right, Some(to)) })
+            unsafe { self.depths(block, left, right, Some(result.ptr())) }
         };
         if !self.pack_left {
             return body(std::ptr::null_mut());
         }
-        let room = strips * M::ROWS * self.depth.min(self.steps) + M::LANES;
-        scratch::with(Use::Left, room, body)
+        let mut left = Scratch::new(strips * M::ROWS * self.depth.min(self.steps) + M::LANES)?;
+        body(left.ptr())
     }
 
     /// The loop over the depth of a block; results wait in `wait` if that is given.
@@ -300,11 +299,12 @@ impl<'a, M: Mac> Blocks<'a, M> {
                     }
                     Ok(())
                 }
-                _ => scratch::with(Use::Result, block.rows.len() * self.width, |at| {
-                    let piece = piece(at, self.width as isize);
+                _ => {
+                    let mut result = Scratch::new(block.rows.len() * self.width)?;
+                    let piece = piece(result.ptr(), self.width as isize);
                     self.tiles(block, steps, left, right, &piece, false);
                     self.deliver(piece)
-                }),
+                }
             }
         }
     }
@@ -361,12 +361,10 @@ impl<'a, M: Mac> Blocks<'a, M> {
             match self.p.target {
                 Target::Sink(sink) if !self.swapped => sink.take(piece),
                 Target::Sink(sink) => {
-                    return scratch::with(Use::Turned, piece.rows * piece.columns, |at| {
-                        let transposed = transposed(&piece, at, piece.rows as isize);
-                        copy_transposed::<M>(&piece, &transposed);
-                        sink.take(transposed);
-                        Ok(())
-                    });
+                    let mut result = Scratch::new(piece.rows * piece.columns)?;
+                    let transposed = transposed(&piece, result.ptr(), piece.rows as isize);
+                    copy_transposed::<M>(&piece, &transposed);
+                    sink.take(transposed);
                 }
                 Target::Memory(out, stride, sink) => {
                     let transposed =

@@ -16,7 +16,6 @@ mod mac;
 pub mod matmul;
 mod pack;
 mod plain;
-mod scratch;
 mod single;
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@
 
 use super::inner::Inner;
 use super::mac::Mac;
-use super::scratch::{self, Use};
 use super::{Operand, Piece, Product, Sink, Target};
+use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::try_parallel_for;
 use crate::error::Result;
 
@@ -58,19 +58,18 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
         if self.short.depth == 1 {
             return body(&self);
         }
-        scratch::with::<M::In>(Use::Left, self.rows * steps, |to| {
-            for i in 0..self.rows {
-                for l in 0..steps {
-                    // SAFETY: the element exists, and the scratch memory has room for it.
-                    unsafe {
-                        *to.add(i * steps + l) =
-                            M::one(self.short.at(i, l * M::STEP), self.short.depth, false);
-                    }
+        let mut copy = Scratch::<M::In>::new(self.rows * steps)?;
+        let to = copy.ptr();
+        for i in 0..self.rows {
+            for l in 0..steps {
+                // SAFETY: the element exists, and the scratch memory has room for it.
+                unsafe {
+                    *to.add(i * steps + l) = M::one(self.short.at(i, l * M::STEP), self.short.depth, false);
                 }
             }
-            self.short = Operand { data: to.cast(), free: self.p.k as isize, depth: 1 };
-            body(&self)
-        })
+        }
+        self.short = Operand { data: to.cast(), free: self.p.k as isize, depth: 1 };
+        body(&self)
     }
 
     /// Computes the columns from `first` on.
@@ -88,12 +87,13 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
                 unsafe { self.piece::<M>(first, columns, piece, sink) };
                 Ok(())
             }
-            Target::Sink(sink) => scratch::with(Use::Result, rows * wide, |at| {
-                let piece = Piece { at, stride: wide as isize, i, j, rows, columns: wide };
+            Target::Sink(sink) => {
+                let mut result = Scratch::new(rows * wide)?;
+                let piece = Piece { at: result.ptr(), stride: wide as isize, i, j, rows, columns: wide };
                 // SAFETY: the caller's promise; the scratch memory is this thread's.
                 unsafe { self.piece::<M>(first, columns, piece, Some(sink)) };
                 Ok(())
-            }),
+            }
         }
     }
 

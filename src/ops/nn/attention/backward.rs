@@ -47,7 +47,13 @@ impl AttentionVjp {
     }
 
     /// The gradients of `<g, J(t)>` that `wanted` says, and `J(t)`, along the given tangents.
-    fn along(&self, x: &[&Tensor], has_tangent: Which, t: &[&Tensor], wanted: Which) -> Result<(Tensors, Tensors)> {
+    fn along(
+        &self,
+        x: &[&Tensor],
+        has_tangent: Which,
+        t: &[&Tensor],
+        wanted: Which,
+    ) -> Result<(Tensors, Tensors)> {
         let settings = self.settings;
         let mut inputs: Vec<&Tensor> = x.iter().chain(t).copied().collect();
         let moved = crate::bind::bind(AttentionJvp { settings, has_tangent }, &inputs[1..])?;
@@ -78,9 +84,11 @@ impl Kernel for AttentionVjp {
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let given = self.read(x);
         let Some(s) = Scores::of(&given) else { return 0 };
-        let (wants, has_tangent) = (|i| u64::from(self.wanted.has(i)), |i: usize| u64::from(given.t[i].is_some()));
+        let (wants, has_tangent) =
+            (|i| u64::from(self.wanted.has(i)), |i: usize| u64::from(given.t[i].is_some()));
         let again = s.keys * (1 + has_tangent(0) + has_tangent(1)) + s.values * (1 + has_tangent(2));
-        let products = s.keys * (wants(0) * (1 + has_tangent(1)) + wants(1) * (1 + has_tangent(0))) + s.values * wants(2);
+        let products = s.keys * (wants(0) * (1 + has_tangent(1)) + wants(1) * (1 + has_tangent(0)))
+            + s.values * wants(2);
         again + products + s.count * if self.second.is_some() { 12 } else { 6 }
     }
 }

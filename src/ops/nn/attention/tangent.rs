@@ -90,7 +90,8 @@ impl Composite for AttentionJvp {
             let mut x = vec![g];
             x.extend(&inputs);
             x.extend([c.output(0)?, c.output(1)?]);
-            let out = crate::bind::bind(AttentionVjp { settings, wanted, second: Some(self.has_tangent) }, &x)?;
+            let out =
+                crate::bind::bind(AttentionVjp { settings, wanted, second: Some(self.has_tangent) }, &x)?;
             wanted.iter().zip(out).for_each(|(i, y)| grads[place(i)] = Some(y));
         }
         Ok(grads)
