@@ -2,11 +2,11 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use wengert::autodiff::backward::Options;
-use wengert::error::Result;
-use wengert::interp;
-use wengert::tape::node::Node;
-use wengert::tensor::Tensor;
+use wengert::Result;
+use wengert::Tensor;
+use wengert::internals::autodiff::Options;
+use wengert::internals::interp;
+use wengert::internals::tape::Node;
 
 fn leaf(values: &[f32]) -> Result<Tensor> {
     Ok(Node::leaf_tensor(interp::ambient().tag, Tensor::from_slice(values, &[values.len()])?))

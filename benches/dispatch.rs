@@ -4,18 +4,18 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::sync::Arc;
-use wengert::array::Array;
-use wengert::array::buffer::Buffer;
-use wengert::array::dtype::DType;
-use wengert::array::shape::Shape;
-use wengert::error::Result;
-use wengert::interp;
-use wengert::op::Op;
-use wengert::ops::pointwise::binary::Binary;
-use wengert::ops::pointwise::elementwise::Map;
-use wengert::ops::pointwise::table::{Fun, Params};
-use wengert::tape::node::Node;
-use wengert::tensor::Tensor;
+use wengert::DType;
+use wengert::Result;
+use wengert::Shape;
+use wengert::Tensor;
+use wengert::internals::array::Array;
+use wengert::internals::array::Buffer;
+use wengert::internals::interp;
+use wengert::internals::op::Op;
+use wengert::internals::ops::Binary;
+use wengert::internals::ops::Map;
+use wengert::internals::ops::{Fun, Params};
+use wengert::internals::tape::Node;
 
 /// An entry of the tape that keeps nothing and leads nowhere.
 fn entry(x: &Tensor, op: &Op) -> Result<Arc<Node>> {

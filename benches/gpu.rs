@@ -7,13 +7,13 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
-use wengert::array::buffer::Device;
-use wengert::array::dtype::DType;
-use wengert::array::shape::Shape;
-use wengert::autodiff::transform::vjp;
-use wengert::error::Result;
-use wengert::ops::nn::attention::AttentionOptions;
-use wengert::tensor::Tensor;
+use wengert::DType;
+use wengert::Device;
+use wengert::Result;
+use wengert::Shape;
+use wengert::Tensor;
+use wengert::internals::ops::AttentionOptions;
+use wengert::vjp;
 
 /// Operations per measured batch.
 const BATCH: usize = 1000;
@@ -23,7 +23,7 @@ fn chain(x: &Tensor) -> Result<()> {
     for _ in 0..BATCH {
         y = y.add(x)?;
     }
-    wengert::gpu::flush(0)?;
+    wengert::internals::gpu::flush(0)?;
     black_box(y);
     Ok(())
 }
@@ -31,11 +31,11 @@ fn chain(x: &Tensor) -> Result<()> {
 fn host_cost(c: &mut Criterion) -> Result<()> {
     let x = Tensor::full(Shape::new(&[4])?, 1.0, DType::F32, Device::Gpu(0))?;
     chain(&x)?;
-    wengert::gpu::synchronize(0)?;
+    wengert::internals::gpu::synchronize(0)?;
     let mut group = c.benchmark_group("gpu, f32[4]");
     group.throughput(Throughput::Elements(BATCH as u64));
     group.bench_function("record and submit 1000 additions", |b| b.iter(|| chain(&x).is_ok()));
-    wengert::gpu::synchronize(0)?;
+    wengert::internals::gpu::synchronize(0)?;
     group.throughput(Throughput::Elements(1));
     group.bench_function("one addition and its read-back", |b| {
         b.iter(|| x.add(&x).and_then(|y| y.to_vec()).is_ok())
@@ -61,11 +61,11 @@ fn attend(q: &Tensor, causal: bool, backward: bool) -> Result<()> {
     } else {
         black_box(q.attention(q, q, options)?);
     }
-    wengert::gpu::synchronize(0)
+    wengert::internals::gpu::synchronize(0)
 }
 
 fn attention(c: &mut Criterion) -> Result<()> {
-    let software = wengert::gpu::info(0)?.device_type == "software";
+    let software = wengert::internals::gpu::info(0)?.device_type == "software";
     let lengths: &[usize] = if software { &[256] } else { &[512, 2048, 8192] };
     for dtype in [DType::F32, DType::F16] {
         let mut group = c.benchmark_group(format!("gpu, attention of 8 heads of 64, {dtype}"));
@@ -88,7 +88,7 @@ fn attention(c: &mut Criterion) -> Result<()> {
 }
 
 fn all(c: &mut Criterion) {
-    if !wengert::gpu::is_available() {
+    if !wengert::internals::gpu::is_available() {
         eprintln!("no GPU adapter: nothing to measure (WENGERT_GPU=software uses a software one)");
         return;
     }

@@ -7,17 +7,17 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use std::hint::black_box;
 use std::time::Duration;
-use wengert::arguments::logic::Relation;
-use wengert::array::Array;
-use wengert::array::dtype::DType;
-use wengert::array::shape::{Axes, Shape};
-use wengert::cpu::indexing::gather;
-use wengert::cpu::pointwise::{copy, logic, map};
-use wengert::cpu::product::matmul;
-use wengert::cpu::rows::norm;
-use wengert::cpu::{random, reduce};
-use wengert::error::Result;
-use wengert::math::real::{Left, Pointwise, Real};
+use wengert::DType;
+use wengert::Result;
+use wengert::internals::array::Array;
+use wengert::internals::cpu::Relation;
+use wengert::internals::cpu::gather;
+use wengert::internals::cpu::matmul;
+use wengert::internals::cpu::norm;
+use wengert::internals::cpu::{copy, logic, map};
+use wengert::internals::cpu::{random, reduce};
+use wengert::internals::math::{Left, Pointwise, Real};
+use wengert::{Axes, Shape};
 
 #[derive(Clone, Copy)]
 struct Add;
@@ -165,7 +165,7 @@ fn products(c: &mut Criterion) -> Result<()> {
 fn all(c: &mut Criterion) {
     let families = [elementwise, copies, reductions, rows, products];
     if std::env::var_os("WENGERT_NUM_THREADS").is_none() {
-        wengert::cpu::run::threads::set_num_threads(1);
+        wengert::internals::cpu::set_num_threads(1);
     }
     if let Err(error) = families.iter().try_for_each(|family| family(c)) {
         panic!("{error}");

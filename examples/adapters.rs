@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let found = wengert::gpu::describe_adapters();
+    let found = wengert::internals::gpu::describe_adapters();
     found.iter().for_each(|adapter| println!("adapter: {adapter}"));
     if found.is_empty() { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }

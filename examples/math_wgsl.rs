@@ -2,5 +2,5 @@
 //! `cargo run --example math_wgsl > shaders/lib/math.wgsl`.
 
 fn main() {
-    print!("{}", wengert::gpu::shader::wgsl::library_file());
+    print!("{}", wengert::internals::gpu::library_file());
 }

@@ -4,56 +4,73 @@
 //! calls the tape.
 //!
 //! The modules are listed by floors: each uses those above it in this list, never those below, but for the
-//! exceptions that `tests/layers.rs` names with their reasons. Reading order: [`ops::pointwise::unary`] is
-//! all of one-variable calculus in one table; [`op`] is the list of operations and the classes that derive
-//! their rules; [`bind`] is the one door through which every operation runs; [`interp`] holds the
-//! interpreters that decide what running means (evaluate, record, push a tangent, batch, write down, cast);
-//! [`tape`] is what recording leaves, and [`autodiff`] walks it.
+//! exceptions that `tests/layers.rs` names with their reasons. Reading order: `src/ops/pointwise/unary.rs` is
+//! all of one-variable calculus in one table; `op` is the list of operations and the classes that derive
+//! their rules; `bind` is the one door through which every operation runs; `interp` holds the
+//! interpreters that decide what running means (evaluate, record, push a tangent, batch, record a program,
+//! cast); `tape` is what recording leaves, and `autodiff` walks it.
+//!
+//! The interface for programs in Rust is [`Tensor`] with its methods, [`grad`], [`value_and_grad`], [`vjp`],
+//! [`jvp`], [`vmap`] and [`optim`]; `examples/train.rs` trains a network with it.
+
+// What nothing uses is found in the build that has every user, the Python module among them.
+#![cfg_attr(not(feature = "python"), allow(dead_code, unused_imports))]
 
 // Errors.
-pub mod error;
+pub(crate) mod error;
 
 // What the core needs of the process: blocks of memory, interrupts, locks.
-pub mod process;
+pub(crate) mod process;
 
 // Functions of real numbers, for any lane.
-pub mod math;
+pub(crate) mod math;
 
 // Values without derivatives: buffers, dtypes, shapes, arrays.
-pub mod array;
+pub(crate) mod array;
 
 // What the kernels of both devices are called with.
-pub mod arguments;
+pub(crate) mod arguments;
 
 // Kernels: they know nothing of differentiation.
-pub mod cpu;
+pub(crate) mod cpu;
 #[cfg(feature = "gpu")]
-pub mod gpu;
+pub(crate) mod gpu;
 
 // The choice between them.
 pub(crate) mod device;
 
 // The core, one knot: an operation runs by interpreters, which record it on a tape, whose rules are
 // operations.
-pub mod bind;
-pub mod interp;
-pub mod op;
-pub mod tape;
-pub mod tensor;
-pub mod watch;
+pub(crate) mod bind;
+pub(crate) mod interp;
+pub(crate) mod op;
+pub(crate) mod tape;
+pub(crate) mod tensor;
+pub(crate) mod watch;
 
 // The operations.
-pub mod ops;
+pub(crate) mod ops;
 
 // The walk along the tape, and transforms of functions.
-pub mod autodiff;
+pub(crate) mod autodiff;
 
 // Steps of optimisers.
 pub mod optim;
 
 // Every lock of the process, for a fork.
-pub mod fork;
+pub(crate) mod fork;
 
 // The Python extension module.
 #[cfg(feature = "python")]
 mod py;
+
+// The names that programs in Rust use, and what tests and benchmarks look at besides.
+pub use array::buffer::Device;
+pub use array::dtype::{DType, Element};
+pub use array::shape::{Axes, Shape};
+pub use autodiff::functions::{grad, value_and_grad, vmap};
+pub use autodiff::transform::{Pullback, jvp, vjp};
+pub use error::{Error, Kind, Result};
+pub use tensor::Tensor;
+#[doc(hidden)]
+pub mod internals;

@@ -2,12 +2,65 @@
 //!
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
-pub use crate::arguments::optim::{Adam, Rule, Sgd, Slot};
+pub(crate) use crate::arguments::optim::Slot;
+pub use crate::arguments::optim::{Adam, Rule, Sgd};
 use crate::array::Array;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::tape::saving;
-use smallvec::SmallVec;
+use crate::tensor::Tensor;
+use smallvec::{SmallVec, smallvec};
+
+/// Parameters and the state of their update rule.
+pub struct Optimizer {
+    rule: Rule,
+    states: Vec<SmallVec<[Array; 4]>>,
+    steps: i32,
+}
+
+impl Optimizer {
+    /// Prepares steps by `rule` on these parameters, whose memory the steps write: floating point tensors
+    /// that are neither recorded nor batched.
+    ///
+    /// # Errors
+    /// One that names a parameter of another kind.
+    pub fn new(params: &[Tensor], rule: Rule) -> Result<Optimizer> {
+        let buffers = match rule {
+            Rule::Sgd(sgd) => (sgd.momentum != 0.0) as usize,
+            Rule::Adam(_) => 2,
+        };
+        let state = |param: &Tensor| {
+            let param = param.array("Optimizer")?;
+            let mut state: SmallVec<[Array; 4]> = smallvec![param.clone()];
+            for _ in 0..buffers {
+                state.push(
+                    Tensor::zeros(param.shape(), param.dtype(), param.device())?.array("Optimizer")?.clone(),
+                );
+            }
+            Ok(state)
+        };
+        Ok(Optimizer { rule, states: params.iter().map(state).collect::<Result<_>>()?, steps: 0 })
+    }
+
+    /// Writes the next step of every parameter, given the gradients in the order of the parameters.
+    ///
+    /// # Errors
+    /// One if the gradients differ from the parameters in number, shape or device; nothing is written then.
+    pub fn step(&mut self, gradients: &[Tensor]) -> Result<()> {
+        if gradients.len() != self.states.len() {
+            let (found, expected) = (gradients.len(), self.states.len());
+            return Err(Error::value(format!("Optimizer: {found} gradients for {expected} parameters")));
+        }
+        let step_number = self.steps + 1;
+        let slot = |(state, g): (&SmallVec<[Array; 4]>, &Tensor)| {
+            Ok(Slot { state: state.clone(), grad: g.array("Optimizer")?.clone(), step: step_number })
+        };
+        let slots = self.states.iter().zip(gradients).map(slot).collect::<Result<Vec<Slot>>>()?;
+        step(&slots, &self.rule)?;
+        self.steps = step_number;
+        Ok(())
+    }
+}
 
 /// What to do where the state of a step is on another device than its parameter.
 const TO_MOVE: &str =
@@ -37,7 +90,7 @@ fn check(slot: &Slot, rule: &Rule) -> Result<()> {
 }
 
 /// One step on every parameter, in place: one kernel call for all that lie on one device.
-pub fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
+pub(crate) fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
     slots.iter().try_for_each(|s| check(s, rule))?;
     slots.iter().flat_map(|s| &s.state).try_for_each(saving::before_write)?;
     let device = |s: &Slot| s.param().device();
@@ -94,7 +147,7 @@ fn are_entangled(slots: &[&Slot]) -> bool {
 
 /// Multiplies all gradients, which lie on one device, by `factor`, in place, and returns whether any element
 /// was infinite or NaN before.
-pub fn unscale(grads: &[&Array], factor: f64) -> Result<bool> {
+pub(crate) fn unscale(grads: &[&Array], factor: f64) -> Result<bool> {
     let Some(first) = grads.first() else { return Ok(false) };
     grads.iter().copied().try_for_each(saving::before_write)?;
     let found = on_device!(first, optim::unscale_check(grads, factor))?;
@@ -104,7 +157,7 @@ pub fn unscale(grads: &[&Array], factor: f64) -> Result<bool> {
 
 /// The root of the sum of the squares of all elements of arrays on one device, a 0-d array there: float64 if
 /// one of them is, float32 otherwise.
-pub fn norm(arrays: &[&Array]) -> Result<Array> {
+pub(crate) fn norm(arrays: &[&Array]) -> Result<Array> {
     let Some(first) = arrays.first() else {
         return Err(Error::value("norm: at least one array expected, got none"));
     };
@@ -112,7 +165,7 @@ pub fn norm(arrays: &[&Array]) -> Result<Array> {
 }
 
 /// Multiplies arrays on one device by a number that lies there too, in place.
-pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
+pub(crate) fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
     arrays.iter().copied().try_for_each(saving::before_write)?;
     on_device!(factor, optim::scale(arrays, factor))?;
     written(arrays.iter().copied(), "clip_grad_norm");

@@ -1,11 +1,12 @@
 //! The derivative machinery against closed forms: every mode, nested, deep, and in each other.
 
-use wengert::autodiff::backward::{self, Options};
-use wengert::autodiff::transform::{batching, jvp, vjp, vmap};
-use wengert::error::Result;
-use wengert::interp::{self, Randomness};
-use wengert::tape::node::Node;
-use wengert::tensor::Tensor;
+use wengert::Result;
+use wengert::Tensor;
+use wengert::internals::autodiff::{Options, backward};
+use wengert::internals::autodiff::{batching, vmap};
+use wengert::internals::interp::{self, Randomness};
+use wengert::internals::tape::Node;
+use wengert::{jvp, vjp};
 
 fn scalar(v: f64) -> Result<Tensor> {
     Tensor::from_slice(&[v], &[])
@@ -16,8 +17,8 @@ fn leaf(x: Tensor) -> Tensor {
 }
 
 fn grad_of(x: &Tensor) -> Result<Vec<f64>> {
-    let edge = x.edge().ok_or_else(|| wengert::error::Error::value("no edge"))?;
-    let slot = edge.node.grad().ok_or_else(|| wengert::error::Error::value("no leaf"))?;
+    let edge = x.edge().ok_or_else(|| wengert::Error::value("no edge"))?;
+    let slot = edge.node.grad().ok_or_else(|| wengert::Error::value("no leaf"))?;
     slot.as_ref().map_or(Ok(vec![]), Tensor::to_vec)
 }
 
@@ -99,9 +100,9 @@ fn backward_works_inside_transforms() -> Result<()> {
     let inner = |x: &[Tensor]| -> Result<Vec<Tensor>> {
         let w = leaf(scalar(3.0)?.mul(&x[0])?);
         w.square()?.backward(None, Options::default(), None)?;
-        let edge = w.edge().ok_or_else(|| wengert::error::Error::value("no edge"))?;
+        let edge = w.edge().ok_or_else(|| wengert::Error::value("no edge"))?;
         let g = edge.node.grad().and_then(|g| g.clone());
-        Ok(vec![g.ok_or_else(|| wengert::error::Error::value("no gradient"))?])
+        Ok(vec![g.ok_or_else(|| wengert::Error::value("no gradient"))?])
     };
     let out = vmap(batching(2, Randomness::Same), inner, &[x], &[Some(0)])?;
     assert_eq!(out[0].0.to_vec()?, vec![6.0, 12.0]);
@@ -114,10 +115,10 @@ fn create_graph_gives_second_derivatives() -> Result<()> {
     let y = x.square()?.sin()?;
     let options = Options { create_graph: true, ..Options::default() };
     let g = backward::grad(std::slice::from_ref(&y), std::slice::from_ref(&x), &[], options)?;
-    let g = g[0].clone().ok_or_else(|| wengert::error::Error::value("no gradient"))?;
+    let g = g[0].clone().ok_or_else(|| wengert::Error::value("no gradient"))?;
     close(g.item()?, 2.0 * 1.5 * 2.25f64.cos());
     let h = backward::grad(&[g], &[x], &[], Options::default())?;
-    let h = h[0].clone().ok_or_else(|| wengert::error::Error::value("no gradient"))?;
+    let h = h[0].clone().ok_or_else(|| wengert::Error::value("no gradient"))?;
     close(h.item()?, 2.0 * 2.25f64.cos() - 4.0 * 2.25 * 2.25f64.sin());
     Ok(())
 }
@@ -156,7 +157,7 @@ fn escaped_values_raise() -> Result<()> {
         &[scalar(1.0)?],
         &[Some(scalar(1.0)?)],
     )?;
-    let kept = kept.ok_or_else(|| wengert::error::Error::value("nothing kept"))?;
+    let kept = kept.ok_or_else(|| wengert::Error::value("nothing kept"))?;
     assert!(kept.exp().is_err_and(|e| e.to_string().contains("has ended")));
     Ok(())
 }

@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use wengert::array::buffer::Device;
-use wengert::array::dtype::DType;
-use wengert::array::shape::Shape;
-use wengert::autodiff::backward::Options;
-use wengert::autodiff::checkpoint::checkpoint;
-use wengert::autodiff::transform::{batching, jvp, vjp, vmap};
-use wengert::error::{Error, Result};
-use wengert::interp::{self, Randomness};
-use wengert::tape::node::Node;
-use wengert::tensor::Tensor;
+use wengert::DType;
+use wengert::Device;
+use wengert::Shape;
+use wengert::Tensor;
+use wengert::internals::autodiff::Options;
+use wengert::internals::autodiff::checkpoint;
+use wengert::internals::autodiff::{batching, vmap};
+use wengert::internals::interp::{self, Randomness};
+use wengert::internals::tape::Node;
+use wengert::{Error, Result};
+use wengert::{jvp, vjp};
 
 fn leaf(values: &[f64]) -> Result<Tensor> {
     let x = Tensor::from_slice(values, &[values.len()])?;
@@ -71,9 +72,9 @@ fn the_region_runs_once_more_and_keeps_nothing_meanwhile() -> Result<()> {
 fn dropout_repeats_its_mask() -> Result<()> {
     let x = leaf(&[1.0; 64])?;
     let y = region(|x| x.dropout(0.5)?.square(), &x)?;
-    let after = wengert::array::random::state();
+    let after = wengert::internals::array::random::state();
     y.sum(None, false)?.backward(None, Options::default(), None)?;
-    assert_eq!(wengert::array::random::state(), after);
+    assert_eq!(wengert::internals::array::random::state(), after);
     // y is 0 or 4, its gradient 0 or 8 in the same places.
     let expected: Vec<f64> = y.to_vec()?.iter().map(|y| 2.0 * y).collect();
     assert_eq!(grad_of(&x)?, expected);

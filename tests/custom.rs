@@ -2,15 +2,17 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use wengert::autodiff::backward::{self, Options};
-use wengert::autodiff::transform::{batching, jvp, vjp, vmap};
-use wengert::error::{Error, Result};
-use wengert::interp::{self, Randomness};
-use wengert::op::Grads;
-use wengert::ops::custom::{CustomRule, Plan, Source, call};
-use wengert::tape::held::Holder;
-use wengert::tape::node::Node;
-use wengert::tensor::{Tensor, Tensors};
+use wengert::Tensor;
+use wengert::internals::Tensors;
+use wengert::internals::autodiff::{Options, backward};
+use wengert::internals::autodiff::{batching, vmap};
+use wengert::internals::interp::{self, Randomness};
+use wengert::internals::op::Grads;
+use wengert::internals::op::{CustomRule, Plan, Source, call};
+use wengert::internals::tape::Holder;
+use wengert::internals::tape::Node;
+use wengert::{Error, Result};
+use wengert::{jvp, vjp};
 
 /// `exp(-x)` as a hidden output, `1 / (1 + exp(-x))` as the output. The rules are scaled by `factor`, so that
 /// a test can tell them from derivatives by tracing.

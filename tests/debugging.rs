@@ -1,15 +1,15 @@
 //! The debugging modes of the core without Python: lines, diaries, anomalies.
 
 use std::sync::{Arc, Mutex};
-use wengert::autodiff::backward::Options;
-use wengert::autodiff::transform;
-use wengert::error::{Kind, Result};
-use wengert::interp;
-use wengert::tape::node::{Edge, Node};
-use wengert::tape::place::{self, Host, Place};
-use wengert::tensor::Tensor;
-use wengert::watch::anomaly;
-use wengert::watch::debug::{self, Diary, Listener, Modes};
+use wengert as transform;
+use wengert::Tensor;
+use wengert::internals::autodiff::Options;
+use wengert::internals::interp;
+use wengert::internals::tape::location::{self, Host, Location};
+use wengert::internals::tape::{Edge, Node};
+use wengert::internals::watch::anomaly;
+use wengert::internals::watch::debug::{self, Listener, Log, Modes};
+use wengert::{Kind, Result};
 
 fn leaf(values: &[f64]) -> Result<Tensor> {
     Ok(Node::leaf_tensor(interp::ambient().tag, Tensor::from_slice(values, &[values.len()])?))
@@ -17,8 +17,8 @@ fn leaf(values: &[f64]) -> Result<Tensor> {
 
 /// A host whose program always is at line 7 of `program`.
 fn host() {
-    place::install(Host {
-        locate: || Some(Place::new(place::site("program", "main"), 7)),
+    location::install(Host {
+        locate: || Some(Location::new(location::site("program", "main"), 7)),
         annotate: |_, _| {},
     });
 }
@@ -44,21 +44,21 @@ fn message<T>(result: Result<T>) -> (Option<Kind>, String) {
 
 #[test]
 fn places_name_file_line_and_function() {
-    let place = Place::new(place::site("a.py", "f"), 12);
+    let place = Location::new(location::site("a.py", "f"), 12);
     assert_eq!(place.parts(), ("a.py".to_string(), 12, "f".to_string()));
     assert_eq!(place.to_string(), "a.py:12");
-    assert_eq!(place::site("a.py", "f"), place::site("a.py", "f"));
-    assert_ne!(place::site("a.py", "f"), place::site("a.py", "g"));
-    assert_eq!(size_of::<Option<Place>>(), 8);
+    assert_eq!(location::site("a.py", "f"), location::site("a.py", "f"));
+    assert_ne!(location::site("a.py", "f"), location::site("a.py", "g"));
+    assert_eq!(size_of::<Option<Location>>(), 8);
 }
 
 #[test]
 fn lines_are_kept_on_request() -> Result<()> {
     host();
     let x = leaf(&[1.0])?;
-    let line = |y: &Tensor| y.edge().and_then(|e| e.node.place).map(|p| p.to_string());
+    let line = |y: &Tensor| y.edge().and_then(|e| e.node.location).map(|p| p.to_string());
     assert_eq!(line(&x.exp()?), None);
-    let on = On::new(Modes::PLACES);
+    let on = On::new(Modes::LOCATIONS);
     assert_eq!(line(&x.exp()?), Some("program:7".to_string()));
     drop(on);
     assert_eq!(line(&x.exp()?), None);
@@ -127,15 +127,15 @@ impl Names {
 #[test]
 fn a_diary_tells_what_was_recorded_what_left_and_the_walk() -> Result<()> {
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let diary = Arc::new(Diary::new(3, Box::new(Names(heard.clone()))));
+    let diary = Arc::new(Log::new(3, Box::new(Names(heard.clone()))));
     let x = leaf(&[1.0, 2.0])?;
-    let _on = On::new(Modes::DIARY);
-    let before = debug::set_diary(Some(diary.clone()));
+    let _on = On::new(Modes::LOG);
+    let before = debug::set_log(Some(diary.clone()));
     let y = x.exp()?;
     interp::no_grad(|| x.tanh())?;
     debug::left("detach()", &[&y]);
     y.mul(&x)?.sum(None, false)?.backward(None, Options::default(), None)?;
-    debug::set_diary(before);
+    debug::set_log(before);
     let (lines, dropped) = diary.read();
     let what: Vec<&str> = lines.iter().map(|l| l.what.as_str()).collect();
     // The limit is three lines.

@@ -2,14 +2,14 @@
 #![cfg(feature = "gpu")]
 
 use std::sync::{Mutex, MutexGuard};
-use wengert::array::buffer::Device;
-use wengert::array::dtype::DType;
-use wengert::autodiff::transform::vjp;
-use wengert::error::Result;
-use wengert::ops::nn::loss::{CrossEntropyOptions, Reduction, cross_entropy};
-use wengert::ops::pointwise::elementwise;
-use wengert::ops::pointwise::table::{self, Fun};
-use wengert::tensor::Tensor;
+use wengert::DType;
+use wengert::Device;
+use wengert::Result;
+use wengert::Tensor;
+use wengert::internals::ops as elementwise;
+use wengert::internals::ops::{self as table, Fun};
+use wengert::internals::ops::{CrossEntropyOptions, Reduction, cross_entropy};
+use wengert::vjp;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 const GPU: Device = Device::Gpu(0);
@@ -90,7 +90,7 @@ fn every_elementwise_operation() -> Result<()> {
 /// A row of the tables with attributes that are right for it.
 fn apply(fun: Fun, x: &[Tensor]) -> Result<Tensor> {
     let op = elementwise::Map { fun, p: [0.3, 0.7].into() };
-    wengert::bind::bind1(op, &x.iter().collect::<Vec<_>>())
+    wengert::internals::bind1(op, &x.iter().collect::<Vec<_>>())
 }
 
 #[test]
@@ -102,7 +102,8 @@ fn integer_rules() -> Result<()> {
     for fun in table::all() {
         let inputs = if matches!(fun, Fun::Binary(_)) { vec![&x, &y] } else { vec![&x] };
         let p: [f64; 2] = [-2.0, 3.0];
-        let run = |inputs: &[&Tensor]| wengert::bind::bind1(elementwise::Map { fun, p: p.into() }, inputs);
+        let run =
+            |inputs: &[&Tensor]| wengert::internals::bind1(elementwise::Map { fun, p: p.into() }, inputs);
         let Ok(expected) = run(&inputs) else { continue };
         let on_gpu: Vec<Tensor> = inputs.iter().map(|x| x.to_device(GPU)).collect::<Result<_>>()?;
         let got = run(&on_gpu.iter().collect::<Vec<_>>())?;
@@ -135,7 +136,7 @@ fn reductions_products_and_views() -> Result<()> {
     compare("flip", 1e-5, std::slice::from_ref(&x), |x| x[0].flip(&[0, 2])?.narrow(2, 1, 3)?.square())?;
     compare("triangle", 1e-5, std::slice::from_ref(&w), |x| x[0].triangle(1, true))?;
     compare("cat", 1e-5, &[x.clone(), x.clone()], |x| {
-        wengert::ops::views::join::cat(&[x[0].clone(), x[1].square()?], 1)
+        wengert::internals::ops::cat(&[x[0].clone(), x[1].square()?], 1)
     })
 }
 

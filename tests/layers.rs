@@ -28,7 +28,7 @@ const EXCEPTIONS: &[(&str, &str, &str)] = &[
 const TABLES: &[&str] = &["math/special/tables.rs"];
 
 /// What may name both devices: the choice between them, the exception above, and the layer for Python.
-const BOTH_DEVICES: &[&str] = &["lib.rs", "device.rs", "gpu/kernels/create.rs", "py/"];
+const BOTH_DEVICES: &[&str] = &["lib.rs", "internals.rs", "device.rs", "gpu/kernels/create.rs", "py/"];
 
 /// Files at the root, files in a folder, lines of a file, columns of a line.
 const MOST: (usize, usize, usize, usize) = (8, 24, 400, 110);

@@ -8,12 +8,12 @@
 mod measure;
 
 use measure::{functions, powers, special_powers, values, worst};
-use wengert::cpu::run::isa::{self, Isa};
-use wengert::math::lane::F64Fma;
+use wengert::internals::cpu::{self as isa, Isa};
+use wengert::internals::math::F64Fma;
 
-use wengert::math::real::Real;
-use wengert::ops::pointwise::binary::Binary;
-use wengert::ops::pointwise::table::Fun;
+use wengert::internals::math::Real;
+use wengert::internals::ops::Binary;
+use wengert::internals::ops::Fun;
 
 /// The instruction sets of this processor.
 fn sets() -> impl Iterator<Item = Isa> {

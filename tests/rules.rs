@@ -3,15 +3,15 @@
 //! two things.
 
 use std::collections::HashSet;
-use wengert::autodiff::transform::{jvp, vjp};
-use wengert::bind::bind1;
-use wengert::error::{Error, Result};
-use wengert::op::{Class, Op};
-use wengert::ops::pointwise::binary::Binary;
-use wengert::ops::pointwise::elementwise::Map;
-use wengert::ops::pointwise::table::{Fun, Visit, all};
-use wengert::ops::pointwise::unary::{Parametric, Unary};
-use wengert::tensor::Tensor;
+use wengert::Tensor;
+use wengert::internals::bind1;
+use wengert::internals::op::{Class, Op};
+use wengert::internals::ops::Binary;
+use wengert::internals::ops::Map;
+use wengert::internals::ops::{Fun, Visit, all};
+use wengert::internals::ops::{Parametric, Unary};
+use wengert::{Error, Result};
+use wengert::{jvp, vjp};
 
 /// Points at which every row is smooth: positive, off the attributes below, and no quotient is an integer.
 const X: [f64; 4] = [0.37, 0.81, 1.42, 2.6];
@@ -101,7 +101,7 @@ fn every_row_declares_as_many_partials_as_it_reads() {
     struct Nothing;
     impl Visit for Nothing {
         type Out = ();
-        fn visit<const N: usize, P: wengert::math::real::Pointwise<N>>(self, _rule: P) {}
+        fn visit<const N: usize, P: wengert::internals::math::Pointwise<N>>(self, _rule: P) {}
     }
     for fun in all() {
         let (rows, arity) = match fun {
@@ -147,7 +147,7 @@ fn errors_inside_rules_name_the_operation_and_leave_no_trace() -> Result<()> {
     // The same error through a transform, and everything works afterwards.
     let traced = vjp(|x| Ok(vec![x[0].mul(&y)?]), std::slice::from_ref(&x)).err().map(|e| e.to_string());
     assert_eq!(traced.as_deref(), Some(plain.as_str()));
-    assert!(wengert::interp::is_plain());
+    assert!(wengert::internals::interp::is_plain());
     close(&x.mul(&x)?.to_vec()?, &X.map(|v| v * v), "mul");
     Ok(())
 }

@@ -4,11 +4,11 @@
 use naga::valid::{Capabilities, ValidationFlags, Validator};
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use wengert::array::dtype::DType;
-use wengert::gpu::shader::template::Template;
-use wengert::gpu::shader::wgsl;
-use wengert::math::real::Pointwise;
-use wengert::ops::pointwise::table::{self, Visit};
+use wengert::DType;
+use wengert::internals::gpu as wgsl;
+use wengert::internals::gpu::Template;
+use wengert::internals::math::Pointwise;
+use wengert::internals::ops::{self as table, Visit};
 
 type Outcome = Result<(), Box<dyn Error>>;
 

@@ -6,7 +6,7 @@
 mod measure;
 
 use measure::{functions, powers, special_powers, worst};
-use wengert::cpu::run::isa;
+use wengert::internals::cpu as isa;
 
 fn main() {
     let step = std::env::args().nth(1).and_then(|text| text.parse().ok()).unwrap_or(1);

@@ -2,12 +2,12 @@
 //! (`tests/math_ulp.rs`).
 
 use std::fmt;
-use wengert::cpu::pointwise::vector::{self, Number};
-use wengert::cpu::run::isa::{self, Isa};
-use wengert::math::real::Pointwise;
-use wengert::ops::pointwise::binary::Binary;
-use wengert::ops::pointwise::table::{Fun, Visit};
-use wengert::ops::pointwise::unary::{Parametric, Unary};
+use wengert::internals::cpu::vector::{self, Number};
+use wengert::internals::cpu::{self as isa, Isa};
+use wengert::internals::math::Pointwise;
+use wengert::internals::ops::Binary;
+use wengert::internals::ops::{Fun, Visit};
+use wengert::internals::ops::{Parametric, Unary};
 
 /// Runs a rule over slices.
 struct Run<'a, T> {

@@ -79,6 +79,9 @@ class Node:
     def kind(self) -> builtins.str:
         """Which entry of the list of operations it is, as in `Map`; `leaf` for a leaf."""
     @property
+    def location(self) -> Any:
+        """File, line and function of the program that recorded it; None unless lines were kept."""
+    @property
     def metadata(self) -> dict[Any, Any]:
         """A dict for the user's own notes on this entry; it lives as long as the entry."""
     def name(self, /) -> builtins.str:
@@ -95,9 +98,6 @@ class Node:
     @property
     def outputs(self) -> list[NodeValue]:
         """Per output: its name, shape, dtype, device and bytes."""
-    @property
-    def place(self) -> Any:
-        """File, line and function of the program that recorded it; None unless lines were kept."""
     def register_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
         """Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the gradients it computed and one of those it was given; a tuple that the hook returns replaces the former."""
     def register_prehook(self, /, hook: Callable[..., Any]) -> Any:
@@ -1316,9 +1316,9 @@ class _Diary:
     """What a thread did between `begin()` and `end()`."""
     def __new__(cls, limit: Any, began: Any, pulled: Any) -> Self: ...
     def begin(self, /) -> Any:
-        """Makes this the diary of the thread."""
+        """Makes this the log of the thread."""
     def end(self, /) -> Any:
-        """Gives the thread back the diary that it had before."""
+        """Gives the thread back the log that it had before."""
     def lines(self, /) -> Any:
         """The lines so far, and how many older ones were dropped."""
 
@@ -1455,7 +1455,7 @@ def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, redu
 def _custom(rule: Any, name: Any, inputs: Any, forms: Any, strict: Any, batches: Any) -> Any:
     """Calls a function with custom rules: `rule` holds them, `forms` says where those for reverse and forward mode come from."""
 def _debug_modes(modes: Any) -> Any:
-    """Sets the debugging modes of this thread, a sum of 1 (lines), 2 (diary), 4 (anomalies), 8 (anomalies of the forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those before."""
+    """Sets the debugging modes of this thread, a sum of 1 (lines), 2 (log), 4 (anomalies), 8 (anomalies of the forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those before."""
 def _det(x: Any) -> Any:
     """The determinant."""
 def _dropout(x: Any, p: Any) -> Any:

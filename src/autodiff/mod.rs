@@ -5,6 +5,7 @@ pub mod backward;
 pub mod checkpoint;
 pub mod cow;
 pub mod finished;
+pub mod functions;
 pub mod levels;
 pub mod linearize;
 pub mod owned;

@@ -11,9 +11,9 @@ pub mod shader;
 #[cfg(test)]
 mod tests;
 
-pub use crate::gpu::runtime::device::{Info, count, describe_adapters, info, is_available};
-pub use crate::gpu::runtime::pipeline::{Kernel, kernel, max_buffers};
-pub use crate::gpu::runtime::pool::{Stats, alloc, empty_cache, stats, storage_bytes};
+pub use crate::gpu::runtime::device::{count, describe_adapters, info, is_available};
+pub use crate::gpu::runtime::pipeline::{kernel, max_buffers};
+pub use crate::gpu::runtime::pool::{alloc, empty_cache, stats, storage_bytes};
 pub use crate::gpu::runtime::queue::{flush, launch, synchronize};
 pub use crate::gpu::runtime::status::status;
-pub use crate::gpu::runtime::transfer::{constant, download, scalar, upload};
+pub use crate::gpu::runtime::transfer::{download, scalar, upload};

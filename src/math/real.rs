@@ -111,14 +111,6 @@ pub trait Pointwise<const N: usize>: Copy + Send + Sync {
         f64: Left<R>;
 }
 
-/// A truth-valued function of `N` reals, applied element by element.
-pub trait Predicate<const N: usize>: Copy + Send + Sync {
-    /// The function.
-    fn test<R: Real>(&self, x: [R; N]) -> R::Mask
-    where
-        f64: Left<R>;
-}
-
 /// An integer lane: two's complement, wrapping, with Python's rounding for division and remainder.
 pub trait Integer: Copy + Send + Sync + Ord + 'static {
     /// Wrapping sum.

@@ -144,8 +144,8 @@ impl<T: Number> Sink<T> {
     }
 }
 
-/// Memory for one block of queries: them and their cotangents, transposed and not, tiles, sums and numbers per
-/// query.
+/// Memory for one block of queries: them and their cotangents, transposed and not, tiles, sums and numbers
+/// per query.
 pub struct Buffers<T> {
     q: [Scratch<T>; 2],
     g: [Scratch<T>; 2],

@@ -168,8 +168,8 @@ pub fn tangent<T: Number>(
     Ok((moved, mean))
 }
 
-/// The tangents of the scores of a tile: `scale (TQ K' + Q TK') + tmask`, from transposed and scaled queries and
-/// tangents.
+/// The tangents of the scores of a tile: `scale (TQ K' + Q TK') + tmask`, from transposed and scaled queries
+/// and tangents.
 ///
 /// # Safety
 /// The transposed operands belong to the block and `to` has buffers for the tile.

@@ -136,8 +136,8 @@ unsafe fn each<M: Copy>(tile: &Tile, mask: View<M>, f: impl Fn(usize, M)) {
     }
 }
 
-/// Adds a tile, transposed, to a matrix of gradients: `to[query, key] += tile[key, query]`, summed over an axis
-/// along which the matrix is stretched.
+/// Adds a tile, transposed, to a matrix of gradients: `to[query, key] += tile[key, query]`, summed over an
+/// axis along which the matrix is stretched.
 ///
 /// # Safety
 /// `from` is the tile; the matrix covers it and is the caller's.

@@ -292,7 +292,8 @@ impl<T: Number> Problem<'_, T> {
         }
     }
 
-    /// `to (+)= X transposed`: rows of keys or values `X` against transposed queries or cotangents, `depth` deep.
+    /// `to (+)= X transposed`: rows of keys or values `X` against transposed queries or cotangents, `depth`
+    /// deep.
     ///
     /// # Safety
     /// As [`Problem::scores`].

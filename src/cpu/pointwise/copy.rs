@@ -6,7 +6,6 @@ pub use super::cast::{cast, computed};
 use super::layout::{Nest, overlaps, wrong_dtype};
 use crate::array::Array;
 use crate::array::buffer::Device;
-pub use crate::cpu::create::{arange, eye, fill, linspace, tri};
 use crate::cpu::run::isa::{PlainBody, run_widest};
 use crate::cpu::run::stream;
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};

@@ -1,5 +1,4 @@
-//! Elementwise rules over arrays: [`pointwise`] for floats, [`pointwise_int`] for integers, [`predicate`]
-//! for tests.
+//! Elementwise rules over arrays: [`pointwise`] for floats, [`pointwise_int`] for integers.
 //!
 //! What is generic over the rule is one loop per number type (`map/loops.rs`), nothing else; `drive.rs` does
 //! the rest. All operands have the same dtype and broadcast by NumPy's rules. Beside halves some may be
@@ -16,8 +15,8 @@ use crate::array::shape::{MAX_RANK, Shape};
 use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::cpu::run::threads::GRAIN;
 use crate::error::Result;
-use crate::math::real::{Pointwise, PointwiseInt, Predicate};
-use loops::{float_kernel, int_kernel, predicate_double, predicate_single};
+use crate::math::real::{Pointwise, PointwiseInt};
+use loops::{float_kernel, int_kernel};
 use smallvec::SmallVec;
 
 /// `rule` of float operands, element by element. Halves are computed in `f32`.
@@ -77,27 +76,6 @@ pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P
     let dtype = common_dtype(&x)?;
     let kernel = int_kernel::<N, P>(dtype)?;
     into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true)
-}
-
-/// [`pointwise_into`] for integers.
-pub fn pointwise_int_into<const N: usize, P: PointwiseInt<N>>(
-    out: &Array,
-    x: [&Array; N],
-    rule: P,
-) -> Result<()> {
-    let kernel = int_kernel::<N, P>(common_dtype(&x)?)?;
-    // Loops that the compiler makes vectors of must not write what they read.
-    into_existing(out, &x, kernel, (&raw const rule).cast(), false)
-}
-
-/// Where `rule` holds for float operands: a bool array.
-pub fn predicate<const N: usize, P: Predicate<N>>(x: [&Array; N], rule: P) -> Result<Array> {
-    let kernel: Kernel = match common_dtype(&x)? {
-        DType::F16 | DType::BF16 | DType::F32 => predicate_single::<N, P>,
-        DType::F64 => predicate_double::<N, P>,
-        other => return Err(wrong_dtype("predicate", other)),
-    };
-    into_fresh(&x, DType::Bool, kernel, (&raw const rule).cast(), true)
 }
 
 /// Runs a kernel into a fresh array of the operands' common shape.
@@ -200,15 +178,6 @@ mod tests {
         }
     }
 
-    impl Predicate<2> for Affine {
-        fn test<R: Real>(&self, [x, y]: [R; 2]) -> R::Mask
-        where
-            f64: Left<R>,
-        {
-            (x * self.0).lt(y)
-        }
-    }
-
     impl PointwiseInt<2> for Affine {
         fn apply<I: Integer>(&self, [x, y]: [I; 2]) -> I {
             x.mul(I::lit(self.0 as i64)).add(y)
@@ -232,13 +201,6 @@ mod tests {
                         let out = pointwise([&x, &y], Affine(4.0))?;
                         assert!(out.shape() == x.shape() && (out.is_contiguous() || out.same_layout(&x)));
                         assert_eq!(values(&out), expected, "{x:?} {y:?}");
-                        let less = predicate([&x, &y], Affine(4.0))?;
-                        let expected: Vec<f64> = values(&x)
-                            .iter()
-                            .zip(values(&y))
-                            .map(|(a, b)| (a * 4.0 < b) as u8 as f64)
-                            .collect();
-                        assert_eq!(values(&less), expected);
                     }
                 }
             }

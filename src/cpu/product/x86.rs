@@ -104,7 +104,8 @@ macro_rules! vectors {
         $name:ident($t:ty, $x:ty, $lanes:literal, $masks:literal),
         $set:ident($rows:literal; $($low:literal)*; $($high:literal)*),
         zero $zero:ident, splat $splat:ident, load $load:ident, load_first $load_first:expr,
-        store $store:ident, store_first $store_first:expr, plus $plus:ident, mac $mac:expr, transpose $transpose:ident;
+        store $store:ident, store_first $store_first:expr, plus $plus:ident, mac $mac:expr,
+        transpose $transpose:ident;
     )*) => {
         $($(#[$doc])*
         #[derive(Clone, Copy)]

@@ -1,5 +1,5 @@
-//! Working memory of loops, kept by each thread from one call to the next: fresh pages would cost a tenth of a
-//! convolution.
+//! Working memory of loops, kept by each thread from one call to the next: fresh pages would cost a tenth of
+//! a convolution.
 
 use super::threads::Shared;
 use crate::array::buffer::filled;

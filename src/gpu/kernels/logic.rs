@@ -85,11 +85,3 @@ pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
         Ok("fn op(m: T, a: T, b: T) -> T { return select(b, a, m != T(0)); }".to_string())
     })
 }
-
-/// Where the floats of `x` are infinite or NaN.
-pub fn is_not_finite(x: &Array) -> Result<Array> {
-    let job = Job { name: "is_not_finite", key: 0, dtype: DType::Bool, compute: DType::F32 };
-    let text =
-        "fn op(x: T) -> T { return select(0.0, 1.0, (bitcast<u32>(x) & 0x7f800000u) == 0x7f800000u); }";
-    run(&job, &[x], &|| Ok(text.to_string()))
-}

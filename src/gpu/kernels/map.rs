@@ -3,7 +3,7 @@
 //! A rule is run once with expressions that write WGSL; the result becomes the body of a skeleton file. The
 //! driver below is not generic: a rule costs one small closure.
 
-use super::copy::{copy_into, index_of};
+use super::copy::index_of;
 use super::params::{Params, Walk, variant};
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -11,9 +11,9 @@ use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::shader::int_expr;
 use crate::gpu::shader::template::{Template, arithmetic, per_word};
-use crate::gpu::shader::wgsl::{self, Expr};
+use crate::gpu::shader::wgsl;
 use crate::gpu::{kernel, launch};
-use crate::math::real::{Pointwise, PointwiseInt, Predicate, Real};
+use crate::math::real::{Pointwise, PointwiseInt};
 use std::hash::{Hash, Hasher};
 
 /// Names of the inputs in the skeletons.
@@ -135,42 +135,6 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(
     run(&job, &x, &|| float_body(rule))
 }
 
-/// As [`pointwise`], into the view `out`, which may be one of the inputs.
-pub fn pointwise_into<const N: usize, P: Pointwise<N>>(
-    name: &str,
-    key: impl Hash,
-    out: &Array,
-    x: [&Array; N],
-    rule: P,
-) -> Result<()> {
-    float_only(name, &x)?;
-    let job = Job { name, key: hash(&key), dtype: out.dtype(), compute: DType::F32 };
-    into_view(&job, &x, out, &|| float_body(rule))
-}
-
-/// Runs a job into any view: directly where every invocation owns the words that it writes, else through a
-/// new array.
-fn into_view(job: &Job, x: &[&Array], out: &Array, body: &dyn Fn() -> Result<String>) -> Result<()> {
-    let reads_itself = |a: &&&Array| a.buffer().same(out.buffer());
-    let matches = |a: &Array| a.shape() == out.shape() && a.strides() == out.strides() && a.offset() == 0;
-    let whole = out.is_contiguous() && out.offset() == 0 && covers_words(out);
-    if whole && x.iter().filter(reads_itself).all(|a| matches(a)) {
-        return run_into(job, x, out, body);
-    }
-    let shape = broadcast(x)?;
-    let result = run(job, x, body)?;
-    if shape == out.shape() || shape.broadcast(&out.shape()) == Some(out.shape()) {
-        return copy_into(out, &result);
-    }
-    Err(Error::shape(format!("internal: a result of shape {shape} does not fit into {out:?}")))
-}
-
-/// Whether no element outside of the view shares its last word.
-fn covers_words(out: &Array) -> bool {
-    out.numel().is_multiple_of(per_word(out.dtype()) as usize)
-        || out.numel() * out.dtype().size() + 2 >= out.buffer().bytes()
-}
-
 /// The rule as WGSL, and its job: the text itself tells integer rules apart.
 fn int_job<const N: usize, P: PointwiseInt<N>>(dtype: DType, rule: P) -> Result<(Job<'static>, String)> {
     let text = int_expr::function(&names::<N>()?, rule)?;
@@ -181,32 +145,4 @@ fn int_job<const N: usize, P: PointwiseInt<N>>(dtype: DType, rule: P) -> Result<
 pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
     let (job, text) = int_job(x[0].dtype(), rule)?;
     run(&job, &x, &|| Ok(text.clone() + int_expr::library(job.dtype)))
-}
-
-/// As [`pointwise_int`], into the view `out`, which may be one of the inputs.
-pub fn pointwise_int_into<const N: usize, P: PointwiseInt<N>>(
-    out: &Array,
-    x: [&Array; N],
-    rule: P,
-) -> Result<()> {
-    let (job, text) = int_job(out.dtype(), rule)?;
-    into_view(&job, &x, out, &|| Ok(text.clone() + int_expr::library(job.dtype)))
-}
-
-/// The truth of `rule` for every element of float arrays, as bool.
-pub fn predicate<const N: usize, P: Predicate<N>>(
-    name: &str,
-    key: impl Hash,
-    x: [&Array; N],
-    rule: P,
-) -> Result<Array> {
-    float_only(name, &x)?;
-    let job = Job { name, key: hash(&key), dtype: DType::Bool, compute: DType::F32 };
-    run(&job, &x, &|| {
-        let names = names::<N>()?;
-        Ok(wgsl::with_library("op", &names, &|x| {
-            let mask = rule.test::<Expr>(std::array::from_fn(|i| x[i]));
-            Expr::select(mask, Expr::lit(1.0), Expr::lit(0.0))
-        }))
-    })
 }

@@ -13,7 +13,7 @@
 
 mod library;
 
-pub use library::{NAMES, library, library_file, library_function};
+pub use library::{library, library_file};
 
 use crate::math::real::Real;
 use crate::math::{self, Lane};
@@ -143,37 +143,10 @@ fn write(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -> (String, 
     (text, writer.needs)
 }
 
-/// The text of one WGSL function of `f32` arguments; the library functions that it calls are not
-/// included.
-pub fn function(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -> String {
-    write(name, args, body).0
-}
-
 /// The text of one WGSL function after the library functions that it needs.
 pub fn with_library(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -> String {
     let (text, needs) = write(name, args, body);
     library(&needs) + &text
-}
-
-/// Several WGSL functions with one copy of the library functions that they need.
-#[derive(Default)]
-pub struct Source {
-    text: String,
-    needs: Vec<&'static str>,
-}
-
-impl Source {
-    /// Add the function `name` of `f32` arguments.
-    pub fn function(&mut self, name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) {
-        let (text, needs) = write(name, args, body);
-        self.text += &text;
-        self.needs.extend(needs);
-    }
-
-    /// The text: library functions first.
-    pub fn finish(self) -> String {
-        library(&self.needs) + &self.text
-    }
 }
 
 /// The WGSL spelling of an `f32`; what WGSL has no literal for is made from bits.

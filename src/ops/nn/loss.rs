@@ -289,11 +289,6 @@ pub fn nll(log_p: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Res
     reduce_rows(&loss, &index, &shape, options)
 }
 
-/// Squared error `(x - y)^2`.
-pub fn mse(x: &Tensor, y: &Tensor, reduction: Reduction) -> Result<Tensor> {
-    reduction.apply(&x.sub(y)?.square()?)
-}
-
 /// Binary cross-entropy of logits: `max(x, 0) - x t + log(1 + exp(-|x|))`, stable for any logit.
 pub fn bce_with_logits(
     x: &Tensor,

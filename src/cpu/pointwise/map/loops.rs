@@ -4,10 +4,9 @@ use crate::array::dtype::DType;
 use crate::cpu::pointwise::drive::Kernel;
 use crate::cpu::pointwise::layout::wrong_dtype;
 use crate::cpu::pointwise::vector;
-use crate::cpu::run::isa::{Body, Lane, PlainBody, Single, run, run_plain};
+use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::error::Result;
-use crate::math::lane::F64;
-use crate::math::real::{Integer, Left, Pointwise, PointwiseInt, Predicate};
+use crate::math::real::{Integer, Pointwise, PointwiseInt};
 
 /// The kernel of a rule of floats.
 pub(crate) fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<Kernel> {
@@ -69,47 +68,6 @@ unsafe fn each<const N: usize, T: Copy>(x: &[*const T; N], i: usize) -> [T; N] {
     all
 }
 
-/// The same as lanes.
-#[inline(always)]
-fn lanes<const N: usize, L: Lane>(x: [L::Float; N]) -> [L; N] {
-    let mut all = [L::default(); N];
-    let mut k = 0;
-    while k < N {
-        all[k] = L::new(x[k]);
-        k += 1;
-    }
-    all
-}
-
-macro_rules! float_loop {
-    ($lane:ty, $span:ident, |$x:ident| $body:expr) => {
-        for i in 0..$span.out.len() {
-            // SAFETY: every operand has as many elements as the output.
-            let $x = lanes::<N, $lane>(unsafe { each(&$span.x, i) });
-            $span.out[i] = $body;
-        }
-    };
-}
-
-impl<const N: usize, P: Predicate<N>> Body for Span<'_, N, P, f32, bool> {
-    type Output = ();
-    #[inline(always)]
-    fn run<L: Single>(self)
-    where
-        f64: Left<L>,
-    {
-        float_loop!(L, self, |x| self.rule.test(x));
-    }
-}
-
-impl<const N: usize, P: Predicate<N>> PlainBody for Span<'_, N, P, f64, bool> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        float_loop!(F64, self, |x| self.rule.test(x));
-    }
-}
-
 /// The loop of an integer rule; a type of its own because the element type is generic.
 struct IntSpan<'a, const N: usize, P, I>(Span<'a, N, P, I, I>);
 
@@ -123,25 +81,6 @@ impl<const N: usize, P: PointwiseInt<N>, I: Integer> PlainBody for IntSpan<'_, N
             span.out[i] = span.rule.apply(unsafe { each(&span.x, i) });
         }
     }
-}
-
-macro_rules! kernels {
-    ($($name:ident: $rule:ident, $x:ty, $out:ty, $run:ident;)*) => {
-        $(pub(crate) unsafe fn $name<const N: usize, P: $rule<N>>(
-            rule: *const u8,
-            x: *const *const u8,
-            out: *mut u8,
-            n: usize,
-        ) {
-            // SAFETY: `Job` calls a kernel as its type demands.
-            $run(unsafe { span::<N, P, $x, $out>(rule, x, out, n) })
-        })*
-    };
-}
-
-kernels! {
-    predicate_single: Predicate, f32, bool, run;
-    predicate_double: Predicate, f64, bool, run_plain;
 }
 
 unsafe fn map_float<const N: usize, P: Pointwise<N>, T: vector::Number>(

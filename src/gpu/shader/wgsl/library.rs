@@ -91,12 +91,6 @@ pub fn library(needed: &[&str]) -> String {
     texts.concat()
 }
 
-/// The text of `w_{name}` with all that it calls, for hand-written shaders; empty if there is no
-/// such function.
-pub fn library_function(name: &str) -> String {
-    library(&[name])
-}
-
 /// The text of `shaders/lib/math.wgsl`: the whole library, for hosts other than this one.
 pub fn library_file() -> String {
     let head = "\
@@ -114,7 +108,7 @@ pub fn library_file() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gpu::shader::wgsl::{Source, function, with_library};
+    use crate::gpu::shader::wgsl::with_library;
     use crate::math::real::Real;
 
     /// Fail with naga's own message unless `text` is valid WGSL.
@@ -135,7 +129,7 @@ mod tests {
     #[test]
     fn every_library_function_is_valid() {
         for name in NAMES {
-            let text = library_function(name);
+            let text = library(&[name]);
             assert!(text.contains(&format!("fn w_{name}(")), "{name} is missing");
             check(&text);
         }
@@ -150,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_rule_becomes_a_function() {
-        let text = function("op", &["x", "g"], &|v| v[1] * (1.0 - v[0] * v[0]));
+        let text = with_library("op", &["x", "g"], &|v| v[1] * (1.0 - v[0] * v[0]));
         let lines = [
             "fn op(x: f32, g: f32) -> f32 {",
             "    let v0 = x;",
@@ -169,7 +163,7 @@ mod tests {
     #[test]
     fn literals_without_a_spelling_are_made_from_bits() {
         for value in [f64::INFINITY, -f64::INFINITY, f64::NAN, 1e300, -0.0, 1e-45, 3.4028234663852886e38] {
-            check(&function("op", &["x"], &|v| v[0] + value));
+            check(&with_library("op", &["x"], &|v| v[0] + value));
         }
     }
 
@@ -182,17 +176,6 @@ mod tests {
                 x.abs() + x.floor() - x.round() * x.sqrt() / -x + x.exp() + x.expm1() + x.log() + x.log1p();
             Expr::select(mask, sum + x.sin() + x.cos() + x.tanh() + x.erf(), x.pow(y) + 2.0)
         });
-        check(&text);
-    }
-
-    #[test]
-    fn sources_hold_each_library_function_once() {
-        let mut source = Source::default();
-        source.function("a", &["x"], &|v| v[0].sin());
-        source.function("b", &["x"], &|v| v[0].cos() + v[0].sin());
-        let text = source.finish();
-        assert_eq!(text.matches("fn w_turns(").count(), 1);
-        assert_eq!(text.matches("fn w_sin(").count(), 1);
         check(&text);
     }
 }

@@ -10,8 +10,8 @@ use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
 
 /// The tangent of [`Attention`](super::Attention). Inputs: queries, keys, values, result, logarithm of the
-/// sum of exponentials, the mask if there is one, and the tangents that `has_tangent` says. Outputs: the tangent of
-/// the result and, for the benefit of derivatives alone, the mean of the tangents of the scores
+/// sum of exponentials, the mask if there is one, and the tangents that `has_tangent` says. Outputs: the
+/// tangent of the result and, for the benefit of derivatives alone, the mean of the tangents of the scores
 /// `[..., L, 1]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AttentionJvp {
