@@ -305,8 +305,8 @@ impl<T: TileFloat> TileOp<T> for Forward<T> {
 /// The second derivative: the gradient of `sum P (D H W + D C) - delta sum P W` with respect to the scores,
 /// `W` and `H`. It replaces the scores, `H` and `W`, in this order.
 ///
-/// With `X = D H W + D C - delta W - mean D H` and its mean `middle = sum P X` the three are `P (X -
-/// middle)`, `P (D H - delta)` and `P D (W - mean)`.
+/// With `X = D H W + D C - delta W - mean D H` and its mean `middle = sum P X` the three are
+/// `P (X - middle)`, `P (D H - delta)` and `P D (W - mean)`.
 pub struct Second<T> {
     /// The tile.
     pub known: Known<T>,

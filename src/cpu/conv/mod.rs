@@ -46,8 +46,8 @@ macro_rules! floats {
     }};
 }
 
-/// Returns `y` of shape `[n, o, output..]` from `x` of shape `[n, groups * c, input..]` and `w` of shape `[o,
-/// c, kernel..]`.
+/// Returns `y` of shape `[n, o, output..]` from `x` of shape `[n, groups * c, input..]` and `w` of shape
+/// `[o, c, kernel..]`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
     biased(x, w, None, window, groups)
 }
@@ -59,15 +59,15 @@ pub fn biased(x: &Array, w: &Array, bias: Option<&Array>, window: &Window, group
     floats!(x, w, window.shape(&[x.dim(0), w.dim(0)], &window.output)?, outputs(bias.as_ref(), window, sizes))
 }
 
-/// Returns `x` of shape `[n, groups * c, input..]` from `y` of shape `[n, o, output..]` and `w` of shape `[o,
-/// c, kernel..]`: the adjoint of [`forward`] in `x`.
+/// Returns `x` of shape `[n, groups * c, input..]` from `y` of shape `[n, o, output..]` and `w` of shape
+/// `[o, c, kernel..]`: the adjoint of [`forward`] in `x`.
 pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
     let sizes = Sizes { images: y.dim(0), groups, inputs: w.dim(1), outputs: w.dim(0) / groups.max(1) };
     floats!(y, w, window.shape(&[y.dim(0), groups * w.dim(1)], &window.input)?, inputs(window, sizes))
 }
 
-/// Returns `w` of shape `[o, c, kernel..]` from `x` of shape `[n, groups * c, input..]` and `y` of shape `[n,
-/// o, output..]`: the adjoint of [`forward`] in `w`.
+/// Returns `w` of shape `[o, c, kernel..]` from `x` of shape `[n, groups * c, input..]` and `y` of shape
+/// `[n, o, output..]`: the adjoint of [`forward`] in `w`.
 pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Array> {
     let groups_at_least = groups.max(1);
     let inputs = x.dim(1) / groups_at_least;
@@ -135,9 +135,9 @@ fn outputs<T: Float>(
     .run(out)
 }
 
-/// Computes [`input`]. Input position `i` receives from output `p` and element `k` with `p * stride + k *
-/// dilation = i + padding`. All `i` of one phase of the stride receive from the same elements `k`, and
-/// consecutive `i` from consecutive `p`.
+/// Computes [`input`]. Input position `i` receives from output `p` and element `k` with
+/// `p * stride + k * dilation = i + padding`. All `i` of one phase of the stride receive from the same
+/// elements `k`, and consecutive `i` from consecutive `p`.
 fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) -> Result<()> {
     let phases: [usize; AXES] = std::array::from_fn(|i| window.stride[i].min(window.input[i]));
     let parts: [Vec<Phase>; AXES] =
