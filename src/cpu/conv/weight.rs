@@ -1,5 +1,5 @@
-//! The gradient of a convolution with respect to its weights: `dw[o, c, k] = sum over images and p of y[o, p]
-//! x[c, p * step + shift(k)]`.
+//! The gradient of a convolution with respect to its weights:
+//! `dw[o, c, k] = sum over images and p of y[o, p] x[c, p * step + shift(k)]`.
 //!
 //! Both operands are laid out as grids (`src/cpu/conv/grid.rs`), so the sum over positions runs along memory
 //! for every element of the window. A tile keeps the sums of some output channels and six terms in registers,
