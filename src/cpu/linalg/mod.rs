@@ -94,8 +94,7 @@ const BLOCKS: usize = 5 << 20;
 const SMALL: usize = 64;
 
 impl Cost {
-    /// Returns the cost of `work` multiplications and the memory of `matrices` complex matrices of `elements`
-    /// each.
+    /// Returns the cost of `work` multiplications and of `matrices` complex matrices of `elements` each.
     fn new(work: usize, matrices: usize, elements: usize) -> Cost {
         let blocks = if elements > SMALL { BLOCKS } else { 0 };
         Cost { work, bytes: elements.saturating_mul(matrices * size_of::<c64>()).saturating_add(blocks) }
