@@ -111,7 +111,7 @@ impl<T: TileFloat> TileOp<T> for Online<T> {
     }
 }
 
-/// Multiplies every row of a tile by a vector: `tile[row] *= factor`.
+/// The product of every row of a tile with a vector: `tile[row] *= factor`.
 pub struct Scale<T> {
     /// The tile.
     pub tile: Shared<T>,

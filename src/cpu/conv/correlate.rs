@@ -170,7 +170,7 @@ fn blocks<V: Vector>(rows: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).map(move |i| (i * rows / count, (i + 1) * rows / count - i * rows / count))
 }
 
-/// Packs the weights of a chunk as its tiles read them: for each block of rows, term after term.
+/// The packing of a chunk's weights as its tiles read them: for each block of rows, term after term.
 struct Pack<'a, T> {
     of: &'a Correlation<'a, T>,
     chunk: usize,

@@ -8,7 +8,7 @@ use std::ops::{Add, AddAssign, Mul};
 /// Loads, stores and fused multiply-adds of `LANES` floats at a time.
 ///
 /// # Safety
-/// The instruction set is available, and pointers are valid for `LANES` floats.
+/// The instruction set is available, as [`Float::run`] checks; pointers are valid for `LANES` floats.
 pub trait Vector: Copy {
     /// The element type.
     type Float: Float;

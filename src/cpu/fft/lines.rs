@@ -26,7 +26,7 @@ pub trait Lines: Sync {
     fn run(&self, from: &[Self::From], to: &mut [Self::To], scratch: &mut [Complex<Self::Part>]) -> bool;
 }
 
-/// Transforms complex numbers to complex numbers.
+/// The transform of complex numbers to complex numbers.
 pub struct Complexes<T> {
     n: usize,
     plan: Arc<Plan<T>>,
@@ -103,7 +103,7 @@ impl Half {
     }
 }
 
-/// Transforms real numbers to the first half of their transform.
+/// The transform of real numbers, of which it computes the first half.
 pub struct FromReal<T> {
     half: Half,
     plan: Arc<Plan<T>>,
@@ -149,7 +149,7 @@ impl<T: Part> Lines for FromReal<T> {
     }
 }
 
-/// Transforms the first half of a transform to real numbers.
+/// The transform to real numbers, given the first half of its input.
 pub struct ToReal<T> {
     half: Half,
     plan: Arc<Plan<T>>,

@@ -17,7 +17,7 @@ pub fn eig(x: &Array) -> Result<[Array; 2]> {
     if x.dtype().is_complex() { eig_of(x, of_complex, &[scale]) } else { eig_of(x, of_real, &[lift, scale]) }
 }
 
-/// Writes eigenvalues and eigenvectors of a matrix of at least one row.
+/// A function that writes eigenvalues and eigenvectors of a matrix of at least one row.
 type Decompose<T> = fn(&Mat<T>, &mut [c64], &mut Mat<c64>, &mut MemBuffer) -> Result<(), EvdError>;
 
 /// The binary exponent that [`lift`] gives to the largest element: its fourth power is finite, and a product

@@ -58,7 +58,7 @@ impl<P: Pointwise<1>> Activation for P {
     }
 }
 
-/// Sets `x = alpha x + bias` along a row.
+/// The update `x = alpha x + bias` along a row.
 struct Affine<'a, T> {
     x: &'a mut [T],
     alpha: T,

@@ -26,7 +26,7 @@ pub struct Inner<M: Mac> {
     pub out_column: isize,
 }
 
-/// Computes some inner products.
+/// A function that computes some inner products.
 pub type InnerFn<M> = unsafe fn(&Inner<M>);
 
 /// Computes `R` rows by `C` columns, each in `U` partial sums, so that additions are independent.

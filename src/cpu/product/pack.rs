@@ -19,13 +19,13 @@ pub struct Strip<M: Mac> {
     /// Steps of the depth, in stored elements.
     pub k: usize,
     /// The copy: lane `i` of packed step `l` goes to `l * width + i`. Up to [`Mac::LANES`] elements behind it
-    /// are overwritten, unless `width` is a multiple of that; those between `lanes` and `width` are undefined.
+    /// are overwritten, unless `width` is a multiple of that; those from `lanes` to `width` are undefined.
     pub to: *mut M::In,
     /// Elements per step of the copy.
     pub width: usize,
 }
 
-/// Packs a strip.
+/// A function that packs a strip.
 pub type PackFn<M> = unsafe fn(&Strip<M>);
 
 /// Packs a strip.

@@ -41,7 +41,7 @@ pub fn transposed<O>(piece: &Piece<O>, at: *mut O, stride: isize) -> Piece<O> {
 /// Copies a piece to its transposed piece.
 ///
 /// # Safety
-/// Both pieces exist and do not overlap.
+/// Both pieces exist.
 pub unsafe fn copy_transposed<M: Mac>(from: &Piece<M::Out>, to: &Piece<M::Out>) {
     for i in 0..to.rows {
         for j in 0..to.columns {

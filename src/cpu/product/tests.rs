@@ -35,7 +35,7 @@ impl Sample<u16, f32> for () {
     }
 }
 
-/// Collects pieces, each of which must come once.
+/// A sink that collects pieces, each of which must come once.
 struct Collect<O>(Mutex<Vec<Option<O>>>, usize);
 
 impl<O: Copy + Send> Sink<O> for Collect<O> {

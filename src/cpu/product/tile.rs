@@ -30,7 +30,7 @@ pub struct Tile<M: Mac> {
     pub add: bool,
 }
 
-/// Computes a tile; the pointers of the [`Tile`] must be valid for its size.
+/// A function that computes a tile; the pointers of the [`Tile`] must be valid for its size.
 pub type TileFn<M> = unsafe fn(&Tile<M>);
 
 /// Computes a tile of `R` rows and `V` vectors per row.
