@@ -23,8 +23,8 @@ const COPY: usize = 1 << 15;
 const RIGHT: usize = 2 << 20;
 /// Bytes of a right operand from which on packing pays even if its columns are adjacent.
 const SCATTERED: usize = 1 << 19;
-/// Bytes of a row of the left operand from which on packing pays. It is never necessary, since elements of
-/// the left operand are loaded one by one with any strides.
+/// Bytes of a row of the left operand from which on packing pays: tiles load its elements one by
+/// one, whatever their strides.
 const DEEP: usize = 16 << 10;
 /// Rows of a block: those of the left operand take a fifth of the second-level cache.
 const ROWS: usize = 96;
