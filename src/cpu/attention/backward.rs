@@ -1,8 +1,8 @@
-//! The passes that go back: gradients of queries, keys and values, of first and second order.
+//! The reverse passes: gradients of queries, keys and values, of first and second order.
 //!
-//! A task owns the gradients of the keys and values of one element of their batch. It walks the blocks of all
-//! the queries that see them, so that nothing is added to by two threads; where there are too few such
-//! elements to share among threads, the blocks are split and the parts added in order.
+//! A task owns the gradients of the keys and values of one element of their batch and walks all blocks of
+//! queries that see them, so no two threads add to the same gradient. Where there are too few such elements
+//! for the threads, the blocks are split and the partial sums are added in order.
 
 use super::forward::{load_log_sum, moved_scores};
 use super::operand::Operand;
@@ -16,24 +16,24 @@ use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::{Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
 
-/// Tasks to aim at, by splitting the queries, where the batch has fewer elements.
+/// Number of tasks to reach by splitting the blocks of queries, where keys and values have a smaller batch.
 const TASKS: usize = 8;
 
-/// What a pass backward reads.
+/// The inputs of a reverse pass.
 pub struct Pass<'a, T> {
     /// Sizes and operands.
     pub p: &'a Problem<'a, T>,
-    /// The result.
+    /// The result of the forward pass.
     pub out: Operand<T>,
     /// The logarithms of sums of exponentials.
     pub log_sum: Operand<T>,
     /// The cotangent of the result.
     pub g: Operand<T>,
-    /// What the second derivative needs.
+    /// The further inputs of the second derivative.
     pub second: Option<SecondOrder<T>>,
 }
 
-/// What the second derivative needs.
+/// The further inputs of the second derivative.
 pub struct SecondOrder<T> {
     /// The tangents.
     pub t: MovedOperands<T>,
@@ -43,8 +43,8 @@ pub struct SecondOrder<T> {
     pub mean: Operand<T>,
 }
 
-/// The gradient of keys or values while it is being added up: in its own rows, or in rows apart where those
-/// are not whole vectors or several tasks contribute.
+/// The accumulator of the gradient of keys or values: the gradient itself, or separate rows where its rows
+/// are not whole vectors or several tasks add to it.
 struct Sink<T> {
     out: Operand<T>,
     apart: Option<Scratch<T>>,
@@ -68,7 +68,7 @@ impl<T: Number> Sink<T> {
         Ok(Sink { out: Operand::new(out), apart, start, splits, keys, columns, pitch, row })
     }
 
-    /// The first row of one task.
+    /// Returns the first row of one task.
     fn rows(&self, item: usize, split: usize, at: &[usize; MAX_RANK]) -> *mut T {
         match &self.apart {
             None => self.out.at(at).data.get(),
@@ -76,22 +76,22 @@ impl<T: Number> Sink<T> {
         }
     }
 
-    /// Zeroes the rows of a task; rows apart are zero from the start.
+    /// Zeroes the rows of a task; separate rows are zero from the start.
     ///
     /// # Safety
-    /// They are the caller's.
+    /// Only the caller accesses these rows.
     unsafe fn clear(&self, to: *mut T) {
         if self.apart.is_none() {
             for j in 0..self.keys {
                 for c in 0..self.columns {
-                    // SAFETY: the row exists.
+                    // SAFETY: the row has `columns` elements, and the caller guarantees sole access.
                     unsafe { *to.offset(j as isize * self.row).add(c) = T::default() };
                 }
             }
         }
     }
 
-    /// Adds rows apart up, in order, and puts them where they belong.
+    /// Sums the separate rows of all tasks in order, into the gradient.
     fn finish(&self, batch: &Shape) {
         if self.apart.is_none() {
             return;
@@ -102,7 +102,7 @@ impl<T: Number> Sink<T> {
                 let at = coordinates(batch, item);
                 let to = self.out.at(&at);
                 let total = self.rows(item, 0, &at);
-                // SAFETY: all parts of this element exist, and nobody else reads or writes them.
+                // SAFETY: all parts of this element exist, and no other thread reads or writes them.
                 unsafe {
                     for split in 1..self.splits {
                         let part = self.rows(item, split, &at);
@@ -122,10 +122,10 @@ impl<T: Number> Sink<T> {
         });
     }
 
-    /// Adds `tile rows` for the keys of a tile: `tile` is keys by queries, `rows` queries by [`Sink::pitch`].
+    /// Adds `weights rows` to a tile's keys: `weights` is keys by queries, `rows` queries by [`Sink::pitch`].
     ///
     /// # Safety
-    /// All three exist, and nobody else writes the sink's rows.
+    /// `to`, `weights` and `rows` have these sizes, and no other thread writes the rows of the sink.
     unsafe fn add(&self, tile: &Tile, to: *mut T, weights: *const T, rows: *const T) {
         let p = Product {
             m: tile.keys,
@@ -139,18 +139,18 @@ impl<T: Number> Sink<T> {
             c_stride: self.row as usize,
             add: true,
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the three matrices (`# Safety`).
         unsafe { T::product(&p) }
     }
 }
 
-/// Memory for one block of queries: them and their cotangents, transposed and not, tiles, sums and numbers
-/// per query.
+/// Scratch buffers for one block of queries: queries and cotangents (transposed and not), tiles, sums and
+/// numbers per query.
 pub struct Buffers<T> {
     q: [Scratch<T>; 2],
     g: [Scratch<T>; 2],
     tq: [Scratch<T>; 2],
-    /// The scores; afterwards what is multiplied with cotangents (first order) or queries (second order).
+    /// The scores; then the factor of cotangents in `dv` (first order) or of queries in `dk` (second).
     pub scores: Scratch<T>,
     /// The cotangents of the scores (first order) or of their tangents (second order).
     pub adjoint: Scratch<T>,
@@ -162,7 +162,7 @@ pub struct Buffers<T> {
 }
 
 impl<T: Number> Buffers<T> {
-    /// Buffers for any block of the problem of `pass`.
+    /// Returns buffers for any block of the problem of `pass`.
     pub fn new(pass: &Pass<T>) -> Result<Buffers<T>> {
         let p = pass.p;
         let tile = QUERIES * KEYS.min(p.keys);
@@ -183,7 +183,7 @@ impl<T: Number> Buffers<T> {
         })
     }
 
-    /// Logarithms of sums, means of cotangents, means of tangents, means of second derivatives.
+    /// Returns per query: logarithm of sum, mean of cotangents, mean of tangents, mean of second derivatives.
     fn columns(&mut self) -> [Shared<T>; 4] {
         let start = self.columns.ptr();
         [0, 1, 2, 3].map(|i| Shared::new(start.wrapping_add(i * QUERIES)))
@@ -191,17 +191,17 @@ impl<T: Number> Buffers<T> {
 }
 
 impl<T: Number> Pass<'_, T> {
-    /// Brings a block of queries and all that belongs to it into `buffers`.
+    /// Loads a block of queries, their cotangents, tangents and numbers per query into `buffers`.
     ///
     /// # Safety
-    /// The operands cover their problem.
+    /// The operands cover the problem of `pass`, for which `buffers` was made.
     pub unsafe fn enter(&self, block: &Block, buffers: &mut Buffers<T>) {
         let (p, Block { at, query, queries, width }) = (self.p, *block);
         let (depth, values) = (p.depth.next_multiple_of(LANE), p.width.next_multiple_of(LANE));
         let [log_sum, delta, mean, middle] = buffers.columns();
         let (q, g) = (p.q.at(&at).skipping(query), self.g.at(&at).skipping(query));
         let scale = p.settings.scale;
-        // SAFETY: the buffers was made for this problem.
+        // SAFETY: the caller guarantees that the operands cover the block and that the buffers fit it.
         unsafe {
             q.transpose_into(buffers.q[0].ptr(), queries, width, p.depth, scale);
             q.copy_into(buffers.q[1].ptr(), queries, width, p.depth, depth, scale);
@@ -229,13 +229,13 @@ impl<T: Number> Pass<'_, T> {
         }
     }
 
-    /// `to[i] = y[i] . g[i]` for the queries of a block, from transposed cotangents; 0 beyond them.
+    /// Sets `to[i] = y[i] . g[i]` for the queries of a block, from transposed cotangents, and 0 beyond them.
     ///
     /// # Safety
-    /// As [`Pass::enter`].
+    /// As for [`Pass::enter`].
     unsafe fn dot(&self, block: &Block, y: &Operand<T>, transposed: *const T, to: Shared<T>) {
         let y = y.at(&block.at).skipping(block.query);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `y` and `transposed` cover the block; `to` has its width.
         unsafe {
             let to = to.part(0, block.width);
             to.fill(T::default());
@@ -247,16 +247,16 @@ impl<T: Number> Pass<'_, T> {
         }
     }
 
-    /// Makes the tiles of derivatives for a tile of the block in `buffers`.
+    /// Computes the tiles of derivatives, for one tile of the block in `buffers`.
     ///
     /// # Safety
-    /// As [`Pass::enter`], after it.
+    /// As for [`Pass::enter`], which has loaded this block.
     pub unsafe fn derive(&self, block: &Block, tile: &Tile, buffers: &mut Buffers<T>) {
         let (p, width) = (self.p, tile.width);
         let [log_sum, delta, mean, middle] = buffers.columns();
         let (q, g) = (buffers.q[0].ptr(), buffers.g[0].ptr());
         let (scores, adjoint, moved) = (buffers.scores.ptr(), buffers.adjoint.ptr(), buffers.moved.ptr());
-        // SAFETY: the buffers was made for this problem.
+        // SAFETY: the caller guarantees that the operands cover the block and that `buffers` holds it.
         unsafe {
             p.scores(block, tile, q, scores);
             p.against(tile, p.v.at(&block.at), p.width, g, adjoint, false);
@@ -277,10 +277,10 @@ impl<T: Number> Pass<'_, T> {
         }
     }
 
-    /// One block of queries: adds to the gradients of keys and values, writes those of its queries.
+    /// Adds one block of queries to the gradients of keys and values; writes the gradient of its queries.
     ///
     /// # Safety
-    /// As [`Pass::enter`]; nobody else writes the rows of the results.
+    /// As for [`Pass::enter`], and no other thread writes the rows of the results.
     unsafe fn block(
         &self,
         block: &Block,
@@ -290,7 +290,7 @@ impl<T: Number> Pass<'_, T> {
         dv: Option<(&Sink<T>, *mut T)>,
     ) {
         let p = self.p;
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the operands, the buffers and sole access to the rows (`# Safety`).
         unsafe {
             self.enter(block, buffers);
             let sums = buffers.dq.ptr();
@@ -329,7 +329,7 @@ impl<T: Number> Pass<'_, T> {
     }
 }
 
-/// The wanted gradients of queries, keys and values, in the layouts of `like`.
+/// Returns the wanted gradients of queries, keys and values, in the layouts of `like`.
 pub fn gradients<T: Number>(pass: &Pass<T>, like: [&Array; 3], wanted: Wanted) -> Result<[Option<Array>; 3]> {
     if !(wanted.q || wanted.k || wanted.v) {
         return Ok([None, None, None]);
@@ -339,7 +339,7 @@ pub fn gradients<T: Number>(pass: &Pass<T>, like: [&Array; 3], wanted: Wanted) -
         |wanted: bool, like: &Array| wanted.then(|| laid_out_as(like.shape(), like, T::DTYPE)).transpose();
     let (dq, dk, dv) = (made(wanted.q, like[0])?, made(wanted.k, like[1])?, made(wanted.v, like[2])?);
     let owners = like[1].shape().part(0, like[1].rank() - 2);
-    // The axes along which elements of the batch share keys and values.
+    // The axes along which batch elements share keys and values.
     let mut sharing = p.batch;
     for i in 0..owners.rank() {
         if owners.at(i) != 1 {

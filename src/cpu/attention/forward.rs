@@ -1,4 +1,4 @@
-//! The passes that go along the queries: the result, and its tangent.
+//! The passes that own blocks of queries: the result and its tangent.
 
 use super::operand::{Operand, View};
 use super::product::Number;
@@ -11,14 +11,14 @@ use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::Result;
 
-/// The logarithms of sums of block `block`, infinity for those of queries that see nothing or do not exist:
-/// the exponential of a score minus infinity is a weight of 0.
+/// Loads the saved logarithms of sums of a block. Queries that see no key, and those beyond the last, get
+/// infinity, so that `exp(score - infinity)` gives weights of 0.
 ///
 /// # Safety
-/// `to` has buffers for the block's width; the operand covers the block.
+/// `to` has capacity for the block's width; `from` covers the block.
 pub unsafe fn load_log_sum<T: Number>(block: &Block, from: View<T>, to: *mut T) {
     for i in 0..block.width {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the capacity, and `from` covers every query below `block.queries`.
         unsafe {
             let value =
                 if i < block.queries { from.get(block.query + i, 0) } else { T::from_f64(f64::INFINITY) };
@@ -28,17 +28,17 @@ pub unsafe fn load_log_sum<T: Number>(block: &Block, from: View<T>, to: *mut T) 
     }
 }
 
-/// Memory for one block of queries.
+/// Scratch buffers for one block of queries.
 struct Buffers<T> {
     /// Queries, transposed.
     q: Scratch<T>,
     /// Their tangents, transposed.
     tq: Scratch<T>,
-    /// A tile.
+    /// The scores of a tile.
     scores: Scratch<T>,
-    /// The tangents of its scores.
+    /// Tangents of the scores.
     moved: Scratch<T>,
-    /// Dropout's factors.
+    /// Factors of dropout.
     keep: Scratch<T>,
     /// The result, transposed.
     out: Scratch<T>,
@@ -61,21 +61,20 @@ impl<T: Number> Buffers<T> {
         })
     }
 
-    /// The three numbers per query.
     fn columns(&mut self) -> [Shared<T>; 3] {
         let start = self.columns.ptr();
         [0, 1, 2].map(|i| Shared::new(start.wrapping_add(i * QUERIES)))
     }
 
-    /// Zeroes the result of a block.
+    /// Zeroes the transposed result of a block.
     fn clear(&mut self, rows: usize, width: usize) {
         let out = self.out.ptr();
-        // SAFETY: the scratch has buffers for that many rows of that width.
+        // SAFETY: `out` has capacity for `QUERIES` columns of `p.width` rows, and a block has no more.
         (0..rows * width).for_each(|i| unsafe { *out.add(i) = T::default() });
     }
 }
 
-/// The result and the logarithm of the sum of exponentials.
+/// Returns the result and the logarithm of the sum of exponentials.
 pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
     let rank = p.like.rank();
     let y = laid_out_as(p.like.shape().with(rank - 1, p.width), p.like, T::DTYPE)?;
@@ -86,7 +85,7 @@ pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
         let mut buffers = Buffers::new(p, false)?;
         for task in range {
             let block = p.block(coordinates(&p.batch, task / blocks), task % blocks);
-            // SAFETY: the operands cover their problem, and blocks write disjoint rows.
+            // SAFETY: the operands cover the problem, and blocks write disjoint rows.
             unsafe { forward_block(p, &block, &mut buffers, to.at(&block.at), log_to.at(&block.at)) };
         }
         Ok(())
@@ -94,10 +93,10 @@ pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
     Ok((y, log_sum))
 }
 
-/// One block of [`forward`].
+/// Computes one block of [`forward`].
 ///
 /// # Safety
-/// The results cover the block and only the caller writes them there.
+/// The results cover the block, and only the caller writes them there.
 unsafe fn forward_block<T: Number>(
     p: &Problem<T>,
     block: &Block,
@@ -109,7 +108,7 @@ unsafe fn forward_block<T: Number>(
     let [top, sum, factor] = buffers.columns();
     buffers.clear(p.width, width);
     let (transposed, scores, out) = (buffers.q.ptr(), buffers.scores.ptr(), buffers.out.ptr());
-    // SAFETY: the buffers was made for this problem.
+    // SAFETY: `buffers` was made for this problem; the caller guarantees the results (`# Safety`).
     unsafe {
         p.q.at(&block.at).skipping(block.query).transpose_into(
             transposed,
@@ -141,7 +140,7 @@ unsafe fn forward_block<T: Number>(
     }
 }
 
-/// The tangent of the result, and the mean of the tangents of the scores.
+/// Returns the tangent of the result and the mean of the tangents of the scores.
 pub fn tangent<T: Number>(
     p: &Problem<T>,
     y: &Operand<T>,
@@ -158,7 +157,7 @@ pub fn tangent<T: Number>(
         for task in range {
             let block = p.block(coordinates(&p.batch, task / blocks), task % blocks);
             let known = (y.at(&block.at), log_sum.at(&block.at));
-            // SAFETY: the operands cover their problem, and blocks write disjoint rows.
+            // SAFETY: the operands cover the problem, and blocks write disjoint rows.
             unsafe {
                 tangent_block(p, &block, &mut buffers, known, t, (to.at(&block.at), mean_to.at(&block.at)))
             };
@@ -168,11 +167,11 @@ pub fn tangent<T: Number>(
     Ok((moved, mean))
 }
 
-/// The tangents of the scores of a tile: `scale (TQ K' + Q TK') + tmask`, from transposed and scaled queries
-/// and tangents.
+/// Computes the tangents of the scores of a tile, `scale (TQ K' + Q TK') + tmask`, from the queries and their
+/// tangents, both transposed and scaled.
 ///
 /// # Safety
-/// The transposed operands belong to the block and `to` has buffers for the tile.
+/// The transposed operands belong to the block; `to` has capacity for the tile.
 pub unsafe fn moved_scores<T: Number>(
     p: &Problem<T>,
     block: &Block,
@@ -181,7 +180,7 @@ pub unsafe fn moved_scores<T: Number>(
     (transposed, turned_tangent): (*const T, *const T),
     to: *mut T,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the pointers (`# Safety`); the tangents cover the problem.
     unsafe {
         match &t.k {
             Some(tk) => p.against(tile, tk.at(&block.at), p.depth, transposed, to, false),
@@ -196,10 +195,10 @@ pub unsafe fn moved_scores<T: Number>(
     }
 }
 
-/// One block of [`tangent`].
+/// Computes one block of [`tangent`].
 ///
 /// # Safety
-/// The results cover the block and only the caller writes them there.
+/// The results cover the block, and only the caller writes them there.
 unsafe fn tangent_block<T: Number>(
     p: &Problem<T>,
     block: &Block,
@@ -213,7 +212,7 @@ unsafe fn tangent_block<T: Number>(
     buffers.clear(p.width, width);
     let (transposed, turned_tangent) = (buffers.q.ptr(), buffers.tq.ptr());
     let (scores, moved, out) = (buffers.scores.ptr(), buffers.moved.ptr(), buffers.out.ptr());
-    // SAFETY: the buffers was made for this problem.
+    // SAFETY: `buffers` was made for this problem; the caller guarantees the results (`# Safety`).
     unsafe {
         p.q.at(&block.at).skipping(block.query).transpose_into(
             transposed,
@@ -240,7 +239,7 @@ unsafe fn tangent_block<T: Number>(
                 p.gather(&tile, tv.at(&block.at), p.width, scores, out);
             }
         }
-        // The normaliser moves too: minus the mean tangent of the scores times the result.
+        // The normaliser has a tangent too: subtract the mean tangent of the scores times the result.
         let y = y.skipping(block.query);
         for j in 0..p.width {
             for i in 0..block.queries {

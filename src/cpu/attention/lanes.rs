@@ -1,21 +1,21 @@
-//! Loops over the columns of a tile, compiled for the instruction set of the processor, in `f32` or `f64`.
+//! Loops over the columns of a tile in `f32` or `f64`, compiled per instruction set.
 
 use crate::array::dtype::Element;
 use crate::cpu::run::isa::{Body, DoubleBody, Lane, Single, run, run_double};
 use crate::math::real::Left;
 use std::ops::Range;
 
-/// Something done to groups of columns, with the lanes of `T`.
+/// An operation on groups of columns, computed in lanes of `T`.
 pub trait TileOp<T>: Sync {
-    /// The groups of `range`. Implementations are `#[inline(always)]`.
+    /// Processes the groups `range`, of `super::LANE` columns each. Implementations are `#[inline(always)]`.
     fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>;
 }
 
-/// A float whose tiles can be looped over.
+/// A float type of tiles.
 pub trait TileFloat: Element {
-    /// Runs `op` on the groups of `range`, compiled for this processor.
+    /// Runs `op` on the groups `range`, compiled for this processor.
     fn launch<O: TileOp<Self>>(op: &O, range: Range<usize>);
 }
 
@@ -55,12 +55,12 @@ impl TileFloat for f64 {
     }
 }
 
-/// Number `i` as a lane.
+/// Returns the number at `x + i` as a lane.
 ///
 /// # Safety
-/// It exists.
+/// `x` is valid for reads at index `i`.
 #[inline(always)]
 pub unsafe fn get<L: Lane>(x: *const L::Float, i: usize) -> L {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that number `i` exists.
     L::new(unsafe { *x.add(i) })
 }

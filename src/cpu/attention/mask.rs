@@ -1,4 +1,4 @@
-//! What takes part: masks, causality and dropout of a tile of scores.
+//! Masks, causality and dropout of a tile of scores.
 
 use super::super::random::philox;
 use super::operand::{Operand, View};
@@ -13,33 +13,33 @@ use crate::cpu::run::threads::Shared;
 pub enum Mask<T> {
     /// Every score counts.
     None,
-    /// Those where the mask is true.
+    /// Only the scores where the mask is true count.
     Bool(Operand<bool>),
-    /// All, after an addition.
+    /// Every score counts, after the mask is added.
     Add(Operand<T>),
 }
 
 impl Dropout {
-    /// The number of this element of the batch among those with numbers of their own.
+    /// Returns the row-major index of this batch element over the axes that do not share random numbers.
     fn element(&self, batch: &Shape, at: &[usize; MAX_RANK]) -> u64 {
         let own = |&i: &usize| self.shared >> i & 1 == 0;
         (0..batch.rank()).filter(own).fold(0, |n, i| n * batch.at(i) as u64 + at[i] as u64)
     }
 }
 
-/// Whether the uniform number made of `word` is at least `p`; the numbers are those of a float32 `rand`.
+/// Whether the uniform number from `word` is at least `p`; the uniform numbers are those of a float32 `rand`.
 #[inline(always)]
 fn kept(word: u32, p: f32) -> bool {
     (word >> 8) as f32 * (1.0 / 16_777_216.0) >= p
 }
 
-/// Philox blocks that are made together, so that the compiler can use vectors.
+/// Philox blocks computed together, so that the compiler can vectorise.
 const TOGETHER: usize = 16;
 
-/// The factors of dropout of a tile: 0, or `1 / (1 - p)` where the weight is kept.
+/// Writes the dropout factors of a tile: 0, or `1 / (1 - p)` where the weight is kept.
 ///
 /// # Safety
-/// `to` has room for the tile.
+/// `to` has capacity for the tile.
 pub unsafe fn dropout_tile<T: Number>(
     dropout: &Dropout,
     sizes: (usize, usize),
@@ -66,7 +66,7 @@ pub unsafe fn dropout_tile<T: Number>(
                 let number = block * 4 + k as u64;
                 if (first..last).contains(&number) {
                     let j = (number - first) as usize;
-                    // SAFETY: inside the tile.
+                    // SAFETY: row `j` and column `i` lie inside the tile.
                     unsafe { *to.add(j * tile.width + i) = if kept(word, p) { yes } else { T::default() } };
                 }
             }
@@ -75,29 +75,28 @@ pub unsafe fn dropout_tile<T: Number>(
     }
 }
 
-/// Minus infinity.
 fn never<T: Number>() -> T {
     T::from_f64(f64::NEG_INFINITY)
 }
 
-/// Puts minus infinity where the query comes before the key.
+/// Sets the scores of keys after their query to minus infinity.
 ///
 /// # Safety
-/// `scores` is the tile.
+/// `scores` has the size of the tile.
 pub unsafe fn causal_tile<T: Number>(tile: &Tile, scores: *mut T) {
     for j in 0..tile.keys {
         let before = (tile.key + j).saturating_sub(tile.query).min(tile.queries);
-        // SAFETY: inside the tile.
+        // SAFETY: row `j` and column `i` lie inside the tile.
         (0..before).for_each(|i| unsafe { *scores.add(j * tile.width + i) = never() });
     }
 }
 
-/// Applies a mask of truth values to the scores of a tile.
+/// Sets the scores to minus infinity where the mask is false.
 ///
 /// # Safety
-/// `scores` is the tile, and the mask covers it.
+/// `scores` has the size of the tile, and the mask covers it.
 pub unsafe fn bool_tile<T: Number>(tile: &Tile, mask: View<bool>, scores: *mut T) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that the mask covers the tile, and `at` lies inside it.
     unsafe {
         each(tile, mask, |at, take| {
             let score = scores.add(at);
@@ -109,9 +108,9 @@ pub unsafe fn bool_tile<T: Number>(tile: &Tile, mask: View<bool>, scores: *mut T
 /// Adds a mask to the scores of a tile.
 ///
 /// # Safety
-/// `scores` is the tile, and the mask covers it.
+/// `scores` has the size of the tile, and the mask covers it.
 pub unsafe fn add_tile<T: Number>(tile: &Tile, mask: View<T>, scores: *mut T) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees that the mask covers the tile, and `at` lies inside it.
     unsafe {
         each(tile, mask, |at, add| {
             let score = scores.add(at);
@@ -120,7 +119,7 @@ pub unsafe fn add_tile<T: Number>(tile: &Tile, mask: View<T>, scores: *mut T) {
     }
 }
 
-/// Calls `f(place in the tile, mask)` for every score of the tile, [`LANE`] keys of a query after each other.
+/// Calls `f(index in the tile, mask element)` for every score, [`LANE`] keys of a query at a time.
 ///
 /// # Safety
 /// The mask covers the tile.
@@ -129,22 +128,22 @@ unsafe fn each<M: Copy>(tile: &Tile, mask: View<M>, f: impl Fn(usize, M)) {
     for from in (0..tile.keys).step_by(LANE) {
         for i in 0..tile.queries {
             for j in from..tile.keys.min(from + LANE) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees that the mask covers the tile.
                 f(j * tile.width + i, unsafe { mask.get(tile.query + i, tile.key + j) });
             }
         }
     }
 }
 
-/// Adds a tile, transposed, to a matrix of gradients: `to[query, key] += tile[key, query]`, summed over an
-/// axis along which the matrix is stretched.
+/// Adds a transposed tile to a matrix of gradients: `to[query, key] += tile[key, query]`. Where `to` has
+/// stride 0 this sums over the axis.
 ///
 /// # Safety
-/// `from` is the tile; the matrix covers it and is the caller's.
+/// `from` has the size of the tile; the matrix covers it, and only the caller accesses it.
 pub unsafe fn add_turned<T: Number>(tile: &Tile, from: Shared<T>, to: View<T>) {
     for i in 0..tile.queries {
         for j in 0..tile.keys {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the tile and sole access to the matrix (`# Safety`).
             unsafe {
                 let place = (tile.query + i) as isize * to.row + (tile.key + j) as isize * to.column;
                 let sum = to.data.get().offset(place);

@@ -1,7 +1,7 @@
 //! The gradient of an added mask: the cotangents of the scores, summed over everything that shares the mask.
 //!
-//! It is a pass of its own: a task owns rows of the mask and walks the elements of the batch that share them,
-//! in order, where `backward.rs` owns keys and values.
+//! A task owns rows of the mask and walks the batch elements that share them, in order. This needs its own
+//! pass: tasks of `src/cpu/attention/backward.rs` own keys and values.
 
 use super::backward::{Buffers, Pass};
 use super::operand::Operand;
@@ -11,7 +11,7 @@ use crate::array::Array;
 use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::Result;
 
-/// The gradient, in the shape of `like`.
+/// Returns the gradient in the shape of `like`.
 pub fn gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
     let p = pass.p;
     let out = Array::full(like.shape(), 0.0, T::DTYPE)?;
@@ -23,7 +23,7 @@ pub fn gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
             sharing = sharing.with(i, 1);
         }
     }
-    // A mask with one row for all queries is one task; otherwise a block of queries owns its rows.
+    // A mask with one row for all queries is one task; otherwise each block of queries owns its rows.
     let one_row = like.dim(rank - 2) == 1;
     let (tasks, walked) = if one_row { (1, p.blocks()) } else { (p.blocks(), 1) };
     let to = Operand::<T>::new(&out);
@@ -36,7 +36,7 @@ pub fn gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
                 let mut at = coordinates(&sharing, number / walked);
                 at.iter_mut().zip(&owner).for_each(|(at, &own)| *at += own);
                 let block = p.block(at, task % tasks + number % walked);
-                // SAFETY: the operands cover their problem; the rows of the mask belong to this task.
+                // SAFETY: the operands cover the problem; the rows of the mask belong to this task.
                 unsafe {
                     pass.enter(&block, &mut buffers);
                     for tile in p.tiles(&block) {

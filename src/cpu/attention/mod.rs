@@ -1,15 +1,14 @@
-//! Attention, `softmax(scale Q K' + mask) V`, and its derivatives up to the second, without ever holding more
-//! than a tile of the matrix of scores.
+//! Attention, `softmax(scale Q K' + mask) V`, with first and second derivatives; never holds more than a tile
+//! of the matrix of scores.
 //!
-//! A tile has `KEYS` keys in its rows and up to `QUERIES` queries in its columns (lanes). So the softmax runs
-//! down the columns, and all products have the form that `product.rs` computes without packing: the queries
-//! are transposed once per block, keys and values are read where they lie. The forward pass is the online
-//! softmax; the others make the weights again from the saved logarithm of the sum of exponentials (Dao et al.
-//! 2022).
+//! A tile has `KEYS` keys in its rows and up to `QUERIES` queries in its columns (lanes). The softmax runs
+//! down the columns. All products have the form that `src/cpu/attention/product.rs` computes without packing:
+//! queries are transposed once per block, keys and values are read in place. The forward pass is the online
+//! softmax; the others recompute the weights from the saved logarithm of the sum of exponentials (Dao et al.
+//! 2022). Work is cut by shapes alone, so the bits do not depend on the number of threads.
 //!
-//! Work is cut by shapes alone, so the bits do not depend on the number of threads. Reading order:
-//! `product.rs`, `operand.rs`, `tile.rs` (the formulas), `mask.rs`, `forward.rs`, `backward.rs`,
-//! `mask_gradient.rs`.
+//! Read next, in `src/cpu/attention/`: product, operand, tile (the formulas), mask, forward, backward,
+//! mask_gradient.
 
 mod backward;
 mod forward;
@@ -30,28 +29,28 @@ use mask::Mask;
 use operand::{Operand, View, converted};
 use product::{Number, Product};
 
-/// Lanes that are handled together: widths of tiles are multiples of it.
+/// Lanes that are handled together; the width of a tile is a multiple of it.
 const LANE: usize = 16;
-/// The most queries of a tile: its columns.
+/// Maximal number of queries of a tile: its columns.
 const QUERIES: usize = 64;
-/// As many of a short causal attention: narrower tiles hold fewer scores that do not count.
+/// The same for a short causal attention: narrower tiles hold fewer masked scores.
 const FEW_QUERIES: usize = 32;
-/// The longest of those.
+/// Maximal number of queries of a causal attention that counts as short.
 const SHORT: usize = 512;
-/// The most keys of a tile: its rows.
+/// Maximal number of keys of a tile: its rows.
 const KEYS: usize = 128;
-/// Multiplications that are worth a piece of a parallel loop.
+/// Multiplications that are worth one chunk of a parallel loop.
 const WORK: usize = 1 << 20;
 
-/// The result `[..., L, V]` and the logarithm of the sum of exponentials `[..., L, 1]`, which has the type
-/// that is computed in. A query that sees no key gets 0 and minus infinity.
+/// Returns the result `[..., L, V]` and the logarithm of the sum of exponentials `[..., L, 1]`, which has the
+/// compute dtype. A query that sees no key gets 0 and minus infinity.
 pub fn forward(x: &Inputs) -> Result<(Array, Array)> {
     let wide = Wide::new(x)?;
     let (y, log_sum) = with_float!(wide.q.dtype(), T => forward::forward(&wide.problem::<T>())?);
     Ok((converted(&y, x.q.dtype())?, log_sum))
 }
 
-/// The tangent of the result, and the mean of the tangents of the scores.
+/// Returns the tangent of the result and the mean of the tangents of the scores.
 pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
     let wide = Wide::new(x)?;
     let dtype = wide.q.dtype();
@@ -63,8 +62,8 @@ pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
     Ok((converted(&y, x.q.dtype())?, mean))
 }
 
-/// The wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With `moved`
-/// they are the gradients of `<g, tangent of the result>` instead: the second derivative.
+/// Returns the wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With
+/// `moved` it returns those of `<g, tangent of the result>` instead: the second derivative.
 pub fn vjp(
     x: &Inputs,
     known: &Known,
@@ -109,7 +108,7 @@ pub fn vjp(
     Ok(rounded)
 }
 
-/// The operands in the type that is computed in.
+/// The operands in the compute dtype.
 struct Wide<'a> {
     q: Array,
     k: Array,
@@ -158,7 +157,7 @@ impl<'a> Wide<'a> {
     }
 }
 
-/// Tangents in the type that is computed in.
+/// Tangents in the compute dtype.
 struct WideTangents([Option<Array>; 4]);
 
 impl WideTangents {
@@ -173,7 +172,7 @@ impl WideTangents {
     }
 }
 
-/// The tangents as operands.
+/// Tangents as strided operands, each if its operand has one.
 struct MovedOperands<T> {
     q: Option<Operand<T>>,
     k: Option<Operand<T>>,
@@ -183,19 +182,19 @@ struct MovedOperands<T> {
 
 /// Sizes and operands of one attention.
 struct Problem<'a, T> {
-    /// The queries as an array, whose layout the results follow.
+    /// The queries, whose layout the results follow.
     like: &'a Array,
     /// The batch axes.
     batch: Shape,
-    /// Their product.
+    /// Number of batch elements.
     items: usize,
-    /// `L`.
+    /// `L`, the number of queries.
     queries: usize,
-    /// `S`.
+    /// `S`, the number of keys.
     keys: usize,
-    /// `E`.
+    /// `E`, the length of a query or key.
     depth: usize,
-    /// `V`.
+    /// `V`, the length of a value.
     width: usize,
     q: Operand<T>,
     k: Operand<T>,
@@ -204,20 +203,20 @@ struct Problem<'a, T> {
     settings: &'a Settings,
 }
 
-/// One element of the batch, and a block of its queries.
+/// A block of the queries of one batch element.
 #[derive(Clone, Copy)]
 struct Block {
     /// Coordinates in the batch.
     at: [usize; MAX_RANK],
-    /// The first query.
+    /// Index of the first query.
     query: usize,
-    /// How many.
+    /// Number of queries.
     queries: usize,
-    /// That rounded up to vectors.
+    /// `queries` rounded up to a multiple of [`LANE`].
     width: usize,
 }
 
-/// A tile: a block of queries, its columns, against some keys, its rows.
+/// A block of queries, its columns, against some keys, its rows.
 #[derive(Clone, Copy)]
 struct Tile {
     query: usize,
@@ -227,7 +226,7 @@ struct Tile {
     keys: usize,
 }
 
-/// The coordinates of an element of `batch`.
+/// Returns the coordinates of batch element `item`.
 fn coordinates(batch: &Shape, mut item: usize) -> [usize; MAX_RANK] {
     let mut at = [0; MAX_RANK];
     for i in (0..batch.rank()).rev() {
@@ -238,24 +237,23 @@ fn coordinates(batch: &Shape, mut item: usize) -> [usize; MAX_RANK] {
 }
 
 impl<T: Number> Problem<'_, T> {
-    /// Queries of a block.
+    /// Queries per block.
     fn step(&self) -> usize {
         if self.settings.causal && self.queries <= SHORT { FEW_QUERIES } else { QUERIES }
     }
 
-    /// Blocks of queries.
+    /// Number of blocks of queries.
     fn blocks(&self) -> usize {
         self.queries.div_ceil(self.step())
     }
 
-    /// Block number `block` of an element of the batch.
     fn block(&self, at: [usize; MAX_RANK], block: usize) -> Block {
         let query = block * self.step();
         let queries = self.step().min(self.queries - query);
         Block { at, query, queries, width: queries.next_multiple_of(LANE) }
     }
 
-    /// The tiles of a block: those with a score that counts, where causality decides.
+    /// Returns the tiles of a block; with causality, only those with a key that some query of the block sees.
     fn tiles(&self, block: &Block) -> impl Iterator<Item = Tile> + use<T> {
         let Block { query, queries, width, .. } = *block;
         let seen = if self.settings.causal { self.keys.min(query + queries) } else { self.keys };
@@ -268,17 +266,17 @@ impl<T: Number> Problem<'_, T> {
         })
     }
 
-    /// Multiplications of one product of a whole block.
+    /// Multiplications of one block in the forward pass: for the scores and for the sums of values.
     fn work(&self) -> usize {
         self.step().min(self.queries) * self.keys * (self.depth + self.width).max(1)
     }
 
-    /// The scores of a tile, masked, from the transposed and scaled queries of its block.
+    /// Computes the masked scores of a tile from the transposed and scaled queries of its block.
     ///
     /// # Safety
-    /// `transposed` has the tile's width and `depth` rows; `scores` has room for the tile.
+    /// `transposed` has the tile's width and `depth` rows; `scores` has capacity for the tile.
     unsafe fn scores(&self, block: &Block, tile: &Tile, transposed: *const T, scores: *mut T) {
-        // SAFETY: the caller's promise; operands cover their problem.
+        // SAFETY: the caller guarantees both pointers (`# Safety`), and the operands cover the problem.
         unsafe {
             self.against(tile, self.k.at(&block.at), self.depth, transposed, scores, false);
             match &self.mask {
@@ -292,11 +290,10 @@ impl<T: Number> Problem<'_, T> {
         }
     }
 
-    /// `to (+)= X transposed`: rows of keys or values `X` against transposed queries or cotangents, `depth`
-    /// deep.
+    /// `to (+)= X transposed`: `X` has rows of keys or values, `transposed` queries or cotangents.
     ///
     /// # Safety
-    /// As [`Problem::scores`].
+    /// As for [`Problem::scores`].
     unsafe fn against(
         &self,
         tile: &Tile,
@@ -310,27 +307,27 @@ impl<T: Number> Problem<'_, T> {
         let (a, a_strides) = (x.data.get().cast_const(), x.strides());
         let (m, n, w) = (tile.keys, tile.width, tile.width);
         let p = Product { m, n, k: depth, a, a_strides, b: transposed, b_stride: w, c: to, c_stride: w, add };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the pointers (`# Safety`); `x` covers the keys of the tile.
         unsafe { T::product(&p) }
     }
 
-    /// `to += X' tile`: columns of keys or values `X` against a tile, for transposed sums `rows` high.
+    /// `to += X' tile`: `X` are rows of keys or values; `to` holds transposed sums with `rows` rows.
     ///
     /// # Safety
-    /// `from` is a tile, `to` has the tile's width and `rows` rows.
+    /// `from` is a tile; `to` has the tile's width and `rows` rows.
     unsafe fn gather(&self, tile: &Tile, x: View<T>, rows: usize, from: *const T, to: *mut T) {
         let x = x.skipping(tile.key);
         let (a, a_strides) = (x.data.get().cast_const(), x.transposed());
         let (n, k, w) = (tile.width, tile.keys, tile.width);
         let p = Product { m: rows, n, k, a, a_strides, b: from, b_stride: w, c: to, c_stride: w, add: true };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees both pointers (`# Safety`); `x` covers the keys of the tile.
         unsafe { T::product(&p) }
     }
 
-    /// The factors of dropout of a tile, written to `to`; `None` without dropout.
+    /// Writes the dropout factors of a tile to `to`; returns `None` without dropout.
     ///
     /// # Safety
-    /// `to` has room for the tile if there is dropout.
+    /// `to` has capacity for the tile if there is dropout.
     unsafe fn kept(
         &self,
         block: &Block,
@@ -338,7 +335,7 @@ impl<T: Number> Problem<'_, T> {
         to: *mut T,
     ) -> Option<crate::cpu::run::threads::Shared<T>> {
         let dropout = self.settings.dropout.as_ref()?;
-        // SAFETY: the caller's promise.
+        // SAFETY: there is dropout, so the caller guarantees that `to` has capacity for the tile.
         unsafe { mask::dropout_tile(dropout, (self.queries, self.keys), (&self.batch, &block.at), tile, to) };
         Some(crate::cpu::run::threads::Shared::new(to))
     }

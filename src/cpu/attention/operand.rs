@@ -1,4 +1,4 @@
-//! What tiles are cut from and put together in: strided operands, aligned scratch memory, transposed blocks.
+//! Strided operands of attention, and their copies to and from transposed blocks.
 
 use super::product::Number;
 use crate::arguments::attention::{inverse, memory_order};
@@ -9,7 +9,7 @@ use crate::cpu::pointwise::copy::{cast, transpose_panel};
 use crate::cpu::run::threads::Shared;
 use crate::error::Result;
 
-/// A batch of matrices: the last two axes are rows and columns; leading axes of length 1 are stretched.
+/// A batch of matrices: the last two axes are rows and columns. Axes of length 1 broadcast, with stride 0.
 #[derive(Clone, Copy)]
 pub struct Operand<T> {
     start: Shared<T>,
@@ -18,7 +18,7 @@ pub struct Operand<T> {
     column: isize,
 }
 
-/// One matrix of a batch, or its part from some row on.
+/// One matrix of a batch, from some row on.
 #[derive(Clone, Copy)]
 pub struct View<T> {
     /// The first element.
@@ -30,17 +30,17 @@ pub struct View<T> {
 }
 
 impl<T: Element> Operand<T> {
-    /// The operand in `x`, which has at least two axes.
+    /// Returns the operand in `x`, which has at least two axes.
     pub fn new(x: &Array) -> Operand<T> {
         let rank = x.rank();
-        // An axis of length 1 is stretched over the others' length: its stride counts for nothing.
+        // An axis of length 1 is broadcast, so its stride is 0 whatever the array says.
         let stride = |i: usize| if x.dim(i) == 1 { 0 } else { x.stride(i) };
         let mut batch = [0; MAX_RANK];
         batch[..rank - 2].iter_mut().enumerate().for_each(|(i, s)| *s = stride(i));
         Operand { start: Shared::new(x.ptr::<T>()), batch, row: stride(rank - 2), column: stride(rank - 1) }
     }
 
-    /// The matrix at these coordinates of the batch.
+    /// Returns the matrix at these coordinates of the batch.
     pub fn at(&self, coordinates: &[usize; MAX_RANK]) -> View<T> {
         let offset: isize = coordinates.iter().zip(&self.batch).map(|(&c, &s)| c as isize * s).sum();
         View {
@@ -52,40 +52,40 @@ impl<T: Element> Operand<T> {
 }
 
 impl<T: Copy> View<T> {
-    /// The matrix from row `i` on.
+    /// Returns the matrix from row `i` on.
     pub fn skipping(self, i: usize) -> View<T> {
         View { data: Shared::new(self.data.get().wrapping_offset(i as isize * self.row)), ..self }
     }
 
-    /// The strides of rows and columns.
+    /// Returns the strides of rows and columns.
     pub fn strides(self) -> (isize, isize) {
         (self.row, self.column)
     }
 
-    /// The strides of the transpose.
+    /// Returns the strides of the transpose.
     pub fn transposed(self) -> (isize, isize) {
         (self.column, self.row)
     }
 
-    /// The element in row `i` and column `j`.
+    /// Returns the element in row `i` and column `j`.
     ///
     /// # Safety
-    /// It exists.
+    /// The element exists.
     #[inline(always)]
     pub unsafe fn get(self, i: usize, j: usize) -> T {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the element exists.
         unsafe { *self.data.get().offset(i as isize * self.row + j as isize * self.column) }
     }
 }
 
 impl<T: Number> View<T> {
-    /// `to[column * width + row] = scale * self[row, column]` for the first `rows` rows, and 0 for the other
-    /// `width - rows`: the rows become vector lanes.
+    /// Sets `to[column * width + row] = scale * self[row, column]` for the first `rows` rows, and 0 for the
+    /// other `width - rows`: rows become vector lanes.
     ///
     /// # Safety
-    /// The matrix has that many rows and columns, `to` has room for `columns * width` elements.
+    /// The matrix has that many rows and columns; `to` has capacity for `columns * width` elements.
     pub unsafe fn transpose_into(self, to: *mut T, rows: usize, width: usize, columns: usize, scale: f64) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees these sizes (`# Safety`).
         unsafe {
             if self.column == 1 {
                 transpose_panel(to, width as isize, self.data.get().cast_const(), self.row, columns, rows);
@@ -101,11 +101,11 @@ impl<T: Number> View<T> {
         }
     }
 
-    /// `to[row * pitch + column] = scale * self[row, column]` for the first `rows` rows, and 0 beyond them
-    /// and beyond the last column.
+    /// Sets `to[row * pitch + column] = scale * self[row, column]` for the first `rows` rows, and 0 in the
+    /// rows up to `width` and in the columns up to `pitch`.
     ///
     /// # Safety
-    /// The matrix has that many rows and columns, `to` has room for `width * pitch` elements.
+    /// The matrix has that many rows and columns; `to` has capacity for `width * pitch` elements.
     pub unsafe fn copy_into(
         self,
         to: *mut T,
@@ -115,7 +115,7 @@ impl<T: Number> View<T> {
         pitch: usize,
         scale: f64,
     ) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees these sizes (`# Safety`).
         unsafe {
             for i in 0..rows {
                 let line = to.add(i * pitch);
@@ -132,12 +132,12 @@ impl<T: Number> View<T> {
         }
     }
 
-    /// `self[row, column] = from[column * width + row]` for `rows` rows: the way back from vector lanes.
+    /// Sets `self[row, column] = from[column * width + row]` for `rows` rows; undoes `transpose_into`.
     ///
     /// # Safety
     /// The matrix has that many rows and columns, and only the caller writes them.
     pub unsafe fn turn_back(self, from: *const T, rows: usize, width: usize, columns: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees these sizes and sole access (`# Safety`).
         unsafe {
             if self.column == 1 {
                 return transpose_panel(self.data.get(), self.row, from, width as isize, rows, columns);
@@ -152,21 +152,21 @@ impl<T: Number> View<T> {
     }
 }
 
-/// `to *= scale` for `n` elements.
+/// Multiplies `n` elements at `to` by `scale`.
 ///
 /// # Safety
-/// They exist and are the caller's.
+/// The elements exist, and only the caller accesses them.
 unsafe fn scaled<T: Number>(to: *mut T, n: usize, scale: f64) {
     if scale != 1.0 {
         let (scale, zero) = (T::from_f64(scale), T::default());
         for i in 0..n {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the elements.
             unsafe { *to.add(i) = scale.multiply_add::<false>(*to.add(i), zero) };
         }
     }
 }
 
-/// `x` in `dtype` and in the layout it has.
+/// Returns `x` converted to `dtype`, in its memory order.
 pub fn converted(x: &Array, dtype: DType) -> Result<Array> {
     if x.dtype() == dtype {
         return Ok(x.clone());

@@ -1,9 +1,9 @@
-//! Small matrix products without packing, for tiles that are in the first cache level already.
+//! Small matrix products without packing, for tiles that fit in the first-level cache.
 //!
-//! The left operand is read one number at a time and spread over a vector, so it may have any strides: a
+//! The left operand is read one number at a time and broadcast over a vector, so it may have any strides: a
 //! transposed matrix costs nothing. The rows of the right operand and of the result are vectors. A block of
 //! the result stays in registers over the whole depth, and each of its numbers is summed in the order of the
-//! depth, so its bits do not depend on how the result was cut.
+//! depth, so its bits do not depend on how the result is cut.
 
 use super::LANE;
 use super::lanes::TileFloat;
@@ -16,41 +16,40 @@ pub struct Product<T> {
     pub m: usize,
     /// Columns of `b` and `c`: a multiple of [`LANE`].
     pub n: usize,
-    /// The depth.
+    /// The depth: columns of `a`, rows of `b`.
     pub k: usize,
     /// The left operand.
     pub a: *const T,
-    /// Its row and column strides.
+    /// Row and column strides of `a`.
     pub a_strides: (isize, isize),
     /// The right operand.
     pub b: *const T,
-    /// Elements between its rows.
+    /// Row stride of `b`.
     pub b_stride: usize,
     /// The result.
     pub c: *mut T,
-    /// Elements between its rows.
+    /// Row stride of `c`.
     pub c_stride: usize,
-    /// Whether the product is added to the result.
+    /// Whether the product is added to `c` instead of replacing it.
     pub add: bool,
 }
 
-/// A float that tiles are made of.
+/// A float type of tiles.
 pub trait Number: TileFloat + Default {
-    /// `a * b + c`, rounded once if `FUSED`.
+    /// Returns `a * b + c`, rounded once if `FUSED`.
     fn multiply_add<const FUSED: bool>(self, b: Self, c: Self) -> Self;
     /// Computes a product.
     ///
     /// # Safety
-    /// The operands exist in these sizes, and nobody else writes the result.
+    /// The operands exist in these sizes, and no other thread writes the result.
     unsafe fn product(p: &Product<Self>);
 }
 
 impl<T: Number> Product<T> {
-    /// The rows from `i` on against the columns `j..j + N`, in blocks of `M` rows; returns the first row
-    /// left.
+    /// Computes columns `j..j + N` from row `i` on, in blocks of `M` rows; returns the first row left over.
     ///
     /// # Safety
-    /// As [`Number::product`].
+    /// As for [`Number::product`].
     #[inline(always)]
     unsafe fn blocks<const M: usize, const N: usize, const FUSED: bool>(
         &self,
@@ -58,20 +57,20 @@ impl<T: Number> Product<T> {
         j: usize,
     ) -> usize {
         while i + M <= self.m {
-            // SAFETY: the block lies inside the result.
+            // SAFETY: the caller guarantees the operands, and the block lies inside the result.
             unsafe { self.block::<M, N, FUSED>(i, j) };
             i += M;
         }
         i
     }
 
-    /// The `M x N` block of the result at row `i` and column `j`.
+    /// Computes the `M x N` block of the result at row `i` and column `j`.
     ///
     /// # Safety
-    /// As [`Number::product`].
+    /// As for [`Number::product`].
     #[inline(always)]
     unsafe fn block<const M: usize, const N: usize, const FUSED: bool>(&self, i: usize, j: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the operands and that the block lies inside the result.
         unsafe {
             let c = self.c.add(i * self.c_stride + j);
             let mut sums = [[T::default(); N]; M];
@@ -96,14 +95,14 @@ impl<T: Number> Product<T> {
         }
     }
 
-    /// All blocks, `M x N` at first and smaller ones where the result ends.
+    /// Computes all blocks: `M x N`, and smaller ones at the ends of the result.
     ///
     /// # Safety
-    /// As [`Number::product`].
+    /// As for [`Number::product`].
     #[inline(always)]
     unsafe fn cut<const M: usize, const N: usize, const FUSED: bool>(&self) {
         let mut j = 0;
-        // SAFETY: the caller's promise; `LANE` divides the number of columns.
+        // SAFETY: the caller guarantees the operands; `LANE` divides `n`, so all blocks lie in the result.
         unsafe {
             while j + N <= self.n {
                 let i = self.blocks::<M, N, FUSED>(0, j);
@@ -120,7 +119,7 @@ impl<T: Number> Product<T> {
     }
 }
 
-/// One function per instruction set: the block that fits into its registers.
+/// Compiles the product once per instruction set, with the block size that fits into its registers.
 macro_rules! number {
     ($float:ty, $wide:literal) => {
         impl Number for $float {
@@ -133,16 +132,16 @@ macro_rules! number {
                 #[cfg(target_arch = "x86_64")]
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
                 unsafe fn avx512(p: &Product<$float>) {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller of `product` guarantees its operands.
                     unsafe { p.cut::<8, $wide, true>() }
                 }
                 #[cfg(target_arch = "x86_64")]
                 #[target_feature(enable = "avx2,fma,f16c")]
                 unsafe fn avx2(p: &Product<$float>) {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller of `product` guarantees its operands.
                     unsafe { p.cut::<4, LANE, true>() }
                 }
-                // SAFETY: the caller's promise; `isa` found the features on this processor.
+                // SAFETY: the caller guarantees the operands; `isa` found the features on this processor.
                 unsafe {
                     match isa() {
                         #[cfg(target_arch = "x86_64")]
@@ -164,7 +163,7 @@ number!(f64, 16);
 mod tests {
     use super::*;
 
-    /// The product by definition, in `f64`.
+    /// Compares with the product by definition, in `f64`.
     fn check<T: Number>(m: usize, n: usize, k: usize, transposed: bool, add: bool, tolerance: f64) {
         let value = |i: usize| ((i * 7919 + 13) % 257) as f64 / 128.0 - 1.0;
         let make = |count: usize, from: usize| -> Vec<T> {

@@ -1,7 +1,7 @@
-//! What happens to a tile of scores between two products.
+//! Elementwise steps on a tile of scores, between two products.
 //!
-//! A tile holds keys in its rows and queries in its columns, so everything here runs down the columns: maxima
-//! and sums over keys need no sums across a vector. Every loop handles [`LANE`] columns at a time.
+//! A tile holds keys in its rows and queries in its columns, so maxima and sums over keys run down the
+//! columns and need no sums across a vector. Every loop handles [`LANE`] columns at a time.
 
 use super::LANE;
 use super::lanes::{TileFloat, TileOp, get};
@@ -10,31 +10,30 @@ use crate::cpu::run::threads::Shared;
 use crate::math::real::Left;
 use std::ops::Range;
 
-/// `LANE` numbers of a row.
 type Lanes<L> = [L; LANE];
 
-/// The lanes at `x`.
+/// Loads the lanes at `x`.
 ///
 /// # Safety
-/// They exist.
+/// `x` is valid for reads of [`LANE`] numbers.
 #[inline(always)]
 unsafe fn load<L: Lane>(x: *const L::Float) -> Lanes<L> {
     let mut lanes = [L::default(); LANE];
     for (k, lane) in lanes.iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `x` has [`LANE`] numbers.
         *lane = unsafe { get::<L>(x, k) };
     }
     lanes
 }
 
-/// Writes the lanes to `x`.
+/// Stores the lanes at `x`.
 ///
 /// # Safety
-/// There is room for them.
+/// `x` is valid for writes of [`LANE`] numbers.
 #[inline(always)]
 unsafe fn store<L: Lane>(x: *mut L::Float, lanes: &Lanes<L>) {
     for (k, lane) in lanes.iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that `x` has [`LANE`] numbers.
         unsafe { *x.add(k) = lane.get() };
     }
 }
@@ -44,14 +43,14 @@ pub fn run<T: TileFloat, O: TileOp<T>>(op: &O, width: usize) {
     T::launch(op, 0..width / LANE);
 }
 
-/// One step of the online softmax (Milakov and Gimelshein 2018; Rabe and Staats 2021): turns scores into
-/// weights relative to the largest score so far, and says by what to multiply all that came before.
+/// One step of the online softmax (Milakov and Gimelshein 2018; Rabe and Staats 2021): replaces scores by
+/// weights relative to the largest score so far, and computes the factor for all earlier weights.
 pub struct Online<T> {
     /// The tile: scores, then weights.
     pub tile: Shared<T>,
-    /// Its rows.
+    /// Number of its rows.
     pub keys: usize,
-    /// Its columns.
+    /// Number of its columns.
     pub width: usize,
     /// The largest score so far, per column.
     pub top: Shared<T>,
@@ -68,7 +67,7 @@ impl<T: TileFloat> TileOp<T> for Online<T> {
         f64: Left<L>,
     {
         for at in range.map(|chunk| chunk * LANE) {
-            // SAFETY: the tile and the vectors per column have this chunk.
+            // SAFETY: the tile and the vectors per column have this group of columns.
             unsafe {
                 let tile = self.tile.get().add(at);
                 let (tops, sums) = (self.top.get().add(at), self.sum.get().add(at));
@@ -82,7 +81,7 @@ impl<T: TileFloat> TileOp<T> for Online<T> {
                     }
                 }
                 store(tops, &top);
-                // Where every score so far is -infinity the weights are 0, not the exponential of NaN.
+                // Where every score so far is -infinity the weights must be 0, not the exponential of NaN.
                 for top in &mut top {
                     *top = L::select(top.eq(L::lit(f64::NEG_INFINITY)), L::lit(0.0), *top);
                 }
@@ -112,13 +111,13 @@ impl<T: TileFloat> TileOp<T> for Online<T> {
     }
 }
 
-/// Multiplies every row of a tile by a vector: `tile[row] *= factor`.
+/// The product of every row of a tile with a vector: `tile[row] *= factor`.
 pub struct Scale<T> {
     /// The tile.
     pub tile: Shared<T>,
-    /// Its rows.
+    /// Number of its rows.
     pub rows: usize,
-    /// Its columns.
+    /// Number of its columns.
     pub width: usize,
     /// The factors, per column.
     pub factor: Shared<T>,
@@ -131,7 +130,7 @@ impl<T: TileFloat> TileOp<T> for Scale<T> {
         f64: Left<L>,
     {
         for at in range.map(|chunk| chunk * LANE) {
-            // SAFETY: the tile and the vector have this chunk.
+            // SAFETY: the tile and the vector have this group of columns.
             unsafe {
                 let factor = load::<L>(self.factor.get().add(at));
                 for j in 0..self.rows {
@@ -147,8 +146,8 @@ impl<T: TileFloat> TileOp<T> for Scale<T> {
     }
 }
 
-/// The end of the online softmax: the reciprocal of each sum (0 where nothing took part) in place of the sum,
-/// and the logarithm of the sum of exponentials in place of the largest score.
+/// The end of the online softmax: replaces each sum by its reciprocal (0 where no key took part), and the
+/// largest score by the logarithm of the sum of exponentials.
 pub struct Finish<T> {
     /// The largest scores, then the logarithms.
     pub top: Shared<T>,
@@ -163,7 +162,7 @@ impl<T: TileFloat> TileOp<T> for Finish<T> {
         f64: Left<L>,
     {
         for at in range.map(|chunk| chunk * LANE) {
-            // SAFETY: the vectors have this chunk.
+            // SAFETY: the vectors have this group of columns.
             unsafe {
                 let (tops, sums) = (self.top.get().add(at), self.sum.get().add(at));
                 let (mut top, mut sum) = (load::<L>(tops), load::<L>(sums));
@@ -178,26 +177,26 @@ impl<T: TileFloat> TileOp<T> for Finish<T> {
     }
 }
 
-/// A tile with rows of keys and what belongs to its columns, for the passes that know the softmax already.
+/// A tile of scores with the saved logarithms of its columns, from which its weights are recomputed.
 #[derive(Clone, Copy)]
 pub struct Known<T> {
     /// The scores.
     pub scores: Shared<T>,
-    /// Rows.
+    /// Number of rows.
     pub keys: usize,
-    /// Columns.
+    /// Number of columns.
     pub width: usize,
-    /// The logarithm of the sum of exponentials, per column; infinity where no weight is.
+    /// The logarithm of the sum of exponentials, per column; infinity where all weights are 0.
     pub log_sum: Shared<T>,
-    /// What dropout multiplies the weights by, if there is dropout.
+    /// The factors of dropout, if there is dropout.
     pub keep: Option<Shared<T>>,
 }
 
 impl<T: TileFloat> Known<T> {
-    /// The weights before dropout, and dropout's factors, of a chunk of row `j`.
+    /// Returns the weights before dropout, and the dropout factors, of row `j` in the columns from `at` on.
     ///
     /// # Safety
-    /// The chunk exists.
+    /// These columns exist.
     #[inline(always)]
     unsafe fn weights<L: Lane<Float = T>>(
         &self,
@@ -208,7 +207,7 @@ impl<T: TileFloat> Known<T> {
     where
         f64: Left<L>,
     {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the tiles have these columns.
         unsafe {
             let mut weight = load::<L>(self.scores.get().add(j * self.width + at));
             for (weight, log_sum) in weight.iter_mut().zip(log_sum) {
@@ -223,9 +222,9 @@ impl<T: TileFloat> Known<T> {
     }
 }
 
-/// The first derivative backward: of weights `P`, dropout `D`, cotangents `H` of the kept weights and their
-/// mean `delta = sum P D H`, the cotangents of the scores `P (D H - delta)` in place of `H`, and `P D` in
-/// place of the scores.
+/// The first derivative in reverse mode. Given weights `P`, dropout `D`, cotangents `H` of the dropped
+/// weights `P D` and `delta = sum P D H`, replaces `H` by the cotangents of the scores, `P (D H - delta)`,
+/// and the scores by `P D`.
 pub struct Backward<T> {
     /// The tile.
     pub known: Known<T>,
@@ -242,7 +241,7 @@ impl<T: TileFloat> TileOp<T> for Backward<T> {
         f64: Left<L>,
     {
         for at in range.map(|chunk| chunk * LANE) {
-            // SAFETY: the tiles and the vectors have this chunk.
+            // SAFETY: the tiles and the vectors have this group of columns.
             unsafe {
                 let log_sum = load::<L>(self.known.log_sum.get().add(at));
                 let delta = load::<L>(self.delta.get().add(at));
@@ -262,8 +261,8 @@ impl<T: TileFloat> TileOp<T> for Backward<T> {
     }
 }
 
-/// The first derivative forward: of weights `P`, dropout `D` and tangents `W` of the scores, `P D` in place
-/// of the scores, `P D W` in place of `W`, and `sum P W` added up per column.
+/// The first derivative in forward mode. Given weights `P`, dropout `D` and tangents `W` of the scores,
+/// replaces the scores by `P D` and `W` by `P D W`, and adds up `sum P W` per column.
 pub struct Forward<T> {
     /// The tile.
     pub known: Known<T>,
@@ -280,7 +279,7 @@ impl<T: TileFloat> TileOp<T> for Forward<T> {
         f64: Left<L>,
     {
         for at in range.map(|chunk| chunk * LANE) {
-            // SAFETY: the tiles and the vectors have this chunk.
+            // SAFETY: the tiles and the vectors have this group of columns.
             unsafe {
                 let log_sum = load::<L>(self.known.log_sum.get().add(at));
                 let mut mean = load::<L>(self.mean.get().add(at));
@@ -303,19 +302,19 @@ impl<T: TileFloat> TileOp<T> for Forward<T> {
     }
 }
 
-/// The second derivative: the gradient of `sum P (D H W + D C) - delta sum P W` with respect to the scores in
-/// place of them, to `W` in place of `H`, and to `H` in place of `W`.
+/// The second derivative: the gradient of `sum P (D H W + D C) - delta sum P W` with respect to the scores,
+/// `W` and `H`. It replaces the scores, `H` and `W`, in this order.
 ///
-/// With `X = D H W + D C - delta W - mean D H` and its mean `middle = sum P X` these are `P (X - middle)`,
-/// `P (D H - delta)` and `P D (W - mean)`.
+/// With `X = D H W + D C - delta W - mean D H` and its mean `middle = sum P X` the three are
+/// `P (X - middle)`, `P (D H - delta)` and `P D (W - mean)`.
 pub struct Second<T> {
     /// The tile.
     pub known: Known<T>,
-    /// `H`, the cotangents of the kept weights.
+    /// `H`, the cotangents of the weights after dropout, `P D`.
     pub adjoint: Shared<T>,
     /// `W`, the tangents of the scores.
     pub tangent: Shared<T>,
-    /// `C`, the cotangents times the tangents of the values, if those have any.
+    /// `C`, the cotangents times the tangents of the values, if the values have tangents.
     pub cross: Option<Shared<T>>,
     /// `sum P D H`, per column.
     pub delta: Shared<T>,
@@ -332,7 +331,7 @@ impl<T: TileFloat> TileOp<T> for Second<T> {
         f64: Left<L>,
     {
         for at in range.map(|chunk| chunk * LANE) {
-            // SAFETY: the tiles and the vectors have this chunk.
+            // SAFETY: the tiles and the vectors have this group of columns.
             unsafe {
                 let log_sum = load::<L>(self.known.log_sum.get().add(at));
                 let delta = load::<L>(self.delta.get().add(at));

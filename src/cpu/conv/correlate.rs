@@ -1,9 +1,9 @@
-//! Correlation: `out[o, p] = sum over c and k of weight[o, c, k] x[c, p * step + shift(k)]`, which
-//! convolution and its transpose with respect to the input both come down to.
+//! Correlation: `out[o, p] = sum over c and k of weight[o, c, k] x[c, p * step + shift(k)]`, to which
+//! convolution and its adjoint in the input both reduce.
 //!
-//! It is a matrix product of weights and patches whose patches are never written out: the grid (`grid.rs`)
-//! lets a tile of sums read them where they lie. Work is cut into pieces of some images, a group, a band of
-//! outputs and up to 64 output channels; the borders come from the shapes alone.
+//! It is a matrix product of weights and patches; tiles of sums read the patches from the grid
+//! (`src/cpu/conv/grid.rs`), so none is written out. A piece of work is some images, a group, a band of
+//! outputs and up to 64 output channels; the cuts come from the shapes alone.
 
 use super::grid::{Grid, Line, Planes, spread};
 use super::tile::Tile;
@@ -16,24 +16,23 @@ use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::Result;
 
-/// Grid positions that a piece should have: with 64 rows of sums they fit into a second-level cache.
+/// Grid positions to aim at per piece: with 64 rows of sums they fit into the second-level cache.
 pub const SPAN: usize = 1024;
-/// Output channels of a piece.
+/// Maximal number of output channels of a piece.
 pub const CHANNELS: usize = 64;
-/// Terms of a sum before the next rows are taken up: what a tile reads for them stays in the first-level
-/// cache.
+/// Terms of a sum before the next rows: what a tile reads for them stays in the first-level cache.
 const DEPTH: usize = 320;
-/// Elements of the grid that are laid out at a time.
+/// Maximal number of elements of a grid that are laid out at a time.
 pub const CELLS: usize = 48 * 1024;
-/// Multiplications that are worth a piece of a parallel loop.
+/// Multiplications that are worth one chunk of a parallel loop.
 pub const WORK: usize = 1 << 19;
 
-/// Length of even pieces of `total`, none longer than `most`.
+/// Returns the length of even pieces of `total`, none longer than `most`.
 pub fn even(total: usize, most: usize) -> usize {
     total.div_ceil(total.div_ceil(most.max(1)).max(1)).max(1)
 }
 
-/// How a correlation is cut: images and outputs along each axis of a piece.
+/// How a correlation is cut into pieces: by images and along each axis.
 pub struct Cut {
     /// Images of a piece.
     pub images: usize,
@@ -59,12 +58,12 @@ impl Cut {
         Cut { images: together, bands, count: std::array::from_fn(parts) }
     }
 
-    /// Number of pieces.
+    /// Returns the number of pieces.
     pub fn pieces(&self) -> usize {
         self.count.iter().product()
     }
 
-    /// First image and number of images, first output along each axis, and the lines of piece `i`.
+    /// Returns first image, number of images, first output along each axis and lines of piece `i`.
     pub fn piece(
         &self,
         lines: &[Line; AXES],
@@ -81,17 +80,17 @@ impl Cut {
     }
 }
 
-/// Where weights lie: element `(g, o, c, k)` is at `g * group + o * row + c * column + tap(k)`.
+/// Strided weights: element `(g, o, c, k)` is at `g * group + o * row + c * column + taps[k]`.
 pub struct Weights<'a, T> {
-    /// All of them.
+    /// The elements.
     pub values: &'a [T],
-    /// Steps of the three.
+    /// Stride of groups.
     pub group: usize,
-    /// See above.
+    /// Stride of output channels.
     pub row: usize,
-    /// See above.
+    /// Stride of input channels.
     pub column: usize,
-    /// Position of each element of the window that is used, in the order of the lines.
+    /// Offset of each element of the window that is used, in the order of the lines.
     pub taps: Vec<usize>,
 }
 
@@ -111,18 +110,18 @@ pub struct Correlation<'a, T> {
     pub x: &'a [T],
     /// The weights.
     pub weights: Weights<'a, T>,
-    /// What the sums begin with, one number for each output channel of all groups; nothing for zeros.
+    /// The number that the sums start with, for each output channel of all groups; empty for zeros.
     pub bias: &'a [T],
     /// Lengths of the output's spatial axes.
     pub full: [usize; AXES],
-    /// First position of the outputs along each axis.
+    /// Position of the first output along each axis.
     pub start: [usize; AXES],
     /// Positions from one output to the next.
     pub step: [usize; AXES],
 }
 
 impl<T: Float> Correlation<'_, T> {
-    /// Computes the outputs at `out`, a contiguous tensor of its own.
+    /// Computes the outputs at `out`, a contiguous tensor.
     pub fn run(&self, out: &mut [T]) -> Result<()> {
         let terms = self.inputs * self.weights.taps.len();
         let chunk = even(self.outputs, CHANNELS).next_multiple_of(8).min(self.outputs);
@@ -133,7 +132,7 @@ impl<T: Float> Correlation<'_, T> {
             if self.bias.is_empty() { filled(T::default(), self.groups * self.outputs)? } else { Vec::new() };
         let bias = if self.bias.is_empty() { &zeros } else { self.bias };
         try_parallel_for(self.groups * chunks, (WORK / 16).div_ceil(chunk * terms), |mut range| {
-            // SAFETY: every chunk has its own panels.
+            // SAFETY: every chunk writes its own panels.
             range.try_for_each(|i| unsafe { T::run(Pack { of: self, chunk, index: i, to: panels }) })
         })?;
         let cut = Cut::new(&self.lines, self.images);
@@ -151,7 +150,7 @@ impl<T: Float> Correlation<'_, T> {
         })
     }
 
-    /// Group, first channel and number of channels of chunk `index`.
+    /// Returns group, first channel and number of channels of chunk `index`.
     fn rows(&self, chunk: usize, index: usize) -> (usize, usize, usize) {
         let chunks = self.outputs.div_ceil(chunk);
         let first = index % chunks * chunk;
@@ -159,19 +158,19 @@ impl<T: Float> Correlation<'_, T> {
     }
 }
 
-/// Uninitialised memory for so many elements.
+/// Returns an uninitialised array of `elements` elements.
 pub fn memory<T: Float>(elements: usize) -> Result<Array> {
     Array::empty(Shape::new(&[elements])?, T::DTYPE, Device::Cpu)
 }
 
-/// Blocks of rows that a chunk is computed in: `(first row, rows)`.
+/// Returns the blocks of rows in which a chunk is computed: `(first row, rows)`.
 #[inline(always)]
 fn blocks<V: Vector>(rows: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = rows.div_ceil(V::ROWS);
     (0..count).map(move |i| (i * rows / count, (i + 1) * rows / count - i * rows / count))
 }
 
-/// Orders the weights of a chunk as its tiles read them: for each block of rows, term after term.
+/// The packing of a chunk's weights as its tiles read them: for each block of rows, term after term.
 struct Pack<'a, T> {
     of: &'a Correlation<'a, T>,
     chunk: usize,
@@ -188,7 +187,7 @@ impl<T: Float> Body<T> for Pack<'_, T> {
         let (group, first, rows) = of.rows(self.chunk, self.index);
         for (start, rows) in blocks::<V>(rows) {
             let start = first + start;
-            // SAFETY: these rows have this place, and no other chunk writes it.
+            // SAFETY: the panels have these rows, and no other chunk writes them.
             let to = unsafe { self.to.part((group * of.outputs + start) * terms, rows * terms) };
             for r in 0..rows {
                 let row = group * weights.group + (start + r) * weights.row;
@@ -203,7 +202,6 @@ impl<T: Float> Body<T> for Pack<'_, T> {
     }
 }
 
-/// One piece of a correlation.
 struct Piece<'a, T> {
     of: &'a Correlation<'a, T>,
     bias: &'a [T],
@@ -231,7 +229,7 @@ impl<T: Float> Body<T> for Piece<'_, T> {
         let pitch = grid.span.next_multiple_of(width);
         let (_scratch, [cells, sums]) = Scratch::<V::Float>::parts([channels * grid.channel, rows * pitch])?;
         let plane: usize = lines.iter().map(|l| l.input).product();
-        // SAFETY: the piece lies inside of its tensors; the grid and the sums have room for it.
+        // SAFETY: the piece lies inside its tensors; the grid and the sums have capacity for it.
         unsafe {
             let panels = self.panels.get().add((group * of.outputs + row) * terms);
             for c in (0..of.inputs).step_by(channels) {
@@ -273,10 +271,10 @@ impl<T: Float> Body<T> for Piece<'_, T> {
 }
 
 impl<T: Float> Piece<'_, T> {
-    /// Copies the sums to their places in the output.
+    /// Copies the sums to their positions in the output.
     ///
     /// # Safety
-    /// `sums` has a row for each output channel of the piece, and the places are those of this piece alone.
+    /// `sums` has a row for each output channel of the piece; no other thread writes the piece's outputs.
     #[inline(always)]
     unsafe fn write<V: Vector<Float = T>>(
         &self,
@@ -295,7 +293,7 @@ impl<T: Float> Piece<'_, T> {
             grid.rows(|position, i, z, y| {
                 let place = ((image + i) * of.groups * of.outputs + channel + row) * plane;
                 let place = place + (at(0, z) * height + at(1, y)) * width + at(2, 0);
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the rows of `sums` and sole access to these outputs.
                 unsafe {
                     let from = sums.add(row * pitch + position);
                     spread::<V>(from, 1, self.out.get().add(place), of.step[2], count);

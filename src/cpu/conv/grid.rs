@@ -1,12 +1,11 @@
 //! The input of a convolution, laid out so that every window element is read from consecutive memory.
 //!
-//! Where windows move by one position, the elements `k` of neighbouring windows are neighbours in the input,
-//! up to the end of a row. Rows copied with zeros around them, one after another, continue that across rows:
-//! output position `q` of the grid then reads `grid[q + offset(k)]`, whatever `k`, and a vector of positions
-//! is one load. Positions between two rows of the output are computed too and thrown away; the zeros after
-//! one row are the zeros before the next, so these are few (1 in 33 for a window of 3 over 32). Where windows
-//! move by several positions, the input is first dealt out into as many phases, in each of which they move by
-//! one.
+//! Where the stride is 1, element `k` of adjacent windows is adjacent in the input, up to the end of a row.
+//! Copying the rows one after another, with zeros around them, extends that across rows: output position `q`
+//! of the grid reads `grid[q + offset(k)]` for every `k`, and a vector of positions is one load. Positions
+//! between two rows of the output are computed too and discarded. They are few (1 in 33 for a window of 3
+//! over 32), because the zeros after one row are the zeros before the next. Where the stride is larger, the
+//! input is first split into as many phases, in each of which the stride is 1.
 
 use super::vector::Vector;
 use crate::array::buffer::room;
@@ -14,7 +13,7 @@ use crate::array::window::AXES;
 use crate::error::Result;
 use smallvec::SmallVec;
 
-/// Elements past the end of the positions that a tile may read: the widest tile has six vectors of sixteen.
+/// Elements past the last position that a tile may read: the widest tile has six vectors of sixteen.
 const SLACK: usize = 96;
 
 /// One axis of a correlation: output `p` reads input `p * step + shift` for every shift.
@@ -24,14 +23,14 @@ pub struct Line {
     pub input: usize,
     /// Number of outputs.
     pub count: usize,
-    /// Input positions from one output to the next.
+    /// Stride: input positions from one output to the next.
     pub step: usize,
-    /// Where output 0 reads, one entry for each element of the window; they may lie outside of the input.
+    /// Input position that output 0 reads, for each element of the window; may lie outside the input.
     pub shifts: SmallVec<[isize; 8]>,
 }
 
 impl Line {
-    /// The outputs `start .. start + count` as a line of their own.
+    /// Returns the outputs `start .. start + count` as a line.
     pub fn part(&self, start: usize, count: usize) -> Line {
         let by = (start * self.step) as isize;
         Line { count, shifts: self.shifts.iter().map(|s| s + by).collect(), ..*self }
@@ -49,7 +48,7 @@ struct Side {
     pitch: usize,
     /// The phases that are read.
     phases: SmallVec<[usize; 8]>,
-    /// Phase (its number in the list) and position that output 0 reads for each shift.
+    /// Index in `phases`, and position in that phase, that output 0 reads for each shift.
     reads: SmallVec<[(usize, usize); 8]>,
 }
 
@@ -67,7 +66,7 @@ impl Side {
             });
             reads.push((phase, from / step));
         }
-        // Where the last output stops reading, where the input stops, and how many zeros a line begins with.
+        // End of the positions read, end of the input counted from `first`, zeros at the start of a line.
         let reach = line.count + reads.iter().map(|r| r.1).max().unwrap_or(0);
         let data = (line.input as isize - first).max(0) as usize;
         let zeros = (-first).max(0) as usize / step;
@@ -75,13 +74,13 @@ impl Side {
         Side { input: line.input, count: line.count, step, first, pitch, phases, reads }
     }
 
-    /// The input position of grid position `at` of a phase, if there is one.
+    /// Returns the input position of grid position `at` of a phase, if it is not padding.
     fn source(&self, phase: usize, at: usize) -> Option<usize> {
         let i = (at * self.step + self.phases[phase]) as isize + self.first;
         (i >= 0 && i < self.input as isize).then_some(i as usize)
     }
 
-    /// The grid positions of a phase that hold input.
+    /// Returns the range of grid positions of a phase that hold input.
     fn filled(&self, phase: usize) -> (usize, usize) {
         let before = |i: isize| {
             let distance = i - self.first - self.phases[phase] as isize;
@@ -95,10 +94,10 @@ impl Side {
     }
 }
 
-/// A contiguous tensor `[images, channels, spatial..]`, or a part of its images and channels.
+/// A contiguous tensor `[images, channels, spatial..]`, or some of its images and channels.
 #[derive(Clone, Copy)]
 pub struct Planes<T> {
-    /// The first element of the part.
+    /// The first element.
     pub start: *const T,
     /// Elements from one image to the next.
     pub image: usize,
@@ -106,7 +105,7 @@ pub struct Planes<T> {
     pub channel: usize,
 }
 
-/// Where everything lies in a grid of some images.
+/// The layout of a grid of some images.
 pub struct Grid {
     sides: [Side; AXES],
     images: usize,
@@ -121,7 +120,7 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// The grid for `images` images.
+    /// Returns the grid of `images` images.
     pub fn new(lines: &[Line; AXES], images: usize) -> Grid {
         let sides = [Side::new(&lines[0]), Side::new(&lines[1]), Side::new(&lines[2])];
         let [z, y, x] = &sides;
@@ -133,7 +132,7 @@ impl Grid {
         Grid { images, image, region, span: last + 1, channel: region * phases, sides }
     }
 
-    /// Where output 0 reads: for every channel, the elements of the window in order.
+    /// Returns the offsets that output 0 reads: for every channel, the elements of the window in order.
     pub fn offsets(&self, channels: usize) -> Result<Vec<u32>> {
         let [z, y, x] = &self.sides;
         let mut out = room(channels * z.reads.len() * y.reads.len() * x.reads.len())?;
@@ -151,22 +150,22 @@ impl Grid {
         Ok(out)
     }
 
-    /// Copies `channels` channels into the grid at `to`, zeros around them.
+    /// Copies `channels` channels into the grid at `to`, with zeros around them.
     ///
     /// # Safety
-    /// `from` holds the images and channels, `to` has room for the channels, and `V` is available.
+    /// `from` holds the images and channels, `to` has capacity for the channels, and `V` is available.
     #[inline(always)]
     pub unsafe fn fill<V: Vector>(&self, from: Planes<V::Float>, channels: usize, to: *mut V::Float) {
         let [z, y, x] = &self.sides;
         for channel in 0..channels {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees `channels` channels at both pointers.
             let (source, base) =
                 unsafe { (from.start.add(channel * from.channel), to.add(channel * self.channel)) };
             let mut region = base;
             for z_phase in 0..z.phases.len() {
                 for y_phase in 0..y.phases.len() {
                     for x_phase in 0..x.phases.len() {
-                        // SAFETY: a region has room for all rows of all images.
+                        // SAFETY: a region has capacity for all rows of all images.
                         unsafe {
                             let mut row = region;
                             for image in 0..self.images {
@@ -182,10 +181,10 @@ impl Grid {
         }
     }
 
-    /// Copies one phase of one image of one channel; returns where the next begins.
+    /// Copies one phase of one image of one channel; returns the start of the next.
     ///
     /// # Safety
-    /// As [`Grid::fill`].
+    /// As for [`Grid::fill`].
     #[inline(always)]
     unsafe fn fill_image<V: Vector>(
         &self,
@@ -195,7 +194,7 @@ impl Grid {
     ) -> *mut V::Float {
         let [z, y, x] = &self.sides;
         let (from, to) = x.filled(phase[2]);
-        // SAFETY: positions come from `source` and `filled`, which stay inside of the input.
+        // SAFETY: positions come from `source` and `filled`, which stay inside the input.
         unsafe {
             for z_at in 0..z.pitch {
                 let plane = z.source(phase[0], z_at).map(|i| i * y.input);
@@ -232,14 +231,14 @@ impl Grid {
     }
 }
 
-/// `count` zeros.
+/// Writes `count` zeros.
 ///
 /// # Safety
-/// There is room for them, and `V` is available.
+/// `to` has capacity for them, and `V` is available.
 #[inline(always)]
 pub unsafe fn zero<V: Vector>(to: *mut V::Float, count: usize) {
     let mut i = 0;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `count` elements and the instruction set.
     unsafe {
         while i + V::LANES <= count {
             V::store(to.add(i), V::zero());
@@ -252,8 +251,8 @@ pub unsafe fn zero<V: Vector>(to: *mut V::Float, count: usize) {
     }
 }
 
-/// Copies `count` elements, `step` apart in one row, to elements `place` apart in another. Rows are short: a
-/// call of `memcpy` for each would cost more than the copy.
+/// Copies `count` elements, `step` apart in one row, to elements `place` apart in another. Rows are short:
+/// calling `memcpy` for each would cost more than the copy.
 ///
 /// # Safety
 /// The elements exist, and `V` is available.
@@ -266,7 +265,7 @@ pub unsafe fn spread<V: Vector>(
     count: usize,
 ) {
     let mut i = 0;
-    // SAFETY: the caller's promise; the last vector may overlap the one before it.
+    // SAFETY: the caller guarantees the elements and the instruction set; the last vector may overlap.
     unsafe {
         if step == 1 && place == 1 && count >= V::LANES {
             while i + V::LANES <= count {

@@ -1,10 +1,10 @@
 //! Convolution: one trilinear form of input `x`, weights `w` and output `y`, and the three functions that
-//! give one of them from the other two.
+//! compute each of them from the other two.
 //!
-//! `sum of y[n, g o, p] w[g o, c, k] x[n, g c, p * stride + k * dilation - padding]`. [`forward`] and
-//! [`input`] are correlations (`correlate.rs`), the latter one for each phase of the stride; [`weight`] sums
-//! over positions (`weight.rs`). All read a padded copy of a band of the input, made piece by piece
-//! (`grid.rs`). Products are summed in an order that the shapes alone decide. Halves are widened to `f32`.
+//! The form is `sum of y[n, g o, p] w[g o, c, k] x[n, g c, p * stride + k * dilation - padding]`. [`forward`]
+//! and [`input`] are correlations, [`input`] one per phase of the stride; [`weight`] sums over positions. All
+//! read a padded copy of a band of the input. The shapes alone decide the order of summation. Halves are
+//! widened to `f32`. Read next, in `src/cpu/conv/`: grid, correlate, weight.
 
 mod correlate;
 mod grid;
@@ -27,7 +27,7 @@ use smallvec::SmallVec;
 use vector::Float;
 use weight::WeightGradient;
 
-/// Runs a kernel on contiguous floats of one dtype, halves as `f32`: `floats!(operands, out, T => body)`.
+/// Runs a kernel on contiguous floats of one dtype, halves as `f32`: `floats!(x, y, shape, function(more))`.
 macro_rules! floats {
     ($x:ident, $y:ident, $shape:expr, $function:ident($($more:expr),*)) => {{
         let dtype = common_dtype(&[$x, $y])?;
@@ -46,28 +46,28 @@ macro_rules! floats {
     }};
 }
 
-/// `y` of shape `[n, o, output..]` from `x` of shape `[n, groups * c, input..]` and `w` of shape
+/// Returns `y` of shape `[n, o, output..]` from `x` of shape `[n, groups * c, input..]` and `w` of shape
 /// `[o, c, kernel..]`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
     biased(x, w, None, window, groups)
 }
 
-/// [`forward`] plus a number for each output channel, which the sums begin with. There is something to sum.
+/// [`forward`] plus a number per output channel, with which its sums start. The sums must not be empty.
 pub fn biased(x: &Array, w: &Array, bias: Option<&Array>, window: &Window, groups: usize) -> Result<Array> {
     let bias = bias.map(|b| contiguous(&cast(b, x.dtype().compute())?)).transpose()?;
     let sizes = Sizes { images: x.dim(0), groups, inputs: w.dim(1), outputs: w.dim(0) / groups.max(1) };
     floats!(x, w, window.shape(&[x.dim(0), w.dim(0)], &window.output)?, outputs(bias.as_ref(), window, sizes))
 }
 
-/// `x` of shape `[n, groups * c, input..]` from `y` of shape `[n, o, output..]` and `w` of shape
-/// `[o, c, kernel..]`.
+/// Returns `x` of shape `[n, groups * c, input..]` from `y` of shape `[n, o, output..]` and `w` of shape
+/// `[o, c, kernel..]`: the adjoint of [`forward`] in `x`.
 pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
     let sizes = Sizes { images: y.dim(0), groups, inputs: w.dim(1), outputs: w.dim(0) / groups.max(1) };
     floats!(y, w, window.shape(&[y.dim(0), groups * w.dim(1)], &window.input)?, inputs(window, sizes))
 }
 
-/// `w` of shape `[o, c, kernel..]` from `x` of shape `[n, groups * c, input..]` and `y` of shape
-/// `[n, o, output..]`.
+/// Returns `w` of shape `[o, c, kernel..]` from `x` of shape `[n, groups * c, input..]` and `y` of shape
+/// `[n, o, output..]`: the adjoint of [`forward`] in `w`.
 pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Array> {
     let groups_at_least = groups.max(1);
     let inputs = x.dim(1) / groups_at_least;
@@ -75,7 +75,7 @@ pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Ar
     floats!(x, y, window.shape(&[y.dim(1), inputs], &window.kernel)?, weights(window, sizes))
 }
 
-/// Lengths of the axes that are not spatial; channels are those of a group.
+/// Lengths of the axes that are not spatial; `inputs` and `outputs` are channels per group.
 #[derive(Clone, Copy)]
 struct Sizes {
     images: usize,
@@ -96,7 +96,7 @@ fn lines(window: &Window) -> [Line; AXES] {
     })
 }
 
-/// Positions of window elements in the weights of a channel, for the elements that each axis uses.
+/// Returns the offsets, in the weights of a channel, of the window elements that each axis uses.
 fn positions(window: &Window, used: &[SmallVec<[usize; 8]>; AXES]) -> Vec<usize> {
     let [_, height, width] = window.kernel;
     let mut out = Vec::new();
@@ -135,9 +135,9 @@ fn outputs<T: Float>(
     .run(out)
 }
 
-/// Input position `i` receives from output `p` and element `k` with
-/// `p * stride + k * dilation = i + padding`: for all `i` of one phase of the stride the same elements, and
-/// consecutive outputs for consecutive `i`.
+/// Computes [`input`]. Input position `i` receives from output `p` and element `k` with
+/// `p * stride + k * dilation = i + padding`. All `i` of one phase of the stride receive from the same
+/// elements `k`, and consecutive `i` from consecutive `p`.
 fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) -> Result<()> {
     let phases: [usize; AXES] = std::array::from_fn(|i| window.stride[i].min(window.input[i]));
     let parts: [Vec<Phase>; AXES] =
@@ -178,7 +178,7 @@ fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) 
 struct Phase {
     start: usize,
     line: Line,
-    /// The elements of the window that reach them.
+    /// The window elements that contribute to these positions.
     used: SmallVec<[usize; 8]>,
 }
 

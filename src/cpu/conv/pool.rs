@@ -1,4 +1,4 @@
-//! The largest element of every window, and where it is.
+//! Max pooling: the largest element of every window, and its position.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -9,8 +9,8 @@ use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch_computed;
 use crate::error::Result;
 
-/// The maximum of every window over the last axes, and its position in its plane as int64. The first one wins
-/// a tie, the first NaN wins over all.
+/// Returns the maximum of every window over the last axes, and its index in its plane as int64. The first
+/// maximum wins a tie; the first NaN wins over all.
 pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     let dtype = x.dtype();
     let x = computed(x)?;
@@ -37,8 +37,8 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     Ok((cast(&out, dtype)?, index))
 }
 
-/// One plane: rows of outputs are compared with the input one window element at a time, so that the innermost
-/// loop runs along memory.
+/// Pools one plane. Compares rows of outputs with the input one window element at a time, so that the
+/// innermost loop runs along memory.
 fn pool_plane<T: Element + PartialOrd>(x: &[T], window: &Window, out: &mut [T], index: &mut [i64]) {
     let width = window.output[2];
     for (row, (out, index)) in out.chunks_exact_mut(width).zip(index.chunks_exact_mut(width)).enumerate() {
@@ -55,8 +55,8 @@ fn pool_plane<T: Element + PartialOrd>(x: &[T], window: &Window, out: &mut [T], 
                 for p in first..end {
                     let i = p * window.stride[2] + k * window.dilation[2] - window.padding[2];
                     let (value, best) = (x[line + i], out[p]);
-                    // Values that differ from themselves are NaN. No branches: the data decides, so they
-                    // would be mispredicted half of the time.
+                    // `value != value` is true of NaN. No branches: they depend on the data, so half would be
+                    // mispredicted.
                     #[allow(clippy::eq_op, reason = "true of NaN alone")]
                     let wins = ((value > best) | (value != value)) & (best == best) | (index[p] < 0);
                     out[p] = if wins { value } else { best };
@@ -67,7 +67,7 @@ fn pool_plane<T: Element + PartialOrd>(x: &[T], window: &Window, out: &mut [T], 
     }
 }
 
-/// The outputs of the last axis whose element `k` lies inside of the input.
+/// Returns the range of outputs of the last axis whose element `k` lies inside the input.
 fn inside(window: &Window, k: usize) -> (usize, usize) {
     let a = AXES - 1;
     let (stride, from) = (window.stride[a], k * window.dilation[a]);

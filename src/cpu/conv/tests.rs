@@ -1,4 +1,4 @@
-//! The three functions against their definition, for windows of every kind.
+//! Compares the three functions with their definition, for windows of every kind.
 
 use super::*;
 use crate::array::shape::Shape;
@@ -40,7 +40,7 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Adds the products of all triples: `f(place in x, in w, in y)`.
+/// Calls `f(index in x, in w, in y)` for every product of the form.
 fn visit(c: &Case, mut f: impl FnMut(usize, usize, usize)) {
     let ([n, groups, inputs, outputs], w) = (c.sizes, &c.window);
     let flat = |i: [usize; AXES], dims: &[usize; AXES]| (i[0] * dims[1] + i[1]) * dims[2] + i[2];

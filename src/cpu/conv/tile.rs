@@ -5,30 +5,30 @@ use super::vector::{Float, Vector};
 /// A tile of sums: some output channels at some vectors of positions, kept in registers.
 pub(super) struct Tile<T> {
     pub(super) terms: usize,
-    /// The weights, all rows of a term together.
+    /// The weights, all rows of a term adjacent.
     pub(super) weights: *const T,
-    /// Where each term reads.
+    /// Offset in `x` at which each term reads.
     pub(super) offsets: *const u32,
     /// The grid at the first position.
     pub(super) x: *const T,
     /// The sums of the first row.
     pub(super) sums: *mut T,
-    /// From one row of sums to the next.
+    /// Row stride of `sums`.
     pub(super) pitch: usize,
-    /// What the sums of each row begin with.
+    /// The number that the sums of each row start with.
     pub(super) bias: *const T,
-    /// Whether there are sums already.
+    /// Whether to add to `sums` instead of starting from `bias`.
     pub(super) add: bool,
 }
 
 impl<T: Float> Tile<T> {
-    /// `rows` rows of three vectors.
+    /// Computes `rows` rows of three vectors.
     ///
     /// # Safety
-    /// Everything that the tile points to exists for this many rows, and `V` is available.
+    /// All pointers of the tile are valid for this many rows, and `V` is available.
     #[inline(always)]
     pub(super) unsafe fn rows<V: Vector<Float = T>>(&self, rows: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the pointers and `V`.
         unsafe {
             match rows {
                 1 => self.sum::<V, 1, 3>(),
@@ -44,13 +44,13 @@ impl<T: Float> Tile<T> {
         }
     }
 
-    /// Up to four rows of six vectors: few rows need more vectors to keep all arithmetic units busy.
+    /// Computes up to four rows of six vectors: few rows need more vectors to keep all arithmetic units busy.
     ///
     /// # Safety
-    /// As [`Tile::rows`].
+    /// As for [`Tile::rows`].
     #[inline(always)]
     pub(super) unsafe fn narrow_rows<V: Vector<Float = T>>(&self, rows: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the pointers and `V`.
         unsafe {
             match rows {
                 1 => self.sum::<V, 1, 6>(),
@@ -62,15 +62,15 @@ impl<T: Float> Tile<T> {
         }
     }
 
-    /// Loops over indices: the arrays stay in registers only if every loop around them is unrolled, and
-    /// compilers see through these in every build.
+    /// Computes a tile. Loops over indices: the arrays stay in registers only if every loop around them is
+    /// unrolled, and compilers unroll these in every build.
     ///
     /// # Safety
-    /// As [`Tile::rows`].
+    /// As for [`Tile::rows`].
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "see above")]
     pub(super) unsafe fn sum<V: Vector<Float = T>, const ROWS: usize, const VECTORS: usize>(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the pointers and `V`.
         unsafe {
             let mut sums = [[V::zero(); VECTORS]; ROWS];
             for r in 0..ROWS {

@@ -1,4 +1,4 @@
-//! Vectors of floats, as far as sums of products need them: the same loops for every instruction set.
+//! Vectors of floats for sums of products: the same loops compile for every instruction set.
 
 use crate::array::dtype::Element;
 use crate::cpu::run::isa::{Isa, isa};
@@ -8,51 +8,51 @@ use std::ops::{Add, AddAssign, Mul};
 /// Loads, stores and fused multiply-adds of `LANES` floats at a time.
 ///
 /// # Safety
-/// Every function needs the instruction set, which [`run`] has asked for, and pointers to `LANES` floats.
+/// The instruction set is available, as [`Float::run`] checks; pointers are valid for `LANES` floats.
 pub trait Vector: Copy {
-    /// The float.
+    /// The element type.
     type Float: Float;
-    /// A register.
+    /// The register type.
     type Register: Copy;
-    /// Floats of a register.
+    /// Floats per register.
     const LANES: usize;
     /// Rows of the largest tile of sums that stays in registers, with three registers per row.
     const ROWS: usize;
-    /// Zeros.
+    /// Returns zeros.
     unsafe fn zero() -> Self::Register;
-    /// One number in every lane.
+    /// Returns `x` in every lane.
     unsafe fn splat(x: Self::Float) -> Self::Register;
-    /// The numbers at `from`.
+    /// Loads the numbers at `from`.
     unsafe fn load(from: *const Self::Float) -> Self::Register;
-    /// Writes the numbers to `to`.
+    /// Stores the numbers at `to`.
     unsafe fn store(to: *mut Self::Float, x: Self::Register);
-    /// `x * y + sum`.
+    /// Returns `x * y + sum`.
     unsafe fn add_product(x: Self::Register, y: Self::Register, sum: Self::Register) -> Self::Register;
-    /// The sum of all lanes, in a fixed order.
+    /// Returns the sum of all lanes, in a fixed order.
     unsafe fn total(x: Self::Register) -> Self::Float;
 }
 
-/// A loop over vectors, compiled once for each instruction set.
+/// A loop over vectors, compiled once per instruction set.
 pub trait Body<T> {
-    /// The loop; an error if there is no working memory for it. Implementations are `#[inline(always)]`.
+    /// Runs the loop; fails if it cannot allocate scratch memory. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
-    /// As the type that implements it says.
+    /// The conditions of the implementing type, and `V` is available.
     unsafe fn run<V: Vector<Float = T>>(self) -> Result<()>;
 }
 
-/// A float that loops run over.
+/// A float type of vectors.
 pub trait Float:
     Element + Default + PartialEq + Add<Output = Self> + Mul<Output = Self> + AddAssign + Send + Sync
 {
     /// Runs `body` with the widest vectors of this processor.
     ///
     /// # Safety
-    /// That of the body.
+    /// The conditions of `body`.
     unsafe fn run<B: Body<Self>>(body: B) -> Result<()>;
 }
 
-/// Four lanes that the compiler maps to whatever the target has.
+/// Four lanes that the compiler maps to the vectors of the target.
 #[derive(Clone, Copy)]
 pub struct Plain<T>(std::marker::PhantomData<T>);
 
@@ -71,12 +71,12 @@ impl<T: Float> Vector for Plain<T> {
     }
     #[inline(always)]
     unsafe fn load(from: *const T) -> [T; 4] {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees four floats at `from`.
         unsafe { from.cast::<[T; 4]>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn store(to: *mut T, x: [T; 4]) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees four floats at `to`.
         unsafe { to.cast::<[T; 4]>().write_unaligned(x) }
     }
     #[inline(always)]
@@ -108,32 +108,32 @@ mod x86 {
                 const ROWS: usize = $rows;
                 #[inline(always)]
                 unsafe fn zero() -> $register {
-                    // SAFETY: the caller has the instruction set.
+                    // SAFETY: the caller guarantees the instruction set.
                     unsafe { $zero() }
                 }
                 #[inline(always)]
                 unsafe fn splat(x: $float) -> $register {
-                    // SAFETY: as above.
+                    // SAFETY: the caller guarantees the instruction set.
                     unsafe { $splat(x) }
                 }
                 #[inline(always)]
                 unsafe fn load(from: *const $float) -> $register {
-                    // SAFETY: as above, and the caller's promise.
+                    // SAFETY: the caller guarantees the instruction set and `LANES` floats at `from`.
                     unsafe { $load(from) }
                 }
                 #[inline(always)]
                 unsafe fn store(to: *mut $float, x: $register) {
-                    // SAFETY: as above, and the caller's promise.
+                    // SAFETY: the caller guarantees the instruction set and `LANES` floats at `to`.
                     unsafe { $store(to, x) }
                 }
                 #[inline(always)]
                 unsafe fn add_product(x: $register, y: $register, sum: $register) -> $register {
-                    // SAFETY: the caller has the instruction set.
+                    // SAFETY: the caller guarantees the instruction set.
                     unsafe { $fma(x, y, sum) }
                 }
                 #[inline(always)]
                 unsafe fn total(x: $register) -> $float {
-                    // SAFETY: as above.
+                    // SAFETY: the caller guarantees the instruction set.
                     unsafe { $total(x) }
                 }
             }
@@ -163,7 +163,7 @@ mod x86 {
 
     #[inline(always)]
     unsafe fn total_ps(x: __m256) -> f32 {
-        // SAFETY: the caller has AVX2.
+        // SAFETY: the caller guarantees AVX2.
         unsafe {
             let half = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps::<1>(x));
             let pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
@@ -173,7 +173,7 @@ mod x86 {
 
     #[inline(always)]
     unsafe fn total_pd(x: __m256d) -> f64 {
-        // SAFETY: the caller has AVX2.
+        // SAFETY: the caller guarantees AVX2.
         unsafe {
             let pair = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd::<1>(x));
             _mm_cvtsd_f64(_mm_add_sd(pair, _mm_unpackhi_pd(pair, pair)))
@@ -188,15 +188,15 @@ macro_rules! float {
             unsafe fn run<B: Body<$float>>(body: B) -> Result<()> {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
                 unsafe fn avx512<B: Body<$float>>(body: B) -> Result<()> {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller of `Float::run` guarantees the conditions of `body`.
                     unsafe { body.run::<x86::$avx512>() }
                 }
                 #[target_feature(enable = "avx2,fma")]
                 unsafe fn avx2<B: Body<$float>>(body: B) -> Result<()> {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: the caller of `Float::run` guarantees the conditions of `body`.
                     unsafe { body.run::<x86::$avx2>() }
                 }
-                // SAFETY: the caller's promise; `isa` found the features on this processor.
+                // SAFETY: the caller guarantees the conditions of `body`; `isa` found the CPU features.
                 unsafe {
                     match isa() {
                         Isa::Avx512 => avx512(body),
@@ -207,7 +207,7 @@ macro_rules! float {
             }
             #[cfg(not(target_arch = "x86_64"))]
             unsafe fn run<B: Body<$float>>(body: B) -> Result<()> {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the conditions of `body`.
                 unsafe { body.run::<Plain<$float>>() }
             }
         }

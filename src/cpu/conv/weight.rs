@@ -1,10 +1,10 @@
 //! The gradient of a convolution with respect to its weights:
 //! `dw[o, c, k] = sum over images and p of y[o, p] x[c, p * step + shift(k)]`.
 //!
-//! Both operands are laid out as grids (`grid.rs`), so that the sum over positions runs along memory for
-//! every element of the window. A tile keeps the sums of some output channels and six terms in registers, one
-//! partial sum in each lane; lanes are added up at the end of a piece. Pieces of the images have results of
-//! their own, which are added in order.
+//! Both operands are laid out as grids (`src/cpu/conv/grid.rs`), so the sum over positions runs along memory
+//! for every element of the window. A tile keeps the sums of some output channels and six terms in registers,
+//! a partial sum per lane; lanes are added up at the end of a piece. Parts of the images have partial
+//! results, which are added in order.
 
 use super::correlate::{CELLS, CHANNELS, Cut, WORK, even, memory};
 use super::grid::{Grid, Line, Planes, spread, zero};
@@ -17,9 +17,9 @@ use crate::error::Result;
 
 /// Terms of a tile.
 const TERMS: usize = 6;
-/// Tasks that the work is cut into, at least, where the images allow it.
+/// Minimal number of tasks, where the images allow it.
 const TASKS: usize = 16;
-/// Elements of all partial results together, at most.
+/// Maximal number of elements of all partial results together.
 const PARTIAL: usize = 1 << 22;
 
 /// The correlation of two contiguous tensors over images and positions.
@@ -43,13 +43,13 @@ pub struct WeightGradient<'a, T> {
 /// How the work is cut.
 struct Plan {
     cut: Cut,
-    /// Parts of `cut`'s pieces with results of their own.
+    /// Number of parts, each of which has a partial result.
     parts: usize,
-    /// Pieces of a part.
+    /// Pieces of `cut` per part.
     pieces: usize,
-    /// Input channels of a task, and how many such blocks there are in a group.
+    /// Input channels of a task, and the number of such blocks in a group.
     inputs: (usize, usize),
-    /// Output channels of a task, and how many such blocks there are in a group.
+    /// Output channels of a task, and the number of such blocks in a group.
     outputs: (usize, usize),
 }
 
@@ -66,7 +66,7 @@ impl<T: Float> WeightGradient<'_, T> {
         try_parallel_for(tasks, WORK.div_ceil((work / tasks).max(1)), |range| {
             for task in range {
                 let body = Task { of: self, plan: &plan, task, size, to };
-                // SAFETY: every task writes its own part of its result.
+                // SAFETY: every task writes its own region of its partial result.
                 unsafe { T::run(body)? };
             }
             Ok(())
@@ -106,7 +106,7 @@ impl<T: Float> WeightGradient<'_, T> {
     }
 }
 
-/// Some output channels and some input channels of a group, over some pieces of the images.
+/// Some output channels and some input channels of a group, over the pieces of one part.
 struct Task<'a, T> {
     of: &'a WeightGradient<'a, T>,
     plan: &'a Plan,
@@ -131,7 +131,7 @@ impl<T: Float> Body<T> for Task<'_, T> {
         let block = Channels { group, input, inputs, output, outputs };
         let pieces = part * plan.pieces..((part + 1) * plan.pieces).min(plan.cut.pieces());
         for piece in pieces.clone() {
-            // SAFETY: the piece lies inside of its tensors.
+            // SAFETY: the piece lies inside its tensors.
             unsafe {
                 let laid = self.lay::<V>(piece, &block, pitch)?;
                 let sums = sums.as_mut_ptr();
@@ -153,17 +153,17 @@ impl<T: Float> Body<T> for Task<'_, T> {
             }
         }
         if !sums.iter().all(|&s| finite(s)) {
-            // An infinity or NaN of the input met the zeros between two rows of the cotangent.
+            // An infinity or NaN of the input was multiplied by the zeros between two rows of the cotangent.
             let wrong = gathered(sums.len(), (0..sums.len()).filter(|&i| !finite(sums[i])))?;
             wrong.iter().for_each(|&i| sums[i] = T::default());
             for piece in pieces {
-                // SAFETY: as above.
+                // SAFETY: the piece lies inside its tensors, and `wrong` indexes `sums`.
                 unsafe { self.lay::<V>(piece, &block, pitch)?.add_rows(&wrong, pitch, &mut sums) };
             }
         }
         for row in 0..outputs {
             let start = part * self.size + ((group * of.outputs + output + row) * of.inputs + input) * taps;
-            // SAFETY: no other task has this part of this result.
+            // SAFETY: no other task writes this region of this partial result.
             let to = unsafe { self.to.part(start, inputs * taps) };
             to.copy_from_slice(&sums[row * pitch..][..inputs * taps]);
         }
@@ -171,7 +171,6 @@ impl<T: Float> Body<T> for Task<'_, T> {
     }
 }
 
-/// Whether a number is neither infinite nor NaN.
 fn finite<T: Float>(x: T) -> bool {
     x.to_f64().is_finite()
 }
@@ -185,12 +184,12 @@ struct Channels {
     outputs: usize,
 }
 
-/// A piece of the images, laid out.
+/// A piece of the images, laid out as grids.
 struct Laid<T> {
     grid: Grid,
-    /// How many outputs a row of the grid has.
+    /// Outputs per row of the grid.
     count: usize,
-    /// Where the terms begin.
+    /// Offset in `x` at which each term starts.
     offsets: Vec<u32>,
     span: usize,
     x: *const T,
@@ -200,13 +199,13 @@ struct Laid<T> {
 }
 
 impl<T: Float> Laid<T> {
-    /// Adds the products of the places in `wrong` again, row by row, without what lies between rows.
+    /// Recomputes the sums at the indices `wrong` row by row, without the products between rows.
     ///
     /// # Safety
-    /// The places are those of sums of this piece's channels, `pitch` to an output channel.
+    /// The indices are those of sums of this piece's channels, `pitch` per output channel.
     unsafe fn add_rows(&self, wrong: &[usize], pitch: usize, sums: &mut [T]) {
         for &i in wrong {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that `i` is a sum of this piece's channels.
             let (x, y) =
                 unsafe { (self.x.add(self.offsets[i % pitch] as usize), self.y.add(i / pitch * self.span)) };
             self.grid.rows(|position, _, _, _| {
@@ -223,7 +222,7 @@ impl<T: Float> Task<'_, T> {
     /// Lays out a piece of the images.
     ///
     /// # Safety
-    /// The piece lies inside of its tensors, and `V` is available.
+    /// The piece lies inside its tensors, and `V` is available.
     #[inline(always)]
     unsafe fn lay<V: Vector<Float = T>>(
         &self,
@@ -240,7 +239,7 @@ impl<T: Float> Task<'_, T> {
         let (scratch, [x, y]) = Scratch::parts([block.inputs * grid.channel, block.outputs * span])?;
         let plane: usize = lines.iter().map(|l| l.input).product();
         let channels = of.groups * of.inputs;
-        // SAFETY: the caller's promise; both grids have room for the piece.
+        // SAFETY: the caller guarantees the piece and `V`; both buffers have capacity for the piece.
         unsafe {
             let first = (image * channels + block.group * of.inputs + block.input) * plane;
             let from = Planes { start: of.x.as_ptr().add(first), image: channels * plane, channel: plane };
@@ -251,10 +250,10 @@ impl<T: Float> Task<'_, T> {
         Ok(Laid { grid, count: lines[2].count, offsets, span, x, y, _scratch: scratch })
     }
 
-    /// Copies `y` to the positions of the grid, zeros between its rows.
+    /// Copies `y` to the positions of the grid, with zeros between its rows.
     ///
     /// # Safety
-    /// `to` has room for `outputs` rows of `span` elements, and `V` is available.
+    /// `to` has capacity for `outputs` rows of `span` elements, and `V` is available.
     #[inline(always)]
     #[allow(clippy::too_many_arguments, reason = "a place in a tensor of five axes")]
     unsafe fn scatter<V: Vector<Float = T>>(
@@ -271,7 +270,7 @@ impl<T: Float> Task<'_, T> {
         let [depth, height, width] = std::array::from_fn(|i| of.lines[i].count);
         for row in 0..outputs {
             let mut filled = 0;
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the capacity of `to` and `V`; the rows lie inside `y`.
             unsafe {
                 let to = to.add(row * span);
                 grid.rows(|position, i, z, y| {
@@ -294,10 +293,10 @@ struct Tile<T> {
     /// Output channels, `span` apart.
     y: *const T,
     x: *const T,
-    /// Where the terms begin.
+    /// Offset in `x` at which each term starts.
     offsets: *const u32,
     sums: *mut T,
-    /// From one row of sums to the next.
+    /// Row stride of `sums`.
     pitch: usize,
 }
 
@@ -305,10 +304,10 @@ impl<T: Float> Tile<T> {
     /// Adds the products of `rows` output channels and six terms.
     ///
     /// # Safety
-    /// Everything that the tile points to exists, `rows` is at most half of `V::ROWS`, and `V` is available.
+    /// All pointers of the tile are valid, `rows` is at most half of `V::ROWS`, and `V` is available.
     #[inline(always)]
     unsafe fn rows<V: Vector<Float = T>>(&self, rows: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the pointers, `rows` and `V`.
         unsafe {
             match rows {
                 1 => self.sum::<V, 1>(),
@@ -320,14 +319,14 @@ impl<T: Float> Tile<T> {
         }
     }
 
-    /// Loops over indices, as in `correlate.rs`.
+    /// Adds the products of `ROWS` output channels; loops over indices as `src/cpu/conv/tile.rs` does.
     ///
     /// # Safety
-    /// As [`Tile::rows`].
+    /// As for [`Tile::rows`].
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "see there")]
     unsafe fn sum<V: Vector<Float = T>, const ROWS: usize>(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees the pointers and `V`.
         unsafe {
             let mut sums = [[V::zero(); TERMS]; ROWS];
             let mut from = [self.x; TERMS];

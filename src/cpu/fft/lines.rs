@@ -1,5 +1,4 @@
-//! The transforms of lines that lie one after the other, with what is done to their elements before and
-//! after.
+//! Transforms of contiguous lines, with the scaling of their elements before and after.
 
 use super::Half;
 use super::plans::{Kind, Part, Plan, plan};
@@ -12,22 +11,22 @@ use std::sync::Arc;
 
 /// A transform of lines.
 pub trait Lines: Sync {
-    /// The type of its parts.
+    /// The type of real and imaginary parts.
     type Part: Part;
-    /// What it reads.
+    /// The element type of the input.
     type From: Copy + Zeroable + Send + Sync;
-    /// What it writes.
+    /// The element type of the output.
     type To: Copy + Zeroable + Send + Sync;
 
-    /// The lengths of a line, before and after.
+    /// Returns the lengths of an input line and an output line.
     fn lengths(&self) -> (usize, usize);
-    /// The numbers that a transform has to itself while it runs, however many the lines.
+    /// Returns the length of the scratch buffer that `run` needs, for any number of lines.
     fn scratch(&self) -> usize;
-    /// Transforms lines; false if their lengths are not what was said.
+    /// Transforms lines; returns false if their lengths do not fit the plan.
     fn run(&self, from: &[Self::From], to: &mut [Self::To], scratch: &mut [Complex<Self::Part>]) -> bool;
 }
 
-/// From complex numbers to complex numbers.
+/// The transform of complex numbers to complex numbers.
 pub struct Complexes<T> {
     n: usize,
     plan: Arc<Plan<T>>,
@@ -35,7 +34,7 @@ pub struct Complexes<T> {
 }
 
 impl<T: Part> Complexes<T> {
-    /// The transform of `n` numbers.
+    /// Returns the transform of `n` numbers.
     pub fn new(n: usize, inverse: bool, scale: f64) -> Result<Complexes<T>> {
         let kind = if inverse { Kind::Inverse } else { Kind::Forward };
         Ok(Complexes { n, plan: plan(kind, n)?, scale })
@@ -64,12 +63,12 @@ impl<T: Part> Lines for Complexes<T> {
     }
 }
 
-/// A factor in the dtype of what it is multiplied with.
+/// Converts a factor to the dtype of what it multiplies.
 fn part<T: Part>(factor: f64) -> T {
     <T as Element>::from_f64(factor)
 }
 
-/// Every number times a factor, without a pass over them if it is 1.
+/// Multiplies every number by `scale`, without a pass over them if it is 1.
 fn multiply<T: Part>(x: &mut [T], scale: f64) {
     if scale != 1.0 {
         let scale = part(scale);
@@ -77,7 +76,7 @@ fn multiply<T: Part>(x: &mut [T], scale: f64) {
     }
 }
 
-/// Real parts times `re` and imaginary parts times `im`.
+/// Multiplies real parts by `re` and imaginary parts by `im`.
 fn multiply_parts<T: Part>(x: &mut [Complex<T>], re: f64, im: f64) {
     if (re, im) != (1.0, 1.0) {
         let [re, im] = [re, im].map(part);
@@ -86,32 +85,32 @@ fn multiply_parts<T: Part>(x: &mut [Complex<T>], re: f64, im: f64) {
 }
 
 impl Half {
-    /// The length of the first half.
+    /// Length of the first half.
     fn half(&self) -> usize {
         self.n / 2 + 1
     }
-    /// The elements of the first half that stand for two: themselves and their mirror images.
+    /// Indices in the first half of the elements that stand for themselves and their mirror image.
     fn inner(&self) -> Range<usize> {
         1..self.n.div_ceil(2)
     }
-    /// The others, which are real: the first, and the last of an even length.
+    /// Indices of the others, which are real: the first, and the last of an even length.
     fn ends(&self) -> impl Iterator<Item = usize> {
         std::iter::once(0).chain(self.n.is_multiple_of(2).then_some(self.n / 2))
     }
-    /// The sign of the imaginary parts beside that of the plan, which is `inverse` or not.
+    /// Returns the sign of the imaginary parts relative to those of a plan with direction `inverse`.
     fn exponent_sign(&self, inverse: bool) -> f64 {
         if self.inverse == inverse { 1.0 } else { -1.0 }
     }
 }
 
-/// From real numbers to the first half of their transform.
+/// The transform of real numbers, of which it computes the first half.
 pub struct FromReal<T> {
     half: Half,
     plan: Arc<Plan<T>>,
 }
 
 impl<T: Part> FromReal<T> {
-    /// The transform of `half.n` numbers.
+    /// Returns the transform of `half.n` numbers.
     pub fn new(half: Half) -> Result<FromReal<T>> {
         Ok(FromReal { half, plan: plan(Kind::FromReal, half.n)? })
     }
@@ -135,7 +134,7 @@ impl<T: Part> Lines for FromReal<T> {
         let Plan::FromReal(plan) = &*self.plan else { return false };
         let half = self.half;
         let (line, scratch) = scratch.split_at_mut(half.half());
-        // The plan writes to what it reads.
+        // The plan writes to its input.
         let line = &mut cast_slice_mut::<Complex<T>, T>(line)[..half.n];
         let (sign, twice) = (half.exponent_sign(false), if half.doubled { 2.0 } else { 1.0 });
         for (from, to) in from.chunks_exact(half.n).zip(to.chunks_exact_mut(half.half())) {
@@ -150,14 +149,14 @@ impl<T: Part> Lines for FromReal<T> {
     }
 }
 
-/// From the first half of a transform to real numbers.
+/// The transform to real numbers, given the first half of its input.
 pub struct ToReal<T> {
     half: Half,
     plan: Arc<Plan<T>>,
 }
 
 impl<T: Part> ToReal<T> {
-    /// The transform to `half.n` numbers.
+    /// Returns the transform to `half.n` numbers.
     pub fn new(half: Half) -> Result<ToReal<T>> {
         Ok(ToReal { half, plan: plan(Kind::ToReal, half.n)? })
     }
@@ -181,12 +180,12 @@ impl<T: Part> Lines for ToReal<T> {
         let Plan::ToReal(plan) = &*self.plan else { return false };
         let half = self.half;
         let (line, scratch) = scratch.split_at_mut(half.half());
-        // The plan adds the mirror images; without them an element counts half.
+        // The plan adds the mirror images; if they are not wanted, an element counts half.
         let (sign, once) = (half.exponent_sign(true), if half.doubled { 1.0 } else { 0.5 });
         for (from, to) in from.chunks_exact(half.half()).zip(to.chunks_exact_mut(half.n)) {
             line.copy_from_slice(from);
             multiply_parts(&mut line[half.inner()], once, sign * once);
-            // Imaginary parts without a mirror image play no part in the real part of the sum.
+            // Imaginary parts without a mirror image do not contribute to the real part of the sum.
             half.ends().for_each(|k| line[k].im = T::zero());
             if plan.process_with_scratch(line, to, scratch).is_err() {
                 return false;

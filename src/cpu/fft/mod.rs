@@ -1,13 +1,12 @@
-//! Discrete Fourier transforms along one axis, of complex numbers that are pairs along the last axis, and of
-//! real ones.
+//! Discrete Fourier transforms along one axis: of complex numbers, stored as pairs along the last axis, and
+//! of real numbers.
 //!
-//! The transforms of single lines are `rustfft`'s and `realfft`'s, in the dtype of the input; here is what
-//! lies around them. Lines that lie one after the other are transformed where they are. Along another axis a
-//! few neighbouring lines at a time are gathered, transformed and put back, so that nothing is transposed as
-//! a whole. Which lines go together follows from the shape alone, so that the number of threads changes no
-//! bit.
+//! `rustfft` and `realfft` transform single lines, in the dtype of the input; this module batches the lines.
+//! Contiguous lines are transformed directly. Along another axis a few adjacent lines at a time are gathered,
+//! transformed and scattered, so that no whole array is transposed. The shape alone decides which lines go
+//! together, so that the number of threads changes no bit.
 //!
-//! Read next: `plans.rs`, where plans are kept; `lines.rs`, the transforms of lines.
+//! Read next: `src/cpu/fft/plans.rs`, the cache of plans; `src/cpu/fft/lines.rs`, the transforms of lines.
 
 mod lines;
 mod plans;
@@ -26,25 +25,25 @@ use num_complex::Complex;
 use plans::Part;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Numbers that are transformed together, where there are so many.
+/// Elements that are transformed together, in whole lines, where there are that many.
 const TOGETHER: usize = 4096;
-/// Bytes of neighbouring lines that are gathered together at least: two cache lines.
+/// Minimal bytes across the adjacent lines that are gathered together: two cache lines.
 const BESIDE: usize = 128;
 
-/// What a transform of real numbers is: see [`RealFft`](crate::ops::fft::RealFft).
+/// Parameters of a transform of real numbers; see [`RealFft`](crate::ops::fft::RealFft).
 #[derive(Clone, Copy)]
 pub struct Half {
-    /// The number of real numbers.
+    /// Number of real numbers.
     pub n: usize,
-    /// The sign of the exponent is turned.
+    /// Whether the sign of the exponent is negated.
     pub inverse: bool,
-    /// Elements that stand for two count twice.
+    /// Whether elements that stand for themselves and their mirror image count twice.
     pub doubled: bool,
-    /// What everything is multiplied with.
+    /// Factor of the result.
     pub scale: f64,
 }
 
-/// The shape around an axis: the product of the axes before, its length, the product of those after.
+/// The shape around an axis: the products of the lengths of the axes before it and after it.
 #[derive(Clone, Copy)]
 struct Around {
     before: usize,
@@ -57,7 +56,7 @@ impl Around {
     }
 }
 
-/// Runs `$body` with `$t` bound to the type of a dtype that can be transformed.
+/// Runs `$body` with `$t` bound to the type of a dtype that has transforms.
 macro_rules! of_part {
     ($dtype:expr, $t:ident => $body:expr) => {
         match $dtype {
@@ -74,7 +73,7 @@ macro_rules! of_part {
     };
 }
 
-/// The pairs' axis is the last.
+/// Checks that the last axis has pairs and `axis` comes before it.
 fn check_pairs(x: &Array, axis: usize) -> Result<()> {
     if axis + 1 < x.rank() && x.dim(x.rank() - 1) == 2 {
         return Ok(());
@@ -82,8 +81,8 @@ fn check_pairs(x: &Array, axis: usize) -> Result<()> {
     Err(Error::shape(format!("internal: fft along axis {axis} of pairs of shape {}", x.shape())))
 }
 
-/// The transform along `axis` of pairs (real part, imaginary part) along the last axis, times `scale`; with
-/// the sign of the exponent turned if `inverse`.
+/// Returns the transform along `axis` of pairs (real part, imaginary part) along the last axis, times
+/// `scale`; `inverse` negates the exponent.
 pub fn fft(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array> {
     check_pairs(x, axis)?;
     let around = Around::new(x, axis, x.rank() - 1);
@@ -97,7 +96,7 @@ pub fn fft(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array> {
     Ok(out)
 }
 
-/// The first half of the transform of real numbers along `axis`, as pairs along a new last axis.
+/// Returns the first half of the transform of real numbers along `axis`, as pairs along a new last axis.
 pub fn from_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
     let around = Around::new(x, axis, x.rank());
     let shape = x.shape().with(axis, half.n / 2 + 1).inserted(x.rank(), 2)?;
@@ -111,7 +110,7 @@ pub fn from_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
     Ok(out)
 }
 
-/// The real part of the transform along `axis` of pairs, of which the first half is given.
+/// Returns the real part of the transform along `axis` of pairs, given its first half.
 pub fn to_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
     check_pairs(x, axis)?;
     let around = Around::new(x, axis, x.rank() - 1);
@@ -126,12 +125,12 @@ pub fn to_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
     Ok(out)
 }
 
-/// Pairs along the last axis as complex numbers.
+/// Views pairs along the last axis as complex numbers.
 fn pairs<T: Part>(x: &Array) -> Result<&[Complex<T>]> {
     Ok(bytemuck::cast_slice(x.slice::<T>()?))
 }
 
-/// [`pairs`], to be written.
+/// Views pairs as complex numbers for writing.
 fn pairs_mut<T: Part>(x: &mut Array) -> Result<&mut [Complex<T>]> {
     Ok(bytemuck::cast_slice_mut(x.slice_mut::<T>()?))
 }
@@ -159,7 +158,7 @@ fn all<L: Lines>(lines: &L, around: Around, from: &[L::From], to: &mut [L::To]) 
             for piece in range {
                 let first = piece * together;
                 let count = together.min(around.before - first);
-                // SAFETY: every piece has lines of its own.
+                // SAFETY: pieces have disjoint lines, and the length of `to` was checked above.
                 let to = unsafe { to.part(first * m, count * m) };
                 run(&from[first * n..][..count * n], to, &mut scratch);
             }
@@ -174,7 +173,7 @@ fn all<L: Lines>(lines: &L, around: Around, from: &[L::From], to: &mut [L::To]) 
     }
 }
 
-/// Transforms lines that lie side by side.
+/// Transforms adjacent lines, whose elements are `around.after` apart.
 fn beside<L: Lines>(
     lines: &L,
     around: Around,
@@ -195,7 +194,8 @@ fn beside<L: Lines>(
             let (block, first) = (piece / groups, piece % groups * width);
             let count = width.min(after - first);
             let (given, found) = (&mut given[..count * n], &mut found[..count * m]);
-            // SAFETY: the lines of this piece are inside the arrays, and nobody else writes them.
+            // SAFETY: `all` checked the lengths, so the lines are inside the arrays; those of pieces are
+            // disjoint.
             unsafe {
                 let from = from.as_ptr().add(block * n * after + first);
                 transpose_panel(given.as_mut_ptr(), n as isize, from, after as isize, count, n);
@@ -219,7 +219,6 @@ mod tests {
         Complex::cis(if inverse { 1.0 } else { -1.0 } * TAU * (t % n) as f64 / n as f64)
     }
 
-    /// Complex numbers of pairs.
     fn complexes(x: &Array) -> Vec<Complex<f64>> {
         values(x).chunks(2).map(|p| Complex::new(p[0], p[1])).collect()
     }

@@ -1,8 +1,7 @@
-//! Plans: what a transform of one kind and length needs, made by `rustfft` and `realfft` and kept for the
-//! next one.
+//! A cache of plans: the data of `rustfft` and `realfft` for transforms of one kind and length.
 //!
 //! A plan holds about one complex number per element of its length. The plans used last stay, up to a number
-//! and a total length; they are immutable, so that every thread may use the same.
+//! and a total length. They are immutable, so all threads share them.
 
 use crate::array::buffer::with_room;
 use crate::array::dtype::Element;
@@ -14,20 +13,20 @@ use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftNum, FftPlanner};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Plans of one dtype that are kept.
+/// Maximal number of plans kept per dtype.
 const KEPT: usize = 64;
-/// The sum of their lengths; a plan that is longer by itself is not kept.
+/// Maximal sum of their lengths; a plan that is longer by itself is not kept.
 const KEPT_LENGTH: usize = 1 << 22;
 
-/// Complex numbers per element of the length that a plan takes while it is made, most for prime lengths.
+/// Complex numbers per element of the length that making a plan takes at most; prime lengths take most.
 const MADE: usize = 12;
 
-/// The transforms that need a plan of their own.
+/// The kinds of transforms, each of which needs its own plan.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Of complex numbers, with `exp(-2 pi i t k / n)`.
     Forward,
-    /// Of complex numbers, with the other sign.
+    /// Of complex numbers, with `exp(2 pi i t k / n)`.
     Inverse,
     /// From real numbers to the first half of their transform.
     FromReal,
@@ -46,7 +45,7 @@ pub enum Plan<T> {
 }
 
 impl<T: FftNum> Plan<T> {
-    /// A plan for a length of at least 1.
+    /// Makes a plan for a length of at least 1.
     fn new(kind: Kind, n: usize) -> Plan<T> {
         match kind {
             Kind::Forward => Plan::Complex(FftPlanner::new().plan_fft_forward(n)),
@@ -57,7 +56,7 @@ impl<T: FftNum> Plan<T> {
     }
 }
 
-/// Plans of one dtype, the one used last in front.
+/// Plans of one dtype, the most recently used first.
 pub struct Kept<T>(Vec<(Kind, usize, Arc<Plan<T>>)>);
 
 impl<T: FftNum> Kept<T> {
@@ -67,7 +66,7 @@ impl<T: FftNum> Kept<T> {
         Some(self.0[0].2.clone())
     }
 
-    /// Keeps a plan, and lets go of those that were not used for longest.
+    /// Keeps a plan, and drops the least recently used ones.
     fn keep(&mut self, kind: Kind, n: usize, plan: &Arc<Plan<T>>) {
         if n > KEPT_LENGTH || self.find(kind, n).is_some() {
             return;
@@ -86,9 +85,9 @@ impl<T: FftNum> Kept<T> {
 static SINGLE: Mutex<Kept<f32>> = Mutex::new(Kept(Vec::new()));
 static DOUBLE: Mutex<Kept<f64>> = Mutex::new(Kept(Vec::new()));
 
-/// The numbers whose transforms there are: the parts of complex ones.
+/// The real and imaginary parts of the complex numbers that have transforms.
 pub trait Part: FftNum + Element + Pod {
-    /// The plans for this dtype.
+    /// Returns the plans for this dtype.
     fn kept() -> &'static Mutex<Kept<Self>>;
 }
 
@@ -104,7 +103,7 @@ impl Part for f64 {
     }
 }
 
-/// The plan for a length of at least 1. It is made outside the lock: nobody waits for another's plan.
+/// Returns the plan for length `n`, at least 1. Makes it outside the lock, so no thread waits for another's.
 pub fn plan<T: Part>(kind: Kind, n: usize) -> Result<Arc<Plan<T>>> {
     if let Some(plan) = lock(T::kept()).find(kind, n) {
         return Ok(plan);
@@ -115,7 +114,7 @@ pub fn plan<T: Part>(kind: Kind, n: usize) -> Result<Arc<Plan<T>>> {
     Ok(plan)
 }
 
-/// The locks of the plans, held over a fork.
+/// The locks of the plans, held during a fork.
 pub(crate) struct PlansLock(
     #[allow(dead_code)] (MutexGuard<'static, Kept<f32>>, MutexGuard<'static, Kept<f64>>),
 );
@@ -138,7 +137,7 @@ mod tests {
         }
         assert_eq!(kept.0.len(), KEPT);
         assert!(kept.find(Kind::Forward, 2).is_none() && kept.find(Kind::Inverse, 1).is_none());
-        // Only lengths count here, so the plan may be any.
+        // Only lengths count here, so any plan will do.
         let any = Arc::new(Plan::new(Kind::Forward, 1));
         kept.keep(Kind::Forward, KEPT_LENGTH - 1, &any);
         assert_eq!(kept.0.len(), 2, "and the one used last, of length 1");

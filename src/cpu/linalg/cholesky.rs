@@ -9,7 +9,7 @@ use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_
 use faer::prelude::*;
 use faer::{Par, Spec};
 
-/// The lower triangular factor of every matrix.
+/// Returns the lower triangular factor of every matrix.
 pub fn cholesky(x: &Array) -> Result<Array> {
     in_field!(x, factor(x))
 }

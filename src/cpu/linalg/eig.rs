@@ -1,4 +1,4 @@
-//! Eigenvalues and eigenvectors of square matrices of any kind.
+//! Eigenvalues and eigenvectors of general square matrices.
 
 use super::field::{Field, Matrices, magnitude, product, scale};
 use super::svd::Parts;
@@ -11,23 +11,23 @@ use faer::linalg::evd::{ComputeEigenvectors, EvdError, evd_cplx, evd_real, evd_s
 use faer::prelude::*;
 use faer::{Par, Spec};
 
-/// Eigenvalues, in no order, and eigenvectors of length 1 as columns, whose largest element is real; both
-/// complex. Those of a real matrix are real or come in conjugate pairs.
+/// Returns the eigenvalues, unordered, and as columns eigenvectors of length 1 whose largest element is real;
+/// both complex. Eigenvalues of a real matrix are real or come in conjugate pairs.
 pub fn eig(x: &Array) -> Result<[Array; 2]> {
     if x.dtype().is_complex() { eig_of(x, of_complex, &[scale]) } else { eig_of(x, of_real, &[lift, scale]) }
 }
 
-/// Writes eigenvalues and eigenvectors of a matrix of at least one row.
+/// A function that writes eigenvalues and eigenvectors of a matrix of at least one row.
 type Decompose<T> = fn(&Mat<T>, &mut [c64], &mut Mat<c64>, &mut MemBuffer) -> Result<(), EvdError>;
 
-/// The binary exponent that [`lift`] gives to the largest element: its fourth power is a float, and a product
+/// The binary exponent that [`lift`] gives to the largest element: its fourth power is finite, and a product
 /// of two numbers of the size of rounding errors is still above rounding errors.
 const LIFTED: i32 = 200;
 
-/// The power of two that makes this magnitude large. `faer` replaces divisors that are small beside the
-/// matrix; among them are products of two differences of eigenvalues, which it compares as if they were one,
-/// and of eigenvalues below 1e-8 of the matrix it would take the wrong vectors. Far above 1 such products are
-/// never small.
+/// Returns the power of two that makes this magnitude large. `faer` replaces divisors that are small relative
+/// to the matrix. Some are products of two differences of eigenvalues, which it compares like one difference,
+/// so that eigenvalues below 1e-8 of the matrix would get wrong vectors. Far above 1 such products are never
+/// small.
 fn lift(magnitude: f64) -> f64 {
     match magnitude {
         0.0 => 1.0,
@@ -35,8 +35,8 @@ fn lift(magnitude: f64) -> f64 {
     }
 }
 
-/// With the first of the scales that finds no eigenvalue of 0, or the last: of large skew-symmetric matrices,
-/// whose diagonal is 0, `faer` may call what is not small so.
+/// Uses the first of `scales` that gives no eigenvalue of 0, or the last: `faer` may report 0 for eigenvalues
+/// of large skew-symmetric matrices (zero diagonal) that are not small.
 fn eig_of<T: Field>(x: &Array, decompose: Decompose<T>, scales: &[fn(f64) -> f64]) -> Result<[Array; 2]> {
     let given = Matrices::<T>::of(x)?;
     let (n, all, dtype) = (given.n, given.all()?, given.dtype.complex());
@@ -59,8 +59,7 @@ fn eig_of<T: Field>(x: &Array, decompose: Decompose<T>, scales: &[fn(f64) -> f64
             for (k, &value) in w.iter().enumerate() {
                 let sizes = || v.col(k).iter().map(|x| x.norm());
                 if sizes().any(|size| !size.is_finite()) || sizes().all(|size| size == 0.0) {
-                    // Vectors of a matrix that has no basis of them may overflow, or vanish beside a huge
-                    // element.
+                    // Eigenvectors of a defective matrix may overflow, or underflow beside a huge element.
                     v.col_mut(k).copy_from(null_vector(a, value)?);
                 }
                 normalize(v.col_mut(k));
@@ -74,8 +73,8 @@ fn eig_of<T: Field>(x: &Array, decompose: Decompose<T>, scales: &[fn(f64) -> f64
     Ok([values.finish(dtype)?, vectors.finish(dtype)?])
 }
 
-/// Takes another way to vectors of pairs of eigenvalues of a real matrix that are none: beside elements that
-/// are larger by more than [`LIFTED`] allows for.
+/// Recomputes the vectors of conjugate pairs of a real matrix that are no eigenvectors, because some elements
+/// are larger than [`LIFTED`] allows for.
 fn mend<T: Field>(a: &Mat<T>, w: &[c64], v: &mut Mat<c64>) -> Result<(), Failure> {
     let n = w.len();
     if T::PARTS == 2 || w.iter().all(|w| w.im == 0.0) {
@@ -100,7 +99,7 @@ fn mend<T: Field>(a: &Mat<T>, w: &[c64], v: &mut Mat<c64>) -> Result<(), Failure
     Ok(())
 }
 
-/// The unit vector that `A - w I` makes shortest.
+/// Returns the unit vector `x` for which `(A - w I) x` is shortest.
 fn null_vector<T: Field>(a: &Mat<T>, w: c64) -> Result<Col<c64>, Failure> {
     let n = a.nrows();
     let shift = |i: usize, j: usize| if i == j { w } else { c64::new(0.0, 0.0) };
@@ -117,8 +116,7 @@ fn of_complex(a: &Mat<c64>, w: &mut [c64], v: &mut Mat<c64>, memory: &mut MemBuf
     Ok(())
 }
 
-/// Of a pair of conjugate eigenvalues, the vectors are the sum and the difference of two columns, one of them
-/// times i.
+/// The vectors of a conjugate pair of eigenvalues are one column plus and minus i times the next.
 fn of_real(a: &Mat<f64>, w: &mut [c64], v: &mut Mat<c64>, memory: &mut MemBuffer) -> Result<(), EvdError> {
     let n = w.len();
     let (mut re, mut im, mut columns) =
@@ -141,7 +139,7 @@ fn of_real(a: &Mat<f64>, w: &mut [c64], v: &mut Mat<c64>, memory: &mut MemBuffer
     Ok(())
 }
 
-/// Takes a vector to length 1 and its largest element to the real axis; of a real vector the sign stays.
+/// Scales a vector to length 1 and makes its largest element real by a phase; a real vector keeps its sign.
 fn normalize(mut v: ColMut<'_, c64>) {
     let n = v.nrows();
     let largest = (0..n).fold(0, |best, i| if v[i].norm() > v[best].norm() { i } else { best });

@@ -10,7 +10,7 @@ use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_
 use faer::prelude::*;
 use faer::{Par, Spec};
 
-/// Eigenvalues in ascending order, and the eigenvectors as columns; the lower triangle is read.
+/// Returns the eigenvalues in ascending order and the eigenvectors as columns; reads the lower triangle.
 pub fn eigh(x: &Array) -> Result<[Array; 2]> {
     in_field!(x, eigh_of(x))
 }

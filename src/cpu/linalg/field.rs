@@ -1,7 +1,7 @@
-//! Matrices of real or complex numbers: what lies between arrays and `faer`, which factors them.
+//! Real or complex matrices: the conversion between arrays and `faer`.
 //!
-//! Every kernel here is written once for both fields. Arrays hold matrices row by row; `faer` works on
-//! columns, in memory that it aligns, so that the bits of a result cannot depend on where an array lies.
+//! Every kernel is written once for both fields. Arrays hold matrices row-major. `faer` works on columns, in
+//! memory that it aligns, so that the bits of a result cannot depend on the address of an array.
 
 use super::Cost;
 use crate::array::Array;
@@ -18,11 +18,11 @@ use faer::traits::ComplexField;
 use faer::{Accum, Par};
 use std::marker::PhantomData;
 
-/// A number of an array that kernels write, and the numbers that it is stored as.
+/// A number that kernels write, and the array elements that it is stored as.
 pub trait Stored: Pod + Send + Sync {
-    /// What arrays of it have as elements.
+    /// Element type of the arrays that store it.
     type Part: Element + Pod;
-    /// How many of them make one.
+    /// Elements per number.
     const PARTS: usize;
 }
 
@@ -45,15 +45,15 @@ impl Stored for i64 {
 
 /// The numbers that factorisations compute with.
 pub trait Field: Stored<Part = f64> + ComplexField<Real = f64> {
-    /// The real part.
+    /// Returns the real part.
     fn re(self) -> f64;
-    /// A real number times this.
+    /// Returns the product with a real number.
     fn scaled(self, by: f64) -> Self;
-    /// The complex conjugate.
+    /// Returns the complex conjugate.
     fn conj(self) -> Self;
-    /// The absolute value.
+    /// Returns the absolute value.
     fn size(self) -> f64;
-    /// The same as a complex number.
+    /// Returns the same number as a complex one.
     fn wide(self) -> c64;
 }
 
@@ -103,13 +103,13 @@ pub(super) use in_field;
 
 /// The matrices of an array.
 pub struct Matrices<T> {
-    /// Their numbers, one matrix after the other, as `f64`.
+    /// Their numbers as contiguous `f64`, one matrix after another.
     array: Array,
-    /// The axes of the batch.
+    /// The batch axes.
     pub batch: Shape,
-    /// Rows of each.
+    /// Rows of each matrix.
     pub m: usize,
-    /// Columns of each.
+    /// Columns of each matrix.
     pub n: usize,
     /// The dtype that results are rounded to.
     pub dtype: DType,
@@ -117,7 +117,7 @@ pub struct Matrices<T> {
 }
 
 impl<T: Field> Matrices<T> {
-    /// The matrices in the last two axes.
+    /// Returns the matrices in the last two axes.
     pub fn of(x: &Array) -> Result<Matrices<T>> {
         let rank = x.rank();
         if rank < 2 {
@@ -137,24 +137,24 @@ impl<T: Field> Matrices<T> {
         })
     }
 
-    /// The numbers of all.
+    /// Returns the numbers of all matrices.
     pub fn all(&self) -> Result<Rows<'_, T>> {
         Ok(Rows { all: bytemuck::cast_slice(self.array.slice::<f64>()?), m: self.m, n: self.n })
     }
 
-    /// A new array with these axes behind those of the batch.
+    /// Returns a new array with the batch axes and these axes after them.
     pub fn fresh<S: Stored>(&self, axes: &[usize]) -> Result<Output<S>> {
         Output::new(&self.batch, axes)
     }
 
-    /// The cost of a factorisation that takes so many times the work of an elimination, and room for so many
-    /// complex matrices, as measured.
+    /// Returns the cost of a factorisation that takes `work` times the work of an elimination, and memory for
+    /// `matrices` complex matrices, both as measured.
     pub fn cost(&self, work: usize, matrices: usize) -> Cost {
         Cost::new(work * self.m * self.n * self.m.min(self.n), matrices, self.m * self.n)
     }
 }
 
-/// The numbers of matrices, one after the other.
+/// The numbers of matrices, one matrix after another.
 #[derive(Clone, Copy)]
 pub struct Rows<'a, T> {
     all: &'a [T],
@@ -163,7 +163,7 @@ pub struct Rows<'a, T> {
 }
 
 impl<'a, T: Field> Rows<'a, T> {
-    /// Matrix `i`.
+    /// Returns matrix `i`.
     pub fn matrix(&self, i: usize) -> MatRef<'a, T> {
         let size = self.m * self.n;
         MatRef::from_row_major_slice(&self.all[i * size..(i + 1) * size], self.m, self.n)
@@ -178,7 +178,7 @@ pub struct Output<S: Stored> {
 }
 
 impl<S: Stored> Output<S> {
-    /// An array of this batch, with these axes behind it.
+    /// Returns an array of this batch with these axes after it.
     fn new(batch: &Shape, axes: &[usize]) -> Result<Output<S>> {
         let mut shape = *batch;
         for &length in axes {
@@ -192,15 +192,15 @@ impl<S: Stored> Output<S> {
         Ok(Output { array, to, size: axes.iter().product() })
     }
 
-    /// The elements of matrix `i`, to be written by whoever computes it.
+    /// Returns the elements of matrix `i`, for the kernel that computes it to write.
     #[allow(clippy::mut_from_ref, reason = "each matrix is written by one piece of the loop over the batch")]
     pub fn matrix(&self, i: usize) -> &mut [S] {
         let size = self.size * S::PARTS;
-        // SAFETY: the array has this matrix, and `each` calls its kernel once for each.
+        // SAFETY: the array has this matrix, and `each` calls its kernel once per matrix, so none is shared.
         bytemuck::cast_slice_mut(unsafe { self.to.part(i * size, size) })
     }
 
-    /// The array, rounded to the dtype of the matrices, or to its real part for real numbers.
+    /// Returns the array, rounded to the dtype of the matrices, or to its real dtype for real numbers.
     pub fn finish(self, dtype: DType) -> Result<Array> {
         if S::PARTS == 1 {
             return cast(&self.array, dtype.real());
@@ -210,7 +210,7 @@ impl<S: Stored> Output<S> {
             .ok_or_else(|| Error::shape("internal: pairs do not lie as such"))
     }
 
-    /// The array as it is.
+    /// Returns the array without rounding.
     pub fn exact(self) -> Array {
         self.array
     }
@@ -223,7 +223,7 @@ impl<T: Field> Output<T> {
     }
 }
 
-/// The largest magnitude, or `None` if an element is not finite.
+/// Returns the largest magnitude, or `None` if an element is not finite.
 pub fn magnitude<T: Field>(a: MatRef<'_, T>) -> Option<f64> {
     let mut most = 0.0f64;
     for i in 0..a.nrows() {
@@ -238,7 +238,7 @@ pub fn magnitude<T: Field>(a: MatRef<'_, T>) -> Option<f64> {
     Some(most)
 }
 
-/// A power of two that takes this magnitude to about 1 where its square would overflow or vanish.
+/// Returns a power of two that scales this magnitude to about 1 where its square would overflow or underflow.
 pub fn scale(magnitude: f64) -> f64 {
     match magnitude {
         0.0 => 1.0,
@@ -247,8 +247,8 @@ pub fn scale(magnitude: f64) -> f64 {
     }
 }
 
-/// Takes the upper or the lower triangle of `t`, and the right-hand sides `b`, to about 1 where they are far
-/// from it; what the solution is then to be multiplied by, one factor after the other.
+/// Scales the upper or lower triangle of `t`, and the right-hand sides `b`, to about 1 where they are far
+/// from it. Returns the factors of the solution, to be multiplied one after the other.
 pub fn graded<T: Field>(mut t: MatMut<'_, T>, upper: bool, b: &mut Mat<T>) -> [f64; 2] {
     let inside = |i: usize, j: usize| if upper { i <= j } else { j <= i };
     let n = t.nrows();
@@ -266,7 +266,7 @@ pub fn graded<T: Field>(mut t: MatMut<'_, T>, upper: bool, b: &mut Mat<T>) -> [f
     if both.is_normal() { [both, 1.0] } else { [matrix, 1.0 / right] }
 }
 
-/// Multiplies a matrix by powers of two.
+/// Multiplies a matrix by powers of two, one after the other.
 pub fn rescale<T: Field>(x: &mut Mat<T>, factors: [f64; 2]) {
     for by in factors.into_iter().filter(|&by| by != 1.0) {
         for j in 0..x.ncols() {
@@ -275,7 +275,7 @@ pub fn rescale<T: Field>(x: &mut Mat<T>, factors: [f64; 2]) {
     }
 }
 
-/// `a b`.
+/// Returns `a b`.
 pub fn product<T: Field>(a: MatRef<'_, T>, b: MatRef<'_, T>) -> Mat<T> {
     let mut out = Mat::zeros(a.nrows(), b.ncols());
     matmul(out.as_mut(), Accum::Replace, a, b, T::one_impl(), Par::Seq);

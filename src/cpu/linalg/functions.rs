@@ -1,4 +1,4 @@
-//! Functions of matrices that the factorisations give: determinant, cofactors, pseudoinverse, exponential.
+//! Functions of matrices, computed from factorisations: determinant, cofactors, pseudoinverse, exponential.
 
 use super::field::{Field, Matrices, in_field, product, rescale, scale};
 use super::lu::Factors;
@@ -9,7 +9,7 @@ use crate::error::Result;
 use faer::Conj;
 use faer::prelude::*;
 
-/// The determinant of every matrix.
+/// Returns the determinant of every matrix.
 pub fn det(x: &Array) -> Result<Array> {
     in_field!(x, det_of(x))
 }
@@ -32,11 +32,11 @@ fn det_of<T: Field>(x: &Array) -> Result<Array> {
     out.finish(given.dtype)
 }
 
-/// Ratio of pivots from which on a matrix is inverted rather than decomposed.
+/// Ratio of the smallest to the largest pivot above which a matrix is inverted rather than decomposed.
 const SAFE: f64 = 1e-4;
 
-/// The matrix of cofactors of every matrix, the derivative of its determinant; singular matrices have one
-/// too.
+/// Returns the matrix of cofactors of every matrix, the derivative of its determinant; also for singular
+/// matrices.
 pub fn cofactor(x: &Array) -> Result<Array> {
     in_field!(x, cofactor_of(x))
 }
@@ -58,8 +58,8 @@ fn cofactor_of<T: Field>(x: &Array) -> Result<Array> {
     out.finish(given.dtype)
 }
 
-/// `det(A)` times the inverse of `A'`; where that is close to 0/0 or the determinant to the ends of the
-/// floats, by the singular values: those of the matrix of cofactors are the products of all others.
+/// Returns `det(A)` times the inverse of `A'`. Where that is close to 0/0, or the determinant to the ends of
+/// the floats, uses singular values: those of the cofactors are the products of all others of `A`.
 fn cofactors<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Result<Mat<T>, Failure> {
     let n = a.nrows();
     factors.factor(a);
@@ -88,17 +88,16 @@ fn cofactors<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Result<Mat
     Ok(product(left.as_ref(), parts.v.transpose()))
 }
 
-/// Which singular values count as zero: those of at most `absolute`, and of at most `relative` times the
-/// largest.
+/// Which singular values count as zero: those of at most `absolute`, or at most `relative` times the largest.
 #[derive(Clone, Copy, Debug)]
 pub struct Cutoff {
     /// In units of the matrix.
     pub absolute: f64,
-    /// In units of its largest singular value.
+    /// In units of the largest singular value.
     pub relative: f64,
 }
 
-/// The Moore-Penrose inverse of every matrix.
+/// Returns the Moore-Penrose inverse of every matrix.
 pub fn pinv(x: &Array, cutoff: Cutoff) -> Result<Array> {
     in_field!(x, pinv_of(x, cutoff))
 }
@@ -129,7 +128,7 @@ fn pinv_of<T: Field>(x: &Array, cutoff: Cutoff) -> Result<Array> {
     out.finish(given.dtype)
 }
 
-/// The exponential of every matrix.
+/// Returns the exponential of every matrix.
 pub fn matrix_exp(x: &Array) -> Result<Array> {
     in_field!(x, matrix_exp_of(x))
 }
@@ -151,8 +150,7 @@ fn matrix_exp_of<T: Field>(x: &Array) -> Result<Array> {
     out.finish(given.dtype)
 }
 
-/// The coefficients of the Pade approximant of degree 13, `(26 - j)! / (j! (13 - j)!)`, over the last of
-/// them.
+/// The coefficients of the Pade approximant of degree 13, `(26 - j)! / (j! (13 - j)!)`.
 const PADE: [f64; 14] = [
     64764752532480000.0,
     32382376266240000.0,
@@ -173,8 +171,8 @@ const PADE: [f64; 14] = [
 /// The norm up to which that approximant is exact to rounding.
 const NEAR: f64 = 5.37;
 
-/// Scaling and squaring (Higham, "The scaling and squaring method for the matrix exponential revisited",
-/// 2005).
+/// Returns the exponential by scaling and squaring (Higham, "The scaling and squaring method for the matrix
+/// exponential revisited", 2005).
 fn exponential<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Mat<T> {
     let n = a.nrows();
     let sums = (0..n).map(|j| (0..n).map(|i| a[(i, j)].size()).sum::<f64>());
@@ -182,7 +180,7 @@ fn exponential<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Mat<T> {
     if !norm.is_finite() {
         return Mat::full(n, n, T::nan_impl());
     }
-    // Beyond this many squarings everything but zero has left the range.
+    // Beyond 1074 squarings every result but zero is out of range.
     let halvings = (norm / NEAR).log2().ceil().clamp(0.0, 1074.0) as i32;
     let a = Mat::from_fn(n, n, |i, j| a[(i, j)].scaled(0.5f64.powi(halvings)));
     let times = |x: &Mat<T>, y: &Mat<T>| product(x.as_ref(), y.as_ref());

@@ -1,4 +1,4 @@
-//! LU factorisation with row exchanges: `A[order] = L U`, and systems solved with it.
+//! LU factorisation with row exchanges, `A[order] = L U`, and systems solved with it.
 
 use super::field::{Field, Matrices, graded, in_field, rescale, scale};
 use super::{Cost, Failure, each};
@@ -13,24 +13,24 @@ use faer::linalg::triangular_solve::{
 use faer::prelude::*;
 use faer::{Conj, Par, Spec};
 
-/// The factors of one matrix, and the memory to find those of others like it.
+/// The factors of one matrix, with scratch memory that is reused for matrices of the same shape.
 pub struct Factors<T> {
-    /// `L` below the diagonal, on which it has ones, and `U` from there on.
+    /// `L` below the diagonal, with ones on its own, and `U` from the diagonal on.
     pub packed: Mat<T>,
-    /// Which row of the matrix each row of the factors is.
+    /// For each row of the factors, its row of the matrix.
     pub order: Vec<usize>,
     inverse: Vec<usize>,
     memory: MemBuffer,
 }
 
 impl<T: Field> Factors<T> {
-    /// Room for a matrix of this shape.
+    /// Returns buffers for a matrix of this shape.
     pub fn room(m: usize, n: usize) -> Factors<T> {
         let memory = MemBuffer::new(lu_in_place_scratch::<usize, T>(m, n, Par::Seq, Spec::default()));
         Factors { packed: Mat::zeros(m, n), order: vec![0; m], inverse: vec![0; m], memory }
     }
 
-    /// Finds the factors of `a`.
+    /// Computes the factors of `a`.
     pub fn factor(&mut self, a: MatRef<'_, T>) {
         self.packed.copy_from(a);
         let stack = MemStack::new(&mut self.memory);
@@ -42,14 +42,14 @@ impl<T: Field> Factors<T> {
         }
     }
 
-    /// The number of the first pivot that is zero.
+    /// Returns the index of the first zero pivot.
     pub fn zero_pivot(&self) -> Option<usize> {
         let depth = self.packed.nrows().min(self.packed.ncols());
         (0..depth).find(|&k| self.packed[(k, k)] == T::zero_impl())
     }
 
-    /// The factors of a matrix with a pivot that has no reciprocal, by which `faer` multiplies. A column
-    /// without a pivot is left as it is.
+    /// Factors a matrix with a pivot that has no reciprocal: `faer` multiplies by reciprocals. Leaves a
+    /// column without a pivot as it is.
     fn factor_singular(&mut self, a: MatRef<'_, T>) {
         let (lu, (m, n)) = (&mut self.packed, a.shape());
         lu.copy_from(a);
@@ -67,7 +67,7 @@ impl<T: Field> Factors<T> {
             if lu[(k, k)] == T::zero_impl() {
                 continue;
             }
-            // Powers of two, so that what is multiplied by is exact.
+            // A power of two, so that scaling is exact.
             let large = scale(lu[(k, k)].size());
             let inverse = T::recip_impl(&lu[(k, k)].scaled(large));
             (k + 1..m).for_each(|i| lu[(i, k)] = lu[(i, k)].scaled(large) * inverse);
@@ -78,7 +78,7 @@ impl<T: Field> Factors<T> {
         }
     }
 
-    /// The exchanges of rows that lead to the order: row `i` with row `exchanges[i]`, one after the other.
+    /// Returns the row exchanges that lead to `order`: row `i` with row `exchanges[i]`, one after the other.
     fn exchanges(&self) -> impl Iterator<Item = usize> {
         let (order, depth) = (&self.order, self.packed.nrows().min(self.packed.ncols()));
         let mut rows: Vec<usize> = (0..order.len()).collect();
@@ -91,7 +91,7 @@ impl<T: Field> Factors<T> {
         })
     }
 
-    /// The determinant of a square matrix.
+    /// Returns the determinant of a square matrix.
     pub fn det(&self) -> T {
         let odd = self.exchanges().enumerate().filter(|&(i, to)| to != i).count() % 2 == 1;
         let sign = T::from_f64_impl(if odd { -1.0 } else { 1.0 });
@@ -104,7 +104,7 @@ impl<T: Field> Factors<T> {
         solve_upper_triangular_in_place(self.packed.as_ref(), b, Par::Seq);
     }
 
-    /// Replaces right-hand sides by the solution of `(L U)' X = B`, the transpose, or of the adjoint.
+    /// Replaces right-hand sides by the solution of `(L U)' X = B`, or of the adjoint system if `conj`.
     pub fn solve_turned(&self, mut b: MatMut<'_, T>, conj: Conj) {
         let transposed = self.packed.as_ref().transpose();
         solve_lower_triangular_in_place_with_conj(transposed, conj, b.rb_mut(), Par::Seq);
@@ -112,8 +112,8 @@ impl<T: Field> Factors<T> {
     }
 }
 
-/// `L` and `U` in one matrix; the permutation, which row of the matrix each of its rows is; the exchanges as
-/// LAPACK counts them, from 1.
+/// Returns `L` and `U` in one matrix; for each of its rows, its row of `x`; the exchanges as LAPACK counts
+/// them, from 1.
 pub fn lu(x: &Array) -> Result<[Array; 3]> {
     in_field!(x, lu_of(x))
 }
@@ -144,8 +144,8 @@ fn lu_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
     Ok([out.finish(given.dtype)?, order.exact(), exchanges.exact()])
 }
 
-/// `X` with `A X = B`, or with `A* X = B`, from the factors of `A`; all have the same batch. `name` is for
-/// the error of a singular matrix.
+/// Returns `X` with `A X = B`, or with `A* X = B` if `adjoint`, from the factors of `A`; all have the same
+/// batch. `name` appears in the error for a singular matrix.
 pub fn lu_solve(name: &str, factors: &Array, order: &Array, b: &Array, adjoint: bool) -> Result<Array> {
     in_field!(b, lu_solve_of(name, factors, order, b, adjoint))
 }

@@ -1,13 +1,12 @@
-//! Factorisations of matrices: the last two axes of an array, for every matrix of a batch.
+//! Factorisations of the matrices in the last two axes of an array, for every matrix of a batch.
 //!
-//! The `faer` crate factors, one matrix at a time; what is here carries batches to it and says why a matrix
+//! The `faer` crate factors one matrix at a time; this module applies it to batches and reports why a matrix
 //! has no factorisation. Everything is computed in double precision and rounded once to the dtype of the
-//! input, so that a `float32` matrix loses nothing but that rounding. Threads share a batch matrix by matrix,
-//! which does not change a bit of the result.
+//! input, so that a `float32` matrix loses only that rounding. Threads share a batch matrix by matrix, which
+//! does not change a bit of the result.
 //!
-//! Reading order: `field.rs` (from arrays to matrices and back), `triangular.rs` (solving with triangles),
-//! `cholesky.rs`, `lu.rs`, `qr.rs`, `eigh.rs`, `eig.rs`, `svd.rs`, `functions.rs` (determinant, cofactors,
-//! pseudoinverse, exponential).
+//! Read next, in `src/cpu/linalg/`: field (from arrays to matrices and back), triangular, cholesky, lu, qr,
+//! eigh, eig, svd, functions (determinant, cofactors, pseudoinverse, exponential).
 
 mod cholesky;
 mod eig;
@@ -38,12 +37,12 @@ use faer::c64;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Why a matrix has no such factorisation.
+/// Why a matrix has no factorisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// The leading minor of this order is not positive.
     NotPositive(usize),
-    /// The pivot with this number is zero.
+    /// The pivot with this number, counted from 1, is zero.
     Singular(usize),
     /// An element is infinite or NaN.
     NotFinite,
@@ -52,7 +51,7 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// The error for matrix `at` of a batch.
+    /// Returns the error for matrix `at` of a batch.
     #[cold]
     fn error(self, name: &str, at: usize, batch: &Shape) -> Error {
         let what = match self {
@@ -81,29 +80,29 @@ impl Failure {
     }
 }
 
-/// What the factorisation of one matrix takes.
+/// Cost of the factorisation of one matrix.
 struct Cost {
-    /// About how many multiplications.
+    /// Approximate number of multiplications.
     work: usize,
-    /// The most bytes of working memory, for which nobody asks.
+    /// Maximal bytes of scratch memory, which `faer` allocates without reporting failure.
     bytes: usize,
 }
 
-/// What products of large blocks take besides, once for each thread.
+/// Bytes that products of large blocks take in addition, once per thread.
 const BLOCKS: usize = 5 << 20;
-/// Matrices of so many elements are multiplied without blocks.
+/// Matrices of up to this many elements are multiplied without blocks.
 const SMALL: usize = 64;
 
 impl Cost {
-    /// The cost of so much work, in a room of so many complex matrices of this number of elements.
+    /// Returns the cost of `work` multiplications and of `matrices` complex matrices of `elements` each.
     fn new(work: usize, matrices: usize, elements: usize) -> Cost {
         let blocks = if elements > SMALL { BLOCKS } else { 0 };
         Cost { work, bytes: elements.saturating_mul(matrices * size_of::<c64>()).saturating_add(blocks) }
     }
 }
 
-/// Calls `kernel` for every matrix of a batch; each piece of the batch has its own memory, made by `fresh`.
-/// The first matrix that fails decides the error.
+/// Calls `kernel` for every matrix of a batch; each chunk of the batch has its own memory, made by `fresh`.
+/// Returns the error of the first matrix that fails.
 fn each<M>(
     name: &str,
     batch: &Shape,

@@ -13,8 +13,8 @@ use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, re
 use faer::prelude::*;
 use faer::{Conj, Par, Spec};
 
-/// `Q` with as many columns as the shorter side, or square if `complete`, and `R` to match, with real numbers
-/// on its diagonal.
+/// Returns `Q`, with as many columns as the shorter side or square if `complete`, and the matching `R`, with
+/// a real diagonal.
 pub fn qr(x: &Array, complete: bool) -> Result<[Array; 2]> {
     in_field!(x, qr_of(x, complete))
 }
@@ -39,13 +39,13 @@ fn qr_of<T: Field>(x: &Array, complete: bool) -> Result<[Array; 2]> {
     Ok([q.finish(given.dtype)?, r.finish(given.dtype)?])
 }
 
-/// The factors of one matrix, and the memory to find them.
+/// The factors of one matrix, with scratch memory.
 struct Buffers<T> {
     q: Mat<T>,
     r: Mat<T>,
     /// `R`, and the reflections below its diagonal.
     packed: Mat<T>,
-    /// The triangles that gather reflections in blocks.
+    /// The triangular factors that gather reflections in blocks.
     blocks: Mat<T>,
     memory: MemBuffer,
 }
@@ -97,8 +97,8 @@ impl<T: Field> Buffers<T> {
         }
     }
 
-    /// Turns a row of `R`, and a column of `Q` with it, so that the diagonal of `R` is real; the sign is that
-    /// of its real part.
+    /// Multiplies a row of `R` and a column of `Q` by opposite phases, so that the diagonal of `R` is real
+    /// and keeps the sign of its real part.
     fn make_real(&mut self, i: usize) {
         let corner = self.r[(i, i)];
         let size = corner.size();

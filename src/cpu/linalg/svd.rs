@@ -10,7 +10,7 @@ use faer::linalg::svd::{ComputeSvdVectors, svd as decompose, svd_scratch};
 use faer::prelude::*;
 use faer::{Par, Spec};
 
-/// `U`, the singular values in descending order, and `V*`; as many as the shorter side.
+/// Returns `U`, the singular values in descending order, and `V*`; as many as the shorter side is long.
 pub fn svd(x: &Array) -> Result<[Array; 3]> {
     in_field!(x, svd_of(x))
 }
@@ -36,13 +36,13 @@ fn svd_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
     Ok([u.finish(given.dtype)?, s.finish(given.dtype)?, v.finish(given.dtype)?])
 }
 
-/// The decomposition of one matrix, and the memory to find that of others like it.
+/// The decomposition of one matrix, with scratch memory that is reused for matrices of the same shape.
 pub struct Parts<T> {
-    /// `U`, with as many columns as there are singular values.
+    /// `U`, with a column per singular value.
     pub u: Mat<T>,
     /// The singular values.
     pub s: Vec<f64>,
-    /// `V`, likewise.
+    /// `V`, with a column per singular value.
     pub v: Mat<T>,
     given: Mat<T>,
     diagonal: Diag<T>,
@@ -50,7 +50,7 @@ pub struct Parts<T> {
 }
 
 impl<T: Field> Parts<T> {
-    /// Room for a matrix of this shape.
+    /// Returns buffers for a matrix of this shape.
     pub fn room(m: usize, n: usize) -> Parts<T> {
         let (k, thin) = (m.min(n), ComputeSvdVectors::Thin);
         Parts {

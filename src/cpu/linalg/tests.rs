@@ -1,4 +1,4 @@
-//! What the factorisations promise, at sizes on both sides of a block; the same bits for any number of
+//! Tests of the factorisations at sizes on both sides of a block, and of equal bits for any number of
 //! threads.
 
 use super::*;
@@ -7,7 +7,7 @@ use crate::array::complex::Complex;
 use crate::array::dtype::DType;
 use crate::cpu::run::testing::{same_for_any_threads, sample, values};
 
-/// A well-conditioned matrix: the sample, with a heavy diagonal.
+/// Returns a well-conditioned matrix: the sample with a heavy diagonal.
 fn heavy(batch: usize, m: usize, n: usize) -> Result<Array> {
     let x = sample(&[batch, m, n], DType::F64)?;
     let mut v = values(&x);
@@ -17,7 +17,6 @@ fn heavy(batch: usize, m: usize, n: usize) -> Result<Array> {
     Array::from_slice(&v, Shape::new(&[batch, m, n])?)
 }
 
-/// Matrix `k` of a batch.
 fn one(x: &Array, k: usize) -> Vec<f64> {
     let size = x.dim(1) * x.dim(2);
     values(x)[k * size..(k + 1) * size].to_vec()
@@ -31,18 +30,15 @@ fn near(got: &[f64], expected: &[f64]) {
     }
 }
 
-/// The product of a matrix of `m` x `k` and one of `k` x `n`.
 fn product(a: &[f64], b: &[f64], (m, k, n): (usize, usize, usize)) -> Vec<f64> {
     let element = |i: usize, j: usize| (0..k).map(|l| a[i * k + l] * b[l * n + j]).sum();
     (0..m * n).map(|at| element(at / n, at % n)).collect()
 }
 
-/// The transpose of a matrix with `m` rows and `n` columns.
 fn transposed(a: &[f64], m: usize, n: usize) -> Vec<f64> {
     (0..n * m).map(|at| a[at % m * n + at / m]).collect()
 }
 
-/// The identity as `m` rows of `n` columns.
 fn identity(m: usize, n: usize) -> Vec<f64> {
     (0..m * n).map(|at| if at / n == at % n { 1.0 } else { 0.0 }).collect()
 }

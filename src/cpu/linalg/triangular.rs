@@ -11,17 +11,17 @@ use faer::linalg::triangular_solve::{
 };
 use faer::prelude::*;
 
-/// What is read of a matrix.
+/// Which part of a matrix is read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Triangle {
-    /// The upper triangle, instead of the lower.
+    /// Whether to read the upper triangle instead of the lower.
     pub upper: bool,
-    /// Ones on the diagonal, whatever the matrix has there.
+    /// Whether the diagonal counts as ones, whatever the matrix has there.
     pub unit: bool,
 }
 
-/// `X` with `T X = B`, for the triangle `T` of every matrix of `t`; `t` and `b` have the same batch. A zero
-/// on the diagonal divides, as any number does.
+/// Returns `X` with `T X = B`, for the triangle `T` of every matrix of `t`; `t` and `b` have the same batch.
+/// Divides by the diagonal even where it is zero.
 pub fn triangular_solve(t: &Array, b: &Array, triangle: Triangle) -> Result<Array> {
     in_field!(b, solve(t, b, triangle))
 }

@@ -1,8 +1,8 @@
-//! Products from tiles: what is packed, in which order tiles are computed, how they are split among threads.
+//! Products computed in tiles: what is packed, the order of tiles, and their split among threads.
 //!
 //! The loops are those of Goto and van de Geijn (Anatomy of high-performance matrix multiplication, 2008): a
-//! block of the left operand stays in the second cache while a strip of the right one, in the first, meets
-//! all its rows.
+//! block of the left operand stays in the second-level cache, while all its rows are multiplied by a strip of
+//! the right operand in the first-level cache.
 
 use super::mac::Mac;
 use super::pack::Strip;
@@ -14,27 +14,27 @@ use crate::cpu::run::threads::{Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
 use std::ops::Range;
 
-/// Multiplications that are worth a piece of a parallel loop.
+/// Multiplications that are worth one chunk of a parallel loop.
 const WORK: usize = 1 << 20;
-/// Elements that are worth a piece of a parallel loop that packs.
+/// Elements that are worth one chunk of a parallel loop that packs.
 const COPY: usize = 1 << 15;
-/// Bytes of the right operand that are packed at a time: they stay in the third cache, also where that is
+/// Bytes of the right operand that are packed at a time: they stay in the third-level cache, even if it is
 /// shared.
 const RIGHT: usize = 2 << 20;
-/// Bytes of a right operand from which on packing pays although its columns lie side by side.
+/// Bytes of a right operand from which on packing pays even if its columns are adjacent.
 const SCATTERED: usize = 1 << 19;
-/// Bytes of a row of the left operand from which on packing pays: its elements are loaded one by one, in any
-/// order.
+/// Bytes of a row of the left operand from which on packing pays: tiles load its elements one by
+/// one, whatever their strides.
 const DEEP: usize = 16 << 10;
-/// Rows of a block: those of the left operand take a fifth of the second cache.
+/// Rows of a block: those of the left operand take a fifth of the second-level cache.
 const ROWS: usize = 96;
-/// Strips of rows that read a right operand directly, before packing it pays.
+/// Strips of rows up to which reading a right operand directly is cheaper than packing it.
 const DIRECT: usize = 4;
-/// Steps of a depth that is so short that writing the result takes longest: then it is written row by row.
+/// Steps of a depth so short that writing the result takes longest; the result is then written row by row.
 const SHALLOW: usize = 32;
-/// Bytes of the depth of a block, per lane.
+/// Bytes of one row or column within the depth of a block.
 const DEPTH: usize = 2048;
-/// Pieces that a product is cut into, if it is large enough.
+/// Minimal number of pieces that a large enough product is cut into.
 const PIECES: usize = 8;
 
 /// A product that is computed in tiles.
@@ -53,17 +53,16 @@ pub struct Blocks<'a, M: Mac> {
     rows: usize,
 }
 
-// SAFETY: as for `Product`.
+// SAFETY: as for `Product`, whose maker guarantees that no other thread writes its memory.
 unsafe impl<M: Mac> Sync for Blocks<'_, M> {}
 
-/// A rectangle of the result.
 struct Block {
     rows: Range<usize>,
     columns: Range<usize>,
 }
 
 impl<'a, M: Mac> Blocks<'a, M> {
-    /// Decides how to compute a product; only shape and strides count.
+    /// Plans how to compute a product, from its shape and strides alone.
     pub fn new(given: Product<'a, M::Stored, M::Out>) -> Self {
         let swapped = exchanging_pays::<M>(&given);
         let mut p = given;
@@ -79,8 +78,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
         let shallow = steps <= SHALLOW && p.n > 16 * M::LANES && !pack_left;
         let few = M::TILES.iter().take_while(|tiles| tiles[3].is_some()).count();
         let wide = !pack_right && p.m <= few;
-        // A few rows against a large matrix: short blocks of the depth read its rows about as they lie in
-        // memory.
+        // A few rows against a large matrix: short blocks of the depth read its rows nearly in memory order.
         let depth = match p.m {
             1 if large && !pack_right => 16,
             m if m <= few && large && !pack_right => 64,
@@ -116,7 +114,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
             let mut right = Scratch::new(strips * self.width * self.steps)?;
             let to = right.shared();
             parallel_for(strips, COPY.div_ceil(self.width * self.steps), |range| {
-                // SAFETY: the scratch memory has room, and every strip has its own.
+                // SAFETY: the scratch memory has capacity for all strips, and every strip has its own part.
                 range.for_each(|strip| unsafe { self.pack_strip(&columns, strip, to.get()) });
             });
             self.compute(&columns, Some(to))?;
@@ -124,18 +122,18 @@ impl<'a, M: Mac> Blocks<'a, M> {
         Ok(())
     }
 
-    /// Whether results of a part of the depth cannot wait where they are going.
+    /// Whether partial sums need a scratch buffer: the depth is split, and the target cannot hold them.
     fn unfinished(&self) -> bool {
         self.depth < self.steps && (self.swapped || matches!(self.p.target, Target::Sink(_)))
     }
 
-    /// Packs one strip of the right operand, the whole depth of it.
+    /// Packs one strip of the right operand over the whole depth.
     ///
     /// # Safety
-    /// `to` has room.
+    /// `to` has capacity for all strips of `columns`.
     unsafe fn pack_strip(&self, columns: &Range<usize>, strip: usize, to: *mut M::In) {
         let j = columns.start + strip * self.width;
-        // SAFETY: the columns exist; the caller's promise.
+        // SAFETY: the columns exist, and the caller guarantees the capacity of `to`.
         unsafe {
             M::PACK(&Strip {
                 from: self.p.right.at(j, 0),
@@ -149,16 +147,16 @@ impl<'a, M: Mac> Blocks<'a, M> {
         }
     }
 
-    /// Computes some columns, whose packed copy is given or not needed.
+    /// Computes some columns, given their packed copy if they are packed.
     fn compute(&self, columns: &Range<usize>, right: Option<Shared<M::In>>) -> Result<()> {
         let p = &self.p;
-        // Blocks of strips of rows, about equally high and evenly many, so that two threads get the same.
+        // Blocks of rows: of about equal height and even in number, so that two threads get equal work.
         let (strips, height) = (p.m.div_ceil(M::ROWS), self.rows / M::ROWS);
         let down = strips.div_ceil(height);
         let down = if down > 1 && height > 1 { down.next_multiple_of(2) } else { down };
         let top = |block: usize| p.m.min(block * strips / down * M::ROWS);
         let strips = columns.len().div_ceil(self.width);
-        // Few rows: the columns are cut too.
+        // With few rows, the columns are cut too.
         let small = WORK.div_ceil(self.rows.min(p.m) * self.width * p.k);
         let across = PIECES.div_ceil(down).min(strips / small).max(1);
         let part = strips.div_ceil(across);
@@ -170,7 +168,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 let block =
                     Block { rows: top(i)..top(i + 1), columns: j..columns.end.min(j + part * self.width) };
                 let right = right.map(|r| r.get().wrapping_add((j - columns.start) * self.steps));
-                // SAFETY: the caller's promise; blocks are disjoint.
+                // SAFETY: the caller of `run` guarantees operands and result; blocks are disjoint.
                 unsafe { self.block(&block, right)? };
             }
             Ok(())
@@ -180,16 +178,16 @@ impl<'a, M: Mac> Blocks<'a, M> {
     /// Computes one block of the result.
     ///
     /// # Safety
-    /// As [`Blocks::run`]; `right` is the packed copy of the block's columns, if they are packed.
+    /// As for [`Blocks::run`]; `right` is the packed copy of the block's columns, if they are packed.
     unsafe fn block(&self, block: &Block, right: Option<*mut M::In>) -> Result<()> {
         let strips = block.rows.len().div_ceil(M::ROWS);
         let body = |left: *mut M::In| {
             if !self.unfinished() {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the operands; `left` has capacity for the packed block.
                 return unsafe { self.depths(block, left, right, None) };
             }
             let mut result = Scratch::new(block.rows.len() * block.columns.len())?;
-            // SAFETY: the caller's promise; the memory has room for the block.
+            // SAFETY: as in the other case, and `result` has capacity for the block.
             unsafe { self.depths(block, left, right, Some(result.ptr())) }
         };
         if !self.pack_left {
@@ -199,10 +197,10 @@ impl<'a, M: Mac> Blocks<'a, M> {
         body(left.ptr())
     }
 
-    /// The loop over the depth of a block; results wait in `wait` if that is given.
+    /// Loops over the depth of a block; keeps partial sums in `wait` if that is given.
     ///
     /// # Safety
-    /// As [`Blocks::block`]; `left` has room for the packed left operand.
+    /// As for [`Blocks::block`]; `left` has capacity for the packed left operand, `wait` for the block.
     unsafe fn depths(
         &self,
         block: &Block,
@@ -213,7 +211,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
         for from in (0..self.steps).step_by(self.depth) {
             let steps = from..self.steps.min(from + self.depth);
             if self.pack_left {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the capacity of `left`.
                 unsafe { self.pack_block(block, &steps, left) };
             }
             for strip in 0..block.columns.len().div_ceil(self.width) {
@@ -227,14 +225,14 @@ impl<'a, M: Mac> Blocks<'a, M> {
                         (at.cast(), self.p.right.depth)
                     }
                 };
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees operands and buffers; `right` points to this strip.
                 unsafe { self.strip(block, &steps, strip, left, right, wait)? };
             }
         }
         Ok(())
     }
 
-    /// The rows of strip `s` of a block: strips are about equally high, since low ones are slow.
+    /// Returns the rows of strip `s` of a block; strips have about equal heights, since low ones are slow.
     fn rows_of(&self, block: &Block, s: usize) -> Range<usize> {
         let (rows, strips) = (block.rows.len(), block.rows.len().div_ceil(M::ROWS));
         block.rows.start + s * rows / strips..block.rows.start + (s + 1) * rows / strips
@@ -243,12 +241,12 @@ impl<'a, M: Mac> Blocks<'a, M> {
     /// Packs the left operand of a block.
     ///
     /// # Safety
-    /// `to` has room.
+    /// `to` has capacity for the block's rows, over `steps`.
     unsafe fn pack_block(&self, block: &Block, steps: &Range<usize>, to: *mut M::In) {
         let first = steps.start * M::STEP;
         for s in 0..block.rows.len().div_ceil(M::ROWS) {
             let rows = self.rows_of(block, s);
-            // SAFETY: the rows exist; the caller's promise.
+            // SAFETY: the rows exist, and the caller guarantees the capacity of `to`.
             unsafe {
                 M::PACK(&Strip {
                     from: self.p.left.at(rows.start, first),
@@ -263,11 +261,10 @@ impl<'a, M: Mac> Blocks<'a, M> {
         }
     }
 
-    /// One strip of columns of a block: all its rows, a part of the depth.
+    /// Computes one strip of columns of a block: all its rows, over a part of the depth.
     ///
     /// # Safety
-    /// As [`Blocks::depths`]; `right` is the strip's right operand and the way from one of its steps to the
-    /// next.
+    /// As for [`Blocks::depths`]; `right` is the strip's right operand and its stride from step to step.
     unsafe fn strip(
         &self,
         block: &Block,
@@ -282,7 +279,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
         let done = steps.end == self.steps;
         let piece =
             |at, stride| Piece { at, stride, i: block.rows.start, j, rows: block.rows.len(), columns };
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees operands and buffers, and the piece is this block's alone.
         unsafe {
             match (self.p.target, wait) {
                 (_, Some(wait)) => {
@@ -309,10 +306,10 @@ impl<'a, M: Mac> Blocks<'a, M> {
         }
     }
 
-    /// The tiles of a strip.
+    /// Computes the tiles of a strip.
     ///
     /// # Safety
-    /// As [`Blocks::strip`]; the piece has room for the results.
+    /// As for [`Blocks::strip`]; the piece has capacity for the results.
     unsafe fn tiles(
         &self,
         block: &Block,
@@ -345,18 +342,18 @@ impl<'a, M: Mac> Blocks<'a, M> {
                 add,
             };
             if let Some(compute) = M::TILES[rows.len() - 1][vectors - 1] {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the operands and the piece, and the tile lies inside it.
                 unsafe { compute(&tile) };
             }
         }
     }
 
-    /// Takes a finished piece from where it waited to where it goes.
+    /// Moves a finished piece from its scratch buffer to the target.
     ///
     /// # Safety
-    /// Nobody else computes this piece.
+    /// No other thread computes this piece.
     unsafe fn deliver(&self, piece: Piece<M::Out>) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that this part of the target is written here alone.
         unsafe {
             match self.p.target {
                 Target::Sink(sink) if !self.swapped => sink.take(piece),
@@ -380,14 +377,13 @@ impl<'a, M: Mac> Blocks<'a, M> {
     }
 }
 
-/// Whether to compute the transposed product of the transposed operands, whose result is transposed once
-/// more.
+/// Whether to compute the transposed product of the transposed operands, and transpose its result back.
 fn exchanging_pays<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
     let Operand { free, depth, .. } = p.right;
     if free == 1 || p.n == 1 {
-        // A narrow result, where the rows of the left operand lie side by side: vectors along them are full.
+        // A narrow result with a left operand whose rows are adjacent: vectors along the rows are full.
         return p.n <= M::LANES / 4 && p.left.free == 1 && p.m > 4 * p.n;
     }
-    // The right operand would have to be packed; the smaller left one serves as well.
+    // The right operand would have to be packed; packing the smaller left one serves as well.
     depth == 1 && 4 * p.m <= p.n && p.m >= M::LANES / 2 + 4
 }

@@ -1,8 +1,8 @@
-//! What becomes of a matrix product before it is stored: `out = act(alpha A B + bias)`.
+//! The epilogue of a matrix product, `out = act(alpha A B + bias)`, applied before the result is stored.
 //!
-//! Factor, bias, activation and rounding to halves touch a piece of the product while it is still in the
-//! first cache; as loops of their own they would read and write the whole result again. Read next:
-//! `matmul.rs`, which applies it.
+//! Factor, bias, activation and rounding to halves process a piece of the product while it is in the
+//! first-level cache; separate loops would read and write the whole result again. Read next:
+//! `src/cpu/product/matmul.rs`, which applies it.
 
 use crate::array::Array;
 use crate::array::dtype::{DType, Element};
@@ -15,8 +15,8 @@ use crate::cpu::run::threads::Shared;
 use crate::error::{Error, Result};
 use crate::math::real::Pointwise;
 
-/// What becomes of a product before it is stored. It is for floats; halves are finished in `f32` and rounded
-/// once.
+/// What is applied to a product before it is stored; for floats only. Halves are finished in `f32` and
+/// rounded once.
 #[derive(Clone, Copy)]
 pub struct Epilogue<'a> {
     /// Factor of the product.
@@ -28,7 +28,7 @@ pub struct Epilogue<'a> {
 }
 
 impl Default for Epilogue<'_> {
-    /// The product itself.
+    /// Leaves the product unchanged.
     fn default() -> Self {
         Epilogue { alpha: 1.0, bias: None, act: None }
     }
@@ -41,11 +41,11 @@ impl Epilogue<'_> {
     }
 }
 
-/// A function of one number, over slices. Every rule of the tables is one.
+/// A function of one number, over slices. Every pointwise rule of one input implements it.
 pub trait Activation: Sync {
-    /// Replaces the elements.
+    /// Replaces `f32` elements.
     fn single(&self, x: &mut [f32]);
-    /// Replaces the elements.
+    /// Replaces `f64` elements.
     fn double(&self, x: &mut [f64]);
 }
 
@@ -58,7 +58,7 @@ impl<P: Pointwise<1>> Activation for P {
     }
 }
 
-/// `x = alpha x + bias`, along a row.
+/// The update `x = alpha x + bias` along a row.
 struct Affine<'a, T> {
     x: &'a mut [T],
     alpha: T,
@@ -84,13 +84,13 @@ macro_rules! affine {
 }
 affine!(f32 f64);
 
-/// A float that products are finished in.
+/// A float type in which products are finished.
 pub trait Finishing: Element {
-    /// `x = alpha x + bias` with one bias per element, one for all, or none.
+    /// Sets `x = alpha x + bias` with one bias per element, one for all, or none.
     fn affine(x: &mut [Self], alpha: Self, bias: &[Self]);
     /// Applies `act`.
     fn activate(act: &dyn Activation, x: &mut [Self]);
-    /// `to = x`, rounded to a half dtype; only `f32` has those.
+    /// Writes `x` to `to`, rounded to a half dtype; implemented for `f32` alone.
     fn narrow(dtype: DType, x: &[Self], to: &mut [u16]);
 }
 
@@ -120,16 +120,16 @@ impl Finishing for f64 {
 pub struct Finish<'a, T> {
     alpha: T,
     act: Option<&'a dyn Activation>,
-    /// The bias in the dtype of the sums, and whether it runs along the rows.
+    /// The bias in the dtype of the sums, and whether it has an element per column (not per row).
     bias: Option<(Array, bool)>,
-    /// Where pieces go once they are halves: the dtype and the product's first element.
+    /// The destination of halves: their dtype and the first element of the product.
     halves: Option<(DType, Shared<u16>)>,
     /// Columns of the whole product.
     n: usize,
 }
 
 impl<'a, T: Finishing> Finish<'a, T> {
-    /// The epilogue of an `m x n` product in the dtype `T`.
+    /// Returns the epilogue of an `m x n` product in the dtype `T`.
     pub fn new(epilogue: &Epilogue<'a>, m: usize, n: usize) -> Result<Finish<'a, T>> {
         let bias = match epilogue.bias {
             None => None,
@@ -144,12 +144,12 @@ impl<'a, T: Finishing> Finish<'a, T> {
         Ok(Finish { alpha: T::from_f64(epilogue.alpha), act: epilogue.act, bias, halves: None, n })
     }
 
-    /// The same for a product that is rounded to a half dtype, whose first element is at `to`.
+    /// Returns the epilogue for a product that is rounded to a half dtype, with first element at `to`.
     pub fn rounding(self, dtype: DType, to: Shared<u16>) -> Finish<'a, T> {
         Finish { halves: Some((dtype, to)), ..self }
     }
 
-    /// The same for the matrix `item` of a batch of `m x n` products.
+    /// Returns the epilogue for matrix `item` of a batch of `m x n` products.
     pub fn item(&self, item: usize, m: usize) -> Finish<'a, T> {
         let halves =
             self.halves.map(|(dtype, to)| (dtype, Shared::new(to.get().wrapping_add(item * m * self.n))));
@@ -161,7 +161,7 @@ impl<T: Finishing> Sink<T> for Finish<'_, T> {
     unsafe fn take(&self, piece: Piece<T>) {
         let bias = self.bias.as_ref().and_then(|(bias, along)| Some((bias.slice::<T>().ok()?, *along)));
         for i in 0..piece.rows {
-            // SAFETY: the caller's promise; the row is part of the piece.
+            // SAFETY: the caller guarantees sole access to the piece, and the row lies inside it.
             let row = unsafe {
                 std::slice::from_raw_parts_mut(piece.at.offset(i as isize * piece.stride), piece.columns)
             };

@@ -1,4 +1,4 @@
-//! Inner products: a few rows by a few columns, both of which run along the depth in memory.
+//! Inner products of a few rows and a few columns, both contiguous along the depth.
 //!
 //! For results that are too thin for tiles: every element of the operands is loaded once, in whole vectors,
 //! and nothing is packed.
@@ -6,36 +6,36 @@
 use super::mac::Mac;
 use std::mem::MaybeUninit;
 
-/// Operands and place of some inner products.
+/// Operands and results of some inner products.
 pub struct Inner<M: Mac> {
     /// Depth, in packed elements.
     pub k: usize,
-    /// The first row, whose elements lie side by side.
+    /// The first row, whose elements are adjacent.
     pub a: *const M::In,
     /// Bytes from one row to the next.
     pub a_row: isize,
-    /// The first column, whose elements lie side by side.
+    /// The first column, whose elements are adjacent.
     pub b: *const M::In,
     /// Bytes from one column to the next.
     pub b_column: isize,
     /// The first result.
     pub out: *mut M::Out,
-    /// Elements from the results of one row to those of the next.
+    /// Row stride of the results.
     pub out_row: isize,
-    /// Elements from the results of one column to those of the next.
+    /// Column stride of the results.
     pub out_column: isize,
 }
 
-/// Computes some inner products.
+/// A function that computes some inner products.
 pub type InnerFn<M> = unsafe fn(&Inner<M>);
 
-/// `R` rows by `C` columns, each in `U` partial sums, so that additions need not wait for each other.
+/// Computes `R` rows by `C` columns, each in `U` partial sums, so that additions are independent.
 ///
 /// # Safety
-/// See [`Mac`]: operands and result exist in this size, and nobody else writes the result.
+/// As for [`Mac`]: operands and result exist in this size, and no other thread writes the result.
 #[inline(always)]
 pub unsafe fn inner<M: Mac, const R: usize, const C: usize, const U: usize>(t: &Inner<M>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees operands, result and instructions.
     unsafe {
         let mut sums = [[[M::zero(); U]; C]; R];
         let mut at = 0;
@@ -52,7 +52,7 @@ pub unsafe fn inner<M: Mac, const R: usize, const C: usize, const U: usize>(t: &
         if at < t.k {
             add::<M, R, C, U>(t, &mut sums, 0, at, Some(t.k - at));
         }
-        // Loops, not closures: only what is inlined is compiled for the instructions of `M`.
+        // Loops, not closures: only inlined code is compiled for the instructions of `M`.
         let mut vectors = [const { MaybeUninit::<M::Out>::uninit() }; ROOM];
         let mut totals = [const { MaybeUninit::<M::Out>::uninit() }; LIMIT];
         let (to, total) = (vectors.as_mut_ptr().cast::<M::Out>(), totals.as_mut_ptr().cast::<M::Out>());
@@ -75,22 +75,21 @@ pub unsafe fn inner<M: Mac, const R: usize, const C: usize, const U: usize>(t: &
     }
 }
 
-/// The most inner products at a time, a multiple of all `LANES`, and vectors for so many.
+/// Maximal number of inner products at a time, a multiple of all `LANES`; [`ROOM`] is for their vectors.
 const LIMIT: usize = 16;
 const ROOM: usize = LIMIT * 16;
 
-/// The totals of `count` vectors, at most `LANES`: transposed, they are added lane by lane, which takes far
-/// fewer instructions than adding up each vector.
+/// Adds up the lanes of each of `count` vectors, at most `LANES`. Transposes them and adds lane by lane,
+/// which takes far fewer instructions than adding up each vector.
 ///
 /// # Safety
-/// As [`inner`]; the vectors lie one behind the other, and `to` has room for a vector.
+/// As for [`inner`]; the vectors are contiguous, and `to` has capacity for a vector.
 #[inline(always)]
 unsafe fn add_up<M: Mac>(vectors: *const M::Out, count: usize, to: *mut M::Out) {
     let mut transposed = [const { MaybeUninit::<M::Out>::uninit() }; ROOM];
     let stride = (M::LANES * size_of::<M::Out>()) as isize;
     let from = transposed.as_mut_ptr().cast::<M::Out>();
-    // SAFETY: elements of operands and of sums have the same size, and the array has room for `LANES`
-    // vectors.
+    // SAFETY: elements of operands and of sums have one size, and the array has capacity for `LANES` vectors.
     unsafe {
         M::transpose(vectors.cast(), stride, count, M::LANES, from.cast(), M::LANES);
         let mut sum = M::get(from);
@@ -104,7 +103,7 @@ unsafe fn add_up<M: Mac>(vectors: *const M::Out, count: usize, to: *mut M::Out) 
 /// Adds the products of one vector of the depth to the partial sums `u`.
 ///
 /// # Safety
-/// As [`inner`].
+/// As for [`inner`].
 #[inline(always)]
 unsafe fn add<M: Mac, const R: usize, const C: usize, const U: usize>(
     t: &Inner<M>,
@@ -113,7 +112,7 @@ unsafe fn add<M: Mac, const R: usize, const C: usize, const U: usize>(
     at: usize,
     first: Option<usize>,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the operands and that the vector lies inside the depth.
     unsafe {
         let mut y = [load::<M>(t.b, 0, at, first); C];
         for (j, y) in y.iter_mut().enumerate().skip(1) {
@@ -128,13 +127,13 @@ unsafe fn add<M: Mac, const R: usize, const C: usize, const U: usize>(
     }
 }
 
-/// A vector of the row or column that lies so many bytes behind another, or its first lanes.
+/// Loads the vector at index `at`, or its first lanes, of the row or column `bytes` behind `from`.
 ///
 /// # Safety
-/// As [`inner`].
+/// As for [`inner`].
 #[inline(always)]
 unsafe fn load<M: Mac>(from: *const M::In, bytes: isize, at: usize, first: Option<usize>) -> M::X {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the operands and that the vector lies inside the depth.
     unsafe {
         let from = from.byte_offset(bytes).add(at);
         match first {

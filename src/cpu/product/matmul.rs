@@ -1,8 +1,8 @@
 //! Matrix products: `[..., m, k] x [..., k, n] -> [..., m, n]`, batch axes broadcast, any strides.
 //!
-//! This file turns arrays into products of matrices in memory (`src/cpu/product/mod.rs`), a batch of them or
-//! pieces of one. Transposes and broadcast batches are strides, nothing is copied for them. What follows the
-//! product, and rounding to halves, is done piece by piece (`epilogue.rs`).
+//! Maps arrays to products of matrices in memory (`src/cpu/product/mod.rs`): a batch of them or pieces of
+//! one. Transposes and broadcast batches are strides; nothing is copied for them. Epilogues, and rounding to
+//! halves, are applied piece by piece (`src/cpu/product/epilogue.rs`).
 
 pub use super::epilogue::Epilogue;
 use super::epilogue::{Finish, Finishing};
@@ -16,20 +16,20 @@ use crate::cpu::product::{self, Number, Operand, Piece, Product, Sink, Target};
 use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::{Error, Result};
 
-/// Multiplications that are worth a piece of a parallel loop over a batch.
+/// Multiplications that are worth one chunk of a parallel loop over a batch.
 const WORK: usize = 1 << 20;
-/// Multiplications from which on a matrix of a batch is split among threads itself.
+/// Multiplications from which on each matrix of a batch is split among threads itself.
 const LARGE: usize = 1 << 24;
-/// Results up to this size are cut along the depth if that is long, into this many steps at a time.
+/// Results up to this size are cut along a long depth, into pieces of [`DEPTH`] steps.
 const SMALL: usize = 192 * 192;
 const DEPTH: usize = 4096;
 
-/// The matrix product over the last two axes. Both operands have one dtype and the same rank, at least 2.
+/// Returns the matrix product over the last two axes. Both operands have one dtype and one rank, at least 2.
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     matmul_with(a, b, &Epilogue::default())
 }
 
-/// `act(alpha A B + bias)`: the product with what follows it, see [`Epilogue`], which is for floats.
+/// Returns `act(alpha A B + bias)`, see [`Epilogue`]; an epilogue is for floats only.
 pub fn matmul_with(a: &Array, b: &Array, epilogue: &Epilogue) -> Result<Array> {
     let dtype = common_dtype(&[a, b])?;
     let rank = a.rank();
@@ -49,7 +49,7 @@ pub fn matmul_with(a: &Array, b: &Array, epilogue: &Epilogue) -> Result<Array> {
     let shape = batch.inserted(rank - 2, a.dim(rank - 2))?.inserted(rank - 1, b.dim(rank - 1))?;
     let wide = dtype.modular();
     if dtype != wide {
-        // The low bits of a sum of products need no more than the low bits of the factors.
+        // The low bits of a sum of products depend on the low bits of the factors alone.
         return cast(&matmul_with(&cast(a, wide)?, &cast(b, wide)?, epilogue)?, dtype);
     }
     let out = Array::empty(shape, dtype, Device::Cpu)?;
@@ -57,7 +57,7 @@ pub fn matmul_with(a: &Array, b: &Array, epilogue: &Epilogue) -> Result<Array> {
     Ok(out)
 }
 
-/// The product into a contiguous array.
+/// Computes the product into a contiguous array.
 fn into(out: &Array, a: &Array, b: &Array, batch: &Shape, epilogue: &Epilogue) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
@@ -77,8 +77,8 @@ fn into(out: &Array, a: &Array, b: &Array, batch: &Shape, epilogue: &Epilogue) -
     }
 }
 
-/// `[..., m, k]` as one matrix `[1, ..., batch * m, k]` where `b` is the same matrix for the whole batch:
-/// one large product is faster than many small ones. Otherwise `a` itself.
+/// Returns `[..., m, k]` as one matrix `[1, ..., batch * m, k]` where `b` is the same matrix for the whole
+/// batch: one large product is faster than many small ones. Otherwise returns `a` itself.
 fn merged(a: &Array, b: &Array, batch: &Shape, epilogue: &Epilogue) -> Result<Array> {
     let rank = a.rank();
     let single = (0..rank - 2).all(|i| b.dim(i) == 1) && a.shape().part(0, rank - 2) == *batch;
@@ -101,12 +101,12 @@ struct Batch {
     b: (isize, isize),
     /// The first elements of both operands.
     start: (*const u8, *const u8),
-    /// The batch: positions of `a` and `b`.
+    /// The batch axes, with strides of `a` and `b`.
     nest: Nest,
     count: usize,
 }
 
-// SAFETY: the operands are read only.
+// SAFETY: the operands are only read.
 unsafe impl Sync for Batch {}
 
 impl Batch {
@@ -127,7 +127,7 @@ impl Batch {
         Ok(Batch { m, k, n, a: strides(a), b: strides(b), start: (start(a), start(b)), nest, count })
     }
 
-    /// The operands of one element of the batch.
+    /// Returns the operands of one batch element.
     fn operands<S>(&self, item: usize) -> (Operand<S>, Operand<S>) {
         let (mut pa, mut pb) = (0, 0);
         if self.count > 1 {
@@ -141,7 +141,7 @@ impl Batch {
         )
     }
 
-    /// One element of the batch as a product.
+    /// Returns one batch element as a product.
     fn product<'a, S, O>(&self, item: usize, target: Target<'a, O>) -> Product<'a, S, O> {
         let (left, right) = self.operands(item);
         Product { m: self.m, n: self.n, k: self.k, left, right, target }
@@ -152,13 +152,13 @@ impl Batch {
         self.k >= 2 * DEPTH && self.m * self.n <= SMALL
     }
 
-    /// A whole product as one piece.
+    /// Returns a whole product as one piece.
     fn whole<O>(&self, at: *mut O) -> Piece<O> {
         Piece { at, stride: self.n as isize, i: 0, j: 0, rows: self.m, columns: self.n }
     }
 
-    /// Calls `f` for every element of the batch: small ones are shared out among threads, large ones do that
-    /// themselves.
+    /// Calls `f` for every batch element. Small elements are shared among threads; large ones are split by
+    /// `f`.
     fn for_each(&self, f: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
         let work = self.m * self.n * self.k;
         if self.count == 1 || work >= LARGE {
@@ -168,17 +168,17 @@ impl Batch {
     }
 }
 
-/// A float that products are made of.
+/// A float type of products.
 trait Summed: Finishing + Number + std::ops::AddAssign {}
 impl Summed for f32 {}
 impl Summed for f64 {}
 
-/// Products of `f32` or `f64`.
+/// Computes products of `f32` or `f64`.
 fn floats<T: Summed>(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> {
     let p = Batch::new(a, b)?;
     let to = Shared::new(out.ptr::<T>());
     if p.k == 0 {
-        // SAFETY: the output is ours.
+        // SAFETY: this call alone writes the output.
         unsafe { to.part(0, out.numel()) }.fill(T::from_f64(0.0));
     }
     let finish = match epilogue.is_none() {
@@ -204,12 +204,12 @@ fn floats<T: Summed>(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> 
     })
 }
 
-/// Products of integers, wrapping.
+/// Computes products of integers, wrapping.
 fn integers<T: Element + Number>(out: &Array, a: &Array, b: &Array) -> Result<()> {
     let p = Batch::new(a, b)?;
     let to = Shared::new(out.ptr::<T>());
     if p.k == 0 {
-        // SAFETY: the output is ours.
+        // SAFETY: this call alone writes the output.
         unsafe { to.part(0, out.numel()) }.fill(T::from_i64(0));
         return Ok(());
     }
@@ -220,8 +220,8 @@ fn integers<T: Element + Number>(out: &Array, a: &Array, b: &Array) -> Result<()
     })
 }
 
-/// Products of halves: summed in `f32`, rounded once. Where no instruction multiplies them, they are widened
-/// first.
+/// Computes products of halves, summed in `f32` and rounded once. Widens the operands first where no
+/// instruction multiplies halves.
 fn halves(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> {
     let p = Batch::new(a, b)?;
     let to = Shared::new(out.buffer().ptr().wrapping_add(out.offset() * 2).cast::<u16>());
@@ -238,7 +238,7 @@ fn halves(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> 
         let sums = Array::empty(out.shape(), DType::F32, Device::Cpu)?;
         floats::<f32>(&sums, &a, &b, &Epilogue::default())?;
         let whole = |item: usize| p.whole(sums.ptr::<f32>().wrapping_add(item * p.m * p.n));
-        // SAFETY: the sums are ours, and every item has its own part of the output.
+        // SAFETY: this call alone writes the sums, and every item has its own part of the output.
         (0..p.count).for_each(|item| unsafe { finish.item(item, p.m).take(whole(item)) });
         return Ok(());
     }
@@ -250,7 +250,7 @@ fn halves(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> 
     })
 }
 
-/// `a` in `f32`; a transposed matrix stays transposed, since its copy is then a straight one.
+/// Returns `a` in `f32`. A transposed matrix stays transposed, so that its copy is a contiguous one.
 fn widened(a: &Array) -> Result<Array> {
     let rank = a.rank();
     let mut swap: Vec<u8> = (0..rank as u8).collect();
@@ -261,10 +261,10 @@ fn widened(a: &Array) -> Result<Array> {
     cast(a, DType::F32)
 }
 
-/// A product of a long depth and a small result: pieces of the depth are multiplied apart and added in order.
+/// Computes a small product of long depth: pieces of the depth are multiplied separately and added in order.
 ///
 /// # Safety
-/// `out` is the place of this item, which nobody else writes.
+/// `out` has the result of this item, and no other thread writes it.
 unsafe fn deep<T: Summed>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn Sink<T>>) -> Result<()> {
     let (m, n, k) = (p.m, p.n, p.k);
     let depth = k.div_ceil(k.div_ceil(DEPTH).min(64));
@@ -278,12 +278,12 @@ unsafe fn deep<T: Summed>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn
             let (left, right) = (given.left.from(from), given.right.from(from));
             let at = Target::Memory(to.get().wrapping_add(piece * m * n), n as isize, None);
             let part = Product { k: depth.min(k - from), left, right, target: at, ..given };
-            // SAFETY: the piece lies inside its operands and has its own part of the table.
+            // SAFETY: the piece lies inside its operands and has its own part of `partial`.
             unsafe { T::multiply(&part)? };
         }
         Ok(())
     })?;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees `m * n` elements at `out` and sole access to them.
     unsafe {
         let out = Shared::new(out).part(0, m * n);
         out.fill(T::from_f64(0.0));

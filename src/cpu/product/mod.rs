@@ -1,13 +1,13 @@
-//! Products of two matrices in memory, in one element type:
+//! Products of two matrices in memory, of one element type:
 //! `out[i, j] = sum over l of left[i, l] right[l, j]`.
 //!
-//! Reading order: `mac.rs` (what a processor offers), `tile.rs` (the innermost loop), `pack.rs` (operands in
-//! the order in which tiles read them), `blocks.rs` (how a product is cut into tiles), `thin.rs` (results of
-//! a few rows or columns), `x86.rs` and `plain.rs` (the instruction sets). [`Number::multiply`] chooses among
-//! those at run time.
+//! Every element is a sum in the order of the depth, cut where the shape says. Neither the number of threads
+//! nor the position of an element in its tile changes a bit of it. [`Number::multiply`] chooses the
+//! instruction set and the algorithm at run time.
 //!
-//! Every element is a sum in the order of the depth, cut where the shape says; neither the number of threads
-//! nor the place of an element in its tile changes a bit of it.
+//! Read next, in `src/cpu/product/`: mac (the operations of an instruction set), tile (the innermost loop),
+//! pack (operands in the order in which tiles read them), blocks (how a product is cut into tiles), thin
+//! (results of a few rows or columns), x86 and plain (the instruction sets).
 
 mod blocks;
 pub mod epilogue;
@@ -36,9 +36,9 @@ use plain::Plain;
 pub struct Operand<S> {
     /// The first element.
     pub data: *const S,
-    /// Elements from one row of the left operand, or column of the right one, to the next.
+    /// Stride from one row of the left operand, or column of the right one, to the next.
     pub free: isize,
-    /// Elements from one step of the depth to the next.
+    /// Stride from one step of the depth to the next.
     pub depth: isize,
 }
 
@@ -46,50 +46,50 @@ pub struct Operand<S> {
 unsafe impl<S> Sync for Operand<S> {}
 
 impl<S> Operand<S> {
-    /// The operand from a step of the depth on.
+    /// Returns the operand from a step of the depth on.
     pub fn from(self, step: usize) -> Self {
         Operand { data: self.at(0, step), ..self }
     }
 
-    /// The place of step `l` in row or column `i`.
+    /// Returns the address of step `l` in row or column `i`.
     #[inline(always)]
     fn at(&self, i: usize, l: usize) -> *const S {
         self.data.wrapping_offset(i as isize * self.free + l as isize * self.depth)
     }
 }
 
-/// A finished rectangle of the result, still in the first cache.
+/// A finished rectangle of the result, still in the first-level cache.
 #[derive(Clone, Copy)]
 pub struct Piece<O> {
     /// Its first element.
     pub at: *mut O,
-    /// Elements from one of its rows to the next; the columns lie side by side.
+    /// Row stride; columns are adjacent.
     pub stride: isize,
-    /// Its first row.
+    /// Index of its first row.
     pub i: usize,
-    /// Its first column.
+    /// Index of its first column.
     pub j: usize,
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub columns: usize,
 }
 
-/// What takes the pieces of a result, each once.
+/// A consumer of the pieces of a result.
 pub trait Sink<O>: Sync {
-    /// Takes a piece.
+    /// Takes a piece; each piece is given once.
     ///
     /// # Safety
-    /// Nobody else touches the piece meanwhile.
+    /// No other thread accesses the piece during the call.
     unsafe fn take(&self, piece: Piece<O>);
 }
 
-/// Where the result goes.
+/// The destination of the result.
 #[derive(Clone, Copy)]
 pub enum Target<'a, O> {
-    /// To memory, whose rows are this many elements apart; then to a sink.
+    /// Memory with this row stride, and then a sink.
     Memory(*mut O, isize, Option<&'a dyn Sink<O>>),
-    /// To a sink alone.
+    /// A sink alone.
     Sink(&'a dyn Sink<O>),
 }
 
@@ -106,28 +106,28 @@ pub struct Product<'a, S, O> {
     pub left: Operand<S>,
     /// The right operand.
     pub right: Operand<S>,
-    /// Where the result goes.
+    /// The destination of the result.
     pub target: Target<'a, O>,
 }
 
-// SAFETY: whoever makes a product vouches that its memory is nobody else's to write.
+// SAFETY: whoever makes a product guarantees that no other thread writes its memory.
 unsafe impl<S, O> Sync for Product<'_, S, O> {}
 
 /// Elements that are multiplied in their own type.
 pub trait Number: Copy + Send + Sync + 'static {
-    /// Computes a product, on as many threads as pay; an error if there is no memory to pack its operands.
+    /// Computes a product on as many threads as pay; fails if there is no memory to pack its operands.
     ///
     /// # Safety
-    /// Operands and result exist in the sizes given, and nobody else writes them.
+    /// Operands and result exist in the sizes given, and no other thread writes them.
     unsafe fn multiply(p: &Product<Self, Self>) -> Result<()>;
 }
 
-/// A number, and its vectors with AVX-512, with AVX2 and without either.
+/// Implements [`Number`] with vectors for AVX-512, for AVX2 and for neither.
 macro_rules! number {
     ($($t:ty: $avx512:ident, $avx2:ty, $lanes:literal;)*) => {
         $(impl Number for $t {
             unsafe fn multiply(p: &Product<$t, $t>) -> Result<()> {
-                // SAFETY: the caller's promise; `isa` found the instructions on this processor.
+                // SAFETY: the caller guarantees operands and result; `isa` found the CPU features.
                 unsafe {
                     match isa() {
                         #[cfg(target_arch = "x86_64")]
@@ -149,7 +149,7 @@ number! {
     i64: I64x8, Plain<i64, 2>, 2;
 }
 
-/// Whether [`multiply_bf16`] is there.
+/// Whether this processor supports [`multiply_bf16`].
 pub fn has_bf16() -> bool {
     #[cfg(target_arch = "x86_64")]
     {
@@ -159,13 +159,13 @@ pub fn has_bf16() -> bool {
     false
 }
 
-/// A product of bfloat16 numbers, given by their bits, summed in `f32`.
+/// Computes a product of bfloat16 numbers, given by their bits, with sums in `f32`.
 ///
 /// # Safety
-/// As [`Number::multiply`], and [`has_bf16`] must hold.
+/// As for [`Number::multiply`], and [`has_bf16`] must hold.
 pub unsafe fn multiply_bf16(p: &Product<u16, f32>) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees operands, result and the instructions of `has_bf16`.
     unsafe {
         run::<x86::Bf16x32>(p)
     }
@@ -179,9 +179,9 @@ pub unsafe fn multiply_bf16(p: &Product<u16, f32>) -> Result<()> {
 /// Computes a product with one kind of instructions.
 ///
 /// # Safety
-/// As [`Number::multiply`], and the processor has the instructions.
+/// As for [`Number::multiply`], and the processor has the instructions.
 unsafe fn run<M: Mac>(p: &Product<M::Stored, M::Out>) -> Result<()> {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees operands, result and instructions.
     unsafe {
         if single::single::<M>(p) {
             return Ok(());

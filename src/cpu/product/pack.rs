@@ -1,41 +1,41 @@
-//! Packing: a copy of a strip of an operand in the order in which tiles read it, step by step of the depth.
+//! Packing: copies a strip of an operand in the order in which tiles read it, step by step of the depth.
 //!
-//! It pays where tiles would otherwise jump through memory: rows that lie a power of two apart compete for
-//! the same few places of a cache, and a right operand whose columns do not lie side by side cannot be loaded
-//! as vectors.
+//! It pays where tiles would otherwise jump through memory: rows whose stride is a power of two compete for
+//! the same few sets of a cache, and a right operand whose columns are not adjacent cannot be loaded as
+//! vectors.
 
 use super::mac::Mac;
 
-/// A strip of an operand, and the place of its copy.
+/// A strip of an operand, and the destination of its copy.
 pub struct Strip<M: Mac> {
     /// The first element.
     pub from: *const M::Stored,
-    /// Elements from one lane (a row of the left operand, a column of the right one) to the next.
+    /// Stride from one lane (a row of the left operand, a column of the right one) to the next.
     pub lane: isize,
-    /// Elements from one step of the depth to the next.
+    /// Stride from one step of the depth to the next.
     pub step: isize,
     /// Lanes, at least 1.
     pub lanes: usize,
     /// Steps of the depth, in stored elements.
     pub k: usize,
     /// The copy: lane `i` of packed step `l` goes to `l * width + i`. Up to [`Mac::LANES`] elements behind it
-    /// are overwritten, unless `width` is a multiple of that; what lies between lanes and width is undefined.
+    /// are overwritten, unless `width` is a multiple of that; those from `lanes` to `width` are undefined.
     pub to: *mut M::In,
     /// Elements per step of the copy.
     pub width: usize,
 }
 
-/// Packs a strip.
+/// A function that packs a strip.
 pub type PackFn<M> = unsafe fn(&Strip<M>);
 
 /// Packs a strip.
 ///
 /// # Safety
-/// See [`Mac`] and [`Strip`].
+/// As for [`Mac`]; the pointers of [`Strip`] are valid for its sizes.
 #[inline(always)]
 pub unsafe fn pack<M: Mac>(s: &Strip<M>) {
     let steps = s.k / M::STEP;
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the strip and the instructions of `M`.
     unsafe {
         if s.step == 1 {
             transposed(s, steps);
@@ -56,24 +56,24 @@ pub unsafe fn pack<M: Mac>(s: &Strip<M>) {
     }
 }
 
-/// The place of lane `i` at step `l`.
+/// Returns the address of lane `i` at step `l`.
 #[inline(always)]
 fn at<M: Mac>(s: &Strip<M>, i: usize, l: usize) -> *const M::Stored {
     s.from.wrapping_offset(i as isize * s.lane + l as isize * s.step)
 }
 
-/// Lanes that run along the depth in memory: transposed square by square.
+/// Packs lanes that are contiguous along the depth: transposes them square by square.
 ///
 /// # Safety
-/// As [`pack`].
+/// As for [`pack`].
 #[inline(always)]
 unsafe fn transposed<M: Mac>(s: &Strip<M>, steps: usize) {
     let stride = s.lane * size_of::<M::Stored>() as isize;
     for l in (0..steps).step_by(M::LANES) {
-        // From the last lanes to the first: what a store writes behind its lanes is written again.
+        // From the last lanes to the first: stores overwrite what the one before wrote behind its lanes.
         for i in (0..s.lanes).step_by(M::LANES).rev() {
             let (lanes, deep) = ((s.lanes - i).min(M::LANES), (steps - l).min(M::LANES));
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the strip and the instructions of `M`.
             unsafe {
                 M::transpose(
                     at(s, i, l * M::STEP).cast(),
@@ -88,15 +88,15 @@ unsafe fn transposed<M: Mac>(s: &Strip<M>, steps: usize) {
     }
 }
 
-/// Lanes that lie side by side.
+/// Packs lanes that are adjacent.
 ///
 /// # Safety
-/// As [`pack`].
+/// As for [`pack`].
 #[inline(always)]
 unsafe fn straight<M: Mac>(s: &Strip<M>, steps: usize) {
     for l in 0..steps {
         for i in (0..s.lanes).step_by(M::LANES) {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees the strip and the instructions of `M`.
             unsafe {
                 let x = M::beside(at(s, i, l * M::STEP), s.step, (s.lanes - i).min(M::LANES));
                 M::store(s.to.add(l * s.width + i), x);

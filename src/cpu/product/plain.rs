@@ -1,5 +1,4 @@
-//! Multiply-accumulate in plain Rust, for every other processor and element type: the compiler makes vectors
-//! of it.
+//! Multiply-accumulate in plain Rust, vectorised by the compiler, for every other processor and element type.
 
 use super::inner::{Inner, InnerFn, inner};
 use super::mac::Mac;
@@ -9,9 +8,9 @@ use std::marker::PhantomData;
 
 /// Numbers that are multiplied and added; integers wrap.
 pub trait Number: Copy + Default + 'static {
-    /// `sum + x y`; in one rounding where the target has an instruction for it.
+    /// Returns `sum + x y`, rounded once where the target has an instruction for it.
     fn mac(sum: Self, x: Self, y: Self) -> Self;
-    /// `x + y`.
+    /// Returns `x + y`.
     fn plus(x: Self, y: Self) -> Self;
 }
 
@@ -52,15 +51,15 @@ integer!(i32 i64);
 pub struct Plain<T, const N: usize>(PhantomData<T>);
 
 unsafe fn tiles<M: Mac, const R: usize, const V: usize>(t: &Tile<M>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the conditions of `tile`.
     unsafe { tile::<M, R, V>(t) }
 }
 unsafe fn inners<M: Mac, const R: usize, const C: usize, const U: usize>(t: &Inner<M>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the conditions of `inner`.
     unsafe { inner::<M, R, C, U>(t) }
 }
 unsafe fn packs<M: Mac>(s: &Strip<M>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the conditions of `pack`.
     unsafe { pack::<M>(s) }
 }
 
@@ -104,22 +103,22 @@ impl<T: Number, const N: usize> Mac for Plain<T, N> {
     }
     #[inline(always)]
     unsafe fn splat(from: *const T) -> [T; N] {
-        // SAFETY: here and below, the caller's promise.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         [unsafe { *from }; N]
     }
     #[inline(always)]
     unsafe fn load(from: *const T) -> [T; N] {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { from.cast::<[T; N]>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn load_first(from: *const T, n: usize) -> [T; N] {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         std::array::from_fn(|i| if i < n { unsafe { *from.add(i) } } else { T::default() })
     }
     #[inline(always)]
     unsafe fn store(to: *mut T, x: [T; N]) {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { to.cast::<[T; N]>().write_unaligned(x) }
     }
     #[inline(always)]
@@ -132,34 +131,34 @@ impl<T: Number, const N: usize> Mac for Plain<T, N> {
     }
     #[inline(always)]
     unsafe fn put(to: *mut T, sum: [T; N]) {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { Self::store(to, sum) }
     }
     #[inline(always)]
     unsafe fn put_first(to: *mut T, sum: [T; N], n: usize) {
         for (i, &x) in sum[..n].iter().enumerate() {
-            // SAFETY: the caller's promise, see `Mac`.
+            // SAFETY: the caller guarantees the conditions of `Mac`.
             unsafe { *to.add(i) = x }
         }
     }
     #[inline(always)]
     unsafe fn get(from: *const T) -> [T; N] {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { Self::load(from) }
     }
     #[inline(always)]
     unsafe fn get_first(from: *const T, n: usize) -> [T; N] {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { Self::load_first(from, n) }
     }
     #[inline(always)]
     unsafe fn one(from: *const T, _step: isize, _single: bool) -> T {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { *from }
     }
     #[inline(always)]
     unsafe fn beside(from: *const T, _step: isize, n: usize) -> [T; N] {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { Self::load_first(from, n) }
     }
     #[inline(always)]
@@ -174,12 +173,12 @@ impl<T: Number, const N: usize> Mac for Plain<T, N> {
         for l in 0..steps {
             for i in 0..N {
                 let x = if i < lanes {
-                    // SAFETY: the caller's promise, see `Mac`.
+                    // SAFETY: the caller guarantees the conditions of `Mac`.
                     unsafe { *from.offset(i as isize * stride).cast::<T>().add(l) }
                 } else {
                     T::default()
                 };
-                // SAFETY: the caller's promise, see `Mac`.
+                // SAFETY: the caller guarantees the conditions of `Mac`.
                 unsafe { *to.add(l * width + i) = x }
             }
         }

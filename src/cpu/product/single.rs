@@ -1,11 +1,11 @@
-//! Single pieces: a product that is one tile, and a piece of a result that has to be transposed.
+//! Products that are one tile, and pieces of a result that must be transposed.
 
 use super::mac::Mac;
 use super::tile::Tile;
 use super::{Piece, Product, Target};
 
-/// Computes a product that is a single tile, operands and result as they lie: then planning would take longer
-/// than the arithmetic. Returns whether it was one.
+/// Computes a product that is a single tile directly on its operands and result, since planning would take
+/// longer than the arithmetic. Returns whether it was a single tile.
 ///
 /// # Safety
 /// As for [`super::Number::multiply`], and the processor has the instructions of `M`.
@@ -28,24 +28,24 @@ pub unsafe fn single<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
         columns: p.n,
         add: false,
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees operands, result and instructions; the product fits the tile.
     unsafe { compute(&tile) };
     true
 }
 
-/// The place of a transposed piece.
+/// Returns the transposed piece, located at `at` with row stride `stride`.
 pub fn transposed<O>(piece: &Piece<O>, at: *mut O, stride: isize) -> Piece<O> {
     Piece { at, stride, i: piece.j, j: piece.i, rows: piece.columns, columns: piece.rows }
 }
 
-/// Transposes a piece.
+/// Copies a piece to its transposed piece.
 ///
 /// # Safety
 /// Both pieces exist.
 pub unsafe fn copy_transposed<M: Mac>(from: &Piece<M::Out>, to: &Piece<M::Out>) {
     for i in 0..to.rows {
         for j in 0..to.columns {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller guarantees that both pieces exist.
             unsafe {
                 let at = to.at.offset(i as isize * to.stride + j as isize);
                 *at = *from.at.offset(j as isize * from.stride + i as isize);

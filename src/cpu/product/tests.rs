@@ -1,4 +1,4 @@
-//! Every instruction set of this processor against the definition, over shapes and layouts.
+//! Compares every instruction set of this processor with the definition, over shapes and layouts.
 
 use super::plain::Plain;
 use super::*;
@@ -35,7 +35,7 @@ impl Sample<u16, f32> for () {
     }
 }
 
-/// Collects pieces, each of which must come once.
+/// A sink that collects pieces, each of which must come once.
 struct Collect<O>(Mutex<Vec<Option<O>>>, usize);
 
 impl<O: Copy + Send> Sink<O> for Collect<O> {
@@ -43,7 +43,7 @@ impl<O: Copy + Send> Sink<O> for Collect<O> {
         let mut out = self.0.lock().unwrap_or_else(|e| e.into_inner());
         for i in 0..piece.rows {
             for j in 0..piece.columns {
-                // SAFETY: the piece exists.
+                // SAFETY: `run` passes a piece that is valid and that no other thread accesses.
                 let x = unsafe { *piece.at.offset(i as isize * piece.stride + j as isize) };
                 assert!(out[(piece.i + i) * self.1 + piece.j + j].replace(x).is_none(), "a piece came twice");
             }
@@ -55,7 +55,7 @@ fn number(i: usize) -> i64 {
     ((i * 2_654_435_761 + 12_345) >> 7) as i64 % 9 - 4
 }
 
-/// A matrix in one of five layouts: its memory, where it begins, and its two strides.
+/// Returns one of five layouts of a matrix: its memory size, start and two strides.
 fn layout(rows: usize, columns: usize, kind: usize) -> (usize, usize, isize, isize) {
     let (r, c) = (rows as isize, columns as isize);
     match kind {
@@ -101,14 +101,14 @@ where
         assert_eq!(*got, <()>::sum(want), "{m} {k} {n}, layouts {x} {y}, at {i}, {j}");
     }
     let sink = Collect(Mutex::new(vec![None; m * n]), n);
-    // SAFETY: as above.
+    // SAFETY: the vectors have these sizes.
     assert!(unsafe { run::<M>(&Product { target: Target::Sink(&sink), ..p }) }.is_ok());
     let got = sink.0.into_inner().unwrap_or_default();
     let want: Vec<_> = wanted.iter().map(|&v| Some(<()>::sum(v))).collect();
     assert!(got == want, "{m} {k} {n}, layouts {x} {y}, through a sink");
 }
 
-/// Shapes around the borders of vectors, tiles, strips and blocks, and layouts for each.
+/// Checks shapes around the borders of vectors, tiles, strips and blocks, and layouts for each.
 fn check_all<M: Mac>()
 where
     (): Sample<M::Stored, M::Out>,

@@ -1,4 +1,4 @@
-//! Products with a few rows or a few columns, whose long operand runs along the depth in memory: matrix times
+//! Products with a few rows or a few columns, whose long operand is contiguous along the depth: matrix times
 //! vector, vector times transposed matrix, inner products. They are bound by memory, so nothing is packed.
 
 use super::inner::Inner;
@@ -8,17 +8,17 @@ use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::try_parallel_for;
 use crate::error::Result;
 
-/// The most rows (or columns) of a thin product.
+/// Maximal number of rows (or columns) of a thin product.
 const ROWS: usize = 8;
 /// Rows, and columns, that are computed together.
 const GROUP: usize = 4;
-/// Elements of the long operand that are worth a piece of a parallel loop.
+/// Elements of the long operand that are worth one chunk of a parallel loop.
 const WORK: usize = 1 << 17;
 
-/// A thin product: `rows` are few, and both operands run along the depth.
+/// A thin product: `rows` is small, and the long operand is contiguous along the depth.
 pub struct Thin<'a, S, O> {
     p: Product<'a, S, O>,
-    /// Whether rows are the columns of `p`, and the other way round.
+    /// Whether rows are the columns of `p`, and columns its rows.
     swapped: bool,
     short: Operand<S>,
     long: Operand<S>,
@@ -26,11 +26,11 @@ pub struct Thin<'a, S, O> {
     columns: usize,
 }
 
-// SAFETY: as for `Product`.
+// SAFETY: as for `Product`, whose maker guarantees that no other thread writes its memory.
 unsafe impl<S, O> Sync for Thin<'_, S, O> {}
 
 impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
-    /// `p` as a thin product, if it is one.
+    /// Returns `p` as a thin product, if it is one.
     pub fn of<M: Mac<Stored = S, Out = O>>(p: &Product<'a, S, O>) -> Option<Self> {
         let straight = p.m <= ROWS && p.right.depth == 1;
         let swapped = !straight && p.n <= ROWS && p.left.depth == 1;
@@ -42,16 +42,16 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
         Some(Thin { p: *p, swapped, short, long, rows, columns })
     }
 
-    /// Computes it.
+    /// Computes the product.
     ///
     /// # Safety
-    /// As for [`super::Number::multiply`].
+    /// As for [`super::Number::multiply`], and the processor has the instructions of `M`.
     pub unsafe fn run<M: Mac<Stored = S, Out = O>>(mut self) -> Result<()> {
         let steps = self.p.k / M::STEP;
         let body = |this: &Self| {
             try_parallel_for(this.columns.div_ceil(GROUP), WORK.div_ceil(GROUP * this.p.k), |range| {
                 let columns = range.start * GROUP..(range.end * GROUP).min(this.columns);
-                // SAFETY: the caller's promise; ranges are disjoint.
+                // SAFETY: the caller guarantees operands, result and instructions; ranges are disjoint.
                 unsafe { this.part::<M>(columns.start, columns.len()) }
             })
         };
@@ -62,7 +62,7 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
         let to = copy.ptr();
         for i in 0..self.rows {
             for l in 0..steps {
-                // SAFETY: the element exists, and the scratch memory has room for it.
+                // SAFETY: the element exists, and `copy` has capacity for it.
                 unsafe {
                     *to.add(i * steps + l) = M::one(self.short.at(i, l * M::STEP), self.short.depth, false);
                 }
@@ -75,7 +75,7 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
     /// Computes the columns from `first` on.
     ///
     /// # Safety
-    /// As [`Thin::run`], and nobody else computes them.
+    /// As for [`Thin::run`], and no other thread computes these columns.
     unsafe fn part<M: Mac<Stored = S, Out = O>>(&self, first: usize, columns: usize) -> Result<()> {
         let (i, j) = if self.swapped { (first, 0) } else { (0, first) };
         let (rows, wide) = if self.swapped { (columns, self.rows) } else { (self.rows, columns) };
@@ -83,24 +83,24 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
             Target::Memory(out, stride, sink) => {
                 let at = out.wrapping_offset(i as isize * stride + j as isize);
                 let piece = Piece { at, stride, i, j, rows, columns: wide };
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees operands and result; the piece is these columns of it.
                 unsafe { self.piece::<M>(first, columns, piece, sink) };
                 Ok(())
             }
             Target::Sink(sink) => {
                 let mut result = Scratch::new(rows * wide)?;
                 let piece = Piece { at: result.ptr(), stride: wide as isize, i, j, rows, columns: wide };
-                // SAFETY: the caller's promise; the scratch memory is this thread's.
+                // SAFETY: the caller guarantees the operands; `result` belongs to this thread.
                 unsafe { self.piece::<M>(first, columns, piece, Some(sink)) };
                 Ok(())
             }
         }
     }
 
-    /// Computes the columns from `first` on into a piece, and hands it over.
+    /// Computes the columns from `first` on into a piece, and passes it to the sink.
     ///
     /// # Safety
-    /// As [`Thin::part`].
+    /// As for [`Thin::part`], and `piece` is valid for these columns.
     unsafe fn piece<M: Mac<Stored = S, Out = O>>(
         &self,
         first: usize,
@@ -113,7 +113,7 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
         let mut at = 0;
         while at < columns {
             let four = at + GROUP <= columns;
-            // The second group of rows finds the columns in the first cache.
+            // The second group of rows finds the columns in the first-level cache.
             for row in (0..self.rows).step_by(GROUP) {
                 let inner = Inner::<M> {
                     k: self.p.k / M::STEP,
@@ -126,13 +126,13 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
                     out_column,
                 };
                 let rows = GROUP.min(self.rows - row);
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees operands and piece, and rows and columns lie inside.
                 unsafe { M::INNER[rows - 1][four as usize](&inner) };
             }
             at += if four { GROUP } else { 1 };
         }
         if let Some(sink) = sink {
-            // SAFETY: the piece is this thread's.
+            // SAFETY: the piece belongs to this thread.
             unsafe { sink.take(piece) };
         }
     }

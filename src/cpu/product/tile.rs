@@ -6,40 +6,40 @@
 
 use super::mac::Mac;
 
-/// Operands and place of a tile.
+/// Operands and result of a tile.
 pub struct Tile<M: Mac> {
     /// Depth, in packed elements.
     pub k: usize,
     /// The first element of the left operand.
     pub a: *const M::In,
-    /// Elements from one of its rows to the next.
+    /// Row stride of the left operand.
     pub a_row: isize,
-    /// Elements from one step of the depth to the next.
+    /// Stride of the left operand from one step of the depth to the next.
     pub a_step: isize,
-    /// The first element of the right operand, whose columns lie side by side.
+    /// The first element of the right operand, whose columns are adjacent.
     pub b: *const M::In,
-    /// Elements from one step of the depth to the next.
+    /// Stride of the right operand from one step of the depth to the next.
     pub b_step: isize,
-    /// The first element of the result, whose columns lie side by side.
+    /// The first element of the result, whose columns are adjacent.
     pub out: *mut M::Out,
-    /// Elements from one of its rows to the next.
+    /// Row stride of the result.
     pub out_row: isize,
     /// Columns: at least one in the last vector of a row.
     pub columns: usize,
-    /// Whether the tile is added to what is there.
+    /// Whether the tile is added to the result instead of replacing it.
     pub add: bool,
 }
 
-/// Computes a tile; the pointers of the [`Tile`] must be good for its size.
+/// A function that computes a tile; the pointers of the [`Tile`] must be valid for its size.
 pub type TileFn<M> = unsafe fn(&Tile<M>);
 
-/// A tile of `R` rows and `V` vectors per row.
+/// Computes a tile of `R` rows and `V` vectors per row.
 ///
 /// # Safety
-/// See [`Mac`] and [`Tile`]: operands and result exist in this size, and nobody else writes the result.
+/// As for [`Mac`]: operands and result of the [`Tile`] exist in this size; no other thread writes the result.
 #[inline(always)]
 pub unsafe fn tile<M: Mac, const R: usize, const V: usize>(t: &Tile<M>) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees operands, result and instructions.
     unsafe {
         if M::MASKS || t.columns < V * M::LANES {
             sums::<M, R, V, true>(t);
@@ -52,19 +52,19 @@ pub unsafe fn tile<M: Mac, const R: usize, const V: usize>(t: &Tile<M>) {
 /// [`tile`], whose last vectors are incomplete if `PART`.
 ///
 /// # Safety
-/// As [`tile`].
+/// As for [`tile`].
 #[inline(always)]
 unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Tile<M>) {
     let tail = (V - 1) * M::LANES;
     let last = t.columns - tail;
-    // A pointer for every third row: the two rows behind it are reached by indexed addresses, so that twelve
-    // rows take six registers.
+    // A pointer for every third row: indexed addresses reach the two rows after it, so that twelve rows take
+    // six registers.
     let mut a = [t.a; 4];
     for i in 1..4 {
         a[i] = a[i - 1].wrapping_offset(3 * t.a_row);
     }
     let mut b = t.b;
-    // SAFETY: the caller's promise; pointers beyond the operands are computed, but not read.
+    // SAFETY: the caller guarantees the tile; pointers beyond the operands are computed, but not read.
     unsafe {
         let mut sums = [[M::zero(); V]; R];
         for i in 0..R {
@@ -77,7 +77,7 @@ unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Til
                 *y = M::load(b.add(v * M::LANES));
             }
             if V == 4 {
-                // Few rows: nothing but this tile reads these columns, so the next ones are asked for early.
+                // Few rows: only this tile reads these columns, so the next ones are prefetched.
                 (V..2 * V).for_each(|v| fetch(b.wrapping_add(v * M::LANES)));
             }
             for (i, sums) in sums.iter_mut().enumerate() {
@@ -107,11 +107,11 @@ unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Til
     }
 }
 
-/// Asks for the cache line of `at`, which is needed when the tile is done.
+/// Prefetches the cache line of `at`.
 #[inline(always)]
 fn fetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing; every x86-64 has it.
+    // SAFETY: a prefetch accesses no memory; every x86-64 has it.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());

@@ -1,16 +1,16 @@
-//! Squares of elements transposed in registers, for packing: rows are loaded, columns are written.
+//! Squares of elements transposed in registers, for packing: rows are loaded, columns are stored.
 //!
 //! Every function reads `steps` elements of `lanes` rows, `stride` bytes apart, and writes `steps` whole
-//! vectors, `width` elements apart. The shuffles are those of the textbook: pairs, then pairs of pairs, then
+//! vectors, `width` elements apart. The shuffles are the textbook ones: pairs, then pairs of pairs, then
 //! 128-bit quarters.
 
 use super::x86::{first_of_4, first_of_8};
 use std::arch::x86_64::*;
 
-/// 16 x 16 elements of 4 bytes.
+/// Transposes 16 x 16 elements of 4 bytes.
 ///
 /// # Safety
-/// The processor has AVX-512, the rows exist, and `to` has room.
+/// The processor has AVX-512, the rows exist, and `to` has capacity for the vectors.
 #[inline(always)]
 pub unsafe fn transpose_16x16(
     from: *const u8,
@@ -21,7 +21,7 @@ pub unsafe fn transpose_16x16(
     width: usize,
 ) {
     let mask = u16::MAX >> (16 - steps);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees AVX-512, the rows and the capacity of `to`.
     unsafe {
         let mut r = [_mm512_setzero_si512(); 16];
         for (i, r) in r.iter_mut().enumerate() {
@@ -56,10 +56,10 @@ pub unsafe fn transpose_16x16(
     }
 }
 
-/// 8 x 8 elements of 8 bytes.
+/// Transposes 8 x 8 elements of 8 bytes.
 ///
 /// # Safety
-/// As [`transpose_16x16`].
+/// As for [`transpose_16x16`].
 #[inline(always)]
 pub unsafe fn transpose_8x8_wide(
     from: *const u8,
@@ -70,7 +70,7 @@ pub unsafe fn transpose_8x8_wide(
     width: usize,
 ) {
     let mask = u8::MAX >> (8 - steps);
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees AVX-512, the rows and the capacity of `to`.
     unsafe {
         let mut r = [_mm512_setzero_pd(); 8];
         for (i, r) in r.iter_mut().enumerate() {
@@ -99,10 +99,10 @@ pub unsafe fn transpose_8x8_wide(
     }
 }
 
-/// 8 x 8 elements of 4 bytes.
+/// Transposes 8 x 8 elements of 4 bytes.
 ///
 /// # Safety
-/// The processor has AVX2, the rows exist, and `to` has room.
+/// The processor has AVX2, the rows exist, and `to` has capacity for the vectors.
 #[inline(always)]
 pub unsafe fn transpose_8x8(
     from: *const u8,
@@ -112,7 +112,7 @@ pub unsafe fn transpose_8x8(
     to: *mut f32,
     width: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees AVX2, the rows and the capacity of `to`.
     unsafe {
         let mask = first_of_8(steps);
         let mut r = [_mm256_setzero_ps(); 8];
@@ -144,10 +144,10 @@ pub unsafe fn transpose_8x8(
     }
 }
 
-/// 4 x 4 elements of 8 bytes.
+/// Transposes 4 x 4 elements of 8 bytes.
 ///
 /// # Safety
-/// As [`transpose_8x8`].
+/// As for [`transpose_8x8`].
 #[inline(always)]
 pub unsafe fn transpose_4x4(
     from: *const u8,
@@ -157,7 +157,7 @@ pub unsafe fn transpose_4x4(
     to: *mut f64,
     width: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees AVX2, the rows and the capacity of `to`.
     unsafe {
         let mask = first_of_4(steps);
         let mut r = [_mm256_setzero_pd(); 4];

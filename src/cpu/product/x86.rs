@@ -7,7 +7,7 @@ use super::tile::{Tile, tile};
 use super::transpose::{transpose_4x4, transpose_8x8, transpose_8x8_wide, transpose_16x16};
 use std::arch::x86_64::*;
 
-/// The loops compiled for a set of features, in a module of their own.
+/// Compiles the loops for a set of features, in their own module.
 macro_rules! compiled {
     ($set:ident, $features:literal) => {
         mod $set {
@@ -15,19 +15,19 @@ macro_rules! compiled {
             /// [`tile`] with these instructions.
             #[target_feature(enable = $features)]
             pub unsafe fn tiles<M: Mac, const R: usize, const V: usize>(t: &Tile<M>) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the conditions of `tile` and the features.
                 unsafe { tile::<M, R, V>(t) }
             }
             /// [`inner`] with these instructions.
             #[target_feature(enable = $features)]
             pub unsafe fn inners<M: Mac, const R: usize, const C: usize, const U: usize>(t: &Inner<M>) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the conditions of `inner` and the features.
                 unsafe { inner::<M, R, C, U>(t) }
             }
             /// [`pack`] with these instructions.
             #[target_feature(enable = $features)]
             pub unsafe fn packs<M: Mac>(s: &Strip<M>) {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller guarantees the conditions of `pack` and the features.
                 unsafe { pack::<M>(s) }
             }
         }
@@ -60,44 +60,44 @@ macro_rules! tables {
     };
 }
 
-/// What is alike for all: how results are read and written.
+/// What all implementations share: how results are read and written.
 macro_rules! results {
     ($out:ty, $y:ty, $lanes:literal, $zero:expr, $plus:ident, $get:expr, $get_first:expr, $put:expr,
      $put_first:expr) => {
         #[inline(always)]
         unsafe fn zero() -> $y {
-            // SAFETY: here and below, the caller's promise.
+            // SAFETY: the caller guarantees the conditions of `Mac`.
             unsafe { $zero() }
         }
         #[inline(always)]
         unsafe fn plus(x: $y, y: $y) -> $y {
-            // SAFETY: the caller's promise, see `Mac`.
+            // SAFETY: the caller guarantees the conditions of `Mac`.
             unsafe { $plus(x, y) }
         }
         #[inline(always)]
         unsafe fn get(from: *const $out) -> $y {
-            // SAFETY: the caller's promise, see `Mac`.
+            // SAFETY: the caller guarantees the conditions of `Mac`.
             unsafe { $get(from.cast()) }
         }
         #[inline(always)]
         unsafe fn get_first(from: *const $out, n: usize) -> $y {
-            // SAFETY: the caller's promise, see `Mac`.
+            // SAFETY: the caller guarantees the conditions of `Mac`.
             unsafe { $get_first(from, n) }
         }
         #[inline(always)]
         unsafe fn put(to: *mut $out, sum: $y) {
-            // SAFETY: the caller's promise, see `Mac`.
+            // SAFETY: the caller guarantees the conditions of `Mac`.
             unsafe { $put(to.cast(), sum) }
         }
         #[inline(always)]
         unsafe fn put_first(to: *mut $out, sum: $y, n: usize) {
-            // SAFETY: the caller's promise, see `Mac`.
+            // SAFETY: the caller guarantees the conditions of `Mac`.
             unsafe { $put_first(to, sum, n) }
         }
     };
 }
 
-/// Element types whose operands are multiplied as they lie in memory.
+/// Element types whose operands are multiplied as stored.
 macro_rules! vectors {
     ($(
         $(#[$doc:meta])*
@@ -125,37 +125,37 @@ macro_rules! vectors {
             results!($t, $x, $lanes, $zero, $plus, $load, $load_first, $store, $store_first);
             #[inline(always)]
             unsafe fn splat(from: *const $t) -> $x {
-                // SAFETY: the caller's promise, see `Mac`.
+                // SAFETY: the caller guarantees the conditions of `Mac`.
                 unsafe { $splat(*from) }
             }
             #[inline(always)]
             unsafe fn load(from: *const $t) -> $x {
-                // SAFETY: the caller's promise, see `Mac`.
+                // SAFETY: the caller guarantees the conditions of `Mac`.
                 unsafe { $load(from.cast()) }
             }
             #[inline(always)]
             unsafe fn load_first(from: *const $t, n: usize) -> $x {
-                // SAFETY: the caller's promise, see `Mac`.
+                // SAFETY: the caller guarantees the conditions of `Mac`.
                 unsafe { $load_first(from, n) }
             }
             #[inline(always)]
             unsafe fn store(to: *mut $t, x: $x) {
-                // SAFETY: the caller's promise, see `Mac`.
+                // SAFETY: the caller guarantees the conditions of `Mac`.
                 unsafe { $store(to.cast(), x) }
             }
             #[inline(always)]
             unsafe fn mac(sum: $x, x: $x, y: $x) -> $x {
-                // SAFETY: the caller's promise, see `Mac`.
+                // SAFETY: the caller guarantees the conditions of `Mac`.
                 unsafe { $mac(sum, x, y) }
             }
             #[inline(always)]
             unsafe fn one(from: *const $t, _step: isize, _single: bool) -> $t {
-                // SAFETY: the caller's promise, see `Mac`.
+                // SAFETY: the caller guarantees the conditions of `Mac`.
                 unsafe { *from }
             }
             #[inline(always)]
             unsafe fn beside(from: *const $t, _step: isize, n: usize) -> $x {
-                // SAFETY: the caller's promise, see `Mac`.
+                // SAFETY: the caller guarantees the conditions of `Mac`.
                 unsafe { $load_first(from, n) }
             }
             #[inline(always)]
@@ -167,7 +167,7 @@ macro_rules! vectors {
                 to: *mut $t,
                 width: usize,
             ) {
-                // SAFETY: the caller's promise, see `Mac`.
+                // SAFETY: the caller guarantees the conditions of `Mac`.
                 unsafe { $transpose(from, stride, lanes, steps, to.cast(), width) }
             }
         })*
@@ -219,8 +219,8 @@ vectors! {
         mac |s, x, y| _mm256_add_epi32(s, _mm256_mullo_epi32(x, y)), transpose transpose_8x8;
 }
 
-/// Sixteen pairs of bfloat16, which one instruction multiplies and adds to `f32`. It treats subnormal numbers
-/// as zero.
+/// Sixteen pairs of bfloat16, which one instruction multiplies and adds to `f32`. It treats subnormals as
+/// zero.
 #[derive(Clone, Copy)]
 pub struct Bf16x32;
 
@@ -248,27 +248,27 @@ impl Mac for Bf16x32 {
     );
     #[inline(always)]
     unsafe fn splat(from: *const u32) -> __m512i {
-        // SAFETY: here and below, the caller's promise.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { _mm512_set1_epi32(from.cast::<i32>().read_unaligned()) }
     }
     #[inline(always)]
     unsafe fn load(from: *const u32) -> __m512i {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { _mm512_loadu_epi32(from.cast()) }
     }
     #[inline(always)]
     unsafe fn load_first(from: *const u32, n: usize) -> __m512i {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { _mm512_maskz_loadu_epi32(first(n), from.cast()) }
     }
     #[inline(always)]
     unsafe fn store(to: *mut u32, x: __m512i) {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { _mm512_storeu_epi32(to.cast(), x) }
     }
     #[inline(always)]
     unsafe fn mac(sum: __m512, x: __m512i, y: __m512i) -> __m512 {
-        // SAFETY: only the names of the two types differ.
+        // SAFETY: the two types differ only in name, and the caller guarantees the instruction.
         unsafe {
             let pairs = |x| std::mem::transmute::<__m512i, __m512bh>(x);
             _mm512_dpbf16_ps(sum, pairs(x), pairs(y))
@@ -276,12 +276,12 @@ impl Mac for Bf16x32 {
     }
     #[inline(always)]
     unsafe fn one(from: *const u16, step: isize, single: bool) -> u32 {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { *from as u32 | if single { 0 } else { (*from.offset(step) as u32) << 16 } }
     }
     #[inline(always)]
     unsafe fn beside(from: *const u16, step: isize, n: usize) -> __m512i {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe {
             let wide = |p: *const u16| _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first(n), p.cast()));
             _mm512_or_si512(wide(from), _mm512_slli_epi32::<16>(wide(from.offset(step))))
@@ -296,12 +296,12 @@ impl Mac for Bf16x32 {
         to: *mut u32,
         width: usize,
     ) {
-        // SAFETY: the caller's promise, see `Mac`.
+        // SAFETY: the caller guarantees the conditions of `Mac`.
         unsafe { transpose_16x16(from, stride, lanes, steps, to.cast(), width) }
     }
 }
 
-/// A mask of the first `n` lanes, 1 to 16.
+/// Returns a mask of the first `n` lanes, 1 to 16.
 #[inline(always)]
 fn first(n: usize) -> u16 {
     u16::MAX >> (16 - n)
@@ -309,22 +309,22 @@ fn first(n: usize) -> u16 {
 
 static MASK: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// A mask of the first `n` of 8 lanes of 4 bytes.
+/// Returns a mask of the first `n` of 8 lanes of 4 bytes.
 ///
 /// # Safety
 /// The processor has AVX2, and `n` is at most 8.
 #[inline(always)]
 pub unsafe fn first_of_8(n: usize) -> __m256i {
-    // SAFETY: eight numbers from `8 - n` on are inside the table.
+    // SAFETY: eight numbers from `8 - n` on are inside the table; the caller guarantees AVX2.
     unsafe { _mm256_loadu_si256(MASK.as_ptr().add(8 - n).cast()) }
 }
 
-/// A mask of the first `n` of 4 lanes of 8 bytes.
+/// Returns a mask of the first `n` of 4 lanes of 8 bytes.
 ///
 /// # Safety
 /// The processor has AVX2, and `n` is at most 4.
 #[inline(always)]
 pub unsafe fn first_of_4(n: usize) -> __m256i {
-    // SAFETY: eight numbers from `8 - 2 n` on are inside the table.
+    // SAFETY: eight numbers from `8 - 2 n` on are inside the table; the caller guarantees AVX2.
     unsafe { _mm256_loadu_si256(MASK.as_ptr().add(8 - 2 * n).cast()) }
 }

@@ -1,4 +1,4 @@
-//! Matrix products against their definition.
+//! Compares matrix products with their definition.
 
 use super::*;
 use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
