@@ -16,7 +16,7 @@ const TOGETHER: usize = 8;
 pub unsafe fn fold_lines<T: Copy, F: Fold<T>>(x: *const T, step: isize, count: usize, sums: &mut [T]) {
     let mut i = 0;
     while i < count {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let a = x.offset(i as isize * step);
             if count - i >= 4 {
@@ -64,7 +64,7 @@ pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
         ($count:expr) => {
             while rows - i >= $count {
                 let at = i as isize;
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     few_rows::<T, F, { $count }>(
                         x.offset(at * step),
@@ -98,12 +98,12 @@ unsafe fn few_rows<T: Copy, F: Fold<T>, const K: usize>(
     let mut all = [F::START; K];
     for k in 0..n {
         for (r, one) in all.iter_mut().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *one = F::join(*one, unsafe { *x.offset(r as isize * step + k as isize) });
         }
     }
     for (r, one) in all.into_iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *to.offset(r as isize * out_step) = F::finish(F::widen(one)) };
     }
 }

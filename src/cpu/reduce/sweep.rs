@@ -53,7 +53,7 @@ macro_rules! stored {
             const CONVERTS: bool = false;
             #[inline(always)]
             unsafe fn block(from: *const $t, n: usize, _: &mut Tile<$t>) -> &[$t] {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { std::slice::from_raw_parts(from, n) }
             }
         })*
@@ -61,7 +61,7 @@ macro_rules! stored {
             const CONVERTS: bool = true;
             #[inline(always)]
             unsafe fn block(from: *const $half, n: usize, tile: &mut Tile<f32>) -> &[f32] {
-                // SAFETY: the caller's promise; halves are transparent `u16`, and the tile has room.
+                // SAFETY: guaranteed by the caller; halves are transparent `u16`, and the tile has room.
                 let (from, tile) = unsafe {
                     let to = tile.as_mut_ptr().cast::<f32>();
                     (std::slice::from_raw_parts(from.cast(), n), std::slice::from_raw_parts_mut(to, n))
@@ -74,7 +74,7 @@ macro_rules! stored {
             const CONVERTS: bool = true;
             #[inline(always)]
             unsafe fn block(from: *const $narrow, n: usize, tile: &mut Tile<i64>) -> &[i64] {
-                // SAFETY: the caller's promise; the tile has room.
+                // SAFETY: guaranteed by the caller; the tile has room.
                 unsafe {
                     let to = tile.as_mut_ptr().cast::<i64>();
                     for i in 0..n {

@@ -22,7 +22,7 @@ macro_rules! truths {
                 const IS_RARE: bool = true;
                 #[inline(always)]
                 unsafe fn block(from: *const $name, n: usize, tile: &mut Tile<i64>) -> &[i64] {
-                    // SAFETY: the caller's promise; the tile has room.
+                    // SAFETY: guaranteed by the caller; the tile has room.
                     unsafe {
                         let to = tile.as_mut_ptr().cast::<i64>();
                         for i in 0..n {

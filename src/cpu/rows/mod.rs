@@ -91,12 +91,12 @@ pub struct Whole;
 impl Access for Whole {
     #[inline(always)]
     unsafe fn load<L: Wide>(self, from: *const L::Number) -> L {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { L::load(from) }
     }
     #[inline(always)]
     unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { value.store(to) }
     }
     #[inline(always)]
@@ -112,12 +112,12 @@ pub struct Part(pub usize);
 impl Access for Part {
     #[inline(always)]
     unsafe fn load<L: Wide>(self, from: *const L::Number) -> L {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { L::load_part(from, self.0) }
     }
     #[inline(always)]
     unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { value.store_part(to, self.0) }
     }
     #[inline(always)]
@@ -185,7 +185,7 @@ pub fn first_of<L: Wide<Number: Element>>(value: L) -> L::Number {
 /// It exists.
 #[inline(always)]
 pub unsafe fn all_of<L: Wide<Number: Element>>(x: *const L::Number, i: usize) -> L {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     L::lit(unsafe { *x.add(i) }.to_f64())
 }
 

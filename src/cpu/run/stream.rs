@@ -23,7 +23,7 @@ pub unsafe fn stream(to: *mut u8, from: *const u8, bytes: usize) {
     let head = to.align_offset(LINE).min(bytes);
     let lines = (bytes - head) / LINE;
     let tail = head + lines * LINE;
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, head);
         stream_lines(to.add(head), from.add(head), lines);
@@ -45,14 +45,14 @@ unsafe fn stream_lines(to: *mut u8, from: *const u8, lines: usize) {
         #[target_feature(enable = "avx512f")]
         unsafe fn avx512(to: *mut u8, from: *const u8, lines: usize) {
             for at in (0..lines).map(|i| i * LINE) {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { _mm512_stream_si512(to.add(at).cast(), _mm512_loadu_si512(from.add(at).cast())) };
             }
         }
         #[target_feature(enable = "avx2")]
         unsafe fn avx2(to: *mut u8, from: *const u8, lines: usize) {
             for at in (0..2 * lines).map(|i| i * LINE / 2) {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { _mm256_stream_si256(to.add(at).cast(), _mm256_loadu_si256(from.add(at).cast())) };
             }
         }
@@ -64,7 +64,7 @@ unsafe fn stream_lines(to: *mut u8, from: *const u8, lines: usize) {
             Isa::Baseline => {}
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::ptr::copy_nonoverlapping(from, to, lines * LINE) };
 }
 

@@ -175,7 +175,7 @@ impl<T> Shared<T> {
     /// They must exist and nobody else may touch them meanwhile.
     #[inline(always)]
     pub unsafe fn part<'a>(self, start: usize, length: usize) -> &'a mut [T] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(start), length) }
     }
 
@@ -185,7 +185,7 @@ impl<T> Shared<T> {
     /// They must exist and nobody may write them meanwhile.
     #[inline(always)]
     pub unsafe fn view<'a>(self, start: usize, length: usize) -> &'a [T] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::slice::from_raw_parts(self.0.add(start), length) }
     }
 }
