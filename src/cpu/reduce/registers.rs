@@ -167,8 +167,7 @@ macro_rules! extremes {
     )*};
 }
 
-/// Computes, of the bits of floats, the largest as signed integers, the smallest and largest as unsigned
-/// ones.
+/// The bits of floats: the largest as signed integers, then the smallest and largest as unsigned ones.
 macro_rules! bounds {
     ($x:ident, $signed:ty, $unsigned:ty) => {
         $x.iter().fold((<$signed>::MIN, <$unsigned>::MAX, 0), |(top, low, high), v| {
