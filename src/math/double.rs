@@ -7,8 +7,7 @@
 //! Largest errors in units in the last place, against 40-digit arithmetic, are in `benches/results/ulp.md`;
 //! `tools/ulp.py` measures them. The coefficients come from `tools/fit_math.py`.
 //!
-//! Read next: `src/math/double/angle.rs` (sine and cosine), `src/math/double/power.rs`, which needs more than
-//! double precision.
+//! Read next: `src/math/double/angle.rs`; `src/math/double/power.rs`, which needs more than double precision.
 
 mod angle;
 mod power;
@@ -23,7 +22,6 @@ use crate::math::wide::Wide;
 pub trait Double: Wide<Number = f64> {}
 impl<L: Wide<Number = f64>> Double for L {}
 
-/// `log2(e)`.
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
 /// The first 32 bits of `log(2)`: products with exponents are exact.
 pub(super) const LN2_HIGH: f64 = 0.693_147_180_369_123_8;

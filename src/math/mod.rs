@@ -96,7 +96,6 @@ pub(crate) const NAN: u32 = 0x7fc0_0000;
 /// Bits of the square root of 1/2: mantissas are brought to `[sqrt(1/2), sqrt(2))`.
 const ROOT_HALF: i64 = 0x3f35_04f3;
 
-/// `log2(e)`.
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
 /// The first 16 bits of `log(2)`: its product with an exponent is exact.
 const LN2_HIGH: f64 = 0.693_145_751_953_125;

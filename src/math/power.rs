@@ -70,7 +70,6 @@ fn log2_pair<L: Wide<Number = f32>>(x: L, shift: f64) -> (L, L) {
     let part = (m.bits() - L::int(ROOT_HALF)) >> 19;
     let centre = L::lookup(part, &CENTRE);
     let start = (L::from_int(e) - shift) + L::lookup(part, &LOG2_HIGH);
-    // s and s_low
     let (difference, sum) = (m - centre, m + centre);
     let sum_low = m - (sum - centre);
     let inverse = L::lit(1.0) / sum;

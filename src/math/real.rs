@@ -84,8 +84,7 @@ pub trait Real:
     fn short_circuits() -> bool {
         true
     }
-    /// Returns `value`, which `rule!` declares as function `name` of these arguments, for readings that
-    /// print.
+    /// Returns `value`, which `rule!` defines as `name` of these arguments, for readings that print.
     #[inline(always)]
     fn named<const N: usize>(_name: &'static str, _arguments: [Self; N], value: Self) -> Self {
         value

@@ -4,7 +4,7 @@
 use super::with_sign_of;
 use crate::math::wide::Wide;
 
-/// Centres of the parts, whose hyperbolic tangents are floats up to 1/1000 of a unit in the last place. A
+/// Centres of the parts, whose hyperbolic tangents are floats to within 1/1000 of a unit in the last place. A
 /// part is half of the interval between two powers of two: part 6 goes from 0 to 0.09375, part 7 to 0.125,
 /// and so on cyclically to part 4, beyond 8.
 static CENTRE: [f32; 16] = [

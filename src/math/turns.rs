@@ -97,7 +97,5 @@ pub fn any_quarters(x: f64) -> (f64, i32) {
     (rest * FRAC_PI_2, turns.to_bits() as i32)
 }
 
-/// `2^79`.
 const TWO_79: f64 = (1_u128 << 79) as f64;
-/// `2^106`.
 const TWO_106: f64 = (1_u128 << 106) as f64;

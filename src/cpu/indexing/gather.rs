@@ -81,8 +81,7 @@ pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     parallel_for(before * rows.len(), (GRAIN / after).max(1), |range| {
         for k in range {
             let source = (k / rows.len() * length + rows[k % rows.len()]) * bytes + first;
-            // SAFETY: both rows lie inside their buffers, as positions were checked; each `k` writes its own
-            // row.
+            // SAFETY: positions were checked, so both rows lie inside their buffers; `k` writes its own row.
             unsafe { std::ptr::copy_nonoverlapping(from.get().add(source), to.get().add(k * bytes), bytes) };
         }
     });

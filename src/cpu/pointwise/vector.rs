@@ -39,7 +39,7 @@ pub trait Number: Copy + 'static {
     /// Runs `body` with the widest lanes of an instruction set.
     ///
     /// # Safety
-    /// The body's own, and the processor has the set.
+    /// The contract of `body`, and the processor has the set.
     unsafe fn run<B: Loop<Self>>(isa: Isa, body: B);
 }
 

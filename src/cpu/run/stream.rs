@@ -31,7 +31,7 @@ pub unsafe fn stream(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
 
 /// Copies whole lines: with half a line per store, memory is a third slower.
@@ -57,7 +57,7 @@ unsafe fn stream_lines(to: *mut u8, from: *const u8, lines: usize) {
             }
         }
         match isa() {
-            // SAFETY: `isa` found these features on this processor; the caller's promise.
+            // SAFETY: `isa` found these features on this processor; the rest is guaranteed by the caller.
             Isa::Avx512 => return unsafe { avx512(to, from, lines) },
             // SAFETY: as above.
             Isa::Avx2 => return unsafe { avx2(to, from, lines) },

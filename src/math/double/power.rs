@@ -78,18 +78,15 @@ fn log2_pair<L: Double>(e: L, m: L) -> (L, L) {
     let part = (m.bits() - L::int(ROOT_HALF)) >> 48;
     let centre = L::lookup(part, &CENTRE);
     let start = e + L::lookup(part, &LOG2_HIGH);
-    // s and s_low
     let (difference, sum) = (m - centre, m + centre);
     let sum_low = m - (sum - centre);
     let inverse = L::lit(1.0) / sum;
     let s = difference * inverse;
     let s_low = difference.minus_product(s, sum).minus_product(s, sum_low) * inverse;
-    // atanh(s)
     let square = s * s;
     let term = (s * square) * polynomial(square, &LOG_RATIO);
     let atanh = s + term;
     let atanh_low = ((s - atanh) + term) + s_low;
-    // log2
     let main = atanh * TWO_OVER_LN2[0];
     let lost = atanh.mul_add(L::lit(TWO_OVER_LN2[0]), -main);
     let main_low = atanh.mul_add(L::lit(TWO_OVER_LN2[1]), atanh_low.mul_add(L::lit(TWO_OVER_LN2[0]), lost));

@@ -9,7 +9,6 @@ use super::{Precision, log_parts, series, sin_pi};
 use crate::math::{INFINITY, Lane, NAN};
 use std::f64::consts::PI;
 
-/// The logarithm of `pi`.
 const LN_PI: f64 = 1.144_729_885_849_400_2;
 /// `log(2 pi) / 2 - 1/2`.
 const STIRLING_START: f64 = 0.418_938_533_204_672_7;
