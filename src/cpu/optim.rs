@@ -31,7 +31,7 @@ struct Copies {
 }
 
 impl Copies {
-    /// Returns the start of a contiguous array in dtype `wide` with the elements of `x`, or of `x` itself.
+    /// Returns the start of `x`, or of a contiguous copy in dtype `wide` if the loop cannot use `x` directly.
     fn written<T: Element>(&mut self, x: &Array, wide: DType, is_alone: bool) -> Result<Shared<T>> {
         if x.dtype() == wide && x.is_contiguous() && is_alone {
             return Ok(Shared::new(x.ptr::<T>()));
