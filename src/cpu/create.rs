@@ -1,4 +1,4 @@
-//! Arrays made from a formula of their indices.
+//! Array creation from a formula of the index: ranges, identity and triangular matrices, constants.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -9,17 +9,17 @@ use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch;
 use crate::error::Result;
 
-/// A new array filled with `value`.
+/// Returns a new array filled with `value`.
 pub fn full(shape: Shape, value: f64, dtype: DType) -> Result<Array> {
     Array::full(shape, value, dtype)
 }
 
-/// Writes `value` to every element, through any strides.
+/// Writes `value` to every element of `to`, through any strides.
 pub fn fill(to: &Array, value: f64) -> Result<()> {
     copy_into(to, &Array::full(Shape::SCALAR, value, to.dtype())?)
 }
 
-/// `start + i * step` for `i < n`. Integers are exact where start and step are whole.
+/// Returns `start + i * step` for `i < n`. Integers are exact if `start` and `step` are whole.
 pub fn arange(start: f64, step: f64, n: usize, dtype: DType) -> Result<Array> {
     if !dtype.is_float() && start.fract() == 0.0 && step.fract() == 0.0 {
         let (start, step) = (start as i64, step as i64);
@@ -29,7 +29,7 @@ pub fn arange(start: f64, step: f64, n: usize, dtype: DType) -> Result<Array> {
     dispatch!(dtype, T => generate(n, |i| T::from_f64(start + step * i as f64)))
 }
 
-/// `n` evenly spaced values from `start` to `stop`, both included.
+/// Returns `n` evenly spaced values from `start` to `stop`, both included.
 pub fn linspace(start: f64, stop: f64, n: usize, dtype: DType) -> Result<Array> {
     let step = (stop - start) / n.saturating_sub(1).max(1) as f64;
     let value = |i: usize| {
@@ -38,14 +38,14 @@ pub fn linspace(start: f64, stop: f64, n: usize, dtype: DType) -> Result<Array> 
     dispatch!(dtype, T => generate(n, |i| T::from_f64(value(i))))
 }
 
-/// A matrix with ones where `column - row == diagonal`, zeros elsewhere.
+/// Returns a matrix with ones where `column - row == diagonal`, zeros elsewhere.
 pub fn eye(rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Result<Array> {
     let out = Array::full(Shape::new(&[rows, columns])?, 0.0, dtype)?;
     dispatch!(dtype, T => {
         for row in 0..rows {
             let column = row as i64 + diagonal;
             if (0..columns as i64).contains(&column) {
-                // SAFETY: the index is inside the matrix, which nobody else has yet.
+                // SAFETY: the index is inside the matrix, which is not shared yet.
                 unsafe { *out.ptr::<T>().add(row * columns + column as usize) = T::from_f64(1.0) };
             }
         }
@@ -53,7 +53,7 @@ pub fn eye(rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Result<A
     Ok(out)
 }
 
-/// The upper (`column - row >= diagonal`) or lower (`<=`) triangle of the last two axes, zeros elsewhere.
+/// Returns the upper (`column - row >= diagonal`) or lower (`<=`) triangle of the last two axes, else 0.
 pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
     let out = duplicate(x)?;
     let rank = x.rank();
@@ -68,8 +68,7 @@ pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
             let (from, to) = if upper { (0, edge) } else { (edge.saturating_add(1), columns as i64) };
             let clamp = |c: i64| c.clamp(0, columns as i64) as usize;
             let (from, to) = (clamp(from), clamp(to));
-            // SAFETY: columns `from..to` lie in this line, which belongs to this range; all zero bytes are
-            // 0.
+            // SAFETY: columns `from..to` lie in this line, which only this range writes; zero bytes are 0.
             unsafe { bytes.part((line * columns + from) * size, to.saturating_sub(from) * size) }.fill(0);
         }
     });

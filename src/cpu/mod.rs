@@ -1,8 +1,8 @@
-//! CPU kernels: loops over slices that know no operation by name and nothing of differentiation.
+//! CPU kernels: loops over slices, independent of operation names and of differentiation.
 //!
-//! Every function takes arrays with any strides and returns a fresh contiguous array. Reading order:
-//! `run/isa.rs` (which instructions a loop is compiled for), `run/threads.rs` (how it is split),
-//! `pointwise/drive.rs` (how strided operands reach it), then the families.
+//! They accept arrays with any strides and return fresh dense arrays. Reading order: `src/cpu/run/isa.rs`
+//! (which instructions a loop is compiled for), `src/cpu/run/threads.rs` (how it is split),
+//! `src/cpu/pointwise/drive.rs` (how strided operands reach it), then the families.
 
 pub mod attention;
 pub mod conv;
@@ -18,7 +18,7 @@ pub mod reduce;
 pub mod rows;
 pub mod run;
 
-// The families that a GPU has, too, by the names that it has for them.
+// Families that the GPU has, too, re-exported under the names of its modules.
 pub(crate) use {
     indexing::gather,
     pointwise::{copy, logic},

@@ -1,7 +1,6 @@
-//! Optimiser steps, fused: each element of parameter, gradient and state is read and written once, in one
-//! parallel loop over all parameters (`src/cpu/run/many.rs`).
-//!
-//! float32 and float64 are updated in their own precision, halves in float32 with one rounding at the end.
+//! Fused optimiser steps: one parallel loop over all parameters (`src/cpu/run/many.rs`) reads and writes each
+//! element of parameter, gradient and state once. float32 and float64 are updated in their own precision,
+//! halves in float32 with one rounding at the end.
 
 use crate::arguments::optim::{Adam, Rule, Sgd, Slot};
 use crate::array::Array;
@@ -15,7 +14,7 @@ use crate::error::Result;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// One parameter's memory in the precision of the loop.
+/// The state (the parameter first) and gradient of one parameter, in the precision of the loop.
 struct Wide<T> {
     state: SmallVec<[Shared<T>; 4]>,
     grad: Shared<T>,
@@ -23,8 +22,8 @@ struct Wide<T> {
     step: i32,
 }
 
-/// Arrays that a loop cannot write where they are, with the copies that it writes instead. The copies of
-/// gradients are only kept alive.
+/// Copies of the arrays that a loop cannot use directly: results are copied back from `moved`, while `kept`
+/// only keeps copies of gradients alive.
 #[derive(Default)]
 struct Copies {
     moved: Vec<(Array, Array)>,
@@ -32,8 +31,7 @@ struct Copies {
 }
 
 impl Copies {
-    /// The start of a contiguous array of the loop's type with the elements of `x`: `x` itself where
-    /// possible.
+    /// Returns the start of `x`, or of a contiguous copy in dtype `wide` if the loop cannot use `x` directly.
     fn written<T: Element>(&mut self, x: &Array, wide: DType, is_alone: bool) -> Result<Shared<T>> {
         if x.dtype() == wide && x.is_contiguous() && is_alone {
             return Ok(Shared::new(x.ptr::<T>()));
@@ -44,7 +42,7 @@ impl Copies {
         Ok(start)
     }
 
-    /// As `written`, for an array that is only read.
+    /// Like `written`, for an array that is only read.
     fn read<T: Element>(&mut self, x: &Array, wide: DType, is_alone: bool) -> Result<Shared<T>> {
         if x.dtype() == wide && x.is_contiguous() && is_alone {
             return Ok(Shared::new(x.ptr::<T>()));
@@ -55,7 +53,7 @@ impl Copies {
         Ok(start)
     }
 
-    /// Writes the results where they belong.
+    /// Copies the results into the original arrays.
     fn write_back(self) -> Result<()> {
         self.moved.iter().try_for_each(|(x, copy)| copy_into(x, &cast(copy, x.dtype())?))
     }
@@ -81,8 +79,8 @@ fn sweep<T: Element>(slots: &[&Slot], body: &impl Step<T>) -> Result<()> {
     }
     Row::new(items.iter().map(|item| item.length)).for_each(|i, range| {
         let item = &items[i];
-        // SAFETY: every array has `length` elements, those that are written overlap no other one (the caller
-        // checks that between parameters, `is_alone` within one), and parts are disjoint.
+        // SAFETY: every array has `length` elements; a written one overlaps no other (the caller checks that
+        // between parameters, `is_alone` within one); parts are disjoint.
         let mut state: SmallVec<[&mut [T]; 4]> =
             item.state.iter().map(|p| unsafe { p.part(range.start, range.len()) }).collect();
         // SAFETY: as above.
@@ -92,13 +90,13 @@ fn sweep<T: Element>(slots: &[&Slot], body: &impl Step<T>) -> Result<()> {
     copies.write_back()
 }
 
-/// A loop over a part of one parameter: `state` is written, `grad` is read.
+/// The update of a part of one parameter: `state` is written, `grad` is read.
 trait Step<T>: Sync {
-    /// Updates one part in its `step`th step.
+    /// Updates one part; `step` counts from 1.
     fn run(&self, step: i32, state: &mut [&mut [T]], grad: &[T]);
 }
 
-/// Writes a step for both precisions; the loop is compiled for every instruction set.
+/// Implements [`Step`] for both precisions; [`run_plain`] chooses the instruction set of the loop.
 macro_rules! step {
     ($rule:ident, |$this:ident, $step:ident, $state:ident, $grad:ident, $float:ident| $body:block) => {
         step!(@one $rule, f32, $this, $step, $state, $grad, $float, $body);
@@ -131,7 +129,7 @@ step!(Sgd, |this, step, state, grad, Float| {
     let (lr, decay) = (this.lr as Float, this.weight_decay as Float);
     let (momentum, fresh) = (this.momentum as Float, (1.0 - this.dampening) as Float);
     let sign: Float = if this.maximize { -1.0 } else { 1.0 };
-    // Without decay the parameter stays out of the sum: zero times infinity is NaN.
+    // Zero decay leaves the parameter out of the sum: zero times infinity is NaN.
     let decays = decay != 0.0;
     match state {
         [x] => {
@@ -183,7 +181,7 @@ step!(Adam, |this, step, state, grad, Float| {
     }
 });
 
-/// One step of `rule` on parameters that share no memory, in place.
+/// Applies one step of `rule`, in place, to parameters that share no memory.
 pub fn step(slots: &[&Slot], rule: &Rule) -> Result<()> {
     fn both(slots: &[&Slot], body: &(impl Step<f32> + Step<f64>)) -> Result<()> {
         sweep::<f32>(slots, body)?;
@@ -195,15 +193,15 @@ pub fn step(slots: &[&Slot], rule: &Rule) -> Result<()> {
     }
 }
 
-/// What is done to gradients as a whole, for one precision.
+/// Loops over whole gradients, for one precision.
 trait Gradient: Element {
-    /// Multiplies by a factor; true if something was infinite or NaN.
+    /// Multiplies `x` by `factor`; returns whether an element was infinite or NaN.
     fn scale(x: &mut [Self], factor: f64) -> bool;
-    /// The sum of squares, in eight interleaved sums.
+    /// Returns the sum of squares, accumulated as eight interleaved sums.
     fn squares(x: &[Self]) -> f64;
 }
 
-/// Writes the loops for one precision: its type, and its bits of the exponent.
+/// Implements [`Gradient`] for a float type, given with the mask of its exponent bits.
 macro_rules! gradient {
     ($($t:ident $exponent:literal),*) => {
         $(impl Gradient for $t {
@@ -213,7 +211,7 @@ macro_rules! gradient {
                     type Output = bool;
                     #[inline(always)]
                     fn run(self) -> bool {
-                        // Collected without a branch per element.
+                        // Accumulated without a branch per element.
                         let mut found = false;
                         for v in self.0.iter_mut() {
                             found |= v.to_bits() & $exponent == $exponent;
@@ -250,7 +248,7 @@ macro_rules! gradient {
 }
 gradient!(f32 0x7f80_0000, f64 0x7ff0_0000_0000_0000);
 
-/// The arrays that compute in the precision of `T`, as slices of a row.
+/// Returns the arrays that compute in the precision of `T` as a row, and the start of each from `place`.
 fn gather<T: Element>(
     arrays: &[&Array],
     mut place: impl FnMut(&Array) -> Result<Shared<T>>,
@@ -260,13 +258,14 @@ fn gather<T: Element>(
     Ok((Row::new(wide.iter().map(|x| x.numel())), starts))
 }
 
-/// Multiplies the arrays that compute in the precision of `T`, as one loop; true if one was not finite.
+/// Multiplies the arrays that compute in the precision of `T`, in one loop; whether one was not finite.
 fn scale_all<T: Gradient>(arrays: &[&Array], factor: f64) -> Result<bool> {
     let mut copies = Copies::default();
     let (row, starts) = gather(arrays, |x| copies.written::<T>(x, T::DTYPE, true))?;
     let found = AtomicBool::new(false);
     row.for_each(|i, range| {
-        // SAFETY: the arrays are contiguous here, distinct, and parts of them are disjoint.
+        // SAFETY: `written` made the arrays contiguous, `distinct` kept their memory apart; parts are
+        // disjoint.
         if T::scale(unsafe { starts[i].part(range.start, range.len()) }, factor) {
             found.store(true, Ordering::Relaxed);
         }
@@ -275,7 +274,7 @@ fn scale_all<T: Gradient>(arrays: &[&Array], factor: f64) -> Result<bool> {
     Ok(found.into_inner())
 }
 
-/// Multiplies every array by `factor`, in place; true if any element of any of them was infinite or NaN.
+/// Multiplies every array by `factor`, in place; returns whether any element was infinite or NaN.
 pub fn unscale_check(arrays: &[&Array], factor: f64) -> Result<bool> {
     let mut found = false;
     for wave in distinct(arrays) {
@@ -284,7 +283,7 @@ pub fn unscale_check(arrays: &[&Array], factor: f64) -> Result<bool> {
     Ok(found)
 }
 
-/// The arrays in as few lists as keep arrays that share memory apart.
+/// Splits the arrays into as few lists as possible, such that arrays of one list share no memory.
 fn distinct<'a>(arrays: &[&'a Array]) -> Vec<Vec<&'a Array>> {
     let mut order: Vec<&Array> = arrays.to_vec();
     order.sort_by_key(|x| x.buffer().span().0);
@@ -307,8 +306,8 @@ pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
     unscale_check(arrays, factor.item()?).map(|_| ())
 }
 
-/// The root of the sum of the squares of all elements of all arrays, accumulated in float64: no
-/// square of a float32 overflows there.
+/// Returns the root of the sum of squares of all elements of all arrays. It accumulates in float64, where no
+/// square of a float32 overflows.
 pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let is_double = arrays.iter().any(|x| x.dtype() == DType::F64);
     let total = squares_of::<f32>(arrays)? + squares_of::<f64>(arrays)?;
@@ -318,6 +317,6 @@ pub fn norm(arrays: &[&Array]) -> Result<Array> {
 fn squares_of<T: Gradient>(arrays: &[&Array]) -> Result<f64> {
     let mut copies = Copies::default();
     let (row, starts) = gather(arrays, |x| copies.read::<T>(x, T::DTYPE, true))?;
-    // SAFETY: the arrays are contiguous here, and nobody writes them.
+    // SAFETY: `read` made the arrays contiguous, and nothing writes them.
     Ok(row.sum(|i, range| T::squares(unsafe { starts[i].view(range.start, range.len()) })))
 }

@@ -1,8 +1,8 @@
 //! Random numbers by Philox4x32-10 (Salmon, Moraes, Dror and Shaw 2011), a counter-based generator.
 //!
-//! Word `i` of a stream is lane `i % 4` of the block with counter `offset + i / 4` under the seed as key, so
-//! any part of any tensor can be made alone: by any thread, on any device, again. `shaders/random.wgsl` makes
-//! the same stream.
+//! Word `i` of a stream is word `i % 4` of the block with counter `offset + i / 4` and the seed as key. So
+//! any part of a tensor can be generated separately and repeatedly, by any thread, on any device.
+//! `shaders/random.wgsl` generates the same stream.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -14,10 +14,10 @@ use crate::cpu::run::threads::{Shared, parallel_for};
 use crate::error::Result;
 use crate::math::real::Left;
 
-/// Blocks that one thread should make at least.
+/// Minimum number of blocks per thread.
 const GRAIN: usize = 1 << 12;
 
-/// One block: four random words from a counter and a key.
+/// Returns one block: four random words from a counter and a key.
 #[inline(always)]
 pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     let (mut c, mut k) = (counter, key);
@@ -30,13 +30,13 @@ pub fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
     c
 }
 
-/// The block of a stream.
+/// Returns block `counter` of the stream of `seed`.
 #[inline(always)]
 fn block(seed: u64, counter: u64) -> [u32; 4] {
     philox([counter as u32, (counter >> 32) as u32, 0, 0], [seed as u32, (seed >> 32) as u32])
 }
 
-/// Fills `out` block by block: `make` turns the words of one block into `N` elements.
+/// Fills `out` block by block: `make` converts the words of one block to `N` elements.
 fn fill<T: Element, const N: usize>(
     out: &mut Array,
     seed: u64,
@@ -50,7 +50,7 @@ fn fill<T: Element, const N: usize>(
         for b in range {
             let values = make(block(seed, offset.wrapping_add(b as u64)));
             for (k, &v) in values.iter().enumerate().take(total - b * N) {
-                // SAFETY: inside `out`, and only this block writes it.
+                // SAFETY: inside `out`, and only this block writes the element.
                 unsafe { to.get().add(b * N + k).write(v) };
             }
         }
@@ -58,25 +58,25 @@ fn fill<T: Element, const N: usize>(
     Ok(())
 }
 
-/// A word as a float32 in `(0, 1]` with 24 random bits.
+/// Converts a word to a float32 in `(0, 1]` with 24 random bits.
 #[inline(always)]
 fn unit_above_zero(word: u32) -> f32 {
     ((word >> 8) + 1) as f32 * (1.0 / 16_777_216.0)
 }
 
-/// A word as a float32 in `[0, 1)` with 24 random bits.
+/// Converts a word to a float32 in `[0, 1)` with 24 random bits.
 #[inline(always)]
 fn unit(word: u32) -> f32 {
     (word >> 8) as f32 * (1.0 / 16_777_216.0)
 }
 
-/// Two words as a float64 in `[0, 1)` with 53 random bits.
+/// Converts two words to a float64 in `[0, 1)` with 53 random bits.
 #[inline(always)]
 fn unit_double(a: u32, b: u32) -> f64 {
     ((a >> 5) as f64 * 67_108_864.0 + (b >> 6) as f64) * (1.0 / 9_007_199_254_740_992.0)
 }
 
-/// Uniform numbers in `[0, 1)`. Halves round the float32 numbers, down where they would reach 1.
+/// Returns uniform numbers in `[0, 1)`. Halves are rounded float32 numbers, rounded down if they would be 1.
 pub fn uniform(shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Array> {
     let wide = dtype.compute();
     let mut out = Array::empty(shape, wide, Device::Cpu)?;
@@ -93,14 +93,14 @@ pub fn uniform(shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Arr
     cast(&out, dtype)
 }
 
-/// Box and Muller's transform of a stretch of blocks, in float32.
+/// The Box-Muller transform of consecutive blocks, in float32.
 struct BoxMuller<'a> {
     out: &'a mut [f32],
     seed: u64,
     counter: u64,
 }
 
-/// Pairs per pass: their radii and angles stay in the first cache level.
+/// Pairs per pass: their radii and angles stay in the L1 cache.
 const PASS: usize = 128;
 
 impl Body for BoxMuller<'_> {
@@ -136,7 +136,7 @@ impl Body for BoxMuller<'_> {
     }
 }
 
-/// Standard normal numbers by Box and Muller's transform.
+/// Returns standard normal numbers by the Box-Muller transform.
 pub fn normal(shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Array> {
     let mut out = Array::empty(shape, dtype.compute(), Device::Cpu)?;
     if dtype == DType::F64 {
@@ -150,19 +150,18 @@ pub fn normal(shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Arra
     let slice = out.slice_mut::<f32>()?;
     let total = slice.len();
     let to = Shared::new(slice.as_mut_ptr());
-    // Pieces start at multiples of the grain in blocks, so the passes are the same for every number of
-    // threads.
+    // Chunks start at multiples of the grain in blocks, so the passes are the same for any number of threads.
     parallel_for(total.div_ceil(4), GRAIN, |range| {
         let (start, end) = (range.start * 4, (range.end * 4).min(total));
-        // SAFETY: inside `out`, and only this piece writes it.
+        // SAFETY: inside `out`, and only this chunk writes these elements.
         let part = unsafe { std::slice::from_raw_parts_mut(to.get().add(start), end - start) };
         isa::run(BoxMuller { out: part, seed, counter: offset.wrapping_add(range.start as u64) });
     });
     cast(&out, dtype)
 }
 
-/// Uniform integers in `[low, high)`, by multiplication and shift: one word each, two for ranges above 2^32.
-/// The bias is below 2^-32 of the range.
+/// Returns uniform integers in `[low, high)`, by multiplication and shift: one word each, two for ranges
+/// above 2^32. The bias is below 2^-32 of the range.
 pub fn randint(shape: Shape, dtype: DType, low: i64, high: i64, seed: u64, offset: u64) -> Result<Array> {
     let span = high.wrapping_sub(low) as u64;
     let mut out = Array::empty(shape, DType::I64, Device::Cpu)?;
@@ -178,7 +177,7 @@ pub fn randint(shape: Shape, dtype: DType, low: i64, high: i64, seed: u64, offse
     cast(&out, dtype)
 }
 
-/// The numbers `0..n` in random order as int64: Fisher and Yates' shuffle with two words per step.
+/// Returns `0..n` in random order as int64, by the Fisher-Yates shuffle with two words per step.
 pub fn permutation(n: usize, seed: u64, offset: u64) -> Result<Array> {
     let mut out = Array::empty(Shape::new(&[n])?, DType::I64, Device::Cpu)?;
     let order = out.slice_mut::<i64>()?;

@@ -1,13 +1,13 @@
 //! Vector mathematics in double precision: the functions of `src/math/mod.rs` with longer polynomials.
 //!
-//! GPUs have no such numbers, so these are for CPU lanes alone ([`Wide`]) and may count on fused
-//! multiply-adds, which make products exact that would need splitting otherwise. Lanes without them imitate
-//! them, so every lane gives the same bits.
+//! GPUs have no such numbers, so these are for CPU lanes alone ([`Wide`]) and may use fused multiply-adds,
+//! which make products exact without splitting. Lanes without them imitate them, so every lane gives the same
+//! bits.
 //!
 //! Largest errors in units in the last place, against 40-digit arithmetic, are in `benches/results/ulp.md`;
 //! `tools/ulp.py` measures them. The coefficients come from `tools/fit_math.py`.
 //!
-//! Read next: `angle.rs` (sine and cosine), `power.rs`, which needs more than double precision.
+//! Read next: `src/math/double/angle.rs`; `src/math/double/power.rs`, which needs more than double precision.
 
 mod angle;
 mod power;
@@ -22,7 +22,6 @@ use crate::math::wide::Wide;
 pub trait Double: Wide<Number = f64> {}
 impl<L: Wide<Number = f64>> Double for L {}
 
-/// `log2(e)`.
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
 /// The first 32 bits of `log(2)`: products with exponents are exact.
 pub(super) const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
@@ -54,7 +53,7 @@ pub(super) const LOG: [f64; 7] = [
     0.14798273045161936,
 ];
 
-/// `(turns, n, r, low)` with `x = n log(2) + r + low`, where `|r| <= log(2)/2` and `low` is what `r` lost.
+/// `(turns, n, r, low)` with `x = n log(2) + r + low`, `|r| <= log(2)/2` and the rounding error `low` of `r`.
 #[inline(always)]
 fn reduce<L: Double>(x: L) -> (L, L::Int, L, L) {
     let (turns, n) = (x * LOG2_E).nearest_int();
@@ -84,14 +83,14 @@ pub fn exp<L: Double>(x: L) -> L {
 pub fn expm1<L: Double>(x: L) -> L {
     let (_, n, r, low) = reduce(x.clamp(-40.0, 710.0));
     let near = r + (exp_rest(r) + low);
-    // 2^n itself overflows for the last n, so everything is done at half size.
+    // 2^n itself overflows for the last n, so the sum is formed at half size.
     let half = power_of_two::<L>(n - L::int(1));
     let far = near.mul_add(half, half - 0.5);
     let result = L::select(L::int_eq(n, L::int(0)), near, far + far);
     L::select(x.eq(L::lit(0.0)), x, result)
 }
 
-/// Hyperbolic tangent: `(exp(2x) - 1) / (exp(2x) + 1)`, with what the numerator loses.
+/// Hyperbolic tangent: `(exp(2x) - 1) / (exp(2x) + 1)`, corrected by the rounding error of the numerator.
 #[inline(always)]
 pub fn tanh<L: Double>(x: L) -> L {
     let size = x.abs();
@@ -139,7 +138,7 @@ fn log_sum<L: Double>(f: L, e: L) -> L {
     e.mul_add(L::lit(LN2_HIGH), f - (half - low))
 }
 
-/// `result` for `0 < x < infinity`, and what a logarithm of `x` is elsewhere.
+/// `result` for `0 < x < infinity`, elsewhere the special values of a logarithm of `x`.
 #[inline(always)]
 fn log_edges<L: Double>(x: L, result: L) -> L {
     let infinity = x.special(INFINITY);
@@ -157,15 +156,15 @@ pub fn log<L: Double>(x: L) -> L {
     if !L::may_hold(!ordinary) {
         return result;
     }
-    // Subnormal numbers are brought up by 2^54 first.
+    // Subnormal numbers are scaled by 2^54 first.
     let (e, m) = split(x * 18_014_398_509_481_984.0);
     let small = log_sum(m - 1.0, e - 54.0);
     let result = L::select(x.lt(L::lit(f64::MIN_POSITIVE)), small, result);
     log_edges(x, result)
 }
 
-/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so nothing of it
-/// is lost.
+/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so no bits of it
+/// are lost.
 #[inline(always)]
 pub fn log1p<L: Double>(x: L) -> L {
     let sum = x + 1.0;
@@ -178,7 +177,7 @@ pub fn log1p<L: Double>(x: L) -> L {
     if !L::may_hold(!ordinary) {
         return result;
     }
-    // From 2^53 on, 1 does not count.
+    // From 2^53 on, the 1 is negligible.
     let result = L::select(x.lt(L::lit(9_007_199_254_740_992.0)), result, log(x));
     let result = log_edges(sum, result);
     L::select(x.eq(L::lit(0.0)), x, result)

@@ -1,16 +1,15 @@
-//! The list of primitive functions, and which formula each kind of lane has for them.
+//! The list of primitive functions, and the formula that each kind of lane uses for them.
 //!
-//! Rules call functions as methods of [`Real`](crate::math::real::Real). The list here is the one place that
-//! names those of one number: it declares the methods, sends CPU lanes to the formulas of their precision,
-//! GPUs to the WGSL library, recorded rules to the row of the function's name. A new one is a line here, its
-//! formula, its slope in `src/ops/pointwise/jet.rs` and its row in `src/ops/pointwise/unary.rs`.
+//! Rules call functions as methods of [`Real`](crate::math::real::Real). Only the list here names those of
+//! one number: it declares the methods, and dispatches CPU lanes to the formulas of their precision, GPUs to
+//! the WGSL library, and recorded rules to the table row of the function. A new function needs a line here,
+//! its formula, its slope in `src/ops/pointwise/jet.rs` and its row in `src/ops/pointwise/unary.rs`.
 
 use super::{double, special, table_pow, table_tanh, turns};
 use crate::math::lane::F64Fma;
 use crate::math::wide::Wide;
 
-/// Calls a macro with its own arguments, then the functions of one number: documentation, name, row of the
-/// table.
+/// Calls a macro with its own arguments, then the functions of one number: documentation, name, table row.
 macro_rules! primitives {
     ($callback:path $(, $($more:tt)*)?) => {
         $callback! { $($($more)*;)?
@@ -64,19 +63,19 @@ macro_rules! primitives {
             erfinv Erfinv,
             /// Distribution function of the standard normal distribution.
             ndtr Ndtr,
-            /// `self` times that.
+            /// `self` times its `ndtr`.
             gelu Gelu,
-            /// Logarithm of the size of the gamma function.
+            /// Logarithm of the absolute value of the gamma function.
             lgamma Lgamma,
-            /// Its derivative.
+            /// Derivative of `lgamma`.
             digamma Digamma,
             /// Modified Bessel function of the first kind, of order 0.
             i0 I0,
-            /// The same times `exp(-|self|)`.
+            /// `i0` times `exp(-|self|)`.
             i0e I0e,
             /// Modified Bessel function of the first kind, of order 1.
             i1 I1,
-            /// The same times `exp(-|self|)`.
+            /// `i1` times `exp(-|self|)`.
             i1e I1e,
         }
     };
@@ -85,7 +84,7 @@ pub(crate) use primitives;
 
 macro_rules! declare {
     ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
-        /// The functions of one precision, for lanes that know theirs only as a type.
+        /// The functions of one precision, for lanes that are generic over it.
         pub trait Functions: Copy + 'static {
             $(
                 #[doc = $doc]
@@ -195,14 +194,14 @@ functions! { f64:
     fmod(x, y) = remainder(x, y, |[x, y]| x % y);
 }
 
-/// The derivative of order `n` of the digamma function at one number: few programs need it for many, and the
-/// code is long.
+/// The derivative of order `n` of the digamma function at one number. It has no vector version: few programs
+/// need it for many numbers, and the code is long.
 #[cold]
 fn one_polygamma(x: f64, n: usize) -> f64 {
     special::polygamma::<f64, F64Fma>(F64Fma(x), n).0
 }
 
-/// The remainder of a division, exactly; `scalar` is for quotients of more bits than a mantissa has.
+/// The exact remainder of a division; `scalar` is for quotients that have more bits than a mantissa.
 #[inline(always)]
 fn remainder<L: Wide>(x: L, y: L, scalar: fn([L::Number; 2]) -> L::Number) -> L {
     let value = super::fmod(x, y);
@@ -211,7 +210,7 @@ fn remainder<L: Wide>(x: L, y: L, scalar: fn([L::Number; 2]) -> L::Number) -> L 
     if L::may_hold(large) { value.replace(large, [x, y], scalar) } else { value }
 }
 
-/// The methods of [`Real`](crate::math::real::Real) that are functions of the library of `$number`.
+/// Implements the methods of [`Real`](crate::math::real::Real) that are library functions of `$number`.
 macro_rules! through_functions {
     ($number:ty) => {
         $crate::math::functions::primitives!($crate::math::functions::through, $number);
@@ -231,7 +230,7 @@ macro_rules! through_functions {
 }
 pub(crate) use through_functions;
 
-/// The primitive functions among them.
+/// Implements the primitive functions among them.
 macro_rules! through {
     ($number:ty; $(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
         #[inline(always)]

@@ -1,9 +1,9 @@
 //! CPU lanes: single numbers that implement [`Real`], one element of a loop each.
 //!
-//! Everything here is `#[inline(always)]` and free of branches, so a loop over a slice of lanes becomes
-//! vector code of whatever instruction set the loop was compiled for. `F32Fma` and `F64Fma` are for loops
-//! compiled with fused multiply-add (elsewhere they would call the C library for each product); `F32` and
-//! `F64` are for all others and imitate it: slower, but every processor computes the same bits.
+//! Everything here is `#[inline(always)]` and free of branches, so a loop over a slice of lanes is vectorised
+//! for the instruction set that it is compiled for. `F32Fma` and `F64Fma` are for loops compiled with fused
+//! multiply-add (elsewhere they would call the C library for each product); `F32` and `F64` are for all
+//! others and imitate it: slower, but every processor computes the same bits.
 //!
 //! Elementwise loops use whole registers where they can: `src/cpu/pointwise/vector.rs`.
 //!
@@ -34,7 +34,7 @@ pub struct F64(pub f64);
 #[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
 pub struct F64Fma(pub f64);
 
-/// One operator of a lane: lane with lane, lane with literal, literal with lane.
+/// Implements one operator of a lane: lane with lane, lane with literal, literal with lane.
 macro_rules! operator {
     ($lane:ident, $float:ty, $trait:ident, $method:ident) => {
         impl $trait for $lane {
@@ -61,7 +61,7 @@ macro_rules! operator {
     };
 }
 
-/// The operators of a lane.
+/// Implements the operators of a lane.
 macro_rules! operators {
     ($lane:ident, $float:ty) => {
         operator!($lane, $float, Add, add);
@@ -78,7 +78,7 @@ macro_rules! operators {
     };
 }
 
-/// The part of `Real` that is the same for every float: constants, selection, comparison, root.
+/// Implements the part of `Real` that is the same for every float: constants, selection, comparison, root.
 macro_rules! plain_methods {
     ($lane:ident, $float:ty) => {
         type Mask = bool;
@@ -117,7 +117,7 @@ macro_rules! plain_methods {
     };
 }
 
-/// Rounding by the processor's own instructions.
+/// Implements rounding with the processor's instructions.
 macro_rules! native_rounding {
     ($lane:ident) => {
         #[inline(always)]
@@ -131,8 +131,8 @@ macro_rules! native_rounding {
     };
 }
 
-/// Rounding without instructions for it (x86-64's baseline would call the C library): adding and
-/// subtracting `2^(mantissa bits)` rounds, and what is larger than that is whole already.
+/// Implements rounding without instructions for it (x86-64's baseline would call the C library): adding and
+/// subtracting `2^(mantissa bits)` rounds, and larger numbers are integers already.
 macro_rules! added_rounding {
     ($lane:ident, $edge:expr) => {
         #[inline(always)]
@@ -149,7 +149,7 @@ macro_rules! added_rounding {
     };
 }
 
-/// `Lane` for a lane whose integers are `$int` and whose rounding to integers uses `$magic`.
+/// Implements `Lane` for a lane with integers `$int`, which rounds to integers with `$magic`.
 macro_rules! bits {
     (
         $lane:ident, $float:ident, $int:ident, $mantissa:literal, $bias:literal, $magic:literal,
@@ -184,8 +184,8 @@ macro_rules! bits {
             }
             #[inline(always)]
             fn nearest_int(self) -> ($lane, Wrapping<$int>) {
-                // A cast to integers saturates and keeps loops from vectorising; the low bits of the sum are
-                // the integer.
+                // A cast to integers saturates, so loops would not vectorise; the low bits of the sum are the
+                // integer.
                 const MAGIC: $float = $magic;
                 let sum = self.0 + MAGIC;
                 ($lane(sum - MAGIC), Wrapping(sum.to_bits() as $int) - Wrapping(MAGIC.to_bits() as $int))
@@ -211,8 +211,7 @@ macro_rules! bits {
     };
 }
 
-/// `Real` for an `f32` lane. A loop of these has to stay one the compiler can vectorise, so there are no
-/// branches.
+/// Implements `Real` for an `f32` lane. It has no branches, so that the compiler can vectorise its loops.
 macro_rules! single {
     ($lane:ident, $rounding:tt, $mul_add:expr) => {
         operators!($lane, f32);
@@ -231,7 +230,7 @@ macro_rules! single {
     };
 }
 
-/// `Real` for an `f64` lane, with branches around rare arguments.
+/// Implements `Real` for an `f64` lane, with branches around rare arguments.
 macro_rules! double {
     ($lane:ident, $mul_add:expr) => {
         operators!($lane, f64);
@@ -249,17 +248,17 @@ single!(F32Fma, native, f32::mul_add);
 double!(F64, imitated_f64);
 double!(F64Fma, f64::mul_add);
 
-/// `x` rounded to odd: `sum` is the nearest number to the exact value and `lost` the rest. What is rounded to
-/// odd can be rounded to fewer bits as if it were exact (S. Boldo and G. Melquiond, 2008).
+/// Rounds to odd: `sum` is the number nearest to the exact value and `lost` the rest. A number rounded to odd
+/// can be rounded to fewer bits as if it were exact (S. Boldo and G. Melquiond, 2008).
 #[inline(always)]
 fn to_odd(sum: f64, lost: f64) -> f64 {
-    // Where the sum went too far from 0, the odd neighbour is one below.
+    // If the sum is too far from 0, the odd neighbour is one below.
     let inexact = (lost < 0.0) | (lost > 0.0);
     let too_far = inexact & ((lost < 0.0) != (sum < 0.0));
     f64::from_bits(sum.to_bits().wrapping_sub(u64::from(too_far)) | u64::from(inexact))
 }
 
-/// `(x + y, what the sum lost)` (D. Knuth).
+/// `(x + y, rounding error of the sum)` (D. Knuth).
 #[inline(always)]
 fn two_sum(x: f64, y: f64) -> (f64, f64) {
     let sum = x + y;
@@ -269,16 +268,16 @@ fn two_sum(x: f64, y: f64) -> (f64, f64) {
 
 /// `x * y + z`, rounded once: the product of two floats is exact in double precision.
 ///
-/// Not inlined, as its twin below: formulas have hundreds of products, and their loops for processors without
-/// fused multiply-adds would be most of what the compiler has to do.
+/// Not inlined, nor is `imitated_f64`: formulas have hundreds of products, and compiling their loops for
+/// processors without fused multiply-adds would take most of the compile time.
 #[inline(never)]
 fn imitated_f32(x: f32, y: f32, z: f32) -> f32 {
     let (sum, lost) = two_sum(f64::from(x) * f64::from(y), f64::from(z));
     to_odd(sum, lost) as f32
 }
 
-/// `x * y + z`, rounded once, for numbers whose product neither overflows nor loses bits below the smallest
-/// number (T. Dekker's product); elsewhere about as good.
+/// `x * y + z`, rounded once if the product neither overflows nor underflows (T. Dekker's product), else
+/// about as accurate.
 #[inline(never)]
 fn imitated_f64(x: f64, y: f64, z: f64) -> f64 {
     const SPLIT: f64 = 134_217_729.0;
@@ -289,7 +288,7 @@ fn imitated_f64(x: f64, y: f64, z: f64) -> f64 {
     let product = x * y;
     let ((x_high, x_low), (y_high, y_low)) = (halves(x), halves(y));
     let lost = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low;
-    // A product that overflowed on the way to its parts has none.
+    // A product whose parts overflowed has no meaningful rest.
     let lost = if lost.abs() <= product.abs() { lost } else { 0.0 };
     let (low, low_lost) = two_sum(z, lost);
     let (high, high_lost) = two_sum(product, low);

@@ -1,17 +1,16 @@
 //! Vector mathematics in single precision, written once for CPU lanes and WGSL.
 //!
-//! Every function is generic over [`Lane`] and branches only around rare arguments: read with
-//! [`crate::math::lane::F32`] it vectorises inside a loop, read with `gpu::wgsl::Expr` it is the
-//! text of a WGSL function, so both devices run one formula.
+//! Every function is generic over [`Lane`] and branches only around rare arguments. With
+//! [`crate::math::lane::F32`] it vectorises inside a loop, with `gpu::shader::wgsl::Expr` it writes the text
+//! of a WGSL function, so both devices use one formula.
 //!
 //! The coefficients come from `tools/fit_math.py` (Remez exchange in 50-digit arithmetic); those of tables
-//! are interpolated at Chebyshev's points. The largest errors in units in the last place are in
+//! are interpolated at Chebyshev points. The largest errors in units in the last place are in
 //! `benches/results/ulp.md`; `tests/math_ulp.rs` holds CPUs to 2, products of two to 3, and
 //! `tests/shaders/test_math.py` GPUs to 3.
 //!
-//! Read next: `src/math/functions.rs`, which function each kind of lane uses; `src/math/special.rs`, the
-//! functions that both precisions have one formula for; `src/math/pow.rs`, which needs more than single
-//! precision.
+//! Read next: `src/math/functions.rs`, which function each kind of lane uses; `src/math/special.rs`,
+//! functions with one formula for both precisions; `src/math/pow.rs`, which needs more than single precision.
 
 pub mod double;
 pub mod functions;
@@ -33,7 +32,7 @@ pub use tanh::tanh as table_tanh;
 use crate::math::real::Real;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Shl, Shr, Sub};
 
-/// A [`Real`] whose bits can be worked on.
+/// A [`Real`] with access to its bits.
 pub trait Lane: Real {
     /// Integers of the lane's size; arithmetic wraps and `>>` keeps the sign.
     type Int: Copy
@@ -44,9 +43,9 @@ pub trait Lane: Real {
         + BitXor<Output = Self::Int>
         + Shl<usize, Output = Self::Int>
         + Shr<usize, Output = Self::Int>;
-    /// Bits of the mantissa behind the point: 23 or 52.
+    /// Number of stored bits of the mantissa: 23 or 52.
     const MANTISSA: usize;
-    /// The exponent of 1 as it is stored.
+    /// The stored exponent of 1.
     const BIAS: i64;
     /// The sign bit.
     const SIGN: i64;
@@ -54,24 +53,23 @@ pub trait Lane: Real {
     fn int(value: i64) -> Self::Int;
     /// `a == b`.
     fn int_eq(a: Self::Int, b: Self::Int) -> Self::Mask;
-    /// The bits of the float.
+    /// Returns the bits of the float.
     fn bits(self) -> Self::Int;
-    /// The float with these bits.
+    /// Returns the float with these bits.
     fn from_bits(bits: Self::Int) -> Self;
-    /// The float nearest to a small integer.
+    /// Returns the float nearest to a small integer.
     fn from_int(value: Self::Int) -> Self;
-    /// The nearest integer, as a float and as an integer; right for `|self| < 2^22` (`2^51` in double
-    /// precision), anything elsewhere.
+    /// Returns the nearest integer, as a float and as an integer. Valid for `|self| < 2^22` (`2^51` in double
+    /// precision), arbitrary elsewhere.
     fn nearest_int(self) -> (Self, Self::Int);
-    /// The constant with these bits, which may be an infinity or NaN; `self` hides it from
-    /// compilers that refuse those.
+    /// The constant with these bits, which may be an infinity or NaN; `self` hides it from compilers that
+    /// reject such constants.
     fn special(self, bits: u32) -> Self;
     /// `self * factor + term`, rounded once where that is fast and twice elsewhere.
     fn mul_add(self, factor: Self, term: Self) -> Self;
-    /// `self - a * b` where the product has at most 23 bits, so that it is exact; compilers may not
-    /// move its parts.
+    /// `self - a * b` for a product of at most 23 bits, which is exact; compilers may not reassociate it.
     fn minus_product(self, a: Self, b: Self) -> Self;
-    /// `self` held inside `[low, high]`; NaN stays NaN.
+    /// `self` limited to `[low, high]`; NaN stays NaN.
     #[inline(always)]
     fn clamp(self, low: f64, high: f64) -> Self {
         let x = Self::select(self.lt(Self::lit(low)), Self::lit(low), self);
@@ -83,8 +81,8 @@ pub trait Lane: Real {
         let half = n >> 1;
         self * power_of_two::<Self>(half) * power_of_two::<Self>(n - half)
     }
-    /// Whether the mask may hold somewhere: what is false spares work for rare arguments, and nothing else
-    /// depends on it. Lanes that would rather not branch say true.
+    /// Whether the mask may be true somewhere. False only saves work for rare arguments. Lanes that prefer
+    /// not to branch return true.
     #[inline(always)]
     fn may_hold(_mask: Self::Mask) -> bool {
         true
@@ -98,7 +96,6 @@ pub(crate) const NAN: u32 = 0x7fc0_0000;
 /// Bits of the square root of 1/2: mantissas are brought to `[sqrt(1/2), sqrt(2))`.
 const ROOT_HALF: i64 = 0x3f35_04f3;
 
-/// `log2(e)`.
 const LOG2_E: f64 = std::f64::consts::LOG2_E;
 /// The first 16 bits of `log(2)`: its product with an exponent is exact.
 const LN2_HIGH: f64 = 0.693_145_751_953_125;
@@ -170,7 +167,7 @@ pub(crate) fn exp_rest<L: Lane>(r: L) -> L {
     r * r * polynomial(r, &EXP)
 }
 
-/// `(turns, n, exp(x) / 2^n)` with `turns = n` and the last near 1.
+/// `(turns, n, exp(x) / 2^n)`, where `turns` is `n` as a float and the last one is near 1.
 #[inline(always)]
 fn exp_parts<L: Lane>(x: L) -> (L, L::Int, L) {
     let (turns, n) = (x * LOG2_E).nearest_int();
@@ -208,7 +205,7 @@ pub fn expm1<L: Lane>(x: L) -> L {
     let r = high - low;
     let lost = (high - r) - low;
     let near = r + (exp_rest(r) + lost);
-    // 2^n itself overflows for the last n, so everything is done at half size.
+    // 2^n itself overflows for the last n, so the sum is formed at half size.
     let half = power_of_two::<L>(n - L::int(1));
     let far = near.mul_add(half, half - 0.5);
     let far = far + far;
@@ -231,7 +228,7 @@ fn log_sum<L: Lane>(f: L, e: L) -> L {
     (square.mul_add(L::lit(-0.5), rest) + f).minus_product(e, L::lit(-LN2_HIGH))
 }
 
-/// `result` for `0 < x < infinity`, and what a logarithm of `x` is elsewhere.
+/// `result` for `0 < x < infinity`, elsewhere the special values of a logarithm of `x`.
 #[inline(always)]
 fn log_edges<L: Lane>(x: L, result: L) -> L {
     let infinity = x.special(INFINITY);
@@ -255,8 +252,8 @@ pub(crate) fn normal<L: Lane>(x: L) -> (L, L) {
     (L::select(small, x * 8_388_608.0, x), L::select(small, L::lit(23.0), L::lit(0.0)))
 }
 
-/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so
-/// nothing of it is lost.
+/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so no bits of it
+/// are lost.
 #[inline(always)]
 pub fn log1p<L: Lane>(x: L) -> L {
     let sum = x + 1.0;
@@ -317,14 +314,14 @@ pub fn erf<L: Lane>(x: L) -> L {
     with_sign_of(L::select(size.lt(L::lit(0.945)), near, far), x)
 }
 
-/// Quotients below this have every bit that [`fmod`] needs.
+/// Below this bound, quotients have every bit that [`fmod`] needs.
 #[inline(always)]
 pub(crate) const fn small_quotients<L: Lane>() -> f64 {
     (1_u64 << (L::MANTISSA - 1)) as f64
 }
 
-/// The remainder of a division with the sign of `x`, exact where multiply-adds are fused and the quotient is
-/// below `small_quotients`.
+/// The remainder of a division with the sign of `x`. It is exact where multiply-adds are fused and the
+/// quotient is below `small_quotients`.
 #[inline(always)]
 pub fn fmod<L: Lane>(x: L, y: L) -> L {
     let (size, divisor) = (x.abs(), y.abs());

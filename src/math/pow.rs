@@ -1,8 +1,7 @@
-//! `pow`: the only function whose inside needs more than single precision.
+//! `pow` without tables: the only single-precision function that needs more than single precision inside.
 //!
-//! The logarithm is carried as `high + low` with `high` of 12 bits, so that products of high parts
-//! are exact with or without fused multiply-adds. High parts are cut out by masking bits, which no
-//! compiler can fold away.
+//! The logarithm is `high + low` with 12 bits in `high`, so that products of high parts are exact with or
+//! without fused multiply-adds. High parts are cut out by masking bits, which no compiler can optimise away.
 
 use super::{INFINITY, Lane, NAN, exp_rest, normal, polynomial, split};
 
@@ -28,9 +27,8 @@ fn high<L: Lane>(x: L) -> L {
 
 /// `log2(x)` as `(high, low)` with about 34 good bits, for `0 < x < infinity`.
 ///
-/// With a centre `c` of 51/64, 1 or 5/4 near the mantissa `m`: `log2(m) = log2(c) + 2/log(2) *
-/// atanh((m - c)/(m + c))`, where the cubic and higher terms are so small that single precision
-/// will do for them.
+/// With a centre `c` of 51/64, 1 or 5/4 near the mantissa `m`: `log2(m) = log2(c) + 2/log(2) * atanh((m -
+/// c)/(m + c))`, where single precision suffices for the cubic and higher terms.
 #[inline(always)]
 fn log2_double<L: Lane>(x: L) -> (L, L) {
     let (x, shift) = normal(x);
@@ -83,7 +81,7 @@ pub fn pow<L: Lane>(x: L, y: L) -> L {
     if L::may_hold(!ordinary) { edges(x, y, value) } else { value }
 }
 
-/// The power whose size is `value` for an ordinary `x`: with its sign, and what C's `pow` is for zero,
+/// Completes the power whose magnitude is `value` for an ordinary `x`: adds the sign, and C's `pow` of zero,
 /// infinity, NaN and negative numbers.
 #[inline(always)]
 pub(super) fn edges<L: Lane>(x: L, y: L, value: L) -> L {

@@ -1,5 +1,5 @@
-//! `pow` on CPUs: as in `double/power.rs`, with floats. GPUs have a formula without tables and fused
-//! multiply-adds, `pow.rs`.
+//! `pow` on CPUs in single precision, computed as in `src/math/double/power.rs`. GPUs use `src/math/pow.rs`,
+//! which needs neither tables nor fused multiply-adds.
 
 use super::pow::edges;
 use super::{INFINITY, ROOT_HALF, polynomial, split};
@@ -7,8 +7,7 @@ use crate::math::wide::Wide;
 
 /// `2 / log(2)` as a sum.
 const TWO_OVER_LN2: [f64; 2] = [2.885_390_043_258_667, 3.851_925_98e-8];
-/// Numbers `c` in the middle of 16 parts of the mantissas from `sqrt(1/2)` to `sqrt(2)`; 1 for the part that
-/// has it.
+/// Centres `c` of 16 parts of the mantissas from `sqrt(1/2)` to `sqrt(2)`; 1 for the part that contains it.
 static CENTRE: [f32; 16] = [
     0.72265625, 0.75390625, 0.78515625, 0.81640625, 0.84765625, 0.87890625, 0.91015625, 0.94140625,
     0.97265625, 1.0, 1.0703125, 1.1328125, 1.1953125, 1.2578125, 1.3203125, 1.3828125,
@@ -32,7 +31,7 @@ static LOG2_HIGH: [f32; 16] = [
     0.4008789,
     0.46759033,
 ];
-/// What [`LOG2_HIGH`] lacks.
+/// `log2(c) - LOG2_HIGH`.
 static LOG2_LOW: [f32; 16] = [
     9.390204e-06,
     -1.1224451e-05,
@@ -71,7 +70,6 @@ fn log2_pair<L: Wide<Number = f32>>(x: L, shift: f64) -> (L, L) {
     let part = (m.bits() - L::int(ROOT_HALF)) >> 19;
     let centre = L::lookup(part, &CENTRE);
     let start = (L::from_int(e) - shift) + L::lookup(part, &LOG2_HIGH);
-    // s and s_low
     let (difference, sum) = (m - centre, m + centre);
     let sum_low = m - (sum - centre);
     let inverse = L::lit(1.0) / sum;
@@ -93,7 +91,7 @@ fn exp2_of_product<L: Wide<Number = f32>>((high, low): (L, L), y: L, large: bool
     let product = high * y;
     let rest = low.mul_add(y, high.mul_add(y, -product));
     let held = product.clamp(-160.0, 160.0);
-    // What the product lost is only small as long as the product is.
+    // The rounding error of the product is only small as long as the product is.
     let rest = if large { L::select(held.eq(product), rest, L::lit(0.0)) } else { rest };
     let (turns, n) = held.nearest_int();
     polynomial((held - turns) + rest, &EXP2).scale(turns, n)
@@ -102,7 +100,7 @@ fn exp2_of_product<L: Wide<Number = f32>>((high, low): (L, L), y: L, large: bool
 /// `x` to the power `y`, as C's `pow`.
 #[inline(always)]
 pub fn pow<L: Wide<Number = f32>>(x: L, y: L) -> L {
-    /// Up to here, what the product of a logarithm and `y` loses stays below 1/8.
+    /// Up to here, the rounding error of the product of a logarithm and `y` stays below 1/8.
     const LARGE: f64 = 8192.0;
     /// From here on every power but that of 1 is 0 or infinite.
     const HUGE: f64 = 4_294_967_296.0;

@@ -1,18 +1,18 @@
 //! `Real`: the number type that every elementwise rule is generic over.
 //!
-//! A rule such as `g * (1.0 - y * y)` is written once and read in several ways:
+//! A rule such as `g * (1.0 - y * y)` is written once and instantiated in several ways:
 //! * with [`crate::math::lane::F32`] or `F64` it is the body of a CPU loop,
 //! * with [`crate::ops::pointwise::sym::Sym`] it is a sequence of recorded tensor operations,
-//! * with `gpu::wgsl::Expr` it is the text of a WGSL shader body,
+//! * with `gpu::shader::wgsl::Expr` it is the text of a WGSL shader body,
 //!
-//! and for the books, in `src/ops/reading/`: with `Text` it is the formula in the documentation, with `Count`
-//! the number of its floating point operations.
+//! and for documentation, in `src/ops/pointwise/reading/`: with `Text` it is the formula as text, with
+//! `Count` the number of its floating-point operations.
 //!
 //! Read next: `src/ops/pointwise/unary.rs`, the table of rules.
 
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 
-/// A truth value that goes with a [`Real`]: the result of a comparison.
+/// The result of comparing [`Real`]s, a truth value.
 pub trait Truth: Copy + BitAnd<Output = Self> + BitOr<Output = Self> + Not<Output = Self> {}
 impl<M: Copy + BitAnd<Output = M> + BitOr<Output = M> + Not<Output = M>> Truth for M {}
 
@@ -78,32 +78,32 @@ pub trait Real:
     fn fmod(self, divisor: Self) -> Self;
     /// Derivative of order `order`, a whole number, of the digamma function.
     fn polygamma(self, order: usize) -> Self;
-    /// Whether a cotangent of zero stays zero where the slope is not finite. Kernels always do so; a reading
-    /// as tensor operations asks its thread (`Modes::STRICT`).
+    /// Whether a zero cotangent stays zero where the slope is not finite. Always true in kernels; recorded
+    /// tensor operations ask their thread (`Modes::STRICT`).
     #[inline(always)]
     fn short_circuits() -> bool {
         true
     }
-    /// `value`, which `rule!` says is the function `name` of these arguments: for readings that print.
+    /// Returns `value`, which `rule!` defines as `name` of these arguments, for readings that print.
     #[inline(always)]
     fn named<const N: usize>(_name: &'static str, _arguments: [Self; N], value: Self) -> Self {
         value
     }
 }
 
-/// Lets a literal stand on the left of a [`Real`]: `1.0 - x`.
+/// Allows a literal to the left of a [`Real`]: `1.0 - x`.
 pub trait Left<R>: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R> {}
 impl<R> Left<R> for f64 where
     f64: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R>
 {
 }
 
-/// A function of `N` reals, applied element by element: one row of a table of rules.
+/// An elementwise function of `N` reals: one row of a table of rules.
 ///
 /// The kernels of every device are generic over it; `self` carries the row's attributes (a slope, a bound).
 pub trait Pointwise<const N: usize>: Copy + Send + Sync {
-    /// Whether its loops are compiled for the widest registers, too. Second derivatives are many and long and
-    /// seldom what takes the time: they do with the second widest.
+    /// Whether its loops are compiled for the widest registers, too. Second derivatives use the second
+    /// widest: they are many and long, and rarely dominate the time.
     const IS_WIDEST: bool = true;
     /// The function.
     fn apply<R: Real>(&self, x: [R; N]) -> R
@@ -127,16 +127,15 @@ pub trait Integer: Copy + Send + Sync + Ord + 'static {
     fn pow(self, exponent: Self) -> Self;
     /// Remainder with the sign of `self`; 0 where the divisor is 0.
     fn fmod(self, divisor: Self) -> Self;
-    /// The bits that both have.
+    /// Bitwise and.
     fn and(self, other: Self) -> Self;
-    /// The bits that at least one has.
+    /// Bitwise or.
     fn or(self, other: Self) -> Self;
-    /// The bits that exactly one has.
+    /// Bitwise exclusive or.
     fn xor(self, other: Self) -> Self;
-    /// Bits moved up by `count` places; 0 for a count that is negative or not below the number of bits.
+    /// Left shift; 0 for a count that is negative or not below the number of bits.
     fn shl(self, count: Self) -> Self;
-    /// Bits moved down by `count` places, the sign staying; for other counts what is left of the sign: 0 or
-    /// -1.
+    /// Arithmetic right shift; for other counts only the sign is left: 0 or -1.
     fn shr(self, count: Self) -> Self;
     /// Greatest common divisor, not negative; that of 0 and 0 is 0.
     fn gcd(self, other: Self) -> Self;
@@ -144,13 +143,13 @@ pub trait Integer: Copy + Send + Sync + Ord + 'static {
     fn lit(value: i64) -> Self;
 }
 
-/// A function of `N` integers, applied element by element.
+/// An elementwise function of `N` integers.
 pub trait PointwiseInt<const N: usize>: Copy + Send + Sync {
     /// The function.
     fn apply<I: Integer>(&self, x: [I; N]) -> I;
 }
 
-/// A function that is generic over `R: Real`, with literals allowed on either side of an operator:
+/// Defines a function that is generic over `R: Real`, with literals on either side of an operator:
 /// `rule! { pub fn half(x) 0.5 * x }`.
 #[macro_export]
 macro_rules! rule {

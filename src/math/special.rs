@@ -1,11 +1,11 @@
-//! The functions of the second shelf, in either precision: inverse and hyperbolic functions, other bases, the
-//! normal distribution, the gamma function's logarithm and its derivatives, modified Bessel functions.
+//! Functions with one formula for both precisions: inverse and hyperbolic functions, other bases, the normal
+//! distribution, the gamma function's logarithm and its derivatives, modified Bessel functions.
 //!
-//! Each is one formula over [`Lane`], read with the tables of a [`Precision`]: single for CPUs and GPUs,
-//! double for CPUs. Here are the steps that they share: an exponential whose last rounding is the result's, a
-//! logarithm in two parts, a square with what it lost.
+//! Each is written over [`Lane`], with the tables of a [`Precision`]: single for CPUs and GPUs, double for
+//! CPUs. This file has their shared steps: an exponential whose last rounding is that of the result, a
+//! logarithm in two parts, a square and its rounding error.
 //!
-//! The coefficients are written by `tools/fit_special.py`. Read next: `special/arc.rs`.
+//! The coefficients are written by `tools/fit_special.py`. Read next: `src/math/special/arc.rs`.
 
 mod arc;
 mod bessel;
@@ -22,13 +22,13 @@ pub use normal::{double_erfinv, erfc, erfinv, gelu, ndtr};
 
 use super::{INFINITY, Lane, NAN};
 
-/// The numbers of a precision that formulas depend on.
+/// The constants and tables of a precision.
 pub trait Precision {
-    /// The leading bits of `log(2)`, so few that products with exponents are exact.
+    /// The leading bits of `log(2)`, few enough that products with exponents are exact.
     const LN2_HIGH: f64;
     /// `log(2) - LN2_HIGH`.
     const LN2_LOW: f64;
-    /// The leading bits of `log10(2)`, as few.
+    /// The leading bits of `log10(2)`, few enough likewise.
     const LOG10_2_HIGH: f64;
     /// `log10(2) - LOG10_2_HIGH`.
     const LOG10_2_LOW: f64;
@@ -38,39 +38,39 @@ pub trait Precision {
     const ROOT_HALF: i64;
     /// The smallest normal number.
     const SMALLEST: f64;
-    /// What makes a normal number of any smaller one, and its logarithm to base 2.
+    /// A factor that makes smaller numbers normal, and its logarithm to base 2.
     const LIFT: [f64; 2];
-    /// From here on numbers are whole.
+    /// From here on all numbers are integers.
     const WHOLE: f64;
-    /// The bits that stay in the upper half of a mantissa.
+    /// The mask that clears the lower half of a mantissa.
     const UPPER: i64;
-    /// Below and above, `2^x` is 0 and infinite.
+    /// Below this range `2^x` is 0, above it infinite.
     const EXP2_RANGE: [f64; 2];
     /// From here on, `exp(x) / 2` is infinite.
     const SINH_END: f64;
-    /// Below its negative, the logistic function is the exponential.
+    /// Below the negative of this, the logistic function equals the exponential.
     const SIGMOID_END: f64;
-    /// Below its negative, `x exp(x)` is 0.
+    /// Below the negative of this, `x exp(x)` is 0.
     const SILU_END: f64;
     /// From here on, `erfc` is 0.
     const ERFC_END: f64;
     /// The parameter `K` of the table `ERFCX`.
     const ERFCX_CENTRE: f64;
-    /// From here on, the gamma function's logarithm follows Stirling's formula.
+    /// From here on, `lgamma` uses Stirling's formula.
     const GAMMA_FAR: f64;
-    /// How many steps of 1 lead from there to the table.
+    /// Number of steps of 1 from there down to the table.
     const GAMMA_STEPS: usize;
     /// The positive root of the digamma function as a sum.
     const DIGAMMA_ROOT: [f64; 2];
     /// From here on, modified Bessel functions are infinite.
     const BESSEL_END: f64;
-    /// How many terms of a zeta function are added one by one, and from where on none are.
+    /// Number of terms of a zeta function that are added one by one; none are from this argument on.
     const ZETA_TERMS: usize;
     /// `(exp(r) - 1 - r) / r^2` on `|r| <= log(2)/2`.
     const EXP: &'static [f64];
     /// `(erf(x) - x) / x` in `x^2` near 0.
     const ERF: &'static [f64];
-    /// Arc sine; `tables.rs` says what the tables from here on hold.
+    /// Arc sine; `src/math/special/tables.rs` says what this table and the following ones hold.
     const ASIN: &'static [f64];
     /// Arc tangent.
     const ATAN: &'static [f64];
@@ -82,37 +82,37 @@ pub trait Precision {
     const ACOSH: &'static [f64];
     /// Hyperbolic sine.
     const SINH: &'static [f64];
-    /// Sine of a part of a half turn.
+    /// `sin(pi r)`.
     const SIN_PI: &'static [f64];
     /// Scaled complement of the error function.
     const ERFCX: &'static [f64];
     /// Inverse error function.
     const ERFINV: &'static [f64];
-    /// Its ends.
+    /// Inverse error function near its ends.
     const ERFINV_TAIL: &'static [f64];
     /// Logarithm of the gamma function around 1.
     const LGAMMA_ONE: &'static [f64];
-    /// Around 2.
+    /// Logarithm of the gamma function around 2.
     const LGAMMA_TWO: &'static [f64];
-    /// Far away.
+    /// Logarithm of the gamma function for large arguments.
     const STIRLING: &'static [f64];
     /// Digamma function.
     const DIGAMMA: &'static [f64];
-    /// Far away.
+    /// Digamma function for large arguments.
     const DIGAMMA_REST: &'static [f64];
     /// Modified Bessel function of order 0.
     const I0: &'static [f64];
-    /// Of order 1.
+    /// Modified Bessel function of order 1.
     const I1: &'static [f64];
-    /// Of order 0, far away.
+    /// Modified Bessel function of order 0 for large arguments.
     const I0_FAR: &'static [f64];
-    /// Of order 1, far away.
+    /// Modified Bessel function of order 1 for large arguments.
     const I1_FAR: &'static [f64];
     /// `log(1 + f)` for `1 + f` in `[sqrt(1/2), sqrt(2))`.
     fn log_near_one<L: Lane>(f: L) -> L;
 }
 
-/// The tables of one precision.
+/// Defines the tables of one precision.
 macro_rules! from_tables {
     ($precision:ident: $($name:ident),*) => {
         $(const $name: &'static [f64] = &tables::$precision::$name;)*
@@ -189,7 +189,7 @@ impl Precision for f64 {
     }
 }
 
-/// The polynomial with these coefficients, lowest power first.
+/// Evaluates the polynomial with these coefficients, lowest power first.
 #[inline(always)]
 fn series<L: Lane>(x: L, coefficients: &[f64]) -> L {
     let Some((last, rest)) = coefficients.split_last() else { return L::lit(0.0) };
@@ -202,15 +202,14 @@ fn series<L: Lane>(x: L, coefficients: &[f64]) -> L {
     sum
 }
 
-/// The odd function whose table holds `(f(x) - x) / x^3` in `x^2`.
+/// Evaluates the odd function whose table holds `(f(x) - x) / x^3` in `x^2`.
 #[inline(always)]
 fn odd_series<L: Lane>(x: L, table: &[f64]) -> L {
     let square = x * x;
     (x * square).mul_add(series(square, table), x)
 }
 
-/// `factor * exp(x + low)` for a small `low`, rounded once: the exponential itself may be beyond the largest
-/// number, or below the smallest.
+/// `factor * exp(x + low)` for a small `low`, rounded once: the exponential itself may overflow or underflow.
 #[inline(always)]
 fn exp_times<P: Precision, L: Lane>(x: L, low: L, factor: L) -> L {
     let (turns, n) = (x * std::f64::consts::LOG2_E).nearest_int();
@@ -237,7 +236,7 @@ fn exponent_and_rest<P: Precision, L: Lane>(x: L) -> (L, L) {
     (e, L::from_bits(mantissa) - 1.0)
 }
 
-/// `result`, a logarithm of `0 < x < infinity`, and what it is elsewhere.
+/// `result`, a logarithm, for `0 < x < infinity`, elsewhere its special values.
 #[inline(always)]
 fn log_ends<L: Lane>(x: L, result: L) -> L {
     let infinity = x.special(INFINITY);
@@ -246,14 +245,14 @@ fn log_ends<L: Lane>(x: L, result: L) -> L {
     L::select(x.lt(L::lit(0.0)), x.special(NAN), result)
 }
 
-/// `x^2 = high + low`, where `high` has the bits of a product and `low` is what it lost; by halves of the
+/// `x^2 = high + low`, where `high` holds the leading bits and `low` the rest; computed from halves of the
 /// mantissa, so that no fused multiply-add is needed.
 #[inline(always)]
 fn square_parts<P: Precision, L: Lane>(x: L) -> (L, L) {
     let upper = L::from_bits(x.bits() & L::int(P::UPPER));
     let main = upper * upper;
     let rest = (x - upper) * (x + upper);
-    // Without its last bits, so that no compiler sees through the difference below.
+    // Clearing the last bits keeps compilers from simplifying the difference below.
     let high = L::from_bits((main + rest).bits() & L::int(-16));
     (high, rest - (high - main))
 }

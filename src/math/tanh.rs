@@ -1,12 +1,12 @@
-//! `tanh` on CPUs: sixteen polynomials of degree 7, chosen by the upper bits of the argument. GPUs have a
-//! formula without tables in `src/gpu/shader/wgsl/library.rs`.
+//! `tanh` on CPUs: sixteen polynomials of degree 7, selected by the upper bits of the argument. GPUs have a
+//! formula without tables, `tanh` of `src/math/mod.rs`.
 
 use super::with_sign_of;
 use crate::math::wide::Wide;
 
-/// The middles of the parts, each such that its hyperbolic tangent is a float but for 1/1000 of a unit. A
-/// part is half of what lies between two powers of two: part 6 goes from 0 to 0.09375, part 7 to 0.125, and
-/// so on around to part 4, beyond 8.
+/// Centres of the parts, whose hyperbolic tangents are floats to within 1/1000 of a unit in the last place. A
+/// part is half of the interval between two powers of two: part 6 goes from 0 to 0.09375, part 7 to 0.125,
+/// and so on cyclically to part 4, beyond 8.
 static CENTRE: [f32; 16] = [
     2.4979439,
     3.5031993,

@@ -1,8 +1,8 @@
-//! Angles of single precision without their multiples of pi/2.
+//! Reduction of single-precision angles by multiples of pi/2.
 //!
-//! Up to [`LARGE`], three pieces of pi/2 are taken away with fused multiply-adds (W. Cody and W. Waite,
-//! 1980). Beyond, a product in double precision with as much of 2/pi as it takes. GPUs have functions of
-//! their own, `w_turns` in `src/gpu/shader/wgsl/library.rs`.
+//! Below [`LARGE`], three parts of pi/2 are subtracted with fused multiply-adds (W. Cody and W. Waite, 1980).
+//! Beyond, a product in double precision takes as many bits of 2/pi as needed. GPUs have a function of their
+//! own, `w_turns` in `shaders/lib/turns.wgsl`.
 
 use super::Lane;
 use crate::math::wide::Wide;
@@ -13,11 +13,11 @@ pub const LARGE: f64 = 131_072.0;
 /// pi/2 as a sum of three floats.
 const QUARTER: [f64; 3] = [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
 
-/// `(r, low)` with `x = r + low + n * pi/2`, for the whole number `n` nearest or nearly so and pi/2 as a sum
+/// `(r, low)` with `x = r + low + n * pi/2`, for an integer `n`, the nearest or nearly so, and pi/2 as a sum
 /// of three.
 ///
-/// The first subtraction is exact. The second loses what `low` gets back; without it a small `r`, next to a
-/// multiple, would have few good bits.
+/// The first subtraction is exact. `low` is what the second one loses; without it a small `r`, next to a
+/// multiple of pi/2, would have few good bits.
 #[inline(always)]
 pub(super) fn without_quarters<L: Lane>(x: L, n: L, quarter: &[f64; 3]) -> (L, L) {
     let high = x.minus_product(n, L::lit(quarter[0]));
@@ -37,7 +37,7 @@ pub fn small_quarters<L: Lane>(x: L) -> (L, L::Int) {
     (r + low, n)
 }
 
-/// `(r, n)` with `x = r + n * pi/2` and `|r| <= pi/4`, `n` modulo 4 (other bits are anything).
+/// `(r, n)` with `x = r + n * pi/2` and `|r| <= pi/4`; `n` is modulo 4, and its other bits are arbitrary.
 #[inline(always)]
 pub fn quarters<L: Wide<Number = f32>>(x: L) -> (L, L::Int) {
     let (r, n) = small_quarters(x);
@@ -67,10 +67,10 @@ const TWO_OVER_PI: [f64; 7] = [
     126382600.0 * power(189),
 ];
 
-/// Piece `K`, `K + 1`, `K + 2` or `K + 3`, by the thresholds that an angle is past.
+/// Piece `K`, `K + 1`, `K + 2` or `K + 3`: one further for each threshold that an angle exceeds.
 #[inline(always)]
 fn piece<const K: usize>(past: [bool; 3]) -> f64 {
-    // Constants of their own: a table would be read by slow gather instructions.
+    // Separate constants: a table would be read by slow gather instructions.
     let near = if past[0] { const { TWO_OVER_PI[K + 1] } } else { const { TWO_OVER_PI[K] } };
     let near = if past[1] { const { TWO_OVER_PI[K + 2] } } else { near };
     if past[2] { const { TWO_OVER_PI[K + 3] } } else { near }
@@ -78,9 +78,8 @@ fn piece<const K: usize>(past: [bool; 3]) -> f64 {
 
 /// `(r, n)` with `x = r + n * pi/2`, `|r| <= pi/4` and `n` modulo 4, for `x` that came from an `f32`.
 ///
-/// After M. Payne and R. Hanek (1983): of the product of `x` and `2/pi`, the pieces that are
-/// multiples of 4 in whole are never computed, and four pieces from there on leave more than 80
-/// bits behind the binary point. No branches.
+/// After M. Payne and R. Hanek (1983): pieces of 2/pi whose products with `x` are multiples of 4 are skipped,
+/// and the next four pieces leave more than 80 bits behind the binary point. No branches.
 #[inline(always)]
 pub fn any_quarters(x: f64) -> (f64, i32) {
     // Adding and subtracting these rounds to a multiple of 4 and of 1.
@@ -98,7 +97,5 @@ pub fn any_quarters(x: f64) -> (f64, i32) {
     (rest * FRAC_PI_2, turns.to_bits() as i32)
 }
 
-/// `2^79`.
 const TWO_79: f64 = (1_u128 << 79) as f64;
-/// `2^106`.
 const TWO_106: f64 = (1_u128 << 106) as f64;

@@ -1,4 +1,4 @@
-//! Lanes of several numbers, as whole registers are.
+//! Lanes that hold several numbers, such as whole registers.
 
 use super::Lane;
 
@@ -6,36 +6,36 @@ use super::Lane;
 pub trait Wide: Lane {
     /// The stored number.
     type Number: Copy;
-    /// How many of them.
+    /// How many numbers a lane holds.
     const WIDTH: usize;
-    /// The `WIDTH` numbers at `from`.
+    /// Loads the `WIDTH` numbers at `from`.
     ///
     /// # Safety
-    /// They can be read.
+    /// `from` is readable for them.
     unsafe fn load(from: *const Self::Number) -> Self;
     /// Writes `WIDTH` numbers.
     ///
     /// # Safety
-    /// They can be written.
+    /// `to` is writable for them.
     unsafe fn store(self, to: *mut Self::Number);
-    /// The `count < WIDTH` numbers at `from`, then zeros.
+    /// Loads the `count < WIDTH` numbers at `from`, then zeros.
     ///
     /// # Safety
-    /// They can be read.
+    /// `from` is readable for them.
     unsafe fn load_part(from: *const Self::Number, count: usize) -> Self;
     /// Writes the first `count < WIDTH` numbers.
     ///
     /// # Safety
-    /// They can be written.
+    /// `to` is writable for them.
     unsafe fn store_part(self, to: *mut Self::Number, count: usize);
-    /// `f` of the numbers of `x` where the mask holds, `self` elsewhere: for arguments so rare that they need
-    /// not be fast.
+    /// Returns `f` of the numbers of `x` where `mask` is true, `self` elsewhere: for arguments so rare that
+    /// speed does not matter.
     fn replace<const N: usize>(
         self,
         mask: Self::Mask,
         x: [Self; N],
         f: fn([Self::Number; N]) -> Self::Number,
     ) -> Self;
-    /// The entries of a table at the last four bits of `index`.
+    /// Returns the elements of a table at the last four bits of `index`.
     fn lookup(index: Self::Int, table: &[Self::Number; 16]) -> Self;
 }

@@ -1,8 +1,7 @@
-//! Picking elements by index, and adding elements back by index.
+//! Gathers of elements by index, and their transposes, which add elements by index.
 //!
-//! An array is seen as `[before, length, after]` around the indexed axis, contiguous. Additions happen in the
-//! order of the indices: the output is cut into pieces that belong to one thread each, which adds what falls
-//! there.
+//! An array is viewed as contiguous `[before, length, after]` around the indexed axis. Additions happen in
+//! index order: the output is cut into chunks, and each chunk's thread adds every contribution to it.
 
 use crate::array::Array;
 use crate::array::buffer::{Device, filled, gathered, room};
@@ -15,24 +14,24 @@ use crate::dispatch_width;
 use crate::error::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Elements that one thread should handle at least.
+/// Minimum number of elements per thread.
 const GRAIN: usize = 1 << 15;
-/// Stretches that an axis is cut into, at most: rows are added by their owners.
+/// Maximum number of stretches (ranges of rows) that an axis is cut into; one thread adds into each.
 const STRETCHES: usize = 64;
 
-/// The indices as positions in `0..length`; negative ones count from the end.
+/// Returns the indices as positions in `0..length`; negative ones count from the end.
 pub fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
     let unsigned = index.dtype().is_unsigned();
     let index = cast(index, DType::I64)?;
     let given = index.slice::<i64>()?;
     let n = length as i64;
-    // What wrapped was too large.
+    // An unsigned index that is negative as int64 is too large, so it is not wrapped.
     let wrap = if unsigned { 0 } else { n };
     let mut found = room(given.len())?;
     let to = Shared::new(found.as_mut_ptr());
     let outside = AtomicBool::new(false);
     parallel_for(given.len(), GRAIN, |range| {
-        // SAFETY: ranges are disjoint, and there is room for all of them.
+        // SAFETY: ranges are disjoint and within the capacity.
         let to = unsafe { to.part(range.start, range.len()) };
         let mut inside = true;
         for (to, &i) in to.iter_mut().zip(&given[range]) {
@@ -42,7 +41,7 @@ pub fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
         }
         outside.fetch_or(!inside, Ordering::Relaxed);
     });
-    // SAFETY: there is room for them, and the ranges above wrote all of them.
+    // SAFETY: the capacity is large enough, and the ranges above wrote all elements.
     unsafe { found.set_len(given.len()) };
     if !outside.into_inner() {
         return Ok(found);
@@ -52,19 +51,19 @@ pub fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
     Err(Error::index(format!("index {first} is out of range for an axis of length {length}")))
 }
 
-/// Sizes of the axes before and after `axis`.
+/// Returns the number of elements over the axes before and after `axis`.
 fn around(shape: &Shape, axis: usize) -> (usize, usize) {
     (shape.part(0, axis).numel(), shape.part(axis + 1, shape.rank()).numel())
 }
 
-/// `x` placed in a tensor of `fill`: `out[start + step * i] = x[i]` on every axis.
+/// Returns a tensor of `fill` that contains `x`: `out[start + step * i] = x[i]` on every axis.
 pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f64) -> Result<Array> {
     let out = Array::full(*shape, fill, x.dtype())?;
     copy_into(&out.slice_view(starts, steps, &x.shape())?, x)?;
     Ok(out)
 }
 
-/// `out[.., i.., ..] = x[.., index[i..], ..]`: the index's axes take the place of `axis`.
+/// Computes `out[.., i.., ..] = x[.., index[i..], ..]`: the index's axes replace `axis`.
 pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     let length = x.dim(axis);
     let rows = positions(index, length)?;
@@ -82,15 +81,14 @@ pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     parallel_for(before * rows.len(), (GRAIN / after).max(1), |range| {
         for k in range {
             let source = (k / rows.len() * length + rows[k % rows.len()]) * bytes + first;
-            // SAFETY: both rows lie inside their buffers, since positions were checked; each `k` writes its
-            // own row.
+            // SAFETY: positions were checked, so both rows lie inside their buffers; `k` writes its own row.
             unsafe { std::ptr::copy_nonoverlapping(from.get().add(source), to.get().add(k * bytes), bytes) };
         }
     });
     Ok(out)
 }
 
-/// The transpose of [`take`]: rows of `g` added into zeros of `shape`.
+/// The transpose of [`take`]: adds the rows of `g` into zeros of `shape`.
 pub fn take_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let rows = positions(index, shape.at(axis))?;
     let (before, after) = around(shape, axis);
@@ -105,13 +103,12 @@ pub fn take_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<
     cast(&out, g.dtype())
 }
 
-/// The type that sums are kept in.
+/// Returns the dtype that sums accumulate in.
 fn accumulator(dtype: DType) -> DType {
     if dtype.is_float() { dtype.compute() } else { DType::I64 }
 }
 
-/// The numbers of `rows` in the order of the stretches of `each` rows that they fall into, otherwise in their
-/// own order, and where the numbers of each stretch begin.
+/// Returns the indices of `rows`, stably sorted by stretch of `each` rows, and where each stretch begins.
 pub(crate) fn by_stretch(rows: &[usize], length: usize, each: usize) -> Result<(Vec<usize>, Vec<usize>)> {
     let count = length.div_ceil(each);
     let mut starts = filled(0, count + 1)?;
@@ -126,9 +123,9 @@ pub(crate) fn by_stretch(rows: &[usize], length: usize, each: usize) -> Result<(
     Ok((order, starts))
 }
 
-/// Every piece owns a stretch of output rows, some of their columns: it clears them and adds what falls
-/// there, in order. So memory is written once, threads never meet, and sums do not depend on how the output
-/// is cut.
+/// Adds rows of `g` into a cleared `out`, in order. Each chunk owns some columns of a stretch of output rows:
+/// it clears them and adds to them. So memory is traversed once, threads never write the same element, and
+/// sums do not depend on how the output is cut.
 fn add_rows<T: Element + Default>(
     g: &Array,
     out: &mut Array,
@@ -144,7 +141,7 @@ fn add_rows<T: Element + Default>(
     let each = length.div_ceil(STRETCHES).max(GRAIN / after).clamp(1, length);
     let (order, starts) = by_stretch(rows, length, each)?;
     let stretches = starts.len() - 1;
-    // Few rows are cut into columns instead.
+    // If there are few stretches, their columns are cut, too.
     let blocks = if before * stretches < STRETCHES / 4 { after.div_ceil(GRAIN / 4) } else { 1 };
     let columns = after.div_ceil(blocks);
     parallel_for(before * stretches * blocks, 1, |range| {
@@ -152,11 +149,11 @@ fn add_rows<T: Element + Default>(
             let (block, stretch) = (piece % blocks, piece / blocks % stretches);
             let b = piece / blocks / stretches;
             let (first, count) = (block * columns, columns.min(after - (block * columns).min(after)));
-            // SAFETY: the rows lie inside `out`, and only this piece writes these columns of them.
+            // SAFETY: the rows lie inside `out`, and only this chunk writes these columns of them.
             let row = |row: usize| unsafe { to.part((b * length + row) * after + first, count) };
             let (start, end) = (stretch * each, length.min((stretch + 1) * each));
             if count == after {
-                // SAFETY: as above; the rows follow each other.
+                // SAFETY: as above; the rows are adjacent.
                 unsafe { to.part((b * length + start) * after, (end - start) * after) }.fill(T::default());
             } else {
                 (start..end).for_each(|r| row(r).fill(T::default()));
@@ -170,17 +167,17 @@ fn add_rows<T: Element + Default>(
     Ok(())
 }
 
-/// The part of an array of `shape` that an index of shape `index` reaches on all axes but `axis`.
+/// Returns the shape of the part of an array of `shape` that `index` can reach: `index` but for `axis`.
 fn reached(shape: &Shape, index: &Shape, axis: usize) -> Shape {
     index.with(axis, shape.at(axis))
 }
 
-/// The first elements of `x` along every axis, as many as `shape` says.
+/// Returns a view of the first elements of `x` along every axis, as many as `shape` says.
 fn corner(x: &Array, shape: &Shape) -> Result<Array> {
     x.slice_view(&vec![0; shape.rank()], &vec![1; shape.rank()], shape)
 }
 
-/// `out[i, j, ..] = x[index[i, j, ..], j, ..]` for axis 0, and so on.
+/// Computes `out[i, j, ..] = x[index[i, j, ..], j, ..]` for axis 0, and so on.
 pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     let x = corner(x, &reached(&x.shape(), &index.shape(), axis))?;
     let picks = positions(index, x.dim(axis))?;
@@ -194,13 +191,13 @@ pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     let (length, count) = (x.dim(axis), index.dim(axis));
     dispatch_width!(x.dtype().size(), T => {
         let start = |a: &Array| a.buffer().ptr().cast::<T>().wrapping_add(a.offset());
-        // SAFETY: `x` is contiguous, of elements of this size.
+        // SAFETY: `x` is contiguous, with elements of this size.
         let from = unsafe { std::slice::from_raw_parts(start(&x), x.numel()) };
         let to = Shared::new(start(&out));
         parallel_for(picks.len() / after.max(1), (GRAIN / 4).div_ceil(after.max(1)), |range| {
             for line in range {
                 let block = line / count * length;
-                // SAFETY: every line is written once.
+                // SAFETY: every line is in bounds and written once.
                 let to = unsafe { to.part(line * after, after) };
                 for (column, (to, &pick)) in to.iter_mut().zip(&picks[line * after..]).enumerate() {
                     *to = from[(block + pick) * after + column];
@@ -211,7 +208,7 @@ pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
     Ok(out)
 }
 
-/// [`gather`] of less than there is of `x`, in any order of its elements.
+/// [`gather`] without making a strided `x` contiguous, for fewer elements than `x` has.
 fn pick_where_it_lies(x: &Array, picks: &[usize], axis: usize, out: &Array) -> Result<()> {
     let mut strides = x.strides();
     let along = std::mem::take(&mut strides[axis]);
@@ -225,7 +222,7 @@ fn pick_where_it_lies(x: &Array, picks: &[usize], axis: usize, out: &Array) -> R
             nest.runs([0, 1], range.start, range.len(), |&[place, start], _, run| {
                 for i in 0..run as isize {
                     let place = place + i * step;
-                    // SAFETY: positions were checked, and the output is in row-major order, as they are.
+                    // SAFETY: positions were checked; `out` is contiguous, so `place` is an index of `picks`.
                     unsafe {
                         let pick = picks[place as usize] as isize * along;
                         *to.get().offset(place) = *from.get().offset(start + i * line_step + pick);
@@ -237,7 +234,7 @@ fn pick_where_it_lies(x: &Array, picks: &[usize], axis: usize, out: &Array) -> R
     Ok(())
 }
 
-/// The transpose of [`gather`]: elements of `g` added into zeros of `shape`.
+/// The transpose of [`gather`]: adds the elements of `g` into zeros of `shape`.
 pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let picks = positions(index, shape.at(axis))?;
     let part = reached(shape, &index.shape(), axis);
@@ -259,8 +256,8 @@ pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Resu
     Ok(out)
 }
 
-/// Every piece owns some of the blocks before the axis, or where there are few of these a stretch of the
-/// axis.
+/// Adds elements of `g` into cleared `sums`. Each chunk owns some blocks before the axis or, if blocks are
+/// few, a stretch of the axis.
 fn add_each<T: Element + Default>(
     g: &Array,
     sums: &mut Array,
@@ -282,7 +279,7 @@ fn add_each<T: Element + Default>(
         for piece in range {
             let (block, first) = (piece / stretches, (piece % stretches * each).min(length));
             let own = each.min(length - first);
-            // SAFETY: the stretch lies inside of the sums, and no other piece has it.
+            // SAFETY: the stretch lies inside `sums`, and no other chunk owns it.
             let to = unsafe { to.part((block * length + first) * after, own * after) };
             to.fill(T::default());
             let all = block * count * after..(block + 1) * count * after;
@@ -300,7 +297,7 @@ fn add_each<T: Element + Default>(
     Ok(())
 }
 
-/// The positions of true elements in row-major order: int64 `[count, rank]`.
+/// Returns the positions of true elements in row-major order: int64 `[count, rank]`.
 pub fn nonzero(mask: &Array) -> Result<Array> {
     let mask = contiguous(mask)?;
     let rank = mask.rank();
@@ -310,7 +307,7 @@ pub fn nonzero(mask: &Array) -> Result<Array> {
     let mut to = found.slice_mut::<i64>()?.chunks_exact_mut(rank.max(1));
     for (i, _) in truth.iter().enumerate().filter(|(_, m)| **m && rank > 0) {
         let Some(place) = to.next() else { break };
-        // From the last axis on: an axis of one element has no say.
+        // Coordinates from the last axis on; the first one takes what is left.
         let mut rest = i;
         for k in (1..rank).rev() {
             place[k] = (rest % mask.dim(k)) as i64;

@@ -1,4 +1,4 @@
-//! Reads and writes of the elements that an index or a mask names.
+//! Reads and writes of elements that an index or a mask selects.
 
 pub mod gather;
 pub mod put;

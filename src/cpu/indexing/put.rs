@@ -1,5 +1,5 @@
-//! Writes to a part of the memory of an array that an index or a mask names. They cost as much as what is
-//! written.
+//! Writes to elements of an array's memory that an index or a mask selects. The cost is that of the written
+//! part.
 
 use super::gather::{by_stretch, positions};
 use crate::array::Array;
@@ -12,14 +12,14 @@ use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch_width;
 use crate::error::Result;
 
-/// Elements from which on rows are written by several threads.
+/// Minimum number of elements for which rows are written by several threads.
 const MANY: usize = 4 * GRAIN;
-/// Rows this wide are worth being sorted among threads.
+/// Minimum width of rows for which distributing them among threads pays.
 const WIDE: usize = 32;
-/// Stretches of rows that threads take.
+/// Number of stretches (ranges of rows) that threads take.
 const STRETCHES: usize = 64;
 
-/// Memory seen as rows of equal width, one after the other.
+/// Memory viewed as adjacent rows of equal width.
 #[derive(Clone, Copy)]
 pub struct Table {
     start: Shared<u8>,
@@ -28,45 +28,45 @@ pub struct Table {
 }
 
 impl Table {
-    /// The elements of a contiguous array.
+    /// Views the elements of a contiguous array as rows.
     pub fn of(array: &Array, width: usize) -> Table {
         let start = array.buffer().ptr().wrapping_add(array.offset() * array.dtype().size());
         Table { start: Shared::new(start), count: array.numel() / width.max(1), width }
     }
 
-    /// Whether some of its memory may be that of a contiguous array.
+    /// Whether the table may share memory with a contiguous array.
     fn holds(&self, array: &Array) -> bool {
         let size = array.dtype().size();
         let (own, other) = (self.start.get() as usize, array.buffer().ptr() as usize + array.offset() * size);
         other < own + self.count * self.width * size && own < other + array.numel() * size
     }
 
-    /// Elements of a row.
+    /// Returns the number of elements of a row.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The elements of the whole buffer of an array, whatever part of it the array is.
+    /// Views the whole buffer of an array as rows, whichever part of it the array is.
     pub fn beneath(array: &Array, width: usize) -> Table {
         let count = array.buffer().bytes() / array.dtype().size() / width.max(1);
         Table { start: Shared::new(array.buffer().ptr()), count, width }
     }
 }
 
-/// Whether [`rows`] adds in this dtype: halves are better added up in float32 first, and bools are not added.
+/// Whether [`rows`] adds in this dtype: halves are better summed in float32 first, and bools are not added.
 pub fn adds(dtype: DType) -> bool {
     !matches!(dtype, DType::Bool | DType::F16 | DType::BF16)
 }
 
-/// Writes the rows of `value`, `[n, width]`, to the rows of the table that `index`, `[n]`, names, in order:
-/// the last one stays, or with `add` all are added to what is there.
+/// Writes the rows of `value`, `[n, width]`, to the rows of the table that `index`, `[n]`, selects, in order:
+/// the last write wins, or with `add` all are added to the table.
 pub fn rows(to: &Table, value: &Array, index: &Array, add: bool) -> Result<()> {
     let rows = positions(index, to.count)?;
     let value = contiguous(value)?;
     if value.numel() == 0 {
         return Ok(());
     }
-    // What is read is not to be written meanwhile.
+    // A value in the table's memory is copied, so that it is not overwritten while it is read.
     let value = if to.holds(&value) { value.copied()? } else { value };
     match (add, value.dtype()) {
         (false, dtype) => dispatch_width!(dtype.size(), T => write::<T>(to, &value, &rows, 1, |_, s| s)),
@@ -81,7 +81,7 @@ pub fn rows(to: &Table, value: &Array, index: &Array, add: bool) -> Result<()> {
     }
 }
 
-/// Writes rows whose elements have `parts` numbers of type `T`.
+/// Writes rows whose elements consist of `parts` numbers of type `T`.
 fn write<T: Copy>(
     to: &Table,
     value: &Array,
@@ -93,7 +93,7 @@ fn write<T: Copy>(
     let from = Shared::new(value.buffer().ptr().cast::<T>().wrapping_add(value.offset() * parts));
     let to_start = Shared::new(to.start.get().cast::<T>());
     let one = |k: usize| {
-        // SAFETY: positions were checked, and the value has as many rows; whoever calls owns the row.
+        // SAFETY: positions were checked, `value` has as many rows, and one thread alone writes the row.
         unsafe {
             let (to, from) = (to_start.get().add(rows[k] * width), from.get().add(k * width));
             for i in 0..width {
@@ -113,7 +113,7 @@ fn write<T: Copy>(
     Ok(())
 }
 
-/// Writes the only element of `value` to those of `to` where `mask`, which has its shape, holds.
+/// Writes the only element of `value` to the elements of `to` where `mask`, of its shape, is true.
 pub fn fill_where(to: &Array, mask: &Array, value: &Array) -> Result<()> {
     let (value, mask) = (contiguous(value)?, if overlaps(to, mask) { mask.copied()? } else { mask.clone() });
     let nest = Nest::in_memory_order(&to.shape(), &[to, &mask]);
@@ -121,7 +121,7 @@ pub fn fill_where(to: &Array, mask: &Array, value: &Array) -> Result<()> {
     let (step, mask_step) = (nest.strides[0][last], nest.strides[1][last]);
     let truth = Shared::new(mask.buffer().ptr().wrapping_add(mask.offset()));
     dispatch_width!(to.dtype().size(), T => {
-        // SAFETY: there is one element.
+        // SAFETY: `value` has one element.
         let value = unsafe { value.buffer().ptr().cast::<T>().add(value.offset()).read() };
         let start = Shared::new(to.buffer().ptr().cast::<T>().wrapping_add(to.offset()));
         parallel_for(to.numel(), GRAIN, |range| {
@@ -147,7 +147,7 @@ pub fn fill_where(to: &Array, mask: &Array, value: &Array) -> Result<()> {
     Ok(())
 }
 
-/// Which elements of the lines along the last axis are the last of their value.
+/// Returns, for each line along the last axis, which elements are the last occurrence of their value.
 pub fn is_last(index: &Array) -> Result<Array> {
     let index = cast(index, DType::I64)?;
     let mut out = Array::full(index.shape(), 1.0, DType::Bool)?;
@@ -168,7 +168,7 @@ pub fn is_last(index: &Array) -> Result<Array> {
     Ok(out)
 }
 
-/// The numbers of elements over axes of these lengths and strides, in row-major order.
+/// Returns the offsets of the elements over axes of these lengths and strides, in row-major order.
 pub fn offsets(axes: &[(usize, isize)]) -> Result<Vec<i64>> {
     let mut all = filled(0i64, 1)?;
     for &(length, stride) in axes {
@@ -179,7 +179,7 @@ pub fn offsets(axes: &[(usize, isize)]) -> Result<Vec<i64>> {
     Ok(all)
 }
 
-/// `first[i] + second[j] + third[k]` in row-major order.
+/// Returns `first[i] + second[j] + third[k]` in row-major order.
 pub fn sums(first: &[i64], second: &[i64], third: &[i64]) -> Result<Array> {
     let count = first.len() * second.len() * third.len();
     let mut out = Array::empty(Shape::new(&[count])?, DType::I64, Device::Cpu)?;
@@ -191,7 +191,7 @@ pub fn sums(first: &[i64], second: &[i64], third: &[i64]) -> Result<Array> {
     Ok(out)
 }
 
-/// `first[i] + second[i, j, k] + third[k]` in row-major order, `each` being the number of `j`.
+/// Returns `first[i] + second[i, j, k] + third[k]` in row-major order, with `each` values of `j`.
 pub fn sums_of_parts(first: &[i64], second: &[i64], each: usize, third: &[i64]) -> Result<Array> {
     let mut out = Array::empty(Shape::new(&[second.len()])?, DType::I64, Device::Cpu)?;
     let width = third.len().max(1);

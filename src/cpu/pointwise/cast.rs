@@ -10,13 +10,13 @@ use crate::cpu::run::isa::{PlainBody, run_widest};
 use crate::dispatch_computed;
 use crate::error::Result;
 
-/// The elements converted to `dtype`, in row-major order: floats truncate toward zero to integers, and
-/// become `true` where they are not 0. The array itself, made contiguous, if it has that dtype.
+/// Converts the elements to `dtype`, in row-major order: floats truncate toward zero to integers, and become
+/// `true` if nonzero. An array of that dtype is only made contiguous.
 pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
     if x.dtype() == dtype { contiguous(x) } else { contiguous(&converted(x, dtype)?) }
 }
 
-/// The elements converted to another dtype; they lie as those of `x` do where that is dense.
+/// Converts the elements to another dtype; the result has the layout of `x` if that is dense.
 fn converted(x: &Array, dtype: DType) -> Result<Array> {
     let from = x.dtype();
     if from.compute() == dtype {
@@ -34,8 +34,8 @@ fn converted(x: &Array, dtype: DType) -> Result<Array> {
         }
         _ => {}
     }
-    // The driver widens and narrows; what is wider than a half's `f32` is first rounded to odd, so as not to
-    // round twice.
+    // The driver widens and narrows. Dtypes wider than `f32` are first rounded to odd on the way to halves,
+    // so that they are not rounded twice.
     let twice = dtype.is_float() && dtype.compute() != dtype;
     let kernel: Kernel = match from.compute() {
         DType::I32 if twice => odd_kernel::<i32>,
@@ -47,18 +47,18 @@ fn converted(x: &Array, dtype: DType) -> Result<Array> {
     into_fresh(&[x], dtype, kernel, std::ptr::null(), true)
 }
 
-/// The elements in the type that kernels compute `x` in, in row-major order.
+/// Converts the elements to the dtype that kernels compute `x` in, in row-major order.
 pub fn computed(x: &Array) -> Result<Array> {
     cast(x, x.dtype().compute())
 }
 
-/// A loop that widens; the rule is the type to widen from.
+/// A kernel that widens; the rule is the dtype to widen from.
 unsafe fn widen_kernel(from: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
     // SAFETY: `Job` calls a kernel with the operands it was made for, which do not overlap.
     unsafe { widen(*from.cast::<DType>(), *x, out, n) }
 }
 
-/// A loop that narrows; the rule is the type to narrow to.
+/// A kernel that narrows; the rule is the dtype to narrow to.
 unsafe fn narrow_kernel(to: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
     // SAFETY: as above.
     unsafe { narrow(*to.cast::<DType>(), *x, out, n) }
@@ -82,34 +82,34 @@ impl<A: Element, B: Element> PlainBody for Cast<'_, A, B> {
     }
 }
 
-/// `value as i32`, which the compiler only vectorises where the limits are spelled out.
+/// Returns `value as i32`, which the compiler vectorises only with the limits spelled out.
 #[inline(always)]
 #[allow(clippy::eq_op)] // `value == value` is the NaN test that vectorises
 fn truncated_i32(value: f64) -> i32 {
     let value = if value == value { value } else { 0.0 };
     let low = if value > -2147483648.0 { value } else { -2147483648.0 };
     let inside = if low < 2147483647.0 { low } else { 2147483647.0 };
-    // SAFETY: it is not NaN and lies between the limits.
+    // SAFETY: `inside` is not NaN and lies between the limits.
     unsafe { inside.to_int_unchecked() }
 }
 
-/// `value as i64`, likewise.
+/// [`truncated_i32`] for `i64`.
 #[inline(always)]
 #[allow(clippy::eq_op)] // `value == value` is the NaN test that vectorises
 fn truncated_i64(value: f64) -> i64 {
-    /// 2^63, the first number that is too large, and the last before it.
+    /// 2^63, the first number that is too large; `LAST` is the one before it.
     const EDGE: f64 = 9223372036854775808.0;
     const LAST: f64 = 9223372036854774784.0;
     let value = if value == value { value } else { 0.0 };
     let low = if value > -EDGE { value } else { -EDGE };
     let inside = if low < LAST { low } else { LAST };
-    // SAFETY: it is not NaN and lies between the limits.
+    // SAFETY: `inside` is not NaN and lies between the limits.
     let truncated = unsafe { inside.to_int_unchecked() };
     if value >= EDGE { i64::MAX } else { truncated }
 }
 
-/// `value` as an `f64` that is rounded no second time on its way to `B`: for `f32`, bits that will not fit
-/// leave a trace in the last one that does.
+/// Returns `value` as an `f64` that converts to `B` without double rounding: for `f32`, the last bit that
+/// fits is set if any lost bit was.
 #[inline(always)]
 fn rounded_once<B: Element>(value: u64) -> f64 {
     if B::DTYPE == DType::F64 || value >> 53 == 0 {
@@ -129,8 +129,8 @@ unsafe fn cast_kernel<A: Element, B: Element>(_: *const u8, x: *const *const u8,
     });
 }
 
-/// `value` as an `f32` whose last bit is set if the value lies between two: rounding that again, to a
-/// shorter type, gives what rounding once would have.
+/// Rounds `value` to an `f32` whose last bit is set if `value` lies between two: rounding that again, to a
+/// shorter type, equals rounding once.
 #[inline(always)]
 fn round_to_odd(value: f64) -> f32 {
     let near = value as f32;

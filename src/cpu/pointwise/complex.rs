@@ -1,6 +1,6 @@
-//! The product of complex numbers: the one operation of theirs that is worth a loop of its own. The others
-//! are made of their parts (`src/ops/complex/`), where a pass more or less over memory is lost beside an
-//! exponential.
+//! The product of complex numbers, the only complex operation that is worth a loop of its own. The others are
+//! composed of operations on real and imaginary parts (`src/ops/complex/`): beside an exponential, an
+//! additional pass over memory is negligible.
 
 use super::layout::{common_dtype, wrong_dtype};
 use crate::array::Array;
@@ -12,7 +12,7 @@ use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::error::Result;
 use std::ops::{Add, Mul, Neg, Sub};
 
-/// The operand of a product that decides: where it is zero, the product is, whatever the other one is.
+/// The operand of a product whose zeros make the product zero, whatever the other operand is.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Gate {
     /// Neither: `0 * inf` is NaN.
@@ -23,7 +23,7 @@ pub enum Gate {
     Right,
 }
 
-/// `x * y`, or `x * conj(y)`, of operands of one shape.
+/// Computes `x * y`, or `x * conj(y)`, of operands of one shape.
 pub fn product(x: &Array, y: &Array, conjugate: bool, gate: Gate) -> Result<Array> {
     match common_dtype(&[x, y])? {
         DType::C64 => typed::<f32>(x, y, conjugate, gate),
@@ -32,7 +32,7 @@ pub fn product(x: &Array, y: &Array, conjugate: bool, gate: Gate) -> Result<Arra
     }
 }
 
-/// A part of a complex number.
+/// The type of the real and imaginary part of a complex number.
 trait Part
 where
     Self: Copy + PartialEq + Default + Neg<Output = Self>,
@@ -52,7 +52,7 @@ where
     let (left, right) = (Shared::new(left), Shared::new(right));
     let to = Shared::new(out.ptr::<Complex<T>>());
     parallel_for(out.numel(), GRAIN / 4, |range| {
-        // SAFETY: operands have the elements of the result or, where the step is 0, one; ranges are disjoint.
+        // SAFETY: an operand has as many elements as the result or, with step 0, one; ranges are disjoint.
         run_plain(unsafe {
             Run {
                 x: left.get().add(range.start * dx),
@@ -67,7 +67,7 @@ where
     Ok(out)
 }
 
-/// An operand as a row of elements, with the step from one to the next: 0 for a number that repeats.
+/// Returns an operand as a row of elements and the step between them: 0 for one element that repeats.
 fn steady(x: &Array) -> Result<(Array, usize)> {
     if x.is_contiguous() {
         return Ok((x.clone(), 1));
@@ -76,7 +76,6 @@ fn steady(x: &Array) -> Result<(Array, usize)> {
     if repeats && x.numel() > 0 { Ok((x.clone(), 0)) } else { Ok((x.copied()?, 1)) }
 }
 
-/// The loop.
 struct Run<'a, T> {
     x: *const Complex<T>,
     y: *const Complex<T>,

@@ -1,6 +1,6 @@
 //! Copies between layouts.
 //!
-//! Read next: `cast.rs` for conversions between dtypes, `src/cpu/create.rs`, which makes arrays from nothing.
+//! Read next: `src/cpu/pointwise/cast.rs` for conversions between dtypes, `src/cpu/create.rs` for new arrays.
 
 pub use super::cast::{cast, computed};
 use super::layout::{Nest, overlaps, wrong_dtype};
@@ -12,12 +12,12 @@ use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch_width;
 use crate::error::{Error, Result};
 
-/// The same elements in row-major order; the array itself if it is so already.
+/// Returns the same elements in row-major order: the array itself if it is contiguous.
 pub fn contiguous(x: &Array) -> Result<Array> {
     if x.is_contiguous() { Ok(x.clone()) } else { duplicate(x) }
 }
 
-/// A fresh contiguous copy.
+/// Returns a fresh contiguous copy.
 pub fn duplicate(x: &Array) -> Result<Array> {
     let out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
     transfer(&out, x);
@@ -41,10 +41,10 @@ pub fn copy_into(to: &Array, from: &Array) -> Result<()> {
     Ok(())
 }
 
-/// `to = from` for arrays that do not overlap.
+/// Copies `from` into `to`; they do not overlap.
 fn transfer(to: &Array, from: &Array) {
     let mut nest = Nest::in_memory_order(&to.shape(), &[to, from]);
-    // A short inner axis, such as the channels of a picture, is better walked across.
+    // If the inner axis is short, such as the channels of an image, a loop along the next one is faster.
     if nest.rank > 1 && nest.inner() < 8 && nest.dims[nest.rank - 2] >= 4 * nest.inner() {
         nest.swap_inner();
     }
@@ -53,7 +53,7 @@ fn transfer(to: &Array, from: &Array) {
 
 fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
     let start = |a: &Array| Shared::new(a.buffer().ptr().cast::<T>().wrapping_add(a.offset()));
-    // Beyond the cache, whole runs are written past it.
+    // Copies larger than the cache write long runs past it.
     let streamed = stream::pays((to.numel() + from.numel()) * size_of::<T>());
     let (to, from, n) = (start(to), start(from), to.numel());
     let last = nest.rank - 1;
@@ -83,7 +83,7 @@ fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
     });
 }
 
-/// `to[i * to_stride] = from[i * from_stride]` for `i < run`. The pointers are good for that.
+/// The copy `to[i * to_stride] = from[i * from_stride]` for `i < run`, where both pointers are valid.
 struct Strided<T> {
     to: *mut T,
     to_stride: isize,
@@ -99,13 +99,13 @@ impl<T: Copy> PlainBody for Strided<T> {
         macro_rules! copy {
             ($to:expr, $from:expr) => {
                 for i in 0..self.run as isize {
-                    // SAFETY: the pointers are good for it.
+                    // SAFETY: both pointers are valid for `run` elements with these strides.
                     unsafe { *self.to.offset(i * $to) = *self.from.offset(i * $from) };
                 }
             };
         }
         const BACKWARDS: isize = -1;
-        // Strides that the compiler knows become shuffles of whole registers.
+        // Strides known at compile time become shuffles of whole registers.
         match (self.to_stride, self.from_stride) {
             (1, 2) => copy!(1, 2),
             (1, 3) => copy!(1, 3),
@@ -122,10 +122,10 @@ impl<T: Copy> PlainBody for Strided<T> {
 /// Side of the blocks that are transposed in registers.
 const BLOCK: usize = 8;
 
-/// The copy of a nest whose target runs along the last axis and whose source runs along axis `k`.
+/// Copies a nest whose target is contiguous along the last axis and whose source is along axis `k`.
 ///
-/// A panel of one cache line of source is walked along the last axis, so that every line is used whole on
-/// both sides.
+/// It walks a panel, as high as one cache line of source, along the last axis, so that both sides use every
+/// line whole.
 fn transpose<T: Copy>(nest: &Nest, k: usize, to: Shared<T>, from: Shared<T>) {
     let last = nest.rank - 1;
     let panel = (64 / size_of::<T>()).clamp(BLOCK, 32);
@@ -150,10 +150,10 @@ fn transpose<T: Copy>(nest: &Nest, k: usize, to: Shared<T>, from: Shared<T>) {
     });
 }
 
-/// `to[r * to_stride + c] = from[r + c * from_stride]` for `r < rows`, `c < width`.
+/// Copies `to[r * to_stride + c] = from[r + c * from_stride]` for `r < rows`, `c < width`.
 ///
 /// # Safety
-/// All these places exist and do not overlap.
+/// All these elements exist and do not overlap.
 pub(crate) unsafe fn transpose_panel<T: Copy>(
     to: *mut T,
     to_stride: isize,
@@ -163,7 +163,7 @@ pub(crate) unsafe fn transpose_panel<T: Copy>(
     width: usize,
 ) {
     let (whole_rows, whole_width) = (rows / BLOCK * BLOCK, width / BLOCK * BLOCK);
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let one = |r: usize, c: usize| {
             *to.offset(r as isize * to_stride + c as isize) =

@@ -1,8 +1,8 @@
-//! The driver of elementwise kernels: it brings operands of any layout to loops over plain slices.
+//! The driver of elementwise kernels: it passes operands of any layout to loops over plain slices.
 //!
-//! A rule is compiled into one small loop per number type, known here as a function pointer; everything in
-//! this file exists once. An operand that lies densely is passed as it is, any other is gathered into a tile
-//! in L1, and narrow types are widened to those that kernels compute in, tile by tile. Read next: `map.rs`.
+//! A rule is compiled into one small loop per number type, called through a function pointer; everything in
+//! this file is compiled once. Dense operands are passed as they are, others are gathered into a tile in L1,
+//! and narrow dtypes are widened to those that kernels compute in. Read next: `src/cpu/pointwise/map.rs`.
 
 mod plan;
 
@@ -17,15 +17,15 @@ use crate::error::Result;
 use plan::Plan;
 use std::mem::MaybeUninit;
 
-/// A loop over `n` elements: `(rule, operands, output, n)`. The output overlaps no operand; where
-/// [`Job::overwrites`], it may be one.
+/// A loop over `n` elements: `(rule, operands, output, n)`. The output overlaps no operand, except that it
+/// may be one if [`Job::overwrites`].
 pub type Kernel = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
 
 /// Elements of a tile; an operand's tile of eight-byte elements is 8 KiB.
 const TILE: usize = 1024;
-/// The most operands of a loop that does without a plan.
+/// Maximum number of operands of a loop without a plan.
 const SMALL_OPERANDS: usize = 3;
-/// Rows at least this long are processed one by one, so that their operands need no gathering.
+/// Rows at least this long are processed one by one, so that contiguous ones need no gathering.
 const LONG_ROW: usize = 128;
 
 #[repr(C, align(64))]
@@ -40,7 +40,7 @@ impl Tile {
         self.0.as_mut_ptr().cast()
     }
 
-    /// The upper half, where narrow elements wait to be widened.
+    /// The upper half, which holds narrow elements until they are widened.
     fn upper(&mut self) -> *mut u8 {
         self.ptr().wrapping_add(TILE * 4)
     }
@@ -54,22 +54,22 @@ pub struct Job<'a> {
     pub rule: *const u8,
     /// The operands, at most seven.
     pub x: &'a [&'a Array],
-    /// The result: contiguous.
+    /// The contiguous result.
     pub out: &'a Array,
-    /// Whether the kernel computes, and wants the types of [`DType::compute`], or merely moves bits.
+    /// Whether the kernel computes, in the dtypes of [`DType::compute`], and does not only move bits.
     pub computes: bool,
     /// Whether the kernel's output may be one of its operands.
     pub overwrites: bool,
 }
 
 impl Job<'_> {
-    /// Whether anything must be widened or narrowed.
+    /// Whether an operand must be widened or the output narrowed.
     #[inline(always)]
     fn widens(&self) -> bool {
         self.computes && (is_narrow(self.out.dtype()) || self.x.iter().any(|a| is_narrow(a.dtype())))
     }
 
-    /// Runs the loop over operands that are contiguous and of the output's shape.
+    /// Runs the loop over contiguous operands of the output's shape.
     pub fn run_dense(&self) {
         let n = self.out.numel();
         if n >= 2 * GRAIN || self.widens() {
@@ -79,13 +79,13 @@ impl Job<'_> {
         for (slot, a) in pointers.iter_mut().zip(self.x) {
             *slot = start(a);
         }
-        // SAFETY: all operands hold `n` elements in order.
+        // SAFETY: all operands and the output are contiguous, with `n` elements of the kernel's types.
         unsafe { (self.kernel)(self.rule, pointers.as_ptr(), start(self.out), n) }
     }
 
-    /// Runs a loop that is no longer than a tile over operands that lie like the output or are single
-    /// elements, which are repeated on the stack; says whether it did. It is for the numbers in `x * 2 + 1`,
-    /// where a plan would cost more than the loop.
+    /// Runs a loop of at most one tile over operands that have the output's layout or are single elements,
+    /// which are repeated on the stack; returns whether it did. It is for the numbers in `x * 2 + 1`, where a
+    /// plan would cost more than the loop.
     pub fn run_small(&self) -> bool {
         let n = self.out.numel();
         if n > TILE || self.x.len() > SMALL_OPERANDS || self.widens() {
@@ -99,7 +99,7 @@ impl Job<'_> {
                 continue;
             }
             let tile = tiles[k].ptr();
-            // SAFETY: the operand holds one element, and a tile has room for `n <= TILE` of any size.
+            // SAFETY: the operand holds one element, and a tile can hold `n <= TILE` of any size.
             unsafe {
                 dispatch_width!(a.dtype().size(), T => repeat::<T>(start(a), tile, n));
             }
@@ -153,15 +153,14 @@ fn start(a: &Array) -> *mut u8 {
 }
 
 /// # Safety
-/// `from` holds an element of `T`'s size, `to` has room for `n` of them.
+/// `from` holds an element of `T`'s size, `to` is writable for `n` of them.
 #[inline(always)]
 unsafe fn repeat<T: Copy>(from: *const u8, to: *mut u8, n: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts_mut(to.cast::<T>(), n).fill(*from.cast()) }
 }
 
-/// Whether `a` is large, as large as `out`, and runs across it: its last axis is not its innermost in
-/// memory.
+/// Whether `a` is large, as large as `out`, and its last axis is not its innermost one in memory.
 fn crosses(a: &Array, out: &Array) -> bool {
     let last = a.rank().wrapping_sub(1);
     a.rank() >= 2
@@ -171,7 +170,7 @@ fn crosses(a: &Array, out: &Array) -> bool {
         && (0..last).any(|i| a.dim(i) > 1 && a.stride(i) == 1)
 }
 
-/// Whether kernels compute this type in a wider one.
+/// Whether kernels compute this dtype in a wider one.
 #[inline(always)]
 fn is_narrow(dtype: DType) -> bool {
     dtype.compute() != dtype

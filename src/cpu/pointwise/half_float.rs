@@ -1,11 +1,11 @@
-//! Halves to `f32` and back, a slice at a time: kernels compute halves in `f32`.
+//! Conversions of slices of halves to `f32` and back: kernels compute halves in `f32`.
 
 use crate::array::dtype::DType;
 use crate::cpu::run::isa::{Isa, PlainBody, isa, run_widest};
 use half::f16;
 use half::slice::HalfFloatSliceExt;
 
-/// The bits of the nearest bfloat16, ties to even; a NaN stays a NaN.
+/// Returns the bits of the nearest bfloat16, ties to even; a NaN stays a NaN.
 #[inline(always)]
 pub fn bf16_bits(value: f32) -> u16 {
     let bits = value.to_bits();
@@ -38,14 +38,14 @@ impl PlainBody for NarrowBf16<'_> {
     }
 }
 
-/// `to = from` for `from` in float16 or bfloat16.
+/// Converts float16 or bfloat16 to `f32`.
 pub fn widen(dtype: DType, from: &[u16], to: &mut [f32]) {
     if dtype != DType::F16 {
         return run_widest(WidenBf16(from, to));
     }
     #[cfg(target_arch = "x86_64")]
     if isa() != Isa::Baseline {
-        // SAFETY: `isa` found F16C on this processor.
+        // SAFETY: `isa` found AVX2 and F16C on this processor.
         return unsafe { widen_f16(from, to) };
     }
     // SAFETY: `f16` is a transparent `u16`.
@@ -53,14 +53,14 @@ pub fn widen(dtype: DType, from: &[u16], to: &mut [f32]) {
     from.convert_to_f32_slice(to);
 }
 
-/// `to = from`, rounded to float16 or bfloat16.
+/// Rounds `f32` to float16 or bfloat16.
 pub fn narrow(dtype: DType, from: &[f32], to: &mut [u16]) {
     if dtype != DType::F16 {
         return run_widest(NarrowBf16(from, to));
     }
     #[cfg(target_arch = "x86_64")]
     if isa() != Isa::Baseline {
-        // SAFETY: `isa` found F16C on this processor.
+        // SAFETY: `isa` found AVX2 and F16C on this processor.
         return unsafe { narrow_f16(from, to) };
     }
     // SAFETY: `f16` is a transparent `u16`.
@@ -68,8 +68,8 @@ pub fn narrow(dtype: DType, from: &[f32], to: &mut [u16]) {
     to.convert_from_f32_slice(from);
 }
 
-/// Eight at a time with the processor's instruction, which the compiler does not find by itself; the rest
-/// through a padded block.
+/// Converts eight at a time with F16C's instruction, which the compiler does not generate by itself; the rest
+/// goes through a padded block.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
 fn widen_f16(from: &[u16], to: &mut [f32]) {
@@ -88,7 +88,7 @@ fn widen_f16(from: &[u16], to: &mut [f32]) {
     }
 }
 
-/// As [`widen_f16`], the other way.
+/// [`widen_f16`] in the other direction.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
 fn narrow_f16(from: &[f32], to: &mut [u16]) {

@@ -1,4 +1,4 @@
-//! The integer lanes: `i32`, `i64` and `u64`, wrapping. Narrower integers are computed in these.
+//! The integer types that kernels compute in: `i32`, `i64` and `u64`, wrapping. Narrower ones are widened.
 
 use crate::math::real::Integer;
 

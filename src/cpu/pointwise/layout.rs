@@ -1,5 +1,4 @@
-//! Loop nests: a shape and the strides of several operands over it, with axes merged where all operands
-//! allow.
+//! Loop nests: a shape and the strides of several operands, with axes merged where all operands allow it.
 
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -7,22 +6,22 @@ use crate::array::shape::{MAX_RANK, Shape};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 
-/// The most operands of one nest.
+/// Maximum number of operands of a nest.
 pub const MAX_OPERANDS: usize = 8;
 
-/// Axis lengths and, for each operand, strides in elements. There is at least one axis.
+/// Axis lengths and, for each operand, strides in elements.
 #[derive(Clone, Copy)]
 pub struct Nest {
     /// Number of axes left after merging, at least 1.
     pub rank: usize,
-    /// Their lengths.
+    /// Lengths of the axes.
     pub dims: [usize; MAX_RANK],
     /// `strides[operand][axis]`.
     pub strides: [[isize; MAX_RANK]; MAX_OPERANDS],
 }
 
 impl Nest {
-    /// The nest over `shape` of operands that broadcast to it.
+    /// Returns the nest over `shape` of operands that broadcast to it.
     pub fn new(shape: &Shape, operands: &[&Array]) -> Nest {
         let mut nest = Nest::empty();
         for (axis, d) in shape.iter().enumerate().filter(|&(_, d)| d != 1) {
@@ -32,7 +31,7 @@ impl Nest {
         nest
     }
 
-    /// As [`Nest::new`], with the axes in the memory order of the first operand: for loops whose order is
+    /// Like [`Nest::new`], with the axes in the memory order of the first operand: for loops whose order is
     /// free.
     pub fn in_memory_order(shape: &Shape, operands: &[&Array]) -> Nest {
         let mut axes: SmallVec<[(usize, [isize; MAX_OPERANDS]); MAX_RANK]> = SmallVec::new();
@@ -48,12 +47,12 @@ impl Nest {
         nest
     }
 
-    /// A nest without axes; [`Nest::push`] adds them, and it needs one before use.
+    /// Returns a nest without axes. At least one [`Nest::push`] is needed before use.
     pub fn empty() -> Nest {
         Nest { rank: 0, dims: [1; MAX_RANK], strides: [[0; MAX_RANK]; MAX_OPERANDS] }
     }
 
-    /// Appends an inner axis, merging it into the last one if every operand's strides permit.
+    /// Appends an inner axis. It is merged into the last one if every operand's strides permit.
     pub fn push(&mut self, length: usize, step: &[isize]) {
         if self.rank > 0 {
             let last = self.rank - 1;
@@ -68,20 +67,20 @@ impl Nest {
         self.rank += 1;
     }
 
-    /// Exchanges the two innermost axes, of which there are: for loops whose order is free.
+    /// Exchanges the two innermost axes, for loops whose order is free; the rank is at least 2.
     pub fn swap_inner(&mut self) {
         let last = self.rank - 1;
         self.dims.swap(last - 1, last);
         self.strides.iter_mut().for_each(|strides| strides.swap(last - 1, last));
     }
 
-    /// Length of the innermost axis.
+    /// Returns the length of the innermost axis.
     #[inline]
     pub fn inner(&self) -> usize {
         self.dims[self.rank - 1]
     }
 
-    /// Coordinates of the element with this row-major number.
+    /// Returns the coordinates of the element with row-major index `flat`.
     #[inline]
     pub fn coordinates(&self, mut flat: usize) -> [usize; MAX_RANK] {
         let mut at = [0; MAX_RANK];
@@ -93,13 +92,13 @@ impl Nest {
         at
     }
 
-    /// Position of the element at `at` in operand `k`, relative to its first element.
+    /// Returns the offset of the element at `at` in operand `k`, relative to its first element.
     #[inline]
     pub fn position(&self, k: usize, at: &[usize; MAX_RANK]) -> isize {
         (0..self.rank).map(|i| at[i] as isize * self.strides[k][i]).sum()
     }
 
-    /// Whether operand `k` lies in row-major order without gaps.
+    /// Whether operand `k` is contiguous in row-major order.
     pub fn is_flat(&self, k: usize) -> bool {
         let mut expected = 1isize;
         (0..self.rank).rev().all(|i| {
@@ -109,21 +108,21 @@ impl Nest {
         })
     }
 
-    /// Whether operand `k` is one element stretched over everything.
+    /// Whether operand `k` is one element broadcast over the nest.
     pub fn is_single(&self, k: usize) -> bool {
         (0..self.rank).all(|i| self.strides[k][i] == 0)
     }
 
-    /// The row-major elements `start..start + count`, run by run along the innermost axis, with the positions
-    /// of the operands `which`.
+    /// Walks the row-major elements `start..start + count`, run by run along the innermost axis, and gives
+    /// the positions of the operands `which`.
     #[inline(always)]
     pub fn walk<const M: usize>(&self, which: [usize; M], start: usize, count: usize) -> Walk<'_, M> {
         let at = self.coordinates(start);
         Walk { nest: self, which, at, position: which.map(|k| self.position(k, &at)), left: count }
     }
 
-    /// Visits what [`Nest::walk`] walks over: `f(positions, elements already visited, run length)`. For loops
-    /// that need no instructions beyond the baseline: the closure is compiled for that.
+    /// Calls `f(positions, elements already visited, run length)` for each run of [`Nest::walk`]. For loops
+    /// that need only baseline instructions: the closure is compiled for those.
     #[inline(always)]
     pub fn runs<const M: usize>(
         &self,
@@ -139,7 +138,7 @@ impl Nest {
     }
 }
 
-/// A walk over the elements of a nest, run by run along its innermost axis.
+/// A traversal of the elements of a nest, run by run along its innermost axis.
 pub struct Walk<'a, const M: usize> {
     nest: &'a Nest,
     which: [usize; M],
@@ -149,7 +148,7 @@ pub struct Walk<'a, const M: usize> {
 }
 
 impl<const M: usize> Walk<'_, M> {
-    /// Positions of the operands at the start of the next run, and its length.
+    /// Returns the positions of the operands at the start of the next run, and its length.
     #[inline(always)]
     pub fn step(&mut self) -> Option<([isize; M], usize)> {
         if self.left == 0 {
@@ -184,7 +183,7 @@ impl<const M: usize> Walk<'_, M> {
     }
 }
 
-/// Strides of the operands along `axis` of the shape that they broadcast to.
+/// Returns the strides of the operands along `axis` of the shape that they broadcast to.
 fn steps(shape: &Shape, operands: &[&Array], axis: usize) -> [isize; MAX_OPERANDS] {
     let mut step = [0isize; MAX_OPERANDS];
     for (slot, array) in step.iter_mut().zip(operands) {
@@ -196,7 +195,7 @@ fn steps(shape: &Shape, operands: &[&Array], axis: usize) -> [isize; MAX_OPERAND
     step
 }
 
-/// The common shape of all operands under NumPy's broadcasting rules.
+/// Returns the common shape of all operands under NumPy's broadcasting rules.
 pub fn broadcast(x: &[&Array]) -> Result<Shape> {
     let mut shape = x.first().map_or(Shape::SCALAR, |a| a.shape());
     for a in x.iter().skip(1) {
@@ -207,7 +206,7 @@ pub fn broadcast(x: &[&Array]) -> Result<Shape> {
     Ok(shape)
 }
 
-/// The dtype of all operands.
+/// Returns the dtype of all operands.
 pub fn common_dtype(x: &[&Array]) -> Result<DType> {
     let dtype = x.first().map_or(DType::F32, |a| a.dtype());
     match x.iter().find(|a| a.dtype() != dtype) {
@@ -218,19 +217,19 @@ pub fn common_dtype(x: &[&Array]) -> Result<DType> {
     }
 }
 
-/// The dtype of what an elementwise rule makes of the operands: theirs, or that of the halves where some are
-/// float32.
+/// Returns the result dtype of an elementwise rule: that of the operands, or the half dtype where halves are
+/// mixed with float32.
 pub fn rule_dtype(x: &[&Array]) -> Result<DType> {
     DType::of_rule(x.iter().map(|a| a.dtype())).map_or_else(|| common_dtype(x), Ok)
 }
 
-/// A kernel was called for a dtype that it does not have: a mistake of its caller.
+/// The error of a kernel called for a dtype that it does not have, which is a bug of the caller.
 #[cold]
 pub fn wrong_dtype(kernel: &str, dtype: DType) -> Error {
     Error::dtype(format!("internal: the {kernel} kernel got dtype {dtype}"))
 }
 
-/// Addresses of the first and one past the last byte of a view.
+/// Returns the addresses of the first byte and one past the last byte of a view.
 fn extent(a: &Array) -> (isize, isize) {
     let size = a.dtype().size() as isize;
     let first = a.buffer().ptr() as isize + a.offset() as isize * size;

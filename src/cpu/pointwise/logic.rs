@@ -1,4 +1,4 @@
-//! Comparison, selection and logic: kernels whose operands or results are truth values.
+//! Comparison, selection and logic: kernels with bool operands or results.
 
 use super::drive::Kernel;
 use super::layout::{broadcast, common_dtype, wrong_dtype};
@@ -10,13 +10,13 @@ use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::dispatch_computed;
 use crate::error::Result;
 
-/// Where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as IEEE 754 says.
+/// Returns where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as in IEEE 754.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     let kernel: Kernel = dispatch_computed!(common_dtype(&[x, y])?, T => compare_kernel::<T>);
     into_fresh(&[x, y], DType::Bool, kernel, (&raw const relation).cast(), true)
 }
 
-/// `x` where `mask` holds, `y` elsewhere; `x` and `y` have one dtype (any), all three broadcast.
+/// Returns `x` where `mask` is true, else `y`; `x` and `y` have one dtype (any), all three broadcast.
 pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
     if mask.dtype() != DType::Bool {
         return Err(wrong_dtype("select", mask.dtype()));
@@ -27,13 +27,13 @@ pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
         2 => select_kernel::<u16>,
         4 => select_kernel::<u32>,
         8 => select_kernel::<u64>,
-        // A tile has no room for larger elements.
+        // Larger elements do not fit into a tile.
         _ => return Err(wrong_dtype("select", dtype)),
     };
     into_fresh(&[mask, x, y], dtype, kernel, std::ptr::null(), false)
 }
 
-/// A connective of two bool arrays.
+/// Applies a connective to two bool arrays.
 pub fn connect(x: &Array, y: &Array, connective: Connective) -> Result<Array> {
     match common_dtype(&[x, y])? {
         DType::Bool => {
@@ -43,22 +43,22 @@ pub fn connect(x: &Array, y: &Array, connective: Connective) -> Result<Array> {
     }
 }
 
-/// `x and y` of bool arrays.
+/// Returns `x and y` of bool arrays.
 pub fn and(x: &Array, y: &Array) -> Result<Array> {
     connect(x, y, Connective::And)
 }
 
-/// `x or y` of bool arrays.
+/// Returns `x or y` of bool arrays.
 pub fn or(x: &Array, y: &Array) -> Result<Array> {
     connect(x, y, Connective::Or)
 }
 
-/// `x xor y` of bool arrays.
+/// Returns `x xor y` of bool arrays.
 pub fn xor(x: &Array, y: &Array) -> Result<Array> {
     connect(x, y, Connective::Xor)
 }
 
-/// `not x` of a bool array.
+/// Returns `not x` of a bool array.
 pub fn not(x: &Array) -> Result<Array> {
     connect(x, &Array::full(broadcast(&[])?, 1.0, DType::Bool)?, Connective::Xor)
 }
@@ -108,7 +108,7 @@ unsafe fn compare_kernel<T: PartialOrd + Copy>(rule: *const u8, x: *const *const
 
 /// An element as plain bits, for selection without branches.
 trait Bits: Copy {
-    /// `a` if `mask` is 1, `b` if it is 0.
+    /// Returns `a` if `mask` is 1, `b` if it is 0.
     fn blend(mask: u8, a: Self, b: Self) -> Self;
 }
 

@@ -1,8 +1,8 @@
 //! Elementwise rules over arrays: [`pointwise`] for floats, [`pointwise_int`] for integers.
 //!
-//! What is generic over the rule is one loop per number type (`map/loops.rs`), nothing else; `drive.rs` does
-//! the rest. All operands have the same dtype and broadcast by NumPy's rules. Beside halves some may be
-//! float32, in which halves are computed: the result is half.
+//! Only one loop per number type is generic over the rule (`src/cpu/pointwise/map/loops.rs`);
+//! `src/cpu/pointwise/drive.rs` does the rest. All operands have the same dtype and broadcast by NumPy's
+//! rules. Halves may be mixed with float32, in which they are computed: the result is half.
 
 mod loops;
 
@@ -19,22 +19,22 @@ use crate::math::real::{Pointwise, PointwiseInt};
 use loops::{float_kernel, int_kernel};
 use smallvec::SmallVec;
 
-/// `rule` of float operands, element by element. Halves are computed in `f32`.
+/// Applies `rule` to float operands, elementwise. Halves are computed in `f32`.
 pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Result<Array> {
     let dtype = rule_dtype(&x)?;
     let kernel = float_kernel::<N, P>(dtype)?;
     into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true)
 }
 
-/// `out = rule(x)` in place, where `out` may be one of the operands or overlap them. The operands broadcast
-/// to `out`.
+/// Computes `out = rule(x)` in place; `out` may be one of the operands or overlap them. The operands
+/// broadcast to `out`.
 pub fn pointwise_into<const N: usize, P: Pointwise<N>>(out: &Array, x: [&Array; N], rule: P) -> Result<()> {
     let kernel = float_kernel::<N, P>(rule_dtype(&x)?)?;
     into_existing(out, &x, kernel, (&raw const rule).cast(), true)
 }
 
-/// `total += g` where both are dense, of one shape and type, and small enough for one thread; says whether
-/// they were. It is how gradients are summed, so it is worth a loop without a plan.
+/// Computes `total += g` if both are dense, of one shape and dtype, and small enough for one thread; returns
+/// whether it did. Gradients are summed this way, so a loop without a plan pays.
 pub fn add_small(total: &Array, g: &Array) -> Result<bool> {
     let n = total.numel();
     let fits = n < 2 * GRAIN && total.same_shape(g) && total.is_contiguous() && g.is_contiguous();
@@ -50,7 +50,7 @@ pub fn add_small(total: &Array, g: &Array) -> Result<bool> {
     Ok(true)
 }
 
-/// A sum and what is added to it: `n` elements each, in different memory.
+/// The operands of `total += g`: `n` elements each, in different memory.
 struct AddTo<T> {
     total: *mut T,
     g: *const T,
@@ -71,7 +71,7 @@ impl<T: Copy + std::ops::Add<Output = T>> PlainBody for AddTo<T> {
     }
 }
 
-/// `rule` of integer operands, element by element, wrapping. Narrow ones are computed in [`DType::compute`].
+/// Applies `rule` to integer operands, elementwise, wrapping. Narrow ones are computed in [`DType::compute`].
 pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
     let dtype = common_dtype(&x)?;
     let kernel = int_kernel::<N, P>(dtype)?;
@@ -111,9 +111,8 @@ pub(crate) fn into_fresh(
     Ok(out)
 }
 
-/// The axes in the order in which the operands lie in memory, if those of the full shape all lie densely in
-/// one order that is not the row-major one. The result then lies as they do, as in NumPy: what is computed of
-/// a transposed tensor is one too.
+/// Returns the axes in memory order, if the operands of the full shape are all dense in one order that is not
+/// row-major. The result then has their layout, as in NumPy: a function of a transposed tensor is transposed.
 fn permuted(x: &[&Array], shape: &Shape) -> Option<SmallVec<[u8; MAX_RANK]>> {
     let mut full = x.iter().filter(|a| a.shape() == *shape);
     let first = full.next()?;
@@ -125,7 +124,7 @@ fn permuted(x: &[&Array], shape: &Shape) -> Option<SmallVec<[u8; MAX_RANK]>> {
     first.permute(&order).is_ok_and(|a| a.is_contiguous()).then_some(order)
 }
 
-/// The permutation that undoes `order`.
+/// Returns the permutation that undoes `order`.
 fn inverse(order: &[u8]) -> SmallVec<[u8; MAX_RANK]> {
     let mut back = SmallVec::from_elem(0, order.len());
     for (to, &from) in order.iter().enumerate() {
@@ -134,15 +133,15 @@ fn inverse(order: &[u8]) -> SmallVec<[u8; MAX_RANK]> {
     back
 }
 
-/// The operand whose layout the result has, if all others have it too or are single elements of no more axes:
-/// a tensor and a number.
+/// Returns the operand whose layout the result has, if each other one has it too or is a single element of no
+/// higher rank: a tensor and a number.
 fn beside_single<'a>(x: &[&'a Array]) -> Option<&'a Array> {
     let whole = x.iter().copied().max_by_key(|a| (a.rank(), a.numel()))?;
     let single = |a: &Array| a.numel() == 1 && a.rank() <= whole.rank();
     x.iter().all(|a| single(a) || a.same_layout(whole)).then_some(whole)
 }
 
-/// Runs a kernel that computes into an array that exists, whatever its layout.
+/// Runs a kernel that computes into an existing array of any layout.
 fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const u8, overwrites: bool) -> Result<()> {
     if out.dtype() != rule_dtype(x)? {
         return Err(wrong_dtype("in-place map", out.dtype()));

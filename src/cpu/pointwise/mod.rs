@@ -1,4 +1,4 @@
-//! Loops over the elements of strided arrays: one rule for each element, copies, casts.
+//! Elementwise kernels over strided arrays: maps by a rule, copies, casts.
 
 pub(crate) mod cast;
 pub mod complex;

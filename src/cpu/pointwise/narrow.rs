@@ -1,16 +1,16 @@
-//! Narrow types to the ones that kernels compute in, and back: halves to `f32`, small integers to `i32`,
-//! `u32` to `i64`.
+//! Conversions of narrow dtypes to those that kernels compute in, and back: halves to `f32`, small integers
+//! to `i32`, `u32` to `i64`. Converting an integer back drops its upper bits.
 //!
-//! Integers come back by dropping their upper bits. Read next: `drive.rs`, which does this tile by tile.
+//! Read next: `src/cpu/pointwise/drive.rs`, which converts tile by tile.
 
 use super::half_float;
 use crate::array::dtype::{DType, Element};
 use crate::cpu::run::isa::{PlainBody, run_widest};
 
-/// Elements that are read before any of them is written: a few registers full.
+/// Elements that are read before any of them is written: a few registers.
 const BLOCK: usize = 32;
 
-/// Integers of one size to another: sign or zero extension, or the low bits.
+/// Conversion between integer sizes: sign or zero extension, or the low bits.
 struct Resize<A, B> {
     from: *const A,
     to: *mut B,
@@ -24,7 +24,7 @@ impl<A: Element, B: Element> PlainBody for Resize<A, B> {
         let Resize { from, to, n } = self;
         let whole = n / BLOCK * BLOCK;
         let mut i = 0;
-        // SAFETY: `resize`'s caller vouches for `n` elements on both sides.
+        // SAFETY: `resize`'s caller guarantees `n` elements on both sides.
         unsafe {
             while i < whole {
                 let block = from.add(i).cast::<[A; BLOCK]>().read();
@@ -44,19 +44,19 @@ impl<A: Element, B: Element> PlainBody for Resize<A, B> {
 }
 
 /// # Safety
-/// `from` holds `n` elements of `A`, `to` has room for as many of `B`. They may overlap where a block that is
-/// written covers nothing but what was read by then.
+/// `from` holds `n` elements of `A`, `to` is writable for as many of `B`. They may overlap if each written
+/// block covers only elements that were read before.
 unsafe fn resize<A: Element, B: Element>(from: *const u8, to: *mut u8, n: usize) {
     run_widest(Resize { from: from.cast::<A>(), to: to.cast::<B>(), n });
 }
 
-/// `n` elements of `dtype` at `from` as elements of `dtype.compute()` at `to`.
+/// Converts `n` elements of `dtype` at `from` to `dtype.compute()` at `to`.
 ///
 /// # Safety
-/// `from` holds them and `to` has room. They do not overlap, but for the second half of `1024` eight-byte
-/// elements at `to`, where `uint32` may stand.
+/// `from` holds them and `to` is writable for them. They do not overlap, except that `uint32` may be in the
+/// second half of `1024` eight-byte elements at `to`.
 pub unsafe fn widen(dtype: DType, from: *const u8, to: *mut u8, n: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match dtype {
             DType::U8 => resize::<u8, i32>(from, to, n),
@@ -73,13 +73,13 @@ pub unsafe fn widen(dtype: DType, from: *const u8, to: *mut u8, n: usize) {
     }
 }
 
-/// `n` elements of `dtype.compute()` at `from` as elements of `dtype` at `to`: floats are rounded, integers
-/// wrapped.
+/// Converts `n` elements of `dtype.compute()` at `from` to `dtype` at `to`: floats are rounded, integers
+/// wrap.
 ///
 /// # Safety
-/// `from` holds them and `to` has room; they do not overlap.
+/// `from` holds them and `to` is writable for them; they do not overlap.
 pub unsafe fn narrow(dtype: DType, from: *const u8, to: *mut u8, n: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         match dtype {
             DType::U8 | DType::I8 => resize::<i32, u8>(from, to, n),
@@ -104,7 +104,7 @@ mod tests {
         let base = tile.as_mut_ptr().cast::<u8>();
         let value = |i: usize| (i as u32).wrapping_mul(2654435761);
         for n in [1024, 1021, 9, 3] {
-            // SAFETY: the upper half of the tile has room for 1024 numbers of four bytes.
+            // SAFETY: the upper half of the tile can hold 1024 numbers of four bytes.
             let found: Vec<i64> = unsafe {
                 let upper = base.add(4096);
                 (0..n).for_each(|i| *upper.cast::<u32>().add(i) = value(i));

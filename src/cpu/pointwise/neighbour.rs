@@ -1,5 +1,4 @@
-//! Neighbours of floating point numbers, by their bits: in every format, the next larger size is the next
-//! integer.
+//! `nextafter`, on the bits of floats: in every format, the next larger magnitude is the next integer.
 
 use super::layout::{common_dtype, wrong_dtype};
 use super::map::into_fresh;
@@ -8,9 +7,9 @@ use crate::array::dtype::DType;
 use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::error::Result;
 
-/// The bits of a floating point number.
+/// The bits of a float format.
 trait Format: Copy {
-    /// The next number after `x` towards `y`, where `infinity` has these bits.
+    /// Returns the next number after `x` towards `y`, where `infinity` has these bits.
     fn next(x: Self, y: Self, infinity: Self) -> Self;
 }
 
@@ -30,7 +29,7 @@ macro_rules! format {
                 if size_x == 0 {
                     return (y & SIGN) | 1;
                 }
-                // Away from 0 if y has the same sign and is larger.
+                // Away from 0 if y has the same sign and a larger magnitude.
                 let away = (x ^ y) & SIGN == 0 && size_y > size_x;
                 if away { x + 1 } else { x - 1 }
             }
@@ -70,7 +69,7 @@ unsafe fn next_kernel<T: Format>(infinity: *const u8, x: *const *const u8, out: 
     run_plain(body);
 }
 
-/// The next number after each of `x` in the direction of `y`, for floats of one dtype, which broadcast.
+/// Returns the next number after each of `x` towards `y`, for broadcast floats of one dtype.
 pub fn next_after(x: &Array, y: &Array) -> Result<Array> {
     macro_rules! run {
         ($t:ty, $infinity:expr) => {{

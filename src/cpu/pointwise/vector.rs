@@ -1,13 +1,12 @@
 //! Vector lanes: whole registers that implement [`Real`](crate::math::real::Real), so that a rule is written
-//! once and runs on eight or sixteen numbers at a time.
+//! once and runs on 4 to 16 numbers at a time.
 //!
-//! Scalar lanes (`src/math/lane.rs`) become vectors if the compiler finds out how. Here nothing is left to
-//! it: the functions of `src/math/mod.rs` may branch around rare arguments
-//! ([`may_hold`](crate::math::Lane::may_hold)), use instructions that no scalar code turns into, and the end
-//! of a slice is a masked load and not a second loop. A number comes out with the same bits as from a scalar
-//! lane.
+//! Loops over scalar lanes (`src/math/lane.rs`) become vector code only if the compiler vectorises them.
+//! Vector lanes do not depend on that: the functions of `src/math/mod.rs` may branch around rare arguments
+//! ([`may_hold`](crate::math::Lane::may_hold)) and use instructions that no scalar code compiles to, and the
+//! end of a slice is a masked load, not a second loop. Results have the same bits as those of a scalar lane.
 //!
-//! Read next: `vector/registers.rs`, the lane over any table of instructions.
+//! Read next: `src/cpu/pointwise/vector/registers.rs`, the lane over any table of instructions.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -24,12 +23,12 @@ use registers::Vector;
 
 /// A loop over numbers of type `T`, compiled once for each instruction set.
 pub trait Loop<T> {
-    /// Whether it is compiled for the widest registers, too.
+    /// Whether it is also compiled for the widest registers.
     const IS_WIDEST: bool = true;
-    /// The loop. Implementations are `#[inline(always)]` and call nothing that is not.
+    /// Runs the loop. Implementations are `#[inline(always)]` and call only such functions.
     ///
     /// # Safety
-    /// As the type that implements it says.
+    /// As the implementing type says.
     unsafe fn run<L: Wide<Number = T>>(self)
     where
         f64: Left<L>;
@@ -40,26 +39,26 @@ pub trait Number: Copy + 'static {
     /// Runs `body` with the widest lanes of an instruction set.
     ///
     /// # Safety
-    /// That of the body, and the processor has the set.
+    /// The contract of `body`, and the processor has the set.
     unsafe fn run<B: Loop<Self>>(isa: Isa, body: B);
 }
 
-/// `out[i] = rule(x[0][i], x[1][i], ...)` for `i < n`.
+/// Computes `out[i] = rule(x[0][i], x[1][i], ...)` for `i < n`.
 ///
 /// # Safety
-/// Each of `x` points to `n` numbers that can be read, `out` to `n` that can be written; `out` is one of `x`
-/// or overlaps none.
+/// Each of `x` points to `n` readable numbers, `out` to `n` writable ones; `out` is one of `x` or overlaps
+/// none.
 pub unsafe fn map<const N: usize, P: Pointwise<N>, T: Number>(
     rule: P,
     x: [*const T; N],
     out: *mut T,
     n: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { map_on(isa(), rule, x, out, n) }
 }
 
-/// [`map`] with the instructions of a lower set, for tests.
+/// [`map`] with a given instruction set, for tests.
 ///
 /// # Safety
 /// As for [`map`], and the processor has the set.
@@ -71,18 +70,17 @@ pub unsafe fn map_on<const N: usize, P: Pointwise<N>, T: Number>(
     out: *mut T,
     n: usize,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { T::run(isa, Map { rule, x, out, n }) }
 }
 
-/// `x[i] = rule(x[i])`.
+/// Computes `x[i] = rule(x[i])`.
 pub fn map_in_place<P: Pointwise<1>, T: Number>(rule: P, x: &mut [T]) {
     let (out, n) = (x.as_mut_ptr(), x.len());
-    // SAFETY: the slice is operand and result.
+    // SAFETY: the slice is both operand and result, which `map` allows.
     unsafe { map(rule, [out.cast_const()], out, n) }
 }
 
-/// The loop of [`map`].
 struct Map<const N: usize, P, T> {
     rule: P,
     x: [*const T; N],
@@ -100,13 +98,13 @@ impl<const N: usize, P: Pointwise<N>, T: Number> Loop<T> for Map<N, P, T> {
     where
         f64: Left<L>,
     {
-        // Counting loops, no iterators: a closure or an adapter that the compiler leaves alone would keep the
-        // registers in memory and call a function per instruction.
+        // Counting loops, not iterators: a closure or adapter that is not inlined would keep the registers in
+        // memory and call a function per instruction.
         let Map { rule, x: from, out, n } = self;
         let mut x = [L::lit(0.0); N];
         let mut i = 0;
         while i + L::WIDTH <= n {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let mut k = 0;
                 while k < N {
@@ -118,7 +116,7 @@ impl<const N: usize, P: Pointwise<N>, T: Number> Loop<T> for Map<N, P, T> {
             i += L::WIDTH;
         }
         if i < n {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             unsafe {
                 let mut k = 0;
                 while k < N {
@@ -139,20 +137,20 @@ macro_rules! number {
             unsafe fn run<B: Loop<$float>>(isa: Isa, body: B) {
                 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
                 unsafe fn avx512<B: Loop<$float>>(body: B) {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { body.run::<$avx512>() }
                 }
                 #[target_feature(enable = "avx2,fma,f16c")]
                 unsafe fn avx2<B: Loop<$float>>(body: B) {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { body.run::<$avx2>() }
                 }
                 #[inline(never)]
                 unsafe fn baseline<B: Loop<$float>>(body: B) {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: guaranteed by the caller.
                     unsafe { body.run::<$scalar>() }
                 }
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     match isa {
                         Isa::Avx512 if B::IS_WIDEST => avx512(body),
@@ -164,13 +162,13 @@ macro_rules! number {
             #[cfg(target_arch = "aarch64")]
             #[inline(always)]
             unsafe fn run<B: Loop<$float>>(_isa: Isa, body: B) {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { body.run::<$fused>() }
             }
             #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
             #[inline(always)]
             unsafe fn run<B: Loop<$float>>(_isa: Isa, body: B) {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { body.run::<$scalar>() }
             }
         }
@@ -187,12 +185,12 @@ macro_rules! scalar_loops {
             const WIDTH: usize = 1;
             #[inline(always)]
             unsafe fn load(from: *const $float) -> $lane {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 $lane(unsafe { *from })
             }
             #[inline(always)]
             unsafe fn store(self, to: *mut $float) {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { *to = self.0 }
             }
             #[inline(always)]
@@ -208,7 +206,7 @@ macro_rules! scalar_loops {
                 x: [$lane; N],
                 f: fn([$float; N]) -> $float,
             ) -> $lane {
-                // Single precision computes both, so that loops stay without branches.
+                // Single precision computes both, so that loops stay free of branches.
                 if $branches {
                     return if mask { $lane(f(x.map(|x| x.0))) } else { self };
                 }

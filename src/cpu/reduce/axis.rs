@@ -1,6 +1,6 @@
-//! The position of the extreme along one axis.
+//! `argmax` and `argmin` along one axis of an array, viewed as contiguous `[before, length, after]`.
 //!
-//! The array is seen as `[before, length, after]`, contiguous. Read next: `scan.rs`, cumulative sums.
+//! Read next: `src/cpu/reduce/scan.rs`, cumulative sums.
 
 use super::fold::{Fold, Max, Min};
 use crate::array::Array;
@@ -13,18 +13,17 @@ use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::error::Result;
 use std::marker::PhantomData;
 
-/// Sizes of the axes before, at and after `axis`.
+/// Returns the number of elements over the axes before, at and after `axis`.
 pub fn around(shape: &Shape, axis: usize) -> (usize, usize, usize) {
     (shape.part(0, axis).numel(), shape.at(axis), shape.part(axis + 1, shape.rank()).numel())
 }
 
-/// Position of the largest element along `axis` as int64: the first of several; a NaN counts as the largest.
+/// Returns the first position of the largest element along `axis` as int64; a NaN counts as the largest.
 pub fn argmax(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
     extreme::<Max>(x, axis, keepdim)
 }
 
-/// Position of the smallest element along `axis` as int64: the first of several; a NaN counts as the
-/// smallest.
+/// [`argmax`] for the smallest element; a NaN counts as the smallest.
 pub fn argmin(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
     extreme::<Min>(x, axis, keepdim)
 }
@@ -52,7 +51,7 @@ where
     Ok(out)
 }
 
-/// Whether `b` displaces `a`: it is more extreme, or the first NaN.
+/// Whether `b` replaces `a`: it is more extreme, or the first NaN.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 fn displaces<T: Element, F: Fold<T>>(a: T, b: T) -> bool {
@@ -73,7 +72,7 @@ fn positions<T: Element, F: Fold<T>>(
     });
 }
 
-/// The extremes of some positions before the axis.
+/// The search at some positions before the axis.
 struct Extremes<'a, T, F> {
     x: &'a [T],
     length: usize,
@@ -109,10 +108,10 @@ impl<T: Element, F: Fold<T>> PlainBody for Extremes<'_, T, F> {
 
 /// Rows up to this length are searched side by side.
 const SHORT: usize = 24;
-/// So many of them.
+/// Number of short rows that are searched side by side.
 const TOGETHER: usize = 8;
 
-/// The extremes of [`TOGETHER`] short rows.
+/// Finds the extremes of [`TOGETHER`] short rows.
 #[inline(always)]
 fn short_extremes<T: Element, F: Fold<T>>(x: &[T], length: usize, out: &mut [i64; TOGETHER]) {
     let mut best = [x[0]; TOGETHER];
@@ -133,7 +132,7 @@ fn short_extremes<T: Element, F: Fold<T>>(x: &[T], length: usize, out: &mut [i64
     }
 }
 
-/// Finds the value block by block, then its place in the first block that has it.
+/// Finds the value block by block, then its position in the first block that has it.
 #[inline(always)]
 fn first_extreme<T: Element, F: Fold<T>>(x: &[T]) -> usize {
     const BLOCK: usize = 1024;
@@ -148,7 +147,7 @@ fn first_extreme<T: Element, F: Fold<T>>(x: &[T]) -> usize {
     block * BLOCK + place(&x[block * BLOCK..], best)
 }
 
-/// Where `best` stands first: a few vectors at a time, then one by one.
+/// Returns the first position of `best`, searched a few vectors at a time, then one by one.
 #[inline(always)]
 #[allow(clippy::eq_op)]
 fn place<T: Element>(x: &[T], best: T) -> usize {
@@ -167,7 +166,7 @@ fn place<T: Element>(x: &[T], best: T) -> usize {
     0
 }
 
-/// Tiles of columns, so that the best values and their positions stay in the first cache level.
+/// Searches columns in tiles, so that the best values and their positions stay in the L1 cache.
 #[inline(always)]
 fn column_extremes<T: Element, F: Fold<T>>(x: &[T], out: &mut [i64]) {
     const COLUMNS: usize = 128;

@@ -1,11 +1,11 @@
-//! What a reduction does with two numbers: sum, product, largest, smallest.
+//! How a reduction combines two numbers: sum, product, largest, smallest.
 //!
-//! A fold works at two widths. Blocks of at most [`Fold::BLOCK`] elements fold in the element's own type, in
-//! vector lanes; blocks combine in a wider one, so the error of a sum does not grow with its length.
+//! A fold works at two widths. Blocks of at most [`Fold::BLOCK`] elements fold in their own type, in vector
+//! lanes; blocks are combined in a wider one, so the error of a sum does not grow with its length.
 
 use super::registers;
 
-/// Which loops over a fold run so seldom that they are compiled once, not for each instruction set.
+/// Which loops over a fold run so rarely that they are compiled once, not for each instruction set.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Rare {
     /// None of them.
@@ -20,24 +20,24 @@ pub enum Rare {
 pub trait Fold<T: Copy>: Send + Sync + 'static {
     /// The type in which blocks are combined.
     type Wide: Copy + Send + Sync;
-    /// Elements that fold in their own type before they are combined in a wider one.
+    /// Number of elements that are folded in their own type before they are combined in a wider one.
     const BLOCK: usize = 1024;
     /// Which of its loops are compiled once.
     const RARE: Rare = Rare::Never;
-    /// The result of no elements.
+    /// The result for no elements.
     const START: T;
     /// Combines two elements of a block.
     fn join(a: T, b: T) -> T;
-    /// Folds at most [`Fold::BLOCK`] elements, in an order that follows from their number.
+    /// Folds at most [`Fold::BLOCK`] elements, in an order that depends on their number alone.
     #[inline(always)]
     fn block(x: &[T]) -> T {
         x.iter().fold(Self::START, |a, &b| Self::join(a, b))
     }
-    /// A block's result, ready to be combined.
+    /// Widens the result of a block, to be combined.
     fn widen(a: T) -> Self::Wide;
     /// Combines two blocks.
     fn merge(a: Self::Wide, b: Self::Wide) -> Self::Wide;
-    /// The final result.
+    /// Converts the final result.
     fn finish(a: Self::Wide) -> T;
 }
 
@@ -50,7 +50,7 @@ pub struct Max;
 /// Smallest; NaN if there is one.
 pub struct Min;
 
-/// A fold whose blocks are combined as its elements are.
+/// Implements a fold that combines blocks like elements.
 macro_rules! plain {
     ($fold:ty, $t:ty, $start:expr, |$a:ident, $b:ident| $join:expr $(, $block:path)? $(; $rare:ident)?) => {
         impl Fold<$t> for $fold {
@@ -100,7 +100,7 @@ mod floats {
     plain!(Min, f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f64);
 }
 
-// Whether sums, and extremes, are rare.
+// Which loops are rare: of sums, then of extremes.
 integers! {
     u8 Always Never;
     i8 Always Always;
@@ -113,7 +113,7 @@ integers! {
 }
 plain!(Prod, f64, 1.0, |a, b| a * b, registers::prod_f64);
 
-/// `f32` blocks combine in `f64`.
+/// Implements a fold that combines blocks of `f32` in `f64`.
 macro_rules! single {
     ($fold:ty, $start:expr, $op:tt, $block:path) => {
         impl Fold<f32> for $fold {
@@ -146,8 +146,7 @@ macro_rules! single {
 single!(Sum, 0.0, +, registers::sum_f32);
 single!(Prod, 1.0, *, registers::prod_f32);
 
-/// `f64` blocks combine with the rounding errors of their additions kept in a second number (Knuth's two-
-/// sum).
+/// Blocks are combined with the rounding errors of the additions in a second number (Knuth's two-sum).
 impl Fold<f64> for Sum {
     type Wide = (f64, f64);
     const START: f64 = 0.0;
@@ -171,7 +170,7 @@ impl Fold<f64> for Sum {
     }
     #[inline(always)]
     fn finish(a: (f64, f64)) -> f64 {
-        // Infinities leave NaN in the error term.
+        // Infinities make the error term NaN.
         if a.1.is_nan() { a.0 } else { a.0 + a.1 }
     }
 }

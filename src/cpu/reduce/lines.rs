@@ -1,10 +1,9 @@
-//! The innermost loops of a reduction: rows added to sums of columns, short rows side by side.
-//!
-//! In each the order of the elements follows from the shape alone.
+//! The innermost loops of a reduction: rows are added to sums of columns, short rows are folded side by side.
+//! The order of the elements depends on the shape alone.
 
 use super::fold::Fold;
 
-/// So many short rows fold at a time.
+/// Number of short rows that are folded at a time.
 const TOGETHER: usize = 8;
 
 /// Adds `count` rows, `step` apart, to sums of columns: four rows at a time, so that the sums are read and
@@ -16,7 +15,7 @@ const TOGETHER: usize = 8;
 pub unsafe fn fold_lines<T: Copy, F: Fold<T>>(x: *const T, step: isize, count: usize, sums: &mut [T]) {
     let mut i = 0;
     while i < count {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let a = x.offset(i as isize * step);
             if count - i >= 4 {
@@ -36,7 +35,7 @@ pub unsafe fn fold_lines<T: Copy, F: Fold<T>>(x: *const T, step: isize, count: u
     }
 }
 
-/// Adds sums of columns to their totals and starts them over.
+/// Adds sums of columns to their totals and resets them.
 #[inline(always)]
 pub fn flush<T: Copy, F: Fold<T>>(sums: &mut [T], totals: &mut [F::Wide]) {
     for (total, s) in totals.iter_mut().zip(sums) {
@@ -45,10 +44,10 @@ pub fn flush<T: Copy, F: Fold<T>>(sums: &mut [T], totals: &mut [F::Wide]) {
     }
 }
 
-/// Folds `rows` short rows of `n` elements, `step` apart, each in its order, several side by side.
+/// Folds `rows` short rows of `n` elements, `step` apart, each in order, several side by side.
 ///
 /// # Safety
-/// The rows exist, and outputs `out_step` apart for them.
+/// The rows exist, and so do outputs for them, `out_step` apart.
 #[inline(always)]
 pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
     x: *const T,
@@ -59,12 +58,12 @@ pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
     out_step: isize,
 ) {
     let mut i = 0;
-    // No closures here, as in `run`.
+    // A macro, not a closure, which might not be inlined (as in `src/cpu/reduce/sweep.rs`).
     macro_rules! together {
         ($count:expr) => {
             while rows - i >= $count {
                 let at = i as isize;
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe {
                     few_rows::<T, F, { $count }>(
                         x.offset(at * step),
@@ -83,10 +82,10 @@ pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
     together!(1);
 }
 
-/// Folds `K` short rows side by side, because the steps of one wait for one another.
+/// Folds `K` short rows side by side, because each step of a row waits for the previous one.
 ///
 /// # Safety
-/// The rows exist, and outputs `out_step` apart for them.
+/// The rows exist, and so do outputs for them, `out_step` apart.
 #[inline(always)]
 unsafe fn few_rows<T: Copy, F: Fold<T>, const K: usize>(
     x: *const T,
@@ -98,12 +97,12 @@ unsafe fn few_rows<T: Copy, F: Fold<T>, const K: usize>(
     let mut all = [F::START; K];
     for k in 0..n {
         for (r, one) in all.iter_mut().enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: guaranteed by the caller.
             *one = F::join(*one, unsafe { *x.offset(r as isize * step + k as isize) });
         }
     }
     for (r, one) in all.into_iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { *to.offset(r as isize * out_step) = F::finish(F::widen(one)) };
     }
 }

@@ -1,7 +1,7 @@
 //! Reductions over any set of axes: sum, product, largest, smallest.
 //!
-//! The input is read in the order of its memory, whatever order its axes have; `sweep.rs` holds the loops.
-//! Read next: `fold.rs`, and `axis.rs` for what runs along one axis.
+//! The input is read in memory order, whatever the order of its axes; `src/cpu/reduce/sweep.rs` has the
+//! loops. Read next: `src/cpu/reduce/fold.rs`, and `src/cpu/reduce/axis.rs` for functions along one axis.
 
 pub mod axis;
 pub(crate) mod fold;
@@ -26,12 +26,12 @@ use crate::cpu::reduce::sweep::{Plan, Stored, fold_all};
 use crate::error::Result;
 use half::{bf16, f16};
 
-/// Sum over `axes`, in the dtype of `x`; integers wrap, 0 for no elements.
+/// Returns the sum over `axes`, in the dtype of `x`; integers wrap, 0 for no elements.
 pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     modular(x, |x| numeric::<Sum>(x, axes, keepdim))
 }
 
-/// [`sum`] in the dtype that it is computed in: float32 for halves, which it may be too large for.
+/// [`sum`] in the dtype that it is computed in: float32 for halves, whose range it may exceed.
 pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     match x.dtype() {
         DType::F16 => folded::<f16, f32, Sum>(x, axes, keepdim),
@@ -40,18 +40,18 @@ pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     }
 }
 
-/// [`sum`], of bools and integers of less than 64 bits as int64.
+/// [`sum`], as int64 for bools and integers of less than 64 bits.
 pub fn counted(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     widened::<Sum>(x, axes, keepdim)
 }
 
-/// Product over `axes`, of bools and integers of less than 64 bits as int64; integers wrap, 1 for no
-/// elements.
+/// Returns the product over `axes`, as int64 for bools and integers of less than 64 bits. Integers wrap, 1
+/// for no elements.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     widened::<Prod>(x, axes, keepdim)
 }
 
-/// A fold whose results are int64 where the elements are bools or integers of less than 64 bits.
+/// Folds to int64 where the elements are bools or integers of less than 64 bits, else to their own dtype.
 fn widened<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
 where
     F: Fold<i32> + Fold<i64> + Fold<u64> + Fold<f32> + Fold<f64>,
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// `f` of integers in int32 or int64, where wrapping sums and products have the same low bits, and back.
+/// Applies `f` to integers in int32 or int64, where sums and products have the same low bits; casts back.
 pub(super) fn modular(x: &Array, f: impl FnOnce(&Array) -> Result<Array>) -> Result<Array> {
     match x.dtype().modular() {
         same if same == x.dtype() => f(x),
@@ -76,12 +76,12 @@ pub(super) fn modular(x: &Array, f: impl FnOnce(&Array) -> Result<Array>) -> Res
     }
 }
 
-/// Largest element over `axes`, NaN if there is one; "any" for bools.
+/// Returns the largest element over `axes`, NaN if there is one; "any" for bools.
 pub fn max(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     extreme::<Max>(x, axes, keepdim)
 }
 
-/// Smallest element over `axes`, NaN if there is one; "all" for bools.
+/// Returns the smallest element over `axes`, NaN if there is one; "all" for bools.
 pub fn min(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     extreme::<Min>(x, axes, keepdim)
 }
@@ -122,13 +122,13 @@ fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: 
     if x.dtype() == out.dtype() { Ok(out) } else { cast(&out, x.dtype()) }
 }
 
-/// The reduction in the dtype of its accumulators.
+/// Reduces, with the result in the dtype of the accumulators.
 pub(super) fn folded<S: Stored<T>, T: Element, F: Fold<T>>(
     x: &Array,
     axes: Axes,
     keepdim: bool,
 ) -> Result<Array> {
-    // Bools are reduced as bytes, and counted as numbers.
+    // Bools reduced as bytes stay bools; when they are counted, they are numbers.
     let dtype = if x.dtype() == DType::Bool && T::DTYPE == DType::U8 { DType::Bool } else { T::DTYPE };
     let mut out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
     if x.numel() == 0 {
@@ -148,7 +148,7 @@ pub(super) fn folded<S: Stored<T>, T: Element, F: Fold<T>>(
 
 fn fill_empty<T: Element, F: Fold<T>>(out: &mut Array) {
     let to = out.buffer().ptr().cast::<T>();
-    // SAFETY: the array is fresh and contiguous, of elements as large as `T`.
+    // SAFETY: the array is fresh and contiguous, with elements as large as `T`.
     unsafe { std::slice::from_raw_parts_mut(to, out.numel()) }.fill(F::START);
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use crate::cpu::run::testing::{layouts, parts, rounded, same_for_any_threads, sample, shape, values};
 
-    /// The reduction by definition, in `f64`.
+    /// Reduces by definition, in `f64`.
     fn naive(x: &Array, axes: Axes, start: f64, join: fn(f64, f64) -> f64) -> Vec<f64> {
         let (s, kept) = (x.shape(), x.shape().reduced(axes, true));
         let mut out = vec![start; kept.numel()];

@@ -1,7 +1,7 @@
-//! Loops that carry something along one axis: recurrences, and the extreme so far.
+//! Loops that carry a state along one axis: recurrences and running extremes.
 //!
-//! The array is seen as `[before, length, after]`, contiguous. `scan.rs` has the cumulative sums and
-//! products.
+//! The array is viewed as contiguous `[before, length, after]`. Cumulative sums and products:
+//! `src/cpu/reduce/scan.rs`.
 
 use super::axis::around;
 use crate::array::Array;
@@ -13,7 +13,7 @@ use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
 use crate::dispatch_computed;
 use crate::error::Result;
 
-/// `s[i] = decay[i] * s[i-1] + x[i]` along `axis`, accumulated in `f64`. Both operands have one shape.
+/// Computes `s[i] = decay[i] * s[i-1] + x[i]` along `axis`, accumulated in `f64`, for operands of one shape.
 pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
     let dtype = common_dtype(&[decay, x])?;
     let (decay, x) = (computed(decay)?, computed(x)?);
@@ -29,15 +29,15 @@ pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
     cast(&out, dtype)
 }
 
-/// Position of the largest or smallest element so far along `axis`, as int64: the last of equal ones, and of
-/// NaN, which counts as the extreme.
+/// Returns the position of the largest or smallest element so far along `axis`, as int64: the last of equal
+/// ones. NaN counts as the extreme, and its last occurrence wins.
 pub fn running_extreme(x: &Array, axis: usize, largest: bool) -> Result<Array> {
     let x = computed(x)?;
     let mut out = Array::empty(x.shape(), DType::I64, Device::Cpu)?;
     let sizes = around(&x.shape(), axis);
     dispatch_computed!(x.dtype(), T => {
         let x = x.slice::<T>()?;
-        // Where the best one is, and at which step it was found.
+        // The index of the best element, the step at which it was found, and the current step.
         lines(out.slice_mut::<i64>()?, sizes, None::<(usize, i64, i64)>, |at, state| {
             let (best, found, step) = state.unwrap_or((at, 0, 0));
             let (old, new) = (x[best], x[at]);
@@ -52,7 +52,7 @@ pub fn running_extreme(x: &Array, axis: usize, largest: bool) -> Result<Array> {
     Ok(out)
 }
 
-/// Goes through all lines of an axis: `step(position, state)` gives the element there.
+/// Traverses all lines of an axis: `step(index, state)` returns the output element there.
 fn lines<T: Element, S: Copy + Send + Sync>(
     out: &mut [T],
     (before, length, after): (usize, usize, usize),

@@ -1,8 +1,8 @@
-//! Sums and products of floats in vector registers, and their extremes as integers.
+//! Sums and products of floats in vector registers, and extremes of floats as integers.
 //!
-//! The compiler may not reorder the additions of a sum, so the registers are spelled out: four of sixteen
-//! `f32` (eight `f64`) lanes each, or pairs of half as long ones, which give the same bits. The extremes need
-//! no such thing: seen as integers, floats of one sign are in order, and integers the compiler vectorises.
+//! The compiler may not reorder the additions of a sum, so the registers are explicit: four of sixteen `f32`
+//! (eight `f64`) lanes each, or pairs of half as long ones, which give the same bits. Extremes do not need
+//! that: as integers, floats of one sign are ordered, and the compiler vectorises integers.
 
 #![allow(clippy::assign_op_pattern)] // the operator is a parameter of the macro
 
@@ -13,7 +13,7 @@ macro_rules! folds {
         [$load:ident $join:ident $store:ident],
         [$half_load:ident $half_join:ident $half_store:ident];
     )*) => {$(
-        /// Folds a block, which should fit into the first cache level.
+        /// Folds a block, which should fit into the L1 cache.
         #[inline(always)]
         pub fn $name(x: &[$t]) -> $t {
             let (vectors, last) = x.as_chunks::<$n>();
@@ -41,7 +41,7 @@ macro_rules! folds {
             #[cfg(target_arch = "x86_64")]
             use std::arch::x86_64::*;
 
-            /// The lanes of all registers, folded into those of one.
+            /// Folds the lanes of all registers into those of one.
             pub fn groups(x: &[[[$t; $n]; 4]]) -> [$t; $n] {
                 match isa() {
                     #[cfg(target_arch = "x86_64")]
@@ -58,7 +58,7 @@ macro_rules! folds {
             #[target_feature(enable = "avx512f")]
             fn whole(x: &[[[$t; $n]; 4]]) -> [$t; $n] {
                 let mut out = [$start; $n];
-                // SAFETY: every register is loaded from an array that is as long.
+                // SAFETY: every register is loaded from an array of its length.
                 unsafe {
                     let start = $load([$start; $n].as_ptr());
                     let (mut a, mut b, mut c, mut d) = (start, start, start, start);
@@ -78,7 +78,7 @@ macro_rules! folds {
             fn halves(x: &[[[$t; $n]; 4]]) -> [$t; $n] {
                 let mut out = [$start; $n];
                 for half in [0, $n / 2] {
-                    // SAFETY: the halves of an array are as long as the registers.
+                    // SAFETY: half an array is as long as a register.
                     unsafe {
                         let start = $half_load([$start; $n].as_ptr());
                         let (mut a, mut b, mut c, mut d) = (start, start, start, start);
@@ -95,7 +95,7 @@ macro_rules! folds {
                 out
             }
 
-            /// For other processors.
+            /// [`groups`] on other processors.
             pub fn plain(x: &[[[$t; $n]; 4]]) -> [$t; $n] {
                 let mut lanes = [[$start; $n]; 4];
                 for group in x {
@@ -138,7 +138,7 @@ folds! {
 
 macro_rules! extremes {
     ($($max:ident $min:ident: $t:ty, $signed:ty, $unsigned:ty;)*) => {$(
-        /// The largest of a block, NaN if there is one.
+        /// Returns the largest of a block, NaN if there is one.
         #[inline(always)]
         pub fn $max(x: &[$t]) -> $t {
             let (top, low, high) = bounds!(x, $signed, $unsigned);
@@ -152,7 +152,7 @@ macro_rules! extremes {
             }
         }
 
-        /// The smallest of a block, NaN if there is one.
+        /// Returns the smallest of a block, NaN if there is one.
         #[inline(always)]
         pub fn $min(x: &[$t]) -> $t {
             let (top, low, high) = bounds!(x, $signed, $unsigned);
@@ -167,7 +167,7 @@ macro_rules! extremes {
     )*};
 }
 
-/// Of the bits of some floats: the largest as signed integers, the smallest and largest as unsigned ones.
+/// The bits of floats: the largest as signed integers, then the smallest and largest as unsigned ones.
 macro_rules! bounds {
     ($x:ident, $signed:ty, $unsigned:ty) => {
         $x.iter().fold((<$signed>::MIN, <$unsigned>::MAX, 0), |(top, low, high), v| {

@@ -1,7 +1,7 @@
 //! Cumulative sums and products along one axis.
 //!
-//! The steps of one row wait for one another, so rows are scanned side by side; a long row is cut into blocks
-//! whose sums are known before the blocks are scanned.
+//! Each step of a row waits for the previous one, so rows are scanned side by side. A long row is cut into
+//! blocks whose totals are computed before the blocks are scanned.
 
 use super::axis::around;
 use crate::array::Array;
@@ -15,20 +15,19 @@ use crate::cpu::run::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
 use std::marker::PhantomData;
 
-/// What a scan does with its running total.
+/// How a scan updates its running total.
 trait Step<T>: Send + Sync {
     /// The type of the total.
     type Total: Copy + Send + Sync;
-    /// The total of nothing.
+    /// The total of no elements.
     const START: Self::Total;
-    /// Whether the total of a row may be put together from those of its blocks: not where those might
-    /// overflow.
+    /// Whether the total of a row may be combined from those of its blocks: not if those might overflow.
     const SPLITS: bool;
-    /// The total with one more element.
+    /// Returns the total with one more element.
     fn join(total: Self::Total, x: T) -> Self::Total;
-    /// The total of what two totals are of.
+    /// Combines the totals of two groups of elements.
     fn merge(a: Self::Total, b: Self::Total) -> Self::Total;
-    /// The total as an element.
+    /// Converts the total to an element.
     fn narrow(total: Self::Total) -> T;
 }
 
@@ -71,12 +70,12 @@ steps! {
     Prod f64, f64, 1.0, false, |a, b| a * b;
 }
 
-/// Cumulative sum along `axis`, in the dtype of `x`; floats accumulate in `f64`.
+/// Returns the cumulative sum along `axis`, in the dtype of `x`; floats accumulate in `f64`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
     modular(x, |x| cumulate::<Sum>(x, axis))
 }
 
-/// Cumulative product along `axis`, in the dtype of `x`; floats accumulate in `f64`.
+/// Returns the cumulative product along `axis`, in the dtype of `x`; floats accumulate in `f64`.
 pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
     modular(x, |x| cumulate::<Prod>(x, axis))
 }
@@ -95,9 +94,9 @@ where
     }
 }
 
-/// Elements of a block of a long row.
+/// Number of elements of a block of a long row.
 const BLOCK: usize = 4096;
-/// Rows, or blocks of one, that are scanned side by side.
+/// Number of rows, or blocks of one row, that are scanned side by side.
 const TOGETHER: usize = 8;
 
 fn scan<T: Element, S: Step<T>>(x: &Array, axis: usize) -> Result<Array> {
@@ -129,7 +128,7 @@ fn scan<T: Element, S: Step<T>>(x: &Array, axis: usize) -> Result<Array> {
     Ok(out)
 }
 
-/// One long row: the totals of its blocks, which start at theirs.
+/// Scans one long row: computes the totals of its blocks, then scans each block from the total before it.
 fn scan_blocks<T: Element, S: Step<T>>(x: &[T], to: Shared<T>) -> Result<()> {
     let blocks = x.len().div_ceil(BLOCK);
     let mut totals = filled(S::START, blocks)?;
@@ -158,7 +157,7 @@ fn scan_blocks<T: Element, S: Step<T>>(x: &[T], to: Shared<T>) -> Result<()> {
     Ok(())
 }
 
-/// The total of every block of `x`.
+/// The computation of the total of every block of `x`.
 struct Totals<'a, T, S: Step<T>> {
     x: &'a [T],
     totals: &'a mut [S::Total],
@@ -184,7 +183,7 @@ impl<T: Element, S: Step<T>> PlainBody for Totals<'_, T, S> {
     }
 }
 
-/// Rows of `length` elements (the last may be shorter), with the totals they start from, if they do.
+/// Rows of `length` elements (the last may be shorter), with the totals they start from, if any.
 struct Rows<'a, T, S: Step<T>> {
     x: &'a [T],
     out: &'a mut [T],
@@ -229,7 +228,7 @@ impl<T: Element, S: Step<T>> PlainBody for Rows<'_, T, S> {
     }
 }
 
-/// Columns: `after` totals that run side by side.
+/// Columns: `after` running totals side by side.
 struct Columns<'a, T, S: Step<T>> {
     x: &'a [T],
     out: &'a mut [T],

@@ -1,4 +1,4 @@
-//! Binary search in sorted lines, and what meets at the places that scattered elements are written to.
+//! Binary search in sorted lines, and scatters that keep the last or the extreme element.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -11,8 +11,8 @@ use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch_computed;
 use crate::error::Result;
 
-/// Where the elements of `values` belong in the ascending lines of `sorted`, both over the last axis: before
-/// their equals, or behind them with `right`. int64; NaN counts as the largest.
+/// Returns the positions of `values` in the ascending lines of `sorted`, both along the last axis: before
+/// equal elements, or after them with `right`. int64; NaN counts as the largest.
 pub fn search_sorted(sorted: &Array, values: &Array, right: bool) -> Result<Array> {
     let dtype = common_dtype(&[sorted, values])?;
     let (sorted, values) = (computed(sorted)?, computed(values)?);
@@ -37,8 +37,7 @@ pub fn search_sorted(sorted: &Array, values: &Array, right: bool) -> Result<Arra
     Ok(out)
 }
 
-/// For each place along `axis`, now of length `length`, the last position of `index` that names it; -1 for
-/// none.
+/// Returns, for each of `length` positions along `axis`, the last position of `index` that selects it, or -1.
 pub fn scatter_last(index: &Array, axis: usize, length: usize) -> Result<Array> {
     let places = positions(index, length)?;
     let mut out = Array::full(index.shape().with(axis, length), -1.0, DType::I64)?;
@@ -51,8 +50,8 @@ pub fn scatter_last(index: &Array, axis: usize, length: usize) -> Result<Array> 
     Ok(out)
 }
 
-/// `init` with the larger (or smaller) of itself and the elements of `x` that `index` sends there along
-/// `axis`. NaN wins. The index reaches no further than `init` on other axes, and `x` has its shape.
+/// Returns `init` with each element replaced by the extreme of it and the elements of `x` that `index` sends
+/// there along `axis`; NaN wins. `x` has the shape of `index`, at most that of `init` on other axes.
 pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, largest: bool) -> Result<Array> {
     let dtype = common_dtype(&[init, x])?;
     let shape = init.shape();
@@ -74,7 +73,7 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
     cast(&out, dtype)
 }
 
-/// Position of the element of the output that element `flat` of the index names.
+/// Returns the index of the output element that element `flat` of the index selects.
 fn place_of(flat: usize, index: &Shape, strides: &[isize], axis: usize, place: usize) -> usize {
     let (mut rest, mut at) = (flat, 0);
     for k in (0..index.rank()).rev() {

@@ -1,8 +1,8 @@
-//! The order of the elements along an axis, and the first few of it.
+//! `argsort` along an axis, of all elements or of the first few.
 //!
-//! The axis is brought to the end; each line is then sorted by itself. An element and its position become one
-//! integer: a key that orders as the element does above, the position below. Sorting those is stable whatever
-//! the algorithm, and compares nothing but integers.
+//! The axis is moved to the end, and each line is sorted separately. An element and its position become one
+//! integer: a key with the order of the elements in the upper bits, the position in the lower ones. Sorting
+//! those is stable with any algorithm, and compares only integers.
 
 use crate::array::Array;
 use crate::array::buffer::{Device, room};
@@ -12,8 +12,8 @@ use crate::cpu::pointwise::copy::{cast, computed, contiguous};
 use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
 use crate::error::{Error, Result};
 
-/// Positions of the first `count` elements along `axis` in ascending or descending order, as int64. Equal
-/// elements keep their order; NaN counts as the largest.
+/// Returns the positions of the first `count` elements along `axis` in ascending or descending order, as
+/// int64. Equal elements keep their order; NaN counts as the largest.
 pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result<Array> {
     let x = match x.dtype() {
         DType::Bool => cast(x, DType::I32)?,
@@ -40,7 +40,7 @@ pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result
     contiguous(&from_end(&out, axis)?)
 }
 
-/// The array with `axis` last.
+/// Moves `axis` to the end.
 fn to_end(x: &Array, axis: usize) -> Result<Array> {
     let mut order = identity();
     order[axis..x.rank()].rotate_left(1);
@@ -58,13 +58,13 @@ fn identity() -> [u8; MAX_RANK] {
     std::array::from_fn(|i| i as u8)
 }
 
-/// An element that packs into one integer with its position.
+/// An element that can be packed into one integer with its position.
 trait Sortable: Element {
-    /// Key and position; integers of this type order as the pairs do.
+    /// Key and position, as integers with the order of the pairs.
     type Packed: Copy + Ord;
-    /// Packs; a descending order turns the keys around, not the positions.
+    /// Packs the pair; a descending order inverts the keys, not the positions.
     fn pack(self, descending: bool, at: u32) -> Self::Packed;
-    /// The position.
+    /// Returns the position.
     fn position(packed: Self::Packed) -> i64;
 }
 
@@ -86,8 +86,8 @@ macro_rules! sortable {
     };
 }
 
-// Bits of floats order as sign and magnitude: positive ones go above, negative ones are turned around. Adding
-// 0 makes the two zeros equal. No number has the key of NaN.
+// The bits of floats are sign and magnitude: a positive number's sign bit is set, a negative one's bits are
+// inverted. Adding 0 makes the two zeros equal. No number has the key of NaN.
 sortable! {
     i32: u32 => u64, |x| x as u32 ^ 1 << 31;
     i64: u64 => u128, |x| x as u64 ^ 1 << 63;
@@ -110,7 +110,7 @@ fn sort_lines<T: Sortable>(lines: &Array, out: &mut [i64], count: usize, descend
         return Ok(());
     }
     let (x, to) = (lines.slice::<T>()?, Shared::new(out.as_mut_ptr()));
-    // A sort compares each element about log2(length) times.
+    // Sorting compares each element about log2(length) times.
     let work = length * (usize::BITS - length.leading_zeros()) as usize;
     try_parallel_for(out.len() / count, GRAIN.div_ceil(work.max(1)), |range| {
         let mut pairs: Vec<T::Packed> = room(length)?;

@@ -1,7 +1,7 @@
-//! The loops of a reduction: rows folded in vector lanes, columns folded side by side.
+//! The loops of a reduction: rows are folded in vector lanes, columns side by side.
 //!
-//! A [`Plan`] sorts the axes into those that stay and those that go. Long reductions are cut into pieces
-//! whose borders come from the shape alone, so the bits of a result do not depend on the number of threads.
+//! A [`Plan`] splits the axes into kept and reduced (`gone`) ones. Long reductions are cut into pieces whose
+//! bounds depend on the shape alone, so the bits of a result do not depend on the number of threads.
 
 use super::fold::{Fold, Rare};
 use super::lines::{flush, fold_lines, short_rows};
@@ -18,29 +18,29 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// Elements that are converted at a time.
+/// Number of elements that are converted at a time.
 pub const BLOCK: usize = 4096;
-/// Columns that fold at a time: whole rows of most matrices, because memory is read best in order.
+/// Number of columns that are folded at a time: whole rows of most matrices, as memory is read best in order.
 const COLUMNS: usize = 1024;
-/// So few columns that their sums should take little room.
+/// Up to this number of columns, the arrays of sums are smaller.
 const NARROW: usize = 64;
-/// Rows up to this length fold side by side.
+/// Rows up to this length are folded side by side.
 const SHORT: usize = 24;
-/// Rows of columns that fold in their own type.
+/// Number of rows after which the sums of columns are added to totals in the wider type.
 const DEPTH: usize = 64;
-/// Elements of a piece.
+/// Number of elements of a piece.
 const PIECE: usize = 64 * 1024;
 
-/// Where a block is converted.
+/// A scratch buffer for one converted block.
 pub type Tile<T> = MaybeUninit<[T; BLOCK]>;
 
-/// An element as stored, and how a block of them becomes a block of `T`.
+/// A stored element, and how a block of them is converted to `T`.
 pub trait Stored<T>: Copy + Send + Sync + 'static {
-    /// Whether a block must be converted.
+    /// Whether blocks must be converted.
     const CONVERTS: bool;
-    /// Whether the loops over it run seldom ([`Rare`]).
+    /// Whether the loops over it run rarely ([`Rare`]).
     const IS_RARE: bool = false;
-    /// `n` elements at `from`, in `tile` if they must be converted.
+    /// Returns the `n` elements at `from`, in `tile` if they must be converted.
     ///
     /// # Safety
     /// They exist, and `n` is at most `BLOCK`.
@@ -53,7 +53,7 @@ macro_rules! stored {
             const CONVERTS: bool = false;
             #[inline(always)]
             unsafe fn block(from: *const $t, n: usize, _: &mut Tile<$t>) -> &[$t] {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { std::slice::from_raw_parts(from, n) }
             }
         })*
@@ -61,7 +61,7 @@ macro_rules! stored {
             const CONVERTS: bool = true;
             #[inline(always)]
             unsafe fn block(from: *const $half, n: usize, tile: &mut Tile<f32>) -> &[f32] {
-                // SAFETY: the caller's promise; halves are transparent `u16`, and the tile has room.
+                // SAFETY: guaranteed by the caller; halves are transparent `u16`, and the tile can hold `n`.
                 let (from, tile) = unsafe {
                     let to = tile.as_mut_ptr().cast::<f32>();
                     (std::slice::from_raw_parts(from.cast(), n), std::slice::from_raw_parts_mut(to, n))
@@ -74,7 +74,7 @@ macro_rules! stored {
             const CONVERTS: bool = true;
             #[inline(always)]
             unsafe fn block(from: *const $narrow, n: usize, tile: &mut Tile<i64>) -> &[i64] {
-                // SAFETY: the caller's promise; the tile has room.
+                // SAFETY: guaranteed by the caller; the tile can hold `n`.
                 unsafe {
                     let to = tile.as_mut_ptr().cast::<i64>();
                     for i in 0..n {
@@ -89,28 +89,28 @@ macro_rules! stored {
 
 stored!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64; f16, bf16; u8, i8, u16, i16, u32, i32);
 
-/// The loops of a reduction.
+/// The loop nest of a reduction.
 pub struct Plan {
-    /// Axes that stay: strides of the input and of the output. Columns are not among them.
+    /// Kept axes: strides of the input and of the output. Columns are not among them.
     kept: Nest,
-    /// Axes that go: strides of the input.
+    /// Reduced axes: strides of the input.
     gone: Nest,
-    /// Columns that fold side by side, and their stride in the output; 1 where rows fold.
+    /// Number of columns that are folded side by side, and their output stride; 1 where rows are folded.
     columns: usize,
     column_stride: isize,
     by_column: bool,
-    /// Number of kept and of gone positions.
+    /// Number of kept and of reduced positions.
     kept_count: usize,
     gone_count: usize,
-    /// Tiles of columns, and pieces of the gone positions.
+    /// Number of tiles of columns, and of pieces of the reduced positions.
     tiles: usize,
     pieces: usize,
-    /// Positions of a piece.
+    /// Reduced positions of a piece.
     length: usize,
 }
 
 impl Plan {
-    /// The plan for `x` (whose innermost stride is 1 in memory order) and an output stretched to its shape.
+    /// Plans for `x` (whose innermost stride is 1 in memory order) and an output expanded to its shape.
     pub fn new(x: &Array, out: &Array) -> Plan {
         let all = Nest::in_memory_order(&x.shape(), &[x, out]);
         let last = all.rank - 1;
@@ -142,13 +142,13 @@ impl Plan {
         }
     }
 
-    /// The gone positions of piece `p`.
+    /// Returns the reduced positions of piece `p`.
     fn piece(&self, p: usize) -> Range<usize> {
         p * self.length..self.gone_count.min((p + 1) * self.length)
     }
 }
 
-/// Folds `x` as planned into `out`, which is contiguous and holds elements as large as `T`.
+/// Folds `x` as planned into `out`, which is contiguous, with elements as large as `T`.
 pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, out: &Array) -> Result<()> {
     let x = Shared::new(x.buffer().ptr().cast::<S>().wrapping_add(x.offset()));
     let out = Shared::new(out.buffer().ptr().cast::<T>());
@@ -176,7 +176,7 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
             for c in 0..plan.columns {
                 let at = |p: usize| partial[(p * plan.kept_count + done + i) * plan.columns + c];
                 let all = (1..plan.pieces).fold(at(0), |a, p| F::merge(a, at(p)));
-                // SAFETY: the place lies inside the output.
+                // SAFETY: the position lies inside the output.
                 unsafe { *out.get().offset(place + c as isize * plan.column_stride) = F::finish(all) };
             }
         }
@@ -184,7 +184,7 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
     Ok(())
 }
 
-/// A range of tasks: task number = (piece * kept positions + kept position) * tiles + tile.
+/// A range of tasks, numbered `(piece * kept positions + kept position) * tiles + tile`.
 struct Part<'a, S, T, F: Fold<T>>
 where
     T: Copy,
@@ -213,8 +213,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
             let count = (end - task + t).div_ceil(plan.tiles);
             let (mut walk, mut row) = (plan.kept.walk([0, 1], first, count), p * plan.kept_count + first);
             let last = plan.kept.rank - 1;
-            // No closures here: the compiler would leave their loops outside of the function that may use
-            // this processor's instructions.
+            // No closures: one that is not inlined is compiled without this function's instruction set.
             while let Some(([from, to], run)) = walk.step() {
                 if !plan.by_column {
                     self.rows(self.x.wrapping_offset(from), to, row, run, &piece, &mut tile);
@@ -244,7 +243,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
 impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
     #[inline(always)]
     fn store(&self, row: usize, to: isize, column: usize, value: F::Wide) {
-        // SAFETY: the output, or the table of partial results, has a place for it that is this task's own.
+        // SAFETY: the output, or the table of partial results, has an element that only this task writes.
         unsafe {
             if self.plan.pieces == 1 {
                 *self.out.offset(to + column as isize * self.plan.column_stride) = F::finish(value);
@@ -254,7 +253,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         }
     }
 
-    /// Folds `run` outputs that follow one another, each the fold of its contiguous runs.
+    /// Folds `run` consecutive outputs, each from its contiguous runs.
     #[inline(always)]
     fn rows(
         &self,
@@ -269,16 +268,16 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         let [step, out_step] = [0, 1].map(|k| plan.kept.strides[k][plan.kept.rank - 1]);
         let n = plan.gone_count;
         if plan.pieces == 1 && plan.gone.rank == 1 && n <= SHORT && n > 0 {
-            // All short rows are folded in their order, wherever this task begins or ends.
+            // Every short row is folded in order, so the bounds of the task do not matter.
             let mut i = 0;
             while i < run {
-                // As many rows as fit into the tile, or all where nothing is converted.
+                // As many rows as fit into the tile; all if nothing is converted.
                 let rows = match S::CONVERTS {
                     false => run,
                     true if step == n as isize => (BLOCK / n).min(run - i),
                     true => 1,
                 };
-                // SAFETY: these rows lie inside the input, and there are outputs for them.
+                // SAFETY: these rows lie inside the input, and they have outputs.
                 unsafe {
                     let from = from.offset(i as isize * step);
                     let x = if S::CONVERTS { S::block(from, rows * n, tile).as_ptr() } else { from.cast() };
@@ -333,7 +332,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         let mut totals = [F::widen(F::START); C];
         let (sums, totals) = (&mut sums[..n], &mut totals[..n]);
         let step = plan.gone.strides[0][plan.gone.rank - 1];
-        // Rows that are converted together: those that lie end to end.
+        // Only adjacent rows are converted together.
         let packed = if step == n as isize { (BLOCK / n).min(DEPTH) } else { 1 };
         let mut walk = plan.gone.walk([0], piece.start, piece.len());
         while let Some(([position], run)) = walk.step() {

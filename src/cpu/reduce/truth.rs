@@ -1,4 +1,4 @@
-//! Counting elements that are not zero, in the order of their memory and without a copy of them.
+//! Counts of nonzero elements, read in memory order and not copied.
 
 use super::fold::Sum;
 use super::sweep::{Stored, Tile};
@@ -9,7 +9,7 @@ use crate::array::shape::Axes;
 use crate::cpu::reduce::folded;
 use crate::error::Result;
 
-/// Elements that become 1 or 0 in a sum: whether each is something other than zero, as NaN is.
+/// Defines elements that count as 1 or 0 in a sum: whether each is nonzero, as NaN is.
 macro_rules! truths {
     ($($name:ident($t:ty) = |$x:ident| $holds:expr;)*) => {
         $(
@@ -22,7 +22,7 @@ macro_rules! truths {
                 const IS_RARE: bool = true;
                 #[inline(always)]
                 unsafe fn block(from: *const $name, n: usize, tile: &mut Tile<i64>) -> &[i64] {
-                    // SAFETY: the caller's promise; the tile has room.
+                    // SAFETY: guaranteed by the caller; the tile has room.
                     unsafe {
                         let to = tile.as_mut_ptr().cast::<i64>();
                         for i in 0..n {
@@ -50,7 +50,7 @@ truths! {
     DoublePair(Complex<f64>) = |x| (x.re != 0.0) | (x.im != 0.0);
 }
 
-/// Number of elements that are not zero over `axes`, int64.
+/// Returns the number of nonzero elements over `axes`, int64.
 pub fn count_nonzero(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     match x.dtype() {
         DType::Bool | DType::U8 | DType::I8 => folded::<Width8, i64, Sum>(x, axes, keepdim),

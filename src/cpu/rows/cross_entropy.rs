@@ -11,7 +11,7 @@ use crate::math::real::Left;
 use crate::math::wide::Wide;
 use std::ops::Range;
 
-/// The targets as int64, checked against the number of classes.
+/// Returns the targets as int64, checked against the number of classes.
 fn targets(target: &Array, classes: usize, ignore: i64) -> Result<Array> {
     let target = cast(target, DType::I64)?;
     let wrong = |&(_, &t): &(usize, &i64)| t != ignore && !(0..classes as i64).contains(&t);
@@ -41,8 +41,7 @@ impl<T: RowFloat> RowOp<T> for CrossEntropy<T> {
         f64: Left<L>,
     {
         for row in range {
-            // SAFETY: all arrays have this row, targets were checked, and the row belongs to this range
-            // alone.
+            // SAFETY: all arrays have this row, targets were checked, and only this range has the row.
             unsafe {
                 let x = self.x.get().add(row * self.n).cast_const();
                 let top: L = L::lit(T::largest(std::slice::from_raw_parts(x, self.n)).to_f64());
@@ -60,7 +59,7 @@ impl<T: RowFloat> RowOp<T> for CrossEntropy<T> {
     }
 }
 
-/// `logsumexp(x) - x[target]` per row of logits `[n, c]`, 0 where the target is `ignore`, and the
+/// Returns `logsumexp(x) - x[target]` per row of logits `[n, c]`, 0 where the target is `ignore`, and the
 /// logsumexp. Both are `f32` for halves.
 pub fn cross_entropy(logits: &Array, target: &Array, ignore: i64) -> Result<(Array, Array)> {
     let x = wide(logits)?;
@@ -93,8 +92,7 @@ impl<T: RowFloat> RowOp<T> for CrossEntropyVjp<T> {
     {
         let n = self.n;
         for row in range {
-            // SAFETY: all arrays have this row, targets were checked, and the row belongs to this range
-            // alone.
+            // SAFETY: all arrays have this row, targets were checked, and only this range has the row.
             unsafe {
                 let (x, dx) = (self.x.get().add(row * n).cast_const(), self.dx.get().add(row * n));
                 let target = *self.target.get().add(row);

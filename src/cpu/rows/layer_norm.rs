@@ -1,6 +1,6 @@
 //! Layer normalisation over trailing axes, and its backward kernel.
 //!
-//! Mean and variance are two passes over a row in the first cache level: one pass would cancel.
+//! Mean and variance take two passes over a row in the L1 cache: one pass would suffer from cancellation.
 
 use super::norm::{fresh, start, wide, wide_as, with_float};
 use crate::array::Array;
@@ -64,8 +64,8 @@ impl<T: RowFloat> RowOp<T> for LayerNorm<T> {
     }
 }
 
-/// The mean of `n` numbers of this sum. A function, because where `f64: Left<L>` an `f64` only multiplies
-/// lanes.
+/// Returns the mean of `n` numbers with this sum. A function, because under the bound `f64: Left<L>` the
+/// operators of an `f64` are those with lanes.
 #[inline(always)]
 fn share(total: f64, n: usize) -> f64 {
     total / n as f64
@@ -77,8 +77,7 @@ fn inverse_deviation(variance: f64, eps: f64) -> f64 {
     (variance + eps).sqrt().recip()
 }
 
-/// Sizes of a layer normalisation: the leading axes, their number of elements, and that of the trailing
-/// ones.
+/// Returns the leading axes, their number of elements, and that of the trailing axes.
 fn leading(x: &Array, axes: usize) -> (Shape, usize, usize) {
     let front = x.rank().saturating_sub(axes);
     let (lead, tail) = (x.shape().part(0, front), x.shape().part(front, x.rank()));
@@ -86,7 +85,7 @@ fn leading(x: &Array, axes: usize) -> (Shape, usize, usize) {
 }
 
 /// Normalises the last `axes` axes to mean 0 and variance 1, then scales and shifts: `(y, mean, rstd)`. The
-/// statistics have the leading axes and are `f32` for halves.
+/// statistics have the shape of the leading axes and are `f32` for halves.
 pub fn layer_norm(
     x: &Array,
     weight: Option<&Array>,
@@ -123,7 +122,7 @@ struct LayerNormVjp<T> {
     mean: Shared<T>,
     rstd: Shared<T>,
     dx: Shared<T>,
-    /// Sums of a piece of rows: for the weight, then for the bias.
+    /// Sums over a piece of rows: for the weight, then for the bias.
     sums: Shared<T>,
     piece: usize,
     n: usize,
@@ -137,7 +136,7 @@ impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
     {
         let n = self.n;
         for row in range {
-            // SAFETY: all arrays have this row; it and the sums of its piece belong to this range alone.
+            // SAFETY: all arrays have this row; only this range uses it and the sums of its piece.
             unsafe {
                 let (g, x) = (self.g.get().add(row * n).cast_const(), self.x.get().add(row * n).cast_const());
                 let mean: L = all_of(self.mean.get(), row);
@@ -154,7 +153,8 @@ impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
                         v.store(v.load::<L>(for_bias.add(i)) + g, for_bias.add(i));
                     });
                 }
-                // The cotangent of the normalised row: its sum, and that of its products with the row.
+                // An element of the cotangent of the normalised row. Its mean and its product with the row
+                // come first.
                 macro_rules! cotangent {
                     ($i:ident, $v:ident) => {
                         match weight {
@@ -190,7 +190,7 @@ pub fn layer_norm_vjp(
         (wide_as(&g.expand(&x.shape())?, dtype)?, wide_as(mean, dtype)?, wide_as(rstd, dtype)?);
     let wide_weight = weight.map(|w| wide_as(w, dtype)).transpose()?;
     let (_, rows, n) = leading(x, axes);
-    // Sums over rows: pieces by the shape alone, added up in their order.
+    // Sums over rows are formed in pieces that depend on the shape alone, and added in order.
     let piece = rows.div_ceil(64).max(16);
     let pieces = rows.div_ceil(piece).max(1);
     let dx = fresh(x.shape(), dtype)?;

@@ -1,8 +1,7 @@
 //! Loops over the rows of a matrix in vector lanes, in `f32` or `f64`.
 //!
-//! A row stays in the first cache level between the passes over it, so a pass costs little more than its
-//! arithmetic. What is written here once per vector is compiled twice: for whole vectors and for the last
-//! numbers of a row.
+//! A row stays in the L1 cache between the passes over it, so a pass costs little more than its arithmetic.
+//! The code for one vector is compiled twice: for whole vectors and for the rest of a row.
 
 pub(crate) mod cross_entropy;
 pub(crate) mod layer_norm;
@@ -17,17 +16,17 @@ use crate::math::real::Left;
 use crate::math::wide::Wide;
 use std::ops::Range;
 
-/// Something done to every row, with the lanes of `T`.
+/// An operation on every row, with the lanes of `T`.
 pub trait RowOp<T>: Sync {
-    /// The rows of `range`. Implementations are `#[inline(always)]`.
+    /// Processes the rows of `range`. Implementations are `#[inline(always)]`.
     fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
     where
         f64: Left<L>;
 }
 
-/// A float whose rows can be looped over.
+/// A float type whose rows can be looped over.
 pub trait RowFloat: Element + Number {
-    /// The largest of a row, NaN if there is one.
+    /// Returns the largest of a row, NaN if there is one.
     fn largest(x: &[Self]) -> Self;
 }
 
@@ -63,24 +62,24 @@ pub fn launch<T: RowFloat, O: RowOp<T>>(op: &O, range: Range<usize>) {
     unsafe { T::run(isa(), Launch(op, range)) }
 }
 
-/// Runs `op` on rows `0..count` of `length` elements, with several threads if that pays.
+/// Runs `op` on rows `0..count` of `length` elements, on several threads if that pays.
 pub fn each_row<T: RowFloat, O: RowOp<T>>(op: &O, count: usize, length: usize) {
     parallel_for(count, (GRAIN / 8).div_ceil(length.max(1)), |range| launch(op, range));
 }
 
-/// How a vector's numbers lie in a row: all of it, or the first few where the row ends.
+/// Which numbers of a vector are inside a row: all, or the first few where the row ends.
 pub trait Access: Copy {
-    /// The numbers at `from`; zeros after the row's end.
+    /// Loads the numbers at `from`; zeros after the row's end.
     ///
     /// # Safety
     /// They exist.
     unsafe fn load<L: Wide>(self, from: *const L::Number) -> L;
-    /// Writes the numbers to `to`.
+    /// Writes the numbers inside the row to `to`.
     ///
     /// # Safety
-    /// There is room for them.
+    /// `to` is writable for them.
     unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number);
-    /// The value, 0 after the row's end.
+    /// Returns `value` with zeros after the row's end.
     fn keep<L: Wide>(self, value: L) -> L;
 }
 
@@ -91,12 +90,12 @@ pub struct Whole;
 impl Access for Whole {
     #[inline(always)]
     unsafe fn load<L: Wide>(self, from: *const L::Number) -> L {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { L::load(from) }
     }
     #[inline(always)]
     unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { value.store(to) }
     }
     #[inline(always)]
@@ -112,18 +111,18 @@ pub struct Part(pub usize);
 impl Access for Part {
     #[inline(always)]
     unsafe fn load<L: Wide>(self, from: *const L::Number) -> L {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { L::load_part(from, self.0) }
     }
     #[inline(always)]
     unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { value.store_part(to, self.0) }
     }
     #[inline(always)]
     fn keep<L: Wide>(self, value: L) -> L {
         let mut numbers = Numbers::<L>::new();
-        // SAFETY: there is room for the widest vector.
+        // SAFETY: `numbers` can hold the widest vector.
         unsafe {
             value.store_part(numbers.ptr(), self.0);
             L::load_part(numbers.ptr(), self.0)
@@ -131,7 +130,7 @@ impl Access for Part {
     }
 }
 
-/// Room for the numbers of a vector, 16 at most.
+/// A scratch buffer for the numbers of a vector, 16 at most.
 struct Numbers<L: Wide>([std::mem::MaybeUninit<L::Number>; 16]);
 
 impl<L: Wide> Numbers<L> {
@@ -147,12 +146,12 @@ impl<L: Wide> Numbers<L> {
     }
 }
 
-/// The sum of a vector's numbers.
+/// Returns the sum of a vector's numbers.
 #[inline(always)]
 pub fn sum_of<L: Wide<Number: Element>>(value: L) -> f64 {
     let mut numbers = Numbers::<L>::new();
     let mut halves = [0.0; 16];
-    // SAFETY: there is room for the widest vector, and `WIDTH` numbers were written.
+    // SAFETY: `numbers` can hold the widest vector, and `WIDTH` numbers were written.
     unsafe {
         value.store(numbers.ptr());
         for (i, half) in halves.iter_mut().enumerate().take(L::WIDTH) {
@@ -168,32 +167,31 @@ pub fn sum_of<L: Wide<Number: Element>>(value: L) -> f64 {
     (halves[0] + halves[2]) + (halves[1] + halves[3])
 }
 
-/// The first number of a vector.
+/// Returns the first number of a vector.
 #[inline(always)]
 pub fn first_of<L: Wide<Number: Element>>(value: L) -> L::Number {
     let mut numbers = Numbers::<L>::new();
-    // SAFETY: there is room for the widest vector, and the first number was written.
+    // SAFETY: `numbers` can hold the widest vector, and the first number was written.
     unsafe {
         value.store(numbers.ptr());
         *numbers.ptr()
     }
 }
 
-/// A vector of the number at `x[i]`.
+/// Returns a vector filled with the number `x[i]`.
 ///
 /// # Safety
-/// It exists.
+/// `x[i]` exists.
 #[inline(always)]
 pub unsafe fn all_of<L: Wide<Number: Element>>(x: *const L::Number, i: usize) -> L {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     L::lit(unsafe { *x.add(i) }.to_f64())
 }
 
-/// `across!(L, n, i, v => body)`: the body for every vector of a row of `n` numbers, where `i` is the place
-/// of its first number and `v` says how it lies there.
+/// `across!(L, n, i, v => body)` runs the body for every vector of a row of `n` numbers: `i` is the index of
+/// its first number, and `v` its [`Access`].
 ///
-/// A macro, because a closure that is not inlined would be compiled without the instructions of its
-/// surroundings.
+/// A macro, because a closure that is not inlined would be compiled without its caller's instruction set.
 macro_rules! across {
     ($lane:ty, $n:expr, $i:ident, $v:ident => $body:expr) => {{
         let n = $n;
@@ -212,8 +210,8 @@ macro_rules! across {
 }
 pub(super) use across;
 
-/// `total!(L, n, i, v => term)`: the sum over a row of a term that is quick to compute. Four sums run side by
-/// side, because an addition waits for the one before.
+/// `total!(L, n, i, v => term)` sums a cheap term over a row. Four sums run side by side, because an addition
+/// waits for the one before.
 macro_rules! total {
     ($lane:ty, $n:expr, $i:ident, $v:ident => $term:expr) => {{
         let (n, step) = ($n, <$lane>::WIDTH);

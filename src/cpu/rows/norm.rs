@@ -1,8 +1,8 @@
-//! Row kernels: softmax with its backward kernel, and what layer normalisation and cross-entropy share with
-//! it.
+//! Row kernels: softmax and its backward kernel, and helpers shared with layer normalisation and
+//! cross-entropy.
 //!
-//! A row stays in the first cache level between its passes. Halves are widened before and rounded after.
-//! Read next: `src/cpu/rows/mod.rs`, the loops over rows.
+//! A row stays in the L1 cache between its passes. Halves are widened before and rounded after. Read next:
+//! `src/cpu/rows/mod.rs`, the loops over rows.
 
 pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
 pub use super::layer_norm::{layer_norm, layer_norm_vjp};
@@ -19,7 +19,7 @@ use crate::math::real::Left;
 use crate::math::wide::Wide;
 use std::ops::Range;
 
-/// Row-major, in the type that kernels compute in.
+/// Returns `x` in row-major order, in the dtype that kernels compute in.
 pub(crate) fn wide(x: &Array) -> Result<Array> {
     if x.dtype().is_float() {
         contiguous(&cast(x, x.dtype().compute())?)
@@ -28,12 +28,12 @@ pub(crate) fn wide(x: &Array) -> Result<Array> {
     }
 }
 
-/// `x`, row-major, in `dtype`.
+/// Returns `x` in row-major order, in `dtype`.
 pub(crate) fn wide_as(x: &Array, dtype: DType) -> Result<Array> {
     contiguous(&cast(x, dtype)?)
 }
 
-/// Uninitialised.
+/// Returns an uninitialised array.
 pub(crate) fn fresh(shape: Shape, dtype: DType) -> Result<Array> {
     Array::empty(shape, dtype, Device::Cpu)
 }
@@ -53,12 +53,12 @@ macro_rules! with_float {
 
 pub(crate) use with_float;
 
-/// The first element, for row kernels, which vouch for every index they use.
+/// Returns a pointer to the first element, for row kernels, which guarantee that their indices are valid.
 pub(crate) fn start<T: Element>(x: &Array) -> Shared<T> {
     Shared::new(x.ptr::<T>())
 }
 
-/// Length of the last axis and number of rows.
+/// Returns the length of the last axis and the number of rows.
 fn last_axis(x: &Array) -> (usize, usize) {
     let n = if x.rank() == 0 { 1 } else { x.dim(x.rank() - 1) };
     (n, x.numel().checked_div(n).unwrap_or(0))
@@ -102,7 +102,7 @@ impl<T: RowFloat> RowOp<T> for Softmax<T> {
     }
 }
 
-/// Softmax along the last axis, or its logarithm.
+/// Returns the softmax along the last axis, or its logarithm.
 pub fn softmax(x: &Array, log: bool) -> Result<Array> {
     let wide = wide(x)?;
     let y = fresh(x.shape(), wide.dtype())?;
@@ -151,8 +151,7 @@ impl<T: RowFloat> RowOp<T> for SoftmaxVjp<T> {
     }
 }
 
-/// The VJP of [`softmax`] from its output: `y * (g - sum(g * y))`, or `g - exp(y) * sum(g)` for the
-/// logarithm.
+/// The VJP of [`softmax`] from its output: `y * (g - sum(g * y))`; of its logarithm, `g - exp(y) * sum(g)`.
 pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     let (wide_y, dtype) = (wide(y)?, y.dtype().compute());
     let wide_g = wide_as(&g.expand(&y.shape())?, dtype)?;

@@ -1,8 +1,8 @@
-//! Which instruction set a loop is compiled for, and the one place that chooses between them.
+//! The instruction sets that loops are compiled for, and the one function that chooses between them.
 //!
 //! A kernel is a [`Body`]: a struct of its arguments with an `#[inline(always)]` method. [`run`] inlines it
-//! into one function per instruction set, so that the compiler vectorises the same source three times; the
-//! processor is asked once. `WENGERT_ISA=baseline|avx2|avx512` lowers the choice, for tests.
+//! into one function per instruction set, so that the compiler vectorises the same source three times. The
+//! processor is queried once; `WENGERT_ISA=baseline|avx2|avx512` lowers the choice, for tests.
 
 use crate::math::lane::{F32, F32Fma, F64, F64Fma};
 use crate::math::real::{Left, Real};
@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 /// An instruction set that loops are compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Isa {
-    /// What every processor of the target has.
+    /// The instructions that every processor of the target has.
     Baseline,
     /// AVX2, FMA and F16C.
     Avx2,
@@ -19,13 +19,13 @@ pub enum Isa {
     Avx512,
 }
 
-/// A lane over a stored float: the number type of one element of a CPU loop.
+/// A number type over a stored float: one element of a CPU loop.
 pub trait Lane: Real<Mask = bool> + Default + Send + Sync + 'static {
-    /// The stored type; a lane has its layout.
+    /// The stored type; `Self` has its memory layout.
     type Float: crate::array::dtype::Element;
     /// Wraps a stored number.
     fn new(value: Self::Float) -> Self;
-    /// The stored number.
+    /// Returns the stored number.
     fn get(self) -> Self::Float;
 }
 
@@ -54,9 +54,9 @@ impl Single for F32Fma {}
 
 /// A loop over `f32` lanes.
 pub trait Body {
-    /// What it returns.
+    /// The result of the loop.
     type Output;
-    /// The loop. Implementations are `#[inline(always)]` and call nothing that is not.
+    /// Runs the loop. Implementations are `#[inline(always)]` and call only such functions.
     fn run<L: Single>(self) -> Self::Output
     where
         f64: Left<L>;
@@ -64,23 +64,23 @@ pub trait Body {
 
 /// A loop over `f64` lanes.
 pub trait DoubleBody {
-    /// What it returns.
+    /// The result of the loop.
     type Output;
-    /// The loop. Implementations are `#[inline(always)]` and call nothing that is not.
+    /// Runs the loop. Implementations are `#[inline(always)]` and call only such functions.
     fn run<L: Lane<Float = f64>>(self) -> Self::Output
     where
         f64: Left<L>;
 }
 
-/// A loop that has no arithmetic of rules: integers, conversions.
+/// A loop without the arithmetic of rules: integers, conversions.
 pub trait PlainBody {
-    /// What it returns.
+    /// The result of the loop.
     type Output;
-    /// The loop. Implementations are `#[inline(always)]` and call nothing that is not.
+    /// Runs the loop. Implementations are `#[inline(always)]` and call only such functions.
     fn run(self) -> Self::Output;
 }
 
-/// The best instruction set of this processor, or a lower one if the environment says so.
+/// Returns the best instruction set of this processor, or a lower one that the environment asks for.
 #[inline]
 pub fn isa() -> Isa {
     static ISA: OnceLock<Isa> = OnceLock::new();
@@ -183,8 +183,7 @@ pub fn run_plain<B: PlainBody>(body: B) -> B::Output {
     }
 }
 
-/// Runs `body` compiled for AVX-512 too: for loops that fewer, longer registers make faster, not memory
-/// alone.
+/// Runs `body` compiled for AVX-512, too: for loops that wider registers speed up, not memory alone.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn run_widest<B: PlainBody>(body: B) -> B::Output {

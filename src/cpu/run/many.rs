@@ -1,17 +1,16 @@
-//! One parallel loop over the elements of many arrays: they are laid end to end, and the row is cut into
-//! pieces.
+//! One parallel loop over the elements of many arrays, concatenated to a row that is cut into chunks.
 
 use super::threads::{Shared, parallel_for};
 use std::ops::Range;
 
-/// Elements that one thread should handle at least.
+/// Minimum number of elements per thread.
 const GRAIN: usize = 1 << 16;
 
-/// Arrays laid end to end, known by where each ends.
+/// Concatenated arrays, given by the end of each.
 pub struct Row(Vec<usize>);
 
 impl Row {
-    /// The row of arrays of these lengths.
+    /// Returns the row of arrays of these lengths.
     pub fn new(lengths: impl Iterator<Item = usize>) -> Row {
         let mut end = 0;
         Row(lengths
@@ -22,7 +21,7 @@ impl Row {
             .collect())
     }
 
-    /// Elements of all arrays.
+    /// Returns the number of elements of all arrays.
     fn len(&self) -> usize {
         self.0.last().copied().unwrap_or(0)
     }
@@ -46,8 +45,8 @@ impl Row {
         parallel_for(self.len(), GRAIN, |range| self.parts(range, &body));
     }
 
-    /// The sum of `part(array, range)` over parts that cover all arrays, in parallel. Their borders and the
-    /// order of additions follow from the lengths alone.
+    /// Returns the sum of `part(array, range)` over parts that cover all arrays, in parallel. The bounds of
+    /// the parts and the order of additions depend on the lengths alone.
     pub fn sum(&self, part: impl Fn(usize, Range<usize>) -> f64 + Sync) -> f64 {
         let mut blocks = vec![0.0; self.len().div_ceil(GRAIN)];
         let out = Shared::new(blocks.as_mut_ptr());
@@ -55,7 +54,7 @@ impl Row {
             for start in range.clone().step_by(GRAIN) {
                 let mut sum = 0.0;
                 self.parts(start..range.end.min(start + GRAIN), |i, r| sum += part(i, r));
-                // SAFETY: pieces start at multiples of the grain, so that each block is written once.
+                // SAFETY: chunks start at multiples of the grain, so each block is written once.
                 unsafe { out.get().add(start / GRAIN).write(sum) };
             }
         });

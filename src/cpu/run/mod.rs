@@ -1,4 +1,4 @@
-//! How a loop runs: for which instructions it is compiled, and on how many threads.
+//! How a loop runs: the instruction set it is compiled for, its threads and its scratch buffers.
 
 pub mod isa;
 pub(crate) mod many;

@@ -12,33 +12,33 @@ use std::marker::PhantomData;
 #[repr(align(64))]
 struct Line(#[allow(dead_code, reason = "memory that is written through pointers")] [u8; 64]);
 
-/// A thread keeps at most this many pieces of memory, and this many lines in all (64 MB).
+/// Limits of a thread's cache: number of buffers, and number of lines in all (64 MB).
 const KEPT: (usize, usize) = (16, 1 << 20);
 
 thread_local! {
     static FREE: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Memory for elements of one type, aligned to cache lines. It goes back to its thread when dropped.
+/// A scratch buffer for elements of one type, aligned to cache lines. The thread that drops it caches it.
 pub struct Scratch<T> {
     lines: Vec<Line>,
     of: PhantomData<T>,
 }
 
 impl<T> Scratch<T> {
-    /// Memory for `n` elements; what it holds is unspecified.
+    /// Returns memory for `n` elements, with unspecified contents.
     pub fn new(n: usize) -> Result<Scratch<T>> {
         Ok(Scratch { lines: taken(lines_for::<T>(n))?, of: PhantomData })
     }
 
-    /// Memory for `n` elements, all bits 0.
+    /// Returns memory for `n` elements, all bits 0.
     pub fn zeroed(n: usize) -> Result<Scratch<T>> {
         let mut scratch = Scratch::new(n)?;
         scratch.lines[..lines_for::<T>(n)].fill(Line([0; 64]));
         Ok(scratch)
     }
 
-    /// Memory in parts of so many elements, and where each begins; what they hold is unspecified.
+    /// Returns memory in parts of these lengths, and the start of each; the contents are unspecified.
     #[inline(always)]
     pub fn parts<const N: usize>(lengths: [usize; N]) -> Result<(Scratch<T>, [*mut T; N])> {
         let mut at = [0; N];
@@ -52,12 +52,12 @@ impl<T> Scratch<T> {
         Ok((Scratch { lines, of: PhantomData }, at.map(|at| start.wrapping_add(at).cast::<T>())))
     }
 
-    /// The first element.
+    /// Returns a pointer to the first element.
     pub fn ptr(&mut self) -> *mut T {
         self.lines.as_mut_ptr().cast()
     }
 
-    /// The first element, for a loop whose pieces use parts of their own.
+    /// Returns a pointer to the first element, for a loop whose chunks use separate parts.
     pub fn shared(&mut self) -> Shared<T> {
         Shared::new(self.ptr())
     }
@@ -67,7 +67,7 @@ fn lines_for<T>(n: usize) -> usize {
     n.saturating_mul(size_of::<T>()).div_ceil(size_of::<Line>())
 }
 
-/// The smallest piece of the thread's memory that has so many lines, or a new one.
+/// Takes the smallest cached buffer of at least `lines` lines, or allocates one.
 #[inline(never)]
 fn taken(lines: usize) -> Result<Vec<Line>> {
     let kept = FREE.try_with(|free| {
@@ -78,12 +78,12 @@ fn taken(lines: usize) -> Result<Vec<Line>> {
     });
     match kept {
         Ok(Some(kept)) => Ok(kept),
-        // A thread that is ending keeps nothing.
+        // None is large enough, or the thread is ending and its cache is gone.
         _ => filled(Line([0; 64]), lines),
     }
 }
 
-/// Keeps a piece of memory, in the place of the smallest one where there are many.
+/// Caches a buffer. Beyond [`KEPT`], drops the largest one if it exceeds a quarter of it, else the smallest.
 #[inline(never)]
 fn given_back(lines: Vec<Line>) {
     let _ = FREE.try_with(|free| {

@@ -1,13 +1,13 @@
-//! Writing past the cache: results so large that they would be gone from the cache before anybody reads them.
+//! Non-temporal stores, for results so large that they would be evicted from the cache before they are read.
 //!
-//! An ordinary store first reads the line that it writes. Where operands and result together exceed the last
-//! cache level, that is a quarter of an addition's traffic for nothing: results are made tile by tile in the
-//! first level and leave it with non-temporal stores. Where everything fits, the same stores would be slower,
-//! because whoever reads the result next finds it in memory only; hence [`pays`].
+//! An ordinary store first reads the cache line that it writes. Where operands and result together exceed the
+//! last-level cache, that read is a quarter of an addition's traffic, and useless. So results are made tile
+//! by tile in L1 and leave it with non-temporal stores. Where everything fits, these would be slower, because
+//! the next reader finds the result in memory only; hence [`pays`].
 
 use super::isa::{Isa, isa};
 
-/// What fits into the last cache level of one processor: 32 MiB on most servers, whatever their sum is.
+/// Size of the last-level cache of one processor: 32 MiB on most servers, whatever the sum of all is.
 const LAST_LEVEL: usize = 32 << 20;
 
 /// Whether a loop that reads and writes so many bytes in all should write past the cache.
@@ -15,15 +15,15 @@ pub fn pays(bytes: usize) -> bool {
     cfg!(target_arch = "x86_64") && bytes > LAST_LEVEL && isa() != Isa::Baseline
 }
 
-/// Copies `bytes` from a tile to memory past the cache.
+/// Copies `bytes` from a tile to memory with non-temporal stores.
 ///
 /// # Safety
-/// Both exist and do not overlap. [`fence`] comes before anybody else reads the result.
+/// Both ranges exist and do not overlap. [`fence`] is called before another thread reads the result.
 pub unsafe fn stream(to: *mut u8, from: *const u8, bytes: usize) {
     let head = to.align_offset(LINE).min(bytes);
     let lines = (bytes - head) / LINE;
     let tail = head + lines * LINE;
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         std::ptr::copy_nonoverlapping(from, to, head);
         stream_lines(to.add(head), from.add(head), lines);
@@ -31,10 +31,10 @@ pub unsafe fn stream(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
-/// Bytes of a cache line.
+/// Size of a cache line in bytes.
 const LINE: usize = 64;
 
-/// Whole lines: with half a line per store, memory is a third slower.
+/// Copies whole lines: with half a line per store, memory is a third slower.
 ///
 /// # Safety
 /// As for [`stream`]; `to` is aligned.
@@ -45,30 +45,30 @@ unsafe fn stream_lines(to: *mut u8, from: *const u8, lines: usize) {
         #[target_feature(enable = "avx512f")]
         unsafe fn avx512(to: *mut u8, from: *const u8, lines: usize) {
             for at in (0..lines).map(|i| i * LINE) {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { _mm512_stream_si512(to.add(at).cast(), _mm512_loadu_si512(from.add(at).cast())) };
             }
         }
         #[target_feature(enable = "avx2")]
         unsafe fn avx2(to: *mut u8, from: *const u8, lines: usize) {
             for at in (0..2 * lines).map(|i| i * LINE / 2) {
-                // SAFETY: the caller's promise.
+                // SAFETY: guaranteed by the caller.
                 unsafe { _mm256_stream_si256(to.add(at).cast(), _mm256_loadu_si256(from.add(at).cast())) };
             }
         }
         match isa() {
-            // SAFETY: `isa` found these features on this processor; the caller's promise.
+            // SAFETY: `isa` found these features on this processor; the rest is guaranteed by the caller.
             Isa::Avx512 => return unsafe { avx512(to, from, lines) },
             // SAFETY: as above.
             Isa::Avx2 => return unsafe { avx2(to, from, lines) },
             Isa::Baseline => {}
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe { std::ptr::copy_nonoverlapping(from, to, lines * LINE) };
 }
 
-/// Makes what [`stream`] wrote visible to other threads in the order that they expect.
+/// Makes the writes of [`stream`] visible to other threads in the order that they expect.
 #[inline(always)]
 pub fn fence() {
     #[cfg(target_arch = "x86_64")]

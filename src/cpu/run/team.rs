@@ -1,9 +1,9 @@
-//! A team of threads that help one caller at a time.
+//! A team of helper threads that serves one caller at a time.
 //!
-//! Loops over tensors come in quick succession, so a helper that has finished looks for the next loop for a
-//! while before it sleeps: waking a sleeper costs more than a small loop. A helper that wakes too late finds
-//! the loop closed and leaves it alone, so the caller never waits for somebody who has not begun, which on a
-//! busy machine may take milliseconds.
+//! Loops over tensors come in quick succession, so a helper that has finished polls for the next loop before
+//! it sleeps: waking a thread costs more than a small loop. A helper that wakes too late finds the loop
+//! closed and does not join, so the caller never waits for a helper that has not begun, which may take
+//! milliseconds on a busy machine.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,21 +12,21 @@ use std::sync::{Mutex, OnceLock};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// How long a helper looks for the next loop before it sleeps.
+/// How long a helper polls for the next loop before it sleeps.
 const PATIENCE: Duration = Duration::from_micros(50);
 
-/// Whether helpers may still join the loop. Below it in `state` is the number of those who have, above it
-/// the number of the loop.
+/// The bit of `state` that says whether helpers may still join the loop. The bits below it count the helpers
+/// that joined, the bits above it are the number of the loop.
 const OPEN: u64 = 1 << 31;
 const JOINED: u64 = OPEN - 1;
 
-/// What one loop is about; it lies on the caller's stack.
+/// One loop; it lives on the caller's stack.
 struct Job<'a> {
     work: &'a (dyn Fn() + Sync),
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
-/// A helper as its caller sees it.
+/// A helper, as seen by the caller.
 struct Helper {
     asleep: AtomicBool,
     thread: OnceLock<Thread>,
@@ -36,9 +36,9 @@ struct Helper {
 pub struct Team {
     /// The process that built the team: its threads do not exist in a forked child.
     pub process: u32,
-    /// How many threads, the caller among them.
+    /// Number of threads, including the caller.
     pub threads: usize,
-    /// The next team in the list of all.
+    /// The next team in the list of all teams.
     pub next: AtomicPtr<Team>,
     busy: AtomicBool,
     state: AtomicU64,
@@ -47,7 +47,7 @@ pub struct Team {
 }
 
 impl Team {
-    /// A team of `threads` threads, the caller among them; `None` where they cannot be had.
+    /// Builds a team of `threads` threads, including the caller; `None` if a thread cannot be spawned.
     pub fn build(process: u32, threads: usize) -> Option<&'static Team> {
         let helper = |_| Helper { asleep: AtomicBool::new(false), thread: OnceLock::new() };
         let team: &'static Team = Box::leak(Box::new(Team {
@@ -67,8 +67,8 @@ impl Team {
         Some(team)
     }
 
-    /// Calls `work` here and on up to `helpers` other threads, and returns when all that began are done;
-    /// `false`, without a call, if the team is busy with another loop.
+    /// Calls `work` on the caller and on up to `helpers` other threads; returns when all that began are done.
+    /// Returns `false`, without a call, if the team is busy with another loop.
     pub fn run(&self, helpers: usize, work: &(dyn Fn() + Sync)) -> bool {
         if self.busy.swap(true, Ordering::Acquire) {
             return false;
@@ -77,7 +77,7 @@ impl Team {
         self.job.store((&raw const job).cast_mut().cast(), Ordering::Relaxed);
         let number = (self.state.load(Ordering::Relaxed) >> 32).wrapping_add(1) << 32;
         self.state.store(number | OPEN, Ordering::Release);
-        // Either a helper that falls asleep sees the loop, or it is seen asleep here.
+        // Either a helper that is about to sleep sees the loop, or this thread sees that it sleeps.
         fence(Ordering::SeqCst);
         for helper in self.helpers.iter().take(helpers) {
             if helper.asleep.load(Ordering::Relaxed) && helper.asleep.swap(false, Ordering::Relaxed) {
@@ -93,18 +93,18 @@ impl Team {
         true
     }
 
-    /// The life of a helper.
+    /// The main loop of a helper.
     fn help(&self, me: &Helper) {
         let mut last = 0;
         loop {
             let open = self.wait(me, last);
             last = open >> 32;
             if self.state.compare_exchange(open, open + 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-                // Somebody else joined, which changes the state, or the loop is closed: look again.
+                // Another helper joined, which changes the state, or the loop is closed: check again.
                 last = last.wrapping_sub(1);
                 continue;
             }
-            // SAFETY: the job lives until everybody who joined has left.
+            // SAFETY: `Closing` keeps the caller, and so the job, until all helpers that joined have left.
             let job = unsafe { &*self.job.load(Ordering::Relaxed) };
             if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
                 *job.panic.lock().unwrap_or_else(|e| e.into_inner()) = Some(panic);
@@ -113,7 +113,7 @@ impl Team {
         }
     }
 
-    /// Waits for a loop other than number `last` that is open; returns the state.
+    /// Waits for an open loop with a number other than `last`; returns the state.
     fn wait(&self, me: &Helper, last: u64) -> u64 {
         let fresh = || Some(self.state.load(Ordering::Acquire)).filter(|&s| s & OPEN != 0 && s >> 32 != last);
         let mut since = None;
@@ -138,7 +138,7 @@ impl Team {
     }
 }
 
-/// Closes the loop and waits for the helpers that joined, also if the caller's part panics.
+/// A guard that closes the loop and waits for the helpers that joined, even if the caller's `work` panics.
 struct Closing<'a>(&'a Team);
 
 impl Drop for Closing<'_> {

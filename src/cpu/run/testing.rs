@@ -1,4 +1,4 @@
-//! What the kernels' tests share: arrays in many layouts and a naive reader.
+//! Shared by the kernels' tests: arrays in many layouts and a naive reader.
 
 use super::threads::set_num_threads;
 use crate::array::Array;
@@ -7,17 +7,17 @@ use crate::array::shape::Shape;
 use crate::dispatch;
 use crate::error::Result;
 
-/// A shape.
+/// Returns a shape, empty where invalid.
 pub fn shape(dims: &[usize]) -> Shape {
     Shape::new(dims).unwrap_or_default()
 }
 
-/// The dtypes that kernels compute in: complex numbers reach them as pairs of their parts.
+/// Returns the dtypes that kernels compute in: complex numbers reach them as pairs of their parts.
 pub fn parts() -> impl Iterator<Item = DType> {
     DType::ALL.into_iter().filter(|dtype| !dtype.is_complex())
 }
 
-/// A contiguous array of values that repeat with no short period, in -2..2 (0..4 for unsigned and bool).
+/// Returns a contiguous array whose values have no short period, in -2..2 (0..4 for unsigned and bool).
 pub fn sample(dims: &[usize], dtype: DType) -> Result<Array> {
     let mut out = Array::empty(shape(dims), dtype, Default::default())?;
     let low = if dtype.is_unsigned() || dtype == DType::Bool { 0.0 } else { -2.0 };
@@ -28,7 +28,7 @@ pub fn sample(dims: &[usize], dtype: DType) -> Result<Array> {
     Ok(out)
 }
 
-/// Arrays of one shape in different layouts: dense, reversed, transposed, stepped, stretched.
+/// Returns arrays of one shape in different layouts: dense, transposed, with steps of -2, broadcast.
 pub fn layouts(dims: &[usize], dtype: DType) -> Result<Vec<Array>> {
     let rank = dims.len();
     let mut all = vec![sample(dims, dtype)?];
@@ -49,7 +49,7 @@ pub fn layouts(dims: &[usize], dtype: DType) -> Result<Vec<Array>> {
     Ok(all)
 }
 
-/// The elements in row-major order.
+/// Returns the elements in row-major order.
 pub fn values(a: &Array) -> Vec<f64> {
     let s = a.shape();
     let strides = s.strides();
@@ -67,7 +67,7 @@ pub fn rounded(value: f64, dtype: DType) -> f64 {
     dispatch!(dtype, T => T::from_f64(value).to_f64())
 }
 
-/// `f` with one thread and with three must give the same bits.
+/// Asserts that `f` gives the same bits with one thread and with three; returns its result.
 pub fn same_for_any_threads(f: impl Fn() -> Result<Array>) -> Result<Array> {
     set_num_threads(1);
     let one = f()?;
@@ -77,7 +77,7 @@ pub fn same_for_any_threads(f: impl Fn() -> Result<Array>) -> Result<Array> {
     Ok(one)
 }
 
-/// The bytes of a contiguous array.
+/// Returns the elements of a contiguous array, each as the bytes of an `f64`.
 pub fn bytes(a: &Array) -> Result<Vec<u8>> {
     let bits = |x: f64| x.to_bits().to_le_bytes();
     dispatch!(a.dtype(), T => Ok(a.slice::<T>()?.iter().flat_map(|&x| bits(x.to_f64())).collect()))

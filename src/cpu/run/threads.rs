@@ -1,9 +1,9 @@
-//! The library's own threads: lazily built, and a loop over a range that is split among them.
+//! The library's own thread pool, built lazily, and a parallel loop over a range.
 //!
-//! A kernel's result never depends on the split: every piece writes its own output, and a reduction combines
-//! pieces whose borders come from the shape alone. A forked child finds its parent's threads dead, so teams
-//! are keyed by process; they sit in a list without locks, because a lock held by another thread during a
-//! fork would never open again in the child. Read next: `team.rs`, how threads wait for work.
+//! A kernel's result never depends on the split: every chunk writes its own output, and a reduction combines
+//! chunks whose bounds come from the shape alone. A forked child finds its parent's threads dead, so teams
+//! are keyed by process. Their list has no locks, because a lock held by another thread during a fork would
+//! never be released in the child. Read next: `src/cpu/run/team.rs`, how threads wait for work.
 
 use super::team::Team;
 use crate::error::Result;
@@ -12,23 +12,23 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Elements of simple work (one addition each) that are worth one piece of a parallel loop.
+/// Number of elements of simple work (one addition each) that are worth one chunk of a parallel loop.
 pub const GRAIN: usize = 32 * 1024;
 
-/// Pieces per thread: more than one, so that a thread that is held up does not hold up the others.
+/// Chunks per thread: more than one, so that a delayed thread does not delay the others.
 const PIECES: usize = 4;
 
 /// The teams of this process and those that a forked child inherited, newest first.
 static TEAMS: AtomicPtr<Team> = AtomicPtr::new(std::ptr::null_mut());
-/// The number of threads asked for; 0 until it is first needed.
+/// The requested number of threads; 0 until it is first needed.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 thread_local! {
-    /// Whether this thread is inside a parallel loop: a loop inside a loop runs serially.
+    /// Whether this thread is inside a parallel loop: a nested loop runs serially.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// How many threads a kernel may use. The default is `WENGERT_NUM_THREADS` or the number of cores.
+/// Returns how many threads a kernel may use: by default `WENGERT_NUM_THREADS` or the number of cores.
 pub fn num_threads() -> usize {
     match THREADS.load(Ordering::Relaxed) {
         0 => {
@@ -47,8 +47,7 @@ pub fn set_num_threads(threads: usize) {
     THREADS.store(threads.clamp(1, 1024), Ordering::Relaxed);
 }
 
-/// The team of this process for `threads` threads (the caller is one of them), or `None` where none can be
-/// built.
+/// Returns this process's team of `threads` threads, including the caller, or `None` if none can be built.
 fn team(threads: usize) -> Option<&'static Team> {
     let process = std::process::id();
     let mut head = TEAMS.load(Ordering::Acquire);
@@ -72,7 +71,7 @@ fn team(threads: usize) -> Option<&'static Team> {
     }
 }
 
-/// Restores the flag of a nested loop even if a piece panics.
+/// A guard that sets [`INSIDE`] and clears it again even if a chunk panics.
 struct Entered;
 
 impl Entered {
@@ -88,10 +87,9 @@ impl Drop for Entered {
     }
 }
 
-/// Calls `body` on disjoint ranges that cover `0..items`, on several threads if `items` is at least two
-/// grains.
+/// Calls `body` on disjoint ranges that cover `0..items`, on several threads for at least two grains.
 ///
-/// Every range but the last is a multiple of `grain` long and starts at one.
+/// Every range starts at a multiple of `grain`, and all but the last have a multiple of it as length.
 pub fn parallel_for(items: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
     let grain = grain.max(1);
     if items == 0 {
@@ -107,7 +105,7 @@ pub fn parallel_for(items: usize, grain: usize, body: impl Fn(Range<usize>) + Sy
     }
 }
 
-/// [`parallel_for`] with a body that may fail, as for want of working memory; one of the errors is returned.
+/// [`parallel_for`] with a body that may fail, e.g. for lack of memory; one of the errors is returned.
 pub fn try_parallel_for(
     items: usize,
     grain: usize,
@@ -122,8 +120,7 @@ pub fn try_parallel_for(
     failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
 }
 
-/// The parallel part of [`parallel_for`]: `threads` threads, the caller among them, take pieces from a
-/// counter.
+/// The parallel part of [`parallel_for`]: `threads` threads, with the caller, take chunks from a counter.
 fn split(team: &Team, threads: usize, items: usize, grain: usize, body: &(dyn Fn(Range<usize>) + Sync)) {
     let piece = items.div_ceil(threads * PIECES).div_ceil(grain) * grain;
     let next = AtomicUsize::new(0);
@@ -142,7 +139,7 @@ fn split(team: &Team, threads: usize, items: usize, grain: usize, body: &(dyn Fn
     }
 }
 
-/// A pointer that a parallel loop may carry to its pieces, which write disjoint parts of what it points to.
+/// A pointer that a parallel loop shares with its chunks, which write disjoint parts of the target.
 pub struct Shared<T>(*mut T);
 
 impl<T> Clone for Shared<T> {
@@ -152,7 +149,7 @@ impl<T> Clone for Shared<T> {
 }
 impl<T> Copy for Shared<T> {}
 
-// SAFETY: whoever dereferences the pointer vouches for disjoint writes.
+// SAFETY: the code that dereferences the pointer guarantees disjoint writes.
 unsafe impl<T> Send for Shared<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Shared<T> {}
@@ -163,29 +160,29 @@ impl<T> Shared<T> {
         Shared(pointer)
     }
 
-    /// The pointer.
+    /// Returns the pointer.
     #[inline(always)]
     pub fn get(self) -> *mut T {
         self.0
     }
 
-    /// The `length` elements from `start` on.
+    /// Returns the `length` elements from `start` on.
     ///
     /// # Safety
-    /// They must exist and nobody else may touch them meanwhile.
+    /// They exist, and nothing else accesses them meanwhile.
     #[inline(always)]
     pub unsafe fn part<'a>(self, start: usize, length: usize) -> &'a mut [T] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.0.add(start), length) }
     }
 
-    /// The `length` elements from `start` on, to be read.
+    /// Returns the `length` elements from `start` on, read-only.
     ///
     /// # Safety
-    /// They must exist and nobody may write them meanwhile.
+    /// They exist, and nothing writes them meanwhile.
     #[inline(always)]
     pub unsafe fn view<'a>(self, start: usize, length: usize) -> &'a [T] {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { std::slice::from_raw_parts(self.0.add(start), length) }
     }
 }

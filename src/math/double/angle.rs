@@ -1,8 +1,8 @@
 //! Sine, cosine and tangent in double precision.
 //!
-//! The angle is brought to `r + low` with a multiple of pi/2 taken away: by three pieces of pi/2 with fused
-//! multiply-adds below 2^30 (W. Cody and W. Waite, 1980), and above, where it is rare, one number at a time
-//! in fixed point (M. Payne and R. Hanek, 1983).
+//! Subtracting a multiple of pi/2 reduces the angle to `r + low`: below 2^30 with three parts of pi/2 and
+//! fused multiply-adds (W. Cody and W. Waite, 1980), above, which is rare, one number at a time in fixed
+//! point (M. Payne and R. Hanek, 1983).
 
 use super::super::polynomial;
 use super::super::turns::without_quarters;
@@ -56,7 +56,7 @@ fn sin_half_turn<L: Double>(r: L, low: L) -> L {
 /// The sine of `x + shift * pi`, for `shift` 0 or 1/2.
 #[inline(always)]
 fn shifted_sin<L: Double>(x: L, shift: f64) -> L {
-    // The nearest multiple of pi, moved by the shift.
+    // The nearest multiple of pi, offset by the shift.
     let (half_turns, n) = (x * std::f64::consts::FRAC_1_PI + shift).nearest_int();
     let (r, low) = without_quarters(x, half_turns * 2.0 - 2.0 * shift, &QUARTER);
     let value = sin_half_turn(r, low);
@@ -79,7 +79,7 @@ pub fn cos<L: Double>(x: L) -> L {
     if L::may_hold(huge) { value.replace(huge, [x], |[x]| huge_sin(x, 1)) } else { value }
 }
 
-/// The tangent of `r + low + n * pi/2` for `|r| <= pi/4`, from `odd`, whether `n` is.
+/// The tangent of `r + low + n * pi/2` for `|r| <= pi/4`; `odd` says whether `n` is odd.
 #[inline(always)]
 fn tan_quarter<L: Double>(r: L, low: L, odd: L::Mask) -> L {
     let square = r * r;
@@ -164,7 +164,7 @@ const TWO_OVER_PI: [u64; 20] = [
 
 /// `(n, r, low)` with `x = r + low + n * pi/2` and `|r| <= pi/4`, `n` modulo 4, for a finite `|x| >= 2^30`.
 ///
-/// The product of the mantissa with those bits of 2/pi that count: two before the point, 190 behind it.
+/// The product of the mantissa with the relevant bits of 2/pi: two before the binary point, 190 behind it.
 fn huge_angle(x: f64) -> (u64, f64, f64) {
     let bits = x.to_bits();
     let mantissa = u128::from(bits & 0x000f_ffff_ffff_ffff | 0x0010_0000_0000_0000);
@@ -180,7 +180,7 @@ fn huge_angle(x: f64) -> (u64, f64, f64) {
     let fixed = low.wrapping_add(top << 64);
     let n = (fixed.wrapping_add(1 << 125) >> 126) as u64;
     let rest = fixed.wrapping_sub(u128::from(n) << 126) as i128;
-    // Where the angle is very near to a multiple, its leading bits are 0; 64 are left at the worst.
+    // If the angle is very near to a multiple, its leading bits are 0; at worst 64 are left.
     let high = rest as f64;
     let lost = (rest - high as i128) as f64;
     const UNIT: f64 = 1.0 / (1_u128 << 126) as f64;

@@ -1,5 +1,5 @@
-//! `pow` in double precision. The logarithm is carried as a sum of two doubles with about 65 good bits: at
-//! the largest powers, ten of them stand before the point.
+//! `pow` in double precision. The logarithm is a sum of two doubles with about 65 good bits: for the largest
+//! powers, ten of them are before the binary point.
 
 use super::super::pow::edges;
 use super::super::{INFINITY, polynomial};
@@ -7,8 +7,7 @@ use super::{Double, ROOT_HALF, split};
 
 /// `2 / log(2)` as a sum.
 const TWO_OVER_LN2: [f64; 2] = [2.885_390_081_777_926_8, 4.071_054_748_186_206_6e-17];
-/// Numbers `c` in the middle of 16 parts of the mantissas from `sqrt(1/2)` to `sqrt(2)`; 1 for the part that
-/// has it.
+/// Centres `c` of 16 parts of the mantissas from `sqrt(1/2)` to `sqrt(2)`; 1 for the part that contains it.
 static CENTRE: [f64; 16] = [
     0.72265625, 0.75390625, 0.78515625, 0.81640625, 0.84765625, 0.87890625, 0.91015625, 0.94140625,
     0.97265625, 1.0, 1.0703125, 1.1328125, 1.1953125, 1.2578125, 1.3203125, 1.3828125,
@@ -32,7 +31,7 @@ static LOG2_HIGH: [f64; 16] = [
     0.40087943617254496,
     0.4676055498421192,
 ];
-/// What [`LOG2_HIGH`] lacks.
+/// `log2(c) - LOG2_HIGH`.
 static LOG2_LOW: [f64; 16] = [
     -3.2170771814174945e-10,
     -1.5100031461562512e-10,
@@ -73,24 +72,21 @@ pub(super) const EXP2: [f64; 12] = [
 /// `log2(m) + e` as `(high, low)` for the parts of a normal number.
 ///
 /// With the centre `c` next to `m`: `log2(m) = log2(c) + 2/log(2) * atanh(s)` for `s = (m - c)/(m + c)`. From
-/// the third power of `s` on, double precision will do.
+/// the third power of `s` on, double precision suffices.
 #[inline(always)]
 fn log2_pair<L: Double>(e: L, m: L) -> (L, L) {
     let part = (m.bits() - L::int(ROOT_HALF)) >> 48;
     let centre = L::lookup(part, &CENTRE);
     let start = e + L::lookup(part, &LOG2_HIGH);
-    // s and s_low
     let (difference, sum) = (m - centre, m + centre);
     let sum_low = m - (sum - centre);
     let inverse = L::lit(1.0) / sum;
     let s = difference * inverse;
     let s_low = difference.minus_product(s, sum).minus_product(s, sum_low) * inverse;
-    // atanh(s)
     let square = s * s;
     let term = (s * square) * polynomial(square, &LOG_RATIO);
     let atanh = s + term;
     let atanh_low = ((s - atanh) + term) + s_low;
-    // log2
     let main = atanh * TWO_OVER_LN2[0];
     let lost = atanh.mul_add(L::lit(TWO_OVER_LN2[0]), -main);
     let main_low = atanh.mul_add(L::lit(TWO_OVER_LN2[1]), atanh_low.mul_add(L::lit(TWO_OVER_LN2[0]), lost));
@@ -104,7 +100,7 @@ fn exp2_of_product<L: Double>((high, low): (L, L), y: L, large: bool) -> L {
     let product = high * y;
     let rest = low.mul_add(y, high.mul_add(y, -product));
     let held = product.clamp(-1100.0, 1100.0);
-    // What the product lost is only small as long as the product is.
+    // The rounding error of the product is only small as long as the product is.
     let rest = if large { L::select(held.eq(product), rest, L::lit(0.0)) } else { rest };
     let (turns, n) = held.nearest_int();
     polynomial((held - turns) + rest, &EXP2).scale(turns, n)
@@ -113,8 +109,8 @@ fn exp2_of_product<L: Double>((high, low): (L, L), y: L, large: bool) -> L {
 /// `x` to the power `y`, as C's `pow`.
 #[inline(always)]
 pub fn pow<L: Double>(x: L, y: L) -> L {
-    /// Up to here, `y` times the lower half of a logarithm, which is below `2^-31`, stays below 1/8 with what
-    /// the product loses.
+    /// Up to here, `y` times the lower half of a logarithm, which is below `2^-31`, plus the rounding error
+    /// of the product stays below 1/8.
     const LARGE: f64 = (1_u64 << 28) as f64;
     /// From here on every power but that of 1 is 0 or infinite.
     const HUGE: f64 = (1_u128 << 64) as f64;

@@ -31,7 +31,7 @@ pub fn asin<P: Precision, L: Lane>(x: L) -> L {
     L::select(size.le(L::lit(1.0)), with_sign_of(value, x), x.special(NAN))
 }
 
-/// Arc cosine: the same pieces.
+/// Arc cosine, from the same pieces.
 #[inline(always)]
 pub fn acos<P: Precision, L: Lane>(x: L) -> L {
     let size = x.abs();

@@ -1,22 +1,22 @@
 //! Modified Bessel functions of the first kind, of order 0 and 1.
 //!
-//! Below `FAR` a polynomial in `x^2 / 4`, whose terms all have one sign; from there on the exponential over
-//! the square root of `x` times a polynomial in `2 FAR / x - 1` (M. Abramowitz and I. Stegun, *Handbook of
+//! Below `FAR`, a polynomial in `x^2 / 4`, whose terms all have one sign. From there on, the exponential over
+//! the square root of `x`, times a polynomial in `2 FAR / x - 1` (M. Abramowitz and I. Stegun, *Handbook of
 //! Mathematical Functions*, 1964, 9.6.10 and 9.7.1).
 
 use super::{Precision, exp_times, series};
 use crate::math::{Lane, with_sign_of};
 
-/// Where the polynomials change.
+/// Where one polynomial replaces the other.
 const FAR: f64 = 5.0;
 
-/// The polynomial in the square of half of `x`.
+/// The polynomial in the square of `x / 2`.
 #[inline(always)]
 fn near<L: Lane>(half: L, table: &[f64]) -> L {
     series(half * half, table)
 }
 
-/// `exp(-size)` times the function whose table this is, from `FAR` on.
+/// `exp(-size)` times the function that has this table, from `FAR` on.
 #[inline(always)]
 fn far<L: Lane>(size: L, table: &[f64]) -> L {
     series(L::lit(2.0 * FAR) / size - 1.0, table) / size.sqrt()
@@ -64,6 +64,6 @@ pub fn i1e<P: Precision, L: Lane>(x: L) -> L {
     let size = x.abs();
     let half = size * 0.5;
     let close = shrunk::<P, L>(size, half * near(half, P::I1));
-    // The sign comes last: on its way through the exponential that of a zero would get lost.
+    // The sign comes last: that of a zero would be lost in the exponential.
     with_sign_of(L::select(size.lt(L::lit(FAR)), close, far(size, P::I1_FAR)), x)
 }

@@ -27,7 +27,7 @@ pub fn log10<P: Precision, L: Lane>(x: L) -> L {
     log_ends(x, e * P::LOG10_2_HIGH + low)
 }
 
-/// `exp(size) / 2`, which is finite a little longer than the exponential.
+/// `exp(size) / 2`, which is finite for slightly larger arguments than the exponential.
 #[inline(always)]
 fn half_exp<P: Precision, L: Lane>(size: L) -> L {
     exp_times::<P, L>(size.clamp(0.0, P::SINH_END), L::lit(0.0), L::lit(0.5))
@@ -49,14 +49,14 @@ pub fn cosh<P: Precision, L: Lane>(x: L) -> L {
     half + L::lit(0.25) / half
 }
 
-/// The logistic function without overflow: the exponential is always of a number that is not positive.
+/// The logistic function without overflow: the argument of the exponential is never positive.
 #[inline(always)]
 pub fn sigmoid<L: Lane>(x: L) -> L {
     let e = (-(x.abs())).exp();
     L::select(x.lt(L::lit(0.0)), e, L::lit(1.0)) / (e + 1.0)
 }
 
-/// The logistic function with a step of correction, which needs fused multiply-adds.
+/// The logistic function with a correction step, which needs fused multiply-adds.
 #[inline(always)]
 pub fn exact_sigmoid<L: Lane>(x: L) -> L {
     let e = (-(x.abs())).exp();
@@ -69,7 +69,7 @@ pub fn exact_sigmoid<L: Lane>(x: L) -> L {
     remainder.mul_add(inverse, quotient)
 }
 
-/// `x` times the logistic function `logistic` of it. Where that may have lost bits, it is the exponential.
+/// `x` times `logistic`, its logistic function; the exponential replaces that where it may have lost bits.
 #[inline(always)]
 pub fn silu<P: Precision, L: Lane>(x: L, logistic: L) -> L {
     let value = x * logistic;

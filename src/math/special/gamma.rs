@@ -1,25 +1,23 @@
 //! The logarithm of the gamma function and its derivatives.
 //!
-//! Around 1, 2 and the root of the digamma function, polynomials without that root; steps of 1 lead there
-//! from everywhere below `GAMMA_FAR`, Stirling's series takes over above, and the reflection formula below 0
-//! (M. Abramowitz and I. Stegun, *Handbook of Mathematical Functions*, 1964, chapter 6). Next to its other
-//! roots, between negative integers, the logarithm of the gamma function is a small difference and has few
-//! good bits.
+//! Around 1, 2 and the root of the digamma function, they use polynomials with that root divided out. Steps
+//! of 1 lead there from everywhere below `GAMMA_FAR`. Above it they use Stirling's series, below 0 the
+//! reflection formula (M. Abramowitz and I. Stegun, *Handbook of Mathematical Functions*, 1964, chapter 6).
+//! Next to its other roots, between negative integers, `lgamma` is a small difference and has few good bits.
 
 use super::{Precision, log_parts, series, sin_pi};
 use crate::math::{INFINITY, Lane, NAN};
 use std::f64::consts::PI;
 
-/// The logarithm of `pi`.
 const LN_PI: f64 = 1.144_729_885_849_400_2;
 /// `log(2 pi) / 2 - 1/2`.
 const STIRLING_START: f64 = 0.418_938_533_204_672_7;
-/// Up to here `lgamma` is the same below 0 as above, and `digamma` is `-1 / x`, in double precision.
+/// Up to here `lgamma` is even and `digamma` is `-1 / x`, in double precision.
 const POLE: f64 = 1e-17;
-/// Below, functions step up by 1 to be near a table.
+/// Below this, arguments step up by 1 to be near a table.
 const SMALL: f64 = 0.75;
 
-/// Logarithm of the size of the gamma function.
+/// Logarithm of the absolute value of the gamma function.
 #[inline(always)]
 pub fn lgamma<P: Precision, L: Lane>(x: L) -> L {
     let size = x.abs();
@@ -33,7 +31,7 @@ pub fn lgamma<P: Precision, L: Lane>(x: L) -> L {
     let (high, low) = log_parts::<P, L>(product);
     let reflected = (L::lit(LN_PI) - (high + low)) - value;
     let reflected = L::select(product.eq(L::lit(0.0)), x.special(INFINITY), reflected);
-    // The pole at 0 looks the same from both sides, and next to it the product is too small for a float.
+    // The pole at 0 is the same from both sides, and next to it the product may underflow.
     let apart = size.gt(L::lit(POLE)) & size.lt(x.special(INFINITY));
     L::select(negative & apart, reflected, value)
 }
@@ -52,7 +50,7 @@ fn lgamma_positive<P: Precision, L: Lane>(x: L) -> L {
         y = L::select(above, below, y);
         k += 1;
     }
-    // The distance from 1 or from 2; a small x went up by 1.
+    // The distance from 1 or from 2; a small x was moved up by 1.
     let by_one = L::select(small, x, y - 1.0).lt(L::lit(0.5));
     let distance = L::select(small, x, y - 1.0);
     let distance = L::select(by_one, distance, L::select(small, x - 1.0, y - 2.0));
@@ -60,7 +58,7 @@ fn lgamma_positive<P: Precision, L: Lane>(x: L) -> L {
     let (high, low) = log_parts::<P, L>(L::select(small | far, x, product));
     let logarithm = high + low;
     let stepped = near + L::select(small, -logarithm, logarithm);
-    // Stirling: the large part of the logarithm is exact.
+    // Stirling's formula: the large part of the logarithm is exact.
     let inverse = one / x;
     let half = x - 0.5;
     let rest = inverse.mul_add(series(inverse * inverse, P::STIRLING), L::lit(STIRLING_START));
@@ -81,7 +79,7 @@ pub fn digamma<P: Precision, L: Lane>(x: L) -> L {
     let inverse = L::lit(1.0) / size;
     let reflected = value + (cotangent::<P, L>(size) * PI + inverse);
     let value = L::select(below, reflected, value);
-    // Next to the pole at 0 the terms of the reflection are too large for a float.
+    // Next to the pole at 0 the terms of the reflection may overflow.
     L::select(size.lt(L::lit(POLE)), L::lit(-1.0) / x, value)
 }
 
@@ -98,7 +96,7 @@ fn cotangent<P: Precision, L: Lane>(x: L) -> L {
 fn digamma_positive<P: Precision, L: Lane>(x: L) -> L {
     let one = L::lit(1.0);
     let (small, far) = (x.lt(L::lit(SMALL)), x.ge(L::lit(P::GAMMA_FAR)));
-    // The sum of the inverses of the steps, as one fraction.
+    // The sum of the inverses of the steps, as a fraction.
     let (mut y, mut above, mut under) = (x, L::lit(0.0), one);
     let mut k = 0;
     while k < P::GAMMA_STEPS {
@@ -111,8 +109,8 @@ fn digamma_positive<P: Precision, L: Lane>(x: L) -> L {
     }
     let y = L::select(small, x + 1.0, y);
     let (above, under) = (L::select(small, -one, above), L::select(small, x, under));
-    // Next to the root the first difference is exact and its last bit 0; without that bit no compiler sees
-    // through it and makes one constant of the two, which would lose the second.
+    // Next to the root the first difference is exact, and its last bit is 0. Clearing that bit keeps
+    // compilers from merging the two constants, which would lose the second one.
     let distance = L::from_bits((y - P::DIGAMMA_ROOT[0]).bits() & L::int(-2));
     let from_root = distance - P::DIGAMMA_ROOT[1];
     let near = from_root.mul_add(series(y - 1.5, P::DIGAMMA), above / under);
@@ -136,12 +134,12 @@ const EULER_MACLAURIN: [f64; 10] = [
     8.586062056277845e-15,
     -2.174868698558062e-16,
 ];
-/// The highest order that has a reflection formula here.
+/// The highest order; larger ones are lowered to it.
 const MOST: usize = 40;
 
-/// Derivative of order `order` of [`digamma`], which it is itself for 0.
+/// Derivative of order `order` of [`digamma`]; [`digamma`] itself for 0.
 ///
-/// `(-1)^(n+1) n! zeta(n + 1, x)`, with the zeta function by Euler's and Maclaurin's sum.
+/// `(-1)^(n+1) n! zeta(n + 1, x)`, with the zeta function by Euler-Maclaurin summation.
 #[inline(always)]
 pub fn polygamma<P: Precision, L: Lane>(x: L, order: usize) -> L {
     let n = order.min(MOST);
@@ -158,8 +156,7 @@ pub fn polygamma<P: Precision, L: Lane>(x: L, order: usize) -> L {
     let cosine = sin_pi::<P, L>(L::lit(0.5) - r.abs());
     let pole = cotangent_slope(cosine / sin_pi::<P, L>(r), n);
     let reflected = if n.is_multiple_of(2) { value - pole } else { -value - pole };
-    // At a pole of even order the two sides differ in sign; at 0 the sign of the zero says which side is
-    // meant.
+    // At a pole of even order the two sides differ in sign; at 0 the sign of the zero selects the side.
     let reflected = if n.is_multiple_of(2) {
         let side = L::select(x.eq(L::lit(0.0)), L::lit(-1.0) / x, x.special(NAN));
         L::select(r.eq(L::lit(0.0)), side, reflected)
@@ -181,7 +178,7 @@ fn signed_factorial(n: usize) -> f64 {
     product
 }
 
-/// `x` to a power that is a whole number.
+/// `x` to the power of an integer.
 #[inline(always)]
 fn whole_power<L: Lane>(x: L, n: usize) -> L {
     let (mut result, mut square, mut left) = (L::lit(1.0), x, n);
@@ -201,7 +198,7 @@ fn whole_power<L: Lane>(x: L, n: usize) -> L {
 #[inline(always)]
 fn zeta<P: Precision, L: Lane>(x: L, n: usize) -> L {
     let one = L::lit(1.0);
-    // The sum over the first terms, and from where on the rest is taken as a series.
+    // The sum over the first terms, and the point from which a series is used.
     let far = x.ge(L::lit(P::ZETA_TERMS as f64));
     let end = one / L::select(far, x, x + P::ZETA_TERMS as f64);
     let square = end * end;
@@ -229,7 +226,7 @@ fn zeta<P: Precision, L: Lane>(x: L, n: usize) -> L {
 }
 
 /// `pi` times the derivative of order `n` of `cot(pi x)`, given `c = cot(pi x)`: a polynomial in `c`, since
-/// the first is `-pi (1 + c^2)`.
+/// the first derivative is `-pi (1 + c^2)`.
 #[inline(always)]
 fn cotangent_slope<L: Lane>(c: L, n: usize) -> L {
     let mut coefficients = [0.0; MOST + 2];

@@ -1,16 +1,16 @@
 //! The normal distribution: the complement of the error function, the distribution function, GELU, and the
 //! inverse of the error function.
 //!
-//! Near 0 all follow the error function. The tail is `exp(-x^2)` times a function that varies slowly (M.
-//! Shepherd and J. Laframboise, 1981), so that small values have as many good bits as others; the exponent is
-//! known to twice the precision.
+//! Near 0 all use the polynomial of the error function. The tail is `exp(-x^2)` times a slowly varying
+//! function (M. Shepherd and J. Laframboise, 1981), so that small values have as many good bits as others;
+//! the exponent is computed to twice the precision.
 
 use super::{Precision, exp_times, log_parts, series, square_parts};
 use crate::math::double::{self, Double};
 use crate::math::{INFINITY, Lane, NAN};
 use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
-/// Up to here, the complement of the error function is what is missing to 1.
+/// Up to here, `erfc` is `1 - erf`.
 const NEAR: f64 = 0.4;
 
 /// The error function for `|t| <= NEAR`.
@@ -59,7 +59,7 @@ pub fn ndtr<P: Precision, L: Lane>(x: L) -> L {
     L::select(size.lt(L::lit(NEAR * SQRT_2)), normal_near::<P, L>(x), far)
 }
 
-/// `x Phi(x)`: for positive `x`, what is missing to `x` is as for `-x`.
+/// `x Phi(x)`; for positive `x`, that is `x - x Phi(-x)`.
 #[inline(always)]
 pub fn gelu<P: Precision, L: Lane>(x: L) -> L {
     let size = x.abs().clamp(0.0, P::ERFC_END * SQRT_2);
@@ -69,7 +69,7 @@ pub fn gelu<P: Precision, L: Lane>(x: L) -> L {
 }
 
 /// Inverse of the error function, after M. Giles (2012): `x` times a polynomial in `w = -log(1 - x^2)`, or in
-/// its root.
+/// its square root.
 #[inline(always)]
 pub fn erfinv<P: Precision, L: Lane>(x: L) -> L {
     let size = x.abs();
@@ -82,7 +82,7 @@ pub fn erfinv<P: Precision, L: Lane>(x: L) -> L {
     erfinv_ends(x, value)
 }
 
-/// `value` for `|x| < 1`, and the ends.
+/// `value` for `|x| < 1`, infinities at the ends, NaN beyond.
 #[inline(always)]
 fn erfinv_ends<L: Lane>(x: L, value: L) -> L {
     let size = x.abs();
@@ -90,7 +90,7 @@ fn erfinv_ends<L: Lane>(x: L, value: L) -> L {
     L::select(size.gt(L::lit(1.0)), x.special(NAN), value)
 }
 
-/// The same in double precision: one step of Halley's method from what the polynomials give.
+/// [`erfinv`] in double precision: one step of Halley's method from the result of the polynomials.
 #[inline(always)]
 pub fn double_erfinv<L: Double>(x: L) -> L {
     let size = x.abs();

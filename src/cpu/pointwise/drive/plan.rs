@@ -1,21 +1,21 @@
-//! Segments of an elementwise loop whose operands do not all lie densely.
+//! Elementwise loops whose operands are not all dense: they run in segments.
 
 use super::*;
 
-/// How an operand reaches the kernel.
+/// How an operand is passed to the kernel.
 #[derive(Clone, Copy, PartialEq)]
 enum Feed {
-    /// In row-major order: its memory is passed.
+    /// Row-major: its memory is passed directly.
     Flat,
-    /// One element: a tile is filled with it once.
+    /// One element: it fills a tile once.
     Single,
-    /// A short row again and again: a tile is filled with repetitions once.
+    /// A short row that repeats: its repetitions fill a tile once.
     Repeated,
-    /// Anything else.
+    /// Any other layout.
     Strided,
 }
 
-/// Whether operand `k` is its innermost row again and again.
+/// Whether operand `k` repeats its innermost row over all other axes.
 fn repeats(nest: &Nest, k: usize) -> bool {
     let last = nest.rank - 1;
     nest.strides[k][last] == 1 && nest.strides[k][..last].iter().all(|&stride| stride == 0)
@@ -26,13 +26,13 @@ struct Source {
     feed: Feed,
     base: Shared<u8>,
     size: usize,
-    /// The type to widen from, if the kernel wants a wider one.
+    /// The dtype to widen from, if the kernel computes in a wider one.
     narrow: Option<DType>,
-    /// Whether the kernel's output goes to the operand's own memory and it cannot stand that.
+    /// Whether the output is written to the operand's memory, and the kernel may not overwrite operands.
     aliased: bool,
 }
 
-/// How a job over operands of any layout runs: in segments, each operand fed as it lies.
+/// How a job over operands of any layout runs: in segments, each operand fed according to its layout.
 pub(super) struct Plan {
     kernel: Kernel,
     rule: Shared<u8>,
@@ -42,9 +42,9 @@ pub(super) struct Plan {
     nest: Nest,
     sources: [Source; MAX_OPERANDS],
     count: usize,
-    /// Whether a segment ends where a row ends.
+    /// Whether segments end where a row ends.
     by_row: bool,
-    /// The most elements of a segment.
+    /// Maximum number of elements of a segment.
     segment: usize,
     /// Whether the output is written past the cache.
     streamed: bool,
@@ -80,8 +80,8 @@ impl Plan {
         let repeated = used.iter().any(|s| s.feed == Feed::Repeated);
         let bytes = |s: &Source, a: &Array| if s.feed == Feed::Flat { a.numel() * s.size } else { 0 };
         let read: usize = used.iter().zip(job.x).map(|(s, a)| bytes(s, a)).sum();
-        // What is written to memory that was just read has its lines in the cache already. What is narrowed
-        // waits for that in the upper half of a tile, which eight-byte elements do not leave free.
+        // An aliased output was just read, so its lines are in the cache already. Narrowed results are
+        // streamed from the upper half of a tile, which eight-byte elements do not leave free.
         let streamed = !aliased.contains(&true)
             && out_narrow.is_none_or(|d| d.compute().size() == 4)
             && stream::pays(read + job.out.numel() * job.out.dtype().size());
@@ -104,7 +104,7 @@ impl Plan {
         }
     }
 
-    /// The elements `from..to`, in segments.
+    /// Computes the elements `from..to`, in segments.
     pub(super) fn chunk(&self, from: usize, to: usize) {
         let mut tiles = [const { Tile::new() }; MAX_OPERANDS];
         let mut result = Tile::new();
@@ -130,8 +130,8 @@ impl Plan {
             for k in (0..self.count).filter(|&k| self.sources[k].feed != Feed::Single) {
                 pointers[k] = self.feed(k, at, n, &mut tiles[k]);
             }
-            // SAFETY: every pointer holds `n` elements of the kernel's types; the output has as many from
-            // `at` on and overlaps none of them.
+            // SAFETY: every pointer holds `n` elements of the kernel's types; the output has `n` from `at` on
+            // and overlaps none of them.
             unsafe {
                 self.segment(&pointers, self.out.get().wrapping_add(at * self.out_size), n, &mut result)
             };
@@ -145,9 +145,9 @@ impl Plan {
     /// Runs the kernel over one segment.
     ///
     /// # Safety
-    /// Every pointer holds `n` elements of the kernel's types; `out` has room for them and overlaps none.
+    /// Every pointer holds `n` elements of the kernel's types; `out` is writable for `n` and overlaps none.
     unsafe fn segment(&self, x: &[*const u8; MAX_OPERANDS], out: *mut u8, n: usize, tile: &mut Tile) {
-        // SAFETY: the caller's promise; a tile has room for `n <= TILE` elements, and for narrow ones in its
+        // SAFETY: guaranteed by the caller; a tile can hold `n <= TILE` elements, and narrow ones in its
         // upper half while their wide ones are in the lower one.
         unsafe {
             let to = if self.streamed || self.out_narrow.is_some() { tile.ptr() } else { out };
@@ -163,7 +163,7 @@ impl Plan {
         }
     }
 
-    /// The `n` elements of operand `k` from row-major element `at` on, as the kernel wants them.
+    /// Returns a pointer to `n` elements of operand `k` from row-major index `at` on, as the kernel wants.
     fn feed(&self, k: usize, at: usize, n: usize, tile: &mut Tile) -> *const u8 {
         let s = &self.sources[k];
         let offset = match s.feed {
@@ -178,7 +178,7 @@ impl Plan {
             _ => return self.gather(k, at, n, false, tile),
         };
         let from = s.base.get().wrapping_offset(offset * s.size as isize);
-        // SAFETY: the operand has `n` elements in order from here on, and a tile has room for them.
+        // SAFETY: the operand has `n` elements in order from here on, and a tile can hold them.
         unsafe {
             if let Some(dtype) = s.narrow {
                 widen(dtype, from, tile.ptr(), n);
@@ -192,12 +192,12 @@ impl Plan {
         from
     }
 
-    /// Copies `n` elements of operand `k` into its tile; `single` repeats the first one.
+    /// Copies `n` elements of operand `k` into its tile; with `single`, repeats the first one.
     fn gather(&self, k: usize, at: usize, n: usize, single: bool, tile: &mut Tile) -> *const u8 {
         let s = &self.sources[k];
         let into = if s.narrow.is_some() { tile.upper() } else { tile.ptr() };
-        // SAFETY: positions come from the operand's own layout; a tile has room for `n <= TILE` elements,
-        // and for that many narrow ones in its upper half.
+        // SAFETY: positions come from the operand's own layout; a tile can hold `n <= TILE` elements, and
+        // that many narrow ones in its upper half.
         unsafe {
             dispatch_width!(s.size, T => gather_run::<T>(self, k, at, n, single, into));
             if let Some(dtype) = s.narrow {
@@ -209,16 +209,16 @@ impl Plan {
 }
 
 /// # Safety
-/// Operand `k` has elements of `T`'s size and covers `at..at + n`; `to` has room for `n` of them.
+/// Operand `k` has elements of `T`'s size and covers `at..at + n`; `to` is writable for `n` of them.
 unsafe fn gather_run<T: Copy>(plan: &Plan, k: usize, at: usize, n: usize, single: bool, to: *mut u8) {
     let (from, to) = (plan.sources[k].base.get().cast::<T>().cast_const(), to.cast::<T>());
     if single {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         return unsafe { std::slice::from_raw_parts_mut(to, n).fill(*from) };
     }
     let stride = plan.nest.strides[k][plan.nest.rank - 1];
     plan.nest.runs([k], at, n, |&[position], done, length| {
-        // SAFETY: the run lies inside the operand; its target inside the tile.
+        // SAFETY: the run lies inside the operand, its target inside the tile.
         unsafe {
             let (from, to) = (from.offset(position), to.add(done));
             match stride {

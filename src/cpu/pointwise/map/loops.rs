@@ -1,4 +1,4 @@
-//! The loops over elements, one per number type.
+//! Kernels of rules: the loops over elements, one per number type.
 
 use crate::array::dtype::DType;
 use crate::cpu::pointwise::drive::Kernel;
@@ -8,7 +8,7 @@ use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::error::Result;
 use crate::math::real::{Integer, Pointwise, PointwiseInt};
 
-/// The kernel of a rule of floats.
+/// Returns the kernel of a float rule.
 pub(crate) fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<Kernel> {
     match dtype {
         DType::F16 | DType::BF16 | DType::F32 => Ok(map_float::<N, P, f32>),
@@ -17,7 +17,7 @@ pub(crate) fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Res
     }
 }
 
-/// The kernel of a rule of integers.
+/// Returns the kernel of an integer rule.
 pub(crate) fn int_kernel<const N: usize, P: PointwiseInt<N>>(dtype: DType) -> Result<Kernel> {
     match dtype.compute() {
         DType::I32 => Ok(map_int::<N, P, i32>),
@@ -27,7 +27,7 @@ pub(crate) fn int_kernel<const N: usize, P: PointwiseInt<N>>(dtype: DType) -> Re
     }
 }
 
-/// Operands and output of one call of a kernel, typed.
+/// Typed operands and output of one kernel call.
 struct Span<'a, const N: usize, P, T, U> {
     rule: &'a P,
     x: [*const T; N],
@@ -43,21 +43,21 @@ unsafe fn span<'a, const N: usize, P, T, U>(
     out: *mut u8,
     n: usize,
 ) -> Span<'a, N, P, T, U> {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     unsafe {
         let x = each(&[x.cast::<[*const T; N]>()], 0)[0];
         Span { rule: &*rule.cast(), x, out: std::slice::from_raw_parts_mut(out.cast(), n) }
     }
 }
 
-/// Element `i` of every operand. A loop and not `from_fn`: a closure that the compiler leaves outside of its
-/// surroundings is compiled without their instructions, and the loop around it for none at all.
+/// Returns element `i` of every operand. A loop, not `from_fn`: a closure that is not inlined is compiled
+/// without its caller's instruction set, and then the loop around it is not vectorised.
 ///
 /// # Safety
-/// Every operand has that element.
+/// Every operand has element `i`.
 #[inline(always)]
 unsafe fn each<const N: usize, T: Copy>(x: &[*const T; N], i: usize) -> [T; N] {
-    // SAFETY: the caller's promise.
+    // SAFETY: guaranteed by the caller.
     let mut all = [unsafe { *x[0].add(i) }; N];
     let mut k = 1;
     while k < N {
@@ -89,7 +89,7 @@ unsafe fn map_float<const N: usize, P: Pointwise<N>, T: vector::Number>(
     out: *mut u8,
     n: usize,
 ) {
-    // SAFETY: `Job` calls a kernel as its type demands.
+    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
     unsafe {
         let x = std::array::from_fn(|k| (*x.add(k)).cast());
         vector::map(*rule.cast::<P>(), x, out.cast::<T>(), n);
@@ -102,6 +102,6 @@ unsafe fn map_int<const N: usize, P: PointwiseInt<N>, I: Integer>(
     out: *mut u8,
     n: usize,
 ) {
-    // SAFETY: `Job` calls a kernel as its type demands.
+    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
     run_plain(IntSpan(unsafe { span::<N, P, I, I>(rule, x, out, n) }))
 }

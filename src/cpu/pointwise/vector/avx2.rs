@@ -1,5 +1,4 @@
-//! The table of instructions of AVX2 and FMA: eight `f32` or four `f64`; a mask is a register of ones and
-//! zeros.
+//! The instruction table of AVX2 and FMA: eight `f32` or four `f64`; a mask is a register of ones and zeros.
 
 use super::registers::{Registers, instructions};
 use std::arch::x86_64::*;
@@ -12,12 +11,12 @@ pub struct Single;
 #[derive(Clone, Copy)]
 pub struct Double;
 
-/// Ones, then zeros: a mask of `count` numbers starts `count` before the middle.
+/// Ones, then zeros: the mask of the first `count` numbers starts `count` before the middle.
 static ONES: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
 /// [`ONES`] for `f32`.
 static ONES_32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-// SAFETY: every function is made of instructions that the set has.
+// SAFETY: every function uses only instructions of the set.
 unsafe impl Registers for Single {
     type Number = f32;
     type Floats = __m256;
@@ -58,29 +57,29 @@ unsafe impl Registers for Single {
     }
     #[inline(always)]
     unsafe fn from_int(x: __m256i) -> __m256 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_cvtepi32_ps(x) }
     }
     #[inline(always)]
     unsafe fn splat(x: f64) -> __m256 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_set1_ps(x as f32) }
     }
     #[inline(always)]
     unsafe fn int(x: i64) -> __m256i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_set1_epi32(x as i32) }
     }
     #[inline(always)]
     unsafe fn any(x: __m256) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_movemask_ps(x) != 0 }
     }
     #[inline(always)]
     unsafe fn nearest(x: __m256) -> (__m256, __m256i) {
         // The low bits of the sum are the integer.
         const MAGIC: f32 = 12_582_912.0;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let sum = _mm256_add_ps(x, _mm256_set1_ps(MAGIC));
             let bits = _mm256_sub_epi32(Self::bits(sum), _mm256_set1_epi32(MAGIC.to_bits() as _));
@@ -89,18 +88,18 @@ unsafe impl Registers for Single {
     }
     #[inline(always)]
     unsafe fn int_shl(x: __m256i, n: usize) -> __m256i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_sll_epi32(x, _mm_cvtsi32_si128(n as i32)) }
     }
     #[inline(always)]
     unsafe fn int_shr(x: __m256i, n: usize) -> __m256i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_sra_epi32(x, _mm_cvtsi32_si128(n as i32)) }
     }
     #[inline(always)]
     unsafe fn lookup(index: __m256i, table: &[f32; 16]) -> __m256 {
-        // The fourth bit chooses between two registers.
-        // SAFETY: the caller's promise; the table is two registers long.
+        // The fourth bit of the index selects one of two registers.
+        // SAFETY: guaranteed by the caller; the table is two registers long.
         unsafe {
             let (first, second) = (_mm256_loadu_ps(table.as_ptr()), _mm256_loadu_ps(table.as_ptr().add(8)));
             let upper = _mm256_castsi256_ps(_mm256_slli_epi32::<28>(index));
@@ -111,17 +110,17 @@ unsafe impl Registers for Single {
     }
     #[inline(always)]
     unsafe fn load(from: *const f32) -> __m256 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_loadu_ps(from) }
     }
     #[inline(always)]
     unsafe fn store(to: *mut f32, x: __m256) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_storeu_ps(to, x) }
     }
     #[inline(always)]
     unsafe fn load_part(from: *const f32, count: usize) -> __m256 {
-        // SAFETY: the caller's promise; `count < WIDTH`, so the mask lies in its array.
+        // SAFETY: guaranteed by the caller; `count < WIDTH`, so the mask lies in its array.
         unsafe { _mm256_maskload_ps(from, _mm256_loadu_si256(ONES_32.as_ptr().add(8 - count).cast())) }
     }
     #[inline(always)]
@@ -131,7 +130,7 @@ unsafe impl Registers for Single {
     }
 }
 
-// SAFETY: every function is made of instructions that the set has.
+// SAFETY: every function uses only instructions of the set.
 unsafe impl Registers for Double {
     type Number = f64;
     type Floats = __m256d;
@@ -172,9 +171,9 @@ unsafe impl Registers for Double {
     }
     #[inline(always)]
     unsafe fn from_int(x: __m256i) -> __m256d {
-        // There is no such instruction; `nearest` backwards.
+        // There is no such instruction; this is `nearest` backwards.
         const MAGIC: f64 = 6_755_399_441_055_744.0;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let sum = _mm256_add_epi64(x, _mm256_set1_epi64x(MAGIC.to_bits() as i64));
             _mm256_sub_pd(_mm256_castsi256_pd(sum), _mm256_set1_pd(MAGIC))
@@ -182,24 +181,24 @@ unsafe impl Registers for Double {
     }
     #[inline(always)]
     unsafe fn splat(x: f64) -> __m256d {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_set1_pd(x) }
     }
     #[inline(always)]
     unsafe fn int(x: i64) -> __m256i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_set1_epi64x(x) }
     }
     #[inline(always)]
     unsafe fn any(x: __m256d) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_movemask_pd(x) != 0 }
     }
     #[inline(always)]
     unsafe fn nearest(x: __m256d) -> (__m256d, __m256i) {
         // The low bits of the sum are the integer.
         const MAGIC: f64 = 6_755_399_441_055_744.0;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let sum = _mm256_add_pd(x, _mm256_set1_pd(MAGIC));
             let bits = _mm256_sub_epi64(Self::bits(sum), _mm256_set1_epi64x(MAGIC.to_bits() as _));
@@ -208,13 +207,13 @@ unsafe impl Registers for Double {
     }
     #[inline(always)]
     unsafe fn int_shl(x: __m256i, n: usize) -> __m256i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_sll_epi64(x, _mm_cvtsi32_si128(n as i32)) }
     }
     #[inline(always)]
     unsafe fn int_shr(x: __m256i, n: usize) -> __m256i {
-        // There is no such instruction for 64 bits: the sign bit is moved along, then spread by a
-        // subtraction. SAFETY: the caller's promise.
+        // No such instruction for 64 bits: shift logically, then extend the sign by a subtraction.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let moved = _mm256_srl_epi64(x, _mm_cvtsi32_si128(n as i32));
             let sign = _mm256_set1_epi64x((1_u64 << 63 >> n) as i64);
@@ -223,7 +222,7 @@ unsafe impl Registers for Double {
     }
     #[inline(always)]
     unsafe fn lookup(index: __m256i, table: &[f64; 16]) -> __m256d {
-        // SAFETY: the caller's promise; four bits stay inside the table.
+        // SAFETY: guaranteed by the caller; four bits stay inside the table.
         unsafe {
             let index = _mm256_and_si256(index, _mm256_set1_epi64x(15));
             _mm256_i64gather_pd::<8>(table.as_ptr(), index)
@@ -231,17 +230,17 @@ unsafe impl Registers for Double {
     }
     #[inline(always)]
     unsafe fn load(from: *const f64) -> __m256d {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_loadu_pd(from) }
     }
     #[inline(always)]
     unsafe fn store(to: *mut f64, x: __m256d) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm256_storeu_pd(to, x) }
     }
     #[inline(always)]
     unsafe fn load_part(from: *const f64, count: usize) -> __m256d {
-        // SAFETY: the caller's promise; `count < WIDTH`, so the mask lies in its array.
+        // SAFETY: guaranteed by the caller; `count < WIDTH`, so the mask lies in its array.
         unsafe { _mm256_maskload_pd(from, _mm256_loadu_si256(ONES.as_ptr().add(4 - count).cast())) }
     }
     #[inline(always)]

@@ -1,5 +1,4 @@
-//! The table of instructions of AVX-512 (F, BW, DQ and VL): sixteen `f32` or eight `f64`, and masks in
-//! registers of their own.
+//! The instruction table of AVX-512 (F, BW, DQ and VL): sixteen `f32` or eight `f64`, with mask registers.
 
 use super::registers::{Registers, instructions};
 use std::arch::x86_64::*;
@@ -12,7 +11,7 @@ pub struct Single;
 #[derive(Clone, Copy)]
 pub struct Double;
 
-// SAFETY: every function is made of instructions that the set has.
+// SAFETY: every function uses only instructions of the set.
 unsafe impl Registers for Single {
     type Number = f32;
     type Floats = __m512;
@@ -56,12 +55,12 @@ unsafe impl Registers for Single {
     }
     #[inline(always)]
     unsafe fn splat(x: f64) -> __m512 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_set1_ps(x as f32) }
     }
     #[inline(always)]
     unsafe fn int(x: i64) -> __m512i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_set1_epi32(x as i32) }
     }
     #[inline(always)]
@@ -72,7 +71,7 @@ unsafe impl Registers for Single {
     unsafe fn nearest(x: __m512) -> (__m512, __m512i) {
         // The low bits of the sum are the integer.
         const MAGIC: f32 = 12_582_912.0;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let sum = _mm512_add_ps(x, _mm512_set1_ps(MAGIC));
             let bits = _mm512_sub_epi32(Self::bits(sum), _mm512_set1_epi32(MAGIC.to_bits() as _));
@@ -81,42 +80,42 @@ unsafe impl Registers for Single {
     }
     #[inline(always)]
     unsafe fn int_shl(x: __m512i, n: usize) -> __m512i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_sll_epi32(x, _mm_cvtsi32_si128(n as i32)) }
     }
     #[inline(always)]
     unsafe fn int_shr(x: __m512i, n: usize) -> __m512i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_sra_epi32(x, _mm_cvtsi32_si128(n as i32)) }
     }
     #[inline(always)]
     unsafe fn lookup(index: __m512i, table: &[f32; 16]) -> __m512 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_permutexvar_ps(index, _mm512_loadu_ps(table.as_ptr())) }
     }
     #[inline(always)]
     unsafe fn load(from: *const f32) -> __m512 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_loadu_ps(from) }
     }
     #[inline(always)]
     unsafe fn store(to: *mut f32, x: __m512) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_storeu_ps(to, x) }
     }
     #[inline(always)]
     unsafe fn load_part(from: *const f32, count: usize) -> __m512 {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_maskz_loadu_ps(!(__mmask16::MAX << count), from) }
     }
     #[inline(always)]
     unsafe fn store_part(to: *mut f32, count: usize, x: __m512) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_mask_storeu_ps(to, !(__mmask16::MAX << count), x) }
     }
 }
 
-// SAFETY: every function is made of instructions that the set has.
+// SAFETY: every function uses only instructions of the set.
 unsafe impl Registers for Double {
     type Number = f64;
     type Floats = __m512d;
@@ -160,12 +159,12 @@ unsafe impl Registers for Double {
     }
     #[inline(always)]
     unsafe fn splat(x: f64) -> __m512d {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_set1_pd(x) }
     }
     #[inline(always)]
     unsafe fn int(x: i64) -> __m512i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_set1_epi64(x) }
     }
     #[inline(always)]
@@ -176,7 +175,7 @@ unsafe impl Registers for Double {
     unsafe fn nearest(x: __m512d) -> (__m512d, __m512i) {
         // The low bits of the sum are the integer.
         const MAGIC: f64 = 6_755_399_441_055_744.0;
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let sum = _mm512_add_pd(x, _mm512_set1_pd(MAGIC));
             let bits = _mm512_sub_epi64(Self::bits(sum), _mm512_set1_epi64(MAGIC.to_bits() as _));
@@ -185,17 +184,17 @@ unsafe impl Registers for Double {
     }
     #[inline(always)]
     unsafe fn int_shl(x: __m512i, n: usize) -> __m512i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_sll_epi64(x, _mm_cvtsi32_si128(n as i32)) }
     }
     #[inline(always)]
     unsafe fn int_shr(x: __m512i, n: usize) -> __m512i {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_sra_epi64(x, _mm_cvtsi32_si128(n as i32)) }
     }
     #[inline(always)]
     unsafe fn lookup(index: __m512i, table: &[f64; 16]) -> __m512d {
-        // SAFETY: the caller's promise; the table is two registers long.
+        // SAFETY: guaranteed by the caller; the table is two registers long.
         unsafe {
             let (first, second) = (_mm512_loadu_pd(table.as_ptr()), _mm512_loadu_pd(table.as_ptr().add(8)));
             _mm512_permutex2var_pd(first, index, second)
@@ -203,22 +202,22 @@ unsafe impl Registers for Double {
     }
     #[inline(always)]
     unsafe fn load(from: *const f64) -> __m512d {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_loadu_pd(from) }
     }
     #[inline(always)]
     unsafe fn store(to: *mut f64, x: __m512d) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_storeu_pd(to, x) }
     }
     #[inline(always)]
     unsafe fn load_part(from: *const f64, count: usize) -> __m512d {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_maskz_loadu_pd(!(__mmask8::MAX << count), from) }
     }
     #[inline(always)]
     unsafe fn store_part(to: *mut f64, count: usize, x: __m512d) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { _mm512_mask_storeu_pd(to, !(__mmask8::MAX << count), x) }
     }
 }

@@ -1,17 +1,17 @@
-//! [`Registers`] is the table of what an instruction set does with its registers, filled in by `avx2.rs` and
-//! `avx512.rs`; [`Vector`] is the lane over any such table.
+//! [`Registers`], the table of an instruction set's operations (`src/cpu/pointwise/vector/avx2.rs` and
+//! `src/cpu/pointwise/vector/avx512.rs` fill it in), and [`Vector`], the lane over any such table.
 
 use super::Wide;
 use crate::math::real::Real;
 use crate::math::{Functions, Lane};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Shr, Sub};
 
-/// The functions of a table that are one expression each.
+/// Defines the functions of a table that are one expression each.
 macro_rules! instructions {
     ($($name:ident($($arg:ident: $type:ident),*) -> $out:ident = $body:expr;)*) => {$(
         #[inline(always)]
         unsafe fn $name($($arg: Self::$type),*) -> Self::$out {
-            // SAFETY: the caller's promise. Some need none.
+            // SAFETY: guaranteed by the caller. Some expressions need no guarantee.
             #[allow(unused_unsafe)]
             unsafe {
                 $body
@@ -22,11 +22,11 @@ macro_rules! instructions {
 #[cfg(target_arch = "x86_64")]
 pub(crate) use instructions;
 
-/// The registers of an instruction set and what it does with them, for one size of number.
+/// The registers of an instruction set and the operations on them, for one number type.
 ///
 /// # Safety
-/// Every function needs the instruction set: lanes are made by [`Number::run`] alone, after asking the
-/// processor.
+/// Every function needs the instruction set. Lanes are only made under `Number::run`, which runs after the
+/// processor was checked.
 #[allow(missing_docs, reason = "the names say it, and `Lane` and `Real` describe the same operations")]
 pub unsafe trait Registers: Copy + 'static {
     type Number: Copy + Default + PartialEq + Functions;
@@ -66,7 +66,7 @@ pub unsafe trait Registers: Copy + 'static {
     unsafe fn from_bits(x: Self::Ints) -> Self::Floats;
     /// The float nearest to a small integer.
     unsafe fn from_int(x: Self::Ints) -> Self::Floats;
-    /// The nearest integer, twice.
+    /// The nearest integer, as floats and as integers.
     unsafe fn nearest(x: Self::Floats) -> (Self::Floats, Self::Ints);
     unsafe fn int(x: i64) -> Self::Ints;
     unsafe fn int_add(x: Self::Ints, y: Self::Ints) -> Self::Ints;
@@ -82,10 +82,10 @@ pub unsafe trait Registers: Copy + 'static {
     unsafe fn store(to: *mut Self::Number, x: Self::Floats);
     unsafe fn load_part(from: *const Self::Number, count: usize) -> Self::Floats;
     unsafe fn store_part(to: *mut Self::Number, count: usize, x: Self::Floats);
-    /// `x * 2^turns`, rounded once.
+    /// `x * 2^n`, rounded once; `_turns` holds the same `n` as floats.
     #[inline(always)]
     unsafe fn scale(x: Self::Floats, _turns: Self::Floats, n: Self::Ints) -> Self::Floats {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe {
             let half = Self::int_shr(n, 1);
             let power =
@@ -132,7 +132,7 @@ macro_rules! operator {
             type Output = Integers<R>;
             #[inline(always)]
             fn $method(self, n: usize) -> Integers<R> {
-                // SAFETY: lanes exist only where their instructions do.
+                // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
                 Integers(unsafe { R::$function(self.0, n) })
             }
         }
@@ -142,7 +142,7 @@ macro_rules! operator {
             type Output = $type<R>;
             #[inline(always)]
             fn $method(self, other: $type<R>) -> $type<R> {
-                // SAFETY: lanes exist only where their instructions do.
+                // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
                 $type(unsafe { R::$function(self.0, other.0) })
             }
         }
@@ -160,7 +160,7 @@ impl<R: Registers> Not for Mask<R> {
     type Output = Mask<R>;
     #[inline(always)]
     fn not(self) -> Mask<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Mask(unsafe { R::not(self.0) })
     }
 }
@@ -177,7 +177,7 @@ macro_rules! compare {
     ($($method:ident),*) => {$(
         #[inline(always)]
         fn $method(self, other: Vector<R>) -> Mask<R> {
-            // SAFETY: lanes exist only where their instructions do.
+            // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
             Mask(unsafe { R::$method(self.0, other.0) })
         }
     )*};
@@ -187,7 +187,7 @@ macro_rules! instruction {
     ($($method:ident),*) => {$(
         #[inline(always)]
         fn $method(self) -> Vector<R> {
-            // SAFETY: lanes exist only where their instructions do.
+            // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
             Vector(unsafe { R::$method(self.0) })
         }
     )*};
@@ -197,12 +197,12 @@ impl<R: Registers> Real for Vector<R> {
     type Mask = Mask<R>;
     #[inline(always)]
     fn lit(value: f64) -> Vector<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Vector(unsafe { R::splat(value) })
     }
     #[inline(always)]
     fn select(mask: Mask<R>, yes: Vector<R>, no: Vector<R>) -> Vector<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Vector(unsafe { R::select(mask.0, yes.0, no.0) })
     }
     compare!(lt, le, eq, ne);
@@ -221,32 +221,32 @@ impl<R: Registers> Lane for Vector<R> {
     const SIGN: i64 = R::SIGN;
     #[inline(always)]
     fn int(value: i64) -> Integers<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Integers(unsafe { R::int(value) })
     }
     #[inline(always)]
     fn int_eq(a: Integers<R>, b: Integers<R>) -> Mask<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Mask(unsafe { R::int_eq(a.0, b.0) })
     }
     #[inline(always)]
     fn bits(self) -> Integers<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Integers(unsafe { R::bits(self.0) })
     }
     #[inline(always)]
     fn from_bits(bits: Integers<R>) -> Vector<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Vector(unsafe { R::from_bits(bits.0) })
     }
     #[inline(always)]
     fn from_int(value: Integers<R>) -> Vector<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Vector(unsafe { R::from_int(value.0) })
     }
     #[inline(always)]
     fn nearest_int(self) -> (Vector<R>, Integers<R>) {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         let (turns, n) = unsafe { R::nearest(self.0) };
         (Vector(turns), Integers(n))
     }
@@ -256,27 +256,27 @@ impl<R: Registers> Lane for Vector<R> {
     }
     #[inline(always)]
     fn mul_add(self, factor: Vector<R>, term: Vector<R>) -> Vector<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Vector(unsafe { R::fma(self.0, factor.0, term.0) })
     }
     #[inline(always)]
     fn minus_product(self, a: Vector<R>, b: Vector<R>) -> Vector<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Vector(unsafe { R::fnma(a.0, b.0, self.0) })
     }
     #[inline(always)]
     fn clamp(self, low: f64, high: f64) -> Vector<R> {
-        // SAFETY: lanes exist only where their instructions do. A NaN is the second operand and stays.
+        // SAFETY: lanes run only under `Number::run`. A NaN is the second operand and is returned.
         Vector(unsafe { R::min(R::splat(high), R::max(R::splat(low), self.0)) })
     }
     #[inline(always)]
     fn scale(self, turns: Vector<R>, n: Integers<R>) -> Vector<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Vector(unsafe { R::scale(self.0, turns.0, n.0) })
     }
     #[inline(always)]
     fn may_hold(mask: Mask<R>) -> bool {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         unsafe { R::any(mask.0) }
     }
 }
@@ -286,22 +286,22 @@ impl<R: Registers> Wide for Vector<R> {
     const WIDTH: usize = R::WIDTH;
     #[inline(always)]
     unsafe fn load(from: *const R::Number) -> Vector<R> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Vector(unsafe { R::load(from) })
     }
     #[inline(always)]
     unsafe fn store(self, to: *mut R::Number) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { R::store(to, self.0) }
     }
     #[inline(always)]
     unsafe fn load_part(from: *const R::Number, count: usize) -> Vector<R> {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         Vector(unsafe { R::load_part(from, count) })
     }
     #[inline(always)]
     unsafe fn store_part(self, to: *mut R::Number, count: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: guaranteed by the caller.
         unsafe { R::store_part(to, count, self.0) }
     }
     #[inline(always)]
@@ -334,7 +334,7 @@ impl<R: Registers> Wide for Vector<R> {
     }
     #[inline(always)]
     fn lookup(index: Integers<R>, table: &[R::Number; 16]) -> Vector<R> {
-        // SAFETY: lanes exist only where their instructions do.
+        // SAFETY: lanes run only under `Number::run`, so the processor has the instructions.
         Vector(unsafe { R::lookup(index.0, table) })
     }
 }
