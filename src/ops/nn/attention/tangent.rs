@@ -9,10 +9,9 @@ use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
 
-/// The tangent of [`Attention`](super::Attention). Inputs: queries, keys, values, result, logarithm of the
-/// sum of exponentials, the mask if there is one, and the tangents that `has_tangent` says. Outputs: the tangent of
-/// the result and, for the benefit of derivatives alone, the mean of the tangents of the scores
-/// `[..., L, 1]`.
+/// The tangent of [`Attention`](super::Attention). Inputs: queries, keys, values, result, log-sum-exp, the
+/// mask if there is one, and the tangents that `has_tangent` names. Outputs: the tangent of the result and,
+/// only for derivatives, the mean of the tangents of the scores `[..., L, 1]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AttentionJvp {
     /// How scores become weights.
@@ -68,7 +67,7 @@ impl Composite for AttentionJvp {
         let inputs = (0..c.inputs()).map(|i| c.input(i)).collect::<Result<Vec<_>>>()?;
         let mut grads: Grads = smallvec![None; inputs.len()];
         let first = 5 + usize::from(settings.masked);
-        // The result is linear in the tangents.
+        // `J(t)` is linear in the tangents: their gradients are those of `<g, out>`.
         let places: Vec<(usize, usize)> = self
             .has_tangent
             .iter()
@@ -83,7 +82,7 @@ impl Composite for AttentionJvp {
             let out = crate::bind::bind(AttentionVjp { settings, wanted, second: None }, &x)?;
             places.iter().zip(out).for_each(|(&(at, _), y)| grads[at] = Some(y));
         }
-        // The mask stands behind the two outputs.
+        // The mask follows the two outputs.
         let place = |i: usize| if i == 3 { 5 } else { i };
         let wanted = Which::of(|i| (i < 3 || settings.masked) && c.needs(place(i)));
         if wanted != Which::default() {
