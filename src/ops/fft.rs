@@ -66,10 +66,9 @@ impl Linear for Fft {
     }
 }
 
-/// Without `back`: the first half of the transform of `n` real numbers along an axis, `y[k] = w[k] scale *
-/// sum over t of x[t] exp(-2 pi i t k / n)` for `k <= n / 2`, as pairs along a new last axis. With `back`:
-/// the real numbers of such pairs, `x[t] = scale * Re(sum over k of w[k] y[k] exp(-2 pi i t k / n))`. With
-/// `+` if inverse.
+/// Without `back`: the first half of the transform of `n` real numbers along an axis, with `+` if inverse,
+/// `y[k] = w[k] scale * sum over t of x[t] exp(-2 pi i t k / n)` for `k <= n / 2`, as pairs along a new last
+/// axis. With `back`: real numbers, `x[t] = scale * Re(sum over k of w[k] y[k] exp(-2 pi i t k / n))`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RealFft {
     /// Whether it maps pairs to real numbers.
@@ -78,8 +77,7 @@ pub struct RealFft {
     pub axis: u8,
     /// Whether the sign of the exponent is `+`.
     pub inverse: bool,
-    /// Whether `w` is 2 where an element stands for itself and its mirror image; otherwise `w` is 1
-    /// throughout.
+    /// Whether `w` is 2 where an element stands for itself and its mirror image; else `w` is 1 throughout.
     pub doubled: bool,
     /// The number of real numbers.
     pub n: u32,

@@ -1,5 +1,5 @@
-//! The operations, one family per file. Read next: `src/ops/pointwise/unary.rs`, which holds all of
-//! one-variable calculus in one table.
+//! The operations, one family per file. Read next: `src/ops/pointwise/unary.rs`, a table of one-variable
+//! calculus.
 
 pub mod complex;
 pub mod contract;

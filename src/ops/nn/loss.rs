@@ -202,8 +202,7 @@ fn row_weights(index: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
     }
 }
 
-/// The number of rows that count; `None` unless the targets can be read on the CPU without waiting for a
-/// device.
+/// The number of rows that count, if the targets can be read on the CPU without waiting for a device.
 fn counted(index: &Tensor, ignore: i64) -> Option<usize> {
     let targets = index.concrete().filter(|a| a.device() == Device::Cpu)?;
     match targets.dtype() {
@@ -281,8 +280,7 @@ fn rows_of(op: &str, logits: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor
     Ok((rows, target.reshape(&Shape::new(&[t.numel()])?)?, t))
 }
 
-/// Negative log-likelihood: minus the log-probability of each row's target. Takes shapes like
-/// [`cross_entropy`].
+/// Negative log-likelihood: minus the log-probability of each row's target. Shapes as in [`cross_entropy`].
 pub fn nll(log_p: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
     let (rows, index, shape) = rows_of("nll_loss", log_p, target)?;
     let (safe, counts) = safe_targets(&index, options.ignore)?;

@@ -1,5 +1,4 @@
-//! Softmax, log-softmax and layer normalisation. Each makes one pass over its rows and has a fused backward
-//! kernel.
+//! Softmax, log-softmax and layer normalisation: one pass over the rows each, with fused backward kernels.
 
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -234,8 +233,7 @@ impl Composite for LayerNormVjp {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (g, value) = (x[0], x[1].cast(x[1].dtype().compute())?);
         let axes: Vec<i64> = (1..=self.axes as i64).map(|i| -i).collect();
-        // The statistics are functions of x here too. They are recomputed so that derivatives of this rule
-        // include that dependence.
+        // The statistics are functions of x. Recompute them so that derivatives of this rule include it.
         let mean = value.mean(Some(&axes), true)?;
         let centred = value.sub(&mean)?;
         let kept = value.shape().reduced(value.shape().axes(Some(&axes), "layer_norm")?, true);
@@ -324,8 +322,7 @@ impl Tensor {
                 let one = x.aval();
                 let w = w.cloned().map_or_else(|| Tensor::full(wanted, 1.0, one.dtype, one.device), Ok)?;
                 let b = b.cloned().map_or_else(|| Tensor::full(wanted, 0.0, one.dtype, one.device), Ok)?;
-                // Under autocast the operation runs in float32: the weight must not be rounded to a half
-                // input's dtype first.
+                // Under autocast it runs in float32: the weight must not be rounded to a half dtype first.
                 let wide =
                     crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
                 let dtype = if wide { DType::F32 } else { promote(&x, &w) };

@@ -7,8 +7,7 @@ use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, 
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 
-/// The identity of several tensors. It copies them: an in-place write to an output must not reach the input,
-/// bypassing the hook.
+/// The identity of several tensors. It copies: an in-place write to an output must not bypass the hook.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bundle;
 

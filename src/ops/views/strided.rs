@@ -1,6 +1,6 @@
 //! Strided subsets of a tensor, in row-major index space; any chain of views reduces to one. `AsStrided`
-//! reads such a part, `AsStridedTranspose` is its transpose, and `Put` replaces it, which turns a write into
-//! a view into a function of the whole tensor.
+//! reads one, `AsStridedTranspose` is the transpose, and `Put` replaces one, so that a write into a view is a
+//! function of the whole.
 
 use crate::array::Array;
 use crate::array::shape::{Axes, MAX_RANK, Shape};
@@ -39,8 +39,7 @@ impl Part {
         Part { shape: array.shape(), strides, offset: array.offset().wrapping_sub(base) }
     }
 
-    /// Returns the part as a view of a contiguous array. An error unless the part lies within it: no element
-    /// outside the array is read.
+    /// Returns the part as a view of a contiguous array; an error unless it lies within it.
     pub fn view(&self, whole: &Array) -> Result<Array> {
         if !self.fits(whole.numel()) {
             return Err(Error::autodiff(format!(
@@ -244,8 +243,8 @@ pub fn with_destinations<T>(memory: Memory, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Returns `x` itself, to be written in place, if [`with_destinations`] announced it and it is contiguous; a
-/// copy otherwise.
+/// Returns `x` itself, to be written in place, if it is a contiguous [`with_destinations`] target; else a
+/// copy.
 pub(crate) fn destination(x: &Array) -> Result<Array> {
     let same = |d: &Array| {
         d.buffer().same(x.buffer()) && d.offset() == x.offset() && d.numel() == x.numel() && x.is_contiguous()
@@ -312,8 +311,7 @@ impl Tensor {
         crate::bind::bind1(Diagonal, &[self])
     }
 
-    /// Returns this tensor with a strided part replaced by `value`, which has the part's shape and this
-    /// dtype.
+    /// Returns this tensor with a strided part replaced by `value`, which has its shape and this dtype.
     pub fn put(&self, part: &Part, value: &Tensor) -> Result<Tensor> {
         crate::bind::bind1(Put { part: Arc::new(*part) }, &[self, value])
     }

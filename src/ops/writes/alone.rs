@@ -33,8 +33,8 @@ fn collect(t: &Tensor, handles: usize, found: &mut Memory) {
     }
 }
 
-/// Returns a placeholder for `t` that holds no memory, for use where its elements are not read: shape, dtype,
-/// device and levels are those of `t`.
+/// Returns a placeholder for `t`, without memory, for use where elements are not read: it has the shape,
+/// dtype, device and levels of `t`.
 pub fn stand_in(t: &Tensor) -> Result<Tensor> {
     let traced = match t {
         Tensor::Array(a) => {

@@ -1,7 +1,6 @@
 //! Merges a new value into the history of an old one: the effect of a write inside `vmap` and `jvp`, where a
-//! tensor is not memory and the new value replaces the old. Level by level, the new value takes over the tape
-//! nodes of the old. Read next: `src/ops/writes/inplace.rs`, which writes memory and leaves the tensor's
-//! levels unchanged.
+//! tensor is not memory and the new value replaces the old. Level by level, it takes over the old value's
+//! nodes. Read next: `src/ops/writes/inplace.rs`, which writes memory and keeps the tensor's levels.
 
 use crate::error::Result;
 use crate::interp::{self, Tag};
@@ -24,8 +23,7 @@ impl Keep {
     }
 }
 
-/// Returns the elements of `new`, which has the shape of `old`, with the history of `old` that `keep`
-/// retains.
+/// Returns the elements of `new`, of the shape of `old`, with the history of `old` that `keep` retains.
 pub fn kept(old: &Tensor, new: &Tensor, keep: Keep) -> Result<Tensor> {
     merged(Some(old), new, keep)
 }
@@ -132,8 +130,7 @@ fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
             Ok(on(is, Payload::Dual { primal: below(primal)?, tangent }))
         }
         Payload::Batched { value, axis } => {
-            // The value that all examples shared becomes one per example, each with the history of the shared
-            // one.
+            // The value that all examples shared becomes one per example, with the shared history.
             let each = match &was {
                 Some(was) => Some(interp::with_grad(|| was.unsqueeze(*axis as i64)?.expand(&value.shape()))?),
                 None => None,

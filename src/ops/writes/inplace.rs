@@ -70,7 +70,7 @@ fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<T
     Ok(recorded_part(value.cast(target.dtype())?))
 }
 
-/// Gives `value` its own node of the tape if another handle to it exists: a copy of a leaf is not a leaf, and
+/// Gives `value` its own node of the tape if another handle to it exists: a copy of a leaf is no leaf, and
 /// has its own hooks.
 fn unshared(value: Tensor) -> Result<Tensor> {
     let shared = value.traced().is_some_and(|t| Arc::strong_count(t) > 1);

@@ -80,8 +80,7 @@ impl Linear for PutRows {
     }
 }
 
-/// Whether each element is the last one of its value along the last axis: the one that wins where indices
-/// repeat.
+/// Whether each element is the last occurrence of its value along the last axis, which wins on repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IsLast;
 
@@ -126,13 +125,11 @@ struct Indexed {
     stride: isize,
 }
 
-/// The elements an index selects, in row-major order: each is `offset` plus one element of each of three
-/// lists.
+/// The elements an index selects, in row-major order: `offset` plus one element of each of three lists.
 struct Places {
     offset: usize,
     before: Vec<(usize, isize)>,
-    /// The sum of index tensors, of this shape; if `parts`, it has a separate part for each element of
-    /// `before`.
+    /// The sum of index tensors, of this shape; if `parts`, with a separate part per element of `before`.
     indexed: Vec<Indexed>,
     shape: Shape,
     parts: bool,

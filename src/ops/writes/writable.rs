@@ -8,8 +8,8 @@ use crate::interp::is_grad_enabled;
 use crate::op::{Kernel, Op};
 use crate::tensor::Tensor;
 
-/// Raises for a leaf that requires a gradient, while recording; likewise for an output of a custom function
-/// that shares its memory.
+/// Raises, while recording, for a leaf that requires a gradient, or a custom function's output with shared
+/// memory.
 pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
     let Some(edge) = target.edge() else { return Ok(()) };
     if let Some(Op::Custom(custom)) = edge.node.op() {

@@ -80,8 +80,7 @@ impl Kernel for AttentionVjp {
         let grads = on_device!(x[0], attention::vjp(&inputs, &known, g, moved.as_ref(), wanted))?;
         Ok(grads.into_iter().flatten().collect())
     }
-    /// 2 l s (3 e + 2 v) and 6 per score for all gradients; for the second order, products as its tangents
-    /// require.
+    /// 2 l s (3 e + 2 v) and 6 per score for all gradients; for the second order, products by its tangents.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let given = self.read(x);
         let Some(s) = Scores::of(&given) else { return 0 };

@@ -1,5 +1,4 @@
-//! The attention function that users call: it checks the operands, aligns batch axes, and binds the
-//! operation.
+//! The attention function that users call: checks operands, aligns batch axes, and binds the operation.
 
 use super::{Attention, Dropout, Settings};
 use crate::array::dtype::DType;
@@ -90,8 +89,7 @@ fn bad_mask(mask: &Tensor, wanted: &Shape) -> Error {
     ))
 }
 
-/// Checks the operands and returns them as floats of one dtype: at least two axes each, matching depths and
-/// lengths.
+/// Returns the operands as floats of one dtype, after checking ranks, depths and lengths.
 fn operands(q: &Tensor, k: &Tensor, v: &Tensor) -> Result<[Tensor; 3]> {
     let fits = |q: &Shape, k: &Shape, v: &Shape| {
         let (a, b, c) = (q.rank(), k.rank(), v.rank());
@@ -147,8 +145,8 @@ fn grouped_mask(mask: &Tensor, heads: usize, groups: usize) -> Result<Tensor> {
 }
 
 impl Tensor {
-    /// `softmax(Q K' scale + mask) V` of queries `[..., L, E]` (`self`), keys `[..., S, E]` and values `[...,
-    /// S, V]`, whose batch axes broadcast. Memory beyond operands and result is linear in the lengths. A
+    /// `softmax(Q K' scale + mask) V` of queries `[..., L, E]` (`self`), keys `[..., S, E]` and values
+    /// `[..., S, V]`; batch axes broadcast. Memory beyond operands and result is linear in the lengths. A
     /// query that sees no key gets 0.
     pub fn attention(&self, key: &Tensor, value: &Tensor, options: AttentionOptions) -> Result<Tensor> {
         let [q, k, v] = operands(self, key, value)?;

@@ -94,8 +94,7 @@ fn low(dtype: DType) -> f64 {
     -largest / 2.0
 }
 
-/// Applies the mask to the scores. Returns the scores and the mask of those that count, or `None` if all
-/// count.
+/// Applies the mask to the scores. Returns them and which of them count, or `None` if all do.
 fn masked(
     scores: &Tensor,
     mask: Option<&Tensor>,

@@ -84,9 +84,8 @@ impl Settings {
     }
 
     /// Returns the settings one batch level further out, with that level's axis in front. The level has left
-    /// the chain by this point: if one fewer level with separate numbers remains, the level that left is that
-    /// one. Levels over cotangents and tangents, which began after the numbers were reserved, share the
-    /// numbers.
+    /// the chain: if one fewer level with separate numbers remains, it was one of those. Levels over
+    /// cotangents and tangents began after the numbers were reserved, and share them.
     fn batched(mut self) -> Settings {
         if let Some(dropout) = &mut self.dropout {
             let left = random::own_levels(dropout.since).len();
