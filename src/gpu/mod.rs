@@ -1,8 +1,8 @@
 //! The GPU: the only folder that uses `wgpu`.
 //!
-//! Reading order, in `src/gpu/runtime/`: `device.rs` (the GPUs), `pool.rs` (memory), `queue.rs` and
-//! `recorder.rs` (submission), `pipeline.rs` (shader to kernel), `transfer.rs` and `status.rs` (read-back).
-//! Then `src/gpu/shader/` (shader text), `src/gpu/kernels/`, and `src/gpu/program.rs` (users' shaders).
+//! Reading order, in `src/gpu/runtime/`: `device` (the GPUs), `pool` (memory), `queue` and `recorder`
+//! (submission), `pipeline` (shader to kernel), `transfer` and `status` (read-back). Then `src/gpu/shader/`,
+//! the shaders' text; `src/gpu/kernels/`; and `src/gpu/program.rs`, users' shaders.
 
 pub mod kernels;
 pub mod program;

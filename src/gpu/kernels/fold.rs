@@ -21,8 +21,7 @@ impl Fold {
         ["sum", "prod", "max", "min"][self as usize]
     }
 
-    /// The text of `fn combine` for floats or integers. A NaN, recognised by its bits, wins over every
-    /// number.
+    /// The text of `fn combine` for floats or integers. A NaN, recognised by its bits, wins over all numbers.
     pub fn combine(self, is_float: bool) -> &'static str {
         match (self, is_float) {
             (Fold::Sum, _) => "fn combine(a: T, b: T) -> T { return a + b; }",

@@ -13,8 +13,7 @@ fn truth(name: &str, key: u64, x: &[&Array], text: String) -> Result<Array> {
     run(&job, x, &|| Ok(text.clone()))
 }
 
-/// Whether `x` is in `relation` to `y`, elementwise, for operands of one dtype; NaN as in IEEE 754, by its
-/// bits.
+/// Whether `x` is in `relation` to `y`, elementwise, for one dtype; NaN as in IEEE 754, tested by its bits.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     if x.dtype() != y.dtype() {
         return Err(Error::dtype(format!("internal: comparison of {x:?} with {y:?}")));

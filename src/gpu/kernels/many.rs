@@ -1,5 +1,5 @@
-//! One dispatch over many tensors: each has its own binding, and a workgroup finds its tensor in a table
-//! among the parameters.
+//! One dispatch over many tensors, each with its own bindings. A workgroup finds its tensor in a parameter
+//! table.
 //!
 //! WGSL cannot index bindings. So a shader file for one tensor (`g0`, `x0`, ...) is expanded to the number of
 //! tensors: one binding per tensor and role, and a `switch` in the functions that read and write an element.

@@ -148,8 +148,7 @@ pub fn pointwise_into<const N: usize, P: Pointwise<N>>(
     into_view(&job, &x, out, &|| float_body(rule))
 }
 
-/// Runs a job into any view: directly if every invocation owns the words that it writes, else through a new
-/// array.
+/// Runs a job into any view: directly if every invocation owns the words it writes, else by a new array.
 fn into_view(job: &Job, x: &[&Array], out: &Array, body: &dyn Fn() -> Result<String>) -> Result<()> {
     let reads_itself = |a: &&&Array| a.buffer().same(out.buffer());
     let matches = |a: &Array| a.shape() == out.shape() && a.strides() == out.strides() && a.offset() == 0;

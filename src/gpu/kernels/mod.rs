@@ -1,7 +1,8 @@
 //! Host code of the shaders: it chooses a variant, lays out its parameters and launches it.
 //!
-//! Each file mirrors the family of the same name in `src/cpu/`, function by function; `params.rs` lays out
-//! shapes and strides, `parts.rs` splits long loops into several launches.
+//! Each file mirrors the family of the same name in `src/cpu/`, function by function.
+//! `src/gpu/kernels/params.rs` lays out shapes and strides; `src/gpu/kernels/parts.rs` splits long loops into
+//! several launches.
 pub mod attention;
 pub mod conv;
 pub mod copy;

@@ -1,8 +1,7 @@
-//! Optimiser steps and gradient scaling on the GPU, fused and in place; the counterpart of
-//! `src/cpu/optim.rs`.
+//! Optimiser steps and gradient scaling on the GPU, fused, in place; the counterpart of `src/cpu/optim.rs`.
 //!
 //! One dispatch updates all parameters of a group (`src/gpu/kernels/many.rs`). The kernels compute in
-//! float32; 16-bit parameters are rounded once.
+//! float32; parameters of 16 bits are rounded once.
 
 use super::copy::{cast, convert, copy_into, index_of};
 use super::many::{Entry, Family, Role, reads, writes};
@@ -139,8 +138,8 @@ fn entries(arrays: &[Array]) -> Vec<Entry<'_>> {
 }
 
 /// The square root of the sum of squares of all elements of all arrays, a 0-d float32 array on the GPU. One
-/// dispatch reads all arrays (or one per dtype and per as many as the GPU can bind), one adds the partial
-/// sums, one takes the root.
+/// dispatch reads the arrays (more for several dtypes or too few bindings), one adds partial sums, one takes
+/// the root.
 pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let index = index_of(arrays[0])?;
     let mut flat: Vec<Array> = arrays.iter().map(|g| flat_gradient(g)).collect::<Result<_>>()?;
@@ -186,8 +185,7 @@ impl Pointwise<1> for Root {
     }
 }
 
-/// Multiplies arrays by the scalar `factor` on the GPU, in place; sets `found` to 1 if an element is not
-/// finite.
+/// Multiplies arrays on the GPU by the scalar `factor`, in place; sets `found` to 1 if any is not finite.
 fn scale_by(arrays: &[&Array], factor: &Array, found: &Array) -> Result<()> {
     let factor = if is_flat(factor) { factor.clone() } else { convert(factor, DType::F32)? };
     let flat = |x: &Array| if is_flat(x) { Ok(x.clone()) } else { convert(x, DType::F32) };

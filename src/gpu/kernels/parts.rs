@@ -1,6 +1,6 @@
 //! Splits loops that are too long for one launch: Mesa's software driver silently ends the loops of an
-//! invocation after 65,535 rounds in total. Sums over a long axis are launched in parts; loops that cannot be
-//! split are refused there.
+//! invocation after 65,535 rounds in total. Sums over a long axis are launched in parts. Loops that cannot be
+//! split raise on that driver.
 
 use super::copy::cast;
 use super::map::{pointwise, pointwise_int};

@@ -28,7 +28,7 @@ const PARTS: i64 = 1024;
 /// From this many workgroups on nothing is split.
 const ENOUGH: i64 = 256;
 
-/// The entry points of `reduce.wgsl`.
+/// The entry points of `shaders/reduce.wgsl`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Entry {
     /// One thread per output: too little work to share.
@@ -80,8 +80,7 @@ impl Task<'_> {
         }
     }
 
-    /// The number of parts into which the longest reduced axis is split, so that the whole GPU has work; 1
-    /// for none.
+    /// The number of parts into which the longest reduced axis is split to occupy the GPU; 1 for none.
     fn parts(&self) -> i64 {
         let (count, length) = (self.count(), self.length());
         let entry = self.entry(count);

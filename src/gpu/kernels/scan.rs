@@ -30,8 +30,7 @@ fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
     let tree = length >= 64 && lines < 16 << 10;
     let name = format!("scan_{}", fold.name());
     let entry = if tree { "tree" } else { "serial" };
-    // Rounding errors of a chain of products accumulate, so they are kept in pairs; sums in a tree lose
-    // little.
+    // Errors of a chain of rounded products accumulate, so it is compensated; sums in a tree lose little.
     let paired = fold == Fold::Prod && compute == DType::F32;
     let kernel = kernel(index, &name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
         let mut text = Template::new(include_str!("../../../shaders/scan.wgsl"), compute);

@@ -28,7 +28,7 @@ pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
         Fun::Unary(Unary::Sqrt) => one(Number::sqrt),
         Fun::Unary(Unary::Rsqrt) => one(|z| z.sqrt().reciprocal()),
         Fun::Unary(Unary::Reciprocal) => one(Number::reciprocal),
-        // The rules read the parts: copy, so that the operand may be written afterwards, as a real one may.
+        // The rules read the parts: copy, so that the operand may be written later, as a real one may.
         Fun::Unary(Unary::Exp) if x[0].traced().is_some() => {
             read(&[&x[0].copied()?], |[z]: [Number; 1]| z.exp())
         }
@@ -77,7 +77,7 @@ impl Tensor {
     }
 }
 
-/// `size * cos`; where it is `settled`, `size` even if `cos` is NaN.
+/// `size * cos`; `size` alone where `cos` is NaN and `settled` holds.
 fn spread(settled: SymMask, size: Sym, cos: Sym) -> Sym {
     Sym::select(settled & cos.ne(cos), size, size * cos)
 }

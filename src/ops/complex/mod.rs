@@ -7,8 +7,7 @@
 //! back, so VJP, JVP and batching are those of the real operations. The gradient of a real loss `L` at
 //! `a + ib` is `dL/da + i dL/db`, the direction of steepest ascent, as in PyTorch.
 //!
-//! Read next, in `src/ops/complex/`: `number.rs`, arithmetic; `functions.rs`, elementary functions;
-//! `product.rs`.
+//! Read next, in `src/ops/complex/`: `number` (arithmetic), `functions` (elementary functions), `product`.
 
 mod functions;
 mod number;
@@ -94,8 +93,8 @@ impl Linear for ViewAsComplex {
     }
 }
 
-/// Composes `op` on complex inputs of operations on their parts; `None` for an operation that moves or counts
-/// elements of any dtype, or that factors matrices of either kind.
+/// Expresses `op` on complex inputs by operations on their parts; `None` for an operation that moves or
+/// counts elements of any dtype, or that factors matrices of either kind.
 pub fn lower(op: &Op, x: &[&Tensor]) -> Result<Option<Tensors>> {
     let out = match op {
         Op::ViewAsReal(_)

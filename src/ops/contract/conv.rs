@@ -2,10 +2,9 @@
 //!
 //! The sum over all indices of `y[n, o, p] w[o, c, k] x[n, c, p * stride + k * dilation - padding]` is linear
 //! in each of the three tensors. [`Conv`] is its derivative with respect to one of them, as a function of the
-//! other two: with respect to `y` it is convolution, to `x` transposed convolution, to `w` the gradient of
-//! the weights. The transposes of each are the other two, so derivatives of every order stay within this
-//! file. Channels form groups, which do not mix. Read next: `src/ops/contract/convolve.rs`, the functions
-//! that users call.
+//! other two: for `y` it is convolution, for `x` transposed convolution, for `w` the gradient of the weights.
+//! Their transposes are the other two, so derivatives of every order stay within this file. Groups of
+//! channels do not mix. Read next: `src/ops/contract/convolve.rs`, the functions that users call.
 
 use crate::array::Array;
 use crate::array::buffer::Device;

@@ -9,11 +9,11 @@
 //! `tr(G' dA)`. Where the real formula gives zero, such as on the diagonal of an antisymmetric matrix, the
 //! complex one is imaginary.
 //!
-//! Read next, in `src/ops/linalg/`: `triangular.rs` (triangular systems, Cholesky), `lu.rs` (LU, general
-//! systems), `qr.rs`, `spectral.rs` (eigenvalues of self-adjoint matrices, singular values), `eig.rs`
-//! (eigenvalues of others), `functions.rs` (determinant, pseudoinverse, exponential). The rules follow M.
-//! Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation",
-//! 2008, or are derived in the same way, unless a file names another source.
+//! Read next, in `src/ops/linalg/`: `triangular` (triangular systems, Cholesky), `lu` (LU, general systems),
+//! `qr`, `spectral` (eigenvalues of self-adjoint matrices, singular values), `eig` (eigenvalues of others),
+//! `functions` (determinant, pseudoinverse, exponential). The rules follow M. Giles, "Collected matrix
+//! derivative results for forward and reverse mode algorithmic differentiation", 2008, or are derived in the
+//! same way, unless a file names another source.
 
 pub mod eig;
 pub mod functions;
