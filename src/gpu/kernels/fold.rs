@@ -17,6 +17,7 @@ pub(super) enum Fold {
 }
 
 impl Fold {
+    /// Its name.
     pub fn name(self) -> &'static str {
         ["sum", "prod", "max", "min"][self as usize]
     }

@@ -234,8 +234,7 @@ impl IndexPlan {
         self.axes.iter().copied().chain(rest).map(|i| i as i64).collect()
     }
 
-    /// Returns the index into the merged axis. Checks only what merging would hide; nothing if it selects
-    /// nothing.
+    /// Returns the index into the merged axis. Checks only what merging would hide, in nonempty selections.
     fn linear(&self, indices: &[Option<Tensor>]) -> Result<Option<Tensor>> {
         let shape = index_shape("index", indices)?;
         if let [axis] = self.axes[..] {

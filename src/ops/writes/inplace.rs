@@ -187,7 +187,7 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
     }
     check_writable(op, memory)?;
     if !memory.is_contiguous() {
-        // The part counts in row-major order: write the whole.
+        // `part` indexes the tensor in row-major order, which `memory` is not in: write the whole.
         let whole = target.put(part, &value)?;
         return write(op, target, whole).map(|t| is_recorded(target, &value).then_some(t));
     }
@@ -246,7 +246,7 @@ pub fn write_rows(
     };
     check_writable(op, memory)?;
     if !memory.is_contiguous() {
-        // The rows count in row-major order: write the whole.
+        // `rows` indexes the tensor in row-major order, which `memory` is not in: write the whole.
         let whole = target.put_rows(rows, &value, add)?;
         return write(op, target, whole).map(|t| is_recorded(target, &value).then_some(t));
     }
