@@ -1,8 +1,8 @@
-//! The GPU: the only folder that knows `wgpu`.
+//! The GPU: the only folder that uses `wgpu`.
 //!
-//! Reading order, in `runtime`: `device` (which GPUs there are), `pool` (memory), `queue` and `recorder` (how
-//! work gets to the GPU), `pipeline` (how a shader becomes a kernel), `transfer` and `status` (what comes
-//! back). Then `shader` (the shader's text), `kernels`, and `program` (shaders of users).
+//! Reading order, in `src/gpu/runtime/`: `device` (the GPUs), `pool` (memory), `queue` and `recorder`
+//! (submission), `pipeline` (shader to kernel), `transfer` and `status` (read-back). Then `src/gpu/shader/`,
+//! the shaders' text; `src/gpu/kernels/`; and `src/gpu/program.rs`, users' shaders.
 
 pub mod kernels;
 pub mod program;

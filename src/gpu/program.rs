@@ -1,9 +1,9 @@
-//! WGSL from outside: a user's shader, parsed and validated, and run with every check on.
+//! Users' WGSL shaders, parsed, validated, and run with all run-time checks.
 //!
-//! What the shader declares says how it is called: its read-only storage buffers are the inputs, its writable
-//! ones the outputs, in the order of their bindings; the types of their elements are the dtypes. Unlike our
-//! own kernels (`src/gpu/runtime/pipeline.rs`) it is never compiled without run-time checks, and each buffer
-//! is bound with exactly the bytes of its tensor, so that `arrayLength` is its length.
+//! The declarations of the shader determine how it is called: its read-only storage buffers are the inputs,
+//! its writable ones the outputs, in the order of their bindings; the element types are the dtypes. Unlike
+//! this crate's kernels (`src/gpu/runtime/pipeline.rs`) it is always compiled with run-time checks, and each
+//! buffer is bound with exactly the bytes of its tensor, so that `arrayLength` is its length.
 
 use super::kernels::copy::index_of;
 use super::kernels::create::fill;
@@ -33,28 +33,28 @@ pub struct Binding {
 
 /// A user's shader.
 pub struct Program {
-    /// What errors call it.
+    /// Its name in errors.
     pub name: String,
     source: String,
     entry: String,
     constants: Vec<(String, f64)>,
     /// The inputs in the order of their bindings.
     pub inputs: Vec<Binding>,
-    /// The outputs in the order of theirs.
+    /// The outputs in the order of their bindings.
     pub outputs: Vec<Binding>,
-    /// Invocations of a workgroup along x, y and z.
+    /// The size of a workgroup along x, y and z.
     pub workgroup: [u32; 3],
     compiled: Mutex<FxHashMap<u8, Arc<Compiled>>>,
 }
 
-/// A shader on one GPU.
+/// A shader compiled for one GPU.
 struct Compiled {
     layout: wgpu::BindGroupLayout,
     pipeline: wgpu::ComputePipeline,
 }
 
 impl Program {
-    /// Parses and validates `source`. `entry` may be left out where there is one compute entry point;
+    /// Parses and validates `source`. `entry` may be omitted if there is only one compute entry point;
     /// `constants` are values of its `override` declarations.
     pub fn new(
         name: &str,
@@ -99,7 +99,7 @@ impl Program {
         })
     }
 
-    /// Runs the shader with `groups` workgroups: one output of each of `shapes`, which begin as zeros.
+    /// Runs the shader with `groups` workgroups. Returns one output per shape, initialised to zeros.
     pub fn run(&self, inputs: &[&Array], shapes: &[Shape], groups: [u32; 3]) -> Result<Vec<Array>> {
         let index = self.check(inputs)?;
         let gpu = gpu(index)?;
@@ -132,7 +132,7 @@ impl Program {
         Ok(outputs)
     }
 
-    /// The GPU of the inputs, which must be as the shader declares them.
+    /// Returns the GPU of the inputs, after checking them against the shader's declarations.
     fn check(&self, inputs: &[&Array]) -> Result<u8> {
         let name = &self.name;
         for (b, x) in self.inputs.iter().zip(inputs) {
@@ -246,17 +246,17 @@ impl Program {
     }
 }
 
-/// Bytes of one element in a storage buffer: bool takes a word.
+/// Bytes of one element in a storage buffer; bool takes a word.
 fn storage(dtype: DType) -> u64 {
     if dtype == DType::Bool { 4 } else { dtype.size() as u64 }
 }
 
-/// `x` with its first element at the start of its buffer, and the others behind it.
+/// Returns `x`, or a copy, contiguous from the start of its buffer.
 fn from_the_start(x: &Array) -> Result<Array> {
     if x.is_contiguous() && x.offset() == 0 { Ok(x.clone()) } else { x.copied() }
 }
 
-/// The name of the compute entry point that is meant.
+/// The name of the compute entry point, `wanted` or the only one.
 fn entry_point(module: &naga::Module, wanted: Option<&str>) -> Result<String, String> {
     let stage = naga::ShaderStage::Compute;
     let names: Vec<&str> =
@@ -304,7 +304,7 @@ fn bindings(module: &naga::Module) -> Result<Vec<Binding>, String> {
     Ok(found)
 }
 
-/// The dtype whose elements lie in an array of this type.
+/// The dtype whose elements an array of this type holds.
 fn element(module: &naga::Module, ty: naga::Handle<naga::Type>) -> Option<DType> {
     use naga::{ScalarKind, TypeInner};
     let TypeInner::Array { base, stride, .. } = module.types[ty].inner else { return None };

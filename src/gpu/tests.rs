@@ -1,4 +1,4 @@
-//! Errors, threads and memory of the device layer.
+//! Tests of the device layer: errors, threads and memory.
 
 use super::kernels::tests::{host, serial, values};
 use super::{alloc, empty_cache, kernel, scalar, stats, upload};

@@ -1,4 +1,4 @@
-//! New tensors: constants, ranges, identities. They depend on nothing, so they need no rule and no
+//! New tensors: constants, ranges, identities. They depend on no input, so they need no rule and no
 //! interpreter.
 
 use crate::array::buffer::Device;
@@ -19,27 +19,27 @@ impl Tensor {
         Tensor::full(shape, 0.0, dtype, device)
     }
 
-    /// A constant as a tensor of this shape, dtype and device, at one element's cost.
+    /// A constant of this shape, dtype and device; stores one element.
     pub fn constant_like(&self, value: f64) -> Result<Tensor> {
         self.scalar_like(value)?.expand(&self.shape())
     }
 
-    /// Zeros of this shape, dtype and device, at one element's cost.
+    /// Zeros of this shape, dtype and device; stores one element.
     pub fn zeros_like(&self) -> Result<Tensor> {
         self.constant_like(0.0)
     }
 
-    /// Ones of this shape, dtype and device, at one element's cost.
+    /// Ones of this shape, dtype and device; stores one element.
     pub fn ones_like(&self) -> Result<Tensor> {
         self.constant_like(1.0)
     }
 
-    /// `start, start + step, ...`: `n` numbers.
+    /// `n` numbers: `start, start + step, ...`
     pub fn arange(start: f64, step: f64, n: usize, dtype: DType, device: Device) -> Result<Tensor> {
         Ok(create_on!(device, create::arange(start, step, n, dtype))?.into())
     }
 
-    /// `n` numbers from `start` to `stop`, both included, evenly spaced.
+    /// `n` evenly spaced numbers from `start` to `stop`, both included.
     pub fn linspace(start: f64, stop: f64, n: usize, dtype: DType, device: Device) -> Result<Tensor> {
         Ok(create_on!(device, create::linspace(start, stop, n, dtype))?.into())
     }

@@ -1,10 +1,10 @@
-//! The discrete Fourier transform, on pairs of real and imaginary parts along the last axis, and of real
+//! The discrete Fourier transform: of pairs (real part, imaginary part) along the last axis, and of real
 //! numbers.
 //!
-//! The transform is linear, and its matrix symmetric: as a function of real numbers its transpose is the
-//! transform with the other sign. So one operation is all of forward, inverse, and their derivatives. A
-//! transform that begins or ends with real numbers is half the work; its transpose ends or begins with them,
-//! so these are one operation too.
+//! The transform is linear and its matrix symmetric. As a function of real numbers, its transpose is
+//! therefore the transform with the other sign, so one operation serves as forward, inverse, and their
+//! derivatives. A transform from or to real numbers is half the work; its transpose goes to or from real
+//! numbers, so these two are one operation too.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -21,11 +21,11 @@ use smallvec::smallvec;
 /// `y[k] = scale * sum over t of x[t] exp(-2 pi i t k / n)` along an axis; with `+` if inverse.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fft {
-    /// The axis; not the last one, which holds the pairs.
+    /// The axis; not the last, which holds the pairs.
     pub axis: u8,
-    /// The sign of the exponent is turned.
+    /// Whether the sign of the exponent is `+`.
     pub inverse: bool,
-    /// The scale, and nothing.
+    /// The first number is the scale; the second is unused.
     pub scale: Params,
 }
 
@@ -66,23 +66,22 @@ impl Linear for Fft {
     }
 }
 
-/// The first half of the transform of `n` real numbers along an axis,
+/// Without `back`: the first half of the transform of `n` real numbers along an axis, with `+` if inverse,
 /// `y[k] = w[k] scale * sum over t of x[t] exp(-2 pi i t k / n)` for `k <= n / 2`, as pairs along a new last
-/// axis; or if `back`, of such pairs the real numbers
-/// `x[t] = scale * Re(sum over k of w[k] y[k] exp(-2 pi i t k / n))`. With `+` if inverse.
+/// axis. With `back`: real numbers, `x[t] = scale * Re(sum over k of w[k] y[k] exp(-2 pi i t k / n))`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct RealFft {
-    /// From pairs to real numbers.
+    /// Whether it maps pairs to real numbers.
     pub back: bool,
-    /// The axis; not the one of the pairs.
+    /// The axis; not that of the pairs.
     pub axis: u8,
-    /// The sign of the exponent is turned.
+    /// Whether the sign of the exponent is `+`.
     pub inverse: bool,
-    /// `w` is 2 where an element stands for two, itself and its mirror image; otherwise 1 throughout.
+    /// Whether `w` is 2 where an element stands for itself and its mirror image; else `w` is 1 throughout.
     pub doubled: bool,
     /// The number of real numbers.
     pub n: u32,
-    /// The scale, and nothing.
+    /// The first number is the scale; the second is unused.
     pub scale: Params,
 }
 
@@ -126,7 +125,7 @@ impl Linear for RealFft {
     }
 }
 
-/// A real dtype that can be transformed.
+/// Raises unless the dtype is a real one that can be transformed.
 fn check_dtype(name: &str, what: &str, x: &Tensor) -> Result<()> {
     if matches!(x.dtype(), DType::F32 | DType::F64) || crate::interp::autocasting() {
         return Ok(());
@@ -137,7 +136,7 @@ fn check_dtype(name: &str, what: &str, x: &Tensor) -> Result<()> {
     )))
 }
 
-/// The axis of pairs, counted from the front.
+/// Checks that pairs lie along the last axis; returns the other axis `axis`, counted from the front.
 fn axis_of_pairs(name: &str, x: &Tensor, axis: i64) -> Result<usize> {
     let axis = x.shape().axis(axis, name)?;
     if axis + 1 < x.rank() && x.shape().at(x.rank() - 1) == 2 {
@@ -175,7 +174,7 @@ impl Tensor {
         )
     }
 
-    /// `n` real numbers, times `scale`, whose transform along `axis` begins with these `n / 2 + 1` pairs.
+    /// The `n` real numbers, times `scale`, whose transform along `axis` begins with these `n / 2 + 1` pairs.
     pub fn irfft_of_pairs(&self, axis: i64, n: usize, inverse: bool, scale: f64) -> Result<Tensor> {
         let axis = axis_of_pairs("irfft", self, axis)?;
         check_dtype("irfft", "parts", self)?;

@@ -1,5 +1,5 @@
-//! The operations, one family per file. Start with `src/ops/pointwise/unary.rs`: all of one-variable calculus
-//! in one table.
+//! The operations, one family per file. Read next: `src/ops/pointwise/unary.rs`, a table of one-variable
+//! calculus.
 
 pub mod complex;
 pub mod contract;
@@ -15,7 +15,7 @@ pub mod reduce;
 pub mod views;
 pub mod writes;
 
-/// One output.
+/// Wraps a single output as the list of an operation's outputs.
 macro_rules! one {
     ($out:expr) => {
         $out.map(|y| smallvec::smallvec![y])

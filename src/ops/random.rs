@@ -1,4 +1,4 @@
-//! Random tensors, as operations without inputs: their numbers follow from seed and position.
+//! Random tensors, as operations without inputs: seed and position determine their numbers.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// What is drawn.
+/// The distribution drawn from.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Distribution {
     /// Uniform on `[0, 1)`.
@@ -31,7 +31,7 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// The name of the function that draws from it.
+    /// The name of the public function that draws from it.
     pub fn name(&self) -> &'static str {
         match self {
             Distribution::Uniform => "rand",
@@ -44,7 +44,7 @@ impl Distribution {
 /// A tensor of random numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Random {
-    /// What is drawn.
+    /// The distribution drawn from.
     pub distribution: Distribution,
     /// Shape of the result.
     pub shape: Shape,
@@ -52,7 +52,7 @@ pub struct Random {
     pub dtype: DType,
     /// Device of the result.
     pub device: Device,
-    /// Where in which stream.
+    /// The stream and the position in it.
     pub state: State,
 }
 
@@ -93,8 +93,8 @@ fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) 
     Ok(spread(crate::bind::bind1(Random { distribution, shape, dtype, device, state }, &[])?, &levels))
 }
 
-/// Uniform float32 numbers on `[0, 1)` of this shape, from `state` on: what [`reserve`] set aside when there
-/// were the batches up to `since`.
+/// Uniform float32 numbers on `[0, 1)` of this shape, from `state` on: those that [`reserve`] reserved with
+/// the youngest level `since`.
 pub fn uniform_at(shape: Shape, state: State, since: Tag, device: Device) -> Result<Tensor> {
     let levels = own_levels(since);
     let shape = batched(&shape, &levels)?;
@@ -102,9 +102,8 @@ pub fn uniform_at(shape: Shape, state: State, since: Tag, device: Device) -> Res
     Ok(spread(crate::bind::bind1(random, &[])?, &levels))
 }
 
-/// Sets `count` float32 numbers aside, for each example where batches want numbers of their own. Returns
-/// where they start, and the youngest of the enclosing batches: those that begin later, as one of cotangents
-/// does, share numbers.
+/// Reserves `count` float32 numbers, per example for batch levels that want separate numbers. Returns their
+/// start and the youngest such level: later levels, such as one over cotangents, share the numbers.
 pub fn reserve(op: &str, count: u64) -> Result<(State, Tag)> {
     let levels = own_numbers(op)?;
     let words = levels.iter().fold(count, |n, (_, size)| n.saturating_mul(*size as u64));
@@ -112,7 +111,7 @@ pub fn reserve(op: &str, count: u64) -> Result<(State, Tag)> {
     Ok((random::take(words.div_ceil(4)), youngest.unwrap_or(0)))
 }
 
-/// The enclosing batches up to `since` whose examples have numbers of their own, innermost first.
+/// The enclosing batch levels up to `since` whose examples have separate numbers, innermost first.
 pub fn own_levels(since: Tag) -> Levels {
     if since == 0 || interp::is_plain() {
         return Levels::new();
@@ -125,8 +124,8 @@ pub fn own_levels(since: Tag) -> Levels {
         .collect()
 }
 
-/// `x` as a value of every enclosing batch whose examples have numbers of their own, also of those that it
-/// does not depend on: what is random is computed for each example.
+/// Makes `x` a batched value of every enclosing level whose examples have separate numbers, even of levels it
+/// does not depend on, so that random results are computed per example.
 pub fn in_own_batches(x: &Tensor) -> Result<Tensor> {
     let levels = own_levels(Tag::MAX);
     if levels.is_empty() {
@@ -137,7 +136,7 @@ pub fn in_own_batches(x: &Tensor) -> Result<Tensor> {
     x.add(&spread(zero, &levels))
 }
 
-/// The batches whose examples get numbers of their own, innermost first; an error where that is not settled.
+/// The enclosing batch levels whose examples have separate numbers, innermost first; an error if unspecified.
 fn own_numbers(op: &str) -> Result<Levels> {
     let mut levels = Levels::new();
     if interp::is_plain() {
@@ -159,15 +158,15 @@ fn own_numbers(op: &str) -> Result<Levels> {
     Ok(levels)
 }
 
-/// Batches and their sizes, innermost first.
+/// Batch levels and their sizes, innermost first.
 pub type Levels = SmallVec<[(Arc<Interp>, usize); 2]>;
 
-/// The shape with one axis in front for each batch, outermost first.
+/// Prepends one axis per batch level to the shape, outermost first.
 fn batched(shape: &Shape, levels: &Levels) -> Result<Shape> {
     levels.iter().try_fold(*shape, |shape, (_, size)| shape.inserted(0, *size))
 }
 
-/// Numbers of such a shape as those of one example.
+/// Wraps numbers with the axes of `levels` in front as a batched value with the shape of one example.
 fn spread(numbers: Tensor, levels: &Levels) -> Tensor {
     levels.iter().rev().fold(numbers, |x, (level, _)| batch::wrap(level, x, Some(0)))
 }
@@ -208,7 +207,7 @@ impl Tensor {
         uniform.lt(&self.detach().cast(DType::F32)?)?.cast(self.dtype())?.depending_on(self)
     }
 
-    /// Raises for a value outside `[0, 1]`, where looking costs no transfer.
+    /// Raises for a value outside `[0, 1]`, if the values can be read without a transfer.
     fn check_probabilities(&self) -> Result<()> {
         let Some(p) = self.concrete().filter(|p| p.device() == Device::Cpu && p.numel() > 0) else {
             return Ok(());
@@ -222,8 +221,8 @@ impl Tensor {
         Err(Error::value(format!("bernoulli: probabilities between 0 and 1 expected, got {bad}")))
     }
 
-    /// `count` positions along the last axis of one or two, drawn with probabilities proportional to the
-    /// elements: int64 on the CPU, int32 on GPUs. Without replacement the positions of a row differ.
+    /// Draws `count` indices along the last axis of a vector or matrix, with probabilities proportional to
+    /// the elements: int64 on the CPU, int32 on GPUs. Without replacement the indices of a row differ.
     pub fn multinomial(&self, count: usize, replacement: bool) -> Result<Tensor> {
         float_only("multinomial", self.dtype())?;
         let n = match self.rank() {
@@ -254,7 +253,7 @@ impl Tensor {
         if count == 1 { keys.argmax(Some(-1), true) } else { Ok(keys.topk(count, -1, true)?.1) }
     }
 
-    /// Draws by the inverse of the cumulative distribution: how many categories end before a uniform number.
+    /// Draws by the inverse cumulative distribution: counts the categories that end before a uniform number.
     fn draw_with_replacement(&self, count: usize) -> Result<Tensor> {
         let sums = self.cumsum(-1)?;
         let ends = sums.div(&sums.narrow(-1, self.shape().at(self.rank() - 1) - 1, 1)?)?;
@@ -264,8 +263,8 @@ impl Tensor {
         ends.unsqueeze(-2)?.le(&uniform.unsqueeze(-1)?)?.sum(Some(&[-1]), false)
     }
 
-    /// Raises unless every row has only finite weights of at least 0, and `least` above it, where looking
-    /// costs no transfer.
+    /// Raises unless every row has only finite weights of at least 0, `least` of them above 0. Skips the
+    /// check if it would cost a transfer.
     fn check_weights(&self, least: usize) -> Result<()> {
         let Some(weights) = self.concrete().filter(|w| w.device() == Device::Cpu && w.numel() > 0) else {
             return Ok(());

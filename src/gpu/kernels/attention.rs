@@ -1,9 +1,9 @@
-//! Attention and its derivatives on the GPU, in tiles; the twin of `src/cpu/attention/`.
+//! Attention and its derivatives on the GPU, in tiles; the counterpart of `src/cpu/attention/`.
 //!
-//! One set of bindings and parameters serves all passes (`shaders/lib/attention_tiles.wgsl`): along the
-//! queries for results, tangents and gradients of queries, along the keys for theirs and those of values, and
-//! along an added mask. Operands may have any strides. A tangent travels in one buffer with its operand, so
-//! that eight buffers do.
+//! All passes share one set of bindings and parameters (`shaders/lib/attention_tiles.wgsl`): passes along the
+//! queries for results, tangents and gradients of queries, along the keys for gradients of keys and values,
+//! and along an added mask. Operands may have any strides. A tangent shares a buffer with its operand, so
+//! that eight buffers suffice.
 
 mod problem;
 
@@ -19,7 +19,7 @@ use crate::gpu::shader::template::Template;
 use crate::gpu::{kernel, launch};
 use problem::{Pass, Problem, SIDE, shared_out, words_start_rows};
 
-/// A file of passes behind what they share.
+/// The text of a file of passes, preceded by the files they share.
 macro_rules! passes {
     ($file:literal) => {
         concat!(
@@ -34,15 +34,15 @@ macro_rules! passes {
 const FORWARD: &str = passes!("attention.wgsl");
 const BACKWARD: &str = passes!("attention_backward.wgsl");
 
-/// The result `[..., L, V]` and the logarithm of the sum of exponentials `[..., L, 1]`, float32. A query that
-/// sees no key gets 0 and minus infinity.
+/// The result `[..., L, V]`, and the log-sum-exp of the scores `[..., L, 1]` in float32. A query that sees no
+/// key gets 0 and minus infinity.
 pub fn forward(x: &Inputs) -> Result<(Array, Array)> {
     let p = Problem::new(x, &Tangents::default())?;
     let (out, log_sum) = along_queries(&p, "attention", x.q, None, None)?;
     Ok((rounded(&out, x.q.dtype())?, log_sum))
 }
 
-/// The tangent of the result, and the mean of the tangents of the scores.
+/// The tangent of the result, and the weighted mean of the tangents of the scores.
 pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
     let p = Problem::new(x, t)?;
     let log_sum = numbers(known.log_sum)?;
@@ -50,8 +50,8 @@ pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
     Ok((rounded(&out, x.q.dtype())?, mean))
 }
 
-/// The wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With `moved`
-/// they are the gradients of `<g, tangent of the result>` instead: the second derivative.
+/// The wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With `moved`,
+/// the gradients of `<g, tangent of the result>` instead: the second derivative.
 pub fn vjp(
     x: &Inputs,
     known: &Known,
@@ -70,17 +70,17 @@ pub fn vjp(
     Ok([dq, dk, dv, dmask])
 }
 
-/// `x` as `dtype`, in the layout it has if that is its own.
+/// Converts `x` to `dtype`; keeps its layout if it has that dtype.
 fn rounded(x: &Array, dtype: DType) -> Result<Array> {
     if x.dtype() == dtype { Ok(x.clone()) } else { convert(x, dtype) }
 }
 
-/// Numbers per query, float32 from the start of a buffer.
+/// Converts per-query numbers to float32 from the start of a buffer.
 fn numbers(x: &Array) -> Result<Array> {
     from_start(&cast(x, DType::F32)?)
 }
 
-/// A pass that makes results: one row and one number per query, in the layout of `like`.
+/// Runs a pass along the queries: returns a row per query, in the layout of `like`, and a number per query.
 fn along_queries(
     p: &Problem,
     entry: &'static str,
@@ -111,8 +111,8 @@ fn along_queries(
     Ok((out, number))
 }
 
-/// Per query: the logarithm of the sum of exponentials, the mean of the cotangents of the weights and, for
-/// the second derivative, that of the tangents of the scores and that of the second derivatives.
+/// Per query: the log-sum-exp, the mean of the cotangents of the weights and, for the second derivative, the
+/// means of the tangents of the scores and of the second derivatives.
 fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&Moved>) -> Result<Array> {
     let (index, rank) = (index_of(g)?, g.rank());
     let rows = g.shape().with(rank - 1, 1).numel();
@@ -120,7 +120,7 @@ fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&Moved>) -> R
     let lse = numbers(known.log_sum)?;
     let (tangent, mean) = match moved {
         Some(moved) => (moved.out, numbers(moved.mean)?),
-        // A buffer must stand in for what is absent; the flag says that it is not read.
+        // A placeholder for the absent buffer; the flag tells that it is not read.
         None => (known.out, lse.clone()),
     };
     let read = [g, known.out, tangent];
@@ -147,7 +147,7 @@ fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&Moved>) -> R
     Ok(out)
 }
 
-/// The passes back.
+/// The backward passes.
 struct Back<'a> {
     p: &'a Problem<'a>,
     g: &'a Array,
@@ -155,7 +155,7 @@ struct Back<'a> {
     second: bool,
 }
 
-/// The part of `batch` whose elements own those of `x`: axes that `x` shares have length 1.
+/// The batch shape in which workgroups own elements of `x`: axes along which `x` is shared have length 1.
 fn owners(batch: &Shape, x: &Array) -> Shape {
     (0..batch.rank()).fold(*batch, |own, i| if x.dim(i) == 1 { own.with(i, 1) } else { own })
 }
@@ -191,7 +191,7 @@ impl Back<'_> {
         rounded(&out, x.dtype())
     }
 
-    /// The gradients of keys and values, of each that is given.
+    /// The gradients of keys and values, for those that are given.
     fn keys(&self, k: Option<&Array>, v: Option<&Array>) -> Result<(Option<Array>, Option<Array>)> {
         let p = self.p;
         let Some(like) = k.or(v) else { return Ok((None, None)) };
@@ -225,7 +225,7 @@ impl Back<'_> {
         let (p, rank) = (self.p, x.rank());
         let out = Array::empty(x.shape(), DType::F32, x.device())?;
         let (rows, cols) = (x.dim(rank - 2), x.dim(rank - 1));
-        // An axis of one element gets the sum over all of the scores.
+        // An axis of length 1 gets the sum over all scores.
         let along = |own: usize, all: usize| if own == 1 { all.div_ceil(SIDE) } else { 1 };
         let pass = Pass {
             g: self.g,

@@ -1,4 +1,4 @@
-//! Convolution and its transposes on the GPU; the twin of `src/cpu/conv/`.
+//! Convolution and its transposes on the GPU; the counterpart of `src/cpu/conv/`.
 
 use super::copy::{contiguous, index_of};
 use super::params::{Params, variant};
@@ -10,7 +10,7 @@ use crate::error::Result;
 use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::{kernel, launch};
 
-/// `y` from `x` and `w`.
+/// Computes `y` from `x` and `w`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
     let out = Array::empty(window.shape(&[x.dim(0), w.dim(0)], &window.output)?, x.dtype(), x.device())?;
     let row = w.dim(1) * window.taps();
@@ -20,7 +20,7 @@ pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<A
     Ok(out)
 }
 
-/// `x` from `y` and `w`.
+/// Computes `x` from `y` and `w`.
 pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
     let shape = window.shape(&[y.dim(0), groups * w.dim(1)], &window.input)?;
     let out = Array::empty(shape, y.dtype(), y.device())?;
@@ -31,8 +31,8 @@ pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Arr
     Ok(out)
 }
 
-/// Channels of a group that are summed over and that come out, and the steps of the weight: along groups,
-/// inner and outer channels.
+/// The channels of a group that are summed over (inner) and that are produced (outer), and the weight's
+/// strides along groups, inner and outer channels.
 struct Sizes {
     groups: usize,
     inner: usize,
@@ -71,19 +71,19 @@ fn correlate(
     launch(index, &kernel, &[x.buffer(), w.buffer(), out.buffer()], params.words(), groups_of(out))
 }
 
-/// Workgroups of 256 output words.
+/// The number of workgroups, of 256 output words each.
 fn groups_of(out: &Array) -> u64 {
     out.numel().div_ceil(per_word(out.dtype()) as usize).div_ceil(256) as u64
 }
 
-/// The spatial axes as parameters, `from` and `to` being the lengths that are read and written.
+/// Adds the spatial axes to the parameters; `from` are the lengths read, `to` those written.
 fn geometry(params: &mut Params, window: &Window, from: [usize; 3], to: [usize; 3]) {
     for lengths in [from, window.kernel, to, window.stride, window.dilation, window.padding] {
         params.eight(lengths.iter().map(|&n| n as i64));
     }
 }
 
-/// `w` from `x` and `y`.
+/// Computes `w` from `x` and `y`.
 pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Array> {
     let inner = x.dim(1) / groups.max(1);
     let out = Array::empty(window.shape(&[y.dim(1), inner], &window.kernel)?, x.dtype(), x.device())?;
@@ -108,7 +108,7 @@ pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Ar
     Ok(out)
 }
 
-/// The largest element of every window over the last axes, and its position in its plane as int32.
+/// The largest element of every window over the last axes, and its int32 index in its plane.
 pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     let (index, x) = (index_of(x)?, contiguous(x)?);
     let front: Vec<usize> = x.shape().iter().take(x.rank() - window.rank).collect();

@@ -1,4 +1,4 @@
-//! Copies and casts on the GPU; the twin of `src/cpu/pointwise/copy.rs`.
+//! Copies and casts on the GPU; the counterpart of `src/cpu/pointwise/copy.rs`.
 
 use super::params::{Params, Walk, variant};
 use crate::array::Array;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::{kernel, launch};
 
-/// The GPU that holds `x`; an internal error where it is on the CPU.
+/// The GPU that holds `x`; an internal error for an array on the CPU.
 pub fn index_of(x: &Array) -> Result<u8> {
     match x.device() {
         Device::Gpu(index) => Ok(index),
@@ -17,12 +17,12 @@ pub fn index_of(x: &Array) -> Result<u8> {
     }
 }
 
-/// `x` itself where it is contiguous, else a contiguous copy.
+/// Returns `x` if it is contiguous, else a contiguous copy.
 pub fn contiguous(x: &Array) -> Result<Array> {
     if x.is_contiguous() { Ok(x.clone()) } else { convert(x, x.dtype()) }
 }
 
-/// `x` with elements of `dtype`: floats truncate to integers, and convert to bool by `!= 0`.
+/// Converts `x` to `dtype`: floats truncate to integers, and convert to bool by `!= 0`.
 pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
     if x.dtype() == dtype { contiguous(x) } else { convert(x, dtype) }
 }
@@ -32,7 +32,7 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
     let index = index_of(x)?;
     let out = Array::empty(x.shape(), dtype, x.device())?;
     let walk = Walk::new(&x.shape(), &[x]);
-    // What stays in its type is moved as bits, so that NaN payloads and -0 survive.
+    // Without a change of dtype, copy the bits, so that NaN payloads and -0 survive.
     let compute = match (x.dtype(), dtype) {
         (DType::F32, DType::F32) => DType::I32,
         (from, to) if from.is_float() || to.is_float() => DType::F32,
@@ -54,7 +54,7 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
     Ok(out)
 }
 
-/// Writes `src`, broadcast to the shape of `dst`, into the view `dst`. Both have the same dtype.
+/// Copies `src`, broadcast to the shape of `dst`, into the view `dst`. Both have the same dtype.
 pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     let index = index_of(dst)?;
     if src.dtype() != dst.dtype() {

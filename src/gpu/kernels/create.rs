@@ -1,4 +1,4 @@
-//! New tensors on the GPU: constants, identity matrices, triangles; the twin of `src/cpu/create.rs`.
+//! New tensors on the GPU: constants, identity matrices, triangles; the counterpart of `src/cpu/create.rs`.
 
 use super::copy::{convert, copy_into, index_of};
 use super::params::{Params, variant};
@@ -15,8 +15,7 @@ pub fn fill(dst: &Array, value: f64) -> Result<()> {
     copy_into(dst, &scalar(index_of(dst)?, value, dst.dtype())?)
 }
 
-/// A new array filled with `value`: a copy of its own, even where a shared constant would have the same
-/// layout.
+/// A new array filled with `value`: always a copy, even if a shared constant has the same layout.
 pub fn full(index: u8, shape: Shape, value: f64, dtype: DType) -> Result<Array> {
     convert(&scalar(index, value, dtype)?.expand(&shape)?, dtype)
 }

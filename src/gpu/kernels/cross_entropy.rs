@@ -12,7 +12,7 @@ use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::status;
 use crate::gpu::{kernel, launch};
 
-/// The classes as int32 from the start of a buffer.
+/// Checks that the classes are int32; returns them from the start of a buffer.
 fn labels(target: &Array) -> Result<Array> {
     if target.dtype() != DType::I32 {
         return Err(Error::dtype(format!("internal: class indices on a gpu are int32, got {target:?}")));
@@ -20,15 +20,13 @@ fn labels(target: &Array) -> Result<Array> {
     from_start(target)
 }
 
-/// The label that stands for "ignore"; one outside of int32 is met by no row.
+/// The label to ignore; no row has one outside of int32.
 fn ignored(ignore_index: i64) -> usize {
     i32::try_from(ignore_index).unwrap_or(i32::MIN) as usize
 }
 
-/// Cross entropy of the rows of `logits [n, c]` against the classes `target [n]`: the loss and log-sum-exp of
-/// each row.
-///
-/// A class outside of `0..c` raises at the next read-back. Both are float32.
+/// Cross entropy of the rows of `logits [n, c]` against the classes `target [n]`. Returns the loss and
+/// log-sum-exp of each row, in float32. A class outside of `0..c` raises at the next read-back.
 pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Result<(Array, Array)> {
     let (x, target) = (from_start(logits)?, labels(target)?);
     let index = index_of(&x)?;

@@ -22,7 +22,7 @@ impl Fold {
         ["sum", "prod", "max", "min"][self as usize]
     }
 
-    /// `fn combine` for floats or integers. A NaN, recognised by its bits, wins over every number.
+    /// The text of `fn combine` for floats or integers. A NaN, recognised by its bits, wins over all numbers.
     pub fn combine(self, is_float: bool) -> &'static str {
         match (self, is_float) {
             (Fold::Sum, _) => "fn combine(a: T, b: T) -> T { return a + b; }",
@@ -42,7 +42,7 @@ impl Fold {
         }
     }
 
-    /// The neutral element. Infinities have no literal: they arrive as the parameter `init`.
+    /// The neutral element. Infinities have no literal: they are passed as the parameter `init`.
     pub fn init(self, compute: DType) -> &'static str {
         match (self, compute) {
             (Fold::Sum, _) => "T(0)",
@@ -55,13 +55,13 @@ impl Fold {
         }
     }
 
-    /// The infinity that loses against everything.
+    /// The infinity that is neutral for a maximum or minimum.
     pub fn seed(self) -> f64 {
         if self == Fold::Min { f64::INFINITY } else { f64::NEG_INFINITY }
     }
 }
 
-/// The two results of a cut reduction put together.
+/// Combines the two results of a split reduction.
 #[derive(Clone, Copy)]
 pub(super) struct Combine(pub Fold);
 

@@ -1,7 +1,6 @@
-//! Indexing along an axis on the GPU; the twin of `src/cpu/indexing/gather.rs`.
+//! Indexing along an axis on the GPU; the counterpart of `src/cpu/indexing/gather.rs`.
 //!
-//! Indices are int32. One that is out of range raises at the next read-back (see
-//! `src/gpu/runtime/status.rs`).
+//! Indices are int32. One out of range raises at the next read-back (see `src/gpu/runtime/status.rs`).
 
 use super::copy::{cast, contiguous, index_of};
 use super::map::pointwise_int;
@@ -16,19 +15,19 @@ use crate::gpu::status;
 use crate::gpu::{kernel, launch};
 use crate::math::real::{Integer, PointwiseInt};
 
-/// The indices as int32.
+/// Converts the indices to int32.
 fn indices(idx: &Array) -> Result<Array> {
     if idx.dtype() == DType::I32 {
         return Ok(idx.clone());
     }
     if idx.dtype() == DType::U32 {
-        // What does not fit is out of range for every axis, and must not count from the end.
+        // A larger value is out of range for every axis, and must not wrap to a negative index.
         return cast(&pointwise_int([idx], Limit)?, DType::I32);
     }
     Err(Error::dtype(format!("internal: indices on a gpu are int32, got {idx:?}")))
 }
 
-/// The number, or the largest int32.
+/// The number, or the largest int32 if smaller.
 #[derive(Clone, Copy)]
 struct Limit;
 
@@ -38,7 +37,7 @@ impl PointwiseInt<1> for Limit {
     }
 }
 
-/// Strides of `x` as parameters, 0 on `axis`.
+/// The strides of `x` as parameters, with 0 for `axis`.
 fn strides_off(x: &Array, axis: usize) -> Vec<i64> {
     (0..x.rank()).map(|i| if i == axis { 0 } else { x.stride(i) as i64 }).collect()
 }
@@ -101,7 +100,7 @@ fn read_along(
     launch(index, &kernel, &[x.buffer(), idx.buffer(), out.buffer(), &report], params.words(), groups)
 }
 
-/// The transpose of [`take`]: `g` added into zeros of `shape` at `idx` along `axis`, in the order of the
+/// The transpose of [`take`]: adds `g` to zeros of `shape` at `idx` along `axis`, in the order of the
 /// indices.
 pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let idx = &indices(idx)?;
@@ -118,7 +117,7 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     }
     let outer = product(shape.iter().take(axis));
     let inner = product(shape.iter().skip(axis + 1));
-    // Rows of packed outputs start on whole words.
+    // Rows of packed outputs must start on whole words.
     let dtype = if inner.is_multiple_of(per_word(g.dtype()) as usize) { g.dtype() } else { DType::F32 };
     let (index, g, idx) = (index_of(g)?, contiguous(g)?, contiguous(idx)?);
     let out = Array::empty(*shape, dtype, g.device())?;
@@ -136,10 +135,10 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     cast(&out, g.dtype())
 }
 
-/// The transpose of [`gather`]: `g` added into zeros of `shape`, in the order of the indices.
+/// The transpose of [`gather`]: adds `g` to zeros of `shape`, in the order of the indices.
 pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let idx = &indices(idx)?;
-    // An invocation that owns a word of two elements walks the axis for each.
+    // An invocation that owns a word of two elements loops over the axis for each.
     if g.dim(axis) * per_word(g.dtype()) as usize > 2 * ROUNDS - 256 {
         let wide = cast(g, arithmetic(g.dtype()))?;
         return sum_of_parts(g.dim(axis), g.dtype(), |part| {
@@ -150,7 +149,7 @@ pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result
     write_along("gather", g, idx, axis, shape, &strides)
 }
 
-/// The elements in row-major order as an array of this shape.
+/// Returns the elements in row-major order as an array of this shape.
 fn whole(x: &Array, shape: Shape) -> Result<Array> {
     let strides = shape.strides();
     let x = contiguous(x)?;
@@ -180,18 +179,18 @@ fn write_along(
     params.word(shape.rank()).word(out.numel()).word(0).word(g.offset()).word(idx.offset());
     params.word(axis).word(g.dim(axis));
     let groups = out.numel().div_ceil(per_word(g.dtype()) as usize).div_ceil(256) as u64;
-    // Nothing is read of x: the result starts from zero.
+    // `x` is not read: the result starts from zero.
     let buffers = [g.buffer(), idx.buffer(), g.buffer(), out.buffer(), &report];
     launch(index, &kernel, &buffers, params.words(), groups)?;
     Ok(out)
 }
 
-/// `x` placed in a tensor of `fill`: `out[start + step * i] = x[i]` on every axis. Steps may be negative, not
-/// zero.
+/// Writes `x` to a region of a tensor of `fill`: `out[start + step * i] = x[i]` on every axis. Steps may be
+/// negative, not zero.
 pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f64) -> Result<Array> {
     let index = index_of(x)?;
     let out = Array::empty(*shape, x.dtype(), x.device())?;
-    // Whole words are moved as bits, so that NaN payloads and subnormals survive.
+    // Whole words are copied as bits, so that NaN payloads and subnormals survive.
     let moved = if x.dtype().size() == 4 { DType::I32 } else { x.dtype() };
     let kernel = kernel(index, "pad", x.dtype() as u64, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/pad.wgsl"), moved);

@@ -1,4 +1,4 @@
-//! Comparisons, selection and truth values on the GPU; the twin of `src/cpu/pointwise/logic.rs`.
+//! Comparisons, selection and truth values on the GPU; the counterpart of `src/cpu/pointwise/logic.rs`.
 
 use super::map::{Job, run};
 use crate::arguments::logic::{Connective, Relation};
@@ -7,13 +7,13 @@ use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::shader::template::arithmetic;
 
-/// Runs an elementwise text `fn op` over `x`, which all have one dtype, into bool.
+/// Runs the elementwise text `fn op` over `x`, arrays of one dtype; returns bool.
 fn truth(name: &str, key: u64, x: &[&Array], text: String) -> Result<Array> {
     let job = Job { name, key, dtype: DType::Bool, compute: arithmetic(x[0].dtype()) };
     run(&job, x, &|| Ok(text.clone()))
 }
 
-/// Where `x` stands in `relation` to `y`, for operands of one dtype; NaN as IEEE 754 says, by its bits.
+/// Whether `x` is in `relation` to `y`, elementwise, for one dtype; NaN as in IEEE 754, tested by its bits.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     if x.dtype() != y.dtype() {
         return Err(Error::dtype(format!("internal: comparison of {x:?} with {y:?}")));
@@ -36,7 +36,7 @@ pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     truth("compare", relation as u64, &[x, y], format!("fn op(x: T, y: T) -> T {{ return T({holds}); }}"))
 }
 
-/// Two bool arrays connected.
+/// Connects two bool arrays elementwise.
 pub fn connect(x: &Array, y: &Array, connective: Connective) -> Result<Array> {
     check_bool(&[x, y])?;
     let sign = match connective {
@@ -75,7 +75,7 @@ fn check_bool(x: &[&Array]) -> Result<()> {
     }
 }
 
-/// `a` where `mask` holds, `b` elsewhere; `a` and `b` have one dtype, all three broadcast together.
+/// `a` where `mask` holds, `b` elsewhere; `a` and `b` have one dtype, and all three broadcast.
 pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
     if a.dtype() != b.dtype() || mask.dtype() != DType::Bool {
         return Err(Error::dtype(format!("internal: select by {mask:?} between {a:?} and {b:?}")));

@@ -1,10 +1,10 @@
-//! One dispatch over many tensors: each is bound on its own, and a workgroup finds the one it belongs to in a
-//! table among the parameters.
+//! One dispatch over many tensors, each with its own bindings. A workgroup finds its tensor in a parameter
+//! table.
 //!
-//! WGSL cannot index its bindings, so a shader file for one tensor (`g0`, `x0`, ...) is written out for as
-//! many as there are: a binding per tensor and role, and a `switch` in the functions that read and write an
-//! element. The case is the same for a whole workgroup. Where a GPU has too few bindings, several dispatches
-//! share the tensors.
+//! WGSL cannot index bindings. So a shader file for one tensor (`g0`, `x0`, ...) is expanded to the number of
+//! tensors: one binding per tensor and role, and a `switch` in the functions that read and write an element.
+//! A whole workgroup takes the same case. If a GPU has too few bindings, the tensors are divided among
+//! several dispatches.
 
 use super::params::{Params, variant};
 use crate::array::buffer::Buffer;
@@ -15,12 +15,12 @@ use crate::gpu::{kernel, launch, max_buffers};
 use smallvec::SmallVec;
 use std::fmt::Write;
 
-/// Tensors of one dispatch at most: what the parameters' window holds of the table.
+/// The most tensors per dispatch: the size of the table in the window of parameters.
 const MOST: usize = 56;
-/// Elements of one workgroup.
+/// Elements per workgroup.
 const PER_GROUP: u64 = 1024;
 
-/// What a kernel does with one buffer of each tensor.
+/// The use that a kernel makes of one buffer of each tensor.
 #[derive(Clone, Copy)]
 pub struct Role {
     /// The name in the shader: `x` for bindings `x0`, `x1`, ...
@@ -43,20 +43,20 @@ pub const fn writes(name: &'static str) -> Role {
 pub struct Entry<'a> {
     /// The buffers, in the order of the roles.
     pub buffers: SmallVec<[&'a Buffer; 5]>,
-    /// Elements of each.
+    /// The number of elements of each.
     pub count: usize,
-    /// Two words of the tensor's own.
+    /// Two words specific to the tensor.
     pub words: [u32; 2],
 }
 
 impl Entry<'_> {
-    /// Its number of workgroups.
+    /// The number of its workgroups.
     pub fn groups(&self) -> u64 {
         (self.count as u64).div_ceil(PER_GROUP)
     }
 }
 
-/// A shader file for one tensor, and what it binds.
+/// A shader file for one tensor, and its bindings.
 pub struct Family<'a> {
     /// Name of the kernel.
     pub name: &'static str,
@@ -64,24 +64,24 @@ pub struct Family<'a> {
     pub source: &'static str,
     /// The element type of the buffers that are only read.
     pub dtype: DType,
-    /// A truth-valued constant of the file to turn off, and the role that is absent then.
+    /// A boolean constant of the file to turn off, and the role that is then absent.
     pub without: Option<(&'static str, &'static str)>,
-    /// Buffers that are bound once, before those of the tensors; the file names them.
+    /// Buffers bound once, before those of the tensors, with their names in the file.
     pub before: &'a [(&'static str, &'a Buffer)],
     /// The roles of the tensors' buffers.
     pub roles: &'a [Role],
-    /// Buffers that are bound once, after them.
+    /// Buffers bound once, after those of the tensors.
     pub after: &'a [(&'static str, &'a Buffer)],
 }
 
 impl Family<'_> {
-    /// How many tensors GPU `index` takes at once.
+    /// The number of tensors that GPU `index` takes per dispatch.
     pub fn most(&self, index: u8) -> Result<usize> {
         let shared = self.before.len() + self.after.len();
         Ok((max_buffers(index)?.saturating_sub(shared) / self.roles.len()).clamp(1, MOST))
     }
 
-    /// Runs the kernel over `entries` in one dispatch. `header` is what stands before the table.
+    /// Runs the kernel over `entries` in one dispatch. `header` precedes the table.
     pub fn launch(&self, index: u8, entries: &[Entry], header: &Params) -> Result<()> {
         let form = variant(&[self.dtype as u64, u64::from(self.without.is_some()), entries.len() as u64]);
         let kernel = kernel(index, self.name, form, "main", || self.expand(entries.len()))?;
@@ -103,7 +103,7 @@ impl Family<'_> {
         launch(index, &kernel, &buffers, params.words(), groups)
     }
 
-    /// The file's text for `n` tensors.
+    /// Expands the file's text to `n` tensors.
     pub(super) fn expand(&self, n: usize) -> Result<String> {
         let mut text = Template::new(self.source, DType::F32);
         text.set("const TENSORS", format!("const TENSORS: u32 = {n}u;"));
@@ -147,12 +147,12 @@ impl Family<'_> {
     }
 }
 
-/// A line about tensor 0 once for each of `n`: `x0` becomes `x1`, `x2`, ...
+/// Repeats a line about tensor 0 for each of `n`: `x0` becomes `x1`, `x2`, ...
 fn copies<'a>(line: &'a str, name: &'a str, n: usize) -> impl Iterator<Item = String> + 'a {
     (0..n).map(move |k| line.replace(&format!("{name}0"), &format!("{name}{k}")))
 }
 
-/// `fn pick_x(k: u32, i: u32) -> f32 { return ...x0...; }` as a choice among `x0` to `xn`.
+/// Expands `fn pick_x(k: u32, i: u32) -> f32 { return ...x0...; }` to a switch over `n` tensors.
 fn choice(line: &str, name: &str, n: usize) -> String {
     let Some((head, body)) = line.split_once('{') else {
         return String::new();
@@ -160,7 +160,7 @@ fn choice(line: &str, name: &str, n: usize) -> String {
     let body = body.trim_end().trim_end_matches('}').trim();
     let mut out = format!("{head}{{ switch k {{ ");
     for (k, own) in copies(body, name, n).enumerate() {
-        // The last one is the default, so that every path returns.
+        // The last case is the default, so that every path returns.
         let case = if k + 1 == n { "default".into() } else { format!("case {k}u") };
         // Writing to a string cannot fail.
         let _ = write!(out, "{case}: {{ {own} }} ");

@@ -1,7 +1,7 @@
-//! Elementwise kernels on the GPU; the twin of `src/cpu/pointwise/map.rs`.
+//! Elementwise kernels on the GPU; the counterpart of `src/cpu/pointwise/map.rs`.
 //!
-//! A rule is run once with expressions that write WGSL; the result becomes the body of a skeleton file. The
-//! driver below is not generic: a rule costs one small closure.
+//! A rule is run once on expressions that write WGSL; the result becomes the body of a template file. The
+//! driver below is not generic, so a rule adds only one small closure to the code.
 
 use super::copy::index_of;
 use super::params::{Params, Walk, variant};
@@ -16,7 +16,7 @@ use crate::gpu::{kernel, launch};
 use crate::math::real::{Pointwise, PointwiseInt};
 use std::hash::{Hash, Hasher};
 
-/// Names of the inputs in the skeletons.
+/// The names of the inputs in the templates.
 const NAMES: [&str; 4] = ["x", "y", "z", "w"];
 const SKELETONS: [&str; 4] = [
     include_str!("../../../shaders/map1.wgsl"),
@@ -25,18 +25,18 @@ const SKELETONS: [&str; 4] = [
     include_str!("../../../shaders/map4.wgsl"),
 ];
 
-/// A number for what tells two rules of one name apart.
+/// A hash of the key that distinguishes rules of one name.
 fn hash(key: &impl Hash) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     key.hash(&mut hasher);
     hasher.finish()
 }
 
-/// What an elementwise kernel computes, apart from the rule's text.
+/// The parameters of an elementwise kernel, apart from the rule's text.
 pub(super) struct Job<'a> {
-    /// Name of the kernel.
+    /// The name of the kernel.
     pub name: &'a str,
-    /// Tells kernels of one name apart.
+    /// Distinguishes kernels of one name.
     pub key: u64,
     /// The dtype of the result.
     pub dtype: DType,
@@ -44,7 +44,7 @@ pub(super) struct Job<'a> {
     pub compute: DType,
 }
 
-/// The common shape of the inputs.
+/// The shape to which the inputs broadcast.
 fn broadcast(x: &[&Array]) -> Result<Shape> {
     x.iter().try_fold(Shape::SCALAR, |shape, a| {
         shape.broadcast(&a.shape()).ok_or_else(|| {
@@ -107,7 +107,7 @@ fn float_only(name: &str, x: &[&Array]) -> Result<()> {
     }
 }
 
-/// The dtype of what a rule makes of the operands: theirs, or that of the halves where some are float32.
+/// The dtype of a rule's result: that of the operands, or of the halves if some operands are float32.
 fn rule_dtype(name: &str, x: &[&Array]) -> Result<DType> {
     float_only(name, x)?;
     DType::of_rule(x.iter().map(|a| a.dtype())).ok_or_else(|| {
@@ -116,15 +116,15 @@ fn rule_dtype(name: &str, x: &[&Array]) -> Result<DType> {
     })
 }
 
-/// The rule as WGSL.
+/// Translates the rule to WGSL.
 fn float_body<const N: usize, P: Pointwise<N>>(rule: P) -> Result<String> {
     let names = names::<N>()?;
     Ok(wgsl::with_library("op", &names, &|x| rule.apply(std::array::from_fn(|i| x[i]))))
 }
 
-/// `rule` applied element by element to floats of one dtype, or halves and float32, which broadcast together.
+/// Applies `rule` elementwise to floats of one dtype, or halves and float32; operands broadcast.
 ///
-/// `name` and `key` identify the rule with its attributes: the same pair must always mean the same function.
+/// `name` and `key` identify the rule with its attributes: equal pairs must mean the same function.
 pub fn pointwise<const N: usize, P: Pointwise<N>>(
     name: &str,
     key: impl Hash,
@@ -141,7 +141,7 @@ fn int_job<const N: usize, P: PointwiseInt<N>>(dtype: DType, rule: P) -> Result<
     Ok((Job { name: "int", key: hash(&text), dtype, compute: arithmetic(dtype) }, text))
 }
 
-/// `rule` applied to int32 or uint32 arrays, which broadcast together.
+/// Applies `rule` elementwise to int32 or uint32 arrays, which broadcast.
 pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
     let (job, text) = int_job(x[0].dtype(), rule)?;
     run(&job, &x, &|| Ok(text.clone() + int_expr::library(job.dtype)))

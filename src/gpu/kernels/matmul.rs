@@ -1,7 +1,7 @@
-//! Matrix products on the GPU; the twin of `src/cpu/product/matmul.rs`.
+//! Matrix products on the GPU; the counterpart of `src/cpu/product/matmul.rs`.
 //!
 //! Results large enough to fill a device are computed in tiles of 128 x 128, others in tiles of 64 x 64, and
-//! products with a vector in one pass over the matrix. Which one it is depends on the shapes alone.
+//! products with a vector in one pass over the matrix. The choice depends only on the shapes.
 
 use super::copy::{contiguous, convert, index_of};
 use super::params::{Params, Walk};
@@ -13,10 +13,10 @@ use crate::error::{Error, Result};
 use crate::gpu::shader::template::{Template, arithmetic, per_word};
 use crate::gpu::{kernel, launch};
 
-/// From this many large tiles on they are worth it: about one for each multiprocessor of a large GPU.
+/// From this many large tiles on they pay off: about one per multiprocessor of a large GPU.
 const LARGE_TILES: usize = 96;
 
-/// `[..., m, k] x [..., k, n]`: batch axes broadcast, any strides, products summed in float32 (or int32).
+/// `[..., m, k] x [..., k, n]`: batch axes broadcast, strides are arbitrary, sums are in float32 (or int32).
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     let r = a.rank();
     let batch =
@@ -27,20 +27,20 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     };
     let (m, k, n) = (a.dim(r - 2), a.dim(r - 1), b.dim(r - 1));
     let sums = arithmetic(a.dtype());
-    // Products with a vector share an element out among at least eight invocations.
+    // In products with a vector at least eight invocations share an element.
     let longest = if m == 1 || n == 1 { 8 * ROUNDS } else { ROUNDS };
     if k > longest {
         let parts_of = |part| product(&part_of(a, r - 1, part)?, &part_of(b, r - 2, part)?, batch, sums);
         return sum_of_parts(k, a.dtype(), parts_of);
     }
-    // Rows of packed outputs start on whole words; a column is written as a row.
+    // Rows of packed outputs must start on whole words; a single column is written as a row.
     let columns = if n == 1 { m } else { n };
     let whole = columns.is_multiple_of(per_word(a.dtype()) as usize);
     let out = product(a, b, batch, if whole { a.dtype() } else { sums })?;
     if out.dtype() == a.dtype() { Ok(out) } else { convert(&out, a.dtype()) }
 }
 
-/// The product, in the dtype of the operands or in that of the sums.
+/// The product, in the operands' dtype or that of the sums.
 fn product(a: &Array, b: &Array, batch: Shape, dtype: DType) -> Result<Array> {
     let r = a.rank();
     let (m, k, n) = (a.dim(r - 2), a.dim(r - 1), b.dim(r - 1));
@@ -75,12 +75,12 @@ impl Batches {
         self.0.dims.iter().product::<i64>() as usize
     }
 
-    /// Length of the inner of two levels.
+    /// The length of the inner of two batch levels.
     fn inner(&self) -> usize {
         self.0.dims.last().copied().unwrap_or(1) as usize
     }
 
-    /// Adds the offset of operand `which` and its steps along the outer and inner level.
+    /// Adds the offset of operand `which` and its strides along the outer and inner level.
     fn write(&self, params: &mut Params, which: usize, x: &Array) {
         let strides = &self.0.strides[which];
         let outer = if strides.len() == 2 { strides[0] } else { 0 };
@@ -88,7 +88,7 @@ impl Batches {
     }
 }
 
-/// `y` under the shape of `x`, for a walk over the batch axes that both share.
+/// `y` with the shape of `x`, for a walk over the batch axes that both share.
 fn with_shape_of(y: &Array, x: &Array) -> Array {
     y.with_layout(x.shape(), &y.strides(), y.offset()).unwrap_or_else(|_| y.clone())
 }
@@ -122,11 +122,11 @@ fn multiply(x: &Array, y: &Array, out: &Array, batches: &Batches) -> Result<()> 
     launch(index, &kernel, &[x.buffer(), y.buffer(), out.buffer()], params.words(), groups)
 }
 
-/// A product of which one operand is a vector: one row, or one column (then the operands change places).
+/// A product with a vector: one row, or one column (then the operands are swapped).
 fn multiply_vector(x: &Array, y: &Array, out: &Array, batches: &Batches) -> Result<()> {
     let (index, r) = (index_of(x)?, x.rank());
     let (rows, columns) = (r - 2, r - 1);
-    // Vector, its axis of summation, matrix, its axes of summation and of results.
+    // The vector, its axis of summation, the matrix, its axes of summation and of results.
     let (vector, along, matrix, sum, free) =
         if x.dim(rows) == 1 { (x, columns, y, rows, columns) } else { (y, rows, x, columns, rows) };
     let n = matrix.dim(free);

@@ -1,7 +1,8 @@
-//! The hosts of the shaders: they choose a variant, lay out its parameters and launch it.
+//! Host code of the shaders: it chooses a variant, lays out its parameters and launches it.
 //!
-//! Each file mirrors the family of the same name in `src/cpu/`, function by function; `params` lays out
-//! shapes and strides, `parts` launches long loops in parts.
+//! Each file mirrors the family of the same name in `src/cpu/`, function by function.
+//! `src/gpu/kernels/params.rs` lays out shapes and strides; `src/gpu/kernels/parts.rs` splits long loops into
+//! several launches.
 pub mod attention;
 pub mod conv;
 pub mod copy;

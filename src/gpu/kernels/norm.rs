@@ -1,7 +1,7 @@
-//! Softmax, layer normalisation and cross entropy on the GPU; the twin of `src/cpu/rows/norm.rs`.
+//! Softmax, layer normalisation and cross entropy on the GPU; the counterpart of `src/cpu/rows/norm.rs`.
 //!
-//! Rows live in the registers of 16, 64 or 256 threads and are read once; longer ones are walked by a whole
-//! workgroup.
+//! A row is kept in the registers of 16, 64 or 256 threads and read once; a whole workgroup loops over a
+//! longer row.
 
 pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
 
@@ -34,7 +34,7 @@ pub fn softmax(x: &Array, log: bool) -> Result<Array> {
     cast(&out, x.dtype())
 }
 
-/// The VJP of [`softmax`]: `y * (g - sum(g * y))`, or `g - exp(y) * sum(g)` of the logarithm; `y` is the
+/// The VJP of [`softmax`]: `y * (g - sum(g * y))`, or `g - exp(y) * sum(g)` for the logarithm; `y` is the
 /// output.
 pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     let (g, y) = (from_start(g)?, from_start(y)?);
@@ -54,8 +54,8 @@ pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     cast(&out, y.dtype())
 }
 
-/// Normalises the last `axes` axes to mean 0 and variance 1, then scales and shifts. Returns the result, the
-/// mean and the reciprocal standard deviation of each row, which are float32.
+/// Normalises the last `axes` axes to mean 0 and variance 1, then scales and shifts. Returns the result and,
+/// in float32, the mean and the reciprocal standard deviation of each row.
 pub fn layer_norm(
     x: &Array,
     weight: Option<&Array>,
@@ -70,7 +70,7 @@ pub fn layer_norm(
     let lead = x.shape().part(0, x.rank() - axes);
     let mean = Array::empty(lead, DType::F32, x.device())?;
     let rstd = Array::empty(lead, DType::F32, x.device())?;
-    // A buffer must stand in for what is absent; the flags say that it is not read.
+    // Placeholders for absent buffers; the flags tell that they are not read.
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
     let shift = bias.map_or(Ok(x.clone()), from_start)?;
     let parts =
@@ -90,11 +90,11 @@ pub fn layer_norm(
     Ok((cast(&out, x.dtype())?, mean, rstd))
 }
 
-/// Rows whose partial sums of the weight's gradient are kept side by side.
+/// The number of rows whose partial sums of the weight's gradient are kept separately.
 const SLOTS: u64 = 1024;
 
-/// The VJP of [`layer_norm`]: the cotangents of `x`, of the weight and of the bias (the last two in the shape
-/// of the normalised axes, of the weight's dtype, or of `x`'s where there is none).
+/// The VJP of [`layer_norm`]: the cotangents of `x`, weight and bias (the last two in the shape of the
+/// normalised axes, and in the weight's dtype, or that of `x` without a weight).
 pub fn layer_norm_vjp(
     g: &Array,
     x: &Array,
@@ -124,14 +124,14 @@ pub fn layer_norm_vjp(
     params.word(rows.rows).word(rows.cols).word(rows.cols).word(rows.cols).word(rows.cols);
     params.word(flag_if(weight.is_some(), 1) | 8).word(groups as usize);
     let buffers = [&x, &g, &scale, &mean, &rstd, &out, &partial].map(Array::buffer);
-    // With no rows at all one workgroup still writes the sums, which are zero.
+    // Even without rows, one workgroup writes the sums, which are zero.
     launch(index, &kernel, &buffers, params.words(), groups)?;
     let tail = x.shape().part(x.rank() - axes, x.rank());
     let (dweight, dbias) = add_slots(&partial, tail, slots, scale.dtype())?;
     Ok((cast(&out, x.dtype())?, dweight, dbias))
 }
 
-/// The partial sums of the weight's and the bias's gradients added up.
+/// Adds the partial sums of the gradients of weight and bias.
 fn add_slots(partial: &Array, shape: Shape, slots: usize, dtype: DType) -> Result<(Array, Array)> {
     let index = index_of(partial)?;
     let dweight = Array::empty(shape, dtype, partial.device())?;

@@ -1,7 +1,7 @@
-//! Optimiser steps and gradient scaling on the GPU, fused and in place; the twin of `src/cpu/optim.rs`.
+//! Optimiser steps and gradient scaling on the GPU, fused, in place; the counterpart of `src/cpu/optim.rs`.
 //!
-//! One dispatch moves all parameters of a group (`many.rs`). The kernels update float32: parameters of 16
-//! bits take the step in float32 and are rounded once.
+//! One dispatch updates all parameters of a group (`src/gpu/kernels/many.rs`). The kernels compute in
+//! float32; parameters of 16 bits are rounded once.
 
 use super::copy::{cast, convert, copy_into, index_of};
 use super::many::{Entry, Family, Role, reads, writes};
@@ -17,24 +17,24 @@ use crate::gpu::{download, scalar};
 use crate::math::real::{Left, Pointwise, Real};
 use smallvec::SmallVec;
 
-/// Whether kernels can update `x` where it is: contiguous float32 from the start of its buffer.
+/// Whether kernels can update `x` in place: contiguous float32 from the start of its buffer.
 fn is_flat(x: &Array) -> bool {
     x.dtype() == DType::F32 && x.is_contiguous() && x.offset() == 0
 }
 
-/// A gradient as the kernels read it: contiguous, in a float dtype.
+/// Converts a gradient to the form that kernels read: contiguous, in a float dtype.
 fn flat_gradient(g: &Array) -> Result<Array> {
     let dtype = if g.dtype().is_float() { g.dtype() } else { DType::F32 };
     if g.dtype() == dtype && g.is_contiguous() && g.offset() == 0 { Ok(g.clone()) } else { convert(g, dtype) }
 }
 
-/// One step of `rule` on parameters that share no memory, in place: one dispatch per dtype of gradients, or
-/// more where the GPU has too few bindings for all parameters.
+/// Performs one step of `rule`, in place, on parameters that share no memory: one dispatch per dtype of
+/// gradients, or more if the GPU has too few bindings for all parameters.
 pub fn step(slots: &[&Slot], rule: &Rule) -> Result<()> {
     step_by(slots, rule, usize::MAX)
 }
 
-/// `step` with at most `most` parameters per dispatch.
+/// [`step`] with at most `most` parameters per dispatch.
 pub(super) fn step_by(slots: &[&Slot], rule: &Rule, most: usize) -> Result<()> {
     let flat: Vec<Slot> = slots.iter().map(|s| flat_slot(s)).collect::<Result<_>>()?;
     let mut rest: SmallVec<[&Slot; 32]> = flat.iter().filter(|s| s.param().numel() > 0).collect();
@@ -54,7 +54,7 @@ pub(super) fn step_by(slots: &[&Slot], rule: &Rule, most: usize) -> Result<()> {
     Ok(())
 }
 
-/// The slot with copies in place of those arrays that kernels cannot take as they are.
+/// Returns the slot with copies of those arrays that kernels cannot take as they are.
 fn flat_slot(slot: &Slot) -> Result<Slot> {
     let flat = |x: &Array| if is_flat(x) { Ok(x.clone()) } else { convert(x, DType::F32) };
     Ok(Slot {
@@ -122,13 +122,13 @@ fn adam(slots: &[&Slot], dtype: DType, a: &Adam, most: usize) -> Result<()> {
     launch_all(&family, index_of(first.param())?, &entries, &header, most)
 }
 
-/// Runs a kernel over all entries, as many at once as the GPU can bind and `most` allows.
+/// Runs a kernel over all entries, as many per dispatch as the GPU can bind and `most` allows.
 fn launch_all(family: &Family, index: u8, entries: &[Entry], header: &Params, most: usize) -> Result<()> {
     let at_once = family.most(index)?.min(most.max(1));
     entries.chunks(at_once).try_for_each(|chunk| family.launch(index, chunk, header))
 }
 
-/// The entries of arrays that have elements.
+/// The entries of arrays that are not empty.
 fn entries(arrays: &[Array]) -> Vec<Entry<'_>> {
     arrays
         .iter()
@@ -137,9 +137,9 @@ fn entries(arrays: &[Array]) -> Vec<Entry<'_>> {
         .collect()
 }
 
-/// The root of the sum of squares of all elements of all arrays, a 0-d float32 array on the GPU. One dispatch
-/// reads them all (or one per dtype, or per as many as the GPU can bind), one adds up what it leaves, one
-/// takes the root.
+/// The square root of the sum of squares of all elements of all arrays, a 0-d float32 array on the GPU. One
+/// dispatch reads the arrays (more for several dtypes or too few bindings), one adds partial sums, one takes
+/// the root.
 pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let index = index_of(arrays[0])?;
     let mut flat: Vec<Array> = arrays.iter().map(|g| flat_gradient(g)).collect::<Result<_>>()?;
@@ -185,7 +185,7 @@ impl Pointwise<1> for Root {
     }
 }
 
-/// Multiplies arrays by the number `factor` on the GPU, in place; `found` becomes 1 where one was not finite.
+/// Multiplies arrays on the GPU by the scalar `factor`, in place; sets `found` to 1 if any is not finite.
 fn scale_by(arrays: &[&Array], factor: &Array, found: &Array) -> Result<()> {
     let factor = if is_flat(factor) { factor.clone() } else { convert(factor, DType::F32)? };
     let flat = |x: &Array| if is_flat(x) { Ok(x.clone()) } else { convert(x, DType::F32) };
@@ -207,17 +207,17 @@ fn scale_by(arrays: &[&Array], factor: &Array, found: &Array) -> Result<()> {
     Ok(())
 }
 
-/// Multiplies every array by the number `factor`, in place. Nothing waits for the GPU.
+/// Multiplies every array by the scalar `factor`, in place, without waiting for the GPU.
 pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
     let unread = Array::empty(Shape::new(&[1])?, DType::I32, factor.device())?;
     scale_by(arrays, factor, &unread)
 }
 
-/// Multiplies every array by `factor`, in place; true if any element of any of them was infinite or NaN.
+/// Multiplies every array by `factor`, in place. Returns whether any element was infinite or NaN.
 pub fn unscale_check(arrays: &[&Array], factor: f64) -> Result<bool> {
     let index = index_of(arrays[0])?;
     let found = super::create::full(index, Shape::new(&[1])?, 0.0, DType::I32)?;
-    // The factor is data, not text: each new one would compile a kernel.
+    // The factor is passed as data: as text, each new value would compile a kernel.
     scale_by(arrays, &scalar(index, factor, DType::F32)?, &found)?;
     Ok(download(&found)?.slice::<i32>()? != [0])
 }

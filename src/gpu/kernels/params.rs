@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 pub struct Params(SmallVec<[u32; 64]>);
 
 impl Params {
-    /// Eight words: `values`, then zeros.
+    /// Adds eight words: `values`, then zeros.
     pub fn eight(&mut self, values: impl IntoIterator<Item = i64>) -> &mut Params {
         let end = self.0.len() + MAX_RANK;
         self.0.extend(values.into_iter().take(MAX_RANK).map(|v| v as u32));
@@ -17,13 +17,13 @@ impl Params {
         self
     }
 
-    /// A scalar.
+    /// Adds a scalar.
     pub fn word(&mut self, value: usize) -> &mut Params {
         self.0.push(value as u32);
         self
     }
 
-    /// A float scalar.
+    /// Adds a float scalar.
     pub fn float(&mut self, value: f64) -> &mut Params {
         self.0.push((value as f32).to_bits());
         self
@@ -35,8 +35,7 @@ impl Params {
     }
 }
 
-/// A shape and the strides of several arrays over it, with neighbouring axes merged where all arrays allow
-/// it.
+/// A shape and the strides of several arrays over it; adjacent axes are merged where all arrays allow it.
 #[derive(Clone)]
 pub struct Walk {
     /// Axis lengths.
@@ -46,7 +45,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// The walk of `arrays`, each of which broadcasts to `shape`, over `axes` of that shape.
+    /// The walk over `axes` of `shape`, to which each of `arrays` broadcasts.
     pub fn over(shape: &Shape, arrays: &[&Array], axes: impl Iterator<Item = usize>) -> Walk {
         let mut out =
             Walk { dims: SmallVec::new(), strides: arrays.iter().map(|_| SmallVec::new()).collect() };
@@ -69,7 +68,7 @@ impl Walk {
         out
     }
 
-    /// Takes the last axis away and puts one of `dim` times its length in its place, whose strides follow.
+    /// Multiplies the length of the last axis by `dim` and drops its strides; the caller pushes the new ones.
     fn pop_into(&mut self, dim: i64) {
         if let Some(last) = self.dims.last_mut() {
             *last *= dim;
@@ -84,7 +83,7 @@ impl Walk {
         Walk::over(shape, arrays, 0..shape.rank())
     }
 
-    /// Number of axes left.
+    /// The number of axes after merging.
     pub fn rank(&self) -> usize {
         self.dims.len()
     }
@@ -103,7 +102,7 @@ impl Walk {
     }
 }
 
-/// Stride of `x` along `axis` of a shape that it broadcasts to.
+/// The stride of `x` along `axis` of a shape to which it broadcasts.
 fn stride_over(x: &Array, shape: &Shape, axis: usize) -> i64 {
     match (axis + x.rank()).checked_sub(shape.rank()) {
         Some(own) if x.dim(own) == shape.at(axis) => x.stride(own) as i64,
@@ -111,7 +110,7 @@ fn stride_over(x: &Array, shape: &Shape, axis: usize) -> i64 {
     }
 }
 
-/// Distinguishes kernels of one name by the dtypes and flags that their text depends on.
+/// Hashes the dtypes and flags that distinguish kernels of one name.
 pub fn variant(parts: &[u64]) -> u64 {
     parts
         .iter()

@@ -1,6 +1,6 @@
-//! Loops that are too long for one launch: Mesa's software driver ends the loops of an invocation, without a
-//! word, after 65,535 rounds in all. Sums over a long axis are launched in parts; what has no parts is
-//! refused there.
+//! Splits loops that are too long for one launch: Mesa's software driver silently ends the loops of an
+//! invocation after 65,535 rounds in total. Sums over a long axis are launched in parts. Loops that cannot be
+//! split raise on that driver.
 
 use super::copy::cast;
 use super::map::{pointwise, pointwise_int};
@@ -10,33 +10,33 @@ use crate::error::{Error, Result};
 use crate::gpu::runtime::device::is_software;
 use crate::math::real::{Integer, Left, Pointwise, PointwiseInt, Real};
 
-/// The most rounds over an axis in one launch; loops inside of that one may add as many again.
+/// The most rounds over an axis in one launch; loops inside of it may add as many again.
 pub const ROUNDS: usize = 1 << 15;
 /// The rounds after which a software adapter ends the loops of an invocation.
 const LONGEST: usize = 65_535;
 
-/// Where a part of an axis starts, and its length.
+/// The start and the length of a part of an axis.
 pub type Part = (usize, usize);
 
-/// The parts of an axis of `length` that are launched one after another.
+/// Splits an axis of `length` into parts that are launched one after another.
 pub fn parts(length: usize) -> impl Iterator<Item = Part> {
     (0..length).step_by(ROUNDS).map(move |start| (start, ROUNDS.min(length - start)))
 }
 
-/// The positions `start..start + length` of `x` along `axis`.
+/// The elements `start..start + length` of `x` along `axis`, a view.
 pub fn part_of(x: &Array, axis: usize, (start, length): Part) -> Result<Array> {
     let offset = x.offset().wrapping_add_signed(x.stride(axis) * start as isize);
     x.with_layout(x.shape().with(axis, length), &x.strides(), offset)
 }
 
-/// The sum of what `f` makes of the parts of an axis of `length`, rounded to `dtype` at the end.
+/// Sums `f` over the parts of an axis of `length`; rounds to `dtype` at the end.
 pub fn sum_of_parts(length: usize, dtype: DType, f: impl Fn(Part) -> Result<Array>) -> Result<Array> {
     let mut all = parts(length).map(f);
     let first = all.next().unwrap_or_else(|| Err(Error::shape("internal: a sum of no parts")))?;
     cast(&all.try_fold(first, |total, next| add(&total, &next?))?, dtype)
 }
 
-/// Raises where a software adapter would end the loops of an invocation, of about so many rounds.
+/// Raises if a software adapter would end the loops of an invocation, which take about `rounds` rounds.
 pub fn check_rounds(index: u8, op: &str, rounds: usize) -> Result<()> {
     if rounds <= LONGEST || !is_software(index)? {
         return Ok(());
@@ -47,12 +47,10 @@ pub fn check_rounds(index: u8, op: &str, rounds: usize) -> Result<()> {
     )))
 }
 
-/// The sum of two arrays of one shape and type.
 fn add(x: &Array, y: &Array) -> Result<Array> {
     if x.dtype().is_float() { pointwise("part_sum", 0u64, [x, y], Plus) } else { pointwise_int([x, y], Plus) }
 }
 
-/// The sum of two numbers.
 #[derive(Clone, Copy)]
 struct Plus;
 

@@ -1,4 +1,4 @@
-//! Random numbers on the GPU; the twin of `src/cpu/random.rs`, and the same streams.
+//! Random numbers on the GPU; the counterpart of `src/cpu/random.rs`, with the same streams.
 
 use super::copy::cast;
 use super::params::{Params, variant};
@@ -13,17 +13,17 @@ use crate::gpu::{kernel, launch};
 const SOURCE: &str =
     concat!(include_str!("../../../shaders/lib/philox.wgsl"), include_str!("../../../shaders/random.wgsl"));
 
-/// Numbers uniform in `[0, 1)`: element `i` depends on the seed and on `offset + i / 4` alone.
+/// Uniform numbers in `[0, 1)`: element `i` depends only on the seed and on `offset + i / 4`.
 pub fn uniform(index: u8, shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Array> {
     draw(index, "draw_uniform", shape, dtype, seed, offset, (0, 1))
 }
 
-/// Numbers of the standard normal distribution (Box and Muller).
+/// Standard normal numbers (Box and Muller).
 pub fn normal(index: u8, shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Array> {
     draw(index, "draw_normal", shape, dtype, seed, offset, (0, 1))
 }
 
-/// Integers uniform in `low..high`, int32.
+/// Uniform int32 integers in `low..high`.
 pub fn randint(
     index: u8,
     shape: Shape,

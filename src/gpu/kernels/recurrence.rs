@@ -14,7 +14,7 @@ const SOURCE: &str = concat!(
     include_str!("../../../shaders/recurrence.wgsl")
 );
 
-/// `s[i] = decay[i] * s[i-1] + x[i]` along `axis`, in float32. Both operands have one shape.
+/// `s[i] = decay[i] * s[i-1] + x[i]` along `axis`, computed in float32. Both operands have one shape.
 pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
     let index = index_of(x)?;
     let out = Array::empty(x.shape(), DType::F32, x.device())?;

@@ -1,7 +1,7 @@
-//! Reductions on the GPU; the twin of `src/cpu/reduce/mod.rs`.
+//! Reductions on the GPU; the counterpart of `src/cpu/reduce/mod.rs`.
 //!
-//! A long reduction with few outputs is cut into parts that run side by side, and their results are reduced
-//! in a second dispatch. The cut depends on the shape alone, and so does the order of every sum.
+//! A long reduction with few outputs is split into parts that run concurrently; a second dispatch reduces
+//! their results. The split, and so the order of every sum, depends only on the shape.
 
 use super::copy::{cast, index_of};
 use super::fold::{Combine, Fold};
@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::gpu::shader::template::{Template, arithmetic, per_word};
 use crate::gpu::{kernel, launch};
 
-/// A reduction of `length` elements for each of `count` outputs, wherever they lie in `x`.
+/// A reduction of `length` elements for each of `count` outputs, at any strides in `x`.
 struct Task<'a> {
     fold: Fold,
     x: &'a Array,
@@ -23,21 +23,21 @@ struct Task<'a> {
     axis: Walk,
 }
 
-/// A cut aims at this many workgroups.
+/// A split aims at this many workgroups.
 const PARTS: i64 = 1024;
-/// With so many workgroups nothing is cut.
+/// From this many workgroups on nothing is split.
 const ENOUGH: i64 = 256;
 
-/// The entry points of `reduce.wgsl`.
+/// The entry points of `shaders/reduce.wgsl`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Entry {
-    /// A thread per output: too little work to share.
+    /// One thread per output: too little work to share.
     Serial,
-    /// Eight neighbouring threads per output: short rows.
+    /// Eight adjacent threads per output: short rows.
     Lanes,
-    /// Eight threads per output, neighbours read neighbouring outputs: memory runs along the kept axes.
+    /// Eight threads per output; adjacent threads read adjacent outputs, since the kept axes are contiguous.
     Columns,
-    /// A workgroup per output.
+    /// One workgroup per output.
     Tree,
 }
 
@@ -46,12 +46,12 @@ impl Entry {
         ["serial", "lanes", "columns", "tree"][self as usize]
     }
 
-    /// Outputs, in words, of one workgroup.
+    /// The outputs of one workgroup, in words.
     fn words(self) -> i64 {
         [256, 32, 32, 1][self as usize]
     }
 
-    /// Elements that a part of a cut reduction should have at least.
+    /// The minimal number of elements per part of a split reduction.
     fn least(self) -> i64 {
         if self == Entry::Tree { 2048 } else { 128 }
     }
@@ -66,7 +66,7 @@ impl Task<'_> {
         self.axis.dims.iter().product()
     }
 
-    /// How the work is spread over threads: decided by the shape and strides alone.
+    /// The distribution of the work over threads, determined by shape and strides only.
     fn entry(&self, words: i64) -> Entry {
         let last = |walk: &Walk| walk.strides[0].last().copied();
         if self.length() < 16 {
@@ -80,7 +80,7 @@ impl Task<'_> {
         }
     }
 
-    /// Into how many parts the longest reduced axis is cut, so that the whole GPU has work; 1 for none.
+    /// The number of parts into which the longest reduced axis is split to occupy the GPU; 1 for none.
     fn parts(&self) -> i64 {
         let (count, length) = (self.count(), self.length());
         let entry = self.entry(count);
@@ -92,7 +92,7 @@ impl Task<'_> {
         (PARTS / groups.max(1)).min(length / entry.least()).min(longest / 2).max(1)
     }
 
-    /// The result as `dtype`, a flat array.
+    /// Returns the result as `dtype`, a flat array.
     fn run(self, dtype: DType) -> Result<Array> {
         match self.parts() {
             1 => self.dispatch(dtype),
@@ -100,7 +100,7 @@ impl Task<'_> {
         }
     }
 
-    /// Cuts the longest reduced axis into equal parts and a rest.
+    /// Splits the longest reduced axis into equal parts and a remainder.
     fn run_cut(mut self, dtype: DType, parts: i64) -> Result<Array> {
         let wide = arithmetic(dtype);
         let Some(longest) = (0..self.axis.rank()).max_by_key(|&i| self.axis.dims[i]) else {
@@ -139,7 +139,7 @@ impl Task<'_> {
         Task { fold, x, offset: x.offset() as i64, kept, axis }
     }
 
-    /// One dispatch over everything.
+    /// Reduces everything in one dispatch.
     fn dispatch(&self, dtype: DType) -> Result<Array> {
         let (x, count, length) = (self.x, self.count(), self.length());
         let index = index_of(x)?;
@@ -183,7 +183,7 @@ pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     reduce(Fold::Sum, x, axes, keepdim)
 }
 
-/// [`sum`] in the dtype that it is computed in: float32 for halves, which it may be too large for.
+/// [`sum`] in the dtype of accumulation: float32 for halves, in which the sum might overflow.
 pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     reduce_to(x.dtype().accumulator(), Fold::Sum, x, axes, keepdim)
 }
@@ -203,12 +203,12 @@ pub fn min(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     reduce(Fold::Min, x, axes, keepdim)
 }
 
-/// Index of the largest element along `axis`, as int32: the first one wins, a NaN counts as the largest.
+/// Index of the largest element along `axis`, int32; the first of equal ones, and NaN is the largest.
 pub fn argmax(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
     argreduce("argmax", x, axis, keepdim)
 }
 
-/// Index of the smallest element along `axis`, as int32: the first one wins, a NaN counts as the smallest.
+/// Index of the smallest element along `axis`, int32; the first of equal ones, and NaN is the smallest.
 pub fn argmin(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
     argreduce("argmin", x, axis, keepdim)
 }

@@ -1,4 +1,4 @@
-//! How the row kernels (softmax, normalisation, cross entropy) spread rows over threads.
+//! The distribution of rows over threads in the row kernels (softmax, normalisation, cross entropy).
 
 use super::copy::convert;
 use crate::array::Array;
@@ -6,10 +6,10 @@ use crate::array::dtype::DType;
 use crate::error::Result;
 use crate::gpu::shader::template::{Template, per_word};
 
-/// How rows are spread over threads.
+/// The distribution of rows over threads.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
-    /// Number of rows.
+    /// The number of rows.
     pub rows: usize,
     /// Elements per row.
     pub cols: usize,
@@ -39,12 +39,12 @@ impl Rows {
         if self.fits { "rows" } else { "wide" }
     }
 
-    /// Workgroups for all rows.
+    /// The number of workgroups for all rows.
     pub fn groups(&self) -> u64 {
         (self.rows as u64).div_ceil(256 / u64::from(self.lanes))
     }
 
-    /// Part of a kernel's variant.
+    /// The part of a kernel's variant that depends on the rows.
     pub fn key(&self) -> u64 {
         u64::from(self.lanes) * 2 + u64::from(self.fits)
     }
@@ -62,12 +62,11 @@ impl Rows {
     }
 }
 
-/// `x` contiguous from the start of its buffer.
+/// Returns `x`, or a copy, contiguous from the start of its buffer.
 pub(super) fn from_start(x: &Array) -> Result<Array> {
     if x.is_contiguous() && x.offset() == 0 { Ok(x.clone()) } else { convert(x, x.dtype()) }
 }
 
-/// `bit` where the condition holds, 0 elsewhere.
 pub(super) fn flag_if(condition: bool, bit: usize) -> usize {
     if condition { bit } else { 0 }
 }

@@ -8,12 +8,12 @@ use crate::array::dtype::DType;
 use crate::error::Result;
 use crate::gpu::shader::template::{Template, arithmetic};
 use crate::gpu::{kernel, launch};
-/// Running sums along `axis`.
+/// The cumulative sum along `axis`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
     scan(Fold::Sum, x, axis)
 }
 
-/// Running products along `axis`.
+/// The cumulative product along `axis`.
 pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
     scan(Fold::Prod, x, axis)
 }
@@ -30,7 +30,7 @@ fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
     let tree = length >= 64 && lines < 16 << 10;
     let name = format!("scan_{}", fold.name());
     let entry = if tree { "tree" } else { "serial" };
-    // A chain of rounded products is off by what it loses at each; sums in a tree lose little.
+    // Errors of a chain of rounded products accumulate, so it is compensated; sums in a tree lose little.
     let paired = fold == Fold::Prod && compute == DType::F32;
     let kernel = kernel(index, &name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
         let mut text = Template::new(include_str!("../../../shaders/scan.wgsl"), compute);

@@ -1,8 +1,8 @@
-//! The GPUs of this process: found once, opened on first use, never closed.
+//! The GPUs of this process: enumerated once, opened on first use, never closed.
 //!
 //! Drivers do not survive concurrent creation or destruction of devices, so the instance and each device are
-//! made under a lock and leaked at exit. A software adapter is used only when `WENGERT_GPU=software` asks for
-//! it, or when it is all there is and a program names the device `gpu` itself. Read next:
+//! created under a lock and leaked at exit. A software adapter is used only if `WENGERT_GPU=software`
+//! requests it, or if there is no other and a program names the device `gpu` explicitly. Read next:
 //! `src/gpu/runtime/queue.rs`.
 
 use super::pipeline::Kernels;
@@ -19,7 +19,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// How many GPUs can be addressed.
+/// The number of GPUs that can be addressed.
 const MAX_DEVICES: usize = 16;
 
 /// The bits of a constant's values, and its dtype.
@@ -27,7 +27,7 @@ type ConstantKey = (SmallVec<[u64; 2]>, DType);
 
 /// One opened GPU.
 pub struct Gpu {
-    /// Its number: the `0` of `gpu:0`.
+    /// Its index: the `0` of `gpu:0`.
     pub(crate) index: u8,
     pid: u32,
     pub(crate) device: wgpu::Device,
@@ -37,19 +37,19 @@ pub struct Gpu {
     pub(crate) pool: Mutex<Pool>,
     pub(crate) recorder: Mutex<Recorder>,
     pub(crate) kernels: Mutex<Kernels>,
-    /// Constants, by their values' bits and dtype.
+    /// Cached constants, by the bits of their values and dtype.
     pub(crate) constants: Mutex<FxHashMap<ConstantKey, Array>>,
-    /// What indexing kernels report.
+    /// Errors that indexing kernels report.
     pub(crate) status: Mutex<Status>,
     info: Info,
 }
 
-/// What a GPU is and can do.
+/// The properties of a GPU.
 #[derive(Clone, Debug)]
 pub struct Info {
     /// Name of the adapter.
     pub adapter: String,
-    /// The graphics interface behind it: `vulkan`, `metal`, `dx12`.
+    /// The graphics API: `vulkan`, `metal`, `dx12`.
     pub backend: String,
     /// Name and version of the driver.
     pub driver: String,
@@ -59,11 +59,11 @@ pub struct Info {
     pub subgroup: (u32, u32),
     /// The optional features in use.
     pub features: Vec<String>,
-    /// The limits that kernels meet, by name.
+    /// The limits that affect kernels, by name.
     pub limits: Vec<(String, u64)>,
 }
 
-/// Errors that the driver reports outside of a call, kept until the next one.
+/// Errors that the driver reports outside of a call, kept until the next call.
 #[derive(Default)]
 pub struct Fault {
     raised: AtomicBool,
@@ -74,7 +74,7 @@ pub struct Fault {
 impl Fault {
     fn raise(&self, message: String, lost: bool) {
         let mut slot = lock(&self.message);
-        // The first error is the cause of those that follow.
+        // Keep the first error: it causes those that follow.
         slot.get_or_insert(message);
         if lost {
             self.lost.store(true, Ordering::Release);
@@ -82,7 +82,7 @@ impl Fault {
         self.raised.store(true, Ordering::Release);
     }
 
-    /// The error reported since the last check; a lost device stays lost.
+    /// Raises the error reported since the last check; a lost device stays lost.
     pub(crate) fn check(&self, index: u8) -> Result<()> {
         if !self.raised.load(Ordering::Acquire) {
             return Ok(());
@@ -106,11 +106,10 @@ impl Fault {
 }
 
 // ---- adapters
-// -----------------------------------------------------------------------------------------------------
 
 struct Adapters {
     list: Vec<wgpu::Adapter>,
-    /// Whether the list may be used without being asked for by name.
+    /// Whether the adapters may be used without being named explicitly.
     trusted: bool,
 }
 
@@ -118,7 +117,7 @@ static ADAPTERS: OnceLock<Adapters> = OnceLock::new();
 static DEVICES: [OnceLock<&'static Gpu>; MAX_DEVICES] = [const { OnceLock::new() }; MAX_DEVICES];
 static OPENING: Mutex<()> = Mutex::new(());
 
-/// The adapters in order of preference, found on the first call. A driver that panics counts as absent.
+/// The adapters in order of preference, enumerated on the first call. A driver that panics counts as absent.
 fn adapters() -> &'static Adapters {
     ADAPTERS.get_or_init(|| {
         catch_unwind(AssertUnwindSafe(find_adapters)).unwrap_or(Adapters { list: Vec::new(), trusted: false })
@@ -130,15 +129,14 @@ fn find_adapters() -> Adapters {
     let mut desc = wgpu::InstanceDescriptor::new_without_display_handle();
     desc.backends = backends;
     desc.flags = wgpu::InstanceFlags::empty();
-    // The instance lives as long as the process: its destruction can hang in a driver's thread-local
-    // destructors.
+    // Leaked for the life of the process: its destruction can hang in a driver's thread-local destructors.
     let instance: &'static wgpu::Instance = Box::leak(Box::new(wgpu::Instance::new(desc)));
     let mut list = pollster::block_on(instance.enumerate_adapters(backends));
     let wants_software = std::env::var("WENGERT_GPU").is_ok_and(|v| v == "software");
     let is_software = |a: &wgpu::Adapter| a.get_info().device_type == wgpu::DeviceType::Cpu;
     let has_hardware = list.iter().any(|a| !is_software(a));
     list.retain(|a| is_software(a) == (wants_software || !has_hardware));
-    // One GPU may be offered by two interfaces; the first interface that has any is used alone.
+    // Two APIs may offer the same GPU: only the first API that has any is used.
     let order = [wgpu::Backend::Vulkan, wgpu::Backend::Metal, wgpu::Backend::Dx12];
     let backend = order.into_iter().find(|&b| list.iter().any(|a| a.get_info().backend == b));
     list.retain(|a| Some(a.get_info().backend) == backend);
@@ -167,13 +165,13 @@ fn rank(kind: wgpu::DeviceType) -> u8 {
     }
 }
 
-/// Whether a GPU can be used: hardware, or a software adapter asked for with `WENGERT_GPU=software`.
+/// Whether a GPU can be used: hardware, or a software adapter requested by `WENGERT_GPU=software`.
 pub fn is_available() -> bool {
     adapters().trusted
 }
 
-/// The adapters that `gpu:0`, `gpu:1`, … stand for, a line each; nothing is opened. A software adapter is
-/// listed where there is no hardware, although [`is_available`] does not count it unless asked to.
+/// Describes the adapters of `gpu:0`, `gpu:1`, …, one line each, without opening them. Without hardware a
+/// software adapter is listed even if [`is_available`] does not count it.
 pub fn describe_adapters() -> Vec<String> {
     let line = |a: &wgpu::Adapter| {
         let info = a.get_info();
@@ -182,18 +180,18 @@ pub fn describe_adapters() -> Vec<String> {
     adapters().list.iter().map(line).collect()
 }
 
-/// Number of GPUs for which [`is_available`] speaks.
+/// The number of GPUs that [`is_available`] counts.
 pub fn count() -> usize {
     let found = adapters();
     if found.trusted { found.list.len() } else { 0 }
 }
 
-/// What GPU `index` is and can do; opens it.
+/// The properties of GPU `index`; opens it.
 pub fn info(index: u8) -> Result<Info> {
     Ok(gpu(index)?.info.clone())
 }
 
-/// Whether GPU `index` is a program on the processor.
+/// Whether GPU `index` is emulated on the CPU.
 pub fn is_software(index: u8) -> Result<bool> {
     Ok(gpu(index)?.info.device_type == name_of(wgpu::DeviceType::Cpu))
 }
@@ -245,7 +243,7 @@ fn missing(index: u8, found: usize) -> Error {
 }
 
 impl Gpu {
-    /// Whether this process is not the one that opened the device.
+    /// Whether another process opened the device (before a fork).
     pub(crate) fn is_foreign(&self) -> bool {
         self.pid != std::process::id()
     }

@@ -1,4 +1,4 @@
-//! The GPU as `wgpu` shows it: memory, pipelines, the queue, transfers, faults.
+//! The layer over `wgpu`: memory, pipelines, the queue, transfers, errors.
 
 pub(crate) mod device;
 pub(crate) mod pipeline;

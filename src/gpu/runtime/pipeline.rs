@@ -1,9 +1,9 @@
-//! Kernels: WGSL text compiled once per GPU and kept.
+//! Kernels: WGSL text compiled once per GPU and cached.
 //!
-//! Bind group layouts are read off the text (which bindings are writable, whether there are parameters), so
-//! that kernels of the same form share their bind groups. Our own shaders are compiled without run-time
-//! checks in release builds, where the host proves the bounds, and with them in debug builds. Read next:
-//! `src/gpu/shader/template.rs`, the text.
+//! Bind group layouts are derived from the text (which bindings are writable, whether there are parameters),
+//! so that kernels of the same layout share their bind groups. This crate's shaders are compiled without
+//! run-time checks in release builds, since the host proves the bounds, and with them in debug builds. Read
+//! next: `src/gpu/shader/template.rs`, the text.
 
 use super::device::{Gpu, gpu};
 use super::pool::allocation;
@@ -21,11 +21,11 @@ pub struct Kernel {
     text: String,
     pub(crate) layout: Arc<Layout>,
     pub(crate) pipeline: wgpu::ComputePipeline,
-    /// The variant whose buffers are all writable, for launches in place.
+    /// The variant whose buffers are all writable, for in-place launches.
     aliased: OnceLock<Arc<Kernel>>,
 }
 
-/// The form of a kernel's bindings.
+/// The layout of a kernel's bindings.
 pub struct Layout {
     /// Unique on its GPU.
     pub(crate) id: u32,
@@ -38,7 +38,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Whether a buffer that this layout writes is also bound a second time.
+    /// Whether some buffer is bound both as writable and as read-only.
     pub(crate) fn writes(&self, buffers: &[&Buffer]) -> bool {
         let ids: SmallVec<[u64; 64]> =
             buffers.iter().map(|b| allocation(b).map_or(0, |a| a.block.id)).collect();
@@ -56,7 +56,6 @@ pub struct Kernels {
 }
 
 impl Kernels {
-    /// Number of pipelines compiled so far.
     pub(crate) fn compiled(&self) -> u64 {
         self.compiled
     }
@@ -71,10 +70,8 @@ impl Kernels {
     }
 }
 
-/// The kernel `name`, `variant` of GPU `index`; `build` gives its WGSL text the first time.
-///
-/// `entry` names the entry point. `variant` must tell apart everything that `build` depends on besides the
-/// name.
+/// Returns the kernel `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time. `entry`
+/// names the entry point. `variant` must distinguish everything that `build` depends on besides the name.
 pub fn kernel(
     index: u8,
     name: &str,
@@ -86,16 +83,16 @@ pub fn kernel(
     if let Some(found) = lock(&gpu.kernels).by_name.get(name).and_then(|v| v.get(&variant)) {
         return Ok(found.clone());
     }
-    // Two threads may compile the same kernel at the same time; either result will do.
+    // Two threads may compile the same kernel at the same time; either result is valid.
     let made = Arc::new(compile(gpu, name, entry, build()?)?);
     lock(&gpu.kernels).by_name.entry(name.into()).or_default().insert(variant, made.clone());
     Ok(made)
 }
 
-/// How many storage buffers a kernel on GPU `index` can bind.
+/// The number of storage buffers that a kernel on GPU `index` can bind.
 pub fn max_buffers(index: u8) -> Result<usize> {
     let limits = &gpu(index)?.limits;
-    // One binding is for the parameters.
+    // One binding is reserved for the parameters.
     let bindings = limits.max_bindings_per_bind_group.saturating_sub(1);
     Ok(limits.max_storage_buffers_per_shader_stage.min(bindings) as usize)
 }
@@ -112,8 +109,7 @@ impl Kernel {
     }
 }
 
-/// The storage bindings of a shader in order, each with whether it is writable, and whether a uniform
-/// follows.
+/// Parses a shader's bindings: whether each storage buffer, in order, is writable; whether a uniform follows.
 fn bindings(text: &str) -> Option<(Vec<bool>, bool)> {
     let mut found: Vec<(usize, &str)> = Vec::new();
     for part in text.split("@binding(").skip(1) {
@@ -178,7 +174,7 @@ fn compile(gpu: &Gpu, name: &str, entry: &str, text: String) -> Result<Kernel> {
         entry_point: Some(entry),
         compilation_options: wgpu::PipelineCompilationOptions {
             constants: &[],
-            // Otherwise one thread of each workgroup clears its memory. Our kernels write before they read.
+            // Otherwise one thread of each workgroup clears its memory. The kernels write before they read.
             zero_initialize_workgroup_memory: false,
         },
         cache: None,
@@ -196,9 +192,9 @@ fn module(gpu: &Gpu, name: &str, text: &str) -> wgpu::ShaderModule {
     if cfg!(debug_assertions) {
         return gpu.device.create_shader_module(desc);
     }
-    // SAFETY: the text is one of our own shaders. Their index arithmetic stays inside the buffers for the
-    // shapes and strides that the host passes, and their loops end; debug builds run the same shaders with
-    // the checks on.
+    // SAFETY: without run-time checks the shader must not access out of bounds or loop forever. The text is
+    // one of this crate's shaders: its index arithmetic stays inside the buffers for the shapes and strides
+    // that the host passes, and its loops end. Debug builds run the same shaders with the checks on.
     unsafe { gpu.device.create_shader_module_trusted(desc, wgpu::ShaderRuntimeChecks::unchecked()) }
 }
 

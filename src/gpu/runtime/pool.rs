@@ -1,8 +1,8 @@
 //! GPU memory: one whole wgpu buffer per tensor, from a pool of size classes.
 //!
-//! wgpu orders work per whole buffer, so slices of a shared buffer would wait for each other without need. A
-//! buffer that comes back may still be read by recorded work; whoever gets it next is recorded later on the
-//! same queue, so reuse needs no wait. Only writes from the host jump the queue, hence the `epoch` (see
+//! wgpu orders work per whole buffer, so slices of a shared buffer would wait for each other needlessly.
+//! Recorded work may still read a buffer that is given back. Its next user is recorded later on the same
+//! queue, so reuse needs no wait. Only writes by the host bypass the queue, hence the `epoch` (see
 //! `src/gpu/runtime/transfer.rs`).
 
 use super::device::{Gpu, gpu};
@@ -15,16 +15,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Memory of one tensor on a GPU: the owner inside its [`Buffer`].
+/// The memory of one tensor on a GPU: the owner inside its [`Buffer`].
 pub struct Allocation {
     pub(crate) gpu: &'static Gpu,
     pub(crate) block: ManuallyDrop<Block>,
 }
 
-/// A wgpu buffer with its number.
+/// A wgpu buffer with its id.
 pub(crate) struct Block {
     pub(crate) raw: wgpu::Buffer,
-    /// Unique over the life of the device.
+    /// Unique during the life of the device.
     pub(crate) id: u64,
     /// The last batch of commands that uses the buffer.
     pub(crate) epoch: AtomicU64,
@@ -38,18 +38,18 @@ impl Block {
 
 impl Drop for Allocation {
     fn drop(&mut self) {
-        // A forked child must not touch the parent's driver objects: it leaks them.
+        // A forked child must not touch the parent's driver objects, so it leaks them.
         if self.gpu.is_foreign() {
             return;
         }
-        // SAFETY: the block is taken once, here.
+        // SAFETY: `drop` runs once and nothing else takes the block, so it is valid here and not used again.
         let block = unsafe { ManuallyDrop::take(&mut self.block) };
         let dead = lock(&self.gpu.pool).give_back(block);
         drop(dead);
     }
 }
 
-/// Figures of a GPU's memory and queue since the process started.
+/// Statistics of a GPU's memory and queue since the process started.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
     /// Bytes in buffers that tensors hold.
@@ -77,11 +77,11 @@ pub struct Pool {
     next_id: u64,
     limit: u64,
     pub(crate) stats: Stats,
-    /// Numbers of buffers that are gone; their bind groups are dropped at the next flush.
+    /// Ids of freed buffers; their bind groups are dropped at the next flush.
     pub(crate) dead: Vec<u64>,
 }
 
-/// The pool may always keep this much, whatever the tensors need.
+/// Bytes that the pool may always cache, whatever the tensors use.
 const ALWAYS_KEPT: u64 = 1 << 30;
 
 impl Pool {
@@ -90,7 +90,7 @@ impl Pool {
         Pool { free: BTreeMap::new(), clock: 0, next_id: 0, limit, stats: Stats::default(), dead: Vec::new() }
     }
 
-    /// Size of the class that holds `bytes`: eight classes per doubling.
+    /// Returns the size of the class that holds `bytes`; there are eight classes per doubling.
     fn class(&self, bytes: u64) -> u64 {
         let bytes = bytes.max(256);
         let step = (bytes.next_power_of_two() / 16).max(256);
@@ -109,18 +109,18 @@ impl Pool {
         Some(block)
     }
 
-    /// Takes a buffer back and returns those that the pool no longer keeps.
+    /// Takes a buffer back; returns those that the pool no longer caches.
     fn give_back(&mut self, block: Block) -> Vec<Block> {
         self.stats.live_bytes -= block.size();
         self.stats.cached_bytes += block.size();
         self.clock += 1;
         self.free.entry(block.size()).or_default().push_back((self.clock, block));
-        // Up to the largest footprint so far nothing is given up: a training step repeats its sizes.
+        // Nothing is freed up to the largest footprint so far: a training step repeats its sizes.
         let most = ALWAYS_KEPT.max(self.stats.peak_bytes + self.stats.peak_bytes / 8);
         self.trim(most.saturating_sub(self.stats.live_bytes))
     }
 
-    /// Gives up the buffers that have been free for longest until at most `keep` bytes remain.
+    /// Frees the buffers that have been unused the longest until at most `keep` bytes are cached.
     fn trim(&mut self, keep: u64) -> Vec<Block> {
         let mut out = Vec::new();
         while self.stats.cached_bytes > keep {
@@ -139,7 +139,7 @@ impl Pool {
     }
 }
 
-/// Bytes that a tensor takes on a GPU; an error names what to do where the GPU has no such type.
+/// Bytes of a tensor on a GPU. If the GPU lacks the dtype, the error suggests what to do.
 pub fn storage_bytes(index: u8, numel: usize, dtype: DType) -> Result<u64> {
     let n = numel as u64;
     match dtype {
@@ -156,7 +156,7 @@ fn no_dtype(index: u8, dtype: DType, advice: &str) -> Error {
     Error::dtype(format!("gpu:{index} has no {dtype}; {advice} or use device='cpu'"))
 }
 
-/// Memory for a contiguous tensor on GPU `index`.
+/// Allocates memory for a contiguous tensor on GPU `index`.
 pub fn alloc(index: u8, shape: &Shape, dtype: DType) -> Result<Buffer> {
     let gpu = gpu(index)?;
     let bytes = storage_bytes(index, shape.numel(), dtype)?;
@@ -167,7 +167,7 @@ pub fn alloc(index: u8, shape: &Shape, dtype: DType) -> Result<Buffer> {
     Ok(Buffer::foreign(std::ptr::null_mut(), bytes as usize, Device::Gpu(index), Box::new(owner)))
 }
 
-/// A buffer of at least `bytes` bytes; the error is a bare reason.
+/// Returns a buffer of at least `bytes` bytes; the error is only the reason.
 fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
     let (class, id) = {
         let mut pool = lock(&gpu.pool);
@@ -190,7 +190,7 @@ fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
     let raw = match create(gpu, class, usage) {
         Ok(raw) => raw,
         Err(_) => {
-            // What the pool keeps may be what is missing; it is free only once the queue is done with it.
+            // Free the cached buffers and retry, once the queue has finished with them.
             empty_cache_of(gpu);
             create(gpu, class, usage)?
         }
@@ -199,7 +199,7 @@ fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
     Ok(Block { raw, id, epoch: AtomicU64::new(0) })
 }
 
-/// A new wgpu buffer; the error is a bare reason.
+/// Creates a wgpu buffer; the error is only the reason.
 pub(crate) fn create(gpu: &Gpu, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, String> {
     let memory = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
     let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
@@ -220,7 +220,7 @@ pub(crate) fn create(gpu: &Gpu, size: u64, usage: wgpu::BufferUsages) -> Result<
     }
 }
 
-/// The allocation behind a buffer; an internal error where the buffer is elsewhere.
+/// The allocation behind a buffer; an internal error for a buffer on another device.
 #[inline]
 pub(crate) fn allocation(buffer: &Buffer) -> Result<&Allocation> {
     buffer.owner::<Allocation>().ok_or_else(|| {
@@ -229,20 +229,20 @@ pub(crate) fn allocation(buffer: &Buffer) -> Result<&Allocation> {
 }
 
 impl Allocation {
-    /// Whether commands that are recorded but not submitted use this memory.
+    /// Whether recorded commands that are not yet submitted use this memory.
     pub(crate) fn is_recorded(&self, epoch: u64) -> bool {
         self.block.epoch.load(Ordering::Relaxed) >= epoch
     }
 }
 
-/// Gives all memory that is kept for reuse on GPU `index` back to the driver.
+/// Returns all cached memory of GPU `index` to the driver.
 pub fn empty_cache(index: u8) -> Result<()> {
     empty_cache_of(gpu(index)?);
     Ok(())
 }
 
 fn empty_cache_of(gpu: &Gpu) {
-    // An error here has no bearing on the memory; it is raised by the next launch.
+    // An error here does not concern the memory; the next launch raises it.
     let _ = super::queue::synchronize_gpu(gpu);
     let dead = lock(&gpu.pool).trim(0);
     lock(&gpu.recorder).forget(&mut lock(&gpu.pool).dead);
@@ -250,7 +250,7 @@ fn empty_cache_of(gpu: &Gpu) {
     let _ = gpu.device.poll(wgpu::PollType::Poll);
 }
 
-/// Figures of memory and queue of GPU `index`.
+/// Statistics of memory and queue of GPU `index`.
 pub fn stats(index: u8) -> Result<Stats> {
     let gpu = gpu(index)?;
     let recorded = lock(&gpu.recorder).stats;

@@ -1,9 +1,9 @@
 //! Launching kernels: commands are recorded and submitted in batches.
 //!
-//! A launch costs about a microsecond and a submission about fifty, so launches pile up in a list that
-//! becomes one compute pass when something is read back, after 64 commands, or once enough memory has been
-//! touched for the GPU to start early. Parameters of a batch travel in one uniform buffer, written once per
-//! submission. Read next: `src/gpu/runtime/pipeline.rs`, which makes the kernels.
+//! A launch costs about a microsecond and a submission about fifty. So launches are collected in a list,
+//! which becomes one compute pass at a read-back, after 64 commands, or once enough memory is touched for the
+//! GPU to start early. The parameters of a batch share one uniform buffer, written once per submission. Read
+//! next: `src/gpu/runtime/pipeline.rs`, which makes the kernels.
 
 use super::device::{Gpu, gpu};
 use super::pipeline::Kernel;
@@ -18,11 +18,10 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Records one run of `kernel` over `buffers` (in the order of its bindings) with `groups` workgroups.
 ///
-/// `params` are the words of the kernel's uniform structure. Beyond the grid limit workgroups fold into y and
-/// z; kernels compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore what lies beyond their work. An output
-/// may be one of the inputs only if every invocation reads the elements that it writes and no others: such a
-/// launch binds a variant in which all buffers are writable, since a buffer cannot be read-only and writable
-/// in one dispatch.
+/// `params` are the words of the kernel's uniform structure. Workgroups beyond the grid limit are folded into
+/// y and z; kernels compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore the excess. An output may be one
+/// of the inputs only if every invocation reads only the elements that it writes. Such a launch binds a
+/// variant with all buffers writable, since no buffer can be both read-only and writable in one dispatch.
 pub fn launch(index: u8, kernel: &Kernel, buffers: &[&Buffer], params: &[u32], groups: u64) -> Result<()> {
     if groups == 0 {
         return Ok(());
@@ -63,7 +62,7 @@ fn check(gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer], params: &[u32]) -> Res
     )))
 }
 
-/// Workgroup counts along x, y, z whose product is at least `groups`, as little above it as possible.
+/// Workgroup counts along x, y, z whose product is at least `groups`, and as close to it as possible.
 fn fold(groups: u64, most: u32) -> Option<[u32; 3]> {
     let most = u64::from(most);
     let z = groups.div_ceil(most * most);
@@ -79,9 +78,8 @@ pub fn flush(index: u8) -> Result<()> {
     gpu.fault.check(index)
 }
 
-/// Submits the recorded work of GPU `index` and waits until all of it is done.
-///
-/// Raises what indexing kernels have reported since the last read-back.
+/// Submits the recorded work of GPU `index` and waits until it is done. Raises what indexing kernels have
+/// reported since the last read-back.
 pub fn synchronize(index: u8) -> Result<()> {
     let gpu = gpu(index)?;
     super::transfer::raise_reports(gpu)?;
@@ -100,7 +98,7 @@ pub(crate) fn synchronize_gpu(gpu: &Gpu) -> Result<()> {
     }
 }
 
-/// Waits for a submission, for a bounded time.
+/// Waits for a submission, at most [`TIMEOUT`].
 pub(crate) fn wait_for(gpu: &Gpu, submission: wgpu::SubmissionIndex) -> Result<()> {
     let waited =
         gpu.device.poll(wgpu::PollType::Wait { submission_index: Some(submission), timeout: Some(TIMEOUT) });

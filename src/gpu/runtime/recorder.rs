@@ -1,4 +1,4 @@
-//! The list of commands that waits for its submission, and the pooled objects that recording needs.
+//! The list of commands that are not submitted yet, and the pooled objects needed to record them.
 
 use super::device::Gpu;
 use super::pipeline::Kernel;
@@ -18,23 +18,23 @@ const BATCH: usize = 64;
 const BATCH_BYTES: u64 = 512 << 20;
 /// Bytes of parameters per submission.
 const UNIFORM_BYTES: usize = 64 << 10;
-/// Bytes of parameters that one kernel sees.
+/// Bytes of parameters that are visible to one kernel.
 pub(crate) const UNIFORM_WINDOW: usize = 1024;
-/// Submissions that may be under way before the host waits for the oldest.
+/// Submissions in flight before the host waits for the oldest.
 const IN_FLIGHT: usize = 16;
-/// Bind groups kept; beyond it the cache starts anew.
+/// Bind groups cached; a full cache is cleared.
 const BIND_GROUPS: usize = 4096;
 
-/// Recorded work.
+/// A recorded command.
 enum Command {
     Dispatch { pipeline: wgpu::ComputePipeline, group: wgpu::BindGroup, offset: u32, groups: [u32; 3] },
     Copy { from: wgpu::Buffer, from_offset: u64, to: wgpu::Buffer, to_offset: u64, size: u64 },
 }
 
-/// A bind group is known by its layout and its buffers' numbers.
+/// The key of a bind group: its layout and the ids of its buffers.
 type GroupKey = (u32, SmallVec<[u64; 8]>);
 
-/// The commands of a GPU that are not submitted yet, and what their recording needs.
+/// The commands of a GPU that are not submitted yet, and the state needed to record them.
 pub struct Recorder {
     commands: Vec<Command>,
     touched: u64,
@@ -45,9 +45,9 @@ pub struct Recorder {
     alignment: usize,
     groups: FxHashMap<GroupKey, wgpu::BindGroup>,
     in_flight: VecDeque<wgpu::SubmissionIndex>,
-    /// Buffers for reading back.
+    /// Staging buffers for read-back.
     pub(crate) staging: Staging,
-    /// Number of the batch that is being recorded.
+    /// The number of the batch being recorded.
     pub(crate) epoch: u64,
     pub(crate) stats: Stats,
 }
@@ -75,7 +75,7 @@ impl Recorder {
         }
     }
 
-    /// Drops the bind groups of buffers that are gone.
+    /// Drops the bind groups of buffers that were freed.
     pub(crate) fn forget(&mut self, dead: &mut Vec<u64>) {
         if !dead.is_empty() {
             self.groups.retain(|(_, ids), _| !ids.iter().any(|id| dead.contains(id)));
@@ -83,7 +83,7 @@ impl Recorder {
         }
     }
 
-    /// Stores a launch's parameters and returns their place.
+    /// Stores a launch's parameters and returns their offset.
     fn push_parameters(&mut self, words: &[u32]) -> u32 {
         let start = self.parameters.len().next_multiple_of(self.alignment);
         self.parameters.resize(start, 0);
@@ -95,7 +95,7 @@ impl Recorder {
         self.parameters.len().next_multiple_of(self.alignment) + words.len() * 4 <= UNIFORM_BYTES
     }
 
-    /// The bind group of `kernel` over `buffers`, from the cache where possible.
+    /// Returns the bind group of `kernel` over `buffers`, cached if possible.
     fn group(&mut self, gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer]) -> Result<wgpu::BindGroup> {
         let mut ids = SmallVec::new();
         for buffer in buffers {
@@ -136,7 +136,7 @@ impl Recorder {
         Ok(group)
     }
 
-    /// Records a launch, and submits where enough has been recorded.
+    /// Records a launch; submits the batch if it is large enough.
     pub(crate) fn dispatch(
         &mut self,
         gpu: &Gpu,
@@ -158,7 +158,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Records a run of a shader that is none of our kernels, over these buffers, which `group` binds.
+    /// Records a dispatch of a user's shader over these buffers, which `group` binds.
     pub(crate) fn dispatch_group<'a>(
         &mut self,
         gpu: &Gpu,
@@ -181,7 +181,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Counts bytes written by the host, and returns how many wait for a submission; it starts anew at
+    /// Counts bytes written by the host. Returns how many await a submission; the count restarts at
     /// [`CHUNK`].
     pub(crate) fn count_upload(&mut self, bytes: usize) -> usize {
         let total = self.uploaded + bytes;
@@ -201,7 +201,7 @@ impl Recorder {
         self.touched += size;
     }
 
-    /// Submits what is recorded; nothing happens where nothing is.
+    /// Submits the recorded commands, if any.
     pub(crate) fn submit(&mut self, gpu: &Gpu) {
         self.forget(&mut lock(&gpu.pool).dead);
         if self.commands.is_empty() {
@@ -226,7 +226,7 @@ impl Recorder {
         self.in_flight.back().cloned()
     }
 
-    /// The newest submission, and the oldest once too many are under way.
+    /// Returns the submission to wait for: the newest if `all`, else the oldest if too many are in flight.
     pub(crate) fn next_wait(&mut self, all: bool) -> Option<wgpu::SubmissionIndex> {
         if all {
             let last = self.in_flight.pop_back();
@@ -237,7 +237,7 @@ impl Recorder {
     }
 }
 
-/// Writes the commands into an encoder: one compute pass per run of dispatches.
+/// Encodes the commands: one compute pass per run of dispatches.
 fn encode(encoder: &mut wgpu::CommandEncoder, commands: &[Command]) {
     let mut rest = commands;
     while let Some(first) = rest.first() {

@@ -1,8 +1,8 @@
 //! Errors that kernels find in their data: an index out of range.
 //!
-//! A kernel cannot raise. It writes into two words, `[1, index]`, that travel along with the next read-back,
-//! where the error is raised: nothing waits for the GPU only to learn that all was well. Launches record what
-//! they index, so that the message can name it.
+//! A kernel cannot raise. It writes two words, `[1, index]`, which are read along with the next read-back;
+//! that raises the error. So nothing waits for the GPU just to check for errors. Launches record the axes
+//! they index, so that the message can name them.
 
 use super::device::{Gpu, gpu};
 use super::transfer::{scalar, upload};
@@ -13,7 +13,7 @@ use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
 
-/// The words, and the indexed launches since they were last read.
+/// The two words, and the indexing launches since they were last read.
 #[derive(Default)]
 pub struct Status {
     words: Option<Array>,
@@ -28,12 +28,11 @@ struct Indexed {
     wraps: bool,
 }
 
-/// Distinct launches that are remembered for the message.
+/// The number of distinct launches remembered for the message.
 const REMEMBERED: usize = 256;
 
-/// The buffer in which a kernel of operation `name` reports an index outside of an axis of `size`.
-///
-/// `wraps` says whether negative indices count from the end.
+/// The buffer in which a kernel of operation `name` reports an index outside an axis of `size`. `wraps` tells
+/// whether negative indices count from the end.
 pub fn status(index: u8, name: &'static str, size: usize, wraps: bool) -> Result<Buffer> {
     let gpu = gpu(index)?;
     let launch = Indexed { name, size, wraps };
@@ -54,13 +53,13 @@ pub fn status(index: u8, name: &'static str, size: usize, wraps: bool) -> Result
     Ok(words.buffer().clone())
 }
 
-/// The buffer to read back, where a launch may have reported something.
+/// The buffer to read back, if a launch may have reported an error.
 pub(crate) fn to_read(gpu: &Gpu) -> Option<Array> {
     let status = lock(&gpu.status);
     if status.pending.is_empty() { None } else { status.words.clone() }
 }
 
-/// Judges the words that were read back.
+/// Raises the error that the words report, if any.
 pub(crate) fn judge(gpu: &Gpu, flag: u32, found: u32) -> Result<()> {
     let (words, pending) = {
         let mut status = lock(&gpu.status);

@@ -1,7 +1,6 @@
-//! Data between host and GPU: upload, read-back and cached constants.
+//! Transfers between host and GPU: upload, read-back and cached constants.
 //!
-//! A `bool` is one byte on the host and one 32-bit word on the GPU; other types have the same bytes on both
-//! sides.
+//! A `bool` is one byte on the host and one 32-bit word on the GPU; other dtypes have the same bytes on both.
 
 use super::device::{Gpu, gpu};
 use super::pool::{allocation, create, storage_bytes};
@@ -16,12 +15,12 @@ use crate::process::sync::lock;
 use smallvec::{SmallVec, smallvec};
 use std::sync::mpsc::channel;
 
-/// Bytes per write to the queue; each passes through a staging buffer of that size.
+/// Bytes per write to the queue; each write uses a staging buffer of that size.
 pub(crate) const CHUNK: usize = 64 << 20;
-/// Constants kept per GPU.
+/// Constants cached per GPU.
 const CONSTANTS: usize = 1024;
 
-/// A copy of a contiguous CPU array on GPU `index`.
+/// Copies a contiguous CPU array to GPU `index`.
 pub fn upload(x: &Array, index: u8) -> Result<Array> {
     let gpu = gpu(index)?;
     let out = Array::empty(x.shape(), x.dtype(), Device::Gpu(index))?;
@@ -30,7 +29,7 @@ pub fn upload(x: &Array, index: u8) -> Result<Array> {
     }
     let block = &allocation(out.buffer())?.block;
     {
-        // A write by the host overtakes recorded commands; those that still use this memory must go first.
+        // A write by the host bypasses recorded commands: submit those that still use this memory first.
         let mut recorder = lock(&gpu.recorder);
         if allocation(out.buffer())?.is_recorded(recorder.epoch) {
             recorder.submit(gpu);
@@ -59,13 +58,13 @@ fn unreadable(x: &Array) -> Error {
     Error::dtype(format!("internal: {x:?} cannot be moved to a gpu"))
 }
 
-/// Writes `bytes` at the start of a buffer; a last odd pair of bytes fills its word with zeros.
+/// Writes `bytes` at the start of a buffer; pads a last half word with zeros.
 fn write(gpu: &Gpu, to: &wgpu::Buffer, bytes: &[u8]) -> Result<()> {
     let (whole, rest) = bytes.split_at(bytes.len() & !3);
     for (i, chunk) in whole.chunks(CHUNK).enumerate() {
         write_chunk(gpu, to, (i * CHUNK) as u64, chunk)?;
         if lock(&gpu.recorder).count_upload(chunk.len()) >= CHUNK {
-            // Staging memory is held until its write is submitted: it must not pile up.
+            // Staging memory is held until its write is submitted: wait, so that it does not accumulate.
             let sent = gpu.queue.submit([]);
             wait_for(gpu, sent)?;
         }
@@ -90,7 +89,7 @@ fn write_chunk(gpu: &Gpu, to: &wgpu::Buffer, offset: u64, chunk: &[u8]) -> Resul
     Ok(())
 }
 
-/// A contiguous copy of a GPU array on the CPU. Submits and waits for everything that was recorded before.
+/// Copies a GPU array to a contiguous CPU array. Submits all recorded work and waits for it.
 pub fn download(x: &Array) -> Result<Array> {
     let Device::Gpu(index) = x.device() else {
         return Err(unreadable(x));
@@ -107,7 +106,7 @@ pub fn download(x: &Array) -> Result<Array> {
     };
     let gpu = gpu(index)?;
     let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
-    // Halves may start in the middle of a word: whole words are read and the first element skipped.
+    // Halves may start in the middle of a word: read whole words and skip the first element.
     let per_word = if x.dtype().size() == 2 { 2 } else { 1 };
     let first = x.offset() / per_word;
     let size = ((x.offset() + x.numel()).div_ceil(per_word) - first) as u64 * 4;
@@ -128,7 +127,7 @@ pub fn download(x: &Array) -> Result<Array> {
     Ok(out)
 }
 
-/// Raises what indexing kernels have reported since the last read-back. Waits for them.
+/// Waits for the recorded work and raises what indexing kernels have reported since the last read-back.
 pub(crate) fn raise_reports(gpu: &Gpu) -> Result<()> {
     let Some(words) = status::to_read(gpu) else {
         return Ok(());
@@ -141,13 +140,12 @@ pub(crate) fn raise_reports(gpu: &Gpu) -> Result<()> {
     status::judge(gpu, found[0], found[1])
 }
 
-/// Copies ranges `(buffer, offset, size)` to the host, one behind the other, and hands the bytes to
-/// `use_bytes`.
+/// Copies ranges `(buffer, offset, size)` to the host, concatenated, and passes the bytes to `use_bytes`.
 fn read(gpu: &Gpu, parts: &[(&Buffer, u64, u64)], use_bytes: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
     let size = parts.iter().map(|p| p.2).sum();
     let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
     let result = read_through(gpu, parts, size, &staging, use_bytes);
-    // After an error the buffer may still be mapped; it is not used again.
+    // After an error the buffer may still be mapped, so it is dropped.
     if result.is_ok() {
         lock(&gpu.recorder).staging.give_back(staging);
     }
@@ -170,7 +168,7 @@ fn read_through(
             at += size;
         }
         recorder.submit(gpu);
-        // A closed channel means that the reader has given up already.
+        // If the channel is closed, the reader has given up already.
         staging.map_async(wgpu::MapMode::Read, 0..size, move |r| sender.send(r).unwrap_or_default());
         recorder.last_submission()
     };
@@ -178,7 +176,7 @@ fn read_through(
         wait_for(gpu, submission)?;
     }
     let failed = |why: String| Error::device(format!("gpu:{}: read-back failed: {why}", gpu.index));
-    // The callback may be running on another thread, whose poll found the work done first.
+    // The callback may run on another thread that polled first.
     receiver.recv_timeout(TIMEOUT).map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
     let view = staging.get_mapped_range(0..size).map_err(|e| failed(e.to_string()))?;
     let result = use_bytes(&view);
@@ -187,7 +185,7 @@ fn read_through(
     result
 }
 
-/// Fills `out` from words of the GPU, skipping `skip` elements.
+/// Fills `out` from words read back from the GPU, skipping `skip` elements.
 fn unpack(bytes: &[u8], skip: usize, out: &mut Array) -> Result<()> {
     match out.dtype() {
         DType::Bool => {
@@ -211,13 +209,13 @@ fn fill<T: bytemuck::Pod>(to: &mut [T], bytes: &[u8]) {
     bytemuck::cast_slice_mut(to).copy_from_slice(&bytes[..n]);
 }
 
-/// Read-back buffers that wait for their next use, smallest first.
+/// Idle staging buffers for read-back, smallest first.
 #[derive(Default)]
 pub struct Staging(Vec<wgpu::Buffer>);
 
-/// Read-back buffers kept per GPU.
+/// The number of idle staging buffers kept per GPU.
 const STAGING_KEPT: usize = 8;
-/// A read-back buffer beyond this size is not kept.
+/// A larger staging buffer is not kept.
 const STAGING_LARGEST: u64 = 256 << 20;
 
 impl Staging {
@@ -241,12 +239,12 @@ impl Staging {
     }
 }
 
-/// A 0-d constant, shared by all who ask for the same value. It must not be written to.
+/// A 0-d constant, shared by all callers that ask for the same value. It must not be written to.
 pub fn scalar(index: u8, value: f64, dtype: DType) -> Result<Array> {
     constant(index, &[value], dtype)?.with_layout(Shape::SCALAR, &[], 0)
 }
 
-/// A constant array of a few values, shared by all who ask for the same ones. It must not be written to.
+/// A constant array of a few values, shared by all callers that ask for them. It must not be written to.
 pub fn constant(index: u8, values: &[f64], dtype: DType) -> Result<Array> {
     let key = (values.iter().map(|v| v.to_bits()).collect(), dtype);
     let gpu = gpu(index)?;
@@ -268,7 +266,7 @@ pub fn constant(index: u8, values: &[f64], dtype: DType) -> Result<Array> {
         constants.insert(key, out.clone());
         old
     };
-    // The last handles give their memory back to the pool, outside of the lock.
+    // Dropping the last handles returns their memory to the pool: do it outside of the lock.
     drop(old);
     Ok(out)
 }

@@ -1,7 +1,7 @@
-//! `IntExpr`: the integer that writes WGSL, as `gpu::wgsl::Expr` does for floats.
+//! `IntExpr`: the integer type whose operations write WGSL, as `gpu::wgsl::Expr` does for floats.
 //!
-//! `max` and `min` become the functions of that name. Any other comparison cannot be written down, since its
-//! answer is needed at once; a rule that makes one is refused.
+//! `max` and `min` become the functions of that name. No other comparison can be translated, since its result
+//! is needed at once; a rule that makes one is rejected.
 
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use crate::math::real::{Integer, PointwiseInt};
 use std::cell::RefCell;
 use std::cmp::Ordering;
 
-/// A named value of the function that is being written: an `i32` or a `u32`, the type `T` of the skeleton.
+/// A named value of the function being written: an `i32` or a `u32`, the type `T` of the template.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub struct IntExpr(u32);
 
@@ -104,7 +104,7 @@ impl PartialOrd for IntExpr {
     }
 }
 
-/// The functions that rules of integers of this type call.
+/// The functions that integer rules of this dtype call.
 pub fn library(dtype: DType) -> &'static str {
     if dtype == DType::U32 { UNSIGNED } else { SIGNED }
 }
@@ -112,7 +112,7 @@ pub fn library(dtype: DType) -> &'static str {
 const UNSIGNED: &str = include_str!("../../../shaders/lib/integers_unsigned.wgsl");
 const SIGNED: &str = include_str!("../../../shaders/lib/integers_signed.wgsl");
 
-/// The text of `fn op` for an integer rule; the functions that it calls are in [`library`].
+/// Returns the text of `fn op` for an integer rule, without the functions of [`library`] that it calls.
 pub fn function<const N: usize, P: PointwiseInt<N>>(args: &[&str; N], rule: P) -> Result<String> {
     WRITER.with_borrow_mut(|w| *w = Writer::default());
     let x = args.map(|name| push(name.to_string()));

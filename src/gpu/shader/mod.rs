@@ -1,4 +1,4 @@
-//! WGSL as text: files with marks, and rules written as expressions.
+//! WGSL text: template files with marked lines, and rules translated to expressions.
 
 pub(crate) mod int_expr;
 pub mod template;

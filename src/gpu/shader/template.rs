@@ -1,16 +1,16 @@
-//! Shader text: a file of `shaders/` with its marked lines replaced.
+//! Shader templates: files of `shaders/` whose marked lines are replaced.
 //!
-//! A line `//@ KIND NAME` announces that the next line may be replaced: `alias T` (the type of the
-//! arithmetic), `const EPW` (elements per word of the output), `load x`, `store out` (conversion between
-//! words and values), `fn op` (a rule's body). Whatever is not replaced stays as it is in the file, which is
-//! the float32 version. A replacement for a mark that the file lacks is an error.
+//! A line `//@ KIND NAME` marks the next line as replaceable: `alias T` (the type of the arithmetic),
+//! `const EPW` (elements per word of the output), `load x`, `store out` (conversion between words and
+//! values), `fn op` (a rule's body). Lines that are not replaced stay as in the file, which is the float32
+//! version. Replacing a mark that the file lacks is an error.
 
 use super::wgsl;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use std::fmt::Write;
 
-/// A shader file and the replacements of its marked lines.
+/// A shader file with replacements of its marked lines.
 pub struct Template {
     source: &'static str,
     lines: Vec<(String, String)>,
@@ -19,7 +19,7 @@ pub struct Template {
     compute: &'static str,
 }
 
-/// The dtype in whose arithmetic a dtype is computed: float32, int32 or uint32.
+/// The dtype in which a dtype is computed: float32, int32 or uint32.
 pub fn arithmetic(dtype: DType) -> DType {
     match dtype {
         DType::U32 => DType::U32,
@@ -43,11 +43,11 @@ pub fn per_word(dtype: DType) -> u32 {
 }
 
 impl Template {
-    /// A file whose arithmetic runs in the type of `compute` (float32 for halves, int32 for bool).
+    /// A template whose arithmetic uses the type of `compute` (float32 for halves, int32 for bool).
     pub fn new(source: &'static str, compute: DType) -> Template {
         let compute = compute_type(compute);
         let mut out = Template { source, lines: Vec::new(), appendix: String::new(), compute };
-        // A shader without arithmetic of its own has no alias.
+        // A shader without arithmetic has no alias.
         if out.line("alias T").is_some() {
             out.set("alias T", format!("alias T = {compute};"));
         }
@@ -60,36 +60,36 @@ impl Template {
         self
     }
 
-    /// The line after `//@ mark` as the file has it.
+    /// The line after `//@ mark` in the file.
     pub fn line(&self, mark: &str) -> Option<&'static str> {
         let mut lines = self.source.lines();
         lines.find(|line| line.trim().strip_prefix("//@ ").is_some_and(|m| m.trim() == mark))?;
         lines.next()
     }
 
-    /// Input `name` holds elements of `dtype`.
+    /// Makes input `name` hold elements of `dtype`.
     pub fn load(&mut self, name: &str, dtype: DType) -> &mut Template {
         let text = load_text(name, dtype, self.compute);
         self.set(&format!("load {name}"), text)
     }
 
-    /// Output `name` holds elements of `dtype`.
+    /// Makes output `name` hold elements of `dtype`.
     pub fn store(&mut self, name: &str, dtype: DType) -> &mut Template {
         let text = store_text(name, dtype, self.compute);
         self.set(&format!("store {name}"), text)
     }
 
-    /// The outputs of a kernel hold elements of `dtype`, so many to a word.
+    /// Sets the number of elements per word of the outputs, which hold `dtype`.
     pub fn elements_per_word(&mut self, dtype: DType) -> &mut Template {
         self.set("const EPW", format!("const EPW: u32 = {}u;", per_word(dtype)))
     }
 
-    /// A truth-valued constant.
+    /// Sets a boolean constant.
     pub fn flag(&mut self, name: &str, value: bool) -> &mut Template {
         self.set(&format!("const {name}"), format!("const {name}: bool = {value};"))
     }
 
-    /// Replaces the mathematical functions `NAME_` of a shader by those that generated kernels use.
+    /// Replaces the mathematical functions `NAME_` of a shader by the library functions.
     pub fn math(&mut self, names: &[&'static str]) -> &mut Template {
         for name in names {
             self.set(&format!("fn {name}_"), format!("fn {name}_(x: f32) -> f32 {{ return w_{name}(x); }}"));
@@ -98,7 +98,7 @@ impl Template {
         self.append(&library)
     }
 
-    /// Adds text at the end: functions that replaced lines call.
+    /// Appends text, such as functions that replaced lines call; the same text only once.
     pub fn append(&mut self, text: &str) -> &mut Template {
         if !self.appendix.contains(text) {
             self.appendix.push_str(text);
@@ -106,7 +106,7 @@ impl Template {
         self
     }
 
-    /// The complete text.
+    /// Returns the complete text.
     pub fn build(&self) -> Result<String> {
         if let Some((mark, _)) = self.lines.iter().find(|(mark, _)| self.line(mark).is_none()) {
             return Err(Error::value(format!("internal: a shader has no line marked //@ {mark}")));
@@ -141,7 +141,7 @@ impl Template {
 const TO_BF16: &str = include_str!("../../../shaders/lib/to_bf16.wgsl");
 const TO_F16: &str = include_str!("../../../shaders/lib/to_f16.wgsl");
 
-/// The function that reads element `i` of binding `name` in the type `compute`.
+/// The text of the function that reads element `i` of binding `name` in the type `compute`.
 pub fn load_text(name: &str, dtype: DType, compute: &str) -> String {
     let word = format!("{name}[i]");
     let half = format!("(({name}[i >> 1u] >> ((i & 1u) << 4u)) & 0xffffu)");
@@ -168,10 +168,10 @@ fn store_text(name: &str, dtype: DType, compute: &str) -> String {
         DType::F32 => "bitcast<u32>(f32(v.x))".to_string(),
         DType::F16 => pair("to_f16"),
         DType::BF16 => pair("to_bf16"),
-        // The bits decide what is zero: arithmetic may assume that there is no NaN.
+        // Tests the bits for zero: float comparisons may assume that there is no NaN.
         DType::Bool if is_float => "select(0u, 1u, (bitcast<u32>(v.x) & 0x7fffffffu) != 0u)".to_string(),
         DType::Bool => "select(0u, 1u, v.x != 0)".to_string(),
-        // As on the CPU, where a negative number wraps.
+        // Negative numbers wrap, as on the CPU.
         DType::U32 if is_float => "select(u32(v.x), bitcast<u32>(i32(v.x)), v.x < 0.0)".to_string(),
         DType::U32 => "u32(v.x)".to_string(),
         _ => "bitcast<u32>(i32(v.x))".to_string(),

@@ -1,13 +1,13 @@
-//! `Expr`: the number type that writes WGSL.
+//! `Expr`: the number type whose operations write WGSL.
 //!
-//! Every operation on an [`Expr`] appends one line `let v7 = v3 * v2;` to the function being
-//! written and returns a handle to it, so a rule that is generic over `Real` becomes a shader
-//! function by being called. The functions of `src/math/mod.rs` become WGSL library functions (`w_exp`,
-//! `w_tanh`, ...) in the same way, so that CPU and GPU run one formula; the built-in `exp`, `tanh`,
-//! ... of GPUs are less accurate and differ between makers.
+//! Every operation on an [`Expr`] appends one line `let v7 = v3 * v2;` to the function being written and
+//! returns a handle to it. So calling a rule that is generic over `Real` produces a shader function. The
+//! functions of `src/math/mod.rs` become WGSL library functions (`w_exp`, `w_tanh`, ...) in the same way, so
+//! that CPU and GPU use one formula; the built-in `exp`, `tanh`, ... of GPUs are less accurate and vary
+//! between vendors.
 //!
-//! WGSL compilers may assume that no NaN or infinity exists: tests for NaN read bits, and such
-//! constants are hidden behind a variable. Subnormal numbers may be flushed to 0 by the hardware.
+//! WGSL compilers may assume that no NaN or infinity exists. So tests for NaN read bits, and such constants
+//! are hidden behind a variable. The hardware may flush subnormal numbers to 0.
 //!
 //! Read next: `src/gpu/shader/wgsl/library.rs`.
 
@@ -21,17 +21,17 @@ use std::cell::RefCell;
 use std::fmt::{Display, Write};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Shr, Sub};
 
-/// A line of the function being written: an `f32`.
+/// A line of the function being written: an `f32` value.
 #[derive(Copy, Clone, Debug)]
 pub struct Expr(u32);
 
 impl Expr {
-    /// Any WGSL expression of type `f32` that is in scope, such as a member of the parameter block.
+    /// Wraps any WGSL expression of type `f32` in scope, such as a member of the parameters.
     pub fn variable(text: &str) -> Expr {
         Expr(push(&text))
     }
 
-    /// `(r, n)` with `self = r + n * pi/2` and `|r| <= pi/4`.
+    /// Returns `(r, n)` with `self = r + n * pi/2` and `|r| <= pi/4`.
     fn quarters(self) -> (Expr, Int) {
         let pair = call("turns", &[self]);
         let rest = Expr(push(&format_args!("v{pair}.x")));
@@ -39,11 +39,11 @@ impl Expr {
     }
 }
 
-/// A line of the function being written: a `bool`.
+/// A line of the function being written: a `bool` value.
 #[derive(Copy, Clone, Debug)]
 pub struct Mask(u32);
 
-/// A line of the function being written: an `i32`.
+/// A line of the function being written: an `i32` value.
 #[derive(Copy, Clone, Debug)]
 pub struct Int(u32);
 
@@ -52,16 +52,16 @@ pub struct Int(u32);
 struct Writer {
     /// The lines so far.
     text: String,
-    /// How many values have names.
+    /// The number of named values.
     values: u32,
-    /// Constants that have a name already, by their text.
+    /// Constants that are named already: text and value number.
     constants: Vec<(String, u32)>,
-    /// Library functions called so far.
+    /// Names of the library functions called so far.
     needs: Vec<&'static str>,
 }
 
 impl Writer {
-    /// Append `let vN = value;` and return N.
+    /// Appends `let vN = value;` and returns N.
     fn push(&mut self, value: &dyn Display) -> u32 {
         let id = self.values;
         self.values += 1;
@@ -70,7 +70,7 @@ impl Writer {
         id
     }
 
-    /// The name of a constant, made at its first use.
+    /// Returns the value number of a constant; appends its line on first use.
     fn constant(&mut self, value: String) -> u32 {
         if let Some((_, id)) = self.constants.iter().find(|(text, _)| *text == value) {
             return *id;
@@ -82,39 +82,38 @@ impl Writer {
 }
 
 thread_local! {
-    /// The function being written by this thread; operations outside of [`write`] go to one that
-    /// nobody reads.
+    /// The function this thread is writing; operations outside of [`write`] go to a discarded one.
     static WRITER: RefCell<Writer> = RefCell::default();
 }
 
-// Hundreds of rules are compiled for `Expr`, and each runs once a kernel: what an operation does stays out of
-// them, so that one costs a call.
+// Hundreds of rules are compiled for `Expr`, and each runs once per kernel. The functions below are not
+// inlined into them, so that an operation costs one call.
 
-/// Append one line to the function being written.
+/// Appends one line to the function being written.
 #[inline(never)]
 fn push(value: &dyn Display) -> u32 {
     WRITER.with_borrow_mut(|writer| writer.push(value))
 }
 
-/// The name of a constant of the function being written.
+/// [`Writer::constant`] of the function being written.
 #[inline(never)]
 fn constant(value: String) -> u32 {
     WRITER.with_borrow_mut(|writer| writer.constant(value))
 }
 
-/// An operator between two values.
+/// Appends a binary operator.
 #[inline(never)]
 fn infix(left: u32, sign: &str, right: u32) -> u32 {
     push(&format_args!("v{left} {sign} v{right}"))
 }
 
-/// An operator before a value, or a built-in function of it.
+/// Appends a unary operator or a built-in function of one value.
 #[inline(never)]
 fn prefix(sign: &str, value: u32) -> u32 {
     push(&format_args!("{sign}(v{value})"))
 }
 
-/// A call of the library function `w_{name}`.
+/// Appends a call of the library function `w_{name}`.
 #[inline(never)]
 fn call(name: &'static str, arguments: &[Expr]) -> u32 {
     WRITER.with_borrow_mut(|writer| {
@@ -126,7 +125,7 @@ fn call(name: &'static str, arguments: &[Expr]) -> u32 {
     })
 }
 
-/// The text of a function and the names of the library functions that it calls itself.
+/// Returns the text of a function and the names of the library functions that it calls directly.
 fn write(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -> (String, Vec<&'static str>) {
     let outer = WRITER.take();
     let inputs: Vec<Expr> = args.iter().map(|name| Expr::variable(name)).collect();
@@ -154,12 +153,12 @@ fn literal(value: f32) -> String {
     if value.is_finite() { format!("{value:?}f") } else { special(value.to_bits()) }
 }
 
-/// The WGSL spelling of a float that is an infinity or NaN.
+/// The WGSL spelling of an infinity or NaN.
 fn special(bits: u32) -> String {
     format!("bitcast<f32>(opaque_zero | {bits:#010x}u)")
 }
 
-/// The operators of `f32` values, with literals on either side.
+/// Implements an operator for `f32` values, with literals on either side.
 macro_rules! operator {
     ($trait:ident, $method:ident, $sign:literal) => {
         impl $trait for Expr {
@@ -195,7 +194,7 @@ impl Neg for Expr {
     }
 }
 
-/// An operator of masks or integers.
+/// Implements an operator for masks or integers.
 macro_rules! bit_operator {
     ($type:ident, $trait:ident, $method:ident, $sign:literal) => {
         impl $trait for $type {
@@ -232,7 +231,7 @@ impl Not for Mask {
     }
 }
 
-/// Methods that are a built-in function or a comparison of WGSL.
+/// Implements methods as built-in functions or comparisons of WGSL.
 macro_rules! methods {
     (built_in: $($method:ident),*) => {
         $(fn $method(self) -> Expr {
@@ -246,7 +245,7 @@ macro_rules! methods {
     };
 }
 
-/// Calls of the library for the primitive functions.
+/// Implements the primitive functions as calls of the library.
 macro_rules! library_calls {
     ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
         $(fn $name(self) -> Expr {
@@ -289,7 +288,7 @@ impl Lane for Expr {
     const SIGN: i64 = i32::MIN as i64;
     #[inline(never)]
     fn int(value: i64) -> Int {
-        // The smallest i32 has no literal of its own.
+        // The smallest i32 has no literal.
         Int(constant(format!("bitcast<i32>({:#010x}u)", value as u32)))
     }
     fn int_eq(a: Int, b: Int) -> Mask {
@@ -316,8 +315,7 @@ impl Lane for Expr {
         Expr(push(&format_args!("fma(v{}, v{}, v{})", self.0, factor.0, term.0)))
     }
     fn minus_product(self, a: Expr, b: Expr) -> Expr {
-        // Mesa turns `x - n*a - n*b` into `x - n*(a + b)`; clearing a bit that is 0 anyway hides
-        // the product from it.
+        // Mesa rewrites `x - n*a - n*b` to `x - n*(a + b)`; clearing a bit that is 0 anyway prevents that.
         let product = (a * b).bits() & Expr::int(-2);
         self - Expr::from_bits(product)
     }

@@ -1,6 +1,6 @@
-//! The elementary functions of complex numbers, by real ones. Branch cuts are those of C99's annex G and
-//! NumPy: on a cut the sign of a zero decides. So are the values where a part is infinite or NaN: what is
-//! known of the result stays known.
+//! The elementary functions of complex numbers, composed of real ones. Branch cuts, and values at infinities
+//! and NaN, are those of C99's annex G and NumPy: on a cut the sign of a zero decides, and a part of the
+//! result that is determined despite a NaN keeps its value.
 
 use super::number::{Number, read, read_real};
 use super::product::multiply;
@@ -16,7 +16,7 @@ use crate::ops::pointwise::unary::Unary;
 use crate::tensor::Tensor;
 use std::f64::consts::{FRAC_PI_2, LN_2, LN_10, PI};
 
-/// A row of the tables of functions, for complex inputs.
+/// Applies a row of the tables of functions to complex inputs.
 pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
     let one = |f: fn(Number) -> Number| read(x, |[z]: [Number; 1]| f(z));
     let two = |f: fn(Number, Number) -> Number| read(x, |[z, w]: [Number; 2]| f(z, w));
@@ -28,7 +28,7 @@ pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
         Fun::Unary(Unary::Sqrt) => one(Number::sqrt),
         Fun::Unary(Unary::Rsqrt) => one(|z| z.sqrt().reciprocal()),
         Fun::Unary(Unary::Reciprocal) => one(Number::reciprocal),
-        // The rules read the parts; as of a real number, the operand may be written afterwards.
+        // The rules read the parts: copy, so that the operand may be written later, as a real one may.
         Fun::Unary(Unary::Exp) if x[0].traced().is_some() => {
             read(&[&x[0].copied()?], |[z]: [Number; 1]| z.exp())
         }
@@ -65,19 +65,19 @@ pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
 }
 
 impl Tensor {
-    /// The angle of complex numbers from the positive real axis, in `[-pi, pi]`; of real ones 0 or pi.
+    /// The angle from the positive real axis: of complex numbers in `[-pi, pi]`; of real ones 0 or pi.
     pub fn angle(&self) -> Result<Tensor> {
         if self.dtype().is_complex() {
             return read_real(&[self], Number::angle);
         }
         let x = self.cast(self.dtype().to_float())?;
-        // 0 or pi, and NaN of NaN.
+        // 0 or pi; NaN for NaN.
         let zero = x.ne(&x)?.select(&x, 0.0)?;
         x.lt(0.0)?.select(std::f64::consts::PI, &zero)
     }
 }
 
-/// `size * cos`, or the size alone where it is `settled`, whatever is known of the angle.
+/// `size * cos`; `size` alone where `cos` is NaN and `settled` holds.
 fn spread(settled: SymMask, size: Sym, cos: Sym) -> Sym {
     Sym::select(settled & cos.ne(cos), size, size * cos)
 }
@@ -89,16 +89,16 @@ impl Number {
         self.re.abs().eq(infinite) | self.im.abs().eq(infinite)
     }
 
-    /// Where the imaginary part is NaN and the real one 0.
+    /// Where the imaginary part is NaN and the real part 0.
     fn is_lost_beside_zero(self) -> SymMask {
         self.im.ne(self.im) & self.re.eq(Sym::lit(0.0))
     }
 
-    /// The root with a real part that is not negative.
+    /// The square root whose real part is not negative.
     fn sqrt(self) -> Number {
         let (re, im) = (self.re, self.im);
         let steep = im.abs().eq(Sym::lit(f64::INFINITY));
-        // Both halves have one sign, so that nothing cancels.
+        // Both terms are nonnegative, so there is no cancellation.
         let main = Sym::select(steep, im.abs(), (0.5 * self.size() + 0.5 * magnitude(re)).sqrt());
         let other = Sym::select(steep | main.eq(Sym::lit(0.0)), im, im / (2.0 * main));
         let (left, side) = (re.lt(Sym::lit(0.0)), Sym::lit(1.0).copysign(im));
@@ -107,7 +107,7 @@ impl Number {
 
     fn exp(self) -> Number {
         let (size, cos, sin) = (self.re.exp(), self.im.cos(), self.im.sin());
-        // On the real axis the result is real, be its size infinite or unknown.
+        // On the real axis the result is real, even if its size is infinite or NaN.
         let im = sin.times(size);
         let none = im.ne(im) & self.re.eq(Sym::lit(f64::NEG_INFINITY));
         let settled = self.re.abs().eq(Sym::lit(f64::INFINITY));
@@ -120,13 +120,13 @@ impl Number {
         Number { re: Sym::select(cos.ne(cos), all.re - 1.0, near), im: all.im }
     }
 
-    /// The logarithm of the size, accurate where that is near 1.
+    /// The logarithm of the absolute value; accurate where that is near 1.
     fn log_size(self) -> Sym {
         let (a, b) = (magnitude(self.re), magnitude(self.im));
         let steep = b.gt(a);
         let (top, low) = (Sym::select(steep, b, a), Sym::select(steep, a, b));
         let near = top.gt(Sym::lit(0.5)) & top.lt(Sym::lit(2.0));
-        // What is not picked must not overflow either: its derivative would be NaN.
+        // The branch not selected must not overflow either, or its derivative would be NaN.
         let (t, l) = (Sym::select(near, top, Sym::lit(1.0)), Sym::select(near, low, Sym::lit(0.0)));
         Sym::select(near, 0.5 * ((t - 1.0) * (t + 1.0) + l * l).log1p(), self.size().log())
     }
@@ -145,21 +145,21 @@ impl Number {
 
     fn sinh(self) -> Number {
         let (cosh, sinh, cos, sin) = (self.re.cosh(), self.re.sinh(), self.im.cos(), self.im.sin());
-        // At zero or an infinity.
+        // At zero or infinity.
         let settled = self.re.eq(self.re + self.re);
         Number { re: spread(settled, sinh, cos), im: sin.times(cosh) }
     }
 
     fn cosh(self) -> Number {
         let (cosh, sinh, cos, sin) = (self.re.cosh(), self.re.sinh(), self.im.cos(), self.im.sin());
-        // Real on both axes.
+        // The result is real on both axes.
         let (im, zero) = (sinh.times(sin), Sym::lit(0.0));
         let real = Sym::select(sinh.lt(zero), -sin, sin);
         let settled = self.re.abs().eq(Sym::lit(f64::INFINITY));
         Number { re: spread(settled, cosh, cos), im: Sym::select(im.ne(im) & sin.eq(zero), real, im) }
     }
 
-    /// `sin(pi z) / (pi z)`, by its series near 0, so that its derivatives keep their digits there.
+    /// `sin(pi z) / (pi z)`; by its series near 0, so that its derivatives keep their digits there.
     fn sinc(self) -> Number {
         let near = self.re.abs().lt(Sym::lit(0.25)) & self.im.abs().lt(Sym::lit(0.25));
         let zero = Sym::lit(0.0);
@@ -176,7 +176,7 @@ impl Number {
         Number::select(near, series + 1.0, turns.times_i().sinh().times_minus_i() / (far * PI))
     }
 
-    /// `self * log(shift + other)`, 0 where a factor 0 meets the pole of the logarithm.
+    /// `self * log(shift + other)`; 0 where a factor 0 multiplies the pole of the logarithm.
     fn times_log(self, other: Number, shift: f64) -> Number {
         let is_zero_times_pole = self.is_zero() & (other + shift).is_zero();
         let safe =
@@ -186,7 +186,7 @@ impl Number {
 
     /// Numerator and denominator of `sinh / cosh`, both over `cosh(re)^2`.
     fn tanh(self) -> Number {
-        // Far out the angle does not matter any more, not even an infinite one.
+        // At an infinite real part the angle, even an infinite one, does not matter.
         let far = self.re.abs().eq(Sym::lit(f64::INFINITY));
         let angle = Sym::select(far, Sym::lit(0.0).copysign(self.im), self.im);
         let (sin, cos, tanh) = (angle.sin(), angle.cos(), self.re.tanh());
@@ -195,7 +195,7 @@ impl Number {
         Number { re: tanh.over(scale), im: (sin * cos).times(flat * flat / scale) }
     }
 
-    /// Kahan, "Branch cuts for complex elementary functions", 1987, as are the next two.
+    /// Kahan, "Branch cuts for complex elementary functions", 1987; as are the next two.
     fn asin(self) -> Number {
         let (left, right) = (self.from_one().sqrt(), (self + 1.0).sqrt());
         let near = Number { re: self.re.atan2((left * right).re), im: (left.conj() * right).im.asinh() };
@@ -222,7 +222,8 @@ impl Number {
 
     fn atanh(self) -> Number {
         let (a, b) = (self.re, self.im);
-        // Odd in `a`: on the left the logarithm would be that of a difference, which loses digits near -1.
+        // Uses the absolute value of `a` (odd in `a`): at the left, the logarithm of a difference loses
+        // digits near -1.
         let left = a.lt(Sym::lit(0.0));
         let size = Sym::select(left, -a, a);
         let side = 1.0 - size;
@@ -235,7 +236,7 @@ impl Number {
         Number { re: Sym::select(self.is_lost_beside_zero(), a, out.re), ..out }
     }
 
-    /// `exp(w log z)`; 0 to the power 0 is 1, to any other 0.
+    /// `exp(w log z)`; 0 to the power 0 is 1, to any other power 0.
     fn pow(self, exponent: Number) -> Number {
         let at_zero = self.is_zero();
         let base = Number { re: Sym::select(at_zero, Sym::lit(1.0), self.re), im: self.im };

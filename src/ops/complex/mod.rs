@@ -1,14 +1,13 @@
-//! Complex tensors: what every operation means for pairs of real numbers.
+//! Complex tensors: the meaning of every operation for pairs of real numbers.
 //!
-//! But for products, and factorisations of matrices (`src/ops/linalg/`), no kernel computes with complex
-//! numbers and no rule differentiates them. Where an operation meets a complex input, [`lower`] puts
-//! operations of the real and imaginary parts in its place, before any interpreter sees it; factorisations
-//! and operations that merely move elements stay as they are. Two views lead from pairs of numbers to complex
-//! ones and back, both linear, so that VJP, JVP and batching are those of the real operations. What comes out
-//! as the gradient of a real loss `L` at `a + ib` is `dL/da + i dL/db`, the direction of steepest ascent, as
-//! in PyTorch.
+//! Except for products, and factorisations of matrices (`src/ops/linalg/`), no kernel computes with complex
+//! numbers and no rule differentiates them. If an operation gets a complex input, [`lower`] replaces it by
+//! operations on the real and imaginary parts before any interpreter sees it. Factorisations and operations
+//! that only move elements stay as they are. Two linear views convert pairs of numbers to complex ones and
+//! back, so VJP, JVP and batching are those of the real operations. The gradient of a real loss `L` at
+//! `a + ib` is `dL/da + i dL/db`, the direction of steepest ascent, as in PyTorch.
 //!
-//! Read next: `number.rs`, the arithmetic; `functions.rs`, the elementary functions; `product.rs`.
+//! Read next, in `src/ops/complex/`: `number` (arithmetic), `functions` (elementary functions), `product`.
 
 mod functions;
 mod number;
@@ -33,7 +32,7 @@ pub use functions::map;
 pub use parts::{cast, join, power};
 pub use product::ComplexProduct;
 
-/// Complex numbers as pairs of real ones, along a new last axis. A view.
+/// Complex numbers as pairs of real ones along a new last axis, a view.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ViewAsReal;
 
@@ -60,7 +59,7 @@ impl Linear for ViewAsReal {
     }
 }
 
-/// Pairs of real numbers, along the last axis, as complex ones. A view where they lie side by side.
+/// Pairs of real numbers along the last axis as complex numbers; a view if they are adjacent.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ViewAsComplex;
 
@@ -94,8 +93,8 @@ impl Linear for ViewAsComplex {
     }
 }
 
-/// What `op` does to complex inputs, in operations of their parts; `None` for an operation that moves or
-/// counts elements, whatever they are, or that factors matrices of either kind.
+/// Expresses `op` on complex inputs by operations on their parts; `None` for an operation that moves or
+/// counts elements of any dtype, or that factors matrices of either kind.
 pub fn lower(op: &Op, x: &[&Tensor]) -> Result<Option<Tensors>> {
     let out = match op {
         Op::ViewAsReal(_)
@@ -157,7 +156,7 @@ pub fn lower(op: &Op, x: &[&Tensor]) -> Result<Option<Tensors>> {
     Ok(Some(smallvec![out?]))
 }
 
-/// A linear operation of the axes in front, on the pairs of its first input.
+/// Runs a linear operation on the leading axes of the pairs of its first input.
 fn paired(op: impl Kernel + Into<Op>, x: &[&Tensor]) -> Result<Tensor> {
     let pairs = x[0].view_as_real()?;
     let mut inputs: smallvec::SmallVec<[&Tensor; 2]> = x.into();
@@ -165,7 +164,7 @@ fn paired(op: impl Kernel + Into<Op>, x: &[&Tensor]) -> Result<Tensor> {
     crate::bind::bind1(op, &inputs)?.view_as_complex()
 }
 
-/// Equality of both parts; complex numbers have no order.
+/// Compares both parts for equality; complex numbers have no order.
 fn compare(x: &[&Tensor], relation: Relation) -> Result<Tensor> {
     let (x, y) = ((x[0].real()?, x[0].imag()?), (x[1].real()?, x[1].imag()?));
     let logic = match relation {
@@ -189,7 +188,7 @@ fn matmul(op: Matmul, x: &[&Tensor]) -> Result<Tensor> {
     join(&re, &product(&a, &d)?.add(&product(&b, &c)?)?)
 }
 
-/// Products of ever longer stretches: after `k` steps every element is the product of the `2^k` up to it.
+/// Doubling: after `k` steps every element is the product of the `2^k` elements up to it.
 fn cumulative_product(x: &Tensor, op: CumProd) -> Result<Tensor> {
     let (axis, length) = (op.axis as i64, x.shape().at(op.axis as usize));
     let one = x.scalar_like(1.0)?;
@@ -203,7 +202,7 @@ fn cumulative_product(x: &Tensor, op: CumProd) -> Result<Tensor> {
     Ok(out)
 }
 
-/// The error for an operation that complex numbers do not have.
+/// The error for an operation that is not defined for complex numbers.
 #[cold]
 fn undefined(name: &str, x: &[&Tensor]) -> Error {
     let dtype = x.iter().map(|x| x.dtype()).find(|dtype| dtype.is_complex());

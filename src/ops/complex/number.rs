@@ -1,4 +1,4 @@
-//! Complex numbers of recorded parts, and their arithmetic.
+//! Complex numbers with symbolic parts, and their arithmetic.
 
 use crate::array::complex::Complex;
 use crate::error::Result;
@@ -7,10 +7,10 @@ use crate::ops::pointwise::sym::{Sym, record};
 use crate::tensor::Tensor;
 use std::ops::{Add, Mul, Neg, Sub};
 
-/// A complex number of a formula.
+/// A complex number in a formula.
 pub type Number = Complex<Sym>;
 
-/// Reads a formula of complex numbers on the tensors `x`.
+/// Applies a formula of complex numbers to the tensors `x`.
 pub fn read<const N: usize>(x: &[&Tensor], formula: impl FnOnce([Number; N]) -> Number) -> Result<Tensor> {
     let [re, im] = record(&parts(x)?, |all| {
         let out = formula(std::array::from_fn(|i| Number { re: all[2 * i], im: all[2 * i + 1] }));
@@ -19,7 +19,7 @@ pub fn read<const N: usize>(x: &[&Tensor], formula: impl FnOnce([Number; N]) -> 
     super::join(&re, &im)
 }
 
-/// Reads a formula with a real value.
+/// Applies a formula with a real result.
 pub fn read_real(x: &[&Tensor], formula: impl FnOnce(Number) -> Sym) -> Result<Tensor> {
     let [out] = record(&parts(x)?, |all| [formula(Number { re: all[0], im: all[1] })])?;
     Ok(out)
@@ -78,7 +78,7 @@ impl Add<f64> for Number {
 
 impl std::ops::Div for Number {
     type Output = Number;
-    /// Without overflow of squares: Smith, "Algorithm 116: complex division", 1962.
+    /// Avoids overflow of squares: Smith, "Algorithm 116: complex division", 1962.
     fn div(self, other: Number) -> Number {
         let Scaled { wide, ratio, scale } = other.scaled();
         let re = Sym::select(wide, self.re + self.im * ratio, self.re * ratio + self.im);
@@ -87,13 +87,13 @@ impl std::ops::Div for Number {
     }
 }
 
-/// A divisor, by its larger part.
+/// A divisor, scaled by its larger part.
 struct Scaled {
-    /// Whether that is the real one.
+    /// Whether the real part is the larger.
     wide: <Sym as Real>::Mask,
     /// The smaller part over the larger.
     ratio: Sym,
-    /// The squared size over the larger part.
+    /// The squared absolute value over the larger part.
     scale: Sym,
 }
 
@@ -129,7 +129,7 @@ impl Number {
         Number { re: self.im, im: -self.re }
     }
 
-    /// `1 - z`, the sign of a zero imaginary part turned as well.
+    /// `1 - z`; also negates a zero imaginary part.
     pub fn from_one(self) -> Number {
         Number { re: 1.0 - self.re, im: -self.im }
     }

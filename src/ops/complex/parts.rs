@@ -1,4 +1,4 @@
-//! From complex tensors to their parts and back.
+//! Conversions between complex tensors and their parts.
 
 use super::{ViewAsComplex, ViewAsReal};
 use crate::array::Array;
@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
 impl Array {
-    /// Pairs of real numbers in the place of complex ones, along a new last axis.
+    /// Views complex numbers as pairs of real ones along a new last axis.
     pub fn as_real(&self) -> Result<Array> {
         let rank = self.rank();
         let shape = self.shape().inserted(rank, 2)?;
@@ -17,7 +17,7 @@ impl Array {
         Array::strided(self.buffer().clone(), shape, &strides, 2 * self.offset(), self.dtype().real())
     }
 
-    /// Complex numbers in the place of the pairs along the last axis; `None` where they do not lie as such.
+    /// Views the pairs along the last axis as complex numbers; `None` if strides or alignment prevent it.
     pub fn as_complex(&self) -> Result<Option<Array>> {
         let last = self.rank() - 1;
         let even = |i: usize| self.stride(i) % 2 == 0 || self.dim(i) == 1;
@@ -35,7 +35,7 @@ impl Array {
     }
 }
 
-/// `re + i im`, of one shape once broadcast; complex128 if either is float64.
+/// `re + i im`, broadcast to one shape; complex128 if either is float64.
 pub fn join(re: &Tensor, im: &Tensor) -> Result<Tensor> {
     let dtype = re.dtype().promote(im.dtype()).complex().real();
     let shape = re.shape().broadcast(&im.shape()).ok_or_else(|| {
@@ -49,8 +49,8 @@ pub fn join(re: &Tensor, im: &Tensor) -> Result<Tensor> {
     crate::ops::views::join::stack(&[part(re)?, part(im)?], -1)?.view_as_complex()
 }
 
-/// A conversion from or to a complex type. What becomes real loses its imaginary part; what becomes bool is
-/// true where the number is not 0.
+/// Converts from or to a complex dtype. Real drops the imaginary part; bool is true where the number is not
+/// 0.
 pub fn cast(x: &Tensor, dtype: DType) -> Result<Tensor> {
     match (x.dtype().is_complex(), dtype.is_complex()) {
         (true, true) => x.view_as_real()?.cast(dtype.real())?.view_as_complex(),
@@ -87,7 +87,7 @@ pub fn power(x: &Tensor, n: i64) -> Result<Tensor> {
 }
 
 impl Tensor {
-    /// Pairs of real and imaginary parts along a new last axis, sharing memory.
+    /// Views this tensor as pairs of real and imaginary parts along a new last axis.
     pub fn view_as_real(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
             return Err(Error::dtype(format!(
@@ -98,7 +98,7 @@ impl Tensor {
         crate::bind::bind1(ViewAsReal, &[self])
     }
 
-    /// Complex numbers of the pairs along the last axis, sharing memory where they lie side by side.
+    /// Makes complex numbers of the pairs along the last axis; a view if the pairs are adjacent.
     pub fn view_as_complex(&self) -> Result<Tensor> {
         let shape = self.shape();
         if shape.rank() == 0 || shape.at(shape.rank() - 1) != 2 {
@@ -123,12 +123,11 @@ impl Tensor {
         }
     }
 
-    /// One part of a complex tensor, a view.
     fn part(&self, i: usize) -> Result<Tensor> {
         self.view_as_real()?.narrow(-1, i, 1)?.reshape(&self.shape())
     }
 
-    /// The real part, a view; a real tensor is its own.
+    /// The real part, a view; a real tensor itself.
     pub fn real(&self) -> Result<Tensor> {
         if self.dtype().is_complex() { self.part(0) } else { Ok(self.clone()) }
     }
@@ -141,7 +140,7 @@ impl Tensor {
         self.part(1)
     }
 
-    /// The complex conjugate; a real tensor is its own.
+    /// The complex conjugate; a real tensor itself.
     pub fn conj(&self) -> Result<Tensor> {
         if self.dtype().is_complex() { join(&self.real()?, &self.imag()?.neg()?) } else { Ok(self.clone()) }
     }

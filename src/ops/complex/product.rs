@@ -13,16 +13,16 @@ use crate::watch::cost;
 use crate::watch::debug::{self, Modes};
 use smallvec::smallvec;
 
-/// `x y` or `x conj(y)`, of operands of one shape.
+/// `x y` or `x conj(y)` of operands of one shape.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ComplexProduct {
     /// Whether the right operand is conjugated.
     pub conjugate: bool,
-    /// The operand whose zeros remain zero beside infinities: a cotangent or a tangent.
+    /// The operand, a cotangent or tangent, whose zeros stay zero when multiplied by infinities.
     pub gate: Gate,
 }
 
-/// The product of two complex tensors, which broadcast.
+/// The product of two complex tensors; broadcasts.
 pub fn multiply(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     ComplexProduct { conjugate: false, gate: Gate::Open }.broadcast(x, y)
 }
@@ -34,7 +34,7 @@ impl ComplexProduct {
         bind1(self, &[&x.expand(&shape)?, &y.expand(&shape)?])
     }
 
-    /// A product with a cotangent or tangent, which is the operand that `gate` names.
+    /// A product with a cotangent or tangent, the operand that `gate` names.
     fn of_slope(conjugate: bool, gate: Gate, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let gate = if debug::modes().has(Modes::STRICT) { Gate::Open } else { gate };
         bind1(ComplexProduct { conjugate, gate }, &[x, y])

@@ -1,10 +1,10 @@
-//! Convolution, and the two functions that it is transposed to.
+//! Convolution, and the two functions it is transposed to.
 //!
-//! The sum over everything of `y[n, o, p] w[o, c, k] x[n, c, p * stride + k * dilation - padding]` is linear
-//! in each of the three tensors. [`Conv`] is its derivative by one of them, a function of the other two: by
-//! `y` it is convolution, by `x` transposed convolution, by `w` the gradient of the weights. The transposes
-//! of each are the other two, so derivatives of every order are operations of this file. Channels come in
-//! groups, which do not mix. Read next: `src/ops/contract/convolve.rs`, the functions that users call.
+//! The sum over all indices of `y[n, o, p] w[o, c, k] x[n, c, p * stride + k * dilation - padding]` is linear
+//! in each of the three tensors. [`Conv`] is its derivative with respect to one of them, as a function of the
+//! other two: for `y` it is convolution, for `x` transposed convolution, for `w` the gradient of the weights.
+//! Their transposes are the other two, so derivatives of every order stay within this file. Groups of
+//! channels do not mix. Read next: `src/ops/contract/convolve.rs`, the functions that users call.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -22,7 +22,7 @@ use crate::watch::cost;
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// The three tensors of the form.
+/// The three tensors of the trilinear form.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Member {
     /// `[images, channels, input..]`.
@@ -33,14 +33,14 @@ pub enum Member {
     Y,
 }
 
-/// One member of the form from the other two, which come in the order x, w, y, except that y comes before w.
+/// One member of the form, computed from the other two. Inputs: (x, w) for y, (y, w) for x, (x, y) for w.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Conv {
-    /// What is computed.
+    /// The member to compute.
     pub gives: Member,
     /// Groups of channels.
     pub groups: u32,
-    /// The spatial axes.
+    /// The geometry of the spatial axes.
     pub window: Arc<Window>,
 }
 
@@ -49,7 +49,7 @@ impl Conv {
         Conv { gives, ..self.clone() }
     }
 
-    /// The result for a batch of no examples, whose operands are these.
+    /// The empty result of a batch of size 0.
     fn nothing(&self, x: &[Batched]) -> Result<Tensor> {
         let each = |operand: &Batched| {
             let shape = operand.value.shape();
@@ -145,7 +145,7 @@ impl Bilinear for Conv {
     }
 }
 
-/// Convolution plus a number for each output channel: the kernel begins its sums with it. Inputs: x, w, bias.
+/// Convolution plus one number per output channel, with which the kernel starts its sums. Inputs: x, w, bias.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ConvBias {
     /// The convolution.
@@ -165,7 +165,7 @@ impl Kernel for ConvBias {
         let out = self.decompose(&operands.iter().collect::<Vec<_>>())?;
         out.iter().map(|y| y.array("conv").cloned()).collect()
     }
-    /// Those of the convolution, and one per output.
+    /// Those of the convolution, plus one per output.
     fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
         self.conv.flops(x, y) + cost::each(y, 1)
     }
@@ -188,22 +188,22 @@ impl Composite for ConvBias {
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(cotangent)) = g.first() else { return Ok(Grads::new()) };
         let mut out = Bilinear::vjp(&self.conv, c, g)?;
-        // Planes first: their sums run along memory.
+        // Sum the planes first: those sums run along memory.
         let planes = || cotangent.flatten(2, -1)?.sum(Some(&[-1]), false)?.sum(Some(&[0]), false);
         out.push(if c.needs(2) { Some(planes()?) } else { None });
         Ok(out)
     }
 }
 
-/// A number for each channel with axes of length 1 behind: it broadcasts against a tensor of channels.
+/// Reshapes one number per channel so that it broadcasts against a tensor with `rank` spatial axes.
 pub fn per_channel(bias: &Tensor, rank: usize) -> Result<Tensor> {
     let mut dims = vec![1; rank + 1];
     dims[0] = bias.numel();
     bias.reshape(&Shape::new(&dims)?)
 }
 
-/// The axis of the form that a batch becomes a part of: one that the operands in the batch have and the
-/// other, which is the same for the whole batch, has not.
+/// The axis into which the batch is folded: one that only the batched operand has, or groups if both are
+/// batched.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Along {
     Images,
@@ -221,7 +221,7 @@ impl Along {
         }
     }
 
-    /// The axis of `member` and how many groups that axis is divided into outside of the batch.
+    /// The axis of `member`, and the number of groups into which it is divided outside of the batch.
     fn place(self, member: Member, groups: usize) -> (usize, usize) {
         match (self, member) {
             (Along::Images, _) => (0, 1),
@@ -234,7 +234,7 @@ impl Along {
     }
 }
 
-/// The batch axis in front made part of an axis: `[batch, .., groups * n, ..]` to
+/// Folds the leading batch axis into an axis: `[batch, .., groups * n, ..]` to
 /// `[.., groups * batch * n, ..]`.
 fn fold(x: &Tensor, (axis, groups): (usize, usize)) -> Result<Tensor> {
     let mut dims = x.shape().to_vec();
@@ -247,7 +247,7 @@ fn fold(x: &Tensor, (axis, groups): (usize, usize)) -> Result<Tensor> {
     x.reshape(&Shape::new(&dims)?)?.move_axis(0, axis + 1)?.reshape(&Shape::new(&merged)?)
 }
 
-/// The reverse of [`fold`], with the batch axis in front.
+/// The inverse of [`fold`], with the batch axis in front.
 fn unfold(x: &Tensor, (axis, groups): (usize, usize), size: usize) -> Result<Tensor> {
     let mut dims = x.shape().to_vec();
     let each = dims[axis] / (groups * size).max(1);

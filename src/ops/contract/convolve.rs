@@ -1,4 +1,4 @@
-//! Convolution and transposed convolution as users call them: attributes are checked here, and become a
+//! The public functions of convolution and transposed convolution: they check the options and build a
 //! [`Window`].
 
 use crate::array::shape::Shape;
@@ -9,16 +9,16 @@ use crate::ops::pointwise::operand::promote;
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
-/// How far windows reach beyond the ends of the input.
+/// The padding at the ends of the input.
 #[derive(Clone, Debug)]
 pub enum Padding {
-    /// By this much at both ends of each axis.
+    /// This many elements at both ends of each axis.
     Widths(Vec<i64>),
-    /// So far that the output is as long as the input.
+    /// As many as make the output as long as the input.
     Same,
 }
 
-/// The attributes of a convolution: a number for each spatial axis, or one for all.
+/// The options of a convolution: each a number for every spatial axis, or one for all.
 #[derive(Clone, Debug)]
 pub struct ConvOptions {
     /// Number of spatial axes.
@@ -27,7 +27,7 @@ pub struct ConvOptions {
     pub stride: Vec<i64>,
     /// See [`Padding`].
     pub padding: Padding,
-    /// Of a transposed convolution: how much longer the output is at its end.
+    /// For a transposed convolution: the number of elements added at the end of the output.
     pub output_padding: Vec<i64>,
     /// Steps between elements of a window.
     pub dilation: Vec<i64>,
@@ -35,7 +35,7 @@ pub struct ConvOptions {
     pub groups: i64,
 }
 
-/// One number for each axis, from one number or as many as axes; none is below `least`.
+/// Returns one number per axis, from one number or as many as axes; raises for any below `least`.
 pub fn per_axis(op: &str, name: &str, given: &[i64], rank: usize, least: i64) -> Result<[usize; AXES]> {
     let mut out = [least.max(0) as usize; AXES];
     if given.len() != 1 && given.len() != rank {
@@ -54,7 +54,7 @@ pub fn per_axis(op: &str, name: &str, given: &[i64], rank: usize, least: i64) ->
     Ok(out)
 }
 
-/// The lengths of the last `rank` axes, 1 in front.
+/// The lengths of the last `rank` axes, after ones.
 pub fn spatial(shape: &Shape, rank: usize) -> [usize; AXES] {
     let mut out = [1; AXES];
     for i in 0..rank {
@@ -75,7 +75,7 @@ impl ConvOptions {
         }
     }
 
-    /// The window over an axis of `length` elements (for a transposed convolution, of its output).
+    /// Builds the window from the options; `input` and `output` are left to the caller.
     fn window(&self, op: &str, kernel: [usize; AXES]) -> Result<Window> {
         let stride = per_axis(op, "stride", &self.stride, self.rank, 1)?;
         let dilation = per_axis(op, "dilation", &self.dilation, self.rank, 1)?;
@@ -99,12 +99,12 @@ impl ConvOptions {
     }
 }
 
-/// Steps from the first element of a window to the last.
+/// The distance from the first element of a window to the last.
 fn extent(window: &Window, axis: usize) -> usize {
     window.dilation[axis].saturating_mul(window.kernel[axis].saturating_sub(1))
 }
 
-/// The operands with a batch axis and of one floating point dtype, and whether the batch axis was added.
+/// Returns the operands with a batch axis and in one float dtype, and whether the batch axis was added.
 fn operands(
     op: &str,
     options: &ConvOptions,
@@ -145,7 +145,7 @@ fn operands(
     Ok((x, w.clone(), single))
 }
 
-/// Raises unless there is one number for each channel.
+/// Raises unless `bias` has one number per channel.
 fn check_bias(op: &str, bias: &Tensor, channels: usize) -> Result<()> {
     if bias.rank() == 1 && bias.shape().at(0) == channels {
         return Ok(());
@@ -157,8 +157,8 @@ fn check_bias(op: &str, bias: &Tensor, channels: usize) -> Result<()> {
 }
 
 impl Tensor {
-    /// Convolution (cross-correlation, as everywhere in deep learning) of `[n, groups * c, ..]` with a weight
-    /// of shape `[o, c, kernel..]`.
+    /// Convolution (cross-correlation, as usual in deep learning) of `[n, groups * c, ..]` with a weight of
+    /// shape `[o, c, kernel..]`.
     pub fn conv(&self, weight: &Tensor, bias: Option<&Tensor>, options: &ConvOptions) -> Result<Tensor> {
         let op = options.name(false);
         let (x, w, single) =

@@ -1,6 +1,6 @@
-//! A layer, `act(x W' + b)`, as one operation: the product is finished while it lies in the cache, the tape
-//! gets one entry, and backward computes the gradients that are wanted in one step, without transposing
-//! anything in memory.
+//! A layer, `act(x W' + b)`, as one operation. Bias and activation are applied while the product is in the
+//! cache, the tape gets one node, and one backward step computes all wanted gradients without transposing
+//! memory.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -23,7 +23,7 @@ use crate::watch::cost;
 use smallvec::{SmallVec, smallvec};
 
 /// `act(x W' + b)`. Inputs: x `[..., k]`, weight `[n, k]`, then bias `[n]` if `bias`. Outputs: the result
-/// `[..., n]`, and what the activation was applied to, where its derivative reads that.
+/// `[..., n]`, and the pre-activation if the activation's derivative reads it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Affine {
     /// Whether there is a bias.
@@ -32,12 +32,12 @@ pub struct Affine {
     pub act: Option<Unary>,
 }
 
-/// A row of the table of unary functions as an operation.
+/// The operation of a row of the table of unary functions.
 fn map(fun: Unary) -> Map {
     Map { fun: Fun::Unary(fun), p: Default::default() }
 }
 
-/// The derivative of a row, times a cotangent.
+/// The operation that multiplies a cotangent by the derivative of a row.
 fn map_vjp(fun: Unary) -> MapVjp {
     MapVjp { fun: Fun::Unary(fun), wrt: 0, p: Default::default() }
 }
@@ -47,7 +47,7 @@ fn reads_input(act: Option<Unary>) -> bool {
     act.is_some_and(|act| act.reads().first().is_some_and(|reads| reads.contains(&Arg::X)))
 }
 
-/// `[..., k]` as a matrix `[rows, k]`.
+/// Flattens `[..., k]` to a matrix `[rows, k]`.
 fn rows(x: &Array) -> Result<Array> {
     let (shape, rank) = (x.shape(), x.rank());
     if rank == 2 {
@@ -58,7 +58,7 @@ fn rows(x: &Array) -> Result<Array> {
     view(x).or_else(|| view(&x.copied().ok()?)).ok_or_else(|| Error::shape("internal: linear got no axis"))
 }
 
-/// A matrix `[rows, n]` with the leading axes of `like`.
+/// Gives a matrix `[rows, n]` the leading axes of `like`.
 fn unrolled(out: Array, like: &Array) -> Result<Array> {
     if like.rank() == 2 {
         return Ok(out);
@@ -67,7 +67,7 @@ fn unrolled(out: Array, like: &Array) -> Result<Array> {
     out.reshape_view(&shape).ok_or_else(|| Error::shape("internal: linear made strided rows"))
 }
 
-/// `x W' + b`, and `act` of it where the kernel of the product can apply that; whether it did.
+/// Returns `x W' + b`, with `act` applied if the kernel of the product can do so, and whether it was applied.
 fn finished(x: &Array, weight: &Array, bias: Option<&Array>, act: Option<Unary>) -> Result<(Array, bool)> {
     let transposed = weight.transposed(0, 1)?;
     if x.device() != Device::Cpu {
@@ -144,8 +144,7 @@ impl Composite for Affine {
             None => None,
         };
         let first = g.first().and_then(Option::as_ref);
-        // What the activation was applied to has a cotangent of its own where an outer tape saw it being
-        // read.
+        // The pre-activation is an output too, so an outer tape may send a cotangent for it.
         let direct = match (first, g.get(1).and_then(Option::as_ref), self.act.zip(at)) {
             (Some(g), Some(more), Some((act, at))) => {
                 Some(crate::bind::bind1(map_vjp(act), &[g, at])?.add(more)?)
@@ -173,7 +172,7 @@ impl Composite for Affine {
                 std::iter::once(&value).chain(x[1..].iter().map(|operand| &operand.value)).collect();
             return Ok(crate::bind::bind(*self, &inputs)?.into_iter().map(|y| (y, Some(0))).collect());
         }
-        // Every element of the batch has a layer of its own: rows together, then as many products.
+        // Each element of the batch has its own layer: merge the rows, then multiply as a batch of matrices.
         let batched = x[0].axis.is_some() as usize;
         let value = x[0].front()?;
         let leading = value.shape().part(batched, value.rank() - 1);
@@ -198,9 +197,8 @@ impl Composite for Affine {
     }
 }
 
-/// The gradients of a layer. Inputs: g, then the value that the activation's derivative reads if there is
-/// one, then the weight if x's gradient is wanted, then x if the weight's is. Outputs: the gradients that are
-/// wanted.
+/// The gradients of a layer. Inputs: g, then the value that the activation's derivative reads, if any, then
+/// the weight if the gradient of x is wanted, then x if that of the weight is. Outputs: the wanted gradients.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AffineVjp {
     /// The activation.
@@ -210,7 +208,7 @@ pub struct AffineVjp {
 }
 
 impl AffineVjp {
-    /// The inputs by name: the value for the activation's derivative, the weight, x.
+    /// The inputs by name: the value that the activation's derivative reads, the weight, x.
     fn named<'a, T>(&self, x: &[&'a T]) -> [Option<&'a T>; 3] {
         let mut rest = x[1..].iter().copied();
         [self.act.is_some(), self.wants[0], self.wants[1]]
@@ -300,7 +298,7 @@ impl Tensor {
         }
         let dtypes = [self.dtype(), weight.dtype(), bias.map_or(weight.dtype(), Tensor::dtype)];
         let alike = match crate::interp::autocasting() {
-            // The region casts all of them alike, unless float64 is among them.
+            // Autocast converts all of them to one dtype, unless float64 is among them.
             true => dtypes.iter().all(|d| d.is_float() && *d != DType::F64),
             false => dtypes[0].is_float() && dtypes.iter().all(|&d| d == dtypes[0]),
         };
@@ -313,7 +311,7 @@ impl Tensor {
         Ok(out.swap_remove(0))
     }
 
-    /// The same with one output, which has no axis.
+    /// [`Tensor::linear`] with a vector as weight: the output has no axis of its own.
     fn linear_of_vector(&self, weight: &Tensor, bias: Option<&Tensor>, act: Option<Unary>) -> Result<Tensor> {
         let rows = weight.reshape(&Shape::new(&[1, weight.numel()])?)?;
         let bias = bias.map(|b| b.reshape(&Shape::new(&[1])?)).transpose()?;
@@ -321,11 +319,11 @@ impl Tensor {
         out.reshape(&self.shape().part(0, self.rank() - 1))
     }
 
-    /// The same where dtypes must be reconciled, or the bias broadcasts.
+    /// [`Tensor::linear`] where dtypes must be promoted or the bias broadcasts.
     fn linear_in_parts(&self, weight: &Tensor, bias: Option<&Tensor>, act: Option<Unary>) -> Result<Tensor> {
         let mut out = self.matmul(&weight.transpose(0, 1)?)?;
         if let Some(bias) = bias {
-            // Under autocast the product decides the dtype of the whole map, as it does in PyTorch.
+            // Under autocast the product determines the dtype of the whole layer, as in PyTorch.
             out = out.add(&bias.cast(out.dtype())?)?;
         }
         act.map_or(Ok(out.clone()), |act| out.unary(act))

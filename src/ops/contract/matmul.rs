@@ -1,4 +1,4 @@
-//! Matrix product, with batch axes that broadcast. Operands may have any strides: transposes cost nothing.
+//! The matrix product. Batch axes broadcast; operands may have any strides, so transposes cost nothing.
 
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -13,22 +13,22 @@ use crate::tensor::Tensor;
 use crate::watch::cost;
 use smallvec::smallvec;
 
-/// What the last axes of an operand are. With the forms that are transposes of each other every derivative of
-/// a product is one product again, and neither vectors nor transposes need views of their own on the tape.
+/// The meaning of an operand's last axes. The forms are closed under transposition, so every derivative of a
+/// product is one product, and neither vectors nor transposes need a view node on the tape.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Form {
     /// A matrix.
     Plain,
-    /// The transpose of the matrix that is meant.
+    /// A matrix stored as its transpose.
     Transposed,
-    /// A vector that stands for a matrix of one row.
+    /// A vector that acts as a matrix of one row.
     Row,
-    /// A vector that stands for a matrix of one column.
+    /// A vector that acts as a matrix of one column.
     Column,
 }
 
 impl Form {
-    /// The form under which the same numbers are the transposed matrix.
+    /// The form under which the same elements are the transposed matrix.
     fn transposed(self) -> Form {
         match self {
             Form::Plain => Form::Transposed,
@@ -38,7 +38,7 @@ impl Form {
         }
     }
 
-    /// Axes that belong to the matrix; those in front of them are the batch.
+    /// The number of axes of the matrix; those before them are the batch.
     fn rank(self) -> usize {
         match self {
             Form::Plain | Form::Transposed => 2,
@@ -46,7 +46,7 @@ impl Form {
         }
     }
 
-    /// The matrix that is meant, as a view.
+    /// The operand as a matrix, a view.
     fn matrix(self, x: &Array) -> Result<Array> {
         let rank = x.rank();
         match self {
@@ -58,9 +58,8 @@ impl Form {
     }
 }
 
-/// The product of two matrices, with batch axes that broadcast. The axis of length 1 that a vector has as the
-/// left operand's row, or as the right one's column, is no axis of the result; a `Column` on the left meets a
-/// `Row` on the right, and their product is the outer one.
+/// The product of two matrices, with batch axes that broadcast. The result has no axis for a `Row` on the
+/// left or a `Column` on the right. A `Column` on the left takes a `Row` on the right: the outer product.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Matmul {
     /// The left operand.
@@ -88,7 +87,7 @@ impl Matmul {
         }
     }
 
-    /// The product of a vector with a cotangent that has the batch axes alone.
+    /// The product of a vector with a cotangent that has only the batch axes.
     fn scaled(g: &Tensor, x: &Tensor) -> Result<Tensor> {
         if g.rank() == 0 { x.mul(g) } else { g.unsqueeze(-1)?.mul(x) }
     }
@@ -106,7 +105,7 @@ impl Kernel for Matmul {
         let rank = a.rank().max(b.rank());
         let (a, b) = (ranked(a, rank)?, ranked(b, rank)?);
         let out = on_device!(a, matmul::matmul(&a, &b))?;
-        // The kernel's results are contiguous, so that axes of length 1 come off as a view.
+        // The kernel's results are contiguous, so a view drops axes of length 1.
         let mut shape = out.shape();
         if self.right == Form::Column {
             shape = shape.removed(rank - 1);
@@ -126,7 +125,7 @@ impl Kernel for Matmul {
     }
 }
 
-/// `x` with leading axes of length 1, up to `rank`: the kernels take operands of equal rank.
+/// Prepends axes of length 1 to `x`, up to `rank`: the kernels take operands of equal rank.
 fn ranked(mut x: Array, rank: usize) -> Result<Array> {
     while x.rank() < rank {
         x = x.with_axis(0)?;
@@ -164,8 +163,8 @@ impl Bilinear for Matmul {
 }
 
 impl Matmul {
-    /// A batch of one operand against one matrix or vector, as a single large product where there is one: the
-    /// rows of the batch are laid below each other, or its columns side by side.
+    /// Computes a batch of one operand against one matrix or vector as a single large product, if possible:
+    /// stacks the rows of the batch, or places its columns side by side.
     fn one_product(&self, x: &[Batched]) -> Result<Option<(Tensor, Option<usize>)>> {
         let (left, right) = (self.left, self.right);
         let alone = |i: usize, form: Form| x[i].axis.is_none() && x[i].value.rank() == form.rank();
@@ -197,20 +196,19 @@ impl Matmul {
     }
 }
 
-/// The first two axes of `x` as one.
+/// Merges the first two axes of `x`.
 fn joined(x: &Tensor) -> Result<Tensor> {
     let shape = x.shape();
     let rows = Shape::new(&[shape.at(0) * shape.at(1)])?;
     x.reshape(&if shape.rank() == 2 { rows } else { rows.inserted(1, shape.at(2))? })
 }
 
-/// Axis `axis` of `x` as two, of these lengths.
+/// Splits axis `axis` of `x` into two of these lengths.
 fn parted(x: &Tensor, lengths: Shape, axis: usize) -> Result<Tensor> {
     x.reshape(&x.shape().with(axis, lengths.at(1)).inserted(axis, lengths.at(0))?)
 }
 
-/// An operand with `rank` axes, not counting that of the batch: axes of length 1 come in front, or behind the
-/// batch axis if it has one there.
+/// Moves the batch axis, if any, to the front, and inserts axes of length 1 after it, up to `rank` others.
 fn leading(operand: &Batched, rank: usize) -> Result<Tensor> {
     let (x, at) = (operand.front()?, operand.axis.is_some() as usize);
     let missing = (rank + at).saturating_sub(x.rank());
@@ -260,7 +258,7 @@ impl Tensor {
         let left = if a.rank() == 1 { Form::Row } else { Form::Plain };
         let right = if b.rank() == 1 { Form::Column } else { Form::Plain };
         if b.rank() <= 2 && a.rank() > 2 {
-            // One tall product; its backward is one product too, without a sum over batches.
+            // One tall product; its backward is one product too, without a sum over the batch.
             let rows = a.part(0, a.rank() - 1);
             let flat = self.reshape(&Shape::new(&[rows.numel(), inner])?)?;
             let out = product(&flat, left, other, right)?;

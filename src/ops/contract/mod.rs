@@ -1,4 +1,4 @@
-//! Products that sum over an axis: matrices, convolutions, and windows.
+//! Contractions: matrix products, convolutions, and windows.
 
 pub mod conv;
 pub mod convolve;

@@ -1,4 +1,4 @@
-//! Windows written out (`unfold`) and added back (`fold`): picking by an index of places and its transpose.
+//! `unfold` extracts windows as columns, `fold` adds them back: a `take` by index and its transpose.
 
 use crate::array::buffer::{Device, room};
 use crate::array::dtype::DType;
@@ -9,7 +9,7 @@ use crate::ops::contract::convolve::per_axis;
 use crate::ops::indexing::index::TakeAdd;
 use crate::tensor::Tensor;
 
-/// The attributes of windows over the last two axes: a number for both, or one for each.
+/// The options of windows over the last two axes: each a number for both axes, or one for each.
 #[derive(Clone, Debug)]
 pub struct PatchOptions {
     /// Lengths of a window.
@@ -23,8 +23,7 @@ pub struct PatchOptions {
 }
 
 impl PatchOptions {
-    /// The windows over a padded plane that has `lengths` elements without the padding; the padding returned
-    /// apart.
+    /// Returns the windows over a plane of `lengths` plus padding, and the padding separately.
     fn window(&self, op: &str, lengths: [usize; 2]) -> Result<(Window, [usize; 2])> {
         let padding = per_axis(op, "padding", &self.padding, 2, 0)?;
         let mut window = Window {
@@ -54,7 +53,7 @@ impl PatchOptions {
     }
 }
 
-/// For each element of a window and each window, where in the padded plane it is.
+/// The index in the padded plane of each element of a window, for each window.
 fn places(window: &Window, device: Device) -> Result<Tensor> {
     let mut at: Vec<i64> = room(window.taps().saturating_mul(window.positions()))?;
     for k in 0..window.taps() {
@@ -70,7 +69,8 @@ fn places(window: &Window, device: Device) -> Result<Tensor> {
 }
 
 impl Tensor {
-    /// The windows of `[n, c, height, width]` (or of one image) as columns: `[n, c * elements, windows]`.
+    /// Extracts the windows of `[n, c, height, width]` (or of one image) as columns:
+    /// `[n, c * elements, windows]`.
     pub fn unfold(&self, options: &PatchOptions) -> Result<Tensor> {
         if self.rank() != 3 && self.rank() != 4 {
             return Err(Error::shape(format!(
@@ -88,7 +88,7 @@ impl Tensor {
         flat.take(&places(&window, self.device())?, -1)?.flatten(-3, -2)
     }
 
-    /// The transpose of [`Tensor::unfold`]: columns added where they come from, `[n, c, height, width]`.
+    /// The transpose of [`Tensor::unfold`]: adds columns at their elements, `[n, c, height, width]`.
     pub fn fold(&self, size: &[i64], options: &PatchOptions) -> Result<Tensor> {
         let size = per_axis("fold", "output_size", size, 2, 1)?;
         let size = [size[1], size[2]];

@@ -1,8 +1,8 @@
-//! Pooling: what windows over the last axes of a tensor have in common with a number.
+//! Pooling: the maximum or average of every window over the last axes.
 //!
-//! The maximum is an operation of its own, which also returns where in its plane each maximum is: derivatives
-//! of every order are picking and adding at those places. Averages are convolutions with a constant window,
-//! and with a matrix along each axis where windows differ in length, so they need no rules.
+//! The maximum is a primitive that also returns the index of each maximum in its plane: derivatives of every
+//! order gather and scatter-add at these indices. Averages are convolutions with a constant window, or, where
+//! windows differ in length, products with a matrix along each axis, so they need no rules.
 
 use crate::array::Array;
 use crate::array::buffer::filled;
@@ -19,8 +19,8 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::sync::Arc;
 
-/// The largest element of every window over the last axes. Outputs: the values, and their positions in the
-/// flattened last axes of the input; the first of equal elements.
+/// The largest element of every window over the last axes. Outputs: the values, and their indices in the
+/// flattened last axes of the input (the first of equal elements).
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct MaxPool {
     /// The windows.
@@ -28,7 +28,7 @@ pub struct MaxPool {
 }
 
 impl MaxPool {
-    /// The last axes, of which there are as many as the window has, as one.
+    /// Flattens the window's axes, the last ones, into one.
     fn flat(&self, shape: &Shape) -> Result<Shape> {
         let front = shape.part(0, shape.rank() - self.window.rank);
         front.inserted(front.rank(), shape.part(front.rank(), shape.rank()).numel())
@@ -76,20 +76,20 @@ impl General for MaxPool {
     }
 }
 
-/// The attributes of pooling: a number for each spatial axis, or one for all.
+/// The options of pooling: each a number for every spatial axis, or one for all.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
     /// Number of spatial axes.
     pub rank: usize,
     /// Lengths of a window.
     pub kernel: Vec<i64>,
-    /// Steps between windows; the lengths where empty.
+    /// Steps between windows; the lengths if empty.
     pub stride: Vec<i64>,
-    /// How far windows reach beyond both ends.
+    /// The number of padding elements at both ends.
     pub padding: Vec<i64>,
     /// Steps between elements of a window.
     pub dilation: Vec<i64>,
-    /// Also windows that begin inside and end outside.
+    /// Whether to include windows that begin inside and end outside.
     pub ceil: bool,
 }
 
@@ -117,7 +117,7 @@ impl PoolOptions {
                 )));
             }
             let (length, stride) = (window.input[axis] + 2 * pad, window.stride[axis]);
-            // With `ceil` the first window may reach beyond the end by less than a step.
+            // With `ceil` the first window may extend beyond the end by less than a step.
             let slack = if self.ceil { stride - 1 } else { 0 };
             if reach >= length.saturating_add(slack) || window.input[axis] == 0 {
                 return Err(Error::shape(format!(
@@ -162,7 +162,7 @@ fn check_float(op: &str, x: &Tensor) -> Result<()> {
     )))
 }
 
-/// Whether a window steps over all elements of an axis, which takes a dilation.
+/// Whether some window contains no element of an axis; this takes a dilation.
 fn misses(window: &Window, axis: usize) -> bool {
     let (length, pad, step) = (window.input[axis], window.padding[axis], window.dilation[axis]);
     (0..window.output[axis]).any(|p| {
@@ -172,7 +172,7 @@ fn misses(window: &Window, axis: usize) -> bool {
     })
 }
 
-/// Elements of each window along an axis; those of the padding count if `padded`.
+/// The number of elements of each window along an axis; those of the padding count if `padded`.
 fn counts(window: &Window, axis: usize, padded: bool) -> Vec<usize> {
     let (length, pad, kernel) = (window.input[axis], window.padding[axis], window.kernel[axis]);
     let (low, high) = if padded { (0, length + 2 * pad) } else { (pad, length + pad) };
@@ -185,7 +185,7 @@ fn counts(window: &Window, axis: usize, padded: bool) -> Vec<usize> {
 }
 
 impl Tensor {
-    /// The maximum of every window over the last axes, and its position in the flattened last axes.
+    /// The maximum of every window over the last axes, and its index in the flattened last axes.
     pub fn max_pool(&self, op: &str, options: &PoolOptions) -> Result<(Tensor, Tensor)> {
         let window = options.window(op, self)?;
         if let Some(axis) = (AXES - options.rank..AXES).find(|&axis| misses(&window, axis)) {
@@ -207,8 +207,8 @@ impl Tensor {
         }
     }
 
-    /// The average of every window over the last axes. Elements of the padding count as zeros if `padded`,
-    /// else not at all; `divisor` replaces their number.
+    /// The average of every window over the last axes. Padding elements count as zeros if `padded`, else not
+    /// at all; `divisor` replaces the number of elements.
     pub fn avg_pool(
         &self,
         op: &str,
@@ -223,7 +223,7 @@ impl Tensor {
         let window = options.window(op, self)?;
         let rank = options.rank;
         let front = self.shape().part(0, self.rank() - rank);
-        // Halves are summed and divided in float32, and rounded once.
+        // Halves are summed and divided in float32 and rounded once.
         let wide = self.cast(self.dtype().compute())?;
         let (dtype, device) = (wide.dtype(), wide.device());
         let each: [Vec<usize>; AXES] = std::array::from_fn(|axis| counts(&window, axis, padded));
@@ -250,9 +250,8 @@ impl Tensor {
         out.reshape(&window.shape(&front.to_vec(), &window.output)?)?.cast(self.dtype())
     }
 
-    /// Averages of windows that divide each of the last axes into as many parts as `sizes` says (`None`: as
-    /// many as it has elements): part `i` of `n` begins at `floor(i * length / n)` and ends at
-    /// `ceil((i + 1) * length / n)`.
+    /// Averages of windows that divide each of the last axes into `sizes` parts (`None`: one part per
+    /// element): part `i` of `n` begins at `floor(i * length / n)` and ends at `ceil((i + 1) * length / n)`.
     pub fn adaptive_avg_pool(&self, op: &str, rank: usize, sizes: &[Option<i64>]) -> Result<Tensor> {
         check_rank(op, self, rank)?;
         check_float(op, self)?;

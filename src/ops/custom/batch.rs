@@ -1,8 +1,4 @@
-//! A custom operation of a whole batch, made of the operation of one example: each of its rules runs the
-//! example's rule under the batching interpreter that made it.
-//!
-//! That interpreter is entered again by its tag, on top of whatever chain is current by then, so that values
-//! which the example's forward kept or closed over are still those of one example.
+//! Batched custom operations: each rule runs the rule of one example under the batching interpreter.
 
 use super::differentiable;
 use super::rule::{CustomRule, Plan, Source};
@@ -15,7 +11,7 @@ use crate::tape::host_ref::{Holder, Part};
 use crate::tensor::{Aval, Tensor, Tensors};
 use std::sync::{Arc, OnceLock};
 
-/// The rule of a batch.
+/// The rule of a whole batch.
 pub struct Batched {
     one: Arc<dyn CustomRule>,
     level: Arc<Interp>,
@@ -23,16 +19,16 @@ pub struct Batched {
     first_run: OnceLock<FirstRun>,
 }
 
-/// What is known once the forward has run.
+/// What the first run of the forward determines.
 struct FirstRun {
-    /// The inputs of one example.
+    /// The inputs' abstract values, for one example.
     inputs: Vec<Aval>,
     /// The batch axis of each output, hidden ones included.
     out_axes: Vec<Option<usize>>,
 }
 
 impl Batched {
-    /// The rule `one` for a batch at the interpreter `level`, with the batch axes of its inputs.
+    /// Batches the rule `one` at the interpreter `level`; `in_axes` are the batch axes of its inputs.
     pub fn new(one: Arc<dyn CustomRule>, level: Arc<Interp>, in_axes: Vec<Option<usize>>) -> Batched {
         Batched { one, level, in_axes, first_run: OnceLock::new() }
     }
@@ -43,7 +39,7 @@ impl Batched {
         })
     }
 
-    /// The batch axis of each output, hidden ones included; known after the forward.
+    /// The batch axis of each output, hidden ones included; an error before the forward ran.
     pub fn out_axes(&self) -> Result<&[Option<usize>]> {
         Ok(&self.first_run()?.out_axes)
     }
@@ -52,13 +48,12 @@ impl Batched {
         if let Kind::Batch { size, .. } = self.level.kind { size } else { 0 }
     }
 
-    /// Runs `f` under the batching interpreter.
     fn within<T>(&self, f: impl FnOnce(&Arc<Interp>) -> Result<T>) -> Result<T> {
         let (level, _guard) = interp::reenter(&self.level);
         f(&level)
     }
 
-    /// The value of a result behind the batching interpreter, its batch axis in front.
+    /// Returns a result's value below the batching interpreter, batch axis in front, and whether it has one.
     fn unwrap(&self, level: &Arc<Interp>, y: &Tensor) -> Result<(Tensor, bool)> {
         let (value, axis) = batch::unwrap(level, &settle(y, level))?;
         Ok(match axis {
@@ -71,7 +66,7 @@ impl Batched {
         value.expand(&value.shape().inserted(0, self.size())?)
     }
 
-    /// [`Batched::unwrap`] for a place whose batch axis is known.
+    /// [`Batched::unwrap`] with the batch axis moved to a known position.
     fn placed(&self, level: &Arc<Interp>, y: &Tensor, axis: Option<usize>) -> Result<Tensor> {
         match (self.unwrap(level, y)?, axis) {
             ((value, true), Some(axis)) => value.move_axis(0, axis),
@@ -99,7 +94,7 @@ impl Batched {
         values.iter().zip(axes).map(operand).collect()
     }
 
-    /// The batch axes of what the rules ask for.
+    /// The batch axes of the values that the rules need.
     fn saved_axes(&self, plan: &Plan) -> Result<Vec<Option<usize>>> {
         let outputs = self.out_axes()?;
         let axis = |source: &Source| match *source {
@@ -110,8 +105,8 @@ impl Batched {
         Ok(plan.saved.iter().map(axis).collect())
     }
 
-    /// The cotangent of an input: one that all examples share gets the sum over the batch. What a rule leaves
-    /// to be summed over broadcast axes is summed for one example, whose shape tells these axes.
+    /// The cotangent of an input; for one that all examples share, the sum over the batch. Sums over
+    /// broadcast axes that a rule leaves undone are done per example, whose shape determines the axes.
     fn cotangent(&self, level: &Arc<Interp>, g: Tensor, aval: &Aval, axis: Option<usize>) -> Result<Tensor> {
         let g = fitted(g, aval)?;
         if axis.is_some() {
@@ -119,7 +114,7 @@ impl Batched {
         }
         match self.unwrap(level, &g)? {
             (g, true) => g.sum(Some(&[0]), false),
-            // The same for each example.
+            // It is the same for each example.
             (g, false) => g.mul(self.size() as f64),
         }
     }
@@ -149,7 +144,7 @@ impl CustomRule for Batched {
             let mut out_axes = Vec::new();
             for (i, y) in outputs.iter().enumerate() {
                 let (mut value, mut batched) = self.unwrap(level, y)?;
-                // What the rules say of an output may differ between examples where its value does not.
+                // The rules' results for an output may differ between examples even if its value does not.
                 if !batched && i < plan.visible && differentiable(&plan, i, y) {
                     (value, batched) = (self.repeated(&value)?, true);
                 }

@@ -1,13 +1,13 @@
-//! Custom operations: a function whose derivatives are not derived from what it does but given beside it.
+//! Custom operations: functions whose derivatives are given by the user instead of derived.
 //!
-//! A [`CustomRule`] (`rule.rs`) is a forward and its rules. It goes through `bind` like every operation, and
-//! every interpreter hands the whole of it down to the next, so that each level applies the custom rules: a
-//! tape records it, forward mode pushes tangents by its JVP, `vmap` turns it into a custom operation of the
-//! whole batch (`batch.rs`). The forward itself runs at the bottom, on plain values.
+//! A [`CustomRule`] (`src/ops/custom/rule.rs`) is a forward and its rules. It goes through `bind` like every
+//! operation. Each interpreter passes it as a whole to the next, so that every level applies the custom
+//! rules: a tape records it, forward mode pushes tangents by its JVP, `vmap` makes it a custom operation of
+//! the whole batch (`src/ops/custom/batch.rs`). The forward itself runs at the bottom, on plain values.
 //!
-//! What the forward keeps for the rules and that is neither input nor output is a *hidden output*: it gets
-//! batch axes, tangents and tape entries like the others, and so higher derivatives are right. The custom
-//! rules say nothing of hidden outputs; their derivatives come from tracing the forward once more.
+//! A value that the forward saves for the rules and that is neither input nor output is a *hidden output*. It
+//! gets batch axes, tangents and tape nodes like the others, so higher derivatives are right. The custom
+//! rules do not cover hidden outputs; their derivatives come from tracing the forward again.
 
 mod batch;
 pub mod calls;
@@ -39,9 +39,9 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Custom {
     rule: Arc<dyn CustomRule>,
-    /// Whether somebody asks for the hidden outputs.
+    /// Whether the hidden outputs are wanted.
     hidden: bool,
-    /// The precision of the autocast region of the call.
+    /// The precision of the autocast region around the call.
     autocast: Option<Option<DType>>,
 }
 
@@ -62,7 +62,7 @@ impl std::fmt::Debug for Custom {
     }
 }
 
-/// Calls a custom function under the current chain of interpreters; its outputs.
+/// Calls a custom function under the current chain of interpreters; returns its outputs.
 pub fn call(rule: Arc<dyn CustomRule>, inputs: &[Tensor]) -> Result<Tensors> {
     if inputs.len() > u16::MAX as usize {
         return Err(Error::value(format!(
@@ -79,7 +79,7 @@ pub fn call(rule: Arc<dyn CustomRule>, inputs: &[Tensor]) -> Result<Tensors> {
     bind_at(&current, &custom.into(), &refs)
 }
 
-/// Gives the operation its meaning at the interpreter `at`, to which some input belongs.
+/// Processes the operation at the interpreter `at`, to which some input belongs.
 pub fn process(at: &Arc<Interp>, custom: &Custom, inputs: &[&Tensor]) -> Result<Tensors> {
     match at.kind {
         Kind::Eval => custom.run(inputs),
@@ -92,17 +92,17 @@ pub fn process(at: &Arc<Interp>, custom: &Custom, inputs: &[&Tensor]) -> Result<
 }
 
 impl Custom {
-    /// The rules, for the host's garbage collector.
+    /// The rules, for Python's garbage collector.
     pub fn rules(&self) -> Arc<dyn Holder> {
         self.rule.clone()
     }
 
-    /// The same call of another rule, or with other wishes.
+    /// The same call with another rule, or with other outputs wanted.
     fn with(&self, rule: Arc<dyn CustomRule>, hidden: bool) -> Op {
         Custom { rule, hidden, autocast: self.autocast }.into()
     }
 
-    /// The autocast region of the call, entered again where the chain does not have it any more.
+    /// Reenters the autocast region of the call if the current chain lacks it.
     fn region(&self) -> Option<interp::InterpGuard> {
         let low = self.autocast?;
         let current = interp::current();
@@ -120,8 +120,7 @@ impl Custom {
         self.rule.retrace(x)
     }
 
-    /// Runs the operation one level down and checks that no value of this level or above came in by a
-    /// closure.
+    /// Runs the operation one level down; raises if the function closes over a value of this level or above.
     fn below(&self, at: &Arc<Interp>, op: &Op, primals: &[&Tensor]) -> Result<Tensors> {
         let outputs = bind_at(at.below(), op, primals)?;
         match outputs.iter().any(|y| y.traced().is_some_and(|t| t.tag >= at.tag)) {
@@ -139,7 +138,7 @@ impl Custom {
         ))
     }
 
-    /// The outputs that were asked for.
+    /// Drops the hidden outputs unless they are wanted.
     fn shown(&self, plan: &Plan, mut outputs: Tensors) -> Tensors {
         if !self.hidden {
             outputs.truncate(plan.visible);
@@ -147,7 +146,7 @@ impl Custom {
         outputs
     }
 
-    /// Reverse mode: runs the operation one level down and writes a tape entry.
+    /// Reverse mode: runs the operation one level down and records a node.
     fn record(&self, at: &Arc<Interp>, inputs: &[&Tensor]) -> Result<Tensors> {
         let mut primals: SmallVec<[&Tensor; 4]> = SmallVec::new();
         let mut edges = Edges::new();
@@ -207,10 +206,10 @@ impl Custom {
         Ok(self.shown(&plan, outputs).into_iter().enumerate().map(wrap).collect())
     }
 
-    /// The function as what it does, recorded one by one. While a forward rule is transposed, a function
-    /// whose reverse rule is the transpose of its own forward rule is part of a linear map, which is
-    /// transposed as it stands; to transpose the rule there would never end where a rule applies its function
-    /// to the tangent.
+    /// Records the operations of the function one by one instead of the function. While a forward rule is
+    /// being transposed, a function whose reverse rule is the transpose of its forward rule is part of a
+    /// linear map, which is transposed operation by operation. Transposing the rule there would not terminate
+    /// if a rule applies its function to the tangent.
     #[cold]
     fn inlined(&self, at: &Arc<Interp>, inputs: &[&Tensor]) -> Result<Tensors> {
         let plan = self.rule.plan()?;
@@ -255,18 +254,17 @@ impl Custom {
         self.rule.plan().ok().map(|plan| plan.visible)
     }
 
-    /// Whether output `i` shares its memory with an argument or another output, so that nothing may be
-    /// written to it.
+    /// Whether output `i` shares memory with an argument or another output and so must not be written.
     pub fn shares(&self, i: u32) -> bool {
         self.rule.plan().is_ok_and(|plan| plan.shared.get(i as usize) == Some(&true))
     }
 
-    /// Whether cotangents `g` of the outputs reach hidden ones, whose derivative needs all inputs.
+    /// Whether there are cotangents for hidden outputs, whose derivative needs all inputs.
     pub fn wants_reserve(&self, g: &[Option<Tensor>]) -> bool {
         g.iter().skip(self.visible().unwrap_or(0)).any(Option::is_some)
     }
 
-    /// The inputs' cotangents by tracing the forward again, from those of the hidden outputs.
+    /// Computes the inputs' cotangents from those of the hidden outputs by tracing the forward again.
     fn traced_vjp(&self, plan: &Plan, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let x = (0..c.inputs()).map(|i| c.input(i).cloned()).collect::<Result<Vec<Tensor>>>()?;
         let wanted: Vec<usize> = (0..x.len()).filter(|&i| needed(c, i)).collect();
@@ -286,7 +284,7 @@ impl Custom {
         Ok(out)
     }
 
-    /// The inputs' cotangents from those of all outputs.
+    /// Computes the inputs' cotangents from those of all outputs.
     fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let plan = self.rule.plan()?;
         let (seen, hidden) = g.split_at(plan.visible.min(g.len()));
@@ -307,8 +305,7 @@ impl Custom {
             let parts = self.traced_vjp(&plan, c, hidden)?.into_iter().zip(&c.node.edges);
             for (total, (part, edge)) in out.iter_mut().zip(parts) {
                 *total = match (total.take(), part) {
-                    // What the rule leaves to be summed over broadcast axes must not meet what has been
-                    // summed.
+                    // A rule may leave sums over broadcast axes undone: do them before adding.
                     (Some(a), Some(b)) => Some(match edge {
                         Some(edge) => accumulate::fitted(a, edge.aval())?.add(&b)?,
                         None => a.add(&b)?,
@@ -327,12 +324,11 @@ fn differentiable(plan: &Plan, i: usize, y: &Tensor) -> bool {
     y.dtype().is_differentiable() && !constant
 }
 
-/// Whether the gradient of input `i` is wanted.
 fn needed(c: &Vjp, i: usize) -> bool {
     c.needs(i) && matches!(c.node.edges.get(i), Some(Some(_)))
 }
 
-/// The value that `source` names, and its slot in a tape entry.
+/// The value that `source` names, and its slot in a node.
 fn located<'a>(
     plan: &Plan,
     source: Source,
@@ -356,7 +352,7 @@ impl Kernel for Custom {
         let outputs = self.run(&x.iter().collect::<Vec<_>>())?;
         outputs.iter().map(|y| y.array(self.rule.name()).cloned()).collect()
     }
-    /// None of its own: what its rules run is counted.
+    /// None: the operations that its rules run are counted.
     fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
         0
     }
@@ -366,7 +362,7 @@ impl General for Custom {
     const VJP: &'static str = "as the user says; else the transpose of the forward rule";
     const JVP: &'static str = "as the user says; else the transpose of the reverse rule";
 
-    /// `record` saves by itself.
+    /// `record` does the saving.
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::NONE
     }
@@ -374,8 +370,8 @@ impl General for Custom {
         if c.recorded {
             return self.pull(c, g);
         }
-        // What comes in by a closure could be recorded on the tape that is walked. Where no other tape is
-        // about, recording is off; otherwise the walk takes the tape entry off the result.
+        // A value that the rule closes over could be recorded on the tape being walked. If there is no other
+        // tape, recording is off; otherwise the walk strips the node from the result.
         let alone = interp::is_plain() && interp::current().tag == c.node.tag;
         if alone { interp::no_grad(|| self.pull(c, g)) } else { self.pull(c, g) }
     }
@@ -387,7 +383,7 @@ impl General for Custom {
         let x: Vec<Tensor> = x.iter().map(|&x| x.clone()).collect();
         self.rule.jvp(&x, &saved.collect::<Result<Vec<_>>>()?, t)
     }
-    /// `batch_at` batches by itself.
+    /// `batch_at` does the batching.
     fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         Err(Error::unsupported(format!("internal: {} is batched where its call is", self.rule.name())))
     }

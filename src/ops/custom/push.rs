@@ -59,8 +59,8 @@ impl Custom {
         Ok(self.shown(&plan, outputs).into_iter().enumerate().zip(moved).map(wrap).collect())
     }
 
-    /// The user's forward rule. It runs with this level in force, and those above it, so that it may use
-    /// tensors of the function that is differentiated; they are constants to it.
+    /// Runs the user's forward rule. This level and those above it are in force, so the rule may use tensors
+    /// of the function being differentiated; they are constants to it.
     fn own_push(
         &self,
         call: &Arc<Interp>,
@@ -72,7 +72,7 @@ impl Custom {
         let (values, moved) = {
             let chain = if call.contains(at.tag) { call } else { at };
             let _guard = interp::enter(chain.clone());
-            // The rules that push tangents run as the forward did, in the autocast region of the call.
+            // The rule runs in the autocast region of the call, as the forward did.
             let _region = self.region();
             let context = |e: Error| e.context(&format!("jvp of {}", self.rule.name()));
             self.rule.push(x, saved, t).map_err(context)?

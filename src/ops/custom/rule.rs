@@ -1,4 +1,4 @@
-//! What a custom operation is made of: the forward, its rules, and what the forward settles for them.
+//! The parts of a custom operation: the forward, its rules, and the plan that the forward makes for them.
 
 use crate::error::Result;
 use crate::interp::Interp;
@@ -7,7 +7,7 @@ use crate::tape::host_ref::Holder;
 use crate::tensor::{Tensor, Tensors};
 use std::sync::Arc;
 
-/// A value that the rules ask for.
+/// A value that the rules need.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Source {
     /// Input `i`.
@@ -18,37 +18,36 @@ pub enum Source {
     Hidden(usize),
 }
 
-/// What the forward settles.
+/// What the forward determines.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// The number of outputs, hidden ones not counted.
     pub visible: usize,
-    /// What the rules ask for, in their order, each value once.
+    /// The values that the rules need, in their order, each once.
     pub saved: Vec<Source>,
     /// Per output, whether it has no derivative.
     pub constant: Vec<bool>,
-    /// Whether hidden outputs have derivatives; the inputs are then kept in reserve.
+    /// Whether hidden outputs have derivatives; if so, all inputs are also saved, in reserve.
     pub traceable: bool,
-    /// Per output, whether its memory is that of an argument or of another output; empty for none.
+    /// Per output, whether it shares memory with an argument or another output; empty if none does.
     pub shared: Vec<bool>,
 }
 
-/// A function with rules of its own, for one call.
+/// A function with custom rules, for one call.
 pub trait CustomRule: Holder {
     /// The public name.
     fn name(&self) -> &'static str;
-    /// The outputs; with `hidden` also the hidden ones, after them. Settles the plan. Derivatives are not
-    /// traced through this run.
+    /// Returns the outputs, then the hidden ones if `hidden`, and determines the plan. Traces no derivatives.
     fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors>;
-    /// The outputs and hidden outputs once more, for derivatives to be traced through.
+    /// Recomputes the outputs and hidden outputs with derivatives traced through them.
     fn retrace(&self, x: &[Tensor]) -> Result<Tensors>;
-    /// What the forward settled.
+    /// The plan that the forward determined.
     fn plan(&self) -> Result<Arc<Plan>>;
-    /// Per input its cotangent, from the outputs' cotangents; `needs` says which are wanted.
+    /// Returns the cotangent of each input from those of the outputs; `needs` says which are wanted.
     fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads>;
-    /// Per output its tangent.
+    /// Returns the tangent of each output.
     fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads>;
-    /// [`CustomRule::jvp`] with the outputs, where the rule computes them as well.
+    /// [`CustomRule::jvp`]; also returns the outputs if the rule computes them as well.
     fn push(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<(Option<Tensors>, Grads)> {
         Ok((None, self.jvp(x, saved, t)?))
     }
@@ -56,8 +55,8 @@ pub trait CustomRule: Holder {
     fn is_inlined(&self) -> bool {
         false
     }
-    /// The outputs of a whole batch, by a rule of the user's; without one the forward is batched as it runs.
-    /// `at` is the batching interpreter.
+    /// Computes the outputs of a whole batch by the user's rule; `None` without one: the forward is then
+    /// batched as it runs. `at` is the batching interpreter.
     fn batch(&self, _at: &Arc<Interp>, _x: &[Batched], _hidden: bool) -> Option<Result<BatchedOutputs>> {
         None
     }

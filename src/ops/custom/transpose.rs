@@ -1,4 +1,4 @@
-//! One derivative rule from the other: both are linear, and each is the transpose of the other.
+//! Derives one rule from the other: both are linear, and each is the transpose of the other.
 
 use crate::array::buffer::Device;
 use crate::autodiff::{accumulate, transform};
@@ -9,7 +9,7 @@ use crate::tensor::{Aval, Tensor};
 use std::cell::RefCell;
 
 thread_local! {
-    /// The tapes on which this thread records maps to be transposed.
+    /// The tapes on which this thread is recording maps to be transposed.
     static RUNNING: RefCell<Vec<Tag>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -22,14 +22,14 @@ impl Drop for Running {
     }
 }
 
-/// Whether the tape `tag` records a map to be transposed.
+/// Whether the tape `tag` is recording a map to be transposed.
 pub fn is_running(tag: Tag) -> bool {
     RUNNING.with_borrow(|tapes| tapes.contains(&tag))
 }
 
-/// The transpose of the linear `map`, applied to `seeds`, one per result of the map: the VJP of the map at
-/// zero (J. Townsend, "A new trick for calculating Jacobian vector products", 2017). `domain` tells which
-/// arguments of the map move, and what is known of them.
+/// Applies the transpose of the linear `map` to `seeds`, one per result of the map: the VJP of the map at
+/// zero (J. Townsend, "A new trick for calculating Jacobian vector products", 2017). `domain` has the
+/// abstract value of each argument that varies; `None` for the others.
 pub fn transpose(
     map: impl FnOnce(&[Option<Tensor>]) -> Result<Grads>,
     domain: &[Option<Aval>],
@@ -53,7 +53,7 @@ pub fn transpose(
                 check(y)?;
             }
             if let (Some(y), Some(seed)) = (y, seed) {
-                // A rule may leave sums over broadcast axes to the tape.
+                // A rule may leave sums over broadcast axes undone.
                 out.push(accumulate::fitted(y, &seed.aval())?);
                 weights.push(Some(seed.clone()));
             }
@@ -68,7 +68,7 @@ pub fn transpose(
     Ok(out)
 }
 
-/// Raises for the image of zero under a map that is not linear: it is zero under any that is.
+/// Raises if the image of zero is not zero: the map is then not linear.
 fn check(image: &Tensor) -> Result<()> {
     let Some(array) = image.concrete().filter(|array| array.device() == Device::Cpu && array.numel() > 0)
     else {
@@ -77,7 +77,7 @@ fn check(image: &Tensor) -> Result<()> {
     let image = Tensor::from(array.clone());
     let image = if image.dtype().is_complex() { image.abs()? } else { image };
     let largest = interp::no_grad(|| image.abs()?.amax(None, false)?.item())?;
-    // A coefficient that is not finite makes NaN of zero.
+    // A coefficient that is not finite maps zero to NaN.
     if largest > 0.0 && largest.is_finite() {
         return Err(Error::autodiff(format!(
             "the rule is not linear, so it has no transpose: zeros give elements up to {largest}; what it \

@@ -1,7 +1,7 @@
-//! Picking elements by index tensors, and the transposes that add them back.
+//! Selection by index tensors, and the transposes, which add back.
 //!
-//! `take` picks whole rows of one axis, `gather` one element per index. Every form of advanced indexing
-//! becomes a `take` after merging the indexed axes (`Tensor::index`). Indices out of range raise; negative
+//! `take` selects whole rows of one axis, `gather` one element per index. Every form of advanced indexing
+//! becomes a `take` after the indexed axes are merged (`Tensor::index`). Indices out of range raise; negative
 //! ones count from the end. Read next: `src/ops/indexing/mod.rs`.
 
 use crate::array::Array;
@@ -54,10 +54,10 @@ impl Linear for Take {
                 let op = Take { axis: self.axis + 1 };
                 Ok(smallvec![(crate::bind::bind1(op, &[&value, &index])?, Some(0))])
             }
-            // The index axes, the batch among them, come out where the taken axis was.
+            // The index axes, the batch axis first, replace the taken axis.
             (None, _) => Ok(smallvec![(crate::bind::bind1(*self, &[&value, &index])?, Some(axis))]),
             (Some(_), Some(_)) => {
-                // One long axis of all batch elements' rows; each batch element indexes its own stretch.
+                // Merge the batch into the taken axis; each batch element indexes its own range of rows.
                 let rows = value.move_axis(axis + 1, 1)?;
                 let n = rows.shape().at(1);
                 let merged = rows.flatten(0, 1)?;
@@ -75,8 +75,8 @@ impl Linear for Take {
     }
 }
 
-/// Checked indices into `size` stretches of length `n` laid end to end, from indices into each (batch axis in
-/// front).
+/// Converts indices into each of `size` ranges of length `n` (batch axis in front) to indices into their
+/// concatenation.
 fn offset_index(index: &Tensor, size: usize, n: usize) -> Result<Tensor> {
     let from_front = index_from_front(index, 0, n)?;
     let mut dims = vec![1; index.rank()];
@@ -85,8 +85,8 @@ fn offset_index(index: &Tensor, size: usize, n: usize) -> Result<Tensor> {
     from_front.add(&starts.reshape(&Shape::new(&dims)?)?)
 }
 
-/// An index into an axis of length `size`, checked, negative elements counted from the end. In the widest
-/// integers of its device, in which positions of merged axes have room.
+/// Checks an index into an axis of length `size` and makes negative elements count from the front. Casts to
+/// the widest integers of its device, which can hold positions in merged axes.
 pub(crate) fn index_from_front(index: &Tensor, axis: usize, size: usize) -> Result<Tensor> {
     check_range(index, axis, size)?;
     let index = index.cast(if index.device() == Device::Cpu { DType::I64 } else { DType::I32 })?;
@@ -219,7 +219,7 @@ impl Linear for ScatterAdd {
     }
 }
 
-/// Raises for an index outside `-size..size`; only where merged axes would let it slip into another row.
+/// Raises for an index outside `-size..size`. Needed only for merged axes, where it would hit another row.
 fn check_range(index: &Tensor, axis: usize, size: usize) -> Result<()> {
     let Some(array) = bottom(index).filter(|array| array.numel() > 0) else { return Ok(()) };
     let host = Tensor::Array(array.to_device(Device::Cpu)?);

@@ -1,6 +1,5 @@
-//! Indexing as functions of tensors: they check what fits, and choose the operation
-//! (`src/ops/indexing/index.rs`, `src/ops/writes/rows.rs`). Where an index has no axes, a tensor without axes
-//! is a vector of one element.
+//! The public indexing functions: they check arguments and choose the operation (`src/ops/indexing/index.rs`,
+//! `src/ops/writes/rows.rs`). Where an index has no axes, a tensor without axes counts as a vector.
 
 pub mod index;
 
@@ -13,7 +12,7 @@ use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
 use crate::tensor::Tensor;
 
-/// Raises for what cannot be an index.
+/// Raises unless `index` is an integer tensor.
 pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
     if index.dtype().is_integer() {
         return Ok(());
@@ -24,7 +23,7 @@ pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
     )))
 }
 
-/// Raises for a source of another dtype than the tensor that it is written to.
+/// Raises unless the source has the dtype of the tensor it is written to.
 pub(crate) fn check_same_dtype(op: &str, own: DType, source: DType) -> Result<()> {
     if own == source {
         return Ok(());
@@ -36,13 +35,12 @@ pub(crate) fn check_same_dtype(op: &str, own: DType, source: DType) -> Result<()
 }
 
 impl Tensor {
-    /// This tensor; as a vector of one element where it has no axes.
+    /// Returns this tensor, as a vector of one element if it has no axes.
     pub(crate) fn at_least_vector(&self) -> Result<Tensor> {
         if self.rank() == 0 { self.unsqueeze(0) } else { Ok(self.clone()) }
     }
 
-    /// Rows along `axis` that a vector of indices, or one index, names. A tensor without axes has one element
-    /// to name, and gives one.
+    /// Selects rows along `axis` by one index or a vector of them. A tensor without axes is one row.
     pub fn index_select(&self, axis: i64, index: &Tensor) -> Result<Tensor> {
         check_index("index_select", index)?;
         if index.rank() > 1 || (self.rank() == 0 && index.numel() != 1) {
@@ -59,7 +57,7 @@ impl Tensor {
 }
 
 impl Tensor {
-    /// Rows of `axis` picked by `index`, whose axes take its place.
+    /// Selects rows of `axis` by `index`, whose axes replace it.
     pub fn take(&self, index: &Tensor, axis: i64) -> Result<Tensor> {
         check_index("take", index)?;
         let axis = self.shape().axis(axis, "take")? as u8;
@@ -69,8 +67,8 @@ impl Tensor {
         crate::bind::bind1(Take { axis }, &[self, index])
     }
 
-    /// One element per index along `axis`; `index` has as many axes, and is no longer on the others. A number
-    /// is a vector of one element.
+    /// Selects one element per index along `axis`. `index` has as many axes, no longer than this tensor's on
+    /// the others. A tensor without axes counts as a vector of one element.
     pub fn gather(&self, axis: i64, index: &Tensor) -> Result<Tensor> {
         check_index("gather", index)?;
         if self.rank() == 0 || index.rank() == 0 {
@@ -91,7 +89,7 @@ impl Tensor {
         crate::bind::bind1(Gather { axis: i as u8 }, &[self, index])
     }
 
-    /// The axis of a `scatter_add`, whose index and source must fit.
+    /// Checks the arguments of a `scatter_add`; returns its axis.
     pub fn scatter_axis(&self, op: &str, axis: i64, index: &Tensor, source: &Tensor) -> Result<usize> {
         check_index(op, index)?;
         let i = self.shape().axis(axis, op)?;
@@ -120,13 +118,12 @@ impl Tensor {
         Ok(i)
     }
 
-    /// The first elements of this tensor along every axis, as many as `shape` says.
+    /// Returns the first elements of this tensor along every axis, as many as `shape` says.
     pub fn corner(&self, shape: &Shape) -> Result<Tensor> {
         (0..self.rank()).try_fold(self.clone(), |part, k| part.narrow(k as i64, 0, shape.at(k)))
     }
 
-    /// `self` with the elements of `source` added at `index` along `axis`. A number is a vector of one
-    /// element.
+    /// Returns `self` with the elements of `source` added at `index` along `axis`. Scalars count as vectors.
     pub fn scatter_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         check_index("scatter_add", index)?;
         if self.rank() == 0 || index.rank() == 0 || source.rank() == 0 {
@@ -144,7 +141,7 @@ impl Tensor {
     }
 
     /// NumPy's advanced indexing: `indices[k]` indexes axis `k`, `None` keeps it whole. The index tensors
-    /// broadcast together; their axes come where the first of them was if they are adjacent, else in front.
+    /// broadcast together; their axes replace the first indexed axis if those are adjacent, else come first.
     pub fn index(&self, indices: &[Option<Tensor>]) -> Result<Tensor> {
         let plan = IndexPlan::new(self.shape(), indices)?;
         let Some(linear) = plan.linear(indices)? else { return Ok(self.clone()) };
@@ -160,7 +157,7 @@ impl Tensor {
         taken.permute(&order)
     }
 
-    /// The axis and the vector of an `index_add`, whose source must fit.
+    /// Checks the arguments of an `index_add`; returns its axis and its index as a vector.
     pub fn slice_axis(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<(usize, Tensor)> {
         check_index("index_add", index)?;
         let axis = self.shape().axis(axis, "index_add")?;
@@ -181,7 +178,8 @@ impl Tensor {
         Ok((axis, index))
     }
 
-    /// This tensor with the slices of `source` added to those along `axis` that `index`, a vector, names.
+    /// Returns this tensor with the slices of `source` added to those along `axis` that `index`, a vector,
+    /// selects.
     pub fn index_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         check_index("index_add", index)?;
         if self.rank() == 0 && source.rank() == 0 {
@@ -190,7 +188,7 @@ impl Tensor {
         }
         let (axis, index) = self.slice_axis(axis, index, source)?;
         if self.numel() == 0 {
-            // There are no elements that an index could miss.
+            // Without elements, no index is out of range.
             return self.with_nothing_of(source);
         }
         let source = source.cast(self.dtype())?;
@@ -203,14 +201,14 @@ impl Tensor {
     }
 }
 
-/// How several index tensors become one.
+/// The plan that reduces several index tensors to one.
 struct IndexPlan {
     shape: Shape,
     /// The indexed axes.
     axes: Vec<usize>,
-    /// How many whole axes come before the index axes in the result.
+    /// The number of whole axes before the index axes in the result.
     position: usize,
-    /// The shape with all indexed axes merged in front.
+    /// The shape with all indexed axes merged into one in front.
     merged: Shape,
 }
 
@@ -231,14 +229,12 @@ impl IndexPlan {
         Ok(IndexPlan { shape, axes, position, merged: Shape::new(&dims)? })
     }
 
-    /// Indexed axes first, the others in order.
     fn order(&self) -> Vec<i64> {
         let rest = (0..self.shape.rank()).filter(|i| !self.axes.contains(i));
         self.axes.iter().copied().chain(rest).map(|i| i as i64).collect()
     }
 
-    /// The index into the merged axis; checks nothing but what merging would hide, and nothing where the
-    /// indices name nothing together.
+    /// Returns the index into the merged axis. Checks only what merging would hide, in nonempty selections.
     fn linear(&self, indices: &[Option<Tensor>]) -> Result<Option<Tensor>> {
         let shape = index_shape("index", indices)?;
         if let [axis] = self.axes[..] {
@@ -259,7 +255,7 @@ impl IndexPlan {
     }
 }
 
-/// The shape to which index tensors broadcast; raises for what cannot be an index.
+/// The shape to which the index tensors broadcast; raises for invalid ones.
 pub(crate) fn index_shape(op: &str, indices: &[Option<Tensor>]) -> Result<Shape> {
     indices.iter().flatten().try_fold(Shape::SCALAR, |shape, index| {
         check_index(op, index)?;
@@ -270,7 +266,7 @@ pub(crate) fn index_shape(op: &str, indices: &[Option<Tensor>]) -> Result<Shape>
     })
 }
 
-/// The positions of true elements, one int64 row per element: `[count, rank]`. The count depends on the data.
+/// Returns the indices of true elements as int64 rows: `[count, rank]`. The count depends on the data.
 pub fn nonzero(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_complex() {
         return nonzero(&x.detach().ne(0i64)?);

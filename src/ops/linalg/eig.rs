@@ -1,4 +1,4 @@
-//! Eigenvalues and eigenvectors of square matrices of any kind.
+//! Eigenvalues and eigenvectors of general square matrices.
 
 use super::spectral::gaps;
 use super::{
@@ -17,11 +17,11 @@ use smallvec::smallvec;
 ///
 /// With `P = V^-1 dA V` and `B[i, j] = P[i, j] / (w[j] - w[i])`: `dw = diag(P)` and `dV = V (B - D)`, where
 /// the real diagonal `D` keeps the lengths, `D[j, j] = Re (V' V B)[j, j]`. Vectors are determined up to a
-/// factor of size 1, and derivatives are those of functions that do not depend on it. Equal eigenvalues are
-/// as for self-adjoint matrices.
+/// factor of modulus 1, and derivatives are those of functions that do not depend on it. Equal eigenvalues
+/// are treated as for self-adjoint matrices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Eig {
-    /// The matrix is real.
+    /// Whether the matrix is real.
     pub real: bool,
 }
 

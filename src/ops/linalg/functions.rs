@@ -17,7 +17,7 @@ use crate::tensor::Tensor;
 use crate::watch::cost;
 use smallvec::smallvec;
 
-/// The determinant. Its gradient is the matrix of cofactors, which singular matrices have too.
+/// The determinant. Its gradient is the matrix of cofactors, which exists for singular matrices too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Det;
 
@@ -78,16 +78,16 @@ impl Kernel for Cofactor {
 }
 
 impl Cofactor {
-    /// How the cofactors change along `t`. Between the singular vectors the matrix is diagonal, and the
-    /// change of a cofactor there is a product of all singular values but two. This is the Hessian of the
-    /// determinant, so it is its own transpose; of complex matrices that, not its adjoint.
+    /// The derivative of the cofactors along `t`. In the bases of the singular vectors the matrix is
+    /// diagonal, and the derivative of a cofactor is a product of all singular values but two. As the Hessian
+    /// of the determinant it is its own transpose; for complex matrices too, not its adjoint.
     fn change(x: &Tensor, t: &Tensor) -> Result<Tensor> {
         if x.numel() == 0 {
             return x.zeros_like();
         }
         let (u, s, vh) = x.svd()?;
         let turn = times(&u, &vh)?;
-        // The sign of a real determinant is constant; the angle of a complex one is not.
+        // The sign of a real determinant is constant; the phase of a complex one is not.
         let turn = if turn.dtype().is_complex() { turn } else { turn.detach() };
         let sign = crate::bind::bind1(Det, &[&turn])?.sign()?;
         let inner = times_adjoint(&adjoint_times(&u, t)?, &vh)?;
@@ -128,7 +128,7 @@ impl General for Cofactor {
     }
 }
 
-/// The Moore-Penrose inverse `P`. Where the rank does not change, its derivative is
+/// The Moore-Penrose inverse `P`. At constant rank its derivative is
 /// `P P' dA' (I - A P) + (I - P A) dA' P' P - P dA P` (Golub and Pereyra, "The differentiation of
 /// pseudo-inverses and nonlinear least squares problems whose variables separate", 1973).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -199,7 +199,7 @@ impl Kernel for MatrixExp {
         on_cpu(self, x)?;
         one!(linalg::matrix_exp(x[0]))
     }
-    /// 44/3 n^3: six products and a system of equations, whatever the scaling.
+    /// 44/3 n^3: six products and a system of equations, regardless of the scaling.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let (count, n, _) = cost::matrices(x[0]);
         count * 44 * n * n * n / 3

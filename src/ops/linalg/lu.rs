@@ -17,21 +17,20 @@ use crate::tensor::Tensor;
 use crate::watch::cost;
 use smallvec::smallvec;
 
-/// `A[order] = L U` with row exchanges. Outputs: `L` below the diagonal and `U` from there on, in one matrix;
-/// `order` (int64); the exchanges as LAPACK counts them (int32, from 1).
+/// `A[order] = L U` with row exchanges. Outputs: `L` below the diagonal and `U` on and above it, in one
+/// matrix; `order` (int64); the exchanges as LAPACK counts them (int32, from 1).
 ///
-/// Let `L` be square, with columns of the identity where the matrix is tall, and `U` with rows of it where
-/// the matrix is wide. Then, of any shape, `M = L^-1 dA[order] U^-1` gives `dL = L below(M)` and
-/// `dU = upper(M) U`.
+/// Extend `L` to a square matrix by columns of the identity if the matrix is tall, and `U` by rows of it if
+/// it is wide. Then `M = L^-1 dA[order] U^-1` gives `dL = L below(M)` and `dU = upper(M) U`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Lu;
 
-/// Row indices as [`Gather`] takes them.
+/// Row indices in the form [`Gather`] takes.
 fn rows(order: &Tensor, like: &Tensor) -> Result<Tensor> {
     order.unsqueeze(-1)?.expand(&like.shape())
 }
 
-/// `L` as a square matrix, of which what is on and above the diagonal means nothing.
+/// `L` as a square matrix; its elements on and above the diagonal are meaningless.
 fn square_lower(packed: &Tensor) -> Result<Tensor> {
     let (m, n) = sides(packed);
     if m < n { packed.narrow(-1, 0, m) } else { padded(packed, m, m) }
@@ -56,7 +55,7 @@ impl Kernel for Lu {
         on_cpu(self, x)?;
         Ok(linalg::lu(x[0])?.into_iter().collect())
     }
-    /// m n^2 - n^3 / 3 with m the longer side: 2/3 n^3 of a square matrix.
+    /// m n^2 - n^3 / 3 with m the longer side: 2/3 n^3 for a square matrix.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let (count, m, n) = cost::matrices(x[0]);
         let (long, short) = (m.max(n), m.min(n));
@@ -100,13 +99,13 @@ impl General for Lu {
     }
 }
 
-/// `X` with `A X = B`, or `A' X = B`. Inputs: `A`, `B`, and the factors and order of `A`, with which it is
-/// computed and which count as constants: the derivatives are those of the equation.
+/// `X` with `A X = B`, or `A' X = B`. Inputs: `A`, `B`, and the factors and order of `A`. The result is
+/// computed from the factors, which count as constants: the derivatives are those of the equation.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Solve {
-    /// With the transpose.
+    /// Whether to solve with the adjoint.
     pub adjoint: bool,
-    /// Called by the user as `inv`.
+    /// Whether the user called `inv`.
     pub inverse: bool,
 }
 
@@ -166,7 +165,7 @@ fn exact_factors(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
 }
 
 impl Tensor {
-    /// `L` and `U` in one matrix, the order of the rows, and the exchanges that lead to it; see [`Lu`].
+    /// `L` and `U` in one matrix, the order of the rows, and the exchanges that produce it; see [`Lu`].
     pub fn lu(&self) -> Result<(Tensor, Tensor, Tensor)> {
         check_matrix("lu", self)?;
         three(crate::bind::bind(Lu, &[self])?)
@@ -175,7 +174,7 @@ impl Tensor {
     /// `X` with `A X = B`, where `A` is this matrix, or with `A' X = B` if `adjoint`. The batches broadcast.
     pub fn solve(&self, b: &Tensor, adjoint: bool) -> Result<Tensor> {
         let (a, b) = together("solve", self, b)?;
-        // One factorisation for equal matrices, however many right-hand sides they have; it is not rounded.
+        // One factorisation, in double precision, shared by all right-hand sides of a matrix.
         let (factors, order, _) = exact_factors(self)?;
         let order = order.expand(&a.shape().removed(a.rank() - 1))?;
         let op = Solve { adjoint, inverse: false };

@@ -1,19 +1,19 @@
-//! Linear algebra on the last two axes: a few primitives with their rules, each for a batch of matrices.
+//! Linear algebra on the last two axes: a few primitives with rules, each for a batch of matrices.
 //!
-//! All other functions of `wengert.linalg` are written with these and with products. Rules are tensor calls,
-//! so derivatives of every order follow. The kernels run on the CPU, in double precision.
+//! All other functions of `wengert.linalg` are composed of these and of products. Rules are tensor calls, so
+//! derivatives of every order follow. The kernels run on the CPU, in double precision.
 //!
-//! Each rule is written once, for real and for complex matrices. With the adjoint in the place of the
-//! transpose, the formulas of real matrices hold for complex ones, since the gradient of a real loss at
-//! `A + iB` is that with respect to `A` plus `i` times that with respect to `B`: `<G, dA> = Re tr(G* dA)`
-//! takes the place of `tr(G' dA)`. What is real where the transpose would leave nothing, such as the diagonal
-//! of an antisymmetric matrix, is then imaginary.
+//! Each rule is written once, for real and for complex matrices: the formulas of real matrices hold for
+//! complex ones with the adjoint in place of the transpose. The gradient of a real loss at `A + iB` is that
+//! with respect to `A` plus `i` times that with respect to `B`, so `<G, dA> = Re tr(G* dA)` replaces
+//! `tr(G' dA)`. Where the real formula gives zero, such as on the diagonal of an antisymmetric matrix, the
+//! complex one is imaginary.
 //!
-//! Reading order: `triangular.rs` (triangular systems, Cholesky), `lu.rs` (LU, general systems), `qr.rs`,
-//! `spectral.rs` (eigenvalues of self-adjoint matrices, singular values), `eig.rs` (eigenvalues of others),
-//! `functions.rs` (determinant, pseudoinverse, exponential). The rules are derived in M. Giles, "Collected
-//! matrix derivative results for forward and reverse mode algorithmic differentiation", 2008, and by the same
-//! means where a file says no other source.
+//! Read next, in `src/ops/linalg/`: `triangular` (triangular systems, Cholesky), `lu` (LU, general systems),
+//! `qr`, `spectral` (eigenvalues of self-adjoint matrices, singular values), `eig` (eigenvalues of others),
+//! `functions` (determinant, pseudoinverse, exponential). The rules follow M. Giles, "Collected matrix
+//! derivative results for forward and reverse mode algorithmic differentiation", 2008, or are derived in the
+//! same way, unless a file names another source.
 
 pub mod eig;
 pub mod functions;
@@ -32,7 +32,7 @@ use crate::ops::contract::matmul::{Form, product};
 use crate::tensor::{Tensor, Tensors};
 use smallvec::SmallVec;
 
-/// Raises unless `x` is a matrix, or a batch of them, that the kernels take.
+/// Raises unless `x` is a matrix, or a batch of them, that the kernels accept.
 pub fn check_matrix(op: &str, x: &Tensor) -> Result<()> {
     if x.rank() < 2 {
         return Err(Error::shape(format!(
@@ -43,7 +43,7 @@ pub fn check_matrix(op: &str, x: &Tensor) -> Result<()> {
     check_kind(op, x)
 }
 
-/// Raises unless the kernels take the dtype and the device of `x`.
+/// Raises unless the kernels accept the dtype and the device of `x`.
 fn check_kind(op: &str, x: &Tensor) -> Result<()> {
     let low = x.dtype().is_float() && crate::interp::autocasting();
     if !matches!(x.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128) && !low {
@@ -73,13 +73,13 @@ pub fn check_square(op: &str, x: &Tensor) -> Result<()> {
     Err(Error::shape(format!("{op}: square matrices expected, got shape {}", x.shape())))
 }
 
-/// Rows and columns.
+/// The numbers of rows and columns.
 fn sides(x: &Tensor) -> (usize, usize) {
     let (shape, rank) = (x.shape(), x.rank());
     (shape.at(rank - 2), shape.at(rank - 1))
 }
 
-/// A matrix and right-hand sides with one dtype and one batch, which broadcasts.
+/// Converts a matrix and right-hand sides to one dtype and broadcasts them to one batch.
 fn together(op: &str, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     check_square(op, a)?;
     check_matrix(op, b)?;
@@ -101,7 +101,7 @@ fn together(op: &str, a: &Tensor, b: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((spread(&a)?, spread(&b)?))
 }
 
-/// The adjoint: the transpose, of complex matrices the conjugate of it.
+/// The adjoint: the conjugate transpose.
 fn adjoint(x: &Tensor) -> Result<Tensor> {
     x.conj()?.transpose(-2, -1)
 }
@@ -111,49 +111,49 @@ fn times(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     product(x, Form::Plain, y, Form::Plain)
 }
 
-/// `x' y`, with the adjoint.
+/// `x' y`, where `x'` is the adjoint.
 fn adjoint_times(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     product(&x.conj()?, Form::Transposed, y, Form::Plain)
 }
 
-/// `x y'`, with the adjoint.
+/// `x y'`, where `y'` is the adjoint.
 fn times_adjoint(x: &Tensor, y: &Tensor) -> Result<Tensor> {
     product(x, Form::Plain, &y.conj()?, Form::Transposed)
 }
 
-/// Half of `x + x'`.
+/// `(x + x') / 2`.
 fn symmetric(x: &Tensor) -> Result<Tensor> {
     x.add(&adjoint(x)?)?.mul(0.5)
 }
 
-/// What lies on and below the diagonal.
+/// The triangle on and below the diagonal.
 fn lower(x: &Tensor) -> Result<Tensor> {
     x.triangle(0, false)
 }
 
-/// What lies below the diagonal.
+/// The triangle below the diagonal.
 fn below(x: &Tensor) -> Result<Tensor> {
     x.triangle(-1, false)
 }
 
-/// What lies on and above the diagonal.
+/// The triangle on and above the diagonal.
 fn upper(x: &Tensor) -> Result<Tensor> {
     x.triangle(0, true)
 }
 
-/// The lower triangle with half of the diagonal: what of a self-adjoint matrix determines it.
+/// The lower triangle with half of the diagonal, which determines a self-adjoint matrix.
 fn half(x: &Tensor) -> Result<Tensor> {
     lower(x)?.add(&below(x)?)?.mul(0.5)
 }
 
-/// A vector as a diagonal matrix of this dtype.
+/// A diagonal matrix of this dtype with the vector `x` on its diagonal.
 fn diagonal(x: &Tensor, dtype: DType) -> Result<Tensor> {
     let n = x.shape().at(x.rank() - 1);
     let eye = Tensor::eye(n, n, dtype, x.device())?;
     x.unsqueeze(-1)?.mul(&eye)
 }
 
-/// With rows and columns of zeros up to these sides.
+/// Pads with rows and columns of zeros to this size.
 fn padded(x: &Tensor, rows: usize, columns: usize) -> Result<Tensor> {
     let (m, n) = sides(x);
     if (m, n) == (rows, columns) {
@@ -165,7 +165,7 @@ fn padded(x: &Tensor, rows: usize, columns: usize) -> Result<Tensor> {
     x.pad(&widths, 0.0)
 }
 
-/// The sum of terms, none of which need be there.
+/// The sum of the terms that are present; `None` if none is.
 fn total(terms: impl IntoIterator<Item = Option<Tensor>>) -> Result<Option<Tensor>> {
     let mut sum: Option<Tensor> = None;
     for term in terms.into_iter().flatten() {
@@ -177,7 +177,7 @@ fn total(terms: impl IntoIterator<Item = Option<Tensor>>) -> Result<Option<Tenso
     Ok(sum)
 }
 
-/// Batching for operations on trailing axes: the batch axis goes in front.
+/// Batches operations on trailing axes: moves the batch axis to the front.
 fn in_front(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
     let values: SmallVec<[Tensor; 4]> = match x {
         [only] => smallvec::smallvec![only.front()?],
@@ -187,8 +187,8 @@ fn in_front(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<BatchedOutp
     Ok(crate::bind::bind(op, &refs)?.into_iter().map(|y| (y, Some(0))).collect())
 }
 
-/// Batching for systems of equations, whose right-hand sides are input `rhs`: where the matrix is the same
-/// for the whole batch, its right-hand sides are laid side by side.
+/// Batches systems of equations, whose right-hand sides are input `rhs`: if the whole batch shares the
+/// matrix, places its right-hand sides side by side.
 fn side_by_side(op: impl Into<Op>, x: &[Batched], size: usize, rhs: usize) -> Result<BatchedOutputs> {
     if x.iter().enumerate().any(|(i, operand)| operand.axis.is_some() != (i == rhs)) {
         return in_front(op, x, size);
@@ -205,7 +205,6 @@ fn side_by_side(op: impl Into<Op>, x: &[Batched], size: usize, rhs: usize) -> Re
     out.into_iter().map(|y| Ok((y.reshape(&parted)?, Some(rank - 2)))).collect()
 }
 
-/// The outputs of an operation that has two.
 fn two(out: Tensors) -> Result<(Tensor, Tensor)> {
     let mut out = out.into_iter();
     match (out.next(), out.next()) {
@@ -214,7 +213,6 @@ fn two(out: Tensors) -> Result<(Tensor, Tensor)> {
     }
 }
 
-/// The outputs of an operation that has three.
 fn three(out: Tensors) -> Result<(Tensor, Tensor, Tensor)> {
     let mut out = out.into_iter();
     match (out.next(), out.next(), out.next()) {
@@ -223,7 +221,7 @@ fn three(out: Tensors) -> Result<(Tensor, Tensor, Tensor)> {
     }
 }
 
-/// Raises where a kernel is asked to run elsewhere, as a derivative may be.
+/// Raises unless all inputs are on the CPU: a derivative may be evaluated elsewhere.
 fn on_cpu(op: &impl Kernel, x: &[&Array]) -> Result<()> {
     match x.iter().find(|x| x.device() != Device::Cpu) {
         None => Ok(()),
@@ -236,7 +234,7 @@ fn on_cpu(op: &impl Kernel, x: &[&Array]) -> Result<()> {
     }
 }
 
-/// The shape of a batch of matrices with these sides.
+/// `shape` with these numbers of rows and columns.
 fn with_sides(shape: &Shape, rows: usize, columns: usize) -> Shape {
     shape.with(shape.rank() - 2, rows).with(shape.rank() - 1, columns)
 }

@@ -15,16 +15,16 @@ use crate::tensor::Tensor;
 use crate::watch::cost;
 use smallvec::smallvec;
 
-/// `A = Q R` of matrices that are square or tall. Outputs: `Q`, `R`.
+/// `A = Q R` of square or tall matrices. Outputs: `Q`, `R`.
 ///
-/// With `C = Q' dA R^-1` and the antisymmetric `W = half(C) - half(C)'`, where `half` is what is below the
-/// diagonal and half of it: `dQ = Q W`, `dR = (C - W) R`, with a real diagonal, and of a `Q` that is not
-/// square what of `dA R^-1` lies outside of its columns comes on top. The columns that a complete `Q` has
-/// more than `A` may be any basis of what is left; derivatives assume that they turn no more than they must,
-/// which is all the same to functions that do not depend on the choice.
+/// With `C = Q' dA R^-1` and the antisymmetric `W = half(C) - half(C)'`, where `half` is the triangle below
+/// the diagonal plus half of the diagonal: `dQ = Q W`, `dR = (C - W) R`, with a real diagonal. If `Q` is not
+/// square, `dQ` also gets the component of `dA R^-1` outside its columns. The columns that a complete `Q` has
+/// in addition to those of `A` may be any basis of the complement; derivatives assume that they rotate no
+/// more than they must, which does not affect functions independent of the choice.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Qr {
-    /// `Q` is square.
+    /// Whether `Q` is square.
     pub complete: bool,
 }
 
@@ -33,7 +33,7 @@ fn square(r: &Tensor) -> Result<Tensor> {
     r.narrow(-2, 0, sides(r).1)
 }
 
-/// Whether the columns of `Q` are a basis of the whole space.
+/// Whether `Q` is square: its columns span the whole space.
 fn whole(q: &Tensor) -> bool {
     let (m, k) = sides(q);
     m == k
@@ -110,7 +110,7 @@ impl Tensor {
         if m >= n {
             return two(crate::bind::bind(Qr { complete }, &[self])?);
         }
-        // The first columns decide on Q.
+        // The first columns determine Q.
         let (q, r) = self.narrow(-1, 0, m)?.qr(complete)?;
         let rest = adjoint_times(&q, &self.narrow(-1, m, n - m)?)?;
         let r = cat(&[r, rest], -1)?;

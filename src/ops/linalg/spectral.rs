@@ -1,10 +1,10 @@
 //! Eigenvalues of symmetric matrices, and singular values.
 //!
 //! Vectors are determined up to a sign, and up to a rotation where values are equal. Derivatives of vectors
-//! divide by the differences of values; values that differ by no more than rounding errors make (the side of
-//! the matrix times epsilon times the largest value) count as equal, and such pairs contribute nothing. So
-//! the derivatives of functions of the values alone are right for repeated values too, and those of a polar
-//! factor `U V'`.
+//! divide by differences of values. Values that differ by no more than rounding errors (the side of the
+//! matrix times epsilon times the largest value) count as equal, and such pairs contribute nothing. So
+//! derivatives are right, even for repeated values, of functions of the values alone and of the polar factor
+//! `U V'`.
 
 use super::{
     adjoint, adjoint_times, check_matrix, check_square, diagonal, in_front, on_cpu, sides, symmetric, three,
@@ -20,14 +20,14 @@ use crate::tensor::Tensor;
 use crate::watch::cost;
 use smallvec::smallvec;
 
-/// Values of at most this size, relative to the largest, are rounding errors; `n` is the longer side.
+/// The bound, relative to the largest value, below which values are rounding errors; `n` is the longer side.
 pub fn rounding(n: usize, dtype: DType) -> f64 {
     let double = matches!(dtype, DType::F64 | DType::C128);
     let epsilon = if double { f64::EPSILON } else { f32::EPSILON as f64 };
     n as f64 * epsilon
 }
 
-/// `1 / x`, and 0 where `x` is a rounding error beside the largest of the values `s`.
+/// `1 / x`; 0 where `x` is a rounding error relative to the largest of the values `s`.
 fn safe_reciprocal(x: &Tensor, s: &Tensor, n: usize) -> Result<Tensor> {
     if s.numel() == 0 {
         return Ok(x.clone());
@@ -43,7 +43,7 @@ pub fn gaps(s: &Tensor, n: usize) -> Result<Tensor> {
     safe_reciprocal(&s.unsqueeze(-2)?.sub(&s.unsqueeze(-1)?)?, s, n)
 }
 
-/// `A = V diag(w) V'` of symmetric matrices; the lower triangle is read, and derivatives are those along
+/// `A = V diag(w) V'` of symmetric matrices. Only the lower triangle is read; derivatives are those along
 /// symmetric matrices. Outputs: `w` in ascending order, `V`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Eigh;
@@ -97,8 +97,8 @@ impl General for Eigh {
 /// `A = U diag(s) V'`, with as many singular values as the shorter side. Outputs: `U`, `s` in descending
 /// order, `V'`.
 ///
-/// Of `P = U' dA V`, the sums `P + P'` over differences of values and the differences `P - P'` over sums of
-/// values are the sum and the difference of `U' dU` and `V' dV`.
+/// With `P = U' dA V`: `P + P'` over differences of values is the sum of `U' dU` and `V' dV`, and `P - P'`
+/// over sums of values is their difference.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Svd;
 
@@ -124,7 +124,7 @@ impl Svd {
         safe_reciprocal(&s.unsqueeze(-2)?.add(&s.unsqueeze(-1)?)?, s, n)
     }
 
-    /// What reaches `P` from `U' G_U` and `V' G_V`.
+    /// The cotangent of `P` from `U' G_U` and `V' G_V`.
     fn inner(s: &Tensor, n: usize, a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
         let minus = b.as_ref().map(|b| b.neg()).transpose()?;
         let (Some(sum), Some(difference)) = (total([a.clone(), b])?, total([a, minus])?) else {
@@ -158,7 +158,7 @@ impl General for Svd {
         let own = g[1].as_ref().map(|g| diagonal(g, u.dtype())).transpose()?;
         let inner = total([own, Svd::inner(s, size, of_u.clone(), of_v.clone())?])?;
         let mut terms = vec![inner.map(|p| times(&times(u, &p)?, vh)).transpose()?];
-        // What leaves the columns of U or the rows of V'.
+        // The components outside the span of the columns of U or of the rows of V'.
         if let (true, Some(g), Some(of_u)) = (m > n, &g[0], of_u) {
             let outside = g.sub(&times(u, &of_u)?)?;
             let scaled = outside.mul(&safe_reciprocal(s, s, size)?.unsqueeze(-2)?)?;
@@ -201,15 +201,15 @@ impl General for Svd {
 }
 
 impl Tensor {
-    /// Eigenvalues in ascending order and eigenvectors, as columns, of symmetric matrices, of which the lower
+    /// Eigenvalues in ascending order and eigenvectors, as columns, of symmetric matrices; only the lower
     /// triangle is read.
     pub fn eigh(&self) -> Result<(Tensor, Tensor)> {
         check_square("eigh", self)?;
         two(crate::bind::bind(Eigh, &[self])?)
     }
 
-    /// `U`, the singular values in descending order, and `V'`, with as many columns and rows as the shorter
-    /// side.
+    /// `U`, the singular values in descending order, and `V'`: columns, values and rows as many as the
+    /// shorter side.
     pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
         check_matrix("svd", self)?;
         three(crate::bind::bind(Svd, &[self])?)

@@ -14,10 +14,10 @@ use crate::tensor::Tensor;
 use crate::watch::cost;
 use smallvec::smallvec;
 
-/// `X` with `T X = B`. Inputs: a matrix, of which a triangle is read, and `B`.
+/// `X` with `T X = B`. Inputs: a matrix, of which only a triangle is read, and `B`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TriangularSolve {
-    /// What is read.
+    /// The triangle that is read.
     pub triangle: Triangle,
 }
 
@@ -32,7 +32,7 @@ pub fn substituted_right(t: &Tensor, b: &Tensor, upper: bool, unit: bool) -> Res
 }
 
 impl TriangularSolve {
-    /// What the operation reads of its matrix.
+    /// The triangle of its matrix that the operation reads.
     fn masked(&self, x: &Tensor) -> Result<Tensor> {
         let Triangle { upper, unit } = self.triangle;
         let first = unit as i64;
@@ -84,7 +84,7 @@ impl General for TriangularSolve {
     }
 }
 
-/// The lower triangular `L` with `A = L L'`; the lower triangle of `A` is read, and derivatives are those
+/// The lower triangular `L` with `A = L L'`. Only the lower triangle of `A` is read; derivatives are those
 /// along symmetric matrices.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cholesky;
@@ -133,7 +133,7 @@ impl General for Cholesky {
 }
 
 impl Tensor {
-    /// The lower triangular factor `L` of symmetric positive definite matrices `L L'`, of which the lower
+    /// The lower triangular factor `L` of symmetric positive definite matrices `L L'`; only the lower
     /// triangle is read.
     pub fn cholesky(&self) -> Result<Tensor> {
         check_square("cholesky", self)?;

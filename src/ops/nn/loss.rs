@@ -15,20 +15,20 @@ use crate::tensor::{Tensor, Tensors};
 use crate::watch::cost;
 use smallvec::smallvec;
 
-/// How a loss per element becomes the result.
+/// How the losses of the elements are reduced to the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Reduction {
-    /// The mean, weighted where there are weights.
+    /// The mean; the weighted mean if there are weights.
     #[default]
     Mean,
     /// The sum.
     Sum,
-    /// One loss per element.
+    /// No reduction: one loss per element.
     None,
 }
 
 impl Reduction {
-    /// The reduction of a public name.
+    /// Parses the public name.
     pub fn from_name(name: &str) -> Result<Reduction> {
         match name {
             "mean" => Ok(Reduction::Mean),
@@ -51,11 +51,11 @@ impl Reduction {
 /// `[n]`. Rows whose target is `ignore` have loss 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CrossEntropy {
-    /// The target that marks a row to leave out.
+    /// Rows with this target are left out.
     pub ignore: i64,
 }
 
-/// `[n, 1]` targets that are in range everywhere, and a mask of the rows that count.
+/// Returns the targets as `[n, 1]`, replaced by 0 where ignored, and the mask of the rows that count.
 fn safe_targets(target: &Tensor, ignore: i64) -> Result<(Tensor, Tensor)> {
     let counts = target.ne(ignore)?.unsqueeze(-1)?;
     let column = target.unsqueeze(-1)?;
@@ -112,7 +112,7 @@ impl Composite for CrossEntropy {
 /// `(exp(x - logsumexp) - onehot(target)) * g` per row. Inputs: g `[n]`, logits, target, logsumexp `[n]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CrossEntropyVjp {
-    /// The target that marks a row to leave out.
+    /// Rows with this target are left out.
     pub ignore: i64,
 }
 
@@ -137,8 +137,8 @@ impl Composite for CrossEntropyVjp {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (index, counts) = safe_targets(x[2], self.ignore)?;
         let wide = x[1].cast(x[1].dtype().compute())?;
-        // Softmax from the logits, so that derivatives of this rule see the dependence of the normaliser on
-        // them.
+        // Computes softmax from the logits, not from the saved logsumexp: derivatives of this rule then
+        // include the normaliser's dependence on the logits.
         let softmax = wide.softmax(-1)?;
         let classes = Tensor::arange(0.0, 1.0, wide.shape().at(1), x[2].dtype(), x[2].device())?;
         let onehot = index.eq(&classes)?.cast(wide.dtype())?;
@@ -152,11 +152,11 @@ impl Composite for CrossEntropyVjp {
 pub struct CrossEntropyOptions<'a> {
     /// A weight per class.
     pub weight: Option<&'a Tensor>,
-    /// The target that marks a row to leave out.
+    /// Rows with this target are left out.
     pub ignore: i64,
-    /// How the rows are combined.
+    /// How the losses of the rows are reduced.
     pub reduction: Reduction,
-    /// The share of the target spread evenly over all classes.
+    /// The share of the target that is spread evenly over all classes.
     pub smoothing: f64,
 }
 
@@ -190,7 +190,7 @@ pub fn cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOpti
     reduce_rows(&loss, &index, &shape, options)
 }
 
-/// The class weight of each row; 0 for rows that are left out.
+/// The class weight of each row; 0 for rows left out.
 fn row_weights(index: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
     let counts = index.ne(options.ignore)?;
     match options.weight {
@@ -202,7 +202,7 @@ fn row_weights(index: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
     }
 }
 
-/// How many rows count, where the targets can be looked at without waiting for a device.
+/// The number of rows that count, if the targets can be read on the CPU without waiting for a device.
 fn counted(index: &Tensor, ignore: i64) -> Option<usize> {
     let targets = index.concrete().filter(|a| a.device() == Device::Cpu)?;
     match targets.dtype() {
@@ -252,7 +252,7 @@ fn soft_cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOpt
     options.reduction.apply(&loss)
 }
 
-/// Logits as `[rows, classes]`, targets as `[rows]`, and the shape of a loss per row.
+/// Returns the logits as `[rows, classes]`, the targets as `[rows]`, and the shape of the losses per row.
 fn rows_of(op: &str, logits: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor, Shape)> {
     let (x, t) = (logits.shape(), target.shape());
     let axis = if x.rank() == 1 { 0 } else { 1 };
@@ -268,7 +268,7 @@ fn rows_of(op: &str, logits: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor
             target.dtype()
         )));
     }
-    // Unsigned ones could not be compared with a negative index that is ignored.
+    // Unsigned indices could not be compared with a negative `ignore`.
     let target = match target.dtype() {
         DType::I32 | DType::I64 => target.clone(),
         _ => target.cast(index_type(target.device()))?,
@@ -280,7 +280,7 @@ fn rows_of(op: &str, logits: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor
     Ok((rows, target.reshape(&Shape::new(&[t.numel()])?)?, t))
 }
 
-/// Negative log-likelihood: minus the log-probability of each row's target. Same shapes as [`cross_entropy`].
+/// Negative log-likelihood: minus the log-probability of each row's target. Shapes as in [`cross_entropy`].
 pub fn nll(log_p: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
     let (rows, index, shape) = rows_of("nll_loss", log_p, target)?;
     let (safe, counts) = safe_targets(&index, options.ignore)?;

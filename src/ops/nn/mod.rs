@@ -1,4 +1,4 @@
-//! Fused functions of networks: normalisation, losses, attention.
+//! Fused operations of neural networks: normalisation, losses, attention.
 
 pub mod attention;
 pub mod loss;

@@ -1,4 +1,4 @@
-//! Softmax, log-softmax and layer normalisation, each one pass over its rows, with fused backward kernels.
+//! Softmax, log-softmax and layer normalisation: one pass over the rows each, with fused backward kernels.
 
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -20,7 +20,7 @@ use smallvec::smallvec;
 /// Softmax (or its logarithm) along the last axis: `exp(x - max) / sum(exp(x - max))`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Softmax {
-    /// The logarithm of it.
+    /// Whether the logarithm is returned.
     pub log: bool,
 }
 
@@ -31,7 +31,7 @@ impl Kernel for Softmax {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], norm::softmax(x[0], self.log)))
     }
-    /// 4 n - 1 per row of n, its logarithm 4 n.
+    /// Per row of n: 4 n - 1; for the logarithm 4 n.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let (rows, length) = cost::rows(x[0]);
         rows * if self.log { 4 * length } else { (4 * length).saturating_sub(1) }
@@ -61,13 +61,13 @@ impl General for Softmax {
     }
 }
 
-/// The product of a cotangent or tangent with softmax's Jacobian. Inputs: g, y.
+/// Multiplies a cotangent or tangent by softmax's Jacobian. Inputs: g, y.
 /// Softmax: `y * (g - sum(g * y))`. Log-softmax: `g - exp(y) * sum(g)`, and forward `g - sum(g * exp(y))`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SoftmaxVjp {
-    /// For log-softmax.
+    /// Whether y is a log-softmax.
     pub log: bool,
-    /// Multiply by the Jacobian instead of its transpose (they differ for log-softmax).
+    /// Whether to multiply by the Jacobian instead of its transpose (they differ for log-softmax).
     pub forward: bool,
 }
 
@@ -117,11 +117,11 @@ impl Composite for SoftmaxVjp {
 /// leading axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LayerNorm {
-    /// How many trailing axes are normalised.
+    /// The number of trailing axes that are normalised.
     pub axes: u8,
     /// Whether weight and bias are given.
     pub affine: bool,
-    /// Added to the variance; `eps` as bits in the first place.
+    /// The first number is `eps`, added to the variance; the second is unused.
     pub eps: Params,
 }
 
@@ -173,7 +173,7 @@ impl Composite for LayerNorm {
         Saves::input(0).and(Saves::input(1).when(inputs > 1)).and(Saves::STATISTICS)
     }
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        // The statistics are outputs for the benefit of this rule alone and get no cotangent of their own.
+        // The statistics are outputs only for the sake of this rule and get no cotangent of their own.
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
         let op = LayerNormVjp { axes: self.axes, affine: self.affine };
         let (mean, rstd) = (c.output(1)?, c.output(2)?);
@@ -190,7 +190,7 @@ impl Composite for LayerNorm {
             let refs: Vec<&Tensor> = refs.iter().collect();
             return Ok(crate::bind::bind(*self, &refs)?.into_iter().map(|y| (y, Some(0))).collect());
         }
-        // Every batch element has a weight of its own: normalise together, scale afterwards.
+        // Each element of the batch has its own weight or bias: normalise all together, then scale.
         let plain = LayerNorm { affine: false, ..*self };
         let mut out = crate::bind::bind(plain, &[&x[0].materialized(size)?])?;
         let scaled = Batched { value: out[0].clone(), axis: Some(0) };
@@ -204,7 +204,7 @@ impl Composite for LayerNorm {
 /// Outputs: dx, then dweight and dbias if `affine`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LayerNormVjp {
-    /// How many trailing axes are normalised.
+    /// The number of trailing axes that are normalised.
     pub axes: u8,
     /// Whether there is a weight.
     pub affine: bool,
@@ -233,8 +233,7 @@ impl Composite for LayerNormVjp {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (g, value) = (x[0], x[1].cast(x[1].dtype().compute())?);
         let axes: Vec<i64> = (1..=self.axes as i64).map(|i| -i).collect();
-        // The statistics are functions of x, also here: recompute them, so that derivatives of this rule see
-        // it.
+        // The statistics are functions of x. Recompute them so that derivatives of this rule include it.
         let mean = value.mean(Some(&axes), true)?;
         let centred = value.sub(&mean)?;
         let kept = value.shape().reduced(value.shape().axes(Some(&axes), "layer_norm")?, true);
@@ -254,8 +253,7 @@ impl Composite for LayerNormVjp {
 }
 
 impl LayerNormVjp {
-    /// The reciprocal deviation as a function of `centred`: with the epsilon that the given value was made
-    /// with.
+    /// Returns the reciprocal deviation as a function of `centred`, with the epsilon recovered from `given`.
     fn rstd(&self, centred: &Tensor, axes: &[i64], given: &Tensor, kept: &Shape) -> Result<Tensor> {
         let variance = centred.square()?.mean(Some(axes), true)?;
         let eps = given.detach().reshape(kept)?.pow(-2.0)?.sub(&variance.detach())?;
@@ -285,13 +283,12 @@ impl Tensor {
         self.softmax_along(axis, false)
     }
 
-    /// `log(softmax(x))` along `axis`, accurate where softmax underflows.
+    /// `log(softmax(x))` along `axis`; accurate where softmax underflows.
     pub fn log_softmax(&self, axis: i64) -> Result<Tensor> {
         self.softmax_along(axis, true)
     }
 
-    /// Layer normalisation over the last axes, whose lengths are `shape`; `weight` and `bias` have that
-    /// shape.
+    /// Normalises over the last axes, whose lengths are `shape`; `weight` and `bias` have that shape.
     pub fn layer_norm(
         &self,
         shape: &[usize],
@@ -325,8 +322,7 @@ impl Tensor {
                 let one = x.aval();
                 let w = w.cloned().map_or_else(|| Tensor::full(wanted, 1.0, one.dtype, one.device), Ok)?;
                 let b = b.cloned().map_or_else(|| Tensor::full(wanted, 0.0, one.dtype, one.device), Ok)?;
-                // A region runs it in float32: a weight must not be rounded to the type of a half input
-                // before.
+                // Under autocast it runs in float32: the weight must not be rounded to a half dtype first.
                 let wide =
                     crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
                 let dtype = if wide { DType::F32 } else { promote(&x, &w) };

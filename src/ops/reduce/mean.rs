@@ -1,8 +1,7 @@
-//! The mean, and the way back from a reduction: what a sum and a mean transpose to.
+//! The mean, and `Spread`, the transpose of sum and mean.
 //!
-//! Both could be written with other operations (a sum and a quotient; a reshape, an expansion and a
-//! quotient). As operations of their own they cost one entry of the tape and one dispatch per level of a
-//! transform.
+//! Both could be composed (a sum and a quotient; a reshape, an expansion and a quotient). As single
+//! operations they cost one node of the tape and one dispatch per level of transforms.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -22,26 +21,26 @@ use crate::tensor::Tensor;
 use crate::watch::cost;
 use smallvec::smallvec;
 
-/// Arithmetic mean over axes; NaN where there is nothing to average.
+/// Arithmetic mean over axes; NaN of no elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Mean {
     /// The axes to average over.
     pub axes: Axes,
-    /// Keep them with length 1.
+    /// Whether to keep them with length 1.
     pub keepdim: bool,
 }
 
-/// A tensor without `axes` (or with length 1 there, if `keepdim`) stretched over them, to `shape`; shared
-/// evenly among the elements that it meets if `mean`.
+/// Expands a tensor without `axes` (or with length 1 there, if `keepdim`) over them, to `shape`; if `mean`,
+/// divides by the number of elements that each is expanded to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Spread {
     /// The axes.
     pub axes: Axes,
-    /// Whether the input has them, with length 1.
+    /// Whether the input has the axes, with length 1.
     pub keepdim: bool,
     /// The shape of the result.
     pub shape: Shape,
-    /// Divide by the number of elements that one is stretched over.
+    /// Whether to divide by the number of elements that each is expanded to.
     pub mean: bool,
 }
 
@@ -50,7 +49,7 @@ fn count(shape: &Shape, axes: Axes) -> usize {
     axes.iter().map(|i| shape.at(i)).product()
 }
 
-/// `x / n`, where `x` may be overwritten.
+/// `x / n`; writes over `x` if nothing else refers to it.
 fn divided(x: Array, n: usize) -> Result<Array> {
     let p = [n as f64, 0.0];
     if x.device() == Device::Cpu && x.dtype().is_float() && x.is_exclusive() {
@@ -62,7 +61,7 @@ fn divided(x: Array, n: usize) -> Result<Array> {
     by.eval_one(&[&x, n.array("mean")?])
 }
 
-/// `x` in another dtype: itself where it has that already.
+/// Converts `x` to `dtype`; returns it unchanged if it has that dtype.
 fn rounded(x: Array, dtype: DType) -> Result<Array> {
     if x.dtype() == dtype { Ok(x) } else { on_device!(x, copy::cast(&x, dtype)) }
 }
@@ -135,7 +134,7 @@ impl Linear for Spread {
 }
 
 impl Tensor {
-    /// Arithmetic mean over `axes` (all when `None`); NaN where there is nothing to average. Integers raise.
+    /// Arithmetic mean over `axes` (all when `None`); NaN of no elements. Integers raise.
     pub fn mean(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         if !self.dtype().is_complex() {
             self.check_float("mean")?;

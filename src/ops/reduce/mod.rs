@@ -1,5 +1,5 @@
 //! Reductions over axes: sum, product, extrema and their indices. Read next: `src/ops/reduce/moments.rs`,
-//! what is composed of them; `src/ops/reduce/scan.rs`, reductions that keep what they had at every step.
+//! composed of them; `src/ops/reduce/scan.rs`, cumulative reductions.
 
 pub mod mean;
 pub mod moments;
@@ -25,13 +25,12 @@ use crate::tensor::{Tensor, Tensors};
 use crate::watch::cost;
 use smallvec::smallvec;
 
-/// Sum over axes. float16 and bfloat16 accumulate in float32; on the CPU, bools and integers of less than 64
-/// bits give int64.
+/// Sum over axes. Halves accumulate in float32; on the CPU, bools and integers below 64 bits give int64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Sum {
     /// The axes to sum over.
     pub axes: Axes,
-    /// Keep them with length 1.
+    /// Whether to keep them with length 1.
     pub keepdim: bool,
 }
 
@@ -63,7 +62,7 @@ impl Linear for Sum {
     }
 }
 
-/// A reduced tensor broadcast back over the axes it lost.
+/// Broadcasts a reduced tensor back over the axes it lost.
 fn spread(g: &Tensor, axes: Axes, keepdim: bool, shape: &Shape) -> Result<Tensor> {
     crate::bind::bind1(Spread { axes, keepdim, shape: *shape, mean: false }, &[g])
 }
@@ -73,7 +72,7 @@ fn spread(g: &Tensor, axes: Axes, keepdim: bool, shape: &Shape) -> Result<Tensor
 pub struct Prod {
     /// The axes to multiply over.
     pub axes: Axes,
-    /// Keep them with length 1.
+    /// Whether to keep them with length 1.
     pub keepdim: bool,
 }
 
@@ -94,8 +93,8 @@ impl Composite for Prod {
     const VJP: &'static str = BY_PARTS;
     const JVP: &'static str = BY_PARTS;
 
-    /// A tree of products. Its derivatives are exact at zeros, to every order, where dividing the product by
-    /// each factor fails.
+    /// A tree of products: its derivatives are exact at zeros, to every order. Dividing by each factor is
+    /// not.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         one!(x[0].accumulated(|x| self.tree(x)))
     }
@@ -109,7 +108,7 @@ impl Composite for Prod {
 }
 
 impl Prod {
-    /// Products of pairs, of pairs of them, and so on.
+    /// Multiplies pairs, then pairs of the products, and so on.
     fn tree(&self, x: &Tensor) -> Result<Tensor> {
         let shape = x.shape();
         let kept = (0..shape.rank()).filter(|&i| !self.axes.contains(i));
@@ -121,7 +120,7 @@ impl Prod {
         }
         let mut factors = x.permute(&order)?.reshape(&outer.inserted(outer.rank(), n)?)?;
         if n == 0 {
-            // The sum of nothing, which depends on x in name.
+            // The empty sum: formally depends on x.
             return crate::bind::bind1(Sum { axes: self.axes, keepdim: self.keepdim }, &[x])?.add(1.0);
         }
         while n > 1 {
@@ -138,20 +137,19 @@ impl Prod {
     }
 }
 
-/// Maximum or minimum over axes. NaN wins. Elements that tie for it, or are NaN both, share the gradient
-/// evenly.
+/// Maximum or minimum over axes. NaN wins. Tied elements (or several NaN) share the gradient evenly.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Extremum {
     /// The axes to reduce.
     pub axes: Axes,
-    /// Keep them with length 1.
+    /// Whether to keep them with length 1.
     pub keepdim: bool,
-    /// Maximum or minimum.
+    /// Whether it is the maximum, rather than the minimum.
     pub largest: bool,
 }
 
 impl Extremum {
-    /// The share of each element in the gradient: 1 / (number of ties) where it attains the extremum.
+    /// The share of each element in the gradient: 1 / (number of ties) if it attains the extremum, else 0.
     fn shares(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let kept = if self.keepdim { y.clone() } else { y.reshape(&x.shape().reduced(self.axes, true))? };
         let mut hit = x.eq(&kept)?;
@@ -204,15 +202,14 @@ impl General for Extremum {
     }
 }
 
-/// Index of the first maximum or minimum along an axis; int64 on the CPU, int32 on GPUs. NaN counts as the
-/// extremum.
+/// Index of the first maximum or minimum along an axis: int64 on the CPU, int32 on GPUs. NaN is the extremum.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArgExtremum {
     /// The axis to search.
     pub axis: u8,
-    /// Keep it with length 1.
+    /// Whether to keep it with length 1.
     pub keepdim: bool,
-    /// Maximum or minimum.
+    /// Whether it is the maximum, rather than the minimum.
     pub largest: bool,
 }
 
@@ -240,14 +237,14 @@ impl Discrete for ArgExtremum {
     }
 }
 
-/// The integer type that sums and counts of integers have on a device.
+/// The dtype of sums and counts of integers on a device.
 pub(crate) fn index_type(device: Device) -> DType {
     if device == Device::Cpu { DType::I64 } else { DType::I32 }
 }
 
 impl Tensor {
     pub(crate) fn widened(&self) -> Result<Tensor> {
-        // What the integers of this device that sums are kept in cannot hold stays as it is.
+        // The widest unsigned type stays: the type integers are summed in cannot hold it.
         let widest = if self.device() == Device::Cpu { DType::U64 } else { DType::U32 };
         if self.dtype().is_differentiable() || self.dtype() == widest {
             Ok(self.clone())
@@ -256,12 +253,12 @@ impl Tensor {
         }
     }
 
-    /// What is summed or multiplied: the CPU widens by itself, element by element.
+    /// The operand of a sum or product; the CPU kernels widen element by element themselves.
     fn summand(&self) -> Result<Tensor> {
         if self.device() == Device::Cpu { Ok(self.clone()) } else { self.widened() }
     }
 
-    /// Sum over `axes` (all when `None`). Integers and bools are summed as int64, uint64 as itself.
+    /// Sum over `axes` (all when `None`). Integers and bools are summed as int64, uint64 as uint64.
     pub fn sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "sum")?;
         crate::bind::bind1(Sum { axes, keepdim }, &[&self.summand()?])
@@ -285,8 +282,7 @@ impl Tensor {
         crate::bind::bind1(Sum { axes, keepdim: true }, &[self])?.reshape(shape)
     }
 
-    /// This constant as a function of `x` whose derivative is zero: plus the sum of none of the elements of
-    /// `x`.
+    /// Makes this constant a function of `x` with derivative zero: adds the empty sum of elements of `x`.
     pub(crate) fn depending_on(&self, x: &Tensor) -> Result<Tensor> {
         if x.traced().is_none() || !x.dtype().is_differentiable() || !self.dtype().is_differentiable() {
             return Ok(self.clone());

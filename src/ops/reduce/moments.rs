@@ -1,5 +1,4 @@
-//! What is composed of reductions: variance, deviation, the logarithm of a sum of exponentials; and how such
-//! a function computes with halves.
+//! Variance, deviation and logsumexp, composed of reductions; halves accumulate in float32.
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
@@ -9,9 +8,9 @@ use crate::ops::pointwise::compare::Logic;
 use crate::tensor::{Payload, Tensor};
 
 impl Tensor {
-    /// `f` of the values in the type that sums are kept in, rounded to their own type once. What is composed
-    /// of reductions runs so: a sum of halves may be too large for them where a mean, a root or a logarithm
-    /// of it is not. Under autocast, where reductions give float32, nothing is rounded.
+    /// Applies `f` to the values in the dtype of accumulation, and rounds its result once to their own dtype.
+    /// Functions composed of reductions need it: a sum of halves may overflow where its mean, root or
+    /// logarithm does not. Under autocast, where reductions return float32, nothing is rounded.
     pub(crate) fn accumulated(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
         let wide = self.dtype().accumulator();
         if wide == self.dtype() {
@@ -21,17 +20,16 @@ impl Tensor {
         if crate::interp::autocasting() { Ok(out) } else { out.cast(self.dtype()) }
     }
 
-    /// `f` of a sum that cannot be negative, with the value 0 and the slope 0 at 0: the root of a sum of
-    /// squares.
+    /// Applies `f`, the root of a sum of squares, with value 0 and derivative 0 at 0.
     pub(crate) fn rooted(&self, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
         let zero = self.eq(0i64)?;
         zero.select(0.0, &f(&zero.select(1.0, self)?)?)
     }
 
-    /// `f`, of `degree` 1 or 2, which adds the powers `order` of sizes over `axes` and returns the sum as
-    /// well. Where that overflows in float32, or loses digits to underflow, `f` is taken of the values over
-    /// powers of two, one for each sum, and multiplied by these again. Nobody looks at sums of float64, which
-    /// are NumPy's, and on GPUs.
+    /// Applies `f`, homogeneous of `degree` 1 or 2, which sums the powers `order` of absolute values over
+    /// `axes` and also returns the sum. If the sum overflows in float32 or loses digits to underflow, applies
+    /// `f` to the values over one power of two per sum, and multiplies by the power again. Sums of float64,
+    /// as in NumPy, and on GPUs are not checked.
     pub(crate) fn homogeneous(
         &self,
         axes: Option<&[i64]>,
@@ -46,8 +44,7 @@ impl Tensor {
         let size = self.detach().abs()?;
         let size = if order < 0.0 { size.amin(axes, true)? } else { size.amax(axes, true)? };
         let is_scale = size.gt(0.0)?.logical(&size.lt(f64::INFINITY)?, Logic::And)?;
-        // A root of the size remains, whose power is in range: then the cotangent that meets the power of two
-        // is, too.
+        // A root of the size remains, whose power is in range; so is the cotangent times the power of two.
         let share = if order < 0.0 { 1.0 } else { 1.0 - 0.5 / order.max(2.0) };
         let power = is_scale.select(&size, 1.0)?.log2()?.mul(share)?.floor()?.exp2()?;
         let scaled = f(&self.div(&power)?)?.0;
@@ -65,8 +62,8 @@ impl Tensor {
         )))
     }
 
-    /// Variance over `axes`: squared deviations from the mean, summed and divided by `n - correction`; of
-    /// complex numbers their squared distances.
+    /// Variance over `axes`: squared deviations (for complex numbers, squared distances) from the mean,
+    /// summed and divided by `n - correction`.
     pub fn var(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
         if !self.dtype().is_complex() {
             self.check_float("var")?;
@@ -79,7 +76,7 @@ impl Tensor {
         })
     }
 
-    /// The sum of squared deviations from the mean, and what the variance divides it by.
+    /// Returns the sum of squared deviations from the mean, and the variance's divisor.
     fn squares_about_mean(
         &self,
         axes: Option<&[i64]>,
@@ -95,8 +92,8 @@ impl Tensor {
         Ok((centred.square()?.sum(axes, keepdim)?, (count as f64 - correction).max(0.0)))
     }
 
-    /// Standard deviation: the square root of [`Tensor::var`]. Its gradient at 0 is 0; that of an infinite
-    /// deviation, whose variance divides by 0, is NaN.
+    /// Standard deviation: the square root of [`Tensor::var`]. Its gradient at 0 is 0; where the variance
+    /// divides by 0, the deviation is infinite and its gradient NaN.
     pub fn std(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
         if !self.dtype().is_complex() {
             self.check_float("std")?;
@@ -135,12 +132,11 @@ impl Tensor {
     }
 }
 
-/// Whether a sum of powers in float32, or one of several, is infinite, or so small that its terms may be
-/// below the normal numbers.
+/// Whether any float32 sum of powers is infinite, or so small that its terms may be subnormal.
 fn has_lost(total: &Tensor) -> Result<bool> {
     let array = match total {
         Tensor::Array(array) => array,
-        // What is written down must not depend on the values with which it was.
+        // A staged program must not depend on the values it was staged with.
         Tensor::Traced(t) if matches!(t.payload, Payload::Staged { .. }) => return Ok(false),
         Tensor::Traced(t) => return has_lost(t.inner()),
     };

@@ -1,8 +1,8 @@
 //! Scans: cumulative sums and products, running extremes, and the first-order recurrence behind most of them.
 //!
-//! `s[i] = decay[i] * s[i-1] + x[i]` is its own derivative: a tangent obeys the same recurrence, a cotangent
-//! the same one backwards. A cumulative product is a recurrence whose decays are its factors, so its
-//! derivatives are exact at zeros, where dividing the product by each factor fails.
+//! `s[i] = decay[i] * s[i-1] + x[i]` is its own derivative: a tangent follows the same recurrence, a
+//! cotangent the same one in reverse. A cumulative product is a recurrence whose decays are its factors. Its
+//! derivatives are therefore exact at zeros, where dividing the product by each factor would fail.
 
 use crate::array::Array;
 use crate::array::shape::normalize_axis;
@@ -23,7 +23,7 @@ use smallvec::smallvec;
 pub struct CumSum {
     /// The axis.
     pub axis: u8,
-    /// Sum from the last element backwards: the transpose.
+    /// Whether to sum from the last element backwards: the transpose.
     pub reverse: bool,
 }
 
@@ -40,13 +40,13 @@ impl Kernel for CumSum {
         let sums = on_device!(x[0], scan::cumsum(&flipped, axis))?;
         one!(flip_view(&sums, axis))
     }
-    /// inputs - lines.
+    /// inputs - rows.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         cost::scanned(x, self.axis, 1)
     }
 }
 
-/// The array read backwards along one axis.
+/// Returns a view of the array reversed along one axis.
 fn flip_view(x: &Array, axis: usize) -> Result<Array> {
     let shape = x.shape();
     let mut starts = vec![0; shape.rank()];
@@ -82,7 +82,7 @@ impl Kernel for CumProd {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], scan::cumprod(x[0], self.axis as usize)))
     }
-    /// inputs - lines.
+    /// inputs - rows.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         cost::scanned(x, self.axis, 1)
     }
@@ -92,7 +92,7 @@ impl Composite for CumProd {
     const VJP: &'static str = BY_PARTS;
     const JVP: &'static str = BY_PARTS;
 
-    /// A recurrence that decays by every factor and starts with the first.
+    /// A recurrence whose decays are the factors and whose start is the first factor.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (axis, length) = (self.axis as i64, x[0].shape().at(self.axis as usize));
         if length == 0 {
@@ -112,14 +112,14 @@ impl Composite for CumProd {
     }
 }
 
-/// `x` with `count` zeros behind it along an axis.
+/// Appends `count` zeros to `x` along an axis.
 fn after(x: &Tensor, axis: usize, count: usize) -> Result<Tensor> {
     let mut widths = vec![(0, 0); x.rank()];
     widths[axis] = (0, count as i64);
     x.pad(&widths, 0.0)
 }
 
-/// `x` moved by one along an axis, to the end or to the front, with a zero where nothing is left.
+/// Shifts `x` by one along an axis, to the end or to the front, and fills with a zero.
 fn moved_by_one(x: &Tensor, axis: usize, to_end: bool) -> Result<Tensor> {
     let length = x.shape().at(axis);
     let mut widths = vec![(0, 0); x.rank()];
@@ -127,18 +127,18 @@ fn moved_by_one(x: &Tensor, axis: usize, to_end: bool) -> Result<Tensor> {
     x.narrow(axis as i64, if to_end { 0 } else { 1 }, length - 1)?.pad(&widths, 0.0)
 }
 
-/// `s[i] = decay[i] * s[i-1] + x[i]` along an axis, from the front or from the back. The first decay meets
-/// nothing and is not used. Inputs: decay, x, of one shape. Floats accumulate in float64 on the CPU.
+/// `s[i] = decay[i] * s[i-1] + x[i]` along an axis, from the front or from the back. The first decay is not
+/// used. Inputs: decay, x, of one shape. Floats accumulate in float64 on the CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Recurrence {
     /// The axis.
     pub axis: u8,
-    /// From the last element backwards.
+    /// Whether it runs from the last element backwards.
     pub reverse: bool,
 }
 
 impl Recurrence {
-    /// The values that the decays meet: those of the step before.
+    /// The values that the decays multiply: those of the previous step.
     fn before(&self, s: &Tensor) -> Result<Tensor> {
         moved_by_one(s, self.axis as usize, !self.reverse)
     }
@@ -157,7 +157,7 @@ impl Kernel for Recurrence {
         let sums = on_device!(x[0], recurrence::recurrence(&decay, &term, axis))?;
         one!(flip_view(&sums, axis))
     }
-    /// 2 (inputs - lines).
+    /// 2 (inputs - rows).
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         cost::scanned(x, self.axis, 2)
     }
@@ -176,7 +176,7 @@ impl General for Recurrence {
         if g.shape().at(self.axis as usize) == 0 {
             return Ok(smallvec![Some(g.clone()), Some(g.clone())]);
         }
-        // Each step hands its cotangent to the one before, times its decay.
+        // Each step passes its cotangent to the previous one, times its decay.
         let decay = moved_by_one(c.input(0)?, self.axis as usize, self.reverse)?;
         let back = Recurrence { reverse: !self.reverse, ..*self };
         let total = crate::bind::bind1(back, &[&decay, g])?;
@@ -204,12 +204,12 @@ impl General for Recurrence {
 }
 
 /// Index of the largest or smallest element so far along an axis: int64 on the CPU, int32 on GPUs. The last
-/// of equal ones; a NaN counts as the extreme. On a GPU the values are read back.
+/// of equal ones; NaN is the extreme. On a GPU the values are read back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArgScan {
     /// The axis.
     pub axis: u8,
-    /// Maximum or minimum.
+    /// Whether it is the maximum, rather than the minimum.
     pub largest: bool,
 }
 
@@ -292,18 +292,18 @@ impl Tensor {
         Ok((self.gather(axis as i64, &index)?, index))
     }
 
-    /// The largest element so far along `axis`, and where it is: the last of equal ones. Gradients go there.
+    /// The largest element so far along `axis`, and its index: the last of equal ones. Gradients go there.
     pub fn cummax(&self, axis: i64) -> Result<(Tensor, Tensor)> {
         self.running(axis, true)
     }
 
-    /// The smallest element so far along `axis`, and where it is: the last of equal ones. Gradients go there.
+    /// The smallest element so far along `axis`, and its index: the last of equal ones. Gradients go there.
     pub fn cummin(&self, axis: i64) -> Result<(Tensor, Tensor)> {
         self.running(axis, false)
     }
 
     /// `log(cumsum(exp(x)))` along `axis`, without overflow: sums relative to the largest element so far,
-    /// which decay where that grows.
+    /// which decay where it grows.
     pub fn logcumsumexp(&self, axis: i64) -> Result<Tensor> {
         let x = self.cast(self.dtype().to_float())?;
         if x.rank() == 0 || x.numel() == 0 {

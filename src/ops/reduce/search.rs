@@ -1,7 +1,7 @@
-//! Discrete operations behind searching and scattering: positions, and values that gradients flow around.
+//! Discrete operations behind searching and scattering: indices, and values without a gradient.
 //!
-//! They run on the CPU; operands on a GPU are read back. What is differentiable about `scatter` or `histc`
-//! are the gathers, selections and sums built on the positions found here.
+//! They run on the CPU; operands on a GPU are read back. The differentiable parts of `scatter` and `histc`
+//! are gathers, selections and sums at the indices found here.
 
 use crate::array::Array;
 use crate::device::on_host;
@@ -11,10 +11,10 @@ use crate::ops::one;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
-/// Where values belong in ascending lines. Inputs: sorted, values, equal but for the length of the last axis.
+/// Insertion indices into ascending rows. Inputs: sorted, values, of one shape except for the last axis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SearchSorted {
-    /// Behind equal elements rather than before them.
+    /// Whether to insert after equal elements rather than before them.
     pub right: bool,
 }
 
@@ -37,12 +37,12 @@ impl Discrete for SearchSorted {
     }
 }
 
-/// For each place along an axis, the last position of an index that names it; -1 for none.
+/// For each position along an axis, the last element of an index that selects it; -1 for none.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ScatterLast {
     /// The axis.
     pub axis: u8,
-    /// How many places it has.
+    /// The length of the axis.
     pub length: u32,
 }
 
@@ -66,12 +66,12 @@ impl Discrete for ScatterLast {
     }
 }
 
-/// The extreme of what is there and what an index sends there. Inputs: init, index, x.
+/// The larger or smaller of init and the elements of x scattered to each position. Inputs: init, index, x.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ScatterExtreme {
     /// The axis.
     pub axis: u8,
-    /// Maximum or minimum.
+    /// Whether it is the maximum, rather than the minimum.
     pub largest: bool,
 }
 
@@ -103,8 +103,8 @@ impl Discrete for ScatterExtreme {
 }
 
 impl Tensor {
-    /// Where `values` belong in this ascending tensor: one line for all values, or one line for each of
-    /// theirs.
+    /// Returns the insertion indices of `values` into this ascending tensor: one row for all, or one per row
+    /// of `values`.
     pub fn search_sorted(&self, values: &Tensor, right: bool) -> Result<Tensor> {
         let (own, of) = (self.shape(), values.shape());
         let lead = |s: &crate::array::shape::Shape| s.part(0, s.rank().saturating_sub(1));
@@ -124,7 +124,7 @@ impl Tensor {
         crate::bind::bind1(op, &[&sorted, &given])
     }
 
-    /// For each place along `axis`, of `length`, the last position of this index that names it; -1 for none.
+    /// For each of `length` positions along `axis`, the last element of this index that selects it, or -1.
     pub fn scatter_last(&self, axis: i64, length: usize) -> Result<Tensor> {
         crate::ops::indexing::check_index("scatter", self)?;
         let axis = self.shape().axis(axis, "scatter")? as u8;
@@ -133,8 +133,8 @@ impl Tensor {
         crate::bind::bind1(ScatterLast { axis, length }, &[self])
     }
 
-    /// The larger (or smaller) of this tensor and what `index` sends to its places along `axis`, without a
-    /// gradient. `x` has the shape of `index`.
+    /// Returns the larger (or smaller) of this tensor and the elements of `x` that `index` scatters along
+    /// `axis`, without a gradient. `x` has the shape of `index`.
     pub fn scatter_extreme(&self, axis: i64, index: &Tensor, x: &Tensor, largest: bool) -> Result<Tensor> {
         crate::ops::indexing::check_index("scatter_reduce", index)?;
         let axis = self.shape().axis(axis, "scatter_reduce")? as u8;

@@ -1,7 +1,7 @@
-//! Sorting: one operation finds the order, and gathering by it gives the values.
+//! Sorting: one operation computes the order, and a gather by it gives the values.
 //!
-//! The order is piecewise constant, so `sort` and `topk` need no rules of their own: derivatives flow through
-//! the gather. On a GPU the values are read back, ordered on the host, and the positions sent back.
+//! The order is piecewise constant, so `sort` and `topk` need no rules: derivatives flow through the gather.
+//! On a GPU the values are read back, sorted on the host, and the indices sent back.
 
 use crate::array::Array;
 use crate::array::shape::normalize_axis;
@@ -12,15 +12,15 @@ use crate::ops::one;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
-/// Positions of the first `count` elements along an axis in sorted order: int64 on the CPU, int32 on GPUs.
+/// Indices of the first `count` elements along an axis in sorted order: int64 on the CPU, int32 on GPUs.
 /// Equal elements keep their order; NaN counts as the largest.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArgSort {
     /// The axis to sort along.
     pub axis: u8,
-    /// Largest first.
+    /// Whether the largest come first.
     pub descending: bool,
-    /// How many positions; at most the length of the axis.
+    /// The number of indices; at most the length of the axis.
     pub count: u32,
 }
 
@@ -59,7 +59,7 @@ impl Tensor {
         crate::bind::bind1(op, &[self])
     }
 
-    /// Positions that sort `axis`; equal elements keep their order, NaN counts as the largest.
+    /// Returns the indices that sort `axis`; equal elements keep their order, NaN counts as the largest.
     pub fn argsort(&self, axis: i64, descending: bool) -> Result<Tensor> {
         if self.rank() == 0 {
             normalize_axis(axis, 1, "argsort")?;
@@ -68,7 +68,7 @@ impl Tensor {
         self.order("argsort", axis, descending, None)
     }
 
-    /// The elements in sorted order along `axis`, and where they were. Gradients go back to where they were.
+    /// Returns the elements in sorted order along `axis`, and their indices. Gradients go back to those.
     pub fn sort(&self, axis: i64, descending: bool) -> Result<(Tensor, Tensor)> {
         if self.rank() == 0 {
             return Ok((self.clone(), self.argsort(axis, descending)?));
@@ -77,12 +77,12 @@ impl Tensor {
         Ok((self.gather(axis, &order)?, order))
     }
 
-    /// The `count` largest (or smallest) elements along `axis` in sorted order, and where they were.
+    /// Returns the `count` largest (or smallest) elements along `axis` in sorted order, and their indices.
     pub fn topk(&self, count: usize, axis: i64, largest: bool) -> Result<(Tensor, Tensor)> {
         if self.rank() == 0 {
             normalize_axis(axis, 1, "topk")?;
             let (values, order) = self.unsqueeze(0)?.topk(count, 0, largest)?;
-            // A number has one largest element; none at all leaves an empty vector.
+            // A scalar has one largest element; `count` 0 gives an empty vector.
             let shape = if count == 1 { self.shape() } else { values.shape() };
             return Ok((values.reshape(&shape)?, order.reshape(&shape)?));
         }

@@ -1,4 +1,4 @@
-//! Reductions of truth values: how many elements are not zero, whether any is, whether all are.
+//! Reductions of truth values: the number of nonzero elements, whether any is nonzero, whether all are.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -12,12 +12,12 @@ use crate::tensor::Tensor;
 use crate::watch::cost;
 use smallvec::smallvec;
 
-/// Number of elements that are not zero over axes, on the CPU: int64.
+/// The number of nonzero elements over axes, on the CPU: int64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CountNonzero {
     /// The axes to count over.
     pub axes: Axes,
-    /// Keep them with length 1.
+    /// Whether to keep them with length 1.
     pub keepdim: bool,
 }
 
@@ -50,12 +50,12 @@ impl Tensor {
         crate::bind::bind1(Sum { axes, keepdim }, &[&truth])
     }
 
-    /// Bools on the CPU, which have their own extremes.
+    /// Whether this is a bool tensor on the CPU, whose extremes have kernels.
     fn is_truth(&self) -> bool {
         self.device() == Device::Cpu && self.dtype() == DType::Bool
     }
 
-    /// Number of elements that are not zero over `axes` (all when `None`).
+    /// The number of nonzero elements over `axes` (all when `None`).
     pub fn count_nonzero(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         self.counted_nonzero(self.shape().axes(axes, "count_nonzero")?, keepdim)
     }

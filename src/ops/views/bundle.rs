@@ -1,5 +1,5 @@
-//! Several tensors as one entry of the tape: a place where a hook sees all their gradients together.
-//! `nn.Module` puts one before and one after a layer that has backward hooks.
+//! Several tensors as the outputs of one node of the tape, so that a hook sees all their gradients together.
+//! `nn.Module` puts one bundle before and one after a layer that has backward hooks.
 
 use crate::array::Array;
 use crate::error::Result;
@@ -7,8 +7,7 @@ use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, 
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 
-/// The identity of several tensors. They are copied: what is written into an output in place must not reach
-/// the input past the hook.
+/// The identity of several tensors. It copies: an in-place write to an output must not bypass the hook.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Bundle;
 
@@ -45,7 +44,7 @@ impl General for Bundle {
 }
 
 impl Tensor {
-    /// These tensors, recorded as the outputs of one operation.
+    /// Returns copies of these tensors, recorded as the outputs of one operation.
     pub fn bundle(tensors: &[Tensor]) -> Result<Tensors> {
         let refs: Vec<&Tensor> = tensors.iter().collect();
         crate::bind::bind(Bundle, &refs)

@@ -1,4 +1,4 @@
-//! Conversions that keep the values: dtype, device, memory layout. All are linear.
+//! Conversions that keep the values: of dtype, device, memory layout. All are linear.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -11,7 +11,7 @@ use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
-/// A unary linear operation whose batch axis stays where it is.
+/// Batches a unary operation that leaves the batch axis in its position.
 fn in_place_axis(op: impl Kernel + Into<Op>, x: &[Batched]) -> Result<BatchedOutputs> {
     Ok(smallvec![(crate::bind::bind1(op, &[&x[0].value])?, x[0].axis)])
 }
@@ -76,7 +76,7 @@ impl Linear for Transfer {
     }
 }
 
-/// A fresh copy in row-major order.
+/// A new copy in row-major order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Contiguous;
 
@@ -104,7 +104,7 @@ impl Linear for Contiguous {
 }
 
 impl Array {
-    /// A fresh contiguous copy on the same device.
+    /// Copies into a new contiguous array on the same device.
     pub fn copied(&self) -> Result<Array> {
         let out = Array::empty(self.shape(), self.dtype(), self.device())?;
         on_device!(self, copy::copy_into(&out, self))?;
@@ -113,7 +113,7 @@ impl Array {
 }
 
 impl Tensor {
-    /// This tensor converted to `dtype`; itself if it has it already.
+    /// Converts to `dtype`; returns the tensor itself if it has that dtype.
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {
         if self.dtype() == dtype {
             return Ok(self.clone());
@@ -124,7 +124,7 @@ impl Tensor {
         crate::bind::bind1(Cast { dtype }, &[self])
     }
 
-    /// This tensor on `device`; itself if it is there already.
+    /// Copies to `device`; returns the tensor itself if it is there.
     pub fn to_device(&self, device: Device) -> Result<Tensor> {
         if self.device() == device {
             return Ok(self.clone());
@@ -132,12 +132,12 @@ impl Tensor {
         crate::bind::bind1(Transfer { device }, &[self])
     }
 
-    /// A fresh copy, through which gradients flow.
+    /// Returns a new copy, through which gradients flow.
     pub fn copied(&self) -> Result<Tensor> {
         crate::bind::bind1(Contiguous, &[self])
     }
 
-    /// This tensor in row-major order; itself if it is already.
+    /// Returns the tensor in row-major order: itself if it is so already.
     pub fn contiguous(&self) -> Result<Tensor> {
         match self.concrete() {
             Some(a) if a.is_contiguous() => Ok(self.clone()),
@@ -145,7 +145,7 @@ impl Tensor {
         }
     }
 
-    /// The same value without any history, at every level of differentiation.
+    /// Returns the same value without any history, at every level of differentiation.
     pub fn detach(&self) -> Tensor {
         let mut at = self.clone();
         while let Some(t) = at.traced().cloned() {

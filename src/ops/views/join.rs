@@ -1,4 +1,4 @@
-//! Tensors joined along an axis, and cut along one.
+//! Concatenation, stacking and splitting of tensors.
 
 use crate::array::Array;
 use crate::array::shape::{Shape, normalize_axis};
@@ -10,7 +10,7 @@ use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
-/// Inputs joined along an axis.
+/// Concatenation of the inputs along an axis.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Cat {
     /// The axis.
@@ -19,7 +19,7 @@ pub struct Cat {
     pub lengths: SmallVec<[usize; 2]>,
 }
 
-/// The most tensors that one operation joins; more are joined in groups.
+/// The most inputs of one operation; more are concatenated in groups.
 const CAT_INPUTS: usize = 32;
 
 impl Kernel for Cat {
@@ -58,15 +58,15 @@ impl Linear for Cat {
     }
 }
 
-/// Tensors joined along an existing axis; all other axes must agree. Vectors without elements join anything,
-/// and count for the dtype alone.
+/// Concatenates tensors along an existing axis; all other axes must agree. Empty vectors (shape `[0]`) fit
+/// any tensors and only take part in dtype promotion.
 pub fn cat(parts: &[Tensor], axis: i64) -> Result<Tensor> {
     let Some(first) = parts.first() else {
         return Err(Error::value("cat: at least one tensor expected, got none"));
     };
     let dtype = parts.iter().fold(first.dtype(), |d, p| d.promote(p.dtype()));
     let is_nothing = |x: &Tensor| x.rank() == 1 && x.numel() == 0;
-    // A vector without elements joins what has any axes; vectors without elements join along any axis.
+    // An empty vector fits tensors of any rank; empty vectors alone are concatenated whatever the axis.
     if parts.iter().any(is_nothing)
         && let Some(like) = parts.iter().find(|x| x.rank() != 1)
     {
@@ -101,7 +101,7 @@ pub fn cat(parts: &[Tensor], axis: i64) -> Result<Tensor> {
     crate::bind::bind1(Cat { axis: i as u8, lengths }, &refs)
 }
 
-/// Tensors of one shape joined along a new axis.
+/// Stacks tensors of one shape along a new axis.
 pub fn stack(parts: &[Tensor], axis: i64) -> Result<Tensor> {
     let Some(first) = parts.first() else {
         return Err(Error::value("stack: at least one tensor expected, got none"));
@@ -118,7 +118,7 @@ pub fn stack(parts: &[Tensor], axis: i64) -> Result<Tensor> {
     cat(&parts, at).named("stack")
 }
 
-/// A tensor cut along `axis` into parts of these lengths, as views.
+/// Splits a tensor along `axis` into views of these lengths.
 pub fn split(x: &Tensor, lengths: &[usize], axis: i64) -> Result<Vec<Tensor>> {
     let i = x.shape().axis(axis, "split")?;
     if lengths.iter().sum::<usize>() != x.shape().at(i) {

@@ -1,4 +1,4 @@
-//! Views and copies of parts: operations that move elements and compute nothing.
+//! Views and copies: operations that move elements and compute nothing.
 
 pub mod bundle;
 pub mod cast;

@@ -1,4 +1,4 @@
-//! Parts of a tensor: slices and their transpose, pads and triangles.
+//! Slices, their transpose (padding), and triangles.
 
 use crate::array::Array;
 use crate::array::shape::Shape;
@@ -12,7 +12,7 @@ use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// A regular part of a tensor, per axis: `start + step * i` for `i < length`. Steps may be negative.
+/// A regular part of a tensor. Per axis: indices `start + step * i` for `i < length`. Steps may be negative.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Region {
     /// First index per axis.
@@ -24,12 +24,12 @@ pub struct Region {
 }
 
 impl Region {
-    /// The whole of `shape`.
+    /// The region that covers all of `shape`.
     pub fn whole(shape: &Shape) -> Region {
         Region { starts: smallvec![0; shape.rank()], steps: smallvec![1; shape.rank()], lengths: *shape }
     }
 
-    /// The same region for every element of a batch in front.
+    /// The same region of every element of a leading batch axis.
     fn batched(&self, size: usize) -> Result<Region> {
         let mut out = self.clone();
         out.starts.insert(0, 0);
@@ -39,7 +39,7 @@ impl Region {
     }
 }
 
-/// A region of a tensor as a view.
+/// A region of a tensor, as a view.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Slice {
     /// The region.
@@ -71,10 +71,10 @@ impl Linear for Slice {
     }
 }
 
-/// The transpose of a slice: the input placed on a region of a tensor that is `fill` elsewhere.
+/// The transpose of a slice: writes the input to a region of a tensor that is `fill` elsewhere.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Unslice {
-    /// Where the input goes.
+    /// The region that the input fills.
     pub region: Arc<Region>,
     /// The shape of the output.
     pub shape: Shape,
@@ -114,9 +114,9 @@ impl Linear for Unslice {
 /// The lower or upper triangle of the last two axes; zero elsewhere.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Triangle {
-    /// The diagonal that bounds it; 0 is the main one, positive ones lie above.
+    /// The diagonal that bounds it: 0 is the main one, positive ones lie above.
     pub diagonal: i64,
-    /// Keep what lies on and above the diagonal, instead of on and below.
+    /// Whether elements on and above the diagonal are kept, rather than on and below.
     pub upper: bool,
 }
 
@@ -144,7 +144,7 @@ impl Linear for Triangle {
 }
 
 impl Tensor {
-    /// A region of this tensor, as a view.
+    /// Returns a region of this tensor, as a view.
     pub fn slice(&self, region: Region) -> Result<Tensor> {
         if region == Region::whole(&self.shape()) {
             return Ok(self.clone());
@@ -152,7 +152,7 @@ impl Tensor {
         crate::bind::bind1(Slice { region: Arc::new(region) }, &[self])
     }
 
-    /// `length` elements from `start` along `axis`.
+    /// Returns `length` elements from `start` along `axis`, as a view.
     pub fn narrow(&self, axis: i64, start: usize, length: usize) -> Result<Tensor> {
         let i = self.shape().axis(axis, "narrow")?;
         let size = self.shape().at(i);
@@ -167,7 +167,7 @@ impl Tensor {
         self.slice(region)
     }
 
-    /// The element at `index` along `axis`, without that axis; negative indices count from the end.
+    /// Returns the element at `index` along `axis`, without that axis; negative indices count from the end.
     pub fn select_index(&self, axis: i64, index: i64) -> Result<Tensor> {
         let i = self.shape().axis(axis, "select")?;
         let size = self.shape().at(i) as i64;
@@ -179,7 +179,7 @@ impl Tensor {
         part.reshape(&self.shape().removed(i))
     }
 
-    /// Reversed along `axes`.
+    /// Reverses the order along `axes`, as a view.
     pub fn flip(&self, axes: &[i64]) -> Result<Tensor> {
         let chosen = self.shape().axes(Some(axes), "flip")?;
         let mut region = Region::whole(&self.shape());
@@ -190,7 +190,7 @@ impl Tensor {
         self.slice(region)
     }
 
-    /// With `before` and `after` elements of `value` around each axis; negative counts cut off.
+    /// Pads each axis with `before` and `after` elements of `value`; negative counts crop.
     pub fn pad(&self, widths: &[(i64, i64)], value: f64) -> Result<Tensor> {
         if widths.len() != self.rank() {
             return Err(Error::value(format!("pad: {} pairs given for {} axes", widths.len(), self.rank())));
@@ -226,7 +226,7 @@ impl Tensor {
         )
     }
 
-    /// The lower (`upper = false`) or upper triangle of the last two axes.
+    /// Returns the lower (`upper = false`) or upper triangle of the last two axes, zero elsewhere.
     pub fn triangle(&self, diagonal: i64, upper: bool) -> Result<Tensor> {
         if self.rank() < 2 {
             return Err(Error::shape(format!(

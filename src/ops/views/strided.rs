@@ -1,6 +1,6 @@
-//! Parts of a tensor given by strides over the row-major numbers of its elements: what a chain of views comes
-//! to. `AsStrided` reads such a part, `AsStridedTranspose` is its transpose, and `Put` replaces it, which is
-//! how a write into a view becomes a function of the whole.
+//! Strided subsets of a tensor, in row-major index space; any chain of views reduces to one. `AsStrided`
+//! reads one, `AsStridedTranspose` is the transpose, and `Put` replaces one, so that a write into a view is a
+//! function of the whole.
 
 use crate::array::Array;
 use crate::array::shape::{Axes, MAX_RANK, Shape};
@@ -15,31 +15,31 @@ use smallvec::smallvec;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Element `i` of the part is element `offset + sum(strides * i)` of the whole in row-major order.
+/// A strided part: its element `i` is element `offset + sum(strides * i)` of the whole in row-major order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Part {
     /// The shape of the part.
     pub shape: Shape,
-    /// Steps along its axes.
+    /// Strides along its axes, in elements.
     pub strides: [isize; MAX_RANK],
-    /// Number of its first element.
+    /// The row-major index of its first element.
     pub offset: usize,
 }
 
 impl Part {
-    /// All of a tensor of this shape.
+    /// The part that covers all of `shape`.
     pub fn whole(shape: &Shape) -> Part {
         Part { shape: *shape, strides: shape.strides(), offset: 0 }
     }
 
-    /// Where `array` lies in a row-major tensor that begins `base` elements into the buffer.
+    /// The position of `array` in a row-major tensor that begins `base` elements into the buffer.
     pub fn of(array: &Array, base: usize) -> Part {
         let mut strides = [0; MAX_RANK];
         (0..array.rank()).for_each(|i| strides[i] = array.stride(i));
         Part { shape: array.shape(), strides, offset: array.offset().wrapping_sub(base) }
     }
 
-    /// The part as a view of a contiguous array, which it must lie in: nothing is read beyond the memory.
+    /// Returns the part as a view of a contiguous array; an error unless it lies within it.
     pub fn view(&self, whole: &Array) -> Result<Array> {
         if !self.fits(whole.numel()) {
             return Err(Error::autodiff(format!(
@@ -52,7 +52,7 @@ impl Part {
         whole.with_layout(self.shape, &self.strides[..self.shape.rank()], whole.offset() + self.offset)
     }
 
-    /// Whether it lies in a tensor of so many elements.
+    /// Whether the part lies within a tensor of `numel` elements.
     fn fits(&self, numel: usize) -> bool {
         if self.shape.numel() == 0 {
             return true;
@@ -66,13 +66,13 @@ impl Part {
         first >= 0 && last < numel as isize
     }
 
-    /// Whether its elements lie in row-major order without gaps.
+    /// Whether its elements are consecutive in row-major order.
     pub fn is_dense(&self) -> bool {
         let dense = self.shape.strides();
         (0..self.shape.rank()).all(|i| self.shape.at(i) == 1 || self.strides[i] == dense[i])
     }
 
-    /// The same part of every element of a batch in front, of wholes with `numel` elements.
+    /// The same part of every element of a leading batch axis, for wholes of `numel` elements each.
     fn batched(&self, size: usize, numel: usize) -> Result<Part> {
         let mut strides = [0; MAX_RANK];
         let rank = self.shape.rank();
@@ -82,7 +82,7 @@ impl Part {
         Ok(Part { shape, strides, offset: self.offset })
     }
 
-    /// The axes along which the part repeats one element.
+    /// The axes with stride 0, along which the part repeats one element.
     fn repeated(&self) -> Axes {
         let mut axes = Axes::default();
         (0..self.shape.rank())
@@ -91,16 +91,16 @@ impl Part {
         axes
     }
 
-    /// Whether two elements of the part are one element of the whole.
+    /// Whether two elements of the part are the same element of the whole.
     pub fn overlaps(&self) -> bool {
         !self.repeated().is_empty() && self.shape.numel() > 0
     }
 }
 
-/// A strided part.
+/// A strided part, as a view.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AsStrided {
-    /// Which part.
+    /// The part.
     pub part: Arc<Part>,
 }
 
@@ -120,7 +120,7 @@ impl Linear for AsStrided {
     const TRANSPOSE: &'static str = "g at its place, zeros elsewhere; the sum where an element is read twice";
 
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        // What was read several times gets the sum.
+        // An element that was read several times gets the sum.
         let repeated = self.part.repeated();
         let mut part = *self.part;
         let mut g = g.clone();
@@ -138,10 +138,10 @@ impl Linear for AsStrided {
     }
 }
 
-/// The transpose of [`AsStrided`]: the input on a part of a tensor of zeros.
+/// The transpose of [`AsStrided`]: zeros with the input in a strided part.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct AsStridedTranspose {
-    /// Which part; it does not overlap itself.
+    /// The part; it does not overlap itself.
     pub part: Arc<Part>,
     /// The shape of the output.
     pub shape: Shape,
@@ -180,7 +180,7 @@ impl Linear for AsStridedTranspose {
 pub struct Diagonal;
 
 impl Diagonal {
-    /// The diagonal of a layout whose last two axes are square.
+    /// The shape and strides of the diagonal of a layout whose last two axes are square.
     fn of(shape: &Shape, stride: impl Fn(usize) -> isize) -> (Shape, [isize; MAX_RANK]) {
         let last = shape.rank() - 1;
         let mut strides = [0; MAX_RANK];
@@ -218,19 +218,19 @@ impl Linear for Diagonal {
     }
 }
 
-/// The first input with a part replaced by the second.
+/// The first input with a strided part replaced by the second.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Put {
-    /// Which part; it does not overlap itself.
+    /// The part; it does not overlap itself.
     pub part: Arc<Part>,
 }
 
 thread_local! {
-    /// What the next [`Put`] (or `PutRows`) on each of them may write instead of a copy.
+    /// Arrays that the next [`Put`] (or `PutRows`) on each may write in place instead of copying.
     static DESTINATIONS: RefCell<Option<Memory>> = const { RefCell::new(None) };
 }
 
-/// Runs `f`, in which the first [`Put`] (or `PutRows`) into each of `memory` writes that memory itself.
+/// Runs `f`, in which the first [`Put`] (or `PutRows`) on each array of `memory` writes it in place.
 pub fn with_destinations<T>(memory: Memory, f: impl FnOnce() -> T) -> T {
     struct Restore;
     impl Drop for Restore {
@@ -243,8 +243,8 @@ pub fn with_destinations<T>(memory: Memory, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// `x` to be written where it stands if it is announced memory, in row-major order of its own axes; a copy
-/// otherwise.
+/// Returns `x` itself, to be written in place, if it is a contiguous [`with_destinations`] target; else a
+/// copy.
 pub(crate) fn destination(x: &Array) -> Result<Array> {
     let same = |d: &Array| {
         d.buffer().same(x.buffer()) && d.offset() == x.offset() && d.numel() == x.numel() && x.is_contiguous()
@@ -288,7 +288,7 @@ impl Linear for Put {
 }
 
 impl Tensor {
-    /// A strided part of this tensor, which shares memory where this tensor is contiguous.
+    /// Returns a strided part of this tensor; it shares memory if this tensor is contiguous.
     pub fn as_strided(&self, part: &Part) -> Result<Tensor> {
         if *part == Part::whole(&self.shape()) {
             return Ok(self.clone());
@@ -296,22 +296,22 @@ impl Tensor {
         crate::bind::bind1(AsStrided { part: Arc::new(*part) }, &[self])
     }
 
-    /// Zeros of this shape with this tensor in a part of them that does not overlap itself.
+    /// Returns zeros of this shape with this tensor in a part that does not overlap itself.
     pub fn placed(&self, part: &Part, shape: Shape) -> Result<Tensor> {
         crate::bind::bind1(AsStridedTranspose { part: Arc::new(*part), shape }, &[self])
     }
 
-    /// The same value as the result of an operation, whatever it was: with an entry of the tape of its own.
+    /// Returns the same value as the output of a new operation, so that it has its own node of the tape.
     pub fn renamed(&self) -> Result<Tensor> {
         crate::bind::bind1(AsStrided { part: Arc::new(Part::whole(&self.shape())) }, &[self])
     }
 
-    /// The main diagonal of the last two axes, which have one length, as a view.
+    /// Returns the main diagonal of the last two axes, which have equal length, as a view.
     pub fn main_diagonal(&self) -> Result<Tensor> {
         crate::bind::bind1(Diagonal, &[self])
     }
 
-    /// This tensor with a strided part replaced by `value`, which has its shape and this dtype.
+    /// Returns this tensor with a strided part replaced by `value`, which has its shape and this dtype.
     pub fn put(&self, part: &Part, value: &Tensor) -> Result<Tensor> {
         crate::bind::bind1(Put { part: Arc::new(*part) }, &[self, value])
     }

@@ -1,4 +1,4 @@
-//! Views of all elements: reshape, permute, expand. Data moves only where it must.
+//! Views of all elements: reshape, permute, expand. Data is copied only where strides require it.
 
 use crate::array::Array;
 use crate::array::shape::{MAX_RANK, Shape, normalize_axis};
@@ -9,7 +9,7 @@ use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
-/// Same elements in row-major order, other shape; a view where the strides allow it.
+/// The same elements in row-major order with another shape; a view where the strides allow it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Reshape {
     /// The new shape.
@@ -47,7 +47,7 @@ impl Linear for Reshape {
     }
 }
 
-/// Axes in another order.
+/// A permutation of the axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Permute {
     /// `order[i]` is the input axis that becomes axis `i`.
@@ -86,7 +86,7 @@ impl Linear for Permute {
     }
 }
 
-/// Broadcast to a larger shape, without copying.
+/// Broadcast to a larger shape, as a view.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Expand {
     /// The new shape.
@@ -113,7 +113,7 @@ impl Linear for Expand {
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let shape = self.shape.inserted(0, size)?;
-        // The input may have fewer axes than the output: the missing ones go behind the batch axis.
+        // The input may have fewer axes than the output: the missing ones are inserted after the batch axis.
         let value = x[0].front()?;
         let mut dims = value.shape().to_vec();
         let missing = shape.rank() - dims.len();
@@ -123,7 +123,7 @@ impl Linear for Expand {
 }
 
 impl Tensor {
-    /// The same elements in row-major order with another shape of equal size; a view where strides allow.
+    /// Returns the same elements in row-major order with another shape; a view where strides allow it.
     pub fn reshape(&self, shape: &Shape) -> Result<Tensor> {
         if self.shape() == *shape {
             return Ok(self.clone());
@@ -139,7 +139,7 @@ impl Tensor {
         crate::bind::bind1(Reshape { shape: *shape }, &[self])
     }
 
-    /// Axes in the order given; negative axes count from the end.
+    /// Permutes the axes; negative axes count from the end.
     pub fn permute(&self, order: &[i64]) -> Result<Tensor> {
         let rank = self.rank();
         let mut seen = [false; MAX_RANK];
@@ -160,7 +160,7 @@ impl Tensor {
         crate::bind::bind1(Permute { order: resolved }, &[self])
     }
 
-    /// Two axes exchanged.
+    /// Swaps two axes.
     pub fn transpose(&self, a: i64, b: i64) -> Result<Tensor> {
         if self.rank() == 0 && (-1..=0).contains(&a) && (-1..=0).contains(&b) {
             return Ok(self.clone());
@@ -172,7 +172,7 @@ impl Tensor {
         crate::bind::bind1(Permute { order }, &[self])
     }
 
-    /// Axis `from` moved to position `to`, the others in order.
+    /// Moves axis `from` to position `to`; the others keep their order.
     pub fn move_axis(&self, from: usize, to: usize) -> Result<Tensor> {
         if from == to {
             return Ok(self.clone());
@@ -182,7 +182,7 @@ impl Tensor {
         self.permute(&axes)
     }
 
-    /// Broadcast to `shape`; the result shares memory.
+    /// Broadcasts to `shape`; the result shares memory.
     pub fn expand(&self, shape: &Shape) -> Result<Tensor> {
         if self.shape() == *shape {
             return Ok(self.clone());
@@ -197,7 +197,7 @@ impl Tensor {
         crate::bind::bind1(Expand { shape: *shape }, &[self])
     }
 
-    /// Without the axes in `axes` that have length 1 (all such axes when `None`).
+    /// Removes the axes in `axes` that have length 1 (all such axes when `None`).
     pub fn squeeze(&self, axes: Option<&[i64]>) -> Result<Tensor> {
         let own = self.shape();
         let chosen = own.axes(axes, "squeeze")?;
@@ -206,13 +206,13 @@ impl Tensor {
         self.reshape(&Shape::new(&dims)?)
     }
 
-    /// With a new axis of length 1 at `axis`.
+    /// Inserts an axis of length 1 at `axis`.
     pub fn unsqueeze(&self, axis: i64) -> Result<Tensor> {
         let at = normalize_axis(axis, self.rank() + 1, "unsqueeze")?;
         self.reshape(&self.shape().inserted(at, 1)?)
     }
 
-    /// Axes `start..=end` merged into one.
+    /// Merges axes `start..=end` into one.
     pub fn flatten(&self, start: i64, end: i64) -> Result<Tensor> {
         let own = self.shape();
         if own.rank() == 0 {

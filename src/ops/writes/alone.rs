@@ -1,6 +1,6 @@
-//! Which memory nobody but one owner of a value sees: what a write may change where it stands although values
-//! are no memory, inside `vmap` and `jvp`. Whoever else holds the value, a part of it or what a tape saved of
-//! it, keeps it as it was, because the write makes a copy then. Read next: `src/ops/writes/inplace.rs`.
+//! Memory with a single owner. Inside `vmap` and `jvp` a write produces a new value, but it may write in
+//! place where nothing else refers to the memory. If another tensor, a view or a saved tensor refers to it,
+//! the write makes a copy. Read next: `src/ops/writes/inplace.rs`.
 
 use crate::array::Array;
 use crate::array::shape::Shape;
@@ -9,10 +9,10 @@ use crate::tensor::{Payload, Tensor, Traced};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The arrays of a value: one, and those of its tangents.
+/// The arrays of a value: its own, and those of its tangents.
 pub type Memory = SmallVec<[Array; 2]>;
 
-/// The memory of `t` that is seen through this many handles to `t` and through nothing else.
+/// Returns the memory of `t` to which nothing refers except `handles` handles to `t`.
 pub fn memory(t: &Tensor, handles: usize) -> Memory {
     let mut found = Memory::new();
     collect(t, handles, &mut found);
@@ -33,8 +33,8 @@ fn collect(t: &Tensor, handles: usize, found: &mut Memory) {
     }
 }
 
-/// What stands for `t` where its numbers are not read, so that it keeps no memory: shape, dtype, device and
-/// levels are those of `t`.
+/// Returns a placeholder for `t`, without memory, for use where elements are not read: it has the shape,
+/// dtype, device and levels of `t`.
 pub fn stand_in(t: &Tensor) -> Result<Tensor> {
     let traced = match t {
         Tensor::Array(a) => {

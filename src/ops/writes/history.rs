@@ -1,35 +1,34 @@
-//! Values that change while a history stands: what a write makes of a tensor inside `vmap` and `jvp`, where a
-//! value is not memory and takes the place of the old one. Level by level, the new value is put under the
-//! tape entries of the old. Read next: `src/ops/writes/inplace.rs`, where memory is written and the tensor's
-//! levels stay as they are.
+//! Merges a new value into the history of an old one: the effect of a write inside `vmap` and `jvp`, where a
+//! tensor is not memory and the new value replaces the old. Level by level, it takes over the old value's
+//! nodes. Read next: `src/ops/writes/inplace.rs`, which writes memory and keeps the tensor's levels.
 
 use crate::error::Result;
 use crate::interp::{self, Tag};
 use crate::tensor::{Payload, Tensor, Traced};
 use std::sync::Arc;
 
-/// Which history of the old value stays.
+/// Which history of the old value is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Keep {
-    /// That of tapes which do not record now; recording tapes and forward modes see the new value's.
+    /// That of tapes that are not recording; recording tapes and forward modes take the new value's.
     Unrecorded,
-    /// All of it, tangents included; the new value's does not count.
+    /// All of it, tangents included; the new value's history is dropped.
     All,
 }
 
 impl Keep {
-    /// Whether the entry of a tape stays.
+    /// Whether the node on `tape` is kept.
     fn has(self, tape: Tag) -> bool {
         self == Keep::All || tape < interp::grad_threshold()
     }
 }
 
-/// The numbers of `new`, of the shape of `old`, with the history of `old` that stays.
+/// Returns the elements of `new`, of the shape of `old`, with the history of `old` that `keep` retains.
 pub fn kept(old: &Tensor, new: &Tensor, keep: Keep) -> Result<Tensor> {
     merged(Some(old), new, keep)
 }
 
-/// [`kept`] without an old history: `new` without what does not count of its own.
+/// [`kept`] without an old history: drops from `new` the history that does not count.
 fn bare(new: &Tensor, keep: Keep) -> Result<Tensor> {
     merged(None, new, keep)
 }
@@ -45,12 +44,12 @@ fn merged(old: Option<&Tensor>, new: &Tensor, keep: Keep) -> Result<Tensor> {
     }
 }
 
-/// A value of the level of `like` with this payload.
+/// Builds a value at the level of `like` with this payload.
 fn on(like: &Traced, payload: Payload) -> Tensor {
     Tensor::Traced(Arc::new(Traced { tag: like.tag, aval: like.aval, payload }))
 }
 
-/// `value` as an output of the tape entry that made `like`.
+/// Makes `value` an output of the tape node that produced `like`.
 fn entry(like: &Traced, value: Tensor) -> Tensor {
     match &like.payload {
         Payload::Taped { node, index, .. } => {
@@ -60,7 +59,7 @@ fn entry(like: &Traced, value: Tensor) -> Tensor {
     }
 }
 
-/// Old and new value have a level in common.
+/// Merges where old and new value share a level.
 fn level(was: &Arc<Traced>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
     match (&was.payload, &is.payload) {
         (Payload::Taped { primal, .. }, Payload::Taped { primal: next, .. }) => {
@@ -85,7 +84,7 @@ fn level(was: &Arc<Traced>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
     }
 }
 
-/// The old value has a level that the new one has not.
+/// Merges where the old value has a level that the new one lacks.
 fn lost(was: &Arc<Traced>, new: &Tensor, keep: Keep) -> Result<Tensor> {
     match &was.payload {
         Payload::Taped { primal, .. } => {
@@ -103,7 +102,7 @@ fn lost(was: &Arc<Traced>, new: &Tensor, keep: Keep) -> Result<Tensor> {
             bare(new, keep)
         }
         Payload::Batched { value, axis } => {
-            // The same for all examples.
+            // All examples get the same value.
             let each = new.unsqueeze(*axis as i64)?.expand(&value.shape())?;
             Ok(on(was, Payload::Batched { value: kept(value, &each, keep)?, axis: *axis }))
         }
@@ -117,7 +116,7 @@ fn lost(was: &Arc<Traced>, new: &Tensor, keep: Keep) -> Result<Tensor> {
     }
 }
 
-/// The new value has a level that the old one has not.
+/// Merges where the new value has a level that the old one lacks.
 fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
     let below = |next: &Tensor| merged(was.as_ref(), next, keep);
     match &is.payload {
@@ -131,7 +130,7 @@ fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
             Ok(on(is, Payload::Dual { primal: below(primal)?, tangent }))
         }
         Payload::Batched { value, axis } => {
-            // What all examples shared is one of each now, with the history of the one.
+            // The value that all examples shared becomes one per example, with the shared history.
             let each = match &was {
                 Some(was) => Some(interp::with_grad(|| was.unsqueeze(*axis as i64)?.expand(&value.shape()))?),
                 None => None,
@@ -142,7 +141,7 @@ fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
     }
 }
 
-/// Whether a tape that records now is anywhere in the history of `t`.
+/// Whether the history of `t` includes a tape that is recording.
 pub fn is_recorded(t: &Tensor) -> bool {
     let mut at = t;
     while let Some(traced) = at.traced() {

@@ -1,14 +1,13 @@
-//! In-place writes: real writes through strides, which bump the version of the buffer.
+//! In-place writes: they store through strides and bump the version of the buffer.
 //!
-//! A write never changes a tape entry and computes nothing itself: [`write()`] stores a value that was
-//! computed out of place and returns what the written tensor has become, which the caller puts in its place.
-//! What the operation saves of the old value is a copy ([`shielding`]), so that a chain of in-place
-//! operations has the right gradient; anybody else who saved the old value is told by the version. Where
-//! there are only plain arrays of floats, a row of the tables is computed over the old value ([`row_over`]).
-//! A write into a view is a function of the whole, `Put` ([`write_part`]). Inside `vmap` and `jvp`, where a
-//! value is not memory, the value replaces the target (`src/ops/writes/history.rs`); its memory is written
-//! where nobody else sees it (`src/ops/writes/alone.rs`), so that there, too, a write costs as much as what
-//! is written.
+//! A write never changes a tape node and computes nothing: [`write()`] stores a value that was computed out
+//! of place and returns the tensor that the caller then uses instead of the written one. The operation saves
+//! copies of the old value ([`shielding`]), so that a chain of in-place operations has the right gradient;
+//! any other saved tensor of the old value detects the write by the version. Plain float arrays skip this:
+//! [`row_over`] computes a row of the tables directly over the old value. A write into a view is a function
+//! of the whole tensor, `Put` ([`write_part`]). Inside `vmap` and `jvp`, where a tensor is not memory, the
+//! value replaces the target (`src/ops/writes/history.rs`); memory without another owner is written in place
+//! (`src/ops/writes/alone.rs`), so there, too, the cost is that of the part written.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -35,8 +34,8 @@ use crate::tensor::{Payload, Tensor, over_memory};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// Runs `f`, an operation whose result will be written into the memory of `target`: what it saves of that
-/// memory is a copy, so that a chain of in-place operations has the right gradient.
+/// Runs `f`, an operation whose result will be written into the memory of `target`: it saves copies of that
+/// memory, so that a chain of in-place operations has the right gradient.
 pub fn shielding<T>(target: &Tensor, f: impl FnOnce() -> T) -> T {
     match target.concrete() {
         Some(memory) if is_grad_enabled() => saving::shielding(memory, f),
@@ -44,8 +43,8 @@ pub fn shielding<T>(target: &Tensor, f: impl FnOnce() -> T) -> T {
     }
 }
 
-/// `value` as it may be stored in a tensor of this shape and dtype like `target`: of its dtype, and without
-/// the history on tapes that do not record now.
+/// Checks that `value` can be stored in a tensor of this shape and of the dtype of `target`. Returns it in
+/// that dtype, without the history on tapes that are not recording.
 fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<Tensor> {
     if value.shape() != *shape {
         return Err(Error::shape(format!(
@@ -71,14 +70,14 @@ fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<T
     Ok(recorded_part(value.cast(target.dtype())?))
 }
 
-/// `value` with an entry of the tape of its own where it is somebody else's value already: a copy of a leaf
-/// is no leaf, and has hooks of its own.
+/// Gives `value` its own node of the tape if another handle to it exists: a copy of a leaf is no leaf, and
+/// has its own hooks.
 fn unshared(value: Tensor) -> Result<Tensor> {
     let shared = value.traced().is_some_and(|t| Arc::strong_count(t) > 1);
     if shared { value.renamed() } else { Ok(value) }
 }
 
-/// `t` without the outer levels that belong to tapes which do not record now.
+/// Strips from `t` the outer levels of tapes that are not recording.
 pub fn recorded_part(mut t: Tensor) -> Tensor {
     loop {
         let inner = match t.traced().map(|x| (x.tag, &x.payload)) {
@@ -89,12 +88,12 @@ pub fn recorded_part(mut t: Tensor) -> Tensor {
     }
 }
 
-/// Whether a write of `value` into `target` becomes part of a graph.
+/// Whether a write of `value` into `target` is recorded on a tape or traced by a level.
 pub fn is_recorded(target: &Tensor, value: &Tensor) -> bool {
     value.traced().is_some() || recorded_part(target.clone()).traced().is_some()
 }
 
-/// Stores `value` in the memory of `target` and returns the tensor that `target` is from now on.
+/// Stores `value` in the memory of `target`. Returns the tensor that replaces `target`.
 pub fn write(op: &str, target: &Tensor, value: Tensor) -> Result<Tensor> {
     check_leaf(op, target)?;
     let value = unshared(storable(op, target, &target.shape(), value)?)?;
@@ -102,25 +101,25 @@ pub fn write(op: &str, target: &Tensor, value: Tensor) -> Result<Tensor> {
         return replaced(target, value);
     };
     if value.traced().is_none() && is_recorded(target, &value) {
-        // A constant: the target stays part of its graph, with a gradient of zero.
+        // A constant: the target stays in its graph, with a gradient of zero.
         return Ok(write_part(op, target, &Part::whole(&target.shape()), value)?.unwrap_or(target.clone()));
     }
     keep_outputs(target, memory)?;
     store(op, memory, memory, new)?;
-    // Not recorded: the history of the target stands.
+    // Not recorded: the target keeps its history.
     Ok(if is_recorded(target, &value) { over_memory(&value, memory) } else { target.clone() })
 }
 
-/// [`write()`] for a target whose memory is not its value: nothing is written, the value takes its place.
+/// [`write()`] for a target that is not memory: nothing is stored, the value replaces the target.
 pub fn exchange(op: &str, target: &Tensor, value: Tensor) -> Result<Tensor> {
     check_leaf(op, target)?;
     replaced(target, unshared(storable(op, target, &target.shape(), value)?)?)
 }
 
-/// What `target` is once `value` took its place, where one of them is no memory.
+/// Returns what `target` becomes when `value` replaces it, where one of them is not memory.
 fn replaced(target: &Tensor, value: Tensor) -> Result<Tensor> {
     let value = match saving::bottom(&value) {
-        // The value is the target from now on, so its memory must be its own.
+        // The value becomes the target, so its memory must not be shared.
         Some(new) if value.concrete().is_some() || !new.is_alone() => over_memory(&value, &new.copied()?),
         _ => value,
     };
@@ -131,13 +130,13 @@ fn replaced(target: &Tensor, value: Tensor) -> Result<Tensor> {
     history::kept(target, &value, Keep::Unrecorded)
 }
 
-/// Whether the reverse rule of `op` reads its output where the operands would do.
+/// Whether the reverse rule of `op` reads its output only for speed: the operands would suffice.
 fn keeps_output_for_speed(op: &Op) -> bool {
     let row = |fun| matches!(fun, Fun::Binary(Binary::Div | Binary::Copysign));
     matches!(op, Op::Attention(_)) || matches!(op, Op::Map(map) if row(map.fun))
 }
 
-/// Gives the entry that made `target` a copy of it, where the entry keeps its output for speed alone.
+/// If the node that made `target` saved its output only for speed, replaces the saved tensor by a copy.
 fn keep_outputs(target: &Tensor, memory: &Array) -> Result<()> {
     match target.edge() {
         Some(edge) if edge.node.op().is_some_and(keeps_output_for_speed) => edge.node.keep_copies(memory),
@@ -145,9 +144,9 @@ fn keep_outputs(target: &Tensor, memory: &Array) -> Result<()> {
     }
 }
 
-/// Computes a row of the tables in the memory of `target`, its first operand; says whether it could. It can
-/// where all are plain arrays of one float type on the CPU and the result has the target's shape: for
-/// everything else there is [`write()`].
+/// Computes a row of the tables in the memory of `target`, its first operand. Returns false, having done
+/// nothing, unless all operands are plain arrays of one float dtype on the CPU and the result has the
+/// target's shape; [`write()`] handles all other cases.
 pub fn row_over(fun: Fun, target: &Tensor, other: Option<Operand>) -> Result<bool> {
     let dtype = target.dtype();
     let fits = |y: &Operand| match y {
@@ -172,9 +171,9 @@ pub fn row_over(fun: Fun, target: &Tensor, other: Option<Operand>) -> Result<boo
     Ok(true)
 }
 
-/// Stores `value` in a part of `target`, the value of a tensor object, which has the only other handle to it
-/// but for what else reads it. Returns the tensor that `target` is from now on; `None` if it is the same with
-/// other numbers.
+/// Stores `value` in a part of `target`. `target` is the value of a tensor object, which holds the only other
+/// handle to it, apart from other readers. Returns the tensor that replaces `target`, or `None` if it stays
+/// the same tensor with other elements.
 pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Option<Tensor>> {
     if part.overlaps() {
         return Err(shared_elements(op, &part.shape));
@@ -188,7 +187,7 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
     }
     check_writable(op, memory)?;
     if !memory.is_contiguous() {
-        // Not in the order that the part counts in: the whole is written.
+        // `part` indexes the tensor in row-major order, which `memory` is not in: write the whole.
         let whole = target.put(part, &value)?;
         return write(op, target, whole).map(|t| is_recorded(target, &value).then_some(t));
     }
@@ -200,7 +199,7 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
     put_over(op, memory, || target.put(part, &value)).map(Some)
 }
 
-/// The value that `f` makes by writing a part of `memory`, or of a copy of it, as the value of `memory`.
+/// Runs `f`, which writes a part of `memory` or of a copy of it. Returns its result over `memory`.
 fn put_over(op: &str, memory: &Array, f: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
     saving::before_write(memory)?;
     let next = with_destinations(smallvec![memory.clone()], f)?;
@@ -212,7 +211,7 @@ fn put_over(op: &str, memory: &Array, f: impl FnOnce() -> Result<Tensor>) -> Res
     Ok(over_memory(&next, memory))
 }
 
-/// [`write_part`] as [`exchange`].
+/// [`write_part`] in the manner of [`exchange`].
 pub fn exchange_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Option<Tensor>> {
     if part.overlaps() {
         return Err(shared_elements(op, &part.shape));
@@ -221,18 +220,18 @@ pub fn exchange_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> R
     put(target, part, &value).map(Some)
 }
 
-/// `target` with `value` in a part of it, and with the history that stays.
+/// Returns `target` with `value` in a part of it, and with the history that is kept.
 fn put(target: &Tensor, part: &Part, value: &Tensor) -> Result<Tensor> {
     history::kept(target, &target.put(part, value)?, Keep::Unrecorded)
 }
 
-/// Runs `f`, which writes a part of `target`, a value that it replaces: what only the object and the caller
-/// see of it is written where it stands.
+/// Runs `f`, which writes a part of `target`, a value that it replaces. Memory to which only the tensor
+/// object and the caller refer is written in place.
 fn replacing<T>(target: &Tensor, f: impl FnOnce() -> T) -> T {
     with_destinations(alone::memory(target, 2), f)
 }
 
-/// [`write_part`] of rows, where `value` may also be added to what is there.
+/// [`write_part`] for rows; if `add`, adds `value` to them.
 pub fn write_rows(
     op: &str,
     target: &Tensor,
@@ -247,7 +246,7 @@ pub fn write_rows(
     };
     check_writable(op, memory)?;
     if !memory.is_contiguous() {
-        // Not in the order that the rows count in: the whole is written.
+        // `rows` indexes the tensor in row-major order, which `memory` is not in: write the whole.
         let whole = target.put_rows(rows, &value, add)?;
         return write(op, target, whole).map(|t| is_recorded(target, &value).then_some(t));
     }
@@ -260,12 +259,12 @@ pub fn write_rows(
     Ok(is_recorded(target, &value).then_some(next))
 }
 
-/// [`put`] of rows.
+/// [`put`] for rows.
 fn put_rows(target: &Tensor, rows: &Rows, value: &Tensor, add: bool) -> Result<Tensor> {
     history::kept(target, &target.put_rows(rows, value, add)?, Keep::Unrecorded)
 }
 
-/// [`write_rows`] as [`exchange`].
+/// [`write_rows`] in the manner of [`exchange`].
 pub fn exchange_rows(
     op: &str,
     target: &Tensor,
@@ -296,14 +295,14 @@ pub fn store_rows(
     Ok(())
 }
 
-/// Writes one element to those of `target` where `mask` holds; says whether it could: it can where all are
-/// plain arrays on the CPU.
+/// Writes one element to the elements of `target` where `mask` holds. Returns false, having done nothing,
+/// unless all are plain arrays on the CPU and fit.
 pub fn fill_where(op: &str, target: &Tensor, mask: &Tensor, value: &Tensor) -> Result<bool> {
     let Some(arrays) = bind::plain(&[target, mask, value]) else { return Ok(false) };
     let [to, mask, value] = arrays[..] else { return Ok(false) };
     let fits = value.numel() == 1 && value.dtype() == to.dtype() && mask.dtype() == DType::Bool;
     let fits = fits && mask.shape().broadcast(&to.shape()) == Some(to.shape());
-    // Of elements that share memory, the mask may hold for none.
+    // Where elements share memory, the mask could hold for only some of them.
     if !fits || arrays.iter().any(|a| a.device() != Device::Cpu) || shares_elements(to) {
         return Ok(false);
     }

@@ -1,4 +1,4 @@
-//! Writing into memory that may be shared or on a tape.
+//! In-place writes to memory that may be shared or recorded on a tape.
 
 pub mod alone;
 pub mod history;

@@ -1,9 +1,8 @@
-//! Writing to the places that an index names, at the cost of what is written.
+//! Indexed writes, at a cost proportional to the elements written.
 //!
-//! A tensor is seen as a table: rows of `width` elements in row-major order, as wide as the index allows.
-//! What an index names becomes the numbers of these rows ([`Rows`]), and [`PutRows`] is the one operation
-//! that writes, over the memory of its first operand where it may (`src/ops/writes/inplace.rs`). Read next:
-//! `src/py/tensor/index.rs`.
+//! A tensor is viewed as a table: rows of `width` elements in row-major order, as wide as the index allows.
+//! An index becomes row numbers ([`Rows`]). [`PutRows`] is the one operation that writes, in place over its
+//! first operand where it may (`src/ops/writes/inplace.rs`). Read next: `src/py/tensor/index.rs`.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -24,12 +23,12 @@ use crate::watch::cost;
 use smallvec::smallvec;
 
 /// The first input with rows replaced by those of the second, or with these added. Inputs: x (any shape),
-/// value `[n, width]`, index `[n]`, all on the CPU; where rows meet, the last one stays.
+/// value `[n, width]`, index `[n]`, all on the CPU. Where indices repeat, the last one wins.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct PutRows {
-    /// Elements of a row.
+    /// The number of elements of a row.
     pub width: u64,
-    /// Add to what is there.
+    /// Whether the rows are added to x instead of replacing.
     pub add: bool,
 }
 
@@ -42,7 +41,7 @@ impl Kernel for PutRows {
         put::rows(&Table::of(&out, self.width as usize), x[1], x[2], self.add)?;
         one!(Ok(out))
     }
-    /// One per element that is added.
+    /// One per added element.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         if self.add { cost::each(&x[1..2], 1) } else { 0 }
     }
@@ -81,7 +80,7 @@ impl Linear for PutRows {
     }
 }
 
-/// Which elements of the lines along the last axis are the last of their value: who stays where rows meet.
+/// Whether each element is the last occurrence of its value along the last axis, which wins on repeats.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IsLast;
 
@@ -103,34 +102,34 @@ impl Discrete for IsLast {
     }
 }
 
-/// Whether so many elements are added to `x` where it stands. Where they are many, all of `x` is gone through
-/// in order instead, which several threads can do, and which adds halves up in float32.
+/// Whether `count` elements are added to `x` in place. If there are many, a pass over all of `x` in order is
+/// used instead: it can use several threads, and it adds halves in float32.
 pub fn adds_in_part(x: &Tensor, count: usize) -> bool {
     x.device() == Device::Cpu && put::adds(x.dtype()) && count.saturating_mul(4) <= x.numel()
 }
 
-/// The rows of a tensor that an index names.
+/// The rows of a tensor that an index selects.
 pub struct Rows {
-    /// Their numbers, int64 `[n]`.
+    /// Row numbers, int64 `[n]`.
     pub index: Tensor,
-    /// Elements of each.
+    /// The number of elements of each.
     pub width: usize,
-    /// The shape of what is written there, in the order of the rows.
+    /// The shape of the value to be written, in the order of the rows.
     pub shape: Shape,
 }
 
-/// An index tensor, the length of its axis, and how far apart its places are.
+/// An index tensor, the length of its axis, and the stride of that axis.
 struct Indexed {
     index: Tensor,
     length: usize,
     stride: isize,
 }
 
-/// The places of an index in row-major order: `offset` plus an element of each of three lists.
+/// The elements an index selects, in row-major order: `offset` plus one element of each of three lists.
 struct Places {
     offset: usize,
     before: Vec<(usize, isize)>,
-    /// The sum of index tensors, of this shape; with a part for each place before if `parts`.
+    /// The sum of index tensors, of this shape; if `parts`, with a separate part per element of `before`.
     indexed: Vec<Indexed>,
     shape: Shape,
     parts: bool,
@@ -138,8 +137,8 @@ struct Places {
 }
 
 impl Rows {
-    /// Those of `part[indices]`, where `None` keeps an axis whole, of a tensor of `numel` elements; the index
-    /// axes come in front where they are not adjacent, or if `in_front`.
+    /// The rows of `part[indices]` in a tensor of `numel` elements; `None` keeps an axis whole. The index
+    /// axes come first if they are not adjacent, or if `in_front`.
     pub fn of_index(part: &Part, numel: usize, indices: &[Option<Tensor>], in_front: bool) -> Result<Rows> {
         let axis = |i: usize| (part.shape.at(i), part.strides[i]);
         let shape = index_shape("setitem", indices)?;
@@ -156,14 +155,14 @@ impl Rows {
         Places { offset: part.offset, before, indexed, shape, parts: false, after }.rows(numel)
     }
 
-    /// Those of `part[.., index]` with as many axes before the index as `axis` says.
+    /// The rows of `part[.., index]`, with `axis` axes before the index.
     pub fn of_slices(part: &Part, numel: usize, axis: usize, index: &Tensor) -> Result<Rows> {
         let mut indices = vec![None; part.shape.rank()];
         indices[axis] = Some(index.clone());
         Rows::of_index(part, numel, &indices, false)
     }
 
-    /// Those of `part[index[i, j, ..], j, ..]` for axis 0, and so on.
+    /// The rows of `part[index[i, j, ..], j, ..]` for axis 0, and so on.
     pub fn of_scatter(part: &Part, numel: usize, axis: usize, index: &Tensor) -> Result<Rows> {
         check_index("scatter", index)?;
         let own = index.shape();
@@ -176,7 +175,7 @@ impl Rows {
 }
 
 impl Places {
-    /// The shape of what the index names.
+    /// The shape of the selection.
     fn target(&self) -> Result<Shape> {
         if self.parts {
             return Ok(self.shape);
@@ -188,10 +187,10 @@ impl Places {
     fn rows(mut self, numel: usize) -> Result<Rows> {
         let shape = self.target()?;
         if self.shape.numel() == 0 {
-            // Indices that name nothing together miss nothing.
+            // An empty selection is never out of range.
             return Ok(Rows { index: Tensor::from_slice::<i64>(&[], &[0])?, width: 1, shape });
         }
-        // An axis of one element takes no steps.
+        // The stride of an axis of one element does not matter.
         for axis in self.before.iter_mut().chain(&mut self.after).filter(|axis| axis.0 <= 1) {
             axis.1 = 0;
         }
@@ -221,7 +220,7 @@ impl Places {
         Ok(Rows { index, width, shape })
     }
 
-    /// The numbers of the rows, where the indices are known.
+    /// The row numbers, where the indices are known.
     fn numbers(&self) -> Result<Array> {
         let mut all = crate::array::buffer::filled(0i64, self.shape.numel())?;
         for i in &self.indexed {
@@ -243,7 +242,7 @@ impl Places {
         sums(&first, &all, &third)
     }
 
-    /// The same by operations, for indices that an interpreter knows.
+    /// [`Places::numbers`] by tensor operations, for indices that an interpreter owns.
     fn composed(&self) -> Result<Tensor> {
         let listed = |all: Vec<i64>, axis: usize| -> Result<Tensor> {
             let mut dims = [1; 3];
@@ -268,13 +267,13 @@ impl Places {
     }
 }
 
-/// The greatest common divisor; 0 is divided by everything.
+/// The greatest common divisor; `divisor(a, 0)` is `a`.
 fn divisor(a: usize, b: usize) -> usize {
     if b == 0 { a } else { divisor(b, a % b) }
 }
 
 impl Tensor {
-    /// This tensor with rows replaced by those of `value`, which has the shape that the rows say, or with
+    /// Returns this tensor with rows replaced by those of `value`, which has the shape `rows.shape`, or with
     /// these added.
     pub fn put_rows(&self, rows: &Rows, value: &Tensor, add: bool) -> Result<Tensor> {
         if rows.shape.numel() == 0 {
@@ -288,17 +287,17 @@ impl Tensor {
         crate::bind::bind1(op, &[self, &table, &rows.index])
     }
 
-    /// A copy that depends on `other` as well, of which it has no element: that derivative is zero.
+    /// Returns a copy that also depends on `other`, of which it reads no element: that derivative is zero.
     pub fn with_nothing_of(&self, other: &Tensor) -> Result<Tensor> {
         if !self.dtype().is_differentiable() || !other.dtype().is_differentiable() {
             return self.copied();
         }
         let nothing = other.reshape(&Shape::new(&[other.numel()])?)?.narrow(0, 0, 0)?;
-        // Minus zero changes no number, zeros of both signs included.
+        // Adding minus zero changes no number, not even zeros of either sign.
         self.add(&nothing.sum(None, false)?.cast(self.dtype())?.neg()?)
     }
 
-    /// The same of operations that GPUs have.
+    /// [`Tensor::put_rows`] by operations that GPUs support.
     fn put_rows_composed(&self, rows: &Rows, value: &Tensor, add: bool) -> Result<Tensor> {
         let count = self.numel() / rows.width;
         let table = self.reshape(&Shape::new(&[count, rows.width])?)?;
@@ -306,7 +305,7 @@ impl Tensor {
         let next = if add {
             table.index_add(0, &here(&rows.index)?, value)?
         } else {
-            // Per row of the tensor, the row of the value that stays there; -1 for none.
+            // For each row of the tensor, the row of the value that wins there; -1 for none.
             let last = here(&rows.index.scatter_last(0, count)?)?;
             let written = value.take(&last.clamp(Some(Operand::Int(0)), None)?, 0)?;
             last.ge(0i64)?.unsqueeze(1)?.select(&written, &table)?

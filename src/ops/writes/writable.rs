@@ -1,4 +1,4 @@
-//! What may be written in place, and the errors of what may not: leaves while recording, elements that share
+//! Checks of what may be written in place, and their errors: leaves while recording, elements that share
 //! memory, memory of inference mode outside of it. Read next: `src/ops/writes/inplace.rs`.
 
 use crate::array::Array;
@@ -8,8 +8,8 @@ use crate::interp::is_grad_enabled;
 use crate::op::{Kernel, Op};
 use crate::tensor::Tensor;
 
-/// A leaf that requires a gradient refuses to be written while recording.
-/// So does what a custom function returned that shares its memory with others.
+/// Raises, while recording, for a leaf that requires a gradient, or a custom function's output with shared
+/// memory.
 pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
     let Some(edge) = target.edge() else { return Ok(()) };
     if let Some(Op::Custom(custom)) = edge.node.op() {
@@ -28,7 +28,7 @@ pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// A view of such a leaf refuses it too.
+/// [`check_leaf`] for the root of a view.
 pub fn check_root(op: &str, root: &Tensor) -> Result<()> {
     check_leaf(op, root).map_err(|error| {
         if !root.edge().is_some_and(|e| e.node.is_leaf()) {
@@ -42,7 +42,7 @@ pub fn check_root(op: &str, root: &Tensor) -> Result<()> {
     })
 }
 
-/// The error for a write to what a custom function returned where it shares memory with others.
+/// The error for a write to an output of a custom function that shares memory with other tensors.
 #[cold]
 pub fn of_custom(op: &str, name: &str) -> Error {
     Error::autodiff(format!(
@@ -52,7 +52,7 @@ pub fn of_custom(op: &str, name: &str) -> Error {
     ))
 }
 
-/// Elements that share memory (a broadcast view) cannot be written one by one.
+/// Raises if elements share memory (a broadcast view), so that they cannot be written one by one.
 pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
     if shares_elements(memory) {
         return Err(shared_elements(op, &memory.shape()));
@@ -60,12 +60,12 @@ pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
     check_outside_inference(op, memory)
 }
 
-/// Whether two elements are one number in memory.
+/// Whether two elements occupy the same memory.
 pub fn shares_elements(memory: &Array) -> bool {
     (0..memory.rank()).any(|i| memory.stride(i) == 0 && memory.dim(i) > 1) && memory.numel() > 0
 }
 
-/// Memory that was made in inference mode is not written outside of it.
+/// Raises for memory that was made in inference mode, outside of it.
 pub fn check_outside_inference(op: &str, memory: &Array) -> Result<()> {
     if memory.buffer().is_inference() && !crate::array::buffer::inference() {
         return Err(of_inference(op, &memory.shape()));

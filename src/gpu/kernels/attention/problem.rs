@@ -1,5 +1,4 @@
-//! One attention as its passes see it: operands with their tangents, the kernel of a pass, and its
-//! parameters.
+//! One attention as its passes see it: operands with tangents, the kernel of a pass, and its parameters.
 
 use crate::arguments::attention::{Inputs, Settings, Tangents};
 use crate::array::Array;
@@ -15,17 +14,17 @@ use crate::gpu::{kernel, launch};
 /// Rows and columns of a tile.
 pub const SIDE: usize = 64;
 
-/// An operand, with its tangent behind it in the same buffer if it has one.
+/// An operand; its tangent, if any, follows it in the same buffer.
 struct Operand {
     x: Array,
-    /// Elements from the operand to its tangent; 0 without one.
+    /// The distance from the operand to its tangent in elements; 0 without one.
     tangent: usize,
 }
 
 impl Operand {
     fn new(x: &Array, t: Option<&Array>) -> Result<Operand> {
         let Some(t) = t else { return Ok(Operand { x: x.clone(), tangent: 0 }) };
-        // Axes along which both are stretched are kept once.
+        // Axes along which both are broadcast are stored once.
         let rank = x.rank();
         let stretched = |i: usize| x.stride(i) == 0 && t.stride(i) == 0;
         let core = (0..rank).fold(x.shape(), |s, i| if stretched(i) { s.with(i, s.at(i).min(1)) } else { s });
@@ -40,7 +39,7 @@ impl Operand {
         Ok(Operand { x: half(0)?.expand(&x.shape())?, tangent })
     }
 
-    /// Adds offset, strides of rows and columns, and the way to the tangent.
+    /// Adds the offset, the strides of rows and columns, and the distance to the tangent.
     fn write(&self, params: &mut Params) {
         let rank = self.x.rank();
         params.word(self.x.offset()).word(stride(&self.x, rank - 2) as usize);
@@ -48,7 +47,7 @@ impl Operand {
     }
 }
 
-/// The stride of an axis that is stretched over the others' length where it has length 1.
+/// The stride of an axis; 0 for an axis of length 1, which broadcasts.
 fn stride(x: &Array, axis: usize) -> i64 {
     if x.dim(axis) == 1 { 0 } else { x.stride(axis) as i64 }
 }
@@ -63,14 +62,14 @@ pub fn words_start_rows(dtype: DType, columns: &[usize]) -> bool {
     columns.iter().all(|n| n.is_multiple_of(per_word(dtype) as usize))
 }
 
-/// How many blocks of columns a workgroup makes of `columns` in all, and how many workgroups that takes: two
-/// blocks where there is more than one, since every workgroup computes the scores anew.
+/// The number of blocks of columns per workgroup, and the number of workgroups for all `columns`. Two blocks
+/// if there is more than one, since every workgroup recomputes the scores.
 pub fn shared_out(columns: usize) -> (usize, usize) {
     let blocks = if columns > SIDE { 2 } else { 1 };
     (blocks, columns.div_ceil(SIDE * blocks))
 }
 
-/// What one launch reads and writes beside the operands, and how the work is shared out.
+/// The arrays of one launch besides the operands, and the distribution of its work.
 pub struct Pass<'a> {
     /// The cotangent of the result, or the result.
     pub g: &'a Array,
@@ -78,15 +77,15 @@ pub struct Pass<'a> {
     pub stats: &'a Array,
     pub out: &'a Array,
     pub out2: &'a Array,
-    /// The batch axes that workgroups share out: length 1 where each walks the whole axis.
+    /// The batch axes distributed over workgroups: length 1 where each workgroup loops over the whole axis.
     pub own: Shape,
-    /// Tiles of queries, or of keys.
+    /// The number of tiles of queries, or of keys.
     pub tiles: usize,
-    /// Tiles that a workgroup walks in each element of the batch.
+    /// The number of tiles that a workgroup loops over in each element of the batch.
     pub walked: usize,
-    /// Groups of columns of results, or tiles of keys for the gradient of a mask.
+    /// The number of groups of result columns; for the gradient of a mask, of tiles of keys.
     pub chunks: usize,
-    /// Blocks of [`SIDE`] columns of results that a workgroup makes.
+    /// The number of blocks of [`SIDE`] result columns per workgroup.
     pub blocks: usize,
     /// Rows and columns of the gradient of a mask.
     pub mask: Option<(usize, usize)>,
@@ -98,7 +97,7 @@ pub struct Problem<'a> {
     k: Operand,
     v: Operand,
     mask: Option<Operand>,
-    /// The operands that have tangents, a bit for each.
+    /// The operands that have tangents: bit `i` for operand `i`.
     moves: u64,
     settings: &'a Settings,
     /// The batch axes.
@@ -132,7 +131,7 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// Runs a pass: entry point `entry` of `source`, to whose text `more` adds what `key` says.
+    /// Runs a pass: entry point `entry` of `source`. `more` replaces further lines, which `key` identifies.
     pub fn run(
         &self,
         pass: &Pass,
@@ -179,7 +178,7 @@ impl<'a> Problem<'a> {
         launch(index, &kernel, &buffers, self.params(pass).words(), groups)
     }
 
-    /// Rounds of the loops of an invocation, or some more: products of two tiles take 17 for 16 of their
+    /// The rounds of an invocation's loops, or slightly more: products of two tiles take 17 for 16 of their
     /// columns, and those with a tile of scores 68 for each block.
     fn rounds(&self, pass: &Pass) -> usize {
         let (products, collected) = if self.moves == 0 { (2, 2) } else { (5, 3) };
@@ -231,7 +230,7 @@ impl<'a> Problem<'a> {
         params
     }
 
-    /// How dropout numbers the queries of the batch: elements along axes that share numbers count once.
+    /// The strides by which dropout numbers the queries of the batch; 0 along axes that share numbers.
     fn draws(&self) -> Vec<i64> {
         let shared = self.settings.dropout.map_or(0, |d| d.shared);
         let mut step = self.queries as i64;

@@ -1,5 +1,4 @@
-//! Reductions, products, normalisation, indexing and random numbers against plain loops in
-//! float64.
+//! Tests of reductions, products, normalisation, indexing and random numbers against float64 loops.
 
 use super::super::{copy, gather, matmul, norm, random, recurrence, reduce, scan};
 use super::{host, ramp, serial, values};
@@ -10,7 +9,7 @@ use crate::cpu;
 use crate::error::{Kind, Result};
 use crate::gpu;
 
-/// Numbers without a pattern, in -1..1.
+/// Numbers without a pattern in -1..1.
 pub(super) fn noise(n: usize, seed: u32) -> Vec<f32> {
     let mut state = seed.wrapping_mul(2_654_435_769) | 1;
     let mut next = || {
@@ -24,12 +23,12 @@ pub(super) fn on_gpu(values: &[f32], dims: &[usize], dtype: DType) -> Result<Arr
     copy::cast(&gpu::upload(&host(values, dims)?, 0)?, dtype)
 }
 
-/// The elements as float32, whatever the dtype.
+/// The elements as float64, read through float32.
 pub(super) fn floats(x: &Array) -> Result<Vec<f64>> {
     Ok(values::<f32>(&copy::cast(x, DType::F32)?)?.into_iter().map(f64::from).collect())
 }
 
-/// All elements agree to `relative` of the largest expected one.
+/// Asserts that all elements agree to `relative` times the largest expected one.
 pub(super) fn assert_close(got: &[f64], expected: &[f64], relative: f64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
     let scale = expected.iter().fold(1e-30, |m: f64, v| m.max(v.abs()));

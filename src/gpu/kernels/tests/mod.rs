@@ -1,4 +1,4 @@
-//! The kernels against the host, on whatever GPU there is: the software driver on machines without one.
+//! Tests of the kernels against the host, on any GPU: the software driver on machines without one.
 
 use super::{copy, create, logic, map};
 use crate::arguments::logic::Relation;
@@ -16,12 +16,12 @@ mod optim;
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Drivers are used by one test at a time.
+/// Lets only one test at a time use the driver.
 pub fn serial() -> MutexGuard<'static, ()> {
     ONE_AT_A_TIME.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// A CPU array of a shape.
+/// A CPU array of this shape.
 pub fn host<T: crate::array::dtype::Element>(values: &[T], dims: &[usize]) -> Result<Array> {
     Array::from_slice(values, Shape::new(dims)?)
 }
@@ -31,7 +31,7 @@ pub fn values<T: crate::array::dtype::Element>(x: &Array) -> Result<Vec<T>> {
     Ok(gpu::download(x)?.slice::<T>()?.to_vec())
 }
 
-/// Numbers 0, 1, 2, ...
+/// The numbers 0, 1, 2, ...
 pub fn ramp(n: usize) -> Vec<f32> {
     (0..n).map(|i| i as f32).collect()
 }

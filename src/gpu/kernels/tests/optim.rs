@@ -1,4 +1,4 @@
-//! Optimiser steps against plain loops in float64 and against the CPU; how many dispatches they take.
+//! Tests of optimiser steps against float64 loops and the CPU, and of the number of dispatches.
 
 use super::super::{create, optim};
 use super::families::{assert_close, floats, noise, on_gpu};
@@ -69,14 +69,14 @@ fn norms_and_factors() -> Result<()> {
     Ok(())
 }
 
-/// Lengths on both sides of a workgroup's, and nothing at all.
+/// Lengths below and above a workgroup's, and 0.
 const LENGTHS: [usize; 6] = [5, 1024, 0, 3000, 1, 1025];
 
-/// A parameter of each length with `states` states, in its `k`th step; on the GPU or on the CPU.
+/// One parameter per length with `states` states, the `k`th in step `k`; on the GPU or the CPU.
 fn slots(states: usize, on_gpu: bool) -> Result<Vec<Slot>> {
     let slot = |k: usize, n: usize| {
         let at = |seed: usize| {
-            // State is not negative, as second moments are.
+            // The state is not negative, as second moments are.
             let values: Vec<f32> = noise(n, (seed * 100 + k) as u32).iter().map(|v| v.abs()).collect();
             let x = host(&values, &[n])?;
             if on_gpu { gpu::upload(&x, 0) } else { Ok(x) }
@@ -102,7 +102,7 @@ fn many_parameters_take_one_dispatch() -> Result<()> {
     for (states, rule) in rules {
         let expected = slots(states, false)?;
         cpu::optim::step(&expected.iter().collect::<Vec<_>>(), &rule)?;
-        // Five parameters have elements.
+        // Five parameters are not empty.
         for (most, dispatches) in [(usize::MAX, 1), (2, 3), (1, 5)] {
             let found = slots(states, true)?;
             let before = gpu::stats(0)?.dispatches;

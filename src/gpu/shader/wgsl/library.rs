@@ -1,27 +1,26 @@
 //! The WGSL library: functions named `w_...` that generated and hand-written shaders call.
 //!
-//! Those of one or two numbers are the functions of `src/math/mod.rs`, written out by [`Expr`]. Two are files
-//! of `shaders/lib/`: `w_ne`, which must read bits, and `w_turns`, which has branches and more than one
-//! result.
+//! Those of one or two numbers are the functions of `src/math/mod.rs`, translated by [`Expr`]. Two are files
+//! of `shaders/lib/`: `w_ne`, which must read bits, and `w_turns`, which has branches and two results.
 
 use super::{Expr, math, write};
 
-/// The list of names.
+/// Declares the list of names.
 macro_rules! names {
     ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
-        /// The names of all library functions, each after those that it calls; `exp` stands for `w_exp`.
+        /// The names of all library functions, each after those it calls; `exp` stands for `w_exp`.
         pub const NAMES: &[&str] = &["ne", "turns", $(stringify!($name),)* "pow", "fmod"];
     };
 }
 crate::math::functions::primitives!(names);
 
-/// The formulas of GPUs for the primitive functions.
+/// The formulas of the primitive functions on GPUs.
 mod formulas {
     use super::{Expr, math};
     pub use math::special::sigmoid;
     pub use math::{erf, exp, expm1, log, log1p, tanh};
 
-    /// Functions that have one formula for both precisions.
+    /// Defines functions that have one formula for both precisions.
     macro_rules! of_both_precisions {
         ($($name:ident)*) => {$(
             pub fn $name(x: Expr) -> Expr {
@@ -50,7 +49,7 @@ mod formulas {
 const NE: &str = include_str!("../../../../shaders/lib/ne.wgsl");
 const TURNS: &str = include_str!("../../../../shaders/lib/turns.wgsl");
 
-/// The text of one library function alone, and the names of those that it calls.
+/// Returns the text of one library function, and the names of those that it calls.
 fn one(name: &str) -> (String, Vec<&'static str>) {
     macro_rules! of_one_number {
         ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
@@ -68,17 +67,16 @@ fn one(name: &str) -> (String, Vec<&'static str>) {
         "turns" => (TURNS.to_owned(), Vec::new()),
         "pow" => write("w_pow", &["x", "y"], &|v| math::pow(v[0], v[1])),
         "fmod" => write("w_fmod", &["x", "y"], &|v| math::fmod(v[0], v[1])),
-        // A function that is unknown here has no text; naga names it when it meets the call.
+        // An unknown function has no text; naga reports its name at the call.
         _ => (String::new(), Vec::new()),
     }
 }
 
-/// The texts of the named library functions and of all that they call, each once.
+/// Returns the texts of the named library functions and of all that they call, each once.
 pub fn library(needed: &[&str]) -> String {
     let mut included = [false; NAMES.len()];
     let mut texts = [const { String::new() }; NAMES.len()];
-    // Functions call only what stands before them in the list, so one walk from its end finds
-    // everything.
+    // Functions call only those listed before them, so one pass from the end finds all.
     for i in (0..NAMES.len()).rev() {
         if included[i] || needed.contains(&NAMES[i]) {
             let (text, calls) = one(NAMES[i]);
@@ -111,7 +109,7 @@ mod tests {
     use crate::gpu::shader::wgsl::with_library;
     use crate::math::real::Real;
 
-    /// Fail with naga's own message unless `text` is valid WGSL.
+    /// Panics with naga's message unless `text` is valid WGSL.
     fn check(text: &str) {
         let module = match naga::front::wgsl::parse_str(text) {
             Ok(module) => module,

@@ -11,11 +11,11 @@ use crate::tensor::{Tensor, Tensors};
 use smallvec::{SmallVec, smallvec};
 
 /// Gradients of [`Attention`](super::Attention). Inputs: the cotangent g, queries, keys, values, result,
-/// logarithm of the sum of exponentials and the mask if there is one; if `second`, also the tangents it says,
-/// the tangent of the result and the mean of the tangents of the scores. Outputs: the wanted gradients, of
-/// `<g, out>` or, if `second`, of `<g, J(t)>`.
+/// log-sum-exp, and the mask if there is one; if `second`, also the tangents it names, the tangent of the
+/// result and the mean of the tangents of the scores. Outputs: the wanted gradients, of `<g, out>` or, if
+/// `second`, of `<g, J(t)>`.
 ///
-/// Result and statistics are functions of the operands; the derivatives of this operation account for that,
+/// Result and statistics are functions of the operands. The derivatives of this operation account for that,
 /// so these inputs have no gradient of their own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AttentionVjp {
@@ -23,11 +23,11 @@ pub struct AttentionVjp {
     pub settings: Settings,
     /// The wanted gradients.
     pub wanted: Which,
-    /// For the second derivative: the operands that have tangents.
+    /// For second derivatives: the operands that have tangents.
     pub second: Option<Which>,
 }
 
-/// Where operand `i` stands among the inputs.
+/// The position of operand `i` among the inputs.
 fn place(i: usize) -> usize {
     if i == 3 { 6 } else { 1 + i }
 }
@@ -46,7 +46,7 @@ impl AttentionVjp {
         Given { g, t, moved, ..given }
     }
 
-    /// The gradients of `<g, J(t)>` that `wanted` says, and `J(t)`, along the given tangents.
+    /// Returns the `wanted` gradients of `<g, J(t)>`, and `J(t)`, for the given tangents.
     fn along(
         &self,
         x: &[&Tensor],
@@ -80,7 +80,7 @@ impl Kernel for AttentionVjp {
         let grads = on_device!(x[0], attention::vjp(&inputs, &known, g, moved.as_ref(), wanted))?;
         Ok(grads.into_iter().flatten().collect())
     }
-    /// 2 l s (3 e + 2 v) and 6 per score for all gradients; of second order, products as its tangents ask.
+    /// 2 l s (3 e + 2 v) and 6 per score for all gradients; for the second order, products by its tangents.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let given = self.read(x);
         let Some(s) = Scores::of(&given) else { return 0 };
@@ -113,7 +113,7 @@ impl Composite for AttentionVjp {
     }
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let x = (0..c.inputs()).map(|i| c.input(i)).collect::<Result<Vec<_>>>()?;
-        // The cotangents of the gradients are directions in which the operands move.
+        // The cotangents of the gradients act as tangents of the operands.
         let t = self.wanted.spread(g.iter().map(Option::as_ref)).map(Option::flatten);
         let has_tangent = Which::of(|i| t[i].is_some());
         if has_tangent == Which::default() {
@@ -128,7 +128,7 @@ impl Composite for AttentionVjp {
         Ok(grads)
     }
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        // Linear in the cotangent; the Hessian of <g, out> is symmetric.
+        // The result is linear in the cotangent; the Hessian of `<g, out>` is symmetric.
         let linear = match &t[0] {
             Some(tg) => {
                 let mut inputs: SmallVec<[&Tensor; 7]> = SmallVec::from_slice(x);

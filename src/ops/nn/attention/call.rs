@@ -1,4 +1,4 @@
-//! The function that users call: it checks, aligns batch axes, and builds the operation.
+//! The attention function that users call: checks operands, aligns batch axes, and binds the operation.
 
 use super::{Attention, Dropout, Settings};
 use crate::array::dtype::DType;
@@ -8,30 +8,30 @@ use crate::ops::pointwise::operand::{join, promote};
 use crate::ops::random;
 use crate::tensor::Tensor;
 
-/// What users call it.
+/// The public name, for error messages.
 const CALL: &str = "scaled_dot_product_attention";
 
 /// Settings of [`Tensor::attention`].
 #[derive(Clone, Copy, Default)]
 pub struct AttentionOptions<'a> {
-    /// Broadcasts to `[..., L, S]`; bool (true takes part) or added to the scores.
+    /// Broadcasts to `[..., L, S]`. Bool: true takes part; float: added to the scores.
     pub mask: Option<&'a Tensor>,
-    /// The probability of a weight to be dropped.
+    /// The probability that a weight is dropped.
     pub dropout: f64,
     /// Whether query `i` sees only the keys up to `i`.
     pub causal: bool,
     /// The factor of the scores, `1 / sqrt(E)` by default.
     pub scale: Option<f64>,
-    /// Whether groups of heads of the queries (the third axis from the end) share heads of keys and values.
+    /// Whether several heads of the queries (the third axis from the end) share one head of keys and values.
     pub grouped: bool,
 }
 
-/// The axes before the last two.
+/// The shape of the axes before the last two.
 fn batch_of(x: &Tensor) -> Shape {
     x.shape().part(0, x.rank() - 2)
 }
 
-/// `x` with axes of length 1 in front, up to `rank`.
+/// Prepends axes of length 1 to `x`, up to `rank`.
 fn ranked(x: &Tensor, rank: usize) -> Result<Tensor> {
     let mut shape = x.shape();
     while shape.rank() < rank {
@@ -40,7 +40,7 @@ fn ranked(x: &Tensor, rank: usize) -> Result<Tensor> {
     if shape == x.shape() { Ok(x.clone()) } else { x.reshape(&shape) }
 }
 
-/// `x` with its batch axes broadcast to `batch`.
+/// Broadcasts the batch axes of `x` to `batch`.
 fn with_batch(x: &Tensor, batch: &Shape) -> Result<Tensor> {
     let shape = x.shape();
     let rank = shape.rank();
@@ -89,7 +89,7 @@ fn bad_mask(mask: &Tensor, wanted: &Shape) -> Error {
     ))
 }
 
-/// The checked operands: floats of one dtype, at least two axes each, depths and lengths that match.
+/// Returns the operands as floats of one dtype, after checking ranks, depths and lengths.
 fn operands(q: &Tensor, k: &Tensor, v: &Tensor) -> Result<[Tensor; 3]> {
     let fits = |q: &Shape, k: &Shape, v: &Shape| {
         let (a, b, c) = (q.rank(), k.rank(), v.rank());
@@ -113,7 +113,7 @@ fn operands(q: &Tensor, k: &Tensor, v: &Tensor) -> Result<[Tensor; 3]> {
     Ok([q.cast(dtype)?, k.cast(dtype)?, v.cast(dtype)?])
 }
 
-/// A checked mask, of bool or of the dtype of `like`.
+/// Checks the mask; returns it as bool or in the dtype of `like`.
 fn mask_of(mask: &Tensor, like: &Tensor, causal: bool) -> Result<Tensor> {
     if causal {
         return Err(Error::value(format!("{CALL}: give attn_mask or is_causal, not both")));
@@ -128,14 +128,14 @@ fn mask_of(mask: &Tensor, like: &Tensor, causal: bool) -> Result<Tensor> {
     }
 }
 
-/// Gives heads an axis of groups: `[..., heads * groups, L, E]` as `[..., heads, groups, L, E]`.
+/// Splits the axis of heads: `[..., heads * groups, L, E]` to `[..., heads, groups, L, E]`.
 fn grouped(x: &Tensor, groups: usize) -> Result<Tensor> {
     let axis = x.rank() - 3;
     let shape = x.shape();
     x.reshape(&shape.with(axis, shape.at(axis) / groups).inserted(axis + 1, groups)?)
 }
 
-/// The mask of grouped queries with `heads` heads.
+/// Aligns the mask with grouped queries of `heads` heads.
 fn grouped_mask(mask: &Tensor, heads: usize, groups: usize) -> Result<Tensor> {
     match mask.rank() {
         rank if rank >= 3 && mask.shape().at(rank - 3) == heads => grouped(mask, groups),
@@ -146,8 +146,8 @@ fn grouped_mask(mask: &Tensor, heads: usize, groups: usize) -> Result<Tensor> {
 
 impl Tensor {
     /// `softmax(Q K' scale + mask) V` of queries `[..., L, E]` (`self`), keys `[..., S, E]` and values
-    /// `[..., S, V]`, whose batch axes broadcast. The memory beside operands and result is linear in the
-    /// lengths. A query that sees no key gets 0.
+    /// `[..., S, V]`; batch axes broadcast. Memory beyond operands and result is linear in the lengths. A
+    /// query that sees no key gets 0.
     pub fn attention(&self, key: &Tensor, value: &Tensor, options: AttentionOptions) -> Result<Tensor> {
         let [q, k, v] = operands(self, key, value)?;
         let p = options.dropout;

@@ -1,5 +1,5 @@
-//! Attention and its derivatives by other operations: what they mean, and what is differentiated beyond the
-//! second order. The scores are held here.
+//! Attention and its derivatives composed of other operations: their definition, and the path for derivatives
+//! beyond the second order. The scores are materialised.
 
 use super::{Given, Settings, Which};
 use crate::array::dtype::DType;
@@ -9,30 +9,29 @@ use crate::ops::random;
 use crate::tensor::{Tensor, Tensors};
 use smallvec::smallvec;
 
-/// The operands in the type that is computed in, with the weights.
+/// The operands in the dtype of computation, with scores and weights.
 struct Weights {
     /// Queries, keys, values.
     x: [Tensor; 3],
-    /// The scores, a low number where they do not count.
+    /// The scores; a low finite number where masked out.
     scores: Tensor,
-    /// Their softmax, 0 where they do not count.
+    /// Their softmax; 0 where masked out.
     weights: Tensor,
-    /// What dropout multiplies them by.
+    /// Dropout's factors of the weights.
     keep: Option<Tensor>,
     scale: f64,
 }
 
-/// `x` with its last two axes swapped.
 fn transposed(x: &Tensor) -> Result<Tensor> {
     x.transpose(-2, -1)
 }
 
-/// The sum over the keys.
+/// Sums over the keys.
 fn total(x: &Tensor) -> Result<Tensor> {
     x.sum(Some(&[-1]), true)
 }
 
-/// The sum of what is there.
+/// Sums the terms that are present.
 fn sum(terms: impl IntoIterator<Item = Option<Tensor>>) -> Result<Option<Tensor>> {
     let mut terms = terms.into_iter().flatten();
     let Some(first) = terms.next() else { return Ok(None) };
@@ -52,14 +51,14 @@ impl Weights {
             let weights = scores.softmax(-1)?;
             return Ok(Weights { x, scores, weights, keep, scale });
         };
-        // A low finite score instead of -infinity keeps rows without any score that counts finite, and their
+        // A low finite score instead of -infinity keeps rows without any unmasked score finite, and their
         // derivatives.
         let scores = counts.select(&scores, low)?;
         let weights = counts.select(&scores.softmax(-1)?, 0.0)?;
         Ok(Weights { x, scores, weights, keep, scale })
     }
 
-    /// `x` times dropout's factors.
+    /// Multiplies `x` by dropout's factors.
     fn kept(&self, x: Tensor) -> Result<Tensor> {
         match &self.keep {
             Some(keep) => x.mul(keep),
@@ -67,7 +66,7 @@ impl Weights {
         }
     }
 
-    /// `P D`.
+    /// `P D`: the weights after dropout.
     fn kept_weights(&self) -> Result<Tensor> {
         self.kept(self.weights.clone())
     }
@@ -89,13 +88,13 @@ impl Weights {
     }
 }
 
-/// Where a score does not count.
+/// The score of masked positions.
 fn low(dtype: DType) -> f64 {
     let largest = if dtype == DType::F64 { f64::MAX } else { f64::from(f32::MAX) };
     -largest / 2.0
 }
 
-/// The scores after an added mask, and which of them count; `None` where all do.
+/// Applies the mask to the scores. Returns them and which of them count, or `None` if all do.
 fn masked(
     scores: &Tensor,
     mask: Option<&Tensor>,
@@ -124,7 +123,7 @@ fn masked(
     Ok(counts.map(|counts| (scores, counts)))
 }
 
-/// What dropout multiplies the weights by.
+/// Returns dropout's factors of the weights.
 fn keep(scores: &Tensor, settings: &Settings) -> Result<Option<Tensor>> {
     let Some(dropout) = settings.dropout else { return Ok(None) };
     let p = settings.numbers.get()[1];
@@ -138,7 +137,7 @@ fn keep(scores: &Tensor, settings: &Settings) -> Result<Option<Tensor>> {
     uniform.ge(p)?.cast(scores.dtype())?.mul(factor).map(Some)
 }
 
-/// The result, and the logarithm of the sum of exponentials.
+/// The result, and the log-sum-exp of the scores.
 pub fn attention(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> {
     let w = Weights::new(given, settings)?;
     let y = w.kept_weights()?.matmul(&w.x[2])?.cast(given.operand(0)?.dtype())?;
@@ -150,7 +149,7 @@ pub fn attention(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> 
     Ok(smallvec![y, log_sum])
 }
 
-/// The tangents in the type that is computed in.
+/// The tangents in the dtype of computation.
 fn wide_tangents(given: &Given<Tensor>, w: &Weights) -> Result<[Option<Tensor>; 4]> {
     let mut t = [None, None, None, None];
     for (to, from) in t.iter_mut().zip(given.t) {
@@ -159,7 +158,7 @@ fn wide_tangents(given: &Given<Tensor>, w: &Weights) -> Result<[Option<Tensor>; 
     Ok(t)
 }
 
-/// The tangent of the result, and the mean of the tangents of the scores.
+/// The tangent of the result, and the weighted mean of the tangents of the scores.
 pub fn tangent(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> {
     let w = Weights::new(given, settings)?;
     let t = wide_tangents(given, &w)?;
@@ -167,7 +166,7 @@ pub fn tangent(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> {
     Ok(smallvec![y.cast(given.operand(0)?.dtype())?, mean])
 }
 
-/// `J(t)` and the mean of the tangents of the scores.
+/// `J(t)` and the weighted mean of the tangents of the scores.
 fn moved(w: &Weights, t: &[Option<Tensor>; 4]) -> Result<(Tensor, Tensor)> {
     let moved = w.moved_scores(t)?;
     let mean = total(&w.weights.mul(&moved)?)?;
@@ -177,7 +176,7 @@ fn moved(w: &Weights, t: &[Option<Tensor>; 4]) -> Result<(Tensor, Tensor)> {
     Ok((direct.map_or(Ok(y.clone()), |direct| y.add(&direct))?, mean))
 }
 
-/// Brings gradients to the shapes and dtypes of the wanted operands.
+/// Reduces gradients to the shapes and dtypes of the wanted operands.
 fn fitted(
     given: &Given<Tensor>,
     wanted: Which,
@@ -190,7 +189,7 @@ fn fitted(
     wanted.iter().map(fit).collect()
 }
 
-/// The gradients of `<g, out>`.
+/// The gradients of `<g, out>`, one per wanted operand.
 pub fn gradients(given: &Given<Tensor>, settings: &Settings, wanted: Which) -> Result<Tensors> {
     let w = Weights::new(given, settings)?;
     let g = given.g()?.cast(w.weights.dtype())?;
@@ -205,7 +204,7 @@ pub fn gradients(given: &Given<Tensor>, settings: &Settings, wanted: Which) -> R
     })
 }
 
-/// The gradients of `<g, J(t)>`; the formulas are those of `cpu::attention::tile::Second`.
+/// The gradients of `<g, J(t)>`, one per wanted operand; formulas as in `cpu::attention::tile::Second`.
 pub fn second_gradients(given: &Given<Tensor>, settings: &Settings, wanted: Which) -> Result<Tensors> {
     let w = Weights::new(given, settings)?;
     let t = wide_tangents(given, &w)?;

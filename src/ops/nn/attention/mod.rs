@@ -1,9 +1,9 @@
-//! Attention: `softmax(scale Q K' + mask) V` as one operation whose memory is linear in the lengths, forward
+//! Attention, `softmax(scale Q K' + mask) V`, as one operation whose memory is linear in the lengths, forward
 //! and backward, up to second order.
 //!
-//! Three operations are closed under differentiation. With `J(t)` the tangent of the result along `t`, the
-//! VJP is the gradient of `<g, out>`, and its own derivatives need only `J(t)` and the gradient of
-//! `<g, J(t)>`:
+//! Three operations are closed under differentiation up to second order. Let `J(t)` be the tangent of the
+//! result along `t`. The VJP is the gradient of `<g, out>`; its own derivatives need only `J(t)` and the
+//! gradient of `<g, J(t)>`:
 //!
 //! | operation              | VJP                                     | JVP                       |
 //! |------------------------|-----------------------------------------|---------------------------|
@@ -12,9 +12,9 @@
 //! | `J(t)`                 | both gradients                          | by its composition        |
 //! | gradient of `<g, J>`   | by its composition                      | by its composition        |
 //!
-//! Beyond the second order the compositions of `compose.rs` take over, which hold the scores. Read next:
-//! `call.rs`, the function that users call, and `src/cpu/attention/`; `src/gpu/kernels/attention.rs` is its
-//! twin.
+//! Derivatives beyond the second order use the compositions in `src/ops/nn/attention/compose.rs`, which
+//! materialise the scores. Read next: `src/ops/nn/attention/call.rs`, the function that users call; then the
+//! kernels, `src/cpu/attention/` and `src/gpu/kernels/attention.rs`.
 
 mod backward;
 mod call;
@@ -39,33 +39,32 @@ use crate::tensor::{Tensor, Tensors};
 use crate::watch::cost;
 use smallvec::{SmallVec, smallvec};
 
-/// The name of all three.
+/// The name of all three operations.
 const NAME: &str = "attention";
 
 /// How scores become weights.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Settings {
-    /// The factor of the scores, in the first place; the probability of dropout in the second.
+    /// The factor of the scores, then the probability of dropout.
     pub numbers: Params,
     /// Whether query `i` sees only the keys up to `i`.
     pub causal: bool,
-    /// Whether there is a mask among the inputs.
+    /// Whether the inputs include a mask.
     pub masked: bool,
     /// Dropout of the weights.
     pub dropout: Option<Dropout>,
 }
 
-/// Where the random numbers of dropout come from.
+/// The random numbers of dropout.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Dropout {
-    /// Where in which stream.
+    /// The stream and the position in it.
     pub state: State,
-    /// The batch axes (bit `i` for axis `i`) along which all elements have the same numbers.
+    /// The batch axes (bit `i` for axis `i`) along which all elements share their numbers.
     pub shared: u16,
-    /// The batches that there were when the numbers were set aside; in all that begin later they are the
-    /// same.
+    /// The youngest batch level when the numbers were reserved; levels that begin later share the numbers.
     pub since: Tag,
-    /// How many of these batches, not yet among the axes, have numbers of their own for each example.
+    /// How many levels up to `since`, not yet among the axes, have separate numbers per example.
     pub own: usize,
 }
 
@@ -74,7 +73,7 @@ impl Settings {
         self.numbers.get()[0]
     }
 
-    /// As the kernels want it.
+    /// Converts to the kernels' settings.
     fn kernel(&self) -> kernels::Settings {
         let dropout = self.dropout.map(|d| kernels::Dropout {
             p: self.numbers.get()[1],
@@ -84,9 +83,9 @@ impl Settings {
         kernels::Settings { scale: self.scale(), causal: self.causal, dropout }
     }
 
-    /// The settings one batch further out, whose axis stands in front. That batch is not among the current
-    /// ones any more: if one with numbers of its own is missing there, it is that one. Derivatives are also
-    /// batched over cotangents and tangents, by batches that the numbers know nothing of.
+    /// Returns the settings one batch level further out, with that level's axis in front. The level has left
+    /// the chain: if one fewer level with separate numbers remains, it was one of those. Levels over
+    /// cotangents and tangents began after the numbers were reserved, and share them.
     fn batched(mut self) -> Settings {
         if let Some(dropout) = &mut self.dropout {
             let left = random::own_levels(dropout.since).len();
@@ -97,45 +96,43 @@ impl Settings {
     }
 }
 
-/// Some of queries, keys, values and mask: bit `i` for operand `i`.
+/// A subset of queries, keys, values and mask: bit `i` for operand `i`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Which(pub u8);
 
 impl Which {
-    /// Those for which `f` holds.
+    /// The operands `i` for which `f(i)` holds.
     fn of(f: impl Fn(usize) -> bool) -> Which {
         Which((0..4).filter(|&i| f(i)).fold(0, |bits, i| bits | 1 << i))
     }
-    /// Whether operand `i` is among them.
     fn has(self, i: usize) -> bool {
         self.0 >> i & 1 == 1
     }
-    /// The operands in order.
     fn iter(self) -> impl Iterator<Item = usize> {
         (0..4).filter(move |&i| self.has(i))
     }
-    /// One value per operand that is among them, spread over four places.
+    /// Assigns one value to each operand in the set; `None` to the others.
     fn spread<X>(self, values: impl IntoIterator<Item = X>) -> [Option<X>; 4] {
         let mut values = values.into_iter();
         [0, 1, 2, 3].map(|i| if self.has(i) { values.next() } else { None })
     }
 }
 
-/// The inputs of one of the operations, by their meaning.
+/// The inputs of one of the operations, by meaning.
 struct Given<'a, X> {
     /// Queries, keys, values, mask.
     x: [Option<&'a X>; 4],
     /// The cotangent of the result.
     g: Option<&'a X>,
-    /// The result and the logarithm of the sum of exponentials.
+    /// The result and the log-sum-exp of each query's scores.
     known: Option<(&'a X, &'a X)>,
     /// Tangents of the operands.
     t: [Option<&'a X>; 4],
-    /// The tangent of the result and the mean of the tangents of the scores.
+    /// The tangent of the result, and the weighted mean of the tangents of the scores.
     moved: Option<(&'a X, &'a X)>,
 }
 
-/// Takes the inputs off a list, in the order in which all three operations have them.
+/// Takes inputs off a list, in the order that all three operations share.
 struct Reader<'a, 'b, X>(&'b [&'a X]);
 
 impl<'a, X> Reader<'a, '_, X> {
@@ -150,7 +147,7 @@ impl<'a, X> Reader<'a, '_, X> {
     fn pair(&mut self) -> Option<(&'a X, &'a X)> {
         Some((self.next()?, self.next()?))
     }
-    /// Queries, keys and values, the results of the forward pass if `known`, and the mask.
+    /// Reads queries, keys and values, the results of the forward pass if `known`, and the mask.
     fn operands(&mut self, settings: &Settings, known: bool) -> Given<'a, X> {
         let [q, k, v] = [(); 3].map(|()| self.next());
         let known = if known { self.pair() } else { None };
@@ -165,7 +162,7 @@ fn missing_input() -> crate::error::Error {
 }
 
 impl<'a, X> Given<'a, X> {
-    /// Operand `i`, which every call has.
+    /// Operand `i`; an error if the call lacks it.
     fn operand(&self, i: usize) -> Result<&'a X> {
         self.x[i].ok_or_else(missing_input)
     }
@@ -189,13 +186,13 @@ impl<'a> Given<'a, Array> {
     }
 }
 
-/// The work that one matrix of scores takes, batch included.
+/// The work of one matrix of scores, batch included.
 struct Scores {
-    /// How many scores there are.
+    /// The number of scores.
     count: u64,
-    /// A product with the queries or keys.
+    /// Operations of a product with the queries or keys.
     keys: u64,
-    /// A product with the values.
+    /// Operations of a product with the values.
     values: u64,
 }
 
@@ -209,23 +206,22 @@ impl Scores {
     }
 }
 
-/// Runs `op`, which stands one batch further out, on operands whose batch axis is brought in front.
+/// Binds `op`, whose settings are already those one level further out, with the batch axes in front.
 fn batched(op: impl Into<crate::op::Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
     let x: Vec<Tensor> = x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?;
     let refs: Vec<&Tensor> = x.iter().collect();
     Ok(crate::bind::bind(op, &refs)?.into_iter().map(|y| (y, Some(0))).collect())
 }
 
-/// All inputs.
+/// Saves all inputs.
 fn every(inputs: usize) -> Saves {
     (0..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)))
 }
 
 /// `softmax(scale Q K' + mask) V` over the last two axes. Inputs: queries `[..., L, E]`, keys `[..., S, E]`,
-/// values `[..., S, V]` and a mask if `masked`, all of one rank. The queries have the whole batch; keys and
-/// values have one batch shape, whose axes may have length 1; the mask broadcasts. Outputs: the result
-/// `[..., L, V]` and, for the benefit of its derivatives alone, the logarithm of the sum of exponentials
-/// `[..., L, 1]`.
+/// values `[..., S, V]`, and a mask if `masked`, all of one rank. The queries have the whole batch shape;
+/// keys and values share one batch shape, whose axes may have length 1; the mask broadcasts. Outputs: the
+/// result `[..., L, V]` and, only for derivatives, the log-sum-exp of the scores `[..., L, 1]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Attention {
     /// How scores become weights.

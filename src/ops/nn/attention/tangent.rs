@@ -68,7 +68,7 @@ impl Composite for AttentionJvp {
         let inputs = (0..c.inputs()).map(|i| c.input(i)).collect::<Result<Vec<_>>>()?;
         let mut grads: Grads = smallvec![None; inputs.len()];
         let first = 5 + usize::from(settings.masked);
-        // The result is linear in the tangents.
+        // `J(t)` is linear in the tangents: their gradients are those of `<g, out>`.
         let places: Vec<(usize, usize)> = self
             .has_tangent
             .iter()
@@ -83,7 +83,7 @@ impl Composite for AttentionJvp {
             let out = crate::bind::bind(AttentionVjp { settings, wanted, second: None }, &x)?;
             places.iter().zip(out).for_each(|(&(at, _), y)| grads[at] = Some(y));
         }
-        // The mask stands behind the two outputs.
+        // The mask follows the two outputs.
         let place = |i: usize| if i == 3 { 5 } else { i };
         let wanted = Which::of(|i| (i < 3 || settings.masked) && c.needs(place(i)));
         if wanted != Which::default() {
