@@ -1,5 +1,6 @@
-//! The list of operations and the rows of its tables: for the tests that ask whether each has a record, and
-//! for the documentation's table of operations. The counts of `src/watch/cost.rs`.
+//! The list of operations and the rows of the tables of elementwise functions, for tests (does every
+//! operation have a record?) and for the documentation. Also the counts of floating point operations
+//! (`src/watch/cost.rs`).
 
 use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;
