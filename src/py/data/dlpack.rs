@@ -226,8 +226,7 @@ unsafe impl Sync for Foreign {}
 impl Drop for Foreign {
     fn drop(&mut self) {
         let Some(give_back) = self.give_back else { return };
-        // Deleters of Python libraries release Python objects; once the interpreter has ended, these are
-        // gone.
+        // Deleters of Python libraries release Python objects, which are gone once the interpreter has ended.
         let _ = Python::try_attach(|_| {
             // SAFETY: `consume` renamed the capsule, so nobody else calls the deleter.
             unsafe {

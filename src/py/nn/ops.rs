@@ -1,6 +1,5 @@
-//! The list of operations and the rows of the tables of elementwise functions, for tests (does every
-//! operation have a record?) and for the documentation. Also the counts of floating point operations
-//! (`src/watch/cost.rs`).
+//! The operations and the rows of the elementwise tables, for tests (has every operation a record?) and for
+//! the documentation; counts of floating point operations (`src/watch/cost.rs`).
 
 use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;
