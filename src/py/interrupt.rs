@@ -10,7 +10,7 @@ fn ask() -> Result<()> {
     Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(())).map_err(foreign)
 }
 
-/// Registers [`ask`] with the core.
+/// Registers `ask` with the core.
 pub fn register() {
     crate::process::interrupt::listen(ask);
 }

@@ -347,7 +347,7 @@ fn _custom(
     };
     let rule: Arc<dyn CustomRule> = Arc::new(rule);
     let outputs = custom::call(rule.clone(), &inputs)?;
-    // Outputs that are memory need no mark: the tape knows what must not be written.
+    // Outputs that are memory need no mark, as the tape knows what must not be written; other levels do not.
     let is_tied = |i: usize, t: &Tensor| {
         t.concrete().is_none() && rule.plan().is_ok_and(|plan| plan.shared.get(i) == Some(&true))
     };

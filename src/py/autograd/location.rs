@@ -88,7 +88,7 @@ fn annotate(error: &Error, note: &str) {
     });
 }
 
-/// Installs [`locate`] and [`annotate`] in the core.
+/// Installs `locate` and `annotate` in the core.
 pub fn register() {
     location::install(Host { locate, annotate });
 }
