@@ -1,5 +1,4 @@
-//! Arguments as users write them: axes, shapes, operands, each with one place that understands every
-//! spelling.
+//! Argument types: axes, shapes and operands. One parser each accepts every spelling that a user may write.
 
 use crate::array::shape::Shape;
 use crate::error::Result;
@@ -25,7 +24,7 @@ pub fn run<T: Send>(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<
     out.map_err(PyErr::from)
 }
 
-/// An axis or a length: an integer that is no truth value.
+/// An axis or a length: an integer, not a bool.
 pub struct Whole(pub i64);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
@@ -44,7 +43,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
     }
 }
 
-/// An integer, which may be a truth value.
+/// Returns an integer; a bool counts as 0 or 1.
 pub fn integer(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
     obj.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(obj.py()) {
         true => too_large(obj),
@@ -52,7 +51,7 @@ pub fn integer(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
     })
 }
 
-/// The place of one element along an axis.
+/// Returns an index of one element along an axis.
 pub fn position(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
     obj.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(obj.py()) {
         true => beyond_every_axis(obj),
@@ -60,19 +59,19 @@ pub fn position(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
     })
 }
 
-/// The error for a place that no axis has.
+/// The error for an index that does not fit into int64.
 #[cold]
 pub fn beyond_every_axis(index: impl std::fmt::Display) -> PyErr {
     PyIndexError::new_err(format!("index {index} is beyond the end of every axis"))
 }
 
-/// The error for an integer that no tensor holds, and no axis is as long as.
+/// The error for an integer that does not fit into int64.
 #[cold]
 pub fn too_large(integer: impl std::fmt::Display) -> PyErr {
     value_error(format!("the integer {integer} does not fit into int64"))
 }
 
-/// A [`Whole`] as its number, for `from_py_with`.
+/// Extracts a [`Whole`] as its integer, for `from_py_with`.
 pub fn whole(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
     obj.extract::<Whole>().map(|n| n.0)
 }
@@ -82,17 +81,17 @@ pub fn optional_whole(obj: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     if obj.is_none() { Ok(None) } else { whole(obj).map(Some) }
 }
 
-/// [`whole`], for a number of things.
+/// [`whole`] for a number of elements, which must not be negative.
 pub fn amount(obj: &Bound<'_, PyAny>) -> PyResult<usize> {
     count("a number of elements", whole(obj)?)
 }
 
-/// The numbers of integers.
+/// Unwraps a list of [`Whole`].
 pub fn unwrapped(numbers: Vec<Whole>) -> Vec<i64> {
     numbers.into_iter().map(|n| n.0).collect()
 }
 
-/// One axis, several, or none given.
+/// One axis, several axes, or none given.
 #[derive(Default)]
 pub struct Dims(pub Option<Vec<i64>>);
 
@@ -117,24 +116,24 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Dims {
     }
 }
 
-/// An error about a value as it is; instead of any other, `what` was expected.
+/// Returns `error` if it is a ValueError (about the value itself), otherwise the error `what()`.
 pub fn unless_value(error: PyErr, obj: &Bound<'_, PyAny>, what: impl FnOnce() -> PyErr) -> PyErr {
     if error.is_instance_of::<PyValueError>(obj.py()) { error } else { what() }
 }
 
 impl Dims {
-    /// The axes as the core takes them; an empty sequence means all, as in PyTorch.
+    /// Returns the axes as the core takes them; an empty sequence means all, as in PyTorch.
     pub fn get(&self) -> Option<&[i64]> {
         self.0.as_deref().filter(|axes| !axes.is_empty())
     }
 
-    /// `self`, or the same argument under its other name.
+    /// Returns `self`, or the same argument given under its other name.
     pub fn or(self, other: Option<Dims>) -> PyResult<Dims> {
         Ok(one_of(self.0.is_some().then_some(Dims(self.0)), other)?.unwrap_or(Dims(None)))
     }
 }
 
-/// Numbers per axis, in a sequence. Its word about its own length is not trusted with memory.
+/// Extracts a sequence with one number per axis. The reported length is checked before anything is allocated.
 pub fn listed<'py, T>(obj: &Bound<'py, PyAny>) -> PyResult<Vec<T>>
 where
     T: for<'a> FromPyObject<'a, 'py>,
@@ -148,10 +147,10 @@ where
     obj.extract()
 }
 
-/// The longest sequence of numbers per axis that makes sense, and then some.
+/// The longest sequence of numbers per axis that is accepted; generous.
 const MOST_LISTED: usize = 1024;
 
-/// Integers per axis, as an argument.
+/// One integer per axis, as an argument.
 pub struct Listed(pub Vec<i64>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Listed {
@@ -162,7 +161,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Listed {
     }
 }
 
-/// What was given as `dim` or as `axis`; raises TypeError where both were.
+/// Returns the argument given as `dim` or as `axis`; raises TypeError where both were.
 pub fn one_of<T>(dim: Option<T>, axis: Option<T>) -> PyResult<Option<T>> {
     match (dim, axis) {
         (Some(_), Some(_)) => Err(type_error("dim and axis are two names of one argument; give one of them")),
@@ -170,12 +169,12 @@ pub fn one_of<T>(dim: Option<T>, axis: Option<T>) -> PyResult<Option<T>> {
     }
 }
 
-/// [`one_of`], or what it is by default.
+/// [`one_of`], or `default`.
 pub fn either<T>(dim: Option<T>, axis: Option<T>, default: T) -> PyResult<T> {
     Ok(one_of(dim, axis)?.unwrap_or(default))
 }
 
-/// The integers of `f(2, 3)` or `f((2, 3))`.
+/// Returns the integers of `f(2, 3)` or `f((2, 3))`.
 pub fn integers(args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     if args.len() == 1 {
         let only = args.get_item(0)?;
@@ -186,12 +185,12 @@ pub fn integers(args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     args.extract().map(unwrapped)
 }
 
-/// A number of things, which is not negative; `what` names function and argument.
+/// Converts to a count, which must not be negative; `what` names function and argument in the error.
 pub fn count(what: &str, n: i64) -> PyResult<usize> {
     usize::try_from(n).map_err(|_| value_error(format!("{what} cannot be negative, got {n}")))
 }
 
-/// A shape of lengths that are all known.
+/// Returns the shape of these lengths, all of which are known.
 pub fn shape(lengths: &[i64]) -> PyResult<Shape> {
     let mut dims = Vec::with_capacity(lengths.len());
     for &d in lengths {
@@ -203,7 +202,7 @@ pub fn shape(lengths: &[i64]) -> PyResult<Shape> {
     Ok(Shape::new(&dims)?)
 }
 
-/// A shape from an integer or a sequence of integers.
+/// Returns a shape from an integer or a sequence of integers.
 pub fn shape_from(obj: &Bound<'_, PyAny>) -> PyResult<Shape> {
     if obj.is_instance_of::<PyInt>() {
         return shape(&[obj.extract::<Whole>()?.0]);
@@ -214,7 +213,7 @@ pub fn shape_from(obj: &Bound<'_, PyAny>) -> PyResult<Shape> {
     shape(&unwrapped(listed(obj)?))
 }
 
-/// The shape of `numel` elements in which one length of -1 is worked out.
+/// Returns the shape of `numel` elements, inferring one length of -1.
 pub fn inferred_shape(lengths: &[i64], numel: usize) -> PyResult<Shape> {
     let Some(unknown) = lengths.iter().position(|&d| d == -1) else {
         return shape(lengths);
@@ -237,13 +236,13 @@ pub fn inferred_shape(lengths: &[i64], numel: usize) -> PyResult<Shape> {
     shape(&dims)
 }
 
-/// An operand as it came from Python: a tensor, or a scalar that adapts.
+/// An operand from Python: a tensor, or a scalar that adapts to the dtype of the other operand.
 pub enum Arg {
-    /// A tensor, or an array that became one.
+    /// A tensor, or an array converted to one.
     Tensor(Tensor),
-    /// A truth value.
+    /// A bool.
     Bool(bool),
-    /// An integer, which no dtype need hold.
+    /// An integer; it may be out of range of every dtype.
     Int(i128),
     /// A float.
     Float(f64),
@@ -252,7 +251,7 @@ pub enum Arg {
 }
 
 impl Arg {
-    /// As the core takes it.
+    /// Returns the operand in the form that the core takes.
     pub fn operand(&self) -> Operand<'_> {
         match self {
             Arg::Tensor(t) => Operand::Tensor(t),
@@ -263,7 +262,7 @@ impl Arg {
         }
     }
 
-    /// As a tensor, to be an operand together with `x`; a number loses no digits.
+    /// Returns a tensor that serves as operand together with `x`; a number keeps its full precision.
     pub fn tensor_with(&self, x: &Tensor) -> Result<Tensor> {
         self.operand().tensor_with(x)
     }
@@ -276,7 +275,7 @@ impl Arg {
         }
     }
 
-    /// An operand, or `None` for an object that is none.
+    /// Converts an operand; returns `None` for an object that is not one.
     #[inline]
     pub fn from_any(obj: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
         if let Ok(t) = obj.cast::<PyTensor>() {
@@ -297,7 +296,7 @@ impl Arg {
         Arg::from_other(obj)
     }
 
-    /// [`Arg::from_any`], for a comparison or a limit: an integer of any size counts, which needs no dtype.
+    /// [`Arg::from_any`] for a comparison or a bound: accepts integers of any size, as they need no dtype.
     pub fn compared(obj: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
         if obj.is_exact_instance_of::<PyInt>() && obj.extract::<i64>().is_err() {
             let end = if obj.gt(0)? { i128::MAX } else { i128::MIN };
@@ -306,7 +305,7 @@ impl Arg {
         Arg::from_any(obj)
     }
 
-    /// NumPy's arrays and scalars, and what else describes an array.
+    /// Converts NumPy arrays and scalars, and other objects that describe an array.
     #[cold]
     fn from_other(obj: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
         if !convert::is_array(obj) {
@@ -327,13 +326,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Arg {
     }
 }
 
-/// An integer that int64 does not hold.
+/// Extracts an integer that does not fit into int64.
 #[cold]
 fn large(obj: &Bound<'_, PyAny>) -> PyResult<i128> {
     obj.extract().map_err(|_| too_large(obj))
 }
 
-/// The error for what is no operand.
+/// The error for an object that is not an operand.
 #[cold]
 pub fn not_an_operand(obj: &Bound<'_, PyAny>) -> PyErr {
     let name = obj.get_type().name().map_or_else(|_| "this".into(), |n| n.to_string());
@@ -356,8 +355,8 @@ impl<'a, 'py> FromPyObject<'a, 'py> for AsTensor {
     }
 }
 
-/// The members of a list of tensors, which may be the rows of a tensor, unless one element repeats to make
-/// billions of them.
+/// Iterates over a list of tensors. The rows of a tensor count as one, unless there are more than
+/// [`MOST_ROWS`] (a broadcast tensor may have billions).
 pub fn members<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>> {
     if let Ok(t) = obj.cast::<PyTensor>() {
         let shape = t.read().t.shape();
@@ -371,7 +370,7 @@ pub fn members<'py>(obj: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyIterator>>
     obj.try_iter()
 }
 
-/// The most rows of a tensor that are taken for a list of tensors.
+/// The most rows for which a tensor is accepted as a list of tensors.
 pub const MOST_ROWS: usize = 1 << 24;
 
 /// A list of tensors.
@@ -383,7 +382,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensors {
     fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Tensors> {
         let all =
             members(&obj)?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<Vec<_>>>()?;
-        // Python's numbers among them lose no digits next to tensors of double precision.
+        // Python numbers among them keep full precision next to tensors of double precision.
         if (obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>()) && all.iter().any(is_double) {
             return obj
                 .try_iter()?

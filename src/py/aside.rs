@@ -1,9 +1,8 @@
-//! Where Rust and the interpreter hand a thread to each other: work without the interpreter lock, and calls
-//! of the program's functions.
+//! Releasing the interpreter lock for Rust work, and calling functions of the user's program.
 //!
-//! The garbage collector looks at the tape twice (`src/py/autograd/collect.rs`) and must find the same both
-//! times. It runs under the lock, but code that gave the lock away goes on using the tape meanwhile; so such
-//! code is counted, and while there is any the collector sees nothing.
+//! Python's garbage collector walks the tape twice (`src/py/autograd/collect.rs`) and must find the same both
+//! times. It runs under the lock, but threads that released the lock may change the tape meanwhile. So such
+//! threads are counted, and while there are any the collector does not walk the tape.
 
 use pyo3::ffi::{self, PyObject};
 use pyo3::marker::Ungil;
@@ -18,13 +17,13 @@ pub fn anyone() -> bool {
     ASIDE.load(Ordering::Acquire) != 0
 }
 
-/// The one way to give the lock away.
+/// The one way to release the lock.
 pub trait Aside {
     /// Runs `f` without the interpreter lock.
     fn aside<T: Ungil, F: Ungil + FnOnce() -> T>(self, f: F) -> T;
 }
 
-/// Counts this thread until it is dropped, which is after it got the lock back.
+/// Counts this thread until it is dropped, after the lock was reacquired.
 struct Count;
 
 impl Drop for Count {
@@ -42,11 +41,11 @@ impl Aside for Python<'_> {
     }
 }
 
-/// Dropped only where a thread is unwound by force.
+/// Parks the thread forever when dropped; dropped only when a thread is unwound by force.
 ///
-/// Until Python 3.14 an interpreter that ends unwinds the threads that run Python code beside it, at their
-/// next bytecode. Rust frames cannot be unwound so, and the process would abort. Such a thread sleeps here
-/// instead, without the lock, until the process has ended.
+/// Until Python 3.14 an interpreter that shuts down unwinds the other threads that run Python code, at their
+/// next bytecode. Rust frames cannot be unwound so, and the process would abort. Instead the thread sleeps
+/// here, without the lock, until the process has ended.
 struct Sleep;
 
 impl Drop for Sleep {
@@ -57,7 +56,7 @@ impl Drop for Sleep {
     }
 }
 
-/// What a function can be called with.
+/// The arguments of a call: anything that converts to a Python tuple.
 pub trait Arguments<'py>:
     IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error: Into<PyErr>>
 {
@@ -68,9 +67,9 @@ impl<'py, A> Arguments<'py> for A where
 {
 }
 
-/// Calls of the program's functions, which may take long.
+/// Calls functions of the user's program, which may run long.
 pub trait Callback<'py> {
-    /// The result of a call.
+    /// Calls the function and returns its result.
     fn run(
         &self,
         args: impl Arguments<'py>,
@@ -97,10 +96,10 @@ fn call<'py>(
     type Call = unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
     let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());
     let sleep = Sleep;
-    // SAFETY: the same function, said to unwind; what it is given lives until it returns, and what it
-    // returns is a new reference, or null with an exception set.
+    // SAFETY: `PyObject_Call` has this signature; only the ABI is changed, to one that may unwind. The
+    // arguments are borrowed until it returns. It returns a new reference, or null with an exception set.
     let out = unsafe {
-        // Hidden from the optimiser, which would take the declared function at its word that it never
+        // `black_box` hides the function from the optimiser, which would assume that `extern "C"` never
         // unwinds.
         let plain = std::hint::black_box(ffi::PyObject_Call as unsafe extern "C" fn(_, _, _) -> _);
         let call = std::mem::transmute::<unsafe extern "C" fn(_, _, _) -> *mut PyObject, Call>(plain);

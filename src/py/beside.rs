@@ -1,5 +1,5 @@
-//! Arguments that depend on the tensor beside them: Python's numbers, alone or in lists, which lose no digits
-//! there, and what a tensor is compared with, which its dtype need not hold.
+//! Arguments interpreted relative to another tensor. Python numbers, alone or in lists, keep double precision
+//! beside a double-precision tensor. The bound of a comparison need not fit the tensor's dtype.
 
 use crate::array::dtype::DType;
 use crate::py::args::{Arg, not_an_operand};
@@ -10,7 +10,7 @@ use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyFloat, PyList, PyTuple};
 
-/// What a tensor is compared with, or limited to: [`Arg::compared`].
+/// The right-hand side of a comparison, or a bound of `clamp`: [`Arg::compared`].
 pub struct Compared(pub Arg);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Compared {
@@ -21,7 +21,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Compared {
     }
 }
 
-/// A tensor argument beside another tensor: arrays and numbers are converted.
+/// A tensor argument that is converted in view of another tensor; arrays and numbers are accepted.
 pub struct Beside<'py>(Bound<'py, PyAny>);
 
 impl<'py> FromPyObject<'_, 'py> for Beside<'py> {
@@ -34,7 +34,7 @@ impl<'py> FromPyObject<'_, 'py> for Beside<'py> {
 }
 
 impl Beside<'_> {
-    /// The tensor next to `x`: Python's numbers lose no digits there.
+    /// Returns the argument as a tensor to stand beside `x`; Python numbers keep their precision.
     pub fn tensor(&self, x: &Tensor) -> PyResult<Tensor> {
         if let Ok(t) = self.0.cast::<PyTensor>() {
             return value(t);
@@ -44,13 +44,13 @@ impl Beside<'_> {
     }
 }
 
-/// Whether numbers have the digits of float64.
+/// Whether the dtype has the precision of float64.
 pub fn is_double(x: &Tensor) -> bool {
     matches!(x.dtype(), DType::F64 | DType::C128)
 }
 
-/// `converted`, the tensor of `obj`; of Python's floats and complex numbers, alone or in lists, one of double
-/// precision.
+/// Returns `converted`, the tensor of `obj`; Python floats and complex numbers, alone or in lists, are
+/// converted again in double precision.
 pub fn exact(obj: &Bound<'_, PyAny>, converted: Tensor) -> PyResult<Tensor> {
     let is_number = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyComplex>();
     let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();

@@ -1,4 +1,4 @@
-//! Errors of the core as Python exceptions, and Python exceptions through the core and back unchanged.
+//! Core errors as Python exceptions; Python exceptions pass through the core unchanged.
 
 use crate::error::{Error, Kind};
 use pyo3::create_exception;
@@ -20,8 +20,8 @@ create_exception!(
 create_exception!(wengert, CheckpointError, PyRuntimeError, "A recomputation that differs from its forward.");
 create_exception!(wengert, DeviceError, PyRuntimeError, "A device that is missing, lost or lacks a feature.");
 
-/// A class of errors that NumPy's users catch as a `ValueError` and PyTorch's as a `RuntimeError`: it is
-/// both.
+/// Returns an exception class that derives from both `ValueError` (which users of NumPy catch) and
+/// `RuntimeError` (which users of PyTorch catch).
 fn class_of_both<'py>(
     py: Python<'py>,
     class: &'static PyOnceLock<Py<PyType>>,
@@ -39,19 +39,17 @@ fn class_of_both<'py>(
     Ok(class.bind(py))
 }
 
-/// The class of errors of linear algebra.
 fn linalg_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     class_of_both(py, &CLASS, "LinAlgError", "A matrix that has no such inverse or factorisation.")
 }
 
-/// The class of errors of shapes.
 fn shape_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     class_of_both(py, &CLASS, "ShapeError", "Shapes that do not fit together.")
 }
 
-/// An exception of a class that is made at run time.
+/// Builds an exception of a class that is created at run time.
 #[cold]
 fn raised<'py>(class: PyResult<&Bound<'py, PyType>>, text: String) -> PyErr {
     match class {
@@ -88,26 +86,26 @@ impl From<Error> for PyErr {
     }
 }
 
-/// The function of the Python package that the user called, where it is made of several operations.
+/// Returns the package function that the user called, if it is composed of several operations.
 #[cold]
 fn function_called() -> Option<String> {
     Python::try_attach(|py| py.import("wengert._caller").ok()?.call_method0("called").ok()?.extract().ok())?
 }
 
-/// A Python exception as an error of the core.
+/// Wraps a Python exception as an error of the core.
 #[cold]
 pub fn foreign(error: PyErr) -> Error {
     let text = error.to_string();
     Error::foreign(Arc::new(error), text)
 }
 
-/// A `TypeError` with this message.
+/// Returns a `TypeError` with this message.
 #[cold]
 pub fn type_error(message: impl Into<String>) -> PyErr {
     PyTypeError::new_err(message.into())
 }
 
-/// A `ValueError` with this message.
+/// Returns a `ValueError` with this message.
 #[cold]
 pub fn value_error(message: impl Into<String>) -> PyErr {
     PyValueError::new_err(message.into())

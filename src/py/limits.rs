@@ -1,4 +1,4 @@
-//! Limits: what lies beyond a number or a tensor becomes that.
+//! `clamp` with bounds that are numbers or tensors.
 
 use crate::error::{Named, Result};
 use crate::ops::pointwise::compare::{Logic, Relation};
@@ -7,14 +7,14 @@ use crate::py::beside::Compared;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
-/// Values limited to bounds that are numbers or tensors.
+/// Limits values to bounds that are numbers or tensors.
 pub fn clamp(py: Python<'_>, x: &Tensor, min: Option<Compared>, max: Option<Compared>) -> PyResult<Tensor> {
     let (min, max) = (min.map(|bound| bound.0), max.map(|bound| bound.0));
     if ![&min, &max].iter().any(|bound| matches!(bound, Some(Arg::Tensor(_) | Arg::Complex(..)))) {
         let (low, high) = (min.as_ref().map(Arg::operand), max.as_ref().map(Arg::operand));
         return run(py, x.numel(), || x.clamp(low, high).named("clamp"));
     }
-    // A bound that is a tensor passes the gradient on where it holds.
+    // A tensor bound receives the gradient where it is the result.
     let mut out = x.clone();
     for (bound, relation) in [(&min, Relation::Lt), (&max, Relation::Gt)] {
         if let Some(bound) = bound {
@@ -24,7 +24,7 @@ pub fn clamp(py: Python<'_>, x: &Tensor, min: Option<Compared>, max: Option<Comp
     Ok(out)
 }
 
-/// Where `x` is beyond a bound, or the bound is NaN.
+/// Mask of elements where `x` is beyond a bound, or the bound is NaN.
 fn beyond(x: &Tensor, bound: &Arg, relation: Relation) -> Result<Tensor> {
     let mask = x.compare(bound.operand(), relation)?;
     match bound {

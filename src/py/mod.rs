@@ -1,10 +1,10 @@
-//! The Python extension module `wengert._core`: the only folder that knows `pyo3`.
+//! The Python extension module `wengert._core`; only this folder uses `pyo3`.
 //!
-//! Reading order: `tensor/object.rs` (the object), `tensor/operators.rs` (the hot path), `args.rs` (what
-//! users may write), `data/convert.rs` (data in and out), `autograd`. The Python package around it adds
-//! pytrees, contexts and layers.
+//! Reading order: `src/py/tensor/object.rs` (the object), `src/py/tensor/operators.rs` (the hot path),
+//! `src/py/args.rs` (arguments), `src/py/data/convert.rs` (data in and out), `src/py/autograd/mod.rs`. The
+//! Python package adds pytrees, contexts and layers.
 
-// Slots that our macros spell out would otherwise be linted inside the code that pyo3 generates for them.
+// Slots that our macros expand to would otherwise be linted inside the code that pyo3 generates.
 #![allow(unsafe_op_in_unsafe_fn)]
 
 mod args;

@@ -1,7 +1,7 @@
-//! `utils.checkpoint`: a function of Python objects that runs once more in backward.
+//! `utils.checkpoint`: a function of Python objects that backward runs a second time.
 //!
-//! Its arguments are what the second run computes from, so those that were written since the first run are an
-//! error, as saved values are.
+//! The second run computes from the arguments, so an argument written since the first run is an error, as it
+//! is for saved tensors.
 
 use crate::error::{Error, Result};
 use crate::py::aside::Callback;
@@ -14,19 +14,19 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use std::sync::Arc;
 
-/// How deep lists, tuples and dictionaries are searched for tensors; some contain themselves.
+/// How deep lists, tuples and dictionaries are searched for tensors; one may contain itself.
 const DEPTH: usize = 8;
 
-/// A tensor among the arguments, and the memory that it had.
+/// A tensor among the arguments, and the memory it had before the first run.
 struct Argument {
     /// The address of the object, which the arguments keep alive.
     object: usize,
-    /// The number of its buffer.
+    /// The id of its buffer.
     buffer: usize,
     version: u32,
 }
 
-/// The tensors in `object`, with the words that lead to each.
+/// Calls `see` with each tensor in `object` and the expression that leads to it, such as `args[0]['x']`.
 fn tensors<'py>(
     object: &Bound<'py, PyAny>,
     place: &str,
@@ -56,7 +56,7 @@ fn tensors<'py>(
     Ok(())
 }
 
-/// The tensors among the arguments of a call.
+/// Calls `see` with each tensor among the arguments of a call.
 fn arguments<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
@@ -66,7 +66,7 @@ fn arguments<'py>(
     kwargs.map_or(Ok(()), |kwargs| tensors(kwargs.as_any(), "kwargs", DEPTH, see))
 }
 
-/// The arguments as they are before the first run.
+/// Records buffer and version of the arguments before the first run.
 fn noted(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> Result<Vec<Argument>> {
     let mut found = Vec::new();
     arguments(args, kwargs, &mut |_, tensor| {
@@ -80,7 +80,7 @@ fn noted(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> Resul
     Ok(found)
 }
 
-/// Raises if an argument is not what it was before the first run.
+/// Raises if an argument was written or exchanged since the first run.
 fn check(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, before: &[Argument]) -> Result<()> {
     if before.is_empty() {
         return Ok(());

@@ -1,6 +1,6 @@
-//! Python's garbage collector and the tape: a hook that closes over its own tensor, a context that holds its
-//! output, what saved-tensor hooks packed. Each object shows the collector the Python objects on that part of
-//! the tape that it alone keeps alive, and lets go of its part when it is told to.
+//! Support for Python's garbage collector: cycles through the tape, such as a hook that closes over its own
+//! tensor, a context that holds its output, or what saved-tensor hooks packed. `__traverse__` visits the
+//! Python objects on the part of the tape that one object alone keeps alive; `__clear__` drops that part.
 
 use crate::autodiff::owned::{Walk, walk};
 use crate::py::aside;
@@ -15,13 +15,13 @@ use pyo3::types::PyDict;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Whether this collection looks into the tape.
+/// Whether this collection walks the tape.
 static LOOKS: AtomicBool = AtomicBool::new(true);
-/// Entries that the collections since the last one that looked have walked over.
+/// Nodes visited by the collections since the last decision to walk.
 static WALKED: AtomicU64 = AtomicU64::new(0);
-/// Entries that all collections have walked over.
+/// Nodes visited by all collections.
 static WALKED_IN_ALL: AtomicU64 = AtomicU64::new(0);
-/// The number of the tape's youngest entry when a collection last looked.
+/// The number of nodes recorded when a collection last decided to walk.
 static AT: AtomicU64 = AtomicU64::new(0);
 
 /// Called at the start and the end of every collection. The newest tensor owns the whole chain behind it, so
@@ -52,7 +52,7 @@ fn _entries_walked() -> u64 {
     WALKED_IN_ALL.load(Ordering::Relaxed)
 }
 
-/// Registers what Python calls at every collection.
+/// Registers `_collecting` in `gc.callbacks`.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(_entries_walked, m)?)?;
     let notice = wrap_pyfunction!(_collecting, m)?;
@@ -60,7 +60,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     Ok(())
 }
 
-/// Shows the collector what belongs to one owner; `begin` names its references.
+/// Visits the Python objects that belong to one owner alone; `begin` names the owner's references.
 fn show(visit: &PyVisit<'_>, begin: impl FnOnce(&mut Walk)) -> Result<(), PyTraverseError> {
     if aside::anyone() || !LOOKS.load(Ordering::Relaxed) {
         return Ok(());
@@ -80,7 +80,7 @@ fn show(visit: &PyVisit<'_>, begin: impl FnOnce(&mut Walk)) -> Result<(), PyTrav
 #[pymethods]
 impl PyTensor {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Whoever is exchanging the tensor holds it.
+        // Unreadable only while the tensor is being exchanged: then the exchanging thread holds it.
         let Some(this) = self.try_read() else { return Ok(()) };
         if let Some(view) = &this.view {
             visit.call(&view.root)?;
@@ -106,7 +106,7 @@ impl PyNode {
     }
 
     fn __clear__(&mut self) {
-        // Garbage that a destructor still looks at is an entry without anything.
+        // A destructor that still uses the garbage finds a leaf node without edges.
         let bare = Arc::new(Node::leaf(self.0.tag, self.0.outputs[0]));
         let old = std::mem::replace(&mut self.0, bare);
         drop(old);

@@ -1,5 +1,5 @@
-//! Custom operations whose rules are Python: what `autograd.Function`, `custom_vjp` and `custom_jvp` are made
-//! of. `python/wengert/autograd/function.py` and `python/wengert/custom.py` hold the Python side of it.
+//! Custom operations whose rules are Python functions: the core of `autograd.Function`, `custom_vjp` and
+//! `custom_jvp`. The Python side is in `python/wengert/autograd/function.py` and `python/wengert/custom.py`.
 
 mod exchange;
 
@@ -26,11 +26,11 @@ use std::sync::{Arc, OnceLock};
 /// Where a derivative rule comes from.
 #[derive(Clone, Copy, PartialEq)]
 enum Form {
-    /// Given by the user.
+    /// The user's own rule.
     Own,
     /// The transpose of the rule for the other direction.
     Transpose,
-    /// By tracing the forward.
+    /// The forward, traced.
     Trace,
 }
 
@@ -45,34 +45,34 @@ impl Form {
     }
 }
 
-/// One call of a custom function. `rule` is the Python object that knows what to run; see `Rule` in
+/// One call of a custom function. `rule` is the Python object with the functions to run: `Rule` of
 /// `python/wengert/autograd/_rules.py`.
 struct PyRule {
     name: &'static str,
     rule: Arc<Py<PyAny>>,
-    /// The one reference that it holds to the rule.
+    /// `rule` again, as the garbage collector sees it.
     held: HostRef,
     reverse: Form,
     forward: Form,
-    /// Whether differentiated tensors that come in by a closure are an error rather than constants.
+    /// Whether a captured tensor (by closure) that is differentiated is an error rather than a constant.
     strict: bool,
     /// Whether there is a batching rule.
     batches: bool,
-    /// Whether the call is in a region of autocast.
+    /// Whether the call is inside an autocast region.
     casts: bool,
     first_run: OnceLock<FirstRun>,
 }
 
-/// What is known once the forward has run.
+/// Facts known once the forward has run.
 struct FirstRun {
     plan: Arc<Plan>,
     inputs: Vec<Aval>,
     outputs: Vec<Aval>,
-    /// Where the random numbers of the forward began, so that tracing draws the same.
+    /// The random state at the start of the forward, so that tracing draws the same numbers.
     random: random::State,
 }
 
-/// Whether a tape or forward mode, at any level, owns the value.
+/// Whether a tape or forward mode, at any level, differentiates the value.
 fn differentiated(t: &Tensor) -> bool {
     let mut at = t;
     while let Some(traced) = at.traced() {
@@ -100,7 +100,7 @@ impl PyRule {
         })
     }
 
-    /// The outputs without what differentiates them: tensors that came in by a closure are constants.
+    /// Detaches the outputs: captured tensors are constants.
     fn constants(&self, outputs: Tensors) -> Result<Tensors> {
         if self.strict && outputs.iter().any(differentiated) {
             return Err(Error::autodiff(format!(
@@ -124,7 +124,7 @@ impl PyRule {
         found.into_iter().map(|g| g.map(|g| aliasing::apart(g, saved)).transpose()).collect()
     }
 
-    /// The outputs, if the rule computes them, and their tangents.
+    /// Returns the tangents of the outputs, and the outputs themselves if the rule computes them.
     fn own_jvp(
         &self,
         x: &[Tensor],
@@ -152,8 +152,8 @@ impl PyRule {
         Ok((values.transpose()?, moved))
     }
 
-    /// What a forward rule returned, if it is of the kind of the output. In a region of autocast, which does
-    /// not reach into rules, it is converted.
+    /// Checks that a result of the forward rule has the shape and dtype `like`. Inside an autocast region,
+    /// which does not extend into rules, the dtype is converted.
     fn like(&self, t: Tensor, like: &Aval, what: &str, i: usize) -> Result<Tensor> {
         if t.dtype() == like.dtype && t.has_shape(&like.shape) {
             return Ok(t);
@@ -171,7 +171,7 @@ impl PyRule {
         )))
     }
 
-    /// The JVP as the transpose of the VJP.
+    /// Computes the JVP as the transpose of the VJP.
     fn transposed_vjp(&self, saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let FirstRun { plan, outputs, .. } = self.first_run()?;
         let needs: Vec<bool> = t.iter().map(Option::is_some).collect();
@@ -182,21 +182,21 @@ impl PyRule {
         custom::transpose(|g| self.own_vjp(saved, g, &needs), &domain, t)
     }
 
-    /// The VJP as the transpose of the JVP.
+    /// Computes the VJP as the transpose of the JVP.
     fn transposed_jvp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
         let inputs = &self.first_run()?.inputs;
         let domain: Vec<Option<Aval>> = inputs.iter().zip(needs).map(|(x, &n)| n.then_some(*x)).collect();
         custom::transpose(|t| Ok(self.own_jvp(saved, saved, t)?.1), &domain, g)
     }
 
-    /// The JVP by pushing the tangents through the forward.
+    /// Computes the JVP by pushing the tangents through the forward.
     fn traced_jvp(&self, x: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let visible = self.first_run()?.plan.visible;
         let forward = |x: &[Tensor]| Ok(self.retrace(x)?.into_iter().take(visible).collect());
         Ok(transform::jvp(forward, x, t)?.1.into_iter().map(Some).collect())
     }
 
-    /// A failure to derive a rule as an error that names the missing one; interrupts pass through.
+    /// Converts a failure to derive a rule into an error naming the missing rule; interrupts pass through.
     fn missing(&self, failure: Error, attribute: &str) -> Error {
         let raised: PyErr = failure.clone().into();
         Python::attach(|py| {
@@ -215,7 +215,7 @@ impl PyRule {
         })
     }
 
-    /// The outputs by the user's batching rule, and where their batch axes are.
+    /// Computes the outputs and their batch axes by the user's batching rule.
     fn batched(&self, at: &Arc<Interp>, x: &[Batched], hidden: bool) -> PyResult<BatchedOutputs> {
         Python::attach(|py| {
             let (size, randomness) = match at.kind {
@@ -238,7 +238,7 @@ impl PyRule {
             if !hidden {
                 return Ok(out);
             }
-            // Somebody above asks for what the rules need: the function says it, of one example.
+            // An outer level needs what the rules save: `describe` computes it for one example.
             let operands: Vec<Tensor> =
                 x.iter().map(|operand| batch::wrap(at, operand.value.clone(), operand.axis)).collect();
             let ys: Vec<Tensor> = out.iter().map(|(y, axis)| batch::wrap(at, y.clone(), *axis)).collect();
@@ -347,7 +347,7 @@ fn _custom(
     };
     let rule: Arc<dyn CustomRule> = Arc::new(rule);
     let outputs = custom::call(rule.clone(), &inputs)?;
-    // Memory is shared as it is, and a tape knows what may not be written; other levels do not.
+    // Outputs that are memory need no mark, as the tape knows what must not be written; other levels do not.
     let is_tied = |i: usize, t: &Tensor| {
         t.concrete().is_none() && rule.plan().is_ok_and(|plan| plan.shared.get(i) == Some(&true))
     };

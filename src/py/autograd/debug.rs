@@ -1,4 +1,4 @@
-//! The debugging modes of a thread, its log, and what anomaly detection noted, for the package's tools.
+//! Python access to a thread's debugging modes, its log, and the findings of anomaly detection.
 
 use crate::error::Result;
 use crate::process::sync::lock;
@@ -15,20 +15,20 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::{Arc, Mutex};
 
-/// A line as Python sees it: position (None for a value that left the tape), what, location, inputs.
+/// A line of the log: sequence number (None for a value that left the tape), what, location, inputs.
 type PyLine = (Option<u64>, String, Option<PyLocation>, Vec<(u64, u32)>);
 /// File, line and function.
 type PyLocation = (String, u32, String);
-/// A forward value that is not finite: operation, location, index, value, operands in words.
+/// A forward value that is not finite: operation, location, index, value, description of the operands.
 type PyMade = (String, Option<PyLocation>, Vec<usize>, f64, String);
 
-/// Two Python functions that hear of backward walks.
+/// Two Python functions called during backward walks.
 struct Callbacks {
     began: Py<PyAny>,
     pulled: Py<PyAny>,
 }
 
-/// The concrete value at the bottom of a tensor, batch axes included, without history and tangent.
+/// Returns the concrete value at the bottom of a tensor, batch axes included, without history and tangent.
 fn bare(t: &Tensor) -> Tensor {
     let mut at = t;
     while let Some(traced) = at.traced() {
@@ -122,7 +122,7 @@ pub fn _anomaly_clear() {
     anomaly::clear();
 }
 
-/// Tells the thread's log that the value of a recorded tensor leaves the tape here.
+/// Records in the thread's log that the value of a recorded tensor leaves the tape here.
 #[inline]
 pub fn left(what: &str, t: &Tensor) {
     debug::left(what, &[t]);

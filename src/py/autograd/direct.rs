@@ -1,9 +1,9 @@
-//! Transforms of functions whose arguments are tensors, without the way through trees.
+//! Fast paths of the transforms for functions whose arguments are tensors.
 //!
-//! The Python package takes arguments apart and puts results together (`python/wengert/transforms/`), which
-//! costs more than a small function does. What follows handles the plain cases in one call; for every other
-//! case it returns `None` before it has called anything, and the general way is taken. Results may be trees:
-//! their helpers are passed.
+//! The Python package flattens arguments and unflattens results (`python/wengert/transforms/__init__.py`),
+//! which costs more than a small function does. The functions of this file handle the plain cases in one
+//! call. For every other case they return `None` before calling anything, and the general path is taken.
+//! Results may be trees: the helpers for those are passed in.
 
 use crate::array::shape::{Shape, normalize_axis};
 use crate::autodiff::transform::{self, Pullback, batching};
@@ -21,17 +21,14 @@ use std::cell::RefCell;
 
 type Any<'py> = Bound<'py, PyAny>;
 
-/// How a result is put together again.
+/// How a result is rebuilt from its leaves.
 enum Structure {
-    /// It is a tensor.
     One,
-    /// It is a tuple of tensors.
     Tuple,
-    /// Anything else.
     Tree(Py<PyAny>),
 }
 
-/// What takes results apart (`flatten(result)` gives leaves and structure) and puts them together
+/// The helpers that flatten results (`flatten(result)` gives leaves and structure) and rebuild them
 /// (`unflatten(structure, leaves)`).
 struct Trees<'a, 'py> {
     flatten: &'a Any<'py>,
@@ -69,7 +66,7 @@ fn tensors<'py>(objects: impl IntoIterator<Item = Any<'py>>) -> PyResult<Vec<Ten
     objects.into_iter().map(|x| value(x.cast::<PyTensor>()?)).collect()
 }
 
-/// The tensors of a tuple, if it holds nothing else.
+/// Returns the tensors of a tuple, if it holds nothing else.
 fn all_tensors(tuple: &Bound<'_, PyTuple>) -> PyResult<Option<Vec<Tensor>>> {
     if tuple.iter().all(|x| x.is_instance_of::<PyTensor>()) {
         tensors(tuple.iter()).map(Some)
@@ -78,17 +75,17 @@ fn all_tensors(tuple: &Bound<'_, PyTuple>) -> PyResult<Option<Vec<Tensor>>> {
     }
 }
 
-/// A Python function with the arguments that a transform does not touch.
+/// A Python function with all of its arguments.
 struct Call<'a, 'py> {
     function: &'a Any<'py>,
     args: &'a Bound<'py, PyTuple>,
     kwargs: Option<&'a Bound<'py, PyDict>>,
-    /// The argument that is differentiated.
+    /// Index of the differentiated argument.
     at: usize,
 }
 
 impl<'py> Call<'_, 'py> {
-    /// The differentiated argument, if it is a floating point tensor.
+    /// Returns the differentiated argument, if it is a tensor of a differentiable dtype.
     fn primal(&self) -> PyResult<Option<Tensor>> {
         match self.args.get_item(self.at)?.cast::<PyTensor>() {
             Ok(t) => Ok(Some(value(t)?).filter(|t| t.dtype().is_differentiable())),
@@ -96,7 +93,7 @@ impl<'py> Call<'_, 'py> {
         }
     }
 
-    /// The function's result for this value of the argument.
+    /// Calls the function with `x` as the differentiated argument.
     fn result(&self, x: &Tensor) -> PyResult<Any<'py>> {
         let py = self.function.py();
         let x = Py::new(py, PyTensor::argument(x.clone()))?;
@@ -109,7 +106,7 @@ impl<'py> Call<'_, 'py> {
     }
 }
 
-/// Where an index that may count from the end points to, if anywhere.
+/// Resolves an index that may count from the end; `None` if out of range.
 fn position(at: isize, length: usize) -> Option<usize> {
     normalize_axis(at as i64, length, "argnums").ok()
 }
@@ -173,7 +170,7 @@ fn _jvp_of_tensors(
     Ok(Some((trees.build(py, &structure, out)?, trees.build(py, &structure, moved)?)))
 }
 
-/// The result of a Python function of these tensors.
+/// Calls a Python function of these tensors.
 fn applied<'py>(
     function: &Any<'py>,
     x: &[Tensor],
@@ -185,7 +182,7 @@ fn applied<'py>(
     function.run(PyTuple::new(py, wrapped)?, kwargs)
 }
 
-/// An axis as users write it: None where it is neither an integer nor None.
+/// Extracts an axis that is an integer or None; returns `None` for anything else.
 fn axis_of(axis: &Any<'_>) -> Option<Option<i64>> {
     if axis.is_none() {
         return Some(None);
@@ -194,8 +191,8 @@ fn axis_of(axis: &Any<'_>) -> Option<Option<i64>> {
     if is_int { axis.extract().ok().map(Some) } else { None }
 }
 
-/// The batch axis of each argument, and the batch's size; `None` unless each is named by an integer or None
-/// and all fit together.
+/// Returns the batch axis of each argument and the batch size; `None` unless each axis is an integer or None
+/// and all sizes agree.
 fn batch_axes(x: &[Tensor], in_axes: &Any<'_>) -> Option<(Vec<Option<usize>>, usize)> {
     let given: SmallVec<[Option<i64>; 8]> = match in_axes.cast_exact::<PyTuple>() {
         Ok(tuple) if tuple.len() == x.len() => tuple.iter().map(|a| axis_of(&a)).collect::<Option<_>>()?,
@@ -247,7 +244,7 @@ fn _vmap_of_tensors(
     trees.build(py, &structure.into_inner(), out).map(Some)
 }
 
-/// A result with its batch axis in front, where it is repeated if there is none.
+/// Moves the batch axis to the front, or broadcasts `y` along a new one.
 fn in_front(y: &Tensor, axis: Option<usize>, size: usize) -> Result<Tensor> {
     match axis {
         Some(axis) => y.move_axis(axis, 0),
@@ -255,12 +252,12 @@ fn in_front(y: &Tensor, axis: Option<usize>, size: usize) -> Result<Tensor> {
     }
 }
 
-/// The axes of two shapes, one after the other.
+/// Concatenates two shapes.
 fn chained(a: &Shape, b: &Shape) -> Result<Shape> {
     Shape::new(&a.iter().chain(b.iter()).collect::<SmallVec<[usize; 16]>>())
 }
 
-/// Every unit vector of the elements of `x`, one below the other.
+/// All unit vectors of the space of `x`, stacked along a new first axis.
 fn basis(x: &Tensor) -> Result<Tensor> {
     let n = x.numel();
     Tensor::eye(n, n, x.dtype(), x.device())?.reshape(&x.shape().inserted(0, n)?)

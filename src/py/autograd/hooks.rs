@@ -1,4 +1,4 @@
-//! Hooks of tensors and tape entries: Python callables that see, and may replace, gradients.
+//! Hooks of tensors and nodes: Python callables that see gradients and may replace them.
 
 use crate::autodiff::levels::{Levels, behind, edge_behind, within};
 use crate::autodiff::running;
@@ -47,7 +47,7 @@ impl HookHandle {
     }
 }
 
-/// Registers what `make` makes of a callable, which the tape entry then holds.
+/// Registers the hook that `make` builds from a callable; the node holds it.
 fn register_on(
     node: &Arc<Node>,
     what: &str,
@@ -65,7 +65,7 @@ fn register_on(
     Ok(HookHandle { node: Arc::downgrade(node), id })
 }
 
-/// The tensor that a hook returned; None leaves things as they are.
+/// Extracts the tensor that a hook returned; None leaves the gradient unchanged.
 fn returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     if out.is_none() {
         return Ok(None);
@@ -79,7 +79,7 @@ fn returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     value(t).map(Some)
 }
 
-/// The tensors that a hook of a tape entry returned: one, or a sequence of tensors and None.
+/// Extracts the tensors that a hook of a node returned: one, or a sequence of tensors and None.
 pub fn all_returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<Tensor>>>> {
     if out.is_none() || out.is_instance_of::<PyTensor>() {
         return Ok(returned(out)?.map(|t| vec![Some(t)]));
@@ -94,13 +94,12 @@ pub fn all_returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<Tensor
     items.map(|item| returned(&item?)).collect::<PyResult<Vec<_>>>().map(Some)
 }
 
-/// Gradients as a Python tuple.
 pub fn tuple<'py>(py: Python<'py>, g: &Gradients) -> PyResult<Bound<'py, PyTuple>> {
     let items = g.iter().map(|g| g.as_ref().map(|g| wrap(py, g.clone())).transpose());
     PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)
 }
 
-/// The edge behind a tensor, which must require a gradient, and the batches that the tensor is in.
+/// Returns the edge behind a tensor, which must require a gradient, and the batches that the tensor is in.
 fn edge_of(t: &Tensor, what: &str) -> Result<(Edge, Levels)> {
     behind(t).ok_or_else(|| {
         Error::autodiff(format!(
@@ -165,7 +164,7 @@ impl PyTensor {
                 t.shape()
             ))
         })?;
-        // A weak reference: the hook lives in the tape entry that the tensor itself holds.
+        // A weak reference: the hook lives in the node, which the tensor itself holds.
         let tensor = slf.py().import("weakref")?.call_method1("ref", (slf,))?.unbind();
         register_on(&edge.node, "register_post_accumulate_grad_hook", hook, |f| {
             let call = move |_g: &Tensor| {
@@ -184,7 +183,7 @@ impl PyTensor {
     }
 }
 
-/// Where the gradient of this result is kept from now on: with the object.
+/// Makes this result retain its gradient, which lives as long as the object.
 pub fn retain(obj: &Bound<'_, PyTensor>, node: &Arc<Node>, index: u32) -> PyResult<Arc<Keep>> {
     let keep = node.hooks_mut().retain_grad(index);
     let before = obj

@@ -1,4 +1,4 @@
-//! The batches that tensors inside `vmap` under an outer tape are in, for hooks that Python puts together.
+//! The batches around tensors inside `vmap` under an outer tape, for hooks that are assembled in Python.
 
 use crate::array::buffer;
 use crate::autodiff::levels::{Level, Levels, behind, within};

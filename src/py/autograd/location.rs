@@ -1,4 +1,4 @@
-//! Where the Python program is: the innermost line outside this package.
+//! Finds the location of the running Python program: the innermost line outside this package.
 
 use crate::error::Error;
 use crate::tape::location::{self, Host, Location};
@@ -9,18 +9,18 @@ use pyo3::types::PyCode;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// Code objects that are remembered per thread, before all are forgotten.
+/// Code objects cached per thread; beyond that the cache is cleared.
 const REMEMBERED: usize = 4096;
 
-/// A code object and its site; `None` for code of this package.
+/// A code object and the id of its site (file and function); `None` for code of this package.
 type Known = (Py<PyCode>, Option<u32>);
 
 thread_local! {
-    /// What is known of code objects by address; they are kept alive, so that no address is used again.
+    /// Cached code objects by address; they are kept alive, so that no address is reused.
     static KNOWN: RefCell<FxHashMap<usize, Known>> = RefCell::default();
 }
 
-/// The folder of this package, with a separator at its end.
+/// The folder of this package, with a trailing separator.
 static PACKAGE: PyOnceLock<String> = PyOnceLock::new();
 
 fn package(py: Python<'_>) -> PyResult<&'static String> {
@@ -30,7 +30,7 @@ fn package(py: Python<'_>) -> PyResult<&'static String> {
     })
 }
 
-/// The site of a code object, `None` if it belongs to this package.
+/// Returns the site of a code object; `None` if it belongs to this package.
 fn site_of(code: &Bound<'_, PyCode>) -> PyResult<Option<u32>> {
     let address = code.as_ptr() as usize;
     if let Some(site) = KNOWN.with_borrow(|known| known.get(&address).map(|k| k.1)) {
@@ -49,22 +49,22 @@ fn site_of(code: &Bound<'_, PyCode>) -> PyResult<Option<u32>> {
         known.insert(address, (code.clone().unbind(), site));
         forgotten
     });
-    // Outside the borrow: dropping a code object can run Python.
+    // Dropped outside the borrow: dropping a code object can run Python.
     drop(forgotten);
     Ok(site)
 }
 
-/// The innermost frame that runs code outside this package.
+/// Searches for the innermost frame that runs code outside this package.
 fn search(py: Python<'_>) -> PyResult<Option<Location>> {
-    // SAFETY: this thread is attached; the result is borrowed from the interpreter, or null without a frame.
+    // SAFETY: `py` proves this thread attached; the result is a borrowed reference, or null without a frame.
     let frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) };
     let mut at = frame;
     while let Some(frame) = at {
         let raw = frame.as_ptr().cast::<ffi::PyFrameObject>();
-        // SAFETY: `raw` is a frame that `frame` keeps alive; the code object is a new reference, never null.
+        // SAFETY: `frame` keeps `raw` alive; the call returns a new reference to the code object, never null.
         let code = unsafe { Bound::from_owned_ptr(py, ffi::PyFrame_GetCode(raw).cast()) };
         if let Some(site) = site_of(&code.cast_into::<PyCode>()?)? {
-            // SAFETY: as above.
+            // SAFETY: as above, `frame` keeps `raw` alive.
             let line = unsafe { ffi::PyFrame_GetLineNumber(raw) };
             return Ok(Some(Location::new(site, line.max(0) as u32)));
         }
@@ -74,7 +74,7 @@ fn search(py: Python<'_>) -> PyResult<Option<Location>> {
     Ok(None)
 }
 
-/// The innermost line outside this package; `None` where no Python runs. Never raises.
+/// Returns the innermost line outside this package; `None` where no Python runs. Never raises.
 fn locate() -> Option<Location> {
     Python::try_attach(|py| search(py).ok().flatten()).flatten()
 }
@@ -83,12 +83,12 @@ fn locate() -> Option<Location> {
 fn annotate(error: &Error, note: &str) {
     let Some(exception) = error.payload().and_then(|p| p.downcast_ref::<PyErr>()) else { return };
     Python::try_attach(|py| {
-        // An exception that takes no notes stays as it is.
+        // An exception that rejects notes stays unchanged.
         let _ = exception.value(py).call_method1("add_note", (note,));
     });
 }
 
-/// Tells the core how to find the line.
+/// Installs `locate` and `annotate` in the core.
 pub fn register() {
     location::install(Host { locate, annotate });
 }

@@ -1,5 +1,5 @@
-//! Reverse mode as PyTorch spells it: `requires_grad`, `backward`, `.grad`, `autograd.grad`. Read next:
-//! `src/py/autograd/hooks.rs`, and `src/py/autograd/checkpoint.rs` for what runs again in backward.
+//! Reverse mode with PyTorch's interface: `requires_grad`, `backward`, `.grad`, `autograd.grad`. Read next:
+//! `src/py/autograd/hooks.rs`, and `src/py/autograd/checkpoint.rs` for recomputation in backward.
 
 pub(crate) mod checkpoint;
 pub(crate) mod collect;
@@ -51,7 +51,7 @@ impl PyTensor {
         let t = refresh(slf)?;
         if requires_grad {
             if outer::is_outside(slf, &t) {
-                // One that requires a gradient where it was made does so here.
+                // A tensor that requires a gradient outside of the transform does so inside.
                 return if edge_behind(&t).is_some() {
                     Ok(slf.clone())
                 } else {
@@ -60,7 +60,7 @@ impl PyTensor {
             }
             let next = require_grad(&t)?;
             if leaf(&next).is_some() {
-                // A leaf is a tensor of its own, and its memory that of its base.
+                // A leaf is no view, though it shares the memory of its base.
                 apart(slf)?;
             }
             replace(slf, next)?;
@@ -158,7 +158,7 @@ it before backward()";
                         // Outside the lock: its memory may belong to a Python object with a destructor.
                         drop(before);
                     }
-                    // A gradient that was assigned is one that is kept.
+                    // An assigned gradient is retained.
                     None if grad.is_some() => retain(slf, &node, index)?.set(grad),
                     None => {
                         if let Some(keep) = node.hooks().and_then(|h| h.retained(index)) {
@@ -252,8 +252,8 @@ it before backward()";
         let t = value(slf)?;
         cut(slf)?;
         match leaf(&t).filter(|e| e.aval().shape != new.shape() || e.aval().dtype != new.dtype()) {
-            // The tape entry knows the shape of its gradient: a tensor of another shape is a new leaf. Graphs
-            // that lead to the old one find it there.
+            // The shape of a gradient is fixed by the leaf's node: a tensor of another shape is a new leaf.
+            // Graphs that lead to the old leaf find the new one through it.
             Some(old) => {
                 let next = require_grad(&new)?;
                 if let Some(edge) = next.edge() {
@@ -266,7 +266,7 @@ it before backward()";
     }
 }
 
-/// What was assigned to `.grad`; raises TypeError for anything but a tensor.
+/// Extracts a gradient assigned to `.grad`; raises TypeError for anything but a tensor.
 fn assigned_grad(grad: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let Ok(grad) = grad.cast::<PyTensor>() else {
         return Err(type_error(format!("grad is a tensor or None, got {}", grad.get_type().name()?)));
@@ -287,7 +287,7 @@ fn check_grad(t: &Tensor, g: &Tensor) -> Result<()> {
     )))
 }
 
-/// The tensors that a backward accumulates into; results of operations keep their gradient.
+/// Returns the tensors that a backward accumulates into; results of operations retain their gradient.
 fn targets(inputs: Option<Vec<Bound<'_, PyTensor>>>) -> PyResult<Option<Vec<Tensor>>> {
     let target = |x: &Bound<'_, PyTensor>| {
         let t = refresh(x)?;
@@ -330,7 +330,7 @@ pub fn _grad(
     retain_graph: bool,
     create_graph: bool,
 ) -> PyResult<Vec<Option<PyTensor>>> {
-    // No borrow may outlive this: a hook can exchange the tensor behind any of these objects.
+    // Clones, not borrows: a hook can exchange the tensor behind any of these objects.
     let outputs: Vec<Tensor> = outputs.iter().map(value).collect::<PyResult<_>>()?;
     let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
     let seeds: Vec<Option<Tensor>> =

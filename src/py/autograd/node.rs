@@ -1,5 +1,5 @@
-//! `wengert.Node`: an entry of the tape as Python sees it: what it is, what it keeps, where its gradients go,
-//! and its reverse rule as a call.
+//! `wengert.Node`, a node of the tape in Python: what it is, what it saves, where its gradients go, and its
+//! reverse rule as a call.
 
 use crate::autodiff::accumulate;
 use crate::autodiff::levels::edge_behind;
@@ -38,7 +38,7 @@ fn slot_name(slot: Slot) -> String {
     }
 }
 
-/// Bytes of the elements.
+/// Bytes of all elements.
 fn size(aval: &Aval) -> usize {
     aval.shape.numel() * aval.dtype.size()
 }
@@ -216,8 +216,8 @@ impl PyNode {
     }
 }
 
-/// Applies the reverse rule of `node` to `g`, leaving what it saved; one gradient per input, of its shape and
-/// dtype.
+/// Applies the reverse rule of `node` to `g` without freeing saved tensors; returns one gradient per input,
+/// of the input's shape and dtype.
 fn apply(node: &Arc<Node>, g: &[Option<Tensor>]) -> crate::error::Result<Vec<Option<Tensor>>> {
     let Some(op) = node.op() else {
         return Err(Error::autodiff(

@@ -1,4 +1,4 @@
-//! Saved-tensor hooks: a pair of Python functions that keep something else in place of what operations save.
+//! Saved-tensor hooks: a pair of Python functions that replaces saved tensors by other objects.
 
 use crate::autodiff::cow::CopyOnWrite;
 use crate::error::{Error, Result};
@@ -17,13 +17,13 @@ use pyo3::types::{PyList, PyTuple};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// The two functions.
+/// A `pack` and an `unpack` function.
 struct Hooks {
     pack: Py<PyAny>,
     unpack: Arc<Unpack>,
 }
 
-/// The function that all values of a region share.
+/// The `unpack` function, shared by all values of a region.
 struct Unpack(HostRef);
 
 impl Holder for Unpack {
@@ -32,11 +32,11 @@ impl Holder for Unpack {
     }
 }
 
-/// What `pack` returned for one value.
+/// The object that `pack` returned for one value.
 struct Kept {
     object: HostRef,
     unpack: Arc<Unpack>,
-    /// What was packed.
+    /// Shape, dtype and device of the packed tensor.
     aval: Aval,
 }
 
@@ -61,7 +61,6 @@ impl SavedHook for Hooks {
 }
 
 impl Kept {
-    /// Calls the unpack function.
     fn call(&self, py: Python<'_>) -> PyResult<Tensor> {
         let python = |held: &HostRef| held.object::<Py<PyAny>>().map(|object| object.bind(py).clone());
         let (Some(unpack), Some(packed)) = (python(&self.unpack.0), python(&self.object)) else {
@@ -103,7 +102,7 @@ impl Packed for Kept {
     }
 }
 
-/// Bytes of the tensor that `pack` returned, or of those in the tuple or list.
+/// Bytes of the tensor that `pack` returned, or of all tensors in its tuple or list.
 fn bytes(object: &Bound<'_, PyAny>) -> usize {
     if let Ok(t) = object.cast::<PyTensor>() {
         return saving::bytes(&t.read().t);

@@ -1,4 +1,4 @@
-//! Transforms of Python functions of lists of tensors. `python/wengert/transforms/__init__.py` flattens
+//! Transforms of Python functions of lists of tensors; `python/wengert/transforms/__init__.py` flattens
 //! arguments around them.
 
 use crate::array::dtype::DType;
@@ -31,7 +31,7 @@ fn call(function: &Bound<'_, PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
     run().map_err(foreign)
 }
 
-/// The tensors of a list.
+/// Extracts the tensors of a list.
 fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
     members(list)?
         .map(|x| {
@@ -44,7 +44,7 @@ fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
         .collect()
 }
 
-/// The tensors of a list in which None stands for zero.
+/// Extracts the tensors of a list in which None stands for zero.
 fn optional_tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
     members(list)?
         .map(|x| {
@@ -54,7 +54,7 @@ fn optional_tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
         .collect()
 }
 
-/// Tensors on their way to Python.
+/// Tensor objects to return to Python.
 type List = Vec<Py<PyTensor>>;
 
 fn wrapped(py: Python<'_>, out: Vec<Tensor>) -> PyResult<List> {
@@ -170,11 +170,11 @@ fn _vmap(
 }
 
 thread_local! {
-    /// The autocast regions that this thread is in with their numbers, innermost last.
+    /// The autocast regions that this thread is in, with their ids, innermost last.
     static REGIONS: RefCell<Vec<(u64, interp::InterpGuard)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The number of the next region.
+/// The id of the next region.
 static NUMBERS: AtomicU64 = AtomicU64::new(0);
 
 /// Enters an autocast region; None turns casting off. Returns the number of the region.
@@ -206,7 +206,7 @@ fn _autocast_exit(number: u64) -> PyResult<()> {
     left.ok_or_else(|| PyRuntimeError::new_err("autocast: a region must end on the thread that began it"))
 }
 
-/// Raises unless this names a kind of device, here or in PyTorch; regions hold for all of them.
+/// Raises unless this names a kind of device, of this package or of PyTorch; regions apply to all devices.
 fn check_device_type(name: &str, device_type: Option<&str>) -> PyResult<()> {
     let kind = device_type.map(|d| d.split(':').next().unwrap_or(d));
     match kind {

@@ -1,4 +1,4 @@
-//! Python data to tensors and back: nested lists, NumPy arrays without a copy, bytes.
+//! Conversion of Python data to tensors: nested lists, NumPy arrays without a copy, other arrays.
 //!
 //! An array comes in through `__array_interface__` and is kept alive by the tensor's buffer; it goes out
 //! through the buffer protocol (`src/py/data/memory.rs`). Other array libraries come in by DLPack
@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
 
-/// Whether an object describes an array: NumPy's interface, or DLPack.
+/// Whether an object describes an array, by NumPy's array interface or DLPack.
 pub fn is_array(obj: &Bound<'_, PyAny>) -> bool {
     let py = obj.py();
     obj.hasattr(pyo3::intern!(py, "__array_interface__")).unwrap_or(false)
@@ -32,12 +32,12 @@ pub fn is_numpy_scalar(obj: &Bound<'_, PyAny>) -> bool {
     class.is_ok_and(|class| obj.is_instance(class).unwrap_or(false))
 }
 
-/// Whatever becomes a tensor, sharing memory where it can: tensors, arrays, numbers, nested lists.
+/// Converts tensors, arrays, numbers and nested lists to a tensor, sharing memory where possible.
 pub fn as_tensor(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     element(obj, 0)
 }
 
-/// [`as_tensor`] of what lies `depth` lists deep.
+/// [`as_tensor`] of an object nested in `depth` lists.
 pub fn element(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     if let Ok(t) = obj.cast::<PyTensor>() {
         return value(t);
@@ -48,7 +48,7 @@ pub fn element(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
         return from_nested(obj, depth);
     }
-    // NumPy's float64 scalar is a Python float, but says what it is.
+    // NumPy's float64 scalar is a Python float, but has a dtype of its own.
     if let Some(number) = number(obj)?
         && !(number.2 >= Class::Float && is_array(obj))
     {
@@ -80,7 +80,7 @@ pub fn unsupported(obj: &Bound<'_, PyAny>) -> PyErr {
     ))
 }
 
-/// `wengert.tensor` and `wengert.as_tensor`, which differ in whether they always copy.
+/// Implements `wengert.tensor` (always copies) and `wengert.as_tensor` (copies where needed).
 pub fn build(
     obj: &Bound<'_, PyAny>,
     dtype: Option<DType>,
@@ -109,7 +109,7 @@ pub fn build(
     let device = device.unwrap_or(t.device());
     let dtype = match (dtype, t.dtype()) {
         (Some(dtype), _) => dtype,
-        // GPUs compute with int32, so that is what Python's integers become there.
+        // GPUs compute with int32, so Python integers become int32 there.
         (None, DType::I64) if device != Device::Cpu && !shared => small_integers(&t)?,
         (None, natural) => natural,
     };
@@ -123,12 +123,12 @@ pub fn build(
     })
 }
 
-/// Whatever becomes a tensor, in a dtype: numbers, alone or in lists, do not pass through float32.
+/// Converts an object to a tensor of `dtype`; numbers, alone or in lists, do not pass through float32.
 pub fn in_dtype(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Tensor> {
     build(obj, Some(dtype), None, false)
 }
 
-/// int32, if all these int64 numbers fit into it.
+/// Returns int32 if all these int64 numbers fit into it, otherwise an error.
 fn small_integers(t: &Tensor) -> PyResult<DType> {
     let host = crate::cpu::pointwise::copy::contiguous(t.array("tensor")?)?;
     match host.slice::<i64>()?.iter().find(|&&v| i32::try_from(v).is_err()) {

@@ -1,5 +1,4 @@
-//! New tensors: from data, constants, ranges, random numbers; and functions of several tensors that no method
-//! has.
+//! Functions that create tensors: from data, constants and ranges.
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
@@ -15,20 +14,20 @@ use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// An argument that may be missing.
+/// An optional Python argument.
 pub type Any<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
-/// Dtype and device as given, or the defaults.
+/// Returns dtype and device as given, or the defaults.
 pub fn place(dtype: Any, device: Any) -> PyResult<(DType, Device)> {
     Ok((optional_dtype(dtype)?.unwrap_or(DType::F32), optional_device(device)?.unwrap_or_default()))
 }
 
-/// The dtype of Python's integers: GPUs have no int64.
+/// The dtype of Python integers: int64, or int32 on GPUs, which have no int64.
 pub fn integer(device: Device) -> DType {
     if device == Device::Cpu { DType::I64 } else { DType::I32 }
 }
 
-/// The result, as a leaf if asked.
+/// Returns the result as an object, as a leaf if `requires_grad`.
 pub fn made(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
     Ok(PyTensor::from(if requires_grad { require_grad(&t)? } else { t }))
 }
@@ -149,7 +148,7 @@ fn full_like(
     )
 }
 
-/// A tensor filled with a value, by the function `name`.
+/// Returns a tensor filled with `value`, on behalf of the function `name`.
 fn constant(name: &str, value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult<Tensor> {
     Ok(match value {
         Arg::Tensor(t) => t.cast(dtype)?.to_device(device)?.expand(&shape).named(name)?.copied()?,
@@ -177,7 +176,7 @@ fn constant(name: &str, value: &Arg, shape: Shape, dtype: DType, device: Device)
     })
 }
 
-/// An integer range with a bound that no float64 holds; `None` for any other.
+/// Returns an integer range in which a bound or the step is not exact in float64; `None` for any other range.
 fn large_range(start: i64, end: i64, step: i64) -> crate::error::Result<Option<Tensor>> {
     let large = |v: i64| v.unsigned_abs() > 1 << f64::MANTISSA_DIGITS;
     if step == 0 || ![start, end, step].into_iter().any(large) {
@@ -193,7 +192,7 @@ fn large_range(start: i64, end: i64, step: i64) -> crate::error::Result<Option<T
     Ok(Some(places.mul(step)?.add(start)?))
 }
 
-/// The dtype of a range, which truth values do not have.
+/// Returns the dtype of a range; bool is an error.
 fn numbers(name: &str, dtype: DType) -> PyResult<DType> {
     if dtype == DType::Bool {
         return Err(type_error(format!(
@@ -203,7 +202,7 @@ fn numbers(name: &str, dtype: DType) -> PyResult<DType> {
     Ok(dtype)
 }
 
-/// What counts of the bounds and the step of a range: of integers their whole part.
+/// Truncates a bound or the step of an integer range to its integer part.
 fn whole_if(dtype: DType, value: f64) -> f64 {
     if dtype.is_integer() { value.trunc() } else { value }
 }

@@ -1,4 +1,4 @@
-//! What the machine offers: GPUs, threads, memory.
+//! Functions about the machine: GPUs, threads, memory.
 
 use crate::array::buffer;
 use crate::cpu::run::threads;

@@ -1,4 +1,4 @@
-//! DLPack: tensors to and from other array libraries without a copy, legacy and versioned (1.x) capsules.
+//! DLPack: exchange of tensors with other libraries without a copy, by legacy and versioned (1.x) capsules.
 //!
 //! The layout of the structs is the standard's: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 
@@ -17,11 +17,11 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::ffi::{CStr, c_void};
 
-/// The device type of host memory.
+/// DLPack's device type of host memory.
 const CPU: i32 = 1;
-/// Set where the memory must not be written.
+/// Flag: the memory must not be written.
 const READ_ONLY: u64 = 1;
-/// Set where the exporter made a copy.
+/// Flag: the exporter made a copy.
 const COPIED: u64 = 2;
 
 #[repr(C)]
@@ -68,7 +68,7 @@ struct Versioned {
     tensor: DlTensor,
 }
 
-/// What an exported struct points to.
+/// The data that an exported struct points to.
 struct Owned {
     array: Array,
     shape: Vec<i64>,
@@ -112,7 +112,7 @@ fn described(o: &mut Owned) -> DlTensor {
 }
 
 unsafe extern "C" fn delete_legacy(m: *mut Legacy) {
-    // SAFETY: called once by the consumer, on what `export` leaked.
+    // SAFETY: `export` leaked `m` and its context; DLPack's deleter is called once.
     unsafe {
         let m = Box::from_raw(m);
         drop(Box::from_raw(m.context.cast::<Owned>()));
@@ -120,7 +120,7 @@ unsafe extern "C" fn delete_legacy(m: *mut Legacy) {
 }
 
 unsafe extern "C" fn delete_versioned(m: *mut Versioned) {
-    // SAFETY: as above.
+    // SAFETY: as in `delete_legacy`.
     unsafe {
         let m = Box::from_raw(m);
         drop(Box::from_raw(m.context.cast::<Owned>()));
@@ -129,7 +129,7 @@ unsafe extern "C" fn delete_versioned(m: *mut Versioned) {
 
 /// Frees a capsule that nobody consumed.
 unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
-    // SAFETY: the interpreter passes a capsule that this module made; a consumed one has another name.
+    // SAFETY: a capsule with either name was made by `capsule`, and is not consumed, so its struct lives.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1 {
             let m = ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Legacy>();
@@ -146,7 +146,7 @@ unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
 }
 
 fn capsule<'py>(py: Python<'py>, pointer: *mut c_void, name: &'static CStr) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: a new capsule over a live pointer with a static name.
+    // SAFETY: `pointer` is a struct that `export` leaked, and `name` is static, as `PyCapsule_New` requires.
     unsafe {
         Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(pointer, name.as_ptr(), Some(drop_capsule)))
     }
@@ -204,31 +204,31 @@ impl PyTensor {
     }
 }
 
-/// The memory of another library, given back when the tensor's buffer dies. What is needed for that is copied
-/// when the capsule is taken: whoever made the struct may write it or free it early.
+/// The memory of another library, released when the tensor's buffer is dropped. The deleter is copied out
+/// when the capsule is consumed, as the producer may overwrite or free the struct early.
 struct Foreign {
     managed: *mut c_void,
     give_back: Option<GiveBack>,
 }
 
-/// The deleter of a struct of either kind.
+/// The deleter of a legacy or versioned struct.
 #[derive(Clone, Copy)]
 enum GiveBack {
     Legacy(unsafe extern "C" fn(*mut Legacy)),
     Versioned(unsafe extern "C" fn(*mut Versioned)),
 }
 
-// SAFETY: DLPack's deleter may be called from any thread.
+// SAFETY: DLPack allows its deleter to be called from any thread.
 unsafe impl Send for Foreign {}
-// SAFETY: only `drop` uses the pointer.
+// SAFETY: shared references never use the pointer; only `drop` does.
 unsafe impl Sync for Foreign {}
 
 impl Drop for Foreign {
     fn drop(&mut self) {
         let Some(give_back) = self.give_back else { return };
-        // The deleters of Python libraries release Python objects; when the interpreter is gone, so are they.
+        // Deleters of Python libraries release Python objects, which are gone once the interpreter has ended.
         let _ = Python::try_attach(|_| {
-            // SAFETY: the capsule was renamed when it was consumed, so this is the only call.
+            // SAFETY: `consume` renamed the capsule, so nobody else calls the deleter.
             unsafe {
                 match give_back {
                     GiveBack::Legacy(deleter) => deleter(self.managed.cast()),
@@ -239,14 +239,14 @@ impl Drop for Foreign {
     }
 }
 
-/// Takes the struct out of a capsule and marks it as consumed: its owner, the tensor that it describes, and
-/// whether that must not be written. A struct without a version cannot say so: JAX's, which never may be
-/// written, are such.
+/// Consumes a capsule: returns the owner of the memory, the tensor it describes, and whether the memory must
+/// be treated as read-only. A legacy struct has no such flag and counts as read-only; JAX's memory, which
+/// must never be written, comes in legacy structs.
 fn consume(capsule: &Bound<'_, PyAny>) -> PyResult<(Foreign, DlTensor, bool)> {
     let p = capsule.as_ptr();
-    // SAFETY: names are checked before pointers are taken; the capsule is renamed so that its owner will not
-    // free it. The structs live as long as the capsule is not consumed, and are read before anybody else
-    // runs.
+    // SAFETY: each pointer is taken only after the capsule's name, and so its type, was checked. The struct
+    // is valid until the capsule is consumed and is read before other code runs. Renaming the capsule keeps
+    // its owner from freeing the struct.
     unsafe {
         if ffi::PyCapsule_IsValid(p, VERSIONED.as_ptr()) == 1 {
             let managed = ffi::PyCapsule_GetPointer(p, VERSIONED.as_ptr());
@@ -282,7 +282,7 @@ fn dtype_of(t: DlType) -> PyResult<DType> {
     })
 }
 
-/// A tensor over the memory of an object with `__dlpack__`; memory that may be read-only is copied.
+/// Returns a tensor over the memory of an object with `__dlpack__`; copies memory that may be read-only.
 pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = obj.py();
     let kwargs = PyDict::new(py);
@@ -292,7 +292,7 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     })?;
     let capsule = match method.call((), Some(&kwargs)) {
         Ok(capsule) => capsule,
-        // Libraries from before version 1 know no such argument.
+        // Libraries from before DLPack 1 do not accept this argument.
         Err(e) if e.is_instance_of::<pyo3::exceptions::PyTypeError>(py) => method.call0()?,
         Err(e) => return Err(e),
     };
@@ -316,7 +316,7 @@ pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(if read_only { array.copied()?.into() } else { array.into() })
 }
 
-/// The error for a struct that cannot be true.
+/// The error for a struct with an impossible description.
 #[cold]
 fn wrong(what: &str) -> PyErr {
     PyBufferError::new_err(format!(
@@ -324,7 +324,7 @@ fn wrong(what: &str) -> PyErr {
     ))
 }
 
-/// Shape and strides as a struct has them; no strides mean row-major order.
+/// Reads shape and strides of a struct; null strides mean row-major order.
 fn layout(tensor: &DlTensor) -> PyResult<(Shape, Vec<isize>)> {
     let rank = usize::try_from(tensor.ndim).map_err(|_| wrong(&format!("{} axes", tensor.ndim)))?;
     if rank > MAX_RANK {
@@ -336,7 +336,7 @@ fn layout(tensor: &DlTensor) -> PyResult<(Shape, Vec<isize>)> {
     if rank > 0 && tensor.shape.is_null() {
         return Err(wrong(&format!("{rank} axes without their lengths")));
     }
-    // SAFETY: the producer vouches for `ndim` entries.
+    // SAFETY: DLPack's producer guarantees `ndim` entries; null pointers are excluded.
     let listed = |p: *const i64| (0..rank).map(|i| unsafe { *p.add(i) }).collect::<Vec<_>>();
     let lengths = listed(tensor.shape);
     let dims: Result<Vec<usize>, _> = lengths.iter().map(|&d| usize::try_from(d)).collect();

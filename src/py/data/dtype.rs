@@ -1,4 +1,4 @@
-//! `wengert.float32` and its kin, and `wengert.device`: small immutable objects that compare with their
+//! `wengert.float32` and the other dtypes, and `wengert.device`: small immutable objects, equal to their
 //! names.
 
 use crate::array::buffer::Device;
@@ -25,14 +25,14 @@ fn singletons(py: Python<'_>) -> PyResult<&'static Vec<Py<PyDType>>> {
         .get_or_try_init(py, || DType::ALL.iter().map(|&dtype| Py::new(py, PyDType { dtype })).collect())
 }
 
-/// The object of a dtype.
+/// Returns the singleton object of a dtype.
 pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
     let all = singletons(py)?;
     let i = DType::ALL.iter().position(|&d| d == dtype).unwrap_or(0);
     Ok(all[i].clone_ref(py))
 }
 
-/// What a user may write for a dtype, or `None` for something else.
+/// Parses every spelling of a dtype; `None` for anything else.
 fn parse(obj: &Bound<'_, PyAny>) -> Option<DType> {
     if let Ok(d) = obj.cast::<PyDType>() {
         return Some(d.get().dtype);
@@ -60,7 +60,7 @@ fn parse(obj: &Bound<'_, PyAny>) -> Option<DType> {
     DType::from_name(name.cast::<PyString>().ok()?.to_str().ok()?)
 }
 
-/// The dtype a user named, as an object, a string, a NumPy dtype, or `float`, `int`, `bool`.
+/// Parses the dtype given as an object, a string, a NumPy dtype, or `float`, `int`, `bool`.
 pub fn dtype_of(obj: &Bound<'_, PyAny>) -> PyResult<DType> {
     parse(obj).ok_or_else(|| {
         let shown = obj.repr().map_or_else(|_| "this object".into(), |r| r.to_string());
@@ -87,7 +87,7 @@ impl PyDType {
     fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
         let py = other.py();
         let same = match parse(other) {
-            // `float` means float64 as an argument, but is not float64.
+            // As an argument `float` means float64, but it does not equal float64.
             Some(d) if !is_python_type(other) => d == self.dtype,
             _ => false,
         };
@@ -137,7 +137,7 @@ fn is_python_type(obj: &Bound<'_, PyAny>) -> bool {
         || obj.is(py.get_type::<PyComplex>())
 }
 
-/// NumPy's dtype of the same name.
+/// Returns NumPy's dtype of the same name.
 pub fn numpy_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
     let make = py.import("numpy")?.getattr("dtype")?;
     if dtype != DType::BF16 {
@@ -155,7 +155,7 @@ pub struct PyDevice {
     pub device: Device,
 }
 
-/// The device that a user named, by an object or a string.
+/// Parses the device given as an object or a string.
 pub fn device_of(obj: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(d) = obj.cast::<PyDevice>() {
         return Ok(d.get().device);
@@ -169,7 +169,7 @@ pub fn device_of(obj: &Bound<'_, PyAny>) -> PyResult<Device> {
     )))
 }
 
-/// The number of a GPU, as an argument of the function `name`.
+/// Extracts the index of a GPU, an argument of the function `name`.
 pub fn gpu_index(name: &str, index: &Bound<'_, PyAny>) -> PyResult<u8> {
     index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(index.py()) {
         true => value_error(format!("{name}: the index of a GPU is an integer from 0 to 255, got {index}")),
@@ -182,7 +182,7 @@ pub fn optional_device(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Device
     obj.map(device_of).transpose()
 }
 
-/// The device of a name, or an error that lists the names.
+/// Parses the name of a device; the error lists the valid names.
 pub fn device_from_name(name: &str) -> PyResult<Device> {
     let unknown =
         || value_error(format!("'{name}' is not a device; expected 'cpu', 'gpu' or 'gpu:0', 'gpu:1', ..."));

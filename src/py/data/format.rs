@@ -1,4 +1,4 @@
-//! How tensors print: NumPy's layout, four digits, large tensors summarised.
+//! Printing of tensors: NumPy's layout, four digits, large tensors summarised.
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
@@ -7,14 +7,14 @@ use crate::error::Result;
 use crate::py::tensor::{leaf, tracer};
 use crate::tensor::{Payload, Tensor};
 
-/// Tensors with more elements show only their edges.
+/// Tensors with more elements are summarised by the edges of their axes.
 const SUMMARY: usize = 1000;
-/// How many elements an edge has.
+/// Elements per edge.
 const EDGE: usize = 3;
 /// Characters per line.
 const WIDTH: usize = 80;
 
-/// `tensor([1., 2.], requires_grad=True)`.
+/// Formats a tensor, as in `tensor([1., 2.], requires_grad=True)`.
 pub fn tensor(t: &Tensor) -> Result<String> {
     let mut notes = Vec::new();
     let mut body = String::from("tensor(");
@@ -44,7 +44,7 @@ pub fn tensor(t: &Tensor) -> Result<String> {
     Ok(body)
 }
 
-/// `log_softmax` as `LogSoftmaxBackward`.
+/// Returns the class name of a node: `log_softmax` becomes `LogSoftmaxBackward`.
 pub fn node_name(op: &str) -> String {
     let mut out = String::new();
     for word in op.split('_') {
@@ -56,7 +56,7 @@ pub fn node_name(op: &str) -> String {
     out
 }
 
-/// What is known of a tensor whose value is not one value.
+/// Formats a tensor without one concrete value (inside a transform): its kind, shape and batch size.
 fn traced_body(t: &Tensor) -> Option<String> {
     let kind = tracer(t)?;
     let mut at = t;
@@ -69,7 +69,7 @@ fn traced_body(t: &Tensor) -> Option<String> {
     Some(format!("{kind}(shape={}", t.shape()))
 }
 
-/// How numbers of one tensor are written.
+/// The number format shared by all elements of a tensor.
 enum Style {
     Text,
     Int,
@@ -97,7 +97,7 @@ fn style(t: &Tensor, shown: &[f64]) -> Style {
     Style::Fixed(digits)
 }
 
-/// Digits after the point that show `v` to four places, without trailing zeros.
+/// Digits after the point that show `v` to four decimals, without trailing zeros.
 fn digits(v: f64) -> usize {
     let text = format!("{v:.4}");
     let kept = text.trim_end_matches('0');
@@ -124,7 +124,7 @@ fn number(v: f64, style: &Style) -> String {
     }
 }
 
-/// The elements of a concrete tensor in brackets; `indent` is how far the first bracket stands to the right.
+/// Formats the elements of a concrete tensor in brackets; `indent` is the column of the first bracket.
 fn values(t: &Tensor, indent: usize) -> Result<String> {
     let host = t.array("print")?.to_device(Device::Cpu)?;
     let t = Tensor::Array(host);
@@ -135,7 +135,7 @@ fn values(t: &Tensor, indent: usize) -> Result<String> {
     let mut picked = Vec::new();
     let shape = t.shape();
     let mut part = t.clone();
-    // The edges of every axis that is too long, found by index.
+    // Select the edges of every summarised axis by index.
     for (i, d) in shape.iter().enumerate() {
         let rows: Vec<i64> = rows(d, summary).into_iter().flatten().map(|r| r as i64).collect();
         if rows.len() < d {
@@ -155,7 +155,7 @@ fn values(t: &Tensor, indent: usize) -> Result<String> {
     Ok(out)
 }
 
-/// Every element as text; integers without rounding.
+/// Formats every element; integers without rounding.
 fn exact(t: &Tensor) -> Result<Vec<String>> {
     if t.dtype().is_integer() && t.dtype().size() == 8 {
         let host = crate::cpu::pointwise::copy::contiguous(t.array("print")?)?;
@@ -172,7 +172,7 @@ fn exact(t: &Tensor) -> Result<Vec<String>> {
     Ok(numbers.iter().map(|&v| number(v, &style)).collect())
 }
 
-/// Complex numbers as Python writes them, both parts in a style of their own.
+/// Formats complex numbers as Python does, each part in its own style.
 fn complex(t: &Tensor) -> Result<Vec<String>> {
     let parts = |part: Tensor| -> Result<Vec<String>> {
         let numbers = part.to_vec()?;
@@ -184,7 +184,7 @@ fn complex(t: &Tensor) -> Result<Vec<String>> {
     Ok(re.iter().zip(&im).map(|(re, im)| format!("{re}{}{im}j", sign(im))).collect())
 }
 
-/// The rows that are shown: `None` stands for those left out.
+/// Per printed row: whether it holds elements (`true`) or is the gap of a summary (`false`).
 fn rows_with_gap(length: usize, summary: bool) -> Vec<bool> {
     rows(length, summary).iter().map(Option::is_some).collect()
 }
@@ -216,7 +216,7 @@ impl Page {
             if i > 0 {
                 out.push(',');
                 if axis + 1 < rank {
-                    // Blank lines separate blocks, one for each axis between.
+                    // Newlines separate blocks, one for each axis in between.
                     (0..(rank - axis - 1).min(MAX_RANK)).for_each(|_| out.push('\n'));
                     out.push_str(&" ".repeat(self.indent + axis + 1));
                 } else if column + self.width + 3 > WIDTH {

@@ -1,7 +1,7 @@
-//! The buffer protocol: how NumPy and `memoryview` see a tensor's memory without a copy.
+//! The buffer protocol: NumPy and `memoryview` access a tensor's memory without a copy.
 //!
-//! The exporting object is immutable, unlike a tensor, whose memory may be exchanged under a name. It keeps
-//! the array alive for as long as a view of it exists.
+//! The exporting object is immutable, unlike a tensor, whose memory can be exchanged. It keeps the array
+//! alive as long as a view of it exists.
 
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -19,7 +19,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// An exporter of an array on the CPU.
+    /// Returns an exporter of an array on the CPU.
     pub fn new(array: Array) -> Memory {
         Memory { array }
     }
@@ -31,11 +31,11 @@ struct Layout {
     strides: Vec<ffi::Py_ssize_t>,
 }
 
-/// The 64-bit integers of NumPy, which are C's `long` where that has 64 bits: compiled code tells it from
-/// `long long`.
+/// Format of NumPy's 64-bit integers: C's `long` where that has 64 bits, which compiled code distinguishes
+/// from `long long`.
 const INT64: [&CStr; 2] = if size_of::<std::ffi::c_long>() == 8 { [c"l", c"L"] } else { [c"q", c"Q"] };
 
-/// The format of an element in the language of the `struct` module; bfloat16 travels as its bits.
+/// The element format in the syntax of Python's `struct` module; bfloat16 is exported as its bits.
 fn format(dtype: DType) -> &'static CStr {
     match dtype {
         DType::Bool => c"?",
@@ -56,7 +56,7 @@ fn format(dtype: DType) -> &'static CStr {
     }
 }
 
-/// Whether a request of these flags may see the array as it lies.
+/// Whether the layout of the array satisfies a request with these flags.
 fn fits(array: &Array, flags: c_int) -> bool {
     let asks = |flag: c_int| flags & flag == flag;
     let transposed = || {
@@ -73,13 +73,13 @@ fn fits(array: &Array, flags: c_int) -> bool {
 
 #[pymethods]
 impl Memory {
-    // SAFETY: the interpreter passes a view to be filled in.
+    // SAFETY: the interpreter passes a pointer to a view to fill in; null is checked for.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let array = &slf.get().array;
         if view.is_null() {
             return Err(PyBufferError::new_err("no view to fill in"));
         }
-        // SAFETY: as above; a request that fails leaves no owner.
+        // SAFETY: `view` is not null and ours to fill in; a failed request must leave no owner.
         unsafe { (*view).obj = std::ptr::null_mut() };
         if !fits(array, flags) {
             return Err(PyBufferError::new_err(
@@ -95,7 +95,7 @@ impl Memory {
         let shown = |flag: c_int, p: *const ffi::Py_ssize_t| {
             if flags & flag == flag { p.cast_mut() } else { std::ptr::null_mut() }
         };
-        // SAFETY: `view` points to a view that nobody else uses; the layout is freed in `__releasebuffer__`.
+        // SAFETY: `view` is ours to fill in; its pointers live until `__releasebuffer__` frees the layout.
         unsafe {
             (*view).buf = address.cast::<c_void>();
             (*view).len = (array.numel() * size) as ffi::Py_ssize_t;
@@ -115,7 +115,7 @@ impl Memory {
         Ok(())
     }
 
-    // SAFETY: the interpreter passes a view that `__getbuffer__` filled in, once.
+    // SAFETY: the interpreter passes each view that `__getbuffer__` filled in, once.
     unsafe fn __releasebuffer__(&self, view: *mut ffi::Py_buffer) {
         // SAFETY: `internal` is the layout that `__getbuffer__` leaked for this view.
         unsafe { drop(Box::from_raw((*view).internal.cast::<Layout>())) };
@@ -124,7 +124,7 @@ impl Memory {
 
 #[pymethods]
 impl PyTensor {
-    // SAFETY: the interpreter passes a view to be filled in.
+    // SAFETY: the interpreter passes a pointer to a view for this function to fill in.
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
         let array = numpy::exportable(&*slf.get().value()?, "numpy")
             .map_err(|e| PyBufferError::new_err(e.to_string()))?
@@ -135,7 +135,7 @@ impl PyTensor {
             ));
         }
         let memory = Bound::new(slf.py(), Memory::new(array))?;
-        // SAFETY: as for this function; the view will belong to `memory`.
+        // SAFETY: the caller's promise about `view` is passed on; the view will be owned by `memory`.
         unsafe { Memory::__getbuffer__(memory, view, flags) }
     }
 }

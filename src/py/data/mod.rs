@@ -1,4 +1,4 @@
-//! Data in and out: numbers, lists, arrays of other libraries, files, text.
+//! Conversion of data in and out: numbers, lists, arrays of other libraries, pickles, text.
 
 pub(crate) mod convert;
 pub(crate) mod create;

@@ -1,4 +1,4 @@
-//! Nested lists of numbers to tensors and back.
+//! Conversion between nested lists of numbers and tensors.
 
 use crate::array::Array;
 use crate::array::buffer::{Device, gathered, grow, lengthen, room};
@@ -14,7 +14,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyTuple};
 
-/// What a number is, in order of promotion.
+/// The kind of a number, in order of promotion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
 pub enum Class {
     #[default]
@@ -24,7 +24,7 @@ pub enum Class {
     Complex,
 }
 
-/// A Python number: as an integer, as a float, and what it is. That of a complex one is its real part.
+/// Returns a Python number as integer, float and class; of a complex number the float is its real part.
 pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i128, f64, Class)>> {
     if let Ok(v) = obj.cast::<PyFloat>() {
         return Ok(Some((0, v.value(), Class::Float)));
@@ -45,7 +45,7 @@ pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i128, f64, Class)>> {
     Ok(None)
 }
 
-/// A number as a tensor without axes.
+/// Returns a number as a tensor without axes.
 pub fn scalar(obj: &Bound<'_, PyAny>, (int, float, class): (i128, f64, Class)) -> PyResult<Tensor> {
     Ok(match class {
         Class::Complex => Array::from_slice(&[Complex { re: float, im: imaginary(obj) }], Shape::SCALAR)
@@ -56,7 +56,6 @@ pub fn scalar(obj: &Bound<'_, PyAny>, (int, float, class): (i128, f64, Class)) -
     }?)
 }
 
-/// The imaginary part of a number.
 fn imaginary(obj: &Bound<'_, PyAny>) -> f64 {
     obj.cast::<PyComplex>().map_or(0.0, |v| v.imag())
 }
@@ -67,7 +66,7 @@ struct Nested {
     shape: Vec<usize>,
     ints: Vec<i128>,
     floats: Vec<f64>,
-    /// Imaginary parts, from the first complex number on; those before it have none.
+    /// Imaginary parts; empty until the first complex number, then 0 for the numbers before it.
     imaginary: Vec<f64>,
     class: Class,
     /// Whether an element is a tensor or array.
@@ -117,7 +116,7 @@ impl Nested {
         Ok(())
     }
 
-    /// The complex numbers.
+    /// Returns the collected complex numbers.
     fn complex(&mut self) -> crate::error::Result<Tensor> {
         lengthen(&mut self.imaginary, 0.0, self.floats.len())?;
         let pairs = self.floats.iter().zip(&self.imaginary);
@@ -125,7 +124,7 @@ impl Nested {
         Tensor::from_slice(&all, &self.shape)
     }
 
-    /// The integers, which fit into int64.
+    /// Returns the collected integers as int64; an error if one does not fit.
     fn whole(&self) -> PyResult<Vec<i64>> {
         let mut whole = room(self.ints.len())?;
         for &v in &self.ints {
@@ -153,9 +152,9 @@ impl Nested {
     }
 }
 
-/// A tensor of nested lists. Elements may themselves be tensors or arrays of one shape; those are stacked,
-/// with history. A list may contain itself, so there is a bound to how deep, `depth`, the list itself lies in
-/// others.
+/// Converts nested lists to a tensor. Elements may be tensors or arrays of one shape, which are stacked with
+/// their history. `depth` is the number of lists around this one; it is bounded, as a list may contain
+/// itself.
 pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     if depth >= crate::array::shape::MAX_RANK {
         return Err(value_error(format!(
@@ -184,8 +183,8 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     })
 }
 
-/// Python's numbers in another dtype than float32, through which floats must not pass, and which holds the
-/// integers.
+/// Converts Python numbers to `dtype` without passing floats through float32; integers must fit. Returns
+/// `None` for float32, and where [`from_nested`] and a cast lose nothing or report the error.
 pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
     let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
     let is_number =
@@ -241,12 +240,11 @@ where
     Ok(PyList::new(py, items)?.into_any())
 }
 
-/// A complex number of Python.
 fn python(py: Python<'_>, re: f64, im: f64) -> Bound<'_, PyComplex> {
     PyComplex::from_doubles(py, re, im)
 }
 
-/// Nested lists of Python numbers.
+/// Converts to nested lists of Python numbers.
 pub fn to_list<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
     let host = crate::cpu::pointwise::copy::computed(&py.aside(|| array.to_device(Device::Cpu))?)?;
     match host.dtype() {

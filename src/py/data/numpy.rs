@@ -1,4 +1,4 @@
-//! NumPy arrays in, through `__array_interface__`, and out, through the buffer protocol, without a copy.
+//! NumPy arrays without a copy: in through `__array_interface__`, out through the buffer protocol.
 
 use crate::array::Array;
 use crate::array::buffer::{Buffer, Device};
@@ -20,13 +20,13 @@ use pyo3::types::{PyDict, PyString, PyTuple, PyType};
 /// Keeps a Python object alive for as long as a tensor uses its memory.
 struct Keeper(#[allow(dead_code)] Py<PyAny>);
 
-/// A tensor over the memory of an array; a copy where layout or alignment do not allow that.
+/// Returns a tensor over the memory of an array; a copy where layout or alignment do not allow sharing.
 pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = obj.py();
     let Some(interface) = obj.getattr_opt(pyo3::intern!(py, "__array_interface__"))? else {
         return dlpack::import(obj);
     };
-    // The interface of NumPy's scalars describes an array that is gone by now; `asarray` copies those.
+    // The interface of a NumPy scalar describes an array that is already freed; `asarray` copies the scalar.
     static NDARRAY: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     if !obj.is_instance(NDARRAY.import(py, "numpy", "ndarray")?)? {
         return share(&py.import("numpy")?.call_method1("asarray", (obj,))?);
@@ -36,7 +36,7 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let dtype = array_dtype(obj, &part("typestr")?)?;
     let data = interface.get_item(pyo3::intern!(py, "data"))?.filter(|d| d.is_instance_of::<PyTuple>());
     let Some(data) = data else {
-        // An interface that hands out a buffer object instead of an address: NumPy reads it.
+        // The interface has a buffer object instead of an address; NumPy reads it.
         return share(&py.import("numpy")?.call_method1("array", (obj,))?);
     };
     let shape: Vec<usize> = listed(&part("shape")?)?;
@@ -50,7 +50,7 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     };
     let aligned = address % dtype.align() == 0 && strides.iter().all(|s| s % size == 0);
     if !aligned || read_only {
-        // Memory that must not be written, or that no slice of numbers can describe.
+        // Copies memory that is read-only, or unaligned, or whose strides are no multiple of an element.
         let kwargs = PyDict::new(py);
         kwargs.set_item("order", "C")?;
         return share(&py.import("numpy")?.call_method("array", (obj,), Some(&kwargs))?);
@@ -59,7 +59,7 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(foreign(address, shape, &strides, dtype, Box::new(Keeper(obj.clone().unbind())))?.into())
 }
 
-/// An array over memory that `owner` keeps alive; `address` is that of its first element.
+/// Returns an array over memory that `owner` keeps alive; `address` is that of its first element.
 pub fn foreign(
     address: usize,
     shape: Shape,
@@ -79,16 +79,16 @@ pub fn foreign(
     truth(Array::strided(buffer, shape, &strides, low.unsigned_abs(), dtype)?)
 }
 
-/// Strides that are never used say nothing, and may be any number: those of axes of one element, and all
-/// where there is no element.
+/// Replaces strides that are never used, which may have any value, by row-major ones: those of axes of length
+/// 1, and all of them where there is no element.
 fn settled(shape: &Shape, strides: &[isize]) -> Vec<isize> {
     let own = shape.strides();
     let used = |i: usize| shape.at(i) > 1 && shape.numel() > 0;
     strides.iter().enumerate().map(|(i, &s)| if used(i) { s } else { own[i] }).collect()
 }
 
-/// The first and the last element of an array, counted from the element at `address`; `None` if they cannot
-/// all have an address.
+/// Returns the lowest and highest element offset of an array, relative to the element at `address`; `None` if
+/// an element lies outside the address space.
 fn extent(address: usize, shape: &Shape, strides: &[isize], size: usize) -> Option<(isize, isize)> {
     if shape.numel() == 0 {
         return Some((0, -1));
@@ -108,7 +108,7 @@ fn extent(address: usize, shape: &Shape, strides: &[isize], size: usize) -> Opti
     Some((low, high))
 }
 
-/// A bool array from elsewhere, as a copy if it holds bytes other than 0 and 1, which are no `bool` here.
+/// Returns a bool array from elsewhere, copied if it holds bytes other than 0 and 1, invalid as `bool`.
 pub fn truth(array: Array) -> PyResult<Array> {
     if array.dtype() != DType::Bool {
         return Ok(array);
@@ -122,7 +122,7 @@ pub fn truth(array: Array) -> PyResult<Array> {
     Ok(crate::cpu::pointwise::copy::cast(&flat, DType::Bool)?)
 }
 
-/// A dtype in the language of NumPy's array interface; `None` for bfloat16, which has no name there.
+/// Returns the dtype's name in NumPy's array interface; `None` for bfloat16, which has none there.
 fn kind_of(dtype: DType) -> Option<String> {
     let kind = match dtype.category() {
         Category::Bool => 'b',
@@ -134,7 +134,7 @@ fn kind_of(dtype: DType) -> Option<String> {
     (dtype != DType::BF16).then(|| format!("{kind}{}", dtype.size()))
 }
 
-/// The dtype of an array from its description in NumPy's array interface, or an error with advice.
+/// Parses the dtype in NumPy's array interface; the error advises a conversion.
 fn array_dtype(array: &Bound<'_, PyAny>, description: &Bound<'_, PyAny>) -> PyResult<DType> {
     let description: &str = &description.cast::<PyString>()?.to_string();
     let native = if cfg!(target_endian = "little") { '<' } else { '>' };
@@ -159,7 +159,7 @@ fn array_dtype(array: &Bound<'_, PyAny>, description: &Bound<'_, PyAny>) -> PyRe
     )))
 }
 
-/// The array of a tensor that may leave: on the CPU, without history.
+/// Returns the array of a tensor that may be exported: on the CPU, without history.
 pub fn exportable<'a>(t: &'a Tensor, what: &str) -> PyResult<&'a Array> {
     if t.edge().is_some() {
         return Err(PyRuntimeError::new_err(format!(
@@ -177,7 +177,7 @@ pub fn exportable<'a>(t: &'a Tensor, what: &str) -> PyResult<&'a Array> {
     Ok(array)
 }
 
-/// A NumPy array over the memory of a tensor.
+/// Returns a NumPy array over the memory of a tensor.
 pub fn to_numpy<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let array = exportable(t, "numpy")?;
     let dtype = if array.dtype() == DType::BF16 { Some(numpy_dtype(py, DType::BF16)?) } else { None };

@@ -1,4 +1,4 @@
-//! Copies that leave the process or stand alone: pickling and `copy.deepcopy`.
+//! Pickling and `copy.deepcopy`.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -61,7 +61,7 @@ impl PyTensor {
     }
 }
 
-/// What pickling stores: bytes, shape, dtype, and the device unless it is the CPU.
+/// Returns the pickled state: bytes, shape, dtype, and the device unless it is the CPU.
 pub fn state<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
     let host = t.array("pickling")?.to_device(Device::Cpu)?;
     let host = crate::cpu::pointwise::copy::contiguous(&host)?;
@@ -80,14 +80,14 @@ pub fn state<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> 
 }
 
 fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
-    // SAFETY: elements are plain numbers without padding.
+    // SAFETY: an `Element` is a plain number without padding: all of its bytes are initialised.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), std::mem::size_of_val(values)) }
 }
 
-/// What `state` always stores: bytes, shape, dtype.
+/// The leading items of every pickled state: bytes, shape, dtype.
 type Parts = (PyBackedBytes, Vec<usize>, String);
 
-/// A tensor that was pickled on `device`, there again; with a warning on the CPU where that is not to be had.
+/// Moves an unpickled tensor to `device`, where it was; warns and leaves it on the CPU if unavailable.
 fn placed(py: Python<'_>, t: Tensor, device: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let found = device_of(device).and_then(|device| Ok(t.to_device(device)?));
     found.or_else(|error| {
@@ -120,7 +120,7 @@ pub fn _rebuild<'py>(
         .into());
     }
     let array = Array::empty(shape, dtype, Device::Cpu)?;
-    // SAFETY: the buffer is fresh and holds at least this many bytes.
+    // SAFETY: `array` was just allocated, and its size was compared with `bytes.len()`.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), array.buffer().ptr(), bytes.len()) };
     let mut t = Tensor::Array(crate::py::data::numpy::truth(array)?);
     if let Ok(device) = state.get_item(3) {

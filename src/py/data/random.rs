@@ -1,4 +1,4 @@
-//! Random tensors from the default stream, and the stream's state.
+//! Random tensors from the default stream, and access to the stream's state.
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
@@ -98,7 +98,7 @@ fn normal(
     let given = optional_device(device)?;
     let (dtype, device) = place(dtype, device)?;
     let std = std.unwrap_or(Arg::Float(1.0));
-    // The numbers are drawn where the tensors lie.
+    // The numbers are drawn on the device of the tensors.
     let tensors = [&mean, &std].into_iter().filter_map(|arg| match arg {
         Arg::Tensor(t) => Some(t),
         _ => None,
@@ -130,7 +130,7 @@ fn normal(
 /// so do forked children, unless a seed was set before the fork, which they then share.
 #[pyfunction]
 fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
-    // Negative seeds count from 2^64 down, as in PyTorch.
+    // Negative seeds wrap modulo 2^64, as in PyTorch.
     let bits = seed.extract::<u64>().or_else(|_| seed.extract::<i64>().map(|s| s as u64));
     match bits {
         Ok(bits) => random::manual_seed(bits),

@@ -1,4 +1,4 @@
-//! The elements of a tensor as what Python computes with: numbers, lists, arrays of NumPy, truth values.
+//! Conversion of a tensor's elements to Python: numbers, lists, NumPy arrays, truth values.
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt};
 
-/// The one element of a tensor as a Python number.
+/// Returns the one element of a tensor as a Python number.
 pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     if t.numel() != 1 {
         return Err(value_error(format!(

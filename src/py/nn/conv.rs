@@ -1,4 +1,4 @@
-//! Convolution and pooling behind `wengert.nn.functional`, whose functions document them.
+//! Convolution and pooling behind `wengert.nn.functional`; the Python functions document them.
 
 use crate::ops::contract::convolve::{ConvOptions, Padding};
 use crate::ops::contract::patches::PatchOptions;
@@ -33,7 +33,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Numbers {
     }
 }
 
-/// Numbers, "same" or "valid".
+/// Padding: numbers, "same" or "valid".
 struct Pads(Padding);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Pads {

@@ -1,5 +1,5 @@
-//! Fused functions behind `wengert.nn.functional`: affine map, layer normalisation, attention,
-//! dropout and the classification losses. The Python functions of the same names document and check them.
+//! Fused functions behind `wengert.nn.functional`: affine map, layer normalisation, attention, dropout and
+//! the classification losses. The Python functions of the same names document them and check arguments.
 
 pub(crate) mod conv;
 pub(crate) mod ops;
@@ -21,7 +21,7 @@ use pyo3::prelude::*;
 
 type Given<'py> = Option<PyRef<'py, PyTensor>>;
 
-/// The tensor of an optional argument.
+/// Returns the tensor of an optional argument.
 fn inner(t: &Given<'_>) -> PyResult<Option<Tensor>> {
     t.as_ref().map(|t| Ok(t.value()?.into_owned())).transpose()
 }
@@ -31,7 +31,7 @@ fn fused(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Result<Tensor> + Send) 
     run(py, x.numel(), f).map(PyTensor::from)
 }
 
-/// The tensor that is the argument `name` of `linear`.
+/// Returns the tensor of the argument `name` of `linear`.
 fn operand<'a>(x: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Value<'a>> {
     match x.cast::<PyTensor>() {
         Ok(t) => t.get().value(),
@@ -42,7 +42,7 @@ fn operand<'a>(x: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Value<'a>> {
     }
 }
 
-/// The row of the table of unary functions that has this name.
+/// Returns the row of this name in the table of unary functions.
 fn activation_of(name: &str) -> PyResult<Unary> {
     let row = if name == "gelu" { "gelu_exact" } else { name };
     Unary::ALL.iter().copied().find(|fun| fun.name() == row).ok_or_else(|| {
@@ -67,7 +67,7 @@ fn _linear(
     let (x, weight) = (operand(input, "input")?, operand(weight, "weight")?);
     let bias = bias.map(|b| operand(b, "bias")).transpose()?;
     let bias = bias.as_deref();
-    // The work is the product's, so its size decides.
+    // The cost is that of the product, so its size decides.
     let work = x.numel().saturating_mul(if weight.rank() > 0 { weight.shape().at(0) } else { 1 });
     if work <= LARGE {
         return Ok(x.linear(&weight, bias, act)?.into());
@@ -108,7 +108,7 @@ fn _attention(
     let (q, k, v) = (query.value()?.into_owned(), key.value()?.into_owned(), value.value()?.into_owned());
     let mask = inner(&mask)?;
     let options = AttentionOptions { mask: mask.as_ref(), dropout, causal, scale, grouped };
-    // Every query meets every key, so their product decides.
+    // Every query is multiplied by every key, so the product of their sizes decides.
     let keys = k.shape().iter().rev().nth(1).unwrap_or(1);
     run(py, q.numel().saturating_mul(keys), || q.attention(&k, &v, options)).map(PyTensor::from)
 }

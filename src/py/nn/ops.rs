@@ -1,5 +1,5 @@
-//! The list of operations and the rows of its tables: for the tests that ask whether each has a record, and
-//! for the documentation's table of operations. The counts of `src/watch/cost.rs`.
+//! The operations and the rows of the elementwise tables, for tests (has every operation a record?) and for
+//! the documentation; counts of floating point operations (`src/watch/cost.rs`).
 
 use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;

@@ -1,4 +1,4 @@
-//! Optimiser steps and gradient scaling for `wengert.optim` and `wengert.amp`: one call per parameter group.
+//! Optimiser steps and gradient scaling for `wengert.optim` and `wengert.amp`, one call per parameter group.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -25,15 +25,15 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Values {
     }
 }
 
-/// Arrays that lie on one device.
+/// Arrays on one device.
 struct Together<'a> {
     device: Device,
     arrays: Vec<&'a Array>,
 }
 
 impl Values {
-    /// The arrays by device, in the order of first mention; `None` where one is not a plain floating point
-    /// value.
+    /// Groups the arrays by device, in order of first appearance; `None` if a tensor is not a plain real
+    /// floating point array.
     fn by_device(&self) -> Option<Vec<Together<'_>>> {
         let mut out: Vec<Together> = Vec::new();
         for t in &self.0 {
@@ -47,12 +47,11 @@ impl Values {
     }
 }
 
-/// How many numbers these arrays have.
 fn elements<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> usize {
     arrays.into_iter().map(Array::numel).sum()
 }
 
-/// The gradient of a leaf, or of a result that retains it.
+/// Returns the gradient of a leaf, or of a result that retains its gradient.
 fn gradient(t: &Tensor) -> Option<Tensor> {
     let Edge { node, index } = t.edge()?;
     match node.grad() {
@@ -61,26 +60,26 @@ fn gradient(t: &Tensor) -> Option<Tensor> {
     }
 }
 
-/// The array of a tensor; of a complex one the pairs of its real and imaginary parts, numbers of their own
-/// here.
+/// Returns the array of a tensor; a complex one as pairs of real and imaginary parts, each updated on its
+/// own.
 fn array(t: &Tensor) -> PyResult<Array> {
     let array = t.array("an optimiser step")?;
     Ok(if array.dtype().is_complex() { array.as_real()? } else { array.clone() })
 }
 
-/// The parameters of a group that have gradients, and their entries in the optimiser's state.
+/// The parameters of a group that have gradients, and their optimiser state.
 struct Group<'py> {
     slots: Vec<Slot>,
     entries: Vec<Bound<'py, PyDict>>,
-    /// Parameters whose entry is new, with its number.
+    /// Parameters without state so far, each with its index in `entries`.
     added: Vec<(Bound<'py, PyTensor>, usize)>,
-    /// State that is new: the number of its slot, its name, its value.
+    /// New state: index in `slots`, name, value.
     fresh: Vec<(usize, &'static str, Tensor)>,
 }
 
 impl<'py> Group<'py> {
-    /// Collects gradients and the state called `names`; what is missing of it starts with zeros. `step` says
-    /// which step it is, given the entry and whether any state was missing.
+    /// Collects the gradients and the state called `names`; missing state starts as zeros. `step` returns the
+    /// number of the step, given the parameter's state and whether any of it was missing.
     fn new(
         group: &Bound<'py, PyDict>,
         state: &Bound<'py, PyDict>,
@@ -96,7 +95,7 @@ impl<'py> Group<'py> {
             let t = value(param)?;
             let Some(grad) = gradient(&t) else { continue };
             let mut slot = Slot { state: [array(&t)?].into_iter().collect(), grad: array(&grad)?, step: 1 };
-            // Without state there is no entry, as in PyTorch.
+            // A rule without state adds no state, as in PyTorch.
             if !names.is_empty() {
                 let entry = match state.get_item(param)? {
                     Some(entry) => entry.cast_into::<PyDict>()?,
@@ -125,7 +124,7 @@ impl<'py> Group<'py> {
         Ok(out)
     }
 
-    /// Takes the step, and keeps the new state in `state`.
+    /// Takes the step and stores the new state in `state`.
     fn step(self, state: &Bound<'py, PyDict>, rule: &Rule) -> PyResult<()> {
         let py = state.py();
         run(py, elements(self.slots.iter().map(Slot::param)), || optim::step(&self.slots, rule))?;
@@ -144,7 +143,7 @@ impl<'py> Group<'py> {
     }
 }
 
-/// The setting of a group, which has all of them.
+/// Returns a setting of a group; every group has all of them.
 fn setting<'py>(group: &Bound<'py, PyDict>, name: &Bound<'py, PyString>) -> PyResult<Bound<'py, PyAny>> {
     group
         .get_item(name)?
@@ -183,7 +182,7 @@ fn _optim_adam<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>, deco
     let names = &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"][..if amsgrad { 3 } else { 2 }];
     let rule = Rule::Adam(Adam { lr, beta1, beta2, eps, weight_decay, decoupled, maximize });
     let step = |entry: &Bound<'py, PyDict>, _| match entry.get_item(intern!(entry.py(), "step"))? {
-        // PyTorch's state dicts count in tensors.
+        // The state dicts of PyTorch store the step as a tensor.
         Some(n) if !n.is_exact_instance_of::<PyInt>() => Ok(n.call_method0("__int__")?.extract::<i32>()? + 1),
         Some(n) => Ok(n.extract::<i32>()? + 1),
         None => Ok(1),

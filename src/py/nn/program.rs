@@ -1,5 +1,5 @@
-//! `wengert.gpu.kernel`: a user's WGSL as an object that can be called. `python/wengert/_gpu_kernel.py` holds
-//! the Python side: shapes of the outputs, workgroups, derivatives.
+//! `wengert.gpu.kernel`: a user's WGSL shader as a callable object. The Python side,
+//! `python/wengert/_gpu_kernel.py`, handles shapes of the outputs, workgroups and derivatives.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[pyclass(name = "_GpuProgram", module = "wengert._core", frozen)]
 pub struct PyProgram(Program);
 
-/// Name and dtype of each.
+/// Name and dtype of each binding.
 fn described(bindings: &[Binding]) -> Vec<(String, String)> {
     bindings.iter().map(|b| (b.name.clone(), b.dtype.to_string())).collect()
 }
@@ -70,13 +70,13 @@ impl PyProgram {
     }
 }
 
-/// The innermost batch that any of the inputs is in, and its size.
+/// Returns the innermost batch that any input is in, and its size.
 fn innermost(inputs: &[Tensor]) -> Option<(Arc<Interp>, usize)> {
     let tag = inputs.iter().filter_map(Tensor::traced).map(|t| t.tag).max()?;
     interp::batches().into_iter().find(|(at, ..)| at.tag == tag).map(|(at, size, _)| (at, size))
 }
 
-/// Runs the shader on values of any number of batches, example by example.
+/// Runs the shader on values inside any number of batches, example by example.
 fn each(program: &Program, inputs: &[Tensor], shapes: &[Shape], groups: [u32; 3]) -> Result<Vec<Tensor>> {
     let Some((at, size)) = innermost(inputs) else {
         let arrays = inputs.iter().map(|x| x.array(&program.name)).collect::<Result<Vec<&Array>>>()?;

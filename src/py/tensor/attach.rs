@@ -1,5 +1,5 @@
-//! New views: the result of a chain of views of an object, as an object that knows what it is a view of.
-//! Read next: `src/py/tensor/view.rs`, which says how views follow what they are views of.
+//! Creation of view objects: applies a chain of views to an object and links the result to its root. Read
+//! next: `src/py/tensor/view.rs`, which defines how views follow their roots.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -14,8 +14,8 @@ use crate::py::tensor::view::{View, count, gaps, link, share, value};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
-/// What `f`, a chain of views, selects of the part `from` of a tensor of `whole` elements of this dtype;
-/// `None` if it copies. It is tried on memory that nobody reads.
+/// Returns the part that `f`, a chain of views, selects of the part `from` of a tensor of `whole` elements;
+/// `None` if `f` copies. `f` runs on scratch memory of this dtype that is never read.
 pub fn trace(
     whole: usize,
     from: &Part,
@@ -29,20 +29,20 @@ pub fn trace(
     Ok(f(&view.into())?.iter().map(part).collect())
 }
 
-/// The root that `obj`, of value `t`, is a part of, itself where it is no view, and which part.
+/// Returns the root of `obj`, of value `t`, and its part; an `obj` that is no view is its own root.
 pub fn rooted<'py>(obj: &Bound<'py, PyTensor>, t: &Tensor) -> (Bound<'py, PyTensor>, Part) {
     let whole = || gaps(obj).map_or_else(|| Part::whole(&t.shape()), |(part, _)| part);
     link(obj).unwrap_or_else(|| (obj.clone(), whole()))
 }
 
-/// The result of a chain of views, as an object that knows what it is a view of.
+/// Applies a chain of views and links the result to the root of `obj`.
 pub fn apply(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) -> PyResult<PyTensor> {
     let this = obj.read();
     if this.view.is_none()
         && let Some(array) = this.t.concrete()
         && array.is_contiguous()
     {
-        // The common case: memory in row-major order that is no view itself.
+        // The common case: contiguous memory that is no view.
         let out = f(&this.t)?;
         let link = || View {
             root: obj.clone().unbind(),
@@ -59,7 +59,7 @@ pub fn apply(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) -
     across(obj, f)
 }
 
-/// [`apply`] for views that may be of another kind: real parts of complex numbers.
+/// [`apply`] for views that may change between real and complex, such as real parts.
 pub fn across(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) -> PyResult<PyTensor> {
     let t = value(obj)?;
     let out = f(&t)?;
@@ -67,7 +67,7 @@ pub fn across(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) 
     Ok(PyTensor::viewing(out, view))
 }
 
-/// [`apply`] for several results.
+/// [`apply`] with several results.
 pub fn apply_all(
     obj: &Bound<'_, PyTensor>,
     f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
@@ -78,8 +78,8 @@ pub fn apply_all(
     Ok(out.into_iter().zip(views).map(|(t, view)| PyTensor::viewing(t, view)).collect())
 }
 
-/// The links of `outs`, made from `obj` of value `t` by `f`. A view apart is a root, unless `through` asks
-/// for what it shares its numbers with.
+/// Returns the links of `outs`, which `f` made from `obj` of value `t`. A view apart is a root itself, unless
+/// `through` asks for the tensor that it shares its numbers with.
 fn attach(
     obj: &Bound<'_, PyTensor>,
     t: &Tensor,
@@ -91,7 +91,7 @@ fn attach(
     let this = obj.read();
     let (root, base, from) = match &this.view {
         Some(view) if through || !view.apart => {
-            // Only the value that it holds tells where a view without a part lies, not one that is newer.
+            // A view without a part is located by the value that the object holds, not by a newer one.
             let moved = || if share(t, &this.t) { None } else { view.part(&this.t) };
             let from = view.part.as_deref().copied().or_else(moved);
             (view.root.clone_ref(obj.py()), view.base, from)
@@ -131,7 +131,7 @@ fn attach(
     Ok(views.collect())
 }
 
-/// `out`, the value of `obj` without its history, as an object that shares the numbers with `obj`.
+/// Returns an object of `out`, the value of `obj` without history, that shares its numbers with `obj`.
 pub fn detached(obj: &Bound<'_, PyTensor>, t: &Tensor, out: Tensor) -> PyResult<PyTensor> {
     if interp::is_plain() {
         return Ok(out.into());
@@ -139,20 +139,20 @@ pub fn detached(obj: &Bound<'_, PyTensor>, t: &Tensor, out: Tensor) -> PyResult<
     if !interp::replaces_values() {
         return Ok(PyTensor::sharing(out, None));
     }
-    // The memory of `t` tells where it lies, also of what is no memory without its history.
+    // The memory of `t` locates the view, even where `out` is no memory.
     let view = attach(obj, t, &[t], true, |x| Ok(vec![x.clone()]))?.pop().flatten();
     let part = |view: &View| view.part(t).filter(|_| t.concrete().is_none() || out.concrete().is_none());
     let view = view.map(|view| View { part: part(&view).map(Box::new).or(view.part), apart: true, ..view });
     Ok(PyTensor::sharing(out, view))
 }
 
-/// Whether the elements lie in row-major order; inside `vmap` and `jvp` the chain of views says so.
+/// Whether the elements are contiguous; inside `vmap` and `jvp` the chain of views decides.
 pub fn is_contiguous(obj: &Bound<'_, PyTensor>, t: &Tensor) -> bool {
     if let Some(array) = t.concrete() {
         return array.is_contiguous();
     }
     let this = obj.read();
-    // The value that it holds may be older than `t`, and memory.
+    // Locates the view by the value that the object holds, which may be memory, and older than `t`.
     let part = this.view.as_ref().and_then(|view| view.part(&this.t));
     part.is_none_or(|part| part.is_dense())
 }

@@ -1,4 +1,4 @@
-//! Complex tensors: their parts, and how they are made of these.
+//! Complex tensors: their parts, and construction from parts.
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
@@ -116,7 +116,7 @@ fn polar(py: Python<'_>, abs: Arg, angle: Arg) -> PyResult<PyTensor> {
     run(py, abs.numel().max(angle.numel()), || joined().named("polar")).map(PyTensor::from)
 }
 
-/// Two real operands as tensors: a number in the dtype of the tensor beside it.
+/// Returns two real operands as tensors; a number takes the dtype of the tensor beside it.
 fn pair(name: &str, x: &Arg, y: &Arg) -> crate::error::Result<(Tensor, Tensor)> {
     let alone = || Tensor::scalar(0.0, DType::F32, Device::Cpu);
     let (x, y) = match (x, y) {

@@ -1,4 +1,4 @@
-//! `Tensor(...)` and its kin of other dtypes, which take lengths or data.
+//! `Tensor(...)` and the constructors of other dtypes, which accept lengths or data.
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
@@ -13,8 +13,8 @@ use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyString, PyTuple};
 
-/// What `name(*data)` makes: a tensor of `dtype` to be filled, where lengths are given; the elements of data
-/// in that dtype; a tensor itself, without its history.
+/// Implements `name(*data)`. Given lengths, returns a tensor of `dtype` to be filled; given a tensor, the
+/// tensor without its history; given other data, its elements in `dtype`.
 pub fn of_kind(
     name: &str,
     data: &Bound<'_, PyTuple>,
@@ -41,7 +41,7 @@ pub fn of_kind(
     Ok(convert::build(&only, Some(dtype), device, false)?.detach())
 }
 
-/// Whether an only argument is the shape: an integer, or a `Size`.
+/// Whether a single argument is a shape: an integer, or a `Size`.
 fn is_length(obj: &Bound<'_, PyAny>) -> bool {
     if obj.is_instance_of::<PyTuple>() {
         return !obj.is_exact_instance_of::<PyTuple>() && obj.hasattr("numel").unwrap_or(false);
@@ -52,7 +52,7 @@ fn is_length(obj: &Bound<'_, PyAny>) -> bool {
     obj.is_instance_of::<PyInt>() || (is_numpy_scalar(obj) && obj.hasattr("__index__").unwrap_or(false))
 }
 
-/// Whether this is a number, or text.
+/// Whether an object is a number or text.
 fn is_number(obj: &Bound<'_, PyAny>) -> bool {
     let is_text = obj.is_instance_of::<PyString>() || obj.is_instance_of::<PyBytes>();
     let is_plain = obj.is_instance_of::<PyBool>()
@@ -81,8 +81,7 @@ pub fn _of_kind(
     Ok(t.into())
 }
 
-/// The dtype of a class of tensors, by its name: `FloatTensor`, with or without the name of a package before
-/// it.
+/// Returns the dtype of a tensor class by its name, as in `FloatTensor`, with or without a package before it.
 pub fn dtype_of_class(name: &str) -> Option<DType> {
     let (package, class) = name.rsplit_once('.').unwrap_or(("", name));
     if package.contains('.') {

@@ -143,7 +143,7 @@ fn convert_to(
     if dtype == t.dtype() && device == t.device() {
         return if copy { wrap(slf.py(), t.copied()?) } else { Ok(slf.clone().unbind()) };
     }
-    // Conversion happens where both dtypes exist: wide numbers are narrowed before they go to a GPU.
+    // Converts on the side where both dtypes exist: wide numbers are narrowed before they go to a GPU.
     let out = slf.py().aside(|| {
         if device == Device::Cpu {
             t.to_device(device)?.cast(dtype)

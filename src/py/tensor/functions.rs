@@ -1,4 +1,4 @@
-//! Functions of several tensors that no method has: joining, choosing, padding.
+//! Functions of several tensors that are no methods: joining, selecting, padding.
 
 use crate::error::{Error, Named};
 use crate::ops::views::join;

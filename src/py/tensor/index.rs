@@ -1,9 +1,9 @@
 //! `x[key]` and `x[key] = value` with NumPy's semantics.
 //!
 //! A key has a basic part, a view, and an advanced part, a gather (`src/py/tensor/key.rs`). Assignment to a
-//! basic key is a write into that view; assignment to an advanced key writes the rows that it names
-//! (`src/ops/writes/rows.rs`). Both differentiate and batch like everything else. Where no derivative is in
-//! sight, memory is written directly.
+//! basic key writes into that view; assignment to an advanced key writes the selected rows
+//! (`src/ops/writes/rows.rs`). Both can be differentiated and batched. Where no derivative is involved,
+//! memory is written directly.
 
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -75,7 +75,7 @@ impl PyTensor {
         let (root, whole) = attach::rooted(slf, &old);
         let part = plan.basic_part(&whole)?;
         if is_part(value, &root, &part, old.dtype()) {
-            // What `x[key] += y` assigns was written there already.
+            // The value that `x[key] += y` assigns is this view, already written.
             return Ok(());
         }
         drop(old);
@@ -120,14 +120,14 @@ impl PyTensor {
     }
 }
 
-/// Writes `value` to what the key selects of `slf`, or adds it there.
+/// Writes `value` to the elements of `slf` that the key selects, or adds it there.
 fn write(plan: &Plan, slf: &Bound<'_, PyTensor>, name: &str, value: &Tensor, add: bool) -> PyResult<()> {
     let places =
         |part: &Part, numel: usize| Rows::of_index(&plan.basic_part(part)?, numel, &plan.indices, plan.split);
     inplace::overwrite_rows(slf, name, places, |shape| fitted(value, shape), add)
 }
 
-/// What is assigned to elements of `old`, as a tensor of its dtype.
+/// Converts a value to be assigned to elements of `old` to a tensor of the same dtype.
 fn replacement(old: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(match Arg::from_any(value)? {
         Some(value) => beside(old, value.operand().to_tensor(old.dtype(), old)?)?,
@@ -135,7 +135,7 @@ fn replacement(old: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     })
 }
 
-/// Whether an object is the view of this part of `root`.
+/// Whether an object is the view of this part of `root`, with this dtype.
 fn is_part(object: &Bound<'_, PyAny>, root: &Bound<'_, PyTensor>, part: &Part, dtype: DType) -> bool {
     let Ok(object) = object.cast::<PyTensor>() else { return false };
     let own = view::link(object).filter(|_| object.read().t.dtype() == dtype);
@@ -148,7 +148,7 @@ fn misfit(value: &Shape, target: &Shape) -> Error {
     ))
 }
 
-/// Assignment to a basic key of a tensor without history: through the view.
+/// Assigns to a basic key of a tensor without history, directly through the view.
 fn write_view(plan: &Plan, target: &Array, value: &Array) -> Result<()> {
     let part = target.slice_view(&plan.region.starts, &plan.region.steps, &plan.region.lengths)?;
     let Some(part) = part.reshape_view(&plan.shape) else {
@@ -170,7 +170,7 @@ fn write_view(plan: &Plan, target: &Array, value: &Array) -> Result<()> {
     crate::ops::writes::inplace::store("setitem", target, &part, &value)
 }
 
-/// The shape of a value without leading axes of length 1 that its target does not have.
+/// Drops leading axes of length 1 that the target does not have.
 fn value_shape(value: Shape, target: &Shape) -> Shape {
     let mut value = value;
     while value.rank() > target.rank() && value.at(0) == 1 {
@@ -179,7 +179,7 @@ fn value_shape(value: Shape, target: &Shape) -> Shape {
     value
 }
 
-/// `value` broadcast to the shape of what it replaces.
+/// Broadcasts `value` to the shape of its target.
 pub fn fitted(value: &Tensor, target: &Shape) -> Result<Tensor> {
     let trimmed = value_shape(value.shape(), target);
     if trimmed.broadcast(target) != Some(*target) {
@@ -188,14 +188,14 @@ pub fn fitted(value: &Tensor, target: &Shape) -> Result<Tensor> {
     value.reshape(&trimmed)?.expand(target)
 }
 
-/// The mask that a key is, with as many axes as `x`, where one value goes to all of its elements; `None` for
-/// other keys.
+/// Returns a key that is a mask, with as many axes as `x`, if `value` is a single element; `None` for other
+/// keys.
 fn mask_of(x: &Tensor, key: &Bound<'_, PyAny>, value: &Tensor) -> PyResult<Option<Tensor>> {
     let Ok(mask) = key.cast::<PyTensor>() else { return Ok(None) };
     let mask = crate::py::tensor::view::value(mask)?;
     let known = mask.concrete().is_some();
     if known && x.concrete().is_some_and(crate::ops::writes::writable::shares_elements) {
-        // Only a mask that holds for no element can be meant, which the index of its elements tells.
+        // Such memory cannot be written, so the mask must select nothing; the general path checks that.
         return Ok(None);
     }
     if mask.dtype() != DType::Bool || value.numel() != 1 || (known && mask.device() != x.device()) {

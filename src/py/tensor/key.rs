@@ -1,5 +1,5 @@
-//! What a key in brackets names: a basic part (integers, slices, new axes: a view) and an advanced part
-//! (index tensors and masks: a gather), as a [`Plan`] for a shape. Read next: `src/py/tensor/index.rs`.
+//! Parses a key in brackets into a basic part (integers, slices, new axes: a view) and an advanced part
+//! (index tensors and masks: a gather): a [`Plan`] for a shape. Read next: `src/py/tensor/index.rs`.
 
 use crate::array::Array;
 use crate::array::buffer::{Buffer, Device};
@@ -17,33 +17,33 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyString, PyTuple};
 
-/// One part of a key.
+/// One component of a key.
 enum Item {
-    /// One element of an axis, which disappears.
+    /// One index along an axis, which is dropped.
     At(i64),
-    /// A range of an axis.
+    /// A slice of an axis.
     Range(Py<PySlice>),
     /// A new axis of length 1.
     New,
-    /// As many whole axes as are left.
+    /// An ellipsis: all axes that the other components leave.
     Rest,
     /// An advanced index.
     Index(Tensor),
-    /// A mask over as many axes as it has.
+    /// A mask, which covers as many axes as it has.
     Mask(Tensor),
 }
 
-/// A key applied to a shape: a region, the shape after new and dropped axes, and the advanced indices of
+/// A key applied to a shape: a region, its shape after new and dropped axes, and the advanced indices into
 /// that.
 pub struct Plan {
-    /// The basic part.
+    /// The region of the basic part.
     pub region: Region,
     /// The shape of the basic part, after new and dropped axes.
     pub shape: Shape,
-    /// The advanced indices of that, an axis each.
+    /// Per axis of `shape`, its advanced index.
     pub indices: Vec<Option<Tensor>>,
-    /// Whether an ellipsis of no axes stands between advanced indices, whose axes then come first as if it
-    /// had some.
+    /// Whether an ellipsis that covers no axes separates advanced indices. The axes of these come first then,
+    /// as if the ellipsis covered some.
     pub split: bool,
 }
 
@@ -98,7 +98,7 @@ fn items(key: &Bound<'_, PyAny>) -> PyResult<Vec<Item>> {
     if let Ok(tuple) = key.cast::<PyTuple>() {
         return tuple.iter().map(|k| item(&k)).collect();
     }
-    // A list of what no tensor can be made of is a tuple.
+    // A list with a slice, None or an ellipsis counts as a tuple, since no tensor can be made of it.
     let no_number =
         |k: Bound<'_, PyAny>| k.is_instance_of::<PySlice>() || k.is_none() || k.is(PyEllipsis::get(key.py()));
     match key.cast::<PyList>() {
@@ -129,7 +129,7 @@ impl Plan {
         if rests == 0 {
             items.push(Item::Rest);
         }
-        // As in NumPy, integers count as advanced indices where there is another one.
+        // As in NumPy, integers count as advanced indices beside another advanced index.
         let advanced = items.iter().any(|i| matches!(i, Item::Index(_) | Item::Mask(_)));
         let mut plan =
             Builder { region: Region::whole(&shape), dims: Vec::new(), indices: Vec::new(), shape, axis: 0 };
@@ -141,17 +141,17 @@ impl Plan {
         Ok(Plan { region: plan.region, shape: Shape::new(&plan.dims)?, indices: plan.indices, split })
     }
 
-    /// The view that the basic part of the key selects.
+    /// Returns the view that the basic part selects.
     pub fn basic(&self, x: &Tensor) -> Result<Tensor> {
         x.slice(self.region.clone())?.reshape(&self.shape)
     }
 
-    /// Whether there is no advanced part.
+    /// Whether the key has no advanced part.
     pub fn is_basic(&self) -> bool {
         self.indices.iter().all(Option::is_none)
     }
 
-    /// What the key selects of `x`.
+    /// Returns the elements of `x` that the key selects.
     pub fn read(&self, x: &Tensor) -> Result<Tensor> {
         let part = self.basic(x)?;
         if self.is_basic() {
@@ -161,9 +161,9 @@ impl Plan {
         if self.split { self.in_front(found) } else { Ok(found) }
     }
 
-    /// What the basic part of the key selects of a part.
+    /// Returns the part that the basic part of the key selects of `of`.
     pub fn basic_part(&self, of: &Part) -> Result<Part> {
-        // Nobody reads this memory: what counts is the layout.
+        // A stand-in for memory, never read: only the layout matters.
         let memory = Buffer::foreign(std::ptr::null_mut(), 0, Device::Cpu, Box::new(()));
         let rank = of.shape.rank();
         let layout = Array::strided(memory, of.shape, &of.strides[..rank], of.offset, DType::U8)?;
@@ -174,7 +174,7 @@ impl Plan {
         Ok(Part::of(&part, 0))
     }
 
-    /// What the advanced indices found with their axes in front, where they stand together and are not there
+    /// Moves the axes of the advanced indices to the front, if these are adjacent; otherwise they are there
     /// already.
     fn in_front(&self, found: Tensor) -> Result<Tensor> {
         let mut places = self.indices.iter().enumerate().filter(|(_, i)| i.is_some()).map(|(place, _)| place);
@@ -188,15 +188,14 @@ impl Plan {
     }
 }
 
-/// Whether there are advanced indices (or integers, which count as such beside them) on both sides of the
-/// ellipsis.
+/// Whether advanced indices, or integers that count as such, are on both sides of the ellipsis.
 fn is_split(items: &[Item]) -> bool {
     let is_advanced = |i: &Item| matches!(i, Item::At(_) | Item::Index(_) | Item::Mask(_));
     let mut sides = items.split(|i| matches!(i, Item::Rest));
     sides.all(|side| side.iter().any(is_advanced))
 }
 
-/// A plan in the making.
+/// A plan under construction.
 struct Builder {
     region: Region,
     dims: Vec<usize>,
@@ -240,7 +239,7 @@ impl Builder {
             Item::Range(slice) => {
                 let range = slice.bind(py).indices(self.shape.at(self.axis) as isize)?;
                 self.region.starts[self.axis] = if range.slicelength > 0 { range.start as usize } else { 0 };
-                // The step to an element that does not exist may be any number.
+                // With fewer than two elements the step is never used, and may be any number.
                 self.region.steps[self.axis] = if range.slicelength > 1 { range.step } else { 1 };
                 self.region.lengths = self.region.lengths.with(self.axis, range.slicelength);
                 self.keep(range.slicelength, None);
@@ -255,8 +254,8 @@ impl Builder {
         Ok(())
     }
 
-    /// A mask is the index of its true elements, one index tensor per axis. An axis of length 0 selects
-    /// nothing of an axis of any length, as the array API standard has it.
+    /// Replaces a mask by the positions of its true elements, one index tensor per axis. A mask's axis of
+    /// length 0 selects nothing of an axis of any length, as in the array API standard.
     fn push_mask(&mut self, mask: &Tensor) -> PyResult<()> {
         if mask.rank() == 0 {
             let picked = if mask.item()? != 0.0 { vec![0i64] } else { Vec::new() };
@@ -283,7 +282,7 @@ impl Builder {
     }
 }
 
-/// The plan of a key for a tensor, with indices where the tensor is.
+/// Returns the plan of a key for a tensor; indices are moved to the tensor's device.
 pub fn plan(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Plan> {
     let mut plan = Plan::new(py, x.shape(), items(key)?)?;
     for index in plan.indices.iter_mut().flatten() {

@@ -1,5 +1,5 @@
-//! Views of another kind of number than their root's: real parts of complex numbers, and complex numbers of
-//! real pairs. Such a view counts elements of its own kind; the root is read and written as it counts.
+//! Views between real and complex: the real parts of complex numbers, and complex numbers made of real pairs.
+//! Such a view counts elements of its own kind; the root is converted to that kind for reads and writes.
 
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::ops::writes::history::{self, Keep};
 use crate::tensor::Tensor;
 
-/// `root` as its views of this kind count it: complex numbers as pairs, or pairs as complex numbers.
+/// Returns `root` in the kind of its views: complex numbers as pairs, or pairs as complex numbers.
 pub fn counted(root: &Tensor, complex: bool) -> Result<Tensor> {
     match (root.dtype().is_complex(), complex) {
         (true, false) => root.view_as_real(),
@@ -16,7 +16,7 @@ pub fn counted(root: &Tensor, complex: bool) -> Result<Tensor> {
     }
 }
 
-/// The inverse of [`counted`]: `next` as a value of `root`.
+/// Inverts [`counted`]: returns `next` in the kind of `root`.
 pub fn recounted(next: Tensor, root: &Tensor) -> Result<Tensor> {
     match (root.dtype().is_complex(), next.dtype().is_complex()) {
         (true, false) => next.view_as_complex(),
@@ -25,7 +25,7 @@ pub fn recounted(next: Tensor, root: &Tensor) -> Result<Tensor> {
     }
 }
 
-/// A number of elements of one kind as that of another.
+/// Converts a number of elements of one kind to the other.
 pub fn rescaled(count: usize, from: DType, to: DType) -> usize {
     match (from.is_complex(), to.is_complex()) {
         (true, false) => count * 2,
@@ -34,7 +34,7 @@ pub fn rescaled(count: usize, from: DType, to: DType) -> usize {
     }
 }
 
-/// What a root of value `old` is after a write into a part of it, as its views of this kind count it.
+/// Returns the value of a root after `write`, a write into a part, in the kind of the written view.
 pub fn in_kind(
     old: &Tensor,
     complex: bool,

@@ -9,13 +9,13 @@ use pyo3::prelude::*;
 
 type Given<'py> = PyRef<'py, PyTensor>;
 
-/// Multiplications for every element of a matrix, or of a batch.
+/// Estimates the work of a matrix algorithm: elements of the batch times the length of a row.
 fn work(x: &Tensor) -> usize {
     let length = if x.rank() > 0 { x.shape().at(x.rank() - 1) } else { 1 };
     x.numel().saturating_mul(length)
 }
 
-/// Runs `f` on a tensor, without the interpreter lock where there is much to do.
+/// Runs `f` on a tensor, without the interpreter lock if the work is large.
 fn with<T: Send>(py: Python<'_>, x: &Given<'_>, f: impl FnOnce(&Tensor) -> Result<T> + Send) -> PyResult<T> {
     let x = x.value()?.into_owned();
     run(py, work(&x), || f(&x))

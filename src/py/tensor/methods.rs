@@ -1,5 +1,4 @@
-//! Methods with attributes or several tensors: products, limits, selection, gathering, normalisation; and the
-//! in-place methods.
+//! Methods with attributes or several tensors: products, limits, selection, gathering, normalisation.
 
 use crate::error::{Error, Named, Result};
 use crate::interp::{self, autocast};
@@ -36,7 +35,7 @@ fn product(name: &str, py: Python<'_>, x: &Tensor, y: &Tensor) -> PyResult<PyTen
 }
 
 impl PyTensor {
-    /// This tensor, and another that stands beside it.
+    /// Returns this tensor and another operand beside it.
     fn pair(&self, other: &Beside<'_>) -> PyResult<(Tensor, Tensor)> {
         let x = self.value()?.into_owned();
         let y = other.tensor(&x)?;
@@ -78,7 +77,7 @@ impl PyTensor {
     fn dot(&self, py: Python<'_>, other: Beside<'_>) -> PyResult<PyTensor> {
         let (x, y) = self.pair(&other)?;
         ranks("dot", &[(&x, 1), (&y, 1)])?;
-        // Not among the products that autocast lowers: one sum has no use of matrix units.
+        // Autocast does not lower this product: a single sum makes no use of matrix units.
         let (x, y) = autocast::widest(&x, &y)?;
         let _region = interp::autocasting().then(|| interp::enter_autocast(None));
         product("dot", py, &x, &y)
@@ -145,7 +144,7 @@ impl PyTensor {
         if let Some((key, mask)) = hidden {
             return selection(py, &self.value()?.expand(&wide)?, &key, &mask.expand(&wide)?);
         }
-        // Of a number, the vector of one element or of none.
+        // A tensor without axes counts as a vector of one element.
         let wide = if wide.rank() == 0 { wide.inserted(0, 1)? } else { wide };
         let found = nonzero(&mask.0.expand(&wide).named("masked_select")?)?;
         let indices = (0..found.shape().at(1) as i64)
@@ -160,7 +159,7 @@ impl PyTensor {
     #[pyo3(signature = (*, as_tuple=false))]
     fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
-        // As a tuple, the position of a number is that in a vector of one element.
+        // As a tuple, a tensor without axes counts as a vector of one element.
         let found = if as_tuple && t.rank() == 0 { nonzero(&t.unsqueeze(0)?)? } else { nonzero(&t)? };
         if !as_tuple {
             return Ok(Bound::new(py, PyTensor::from(found))?.into_any());

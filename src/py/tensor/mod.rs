@@ -1,5 +1,5 @@
-//! `wengert.Tensor`: the Python object around the core's `Tensor`. This file holds what every tensor can say
-//! about itself; operators, methods, indexing and differentiation have files of their own beside it.
+//! `wengert.Tensor`: the Python object around the core's `Tensor`. This file holds the properties of a
+//! tensor; operators, methods, indexing and differentiation are in files beside it.
 
 pub(crate) mod attach;
 pub(crate) mod complex;
@@ -41,14 +41,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 use std::sync::Arc;
 
-/// A new object of class `Tensor`.
+/// Returns a new object of class `Tensor`.
 #[inline]
 pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyTensor>> {
     Py::new(py, PyTensor::from(t))
 }
 
-/// Exchanges the tensor behind a Python object. The old one dies last: its owner may be a Python object that
-/// looks at this one.
+/// Exchanges the tensor behind a Python object. The old one is dropped last: dropping its owner may run
+/// Python code that uses this object.
 pub fn replace(slf: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     if slf.get().try_read().is_some_and(|this| same(&this.t, &next)) {
         return Ok(());
@@ -58,7 +58,7 @@ pub fn replace(slf: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     Ok(())
 }
 
-/// The error for a tensor that cannot be exchanged now.
+/// The error for a tensor that cannot be exchanged because it is in use.
 #[cold]
 pub fn in_use() -> PyErr {
     PyRuntimeError::new_err(
@@ -67,7 +67,7 @@ pub fn in_use() -> PyErr {
     )
 }
 
-/// Whether both are one view of one memory with one history.
+/// Whether two tensors are the same view of the same memory, with the same history.
 pub fn same(a: &Tensor, b: &Tensor) -> bool {
     match (a, b) {
         (Tensor::Traced(a), Tensor::Traced(b)) => Arc::ptr_eq(a, b),
@@ -82,12 +82,12 @@ pub fn same(a: &Tensor, b: &Tensor) -> bool {
     }
 }
 
-/// The shape as a Python tuple.
+/// Returns the shape as a Python tuple.
 pub fn shape_tuple<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(py, t.shape().iter())
 }
 
-/// Makes `t` a leaf of the current ambient tape; itself if it is recorded there already.
+/// Makes `t` a leaf of the innermost ambient tape; returns `t` itself if it is recorded there already.
 pub fn require_grad(t: &Tensor) -> PyResult<Tensor> {
     if !t.dtype().is_differentiable() {
         return Err(Error::autodiff(format!(
@@ -112,12 +112,12 @@ pub fn require_grad(t: &Tensor) -> PyResult<Tensor> {
     Ok(Node::leaf_tensor(tag, t.clone()))
 }
 
-/// The tape entry of a tensor that is a leaf.
+/// Returns the edge of a tensor that is a leaf.
 pub fn leaf(t: &Tensor) -> Option<Edge> {
     t.edge().filter(|e| e.node.is_leaf())
 }
 
-/// The tensor with the history of `like` and the value `value`.
+/// Returns `value` with the history of `like`.
 pub fn with_history(like: &Tensor, value: Tensor) -> Tensor {
     match (like.traced(), like.edge()) {
         (Some(t), Some(Edge { node, index })) => value.on_tape(t.tag, Handle::new(node), index),
@@ -125,7 +125,7 @@ pub fn with_history(like: &Tensor, value: Tensor) -> Tensor {
     }
 }
 
-/// The kind of tracer, for messages and printing.
+/// Returns the kind of tracer, for messages and printing; `None` for plain and recorded values.
 pub fn tracer(t: &Tensor) -> Option<&'static str> {
     let mut at = t;
     while let Some(traced) = at.traced() {
@@ -139,7 +139,7 @@ pub fn tracer(t: &Tensor) -> Option<&'static str> {
     None
 }
 
-/// The strides of the elements, of those of one example inside `vmap`.
+/// The strides in elements; inside `vmap` those of one example.
 fn strides(t: &Tensor) -> Vec<isize> {
     match t {
         Tensor::Array(array) => array.strides(),
@@ -285,7 +285,7 @@ impl PyTensor {
     /// Address of the first element. For memory that the host cannot address it is a number for comparison:
     /// equal where two tensors begin at the same element.
     fn data_ptr(&self) -> PyResult<usize> {
-        /// Numbers of buffers lie this far apart at least.
+        /// Ids of buffers are at least this far apart.
         const ALIGNED: usize = 16;
         let t = self.value()?;
         let array = t.array("data_ptr")?;
@@ -338,8 +338,9 @@ impl PyTensor {
         if shape.rank() == 0 {
             return Err(PyTypeError::new_err("a tensor without axes cannot be iterated over; use item()"));
         }
-        // Rows are made as they are asked for: there may be billions, of one element repeated.
-        // SAFETY: the tensor is an object with `__getitem__`, and the caller is attached.
+        // Rows are created on demand: a broadcast tensor may have billions.
+        // SAFETY: `slf` has `__getitem__`, as `PySeqIter_New` requires; `slf.py()` proves this thread
+        // attached.
         unsafe { Bound::from_owned_ptr_or_err(slf.py(), pyo3::ffi::PySeqIter_New(slf.as_ptr())) }
     }
 

@@ -1,8 +1,8 @@
-//! What a Python tensor holds, and how it is looked at and exchanged.
+//! The state of a Python tensor, and how it is read and exchanged.
 //!
-//! To Python the class is mutable, to PyO3 it is frozen: PyO3's own count of borrows is atomic, four locked
+//! For Python the class is mutable, for PyO3 it is frozen, because PyO3's borrow count is atomic: four locked
 //! instructions for every `a + b`. Here the global interpreter lock guards the count where there is one, and
-//! only an interpreter without it pays for atomic updates.
+//! only a free-threaded interpreter pays for atomic updates.
 
 use crate::interp::{self, Tag};
 use crate::py::aside::Aside;
@@ -30,61 +30,61 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 #[pyclass(name = "Tensor", module = "wengert", subclass, weakref, frozen)]
 pub struct PyTensor {
     state: UnsafeCell<State>,
-    /// How many glances at the state there are; [`EXCHANGING`] while it is being changed.
+    /// The number of read-only borrows of the state; [`EXCHANGING`] while it is being changed.
     glances: AtomicU32,
 }
 
-/// What the object holds.
+/// The state of a tensor object.
 pub struct State {
-    /// The value as it was when this object was made or last written; `value()` is the value of now.
+    /// The value as of the creation or last write of this object; `value()` returns the current value.
     pub t: Tensor,
-    /// What it is a view of.
+    /// The link to the root, if this is a view.
     pub view: Option<View>,
-    /// Moved by every recorded in-place write, for the views of this tensor.
+    /// Incremented by every recorded in-place write, to notify the views of this tensor.
     pub epoch: u64,
-    /// What few tensors have.
+    /// Rarely needed fields.
     pub ties: Option<Box<Ties>>,
 }
 
-/// What ties an object to a transform or to an entry of a tape.
+/// Ties of an object to a transform or to a node.
 #[derive(Default)]
 pub struct Ties {
-    /// The level in which it is an argument of a function that a transform runs, or, with [`SHARING`], in
-    /// which it was made of the memory of another.
+    /// The level in which this is an argument of a transformed function, or, with [`SHARING`], in which it
+    /// was made over the memory of another object.
     given: Tag,
-    /// The leaf whose gradient this is, where a value is no memory that the two could share.
+    /// The leaf whose gradient this is, if the value is not memory that the two could share.
     pub gradient_of: Option<Arc<Node>>,
-    /// The gradient that `retain_grad()` keeps; the tape knows of it as long as this object lives.
+    /// The gradient that `retain_grad()` keeps; the tape holds it only weakly, this object owns it.
     pub kept: Option<Arc<Keep>>,
-    /// The custom function that returned one of its arguments, or a view of one, as this object, which is
-    /// therefore not written: the write would not reach the argument.
+    /// The custom function that returned one of its arguments, or a view of one, as this object. It must not
+    /// be written then, as the write would not reach the argument.
     pub returned_by: Option<&'static str>,
 }
 
-/// Marks the level of an object that is not given its memory there.
+/// Flag in `given`: the object was not given as an argument in that level, but shares memory.
 const SHARING: Tag = 1 << 63;
 
 impl State {
-    /// The level in which it is an argument; 0 for all other tensors.
+    /// Returns the level in which this is an argument; 0 for all other tensors.
     pub fn given(&self) -> Tag {
         let given = self.ties.as_ref().map_or(0, |ties| ties.given);
         if given & SHARING == 0 { given } else { 0 }
     }
 
-    /// The level in which the object is known to be made.
+    /// Returns the level in which the object is known to have been made.
     pub fn made(&self) -> Tag {
         let viewed = self.view.as_ref().map_or(0, |view| view.made);
         self.ties.as_ref().map_or(0, |ties| ties.given & !SHARING).max(viewed)
     }
 }
 
-/// The count of glances while the state is being changed.
+/// The value of `glances` while the state is being changed.
 const EXCHANGING: u32 = u32::MAX;
 
-/// Whether threads run Python at the same time, which is known once this module is imported.
+/// Whether threads run Python in parallel; known once this module is imported.
 static PARALLEL: AtomicBool = AtomicBool::new(true);
 
-/// Finds out whether there is a global lock. It is never taken away from a running program.
+/// Registers the class and detects whether there is a global lock, which a running program never loses.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let sys = m.py().import("sys")?;
     let parallel = match sys.getattr_opt("_is_gil_enabled")? {
@@ -95,8 +95,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyTensor>()
 }
 
-// SAFETY: the state is read through a counted [`ReadGuard`] and changed while there is none; the count is
-// updated by attached threads only, one at a time under the global lock, atomically without it.
+// SAFETY: the state is read through a counted [`ReadGuard`] and changed only while the count is 0. Only
+// attached threads update the count: one at a time under the global lock, atomically without it.
 unsafe impl Sync for PyTensor {}
 
 impl From<Tensor> for PyTensor {
@@ -107,24 +107,24 @@ impl From<Tensor> for PyTensor {
 }
 
 impl PyTensor {
-    /// An object that is a view of another, if `view` says of which.
+    /// Returns an object that is a view of another if `view` is given.
     #[inline(always)]
     pub fn viewing(t: Tensor, view: Option<View>) -> PyTensor {
         PyTensor::holding(State { t, view, epoch: 0, ties: None })
     }
 
-    /// An argument of a function that a transform runs, which is inside now.
+    /// Returns an argument of the function that the current transform runs.
     pub fn argument(t: Tensor) -> PyTensor {
         PyTensor::tied(t, None, Ties { given: interp::current().tag, ..Ties::default() })
     }
 
-    /// An object of its own for the memory of another, which may be from outside of the transforms that are
-    /// in force.
+    /// Returns a separate object over the memory of another, which may be from outside of the active
+    /// transforms.
     pub fn sharing(t: Tensor, view: Option<View>) -> PyTensor {
         PyTensor::tied(t, view, Ties { given: interp::current().tag | SHARING, ..Ties::default() })
     }
 
-    /// The gradient `t` of a leaf, as an object through which it can be written.
+    /// Returns the gradient `t` of a leaf as an object; writes to it reach the leaf.
     pub fn gradient(t: Tensor, leaf: &Arc<Node>) -> PyTensor {
         match t.concrete() {
             Some(_) => t.into(),
@@ -132,8 +132,7 @@ impl PyTensor {
         }
     }
 
-    /// What the custom function `name` returned, a value of a transform that shares its numbers with an
-    /// argument.
+    /// Returns a result of the custom function `name`, a value of a transform that aliases an argument.
     pub fn returned(t: Tensor, name: &'static str) -> PyTensor {
         PyTensor::tied(t, None, Ties { returned_by: Some(name), ..Ties::default() })
     }
@@ -147,7 +146,7 @@ impl PyTensor {
         PyTensor { state: UnsafeCell::new(state), glances: AtomicU32::new(0) }
     }
 
-    /// What the object holds; `None` while another thread exchanges it.
+    /// Borrows the state; `None` while another thread exchanges it.
     #[inline(always)]
     pub fn try_read(&self) -> Option<ReadGuard<'_>> {
         if PARALLEL.load(Ordering::Relaxed) {
@@ -168,8 +167,8 @@ impl PyTensor {
         Some(ReadGuard(self, PhantomData))
     }
 
-    /// What the object holds. Without a global interpreter lock another thread may be exchanging it at this
-    /// very moment, which takes a few instructions: this waits for them.
+    /// Borrows the state. On a free-threaded interpreter another thread may be exchanging it, which takes a
+    /// few instructions; this waits for that.
     #[inline(always)]
     pub fn read(&self) -> ReadGuard<'_> {
         match self.try_read() {
@@ -188,29 +187,30 @@ impl PyTensor {
         }
     }
 
-    /// Changes what the object holds; `None`, without having called `f`, while somebody looks at it. `f` must
-    /// run no Python code, so it hands out what it replaces instead of dropping it.
+    /// Changes the state by `f`; returns `None` without calling `f` while the state is borrowed. `f` must run
+    /// no Python code, so it returns what it replaces instead of dropping it.
     pub fn change<T>(&self, f: impl FnOnce(&mut State) -> T) -> Option<T> {
         self.glances.compare_exchange(0, EXCHANGING, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        // SAFETY: the count says that nobody looks, and lets nobody look until it is back at zero.
+        // SAFETY: the count was 0, so nothing is borrowed; [`EXCHANGING`] prevents borrows until it is 0
+        // again.
         let out = f(unsafe { &mut *self.state.get() });
         self.glances.store(0, Ordering::Release);
         Some(out)
     }
 }
 
-/// A look at what an object holds, which stays the same meanwhile. It ends on an attached thread.
+/// A read-only borrow of an object's state, which cannot change meanwhile. It must end on an attached thread.
 pub struct ReadGuard<'a>(&'a PyTensor, PhantomData<*const ()>);
 
-// SAFETY: a reference to a guard gives access to the state, which may be read by any thread; a guard itself
-// is not `Send`, so that it ends where it began.
+// SAFETY: a shared guard only gives read access to the state, which any thread may have. A guard is not
+// `Send`, so it is dropped on the thread that made it.
 unsafe impl Sync for ReadGuard<'_> {}
 
 impl Deref for ReadGuard<'_> {
     type Target = State;
     #[inline(always)]
     fn deref(&self) -> &State {
-        // SAFETY: the count keeps writers away as long as this guard exists.
+        // SAFETY: the count prevents changes as long as this guard exists.
         unsafe { &*self.0.state.get() }
     }
 }
@@ -227,9 +227,9 @@ impl Drop for ReadGuard<'_> {
     }
 }
 
-/// Looking at the tensor behind a Python object.
+/// Read access to the state behind a Python object.
 pub trait ReadState {
-    /// What the object holds.
+    /// Borrows the state.
     fn read(&self) -> ReadGuard<'_>;
 }
 
@@ -240,16 +240,16 @@ impl ReadState for Bound<'_, PyTensor> {
     }
 }
 
-/// The value of an object as of now: its own, or that of a view whose root was written.
+/// The current value of an object: its own, or that of a view whose root was written.
 pub enum Value<'a> {
-    /// What the object holds.
+    /// The stored value, borrowed.
     Read(ReadGuard<'a>),
-    /// A view that was taken anew.
+    /// The value of a view, computed again from its root.
     Renewed(Tensor),
 }
 
 impl Value<'_> {
-    /// A tensor that outlives the look at it.
+    /// Returns the tensor, independent of the borrow.
     #[inline]
     pub fn into_owned(self) -> Tensor {
         match self {

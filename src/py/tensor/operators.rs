@@ -1,7 +1,7 @@
-//! Operators, and the methods that come from the tables of unary and binary functions and of comparisons.
+//! Operators, and the methods generated from the tables of unary and binary functions and of comparisons.
 //!
-//! The operators are the hot path: two tensors go to the core with no conversion, a number becomes an operand
-//! that adapts, and everything else is looked at last.
+//! Operators are the hot path: two tensors go to the core without conversion, a number becomes a scalar
+//! operand that adapts its dtype, and all other types are checked last.
 
 use crate::ops::pointwise::binary::{Binary, binary_table};
 use crate::ops::pointwise::bitwise::{Bits, bitwise};
@@ -58,8 +58,8 @@ fn operator(
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
-/// The product with an object that is no operand. Python repeats lists by integers, which must not be what
-/// happens to a list that was meant as a tensor.
+/// The product with an object that is no operand. Python multiplies lists by integers (repetition), which
+/// must not happen to a list meant as a tensor.
 #[cold]
 fn repeated(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
     let (dtype, numel) = (x.read().t.dtype(), x.read().t.numel());
@@ -94,7 +94,7 @@ fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation)
     Ok(Py::new(py, PyTensor::from(out))?.into_any())
 }
 
-/// `x <fun> y` or, reflected, `y <fun> x`; `NotImplemented` for an object that is no operand.
+/// Returns `x <fun> y`, or `y <fun> x` if reflected; `NotImplemented` for an object that is no operand.
 fn bits(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, fun: Bits, reflected: bool) -> PyResult<Py<PyAny>> {
     let py = x.py();
     let Some(y) = Arg::from_any(y)? else {
@@ -104,7 +104,7 @@ fn bits(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, fun: Bits, reflected: boo
     Ok(Py::new(py, PyTensor::from(bits_of(py, &x, &y, fun, reflected)?))?.into_any())
 }
 
-/// `x <fun> y` or, reflected, `y <fun> x`.
+/// Returns `x <fun> y`, or `y <fun> x` if reflected.
 fn bits_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Bits, reflected: bool) -> PyResult<Tensor> {
     run(py, x.numel(), || {
         let (x, y) = (Operand::Tensor(x), y.operand());
@@ -274,7 +274,7 @@ impl PyTensor {
 }
 
 impl PyTensor {
-    /// `f` of this tensor, without the interpreter lock if it is large.
+    /// Applies `f` to this tensor, without the interpreter lock if it is large.
     #[inline]
     pub fn apply(
         &self,

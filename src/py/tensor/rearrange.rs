@@ -1,5 +1,5 @@
-//! What the shape methods do, as functions of tensors: moving, rolling, tiling, diagonals, by views, pads and
-//! joins.
+//! Implementations of the shape methods as functions of tensors (moving, rolling, tiling, diagonals),
+//! composed of views, pads and joins.
 
 use crate::array::shape::{Shape, normalize_axis};
 use crate::error::{Error, Result};
@@ -8,7 +8,7 @@ use crate::py::args::shape;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
-/// Lengths of parts of `size` out of `length`; the last may be shorter.
+/// Lengths of the pieces of `size` elements in `length`; the last may be shorter.
 pub fn pieces(length: usize, size: usize) -> Vec<usize> {
     if length == 0 {
         return vec![0];
@@ -16,7 +16,7 @@ pub fn pieces(length: usize, size: usize) -> Vec<usize> {
     (0..length.div_ceil(size)).map(|i| size.min(length - i * size)).collect()
 }
 
-/// A shape to expand to, in which -1 keeps the own length.
+/// Returns the shape to expand to; -1 keeps the tensor's own length.
 pub fn expanded(own: &Shape, sizes: &[i64]) -> PyResult<Shape> {
     let lead = sizes.len().checked_sub(own.rank());
     let dims: Vec<i64> = sizes
@@ -30,7 +30,7 @@ pub fn expanded(own: &Shape, sizes: &[i64]) -> PyResult<Shape> {
     shape(&dims)
 }
 
-/// Axes counted from the front, each of them once; a number has one axis here.
+/// Normalises axes and checks that they are distinct; a tensor without axes counts as having one.
 fn distinct(own: &Shape, axes: &[i64], which: &str) -> Result<Vec<usize>> {
     let rank = own.rank().max(1);
     let found = axes.iter().map(|&a| normalize_axis(a, rank, "movedim")).collect::<Result<Vec<_>>>()?;
@@ -43,7 +43,7 @@ fn distinct(own: &Shape, axes: &[i64], which: &str) -> Result<Vec<usize>> {
     }
 }
 
-/// Axes moved from these positions to those, the others in order.
+/// Moves axes `from` to positions `to`; the others keep their order.
 pub fn moved(x: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
     if from.len() != to.len() {
         return Err(Error::value(format!(
@@ -68,7 +68,7 @@ pub fn moved(x: &Tensor, from: &[i64], to: &[i64]) -> Result<Tensor> {
     x.permute(&order)
 }
 
-/// Elements shifted along axes, those pushed out coming back in at the other end.
+/// Shifts elements cyclically along axes.
 pub fn rolled(x: &Tensor, shifts: &[i64], axes: &[i64]) -> Result<Tensor> {
     if shifts.len() != axes.len() {
         return Err(Error::value(format!("roll: {} shifts given for {} axes", shifts.len(), axes.len())));
@@ -89,7 +89,7 @@ pub fn rolled(x: &Tensor, shifts: &[i64], axes: &[i64]) -> Result<Tensor> {
     Ok(out)
 }
 
-/// Copies along new axes of length `counts[i]`, merged into the axes that follow them.
+/// Repeats `x` `counts[i]` times along axis `i`: broadcasts new axes and merges each into the next.
 pub fn tiled(x: &Tensor, counts: &[i64]) -> PyResult<Tensor> {
     let counts = shape(counts)?.to_vec();
     let mut out = x.clone();
@@ -109,7 +109,7 @@ pub fn tiled(x: &Tensor, counts: &[i64]) -> PyResult<Tensor> {
     Ok(out)
 }
 
-/// The diagonal of two axes, as a last axis and a view.
+/// Returns the diagonal of two axes as a new last axis, a view.
 pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
     let own = x.shape();
     let (a, b) = (own.axis(a, "diagonal")?, own.axis(b, "diagonal")?);
@@ -129,7 +129,7 @@ pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
     matrix.narrow(-2, top, length)?.narrow(-1, left, length)?.main_diagonal()
 }
 
-/// A matrix with `x` on its diagonal: rows padded to one more element, flattened, and cut.
+/// Returns a matrix with `x` on its diagonal: a column padded to rows of `n + 1`, flattened, cut to `n * n`.
 pub fn diagonal_matrix(x: &Tensor, offset: i64) -> Result<Tensor> {
     let n = x.numel();
     let size = n.saturating_add(offset.unsigned_abs() as usize);

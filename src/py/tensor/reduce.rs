@@ -1,4 +1,4 @@
-//! Methods that reduce: sums, means, extrema, norms, and what scans along an axis.
+//! Reduction methods: sums, means, extrema, norms; also `cumsum` and `diff`.
 
 use crate::array::dtype::DType;
 use crate::error::{Named, Result};
@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-/// A reduction with both spellings of its arguments.
+/// Axes and `keepdim` of a reduction, from either spelling.
 struct Over {
     dims: Dims,
     keep: bool,
@@ -26,8 +26,8 @@ impl Over {
     }
 }
 
-/// The axes of `std` and `var`, and what is subtracted from the number of elements. A truth value in place of
-/// the axes is `unbiased`, as in PyTorch.
+/// Returns the axes of `std` and `var`, and the number subtracted from the number of elements. A bool in
+/// place of the axes is `unbiased`, as in PyTorch.
 fn axes_and_correction<'py>(
     name: &str,
     dim: Option<&Bound<'py, PyAny>>,
@@ -63,8 +63,7 @@ impl PyTensor {
         run(py, t.numel(), || f(&t, over.dims.get(), over.keep)).map(PyTensor::from)
     }
 
-    /// `f`, computed in `dtype` if one is given. Integers widen on the way, but the result has the dtype
-    /// asked for.
+    /// Applies `f`, in `dtype` if given. Integers may widen in `f`, so its result is cast to `dtype` again.
     pub(crate) fn in_dtype(
         &self,
         py: Python<'_>,
@@ -76,8 +75,8 @@ impl PyTensor {
     }
 }
 
-/// Methods of one signature each: over axes; the same of truth values; the same with a dtype to compute in;
-/// moments about the mean; extrema in their three meanings; the places of extrema.
+/// Methods with one signature each: over axes; the same for truth values; the same with a dtype to compute
+/// in; moments about the mean; extrema with three meanings; indices of extrema.
 macro_rules! reductions {
     (over axes: $($(#[$doc:meta])* $method:ident;)*) => {
         #[pymethods]
@@ -115,7 +114,7 @@ macro_rules! reductions {
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
                     let over = Over::new(dim, keepdim, axis, keepdims)?;
-                    // As in PyTorch and NumPy, unlike for sums, no axes are not all axes.
+                    // Unlike for sums, an empty sequence of axes means none, as in PyTorch and NumPy.
                     self.apply(py, |x| x.$method(over.dims.0.as_deref(), over.keep))
                 }
             )*
@@ -313,7 +312,7 @@ impl PyTensor {
     ) -> PyResult<PyTensor> {
         let axis = axis.unwrap_or(dim);
         self.apply(py, |x| {
-            // After as many differences as there are elements, none is left.
+            // After as many differences as elements, nothing is left.
             let rounds = n.min(x.shape().at(x.shape().axis(axis, "diff")?));
             (0..rounds).try_fold(x.clone(), |x, _| difference(&x, axis))
         })
@@ -329,7 +328,7 @@ fn difference(x: &Tensor, axis: i64) -> Result<Tensor> {
     let mut back = front.clone();
     back.starts[i] = 1;
     let (after, before) = (x.slice(back)?, x.slice(front)?);
-    // Truth values that are next to each other differ or not.
+    // The difference of bools is whether they differ.
     if x.dtype() == DType::Bool { after.ne(&before) } else { after.sub(&before) }
 }
 
@@ -341,8 +340,8 @@ fn order_of_norm(p: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
     }
 }
 
-/// The `p`-norm; at 0 its gradient is 0, by a denominator that is never 0. Integers become floats, whose
-/// powers do not wrap.
+/// The `p`-norm. Its gradient at 0 is 0, as the denominator is never 0. Integers become floats, whose powers
+/// do not wrap.
 fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
     if x.dtype().is_complex() {
         return norm(&x.abs()?, p, axes, keep);
@@ -371,7 +370,7 @@ fn norm_of_reals(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result
 
 type Along = fn(&Tensor, i64, bool) -> Result<(Tensor, Tensor)>;
 
-/// `max` and `min` in their three meanings: of all, along an axis, of two.
+/// `max` and `min` in their three meanings: over all elements, along an axis, of two tensors.
 fn extremum<'py>(
     name: &str,
     x: &PyTensor,

@@ -1,4 +1,4 @@
-//! Methods that scan along an axis, and the searches that functions of the package build on.
+//! Methods that scan along an axis, and searches that functions of the Python package are built on.
 
 use crate::py::args::{Arg, AsTensor, either, optional_whole, whole};
 use crate::py::tensor::PyTensor;

@@ -1,5 +1,5 @@
-//! What a mask selects inside `vmap`, where the number of elements differs between the examples: an object of
-//! `wengert.transforms.selection`, which keeps all elements and the mask.
+//! Elements selected by a mask inside `vmap`, where their number differs between examples: an object of
+//! `python/wengert/transforms/selection.py`, which keeps all elements and the mask.
 
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use crate::py::tensor::view::value;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
-/// The mask that a key is, if only an interpreter knows its values.
+/// Returns the key if it is a mask whose values are hidden by a transform.
 pub fn hidden_mask<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyTensor>, Tensor)>> {
     if interp::is_plain() {
         return Ok(None);
@@ -20,7 +20,7 @@ pub fn hidden_mask<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, 
     Ok(hidden.then(|| (object.clone(), mask)))
 }
 
-/// A mask of the leading axes of `x`, as long as `x` on all of them.
+/// Expands a mask of the leading axes of `x` to the shape of `x`.
 pub fn widened(mask: &Tensor, x: &Tensor) -> Result<Tensor> {
     let own = x.shape();
     if mask.rank() > own.rank() || own.part(0, mask.rank()) != mask.shape() {
@@ -36,7 +36,7 @@ pub fn widened(mask: &Tensor, x: &Tensor) -> Result<Tensor> {
     wide.expand(&own)
 }
 
-/// The elements of `x` where a mask holds, as an object; `key` is the mask that the user wrote.
+/// Returns the elements of `x` where a mask holds as an object; `key` is the mask that the user wrote.
 pub fn selection<'py>(
     py: Python<'py>,
     x: &Tensor,
@@ -48,7 +48,7 @@ pub fn selection<'py>(
     class.call1((PyTensor::from(x.clone()), PyTensor::from(wide), key))
 }
 
-/// `x` with the elements of a selection in their places; `None` for values of other kinds.
+/// Returns `x` with the elements of a selection written back; `None` for values of other kinds.
 pub fn replaced(x: &Tensor, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     if interp::is_plain() || value.is_instance_of::<PyTensor>() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Methods that change the shape, order or place of elements, and conversions of dtype and device.
+//! Methods that change the shape or the order of elements.
 
 use crate::array::shape::Shape;
 use crate::error::{Error, Named, Result};
@@ -16,7 +16,7 @@ use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// Views as a tuple of tensors.
+/// Returns views as a tuple of tensors.
 fn views_of<'py>(
     slf: &Bound<'py, PyTensor>,
     f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
@@ -24,12 +24,11 @@ fn views_of<'py>(
     PyTuple::new(slf.py(), apply_all(slf, f)?)
 }
 
-/// The shape of a tensor object.
 fn shape_of(slf: &Bound<'_, PyTensor>) -> Shape {
     slf.read().t.shape()
 }
 
-/// The axes exchanged by a transposition, under any of their names.
+/// Returns the two axes of a transposition, or an error if one is missing.
 fn two(a: Option<i64>, b: Option<i64>, name: &str) -> PyResult<(i64, i64)> {
     match (a, b) {
         (Some(a), Some(b)) => Ok((a, b)),

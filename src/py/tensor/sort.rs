@@ -1,4 +1,4 @@
-//! Methods that sort.
+//! Sorting methods.
 
 use crate::error::{Named, Result};
 use crate::py::args::{amount, optional_whole, run, whole};
@@ -6,7 +6,7 @@ use crate::py::tensor::{PyTensor, wrap};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
-/// A pair of values and indices under PyTorch's names.
+/// Returns a pair (values, indices), named as in PyTorch.
 pub fn pair<'py>(
     py: Python<'py>,
     x: &Tensor,

@@ -1,13 +1,13 @@
-//! Views as Python objects. A view remembers the object it was made from (its root) and, where a value is not
-//! memory, which part of it it is. A recorded write through any of them replaces the root's tensor by a
-//! function of the old one (`src/ops/writes/inplace.rs`) and moves the root's epoch; a view that finds the
-//! epoch moved takes its value, and with it its history, from the root anew.
+//! Views as Python objects. A view remembers its root, the object it was made from, and, where a value is not
+//! memory, the part of the root that it is. A recorded write through any of them replaces the root's tensor
+//! by a function of the old one (`src/ops/writes/inplace.rs`) and advances the root's epoch. A view that
+//! finds the epoch advanced computes its value and history from the root again.
 //!
-//! What `detach()` and `.data` give shares the numbers and not the history. Memory sees to that where there
-//! is memory. Inside `vmap` and `jvp` it is a view *apart*: it takes the numbers from its root and keeps its
-//! own history, hands what is written into it on to the root, and is itself the root of the views that are
-//! made of it. Where the root is memory and the view is not part of it, no epoch tells of a write, and every
-//! look takes the numbers anew.
+//! `detach()` and `.data` share the numbers but not the history. Where values are memory, sharing it
+//! suffices. Inside `vmap` and `jvp` the result is a view *apart*: it takes its numbers from its root, keeps
+//! its own history, passes writes on to the root, and is itself the root of views made from it. Where the
+//! root is memory that the view does not share, writes advance no epoch, and every read takes the numbers
+//! again.
 //!
 //! New views are made in `src/py/tensor/attach.rs`. Parts count elements of the view's kind
 //! (`src/py/tensor/kind.rs`): a real view of a complex root counts twice as many.
@@ -26,27 +26,27 @@ use crate::tensor::Tensor;
 use crate::tensor::over_memory;
 use pyo3::prelude::*;
 
-/// The epochs of a root whose memory was exchanged differ by at least this much; its views are on their own.
+/// The epoch of a root advances by this much when its memory is exchanged; older views stop following it.
 const ERA: u64 = 1 << 32;
 
-/// How a view hangs on the tensor it was made from.
+/// The link of a view to the tensor it was made from.
 pub struct View {
-    /// The tensor that is no view itself.
+    /// The root; no view itself, or a view apart.
     pub root: Py<PyTensor>,
-    /// The epoch of the root that the own value belongs to.
+    /// The epoch of the root to which the stored value belongs.
     pub epoch: u64,
-    /// Where the root begins in its buffer.
+    /// Offset of the root in its buffer, in elements.
     pub base: usize,
-    /// Which part of the root; `None` as long as both are memory in row-major order and the strides tell.
+    /// The part of the root; `None` while both are contiguous memory and the view's strides give the part.
     pub part: Option<Box<Part>>,
-    /// Whether it shares only the numbers of the root, and not its history.
+    /// Whether this is a view apart: it shares the numbers of the root, but not its history.
     pub apart: bool,
     /// The level in which it was made; 0 outside of transforms.
     pub made: Tag,
 }
 
 impl View {
-    /// Which part of the root the view `t` is.
+    /// Returns the part of the root that the view `t` is.
     pub fn part(&self, t: &Tensor) -> Option<Part> {
         match (&self.part, t.concrete()) {
             (Some(part), _) => Some(**part),
@@ -56,19 +56,19 @@ impl View {
     }
 }
 
-/// Whether two tensors are the same memory.
+/// Whether two tensors have the same buffer.
 pub fn share(a: &Tensor, b: &Tensor) -> bool {
     matches!((a.concrete(), b.concrete()), (Some(a), Some(b)) if a.buffer().same(b.buffer()))
 }
 
-/// Whether `t`, the value of a view, does not follow its root, which is memory that may be written at any
-/// time.
+/// Whether `t`, the value of a view, is separate from its root, which is memory that may be written any time.
 fn strays(t: &Tensor, root: &Tensor) -> bool {
     root.concrete().is_some() && !share(t, root)
 }
 
-/// How the views of a view apart count where its elements do not lie in row-major order: as what it shares
-/// its numbers with counts, of how many elements it is which part.
+/// If `root` is a view apart with gaps between its elements (and no overlaps), returns its part of the tensor
+/// it shares numbers with, and the number of elements there. Views of such a root count elements of that
+/// tensor.
 pub fn gaps(root: &Bound<'_, PyTensor>) -> Option<(Part, usize)> {
     let this = root.read();
     let view = this.view.as_ref().filter(|view| view.apart)?;
@@ -76,14 +76,14 @@ pub fn gaps(root: &Bound<'_, PyTensor>) -> Option<(Part, usize)> {
     Some((part, count(view.root.bind(root.py()), this.t.dtype())))
 }
 
-/// How many elements of this dtype the views of a root count in it.
+/// Returns the number of elements, in this dtype, among which the views of a root select.
 pub fn count(root: &Bound<'_, PyTensor>, dtype: DType) -> usize {
     let whole = gaps(root).map_or_else(|| root.read().t.numel(), |(_, whole)| whole);
     let own = root.read().t.dtype();
     rescaled(whole, own, dtype)
 }
 
-/// The value of a root with the elements that its views count.
+/// Returns the value of a root together with the gaps that its views count as elements (zeros).
 fn spaced(root: &Bound<'_, PyTensor>) -> Result<Tensor> {
     let gaps = gaps(root);
     let t = root.read().t.clone();
@@ -94,7 +94,7 @@ fn spaced(root: &Bound<'_, PyTensor>) -> Result<Tensor> {
 }
 
 impl PyTensor {
-    /// The value with its history as of now; that of a view may have been written through its root.
+    /// Returns the current value with its history; a view may have been written through its root.
     #[inline]
     pub fn value(&self) -> PyResult<Value<'_>> {
         let this = self.read();
@@ -102,7 +102,6 @@ impl PyTensor {
     }
 }
 
-/// The value of a view.
 fn value_of_view(this: ReadGuard<'_>) -> PyResult<Value<'_>> {
     let Some(view) = &this.view else { return Ok(Value::Read(this)) };
     match Python::attach(|py| renewed(py, &this.t, view))? {
@@ -111,13 +110,13 @@ fn value_of_view(this: ReadGuard<'_>) -> PyResult<Value<'_>> {
     }
 }
 
-/// The value of an object with its history as of now.
+/// Returns the current value of an object with its history.
 #[inline]
 pub fn value(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
     Ok(obj.get().value()?.into_owned())
 }
 
-/// The value of a view whose root was written since, and the root's epoch; `None` if nothing happened.
+/// Returns the new value of a view whose root was written, and the root's epoch; `None` if it was not.
 fn renewed(py: Python<'_>, t: &Tensor, view: &View) -> PyResult<Option<(Tensor, u64)>> {
     let root = view.root.bind(py);
     if root.read().view.is_some() {
@@ -134,16 +133,16 @@ fn renewed(py: Python<'_>, t: &Tensor, view: &View) -> PyResult<Option<(Tensor, 
     let complex = t.dtype().is_complex();
     if view.apart {
         let numbers = interp::no_grad(|| counted(&spaced(root)?.detach(), complex)?.as_strided(&part))?;
-        // A value that is no memory of its own must not change with that of the root.
+        // A value that is not memory must not change when the root's memory does.
         let numbers = match numbers.concrete() {
             Some(memory) if t.concrete().is_none() => memory.copied()?.into(),
             _ => numbers,
         };
         return Ok(Some((history::kept(t, &numbers, Keep::All)?, epoch)));
     }
-    // The history of a view is that of its root, whether or not recording is on where it is looked at.
+    // A view has the history of its root, whether or not recording is on at this read.
     let fresh = interp::with_grad(|| counted(&spaced(root)?, complex)?.as_strided(&part))?;
-    // What had to be copied, since the root is memory in another order, lies where the view lies.
+    // Where the root's layout forced a copy, the value stays over the view's own memory.
     let copied = root.read().view.is_none() && !share(&fresh, &root.read().t);
     let fresh = match t.concrete() {
         Some(memory) if copied && fresh.concrete().is_some() => over_memory(&fresh, memory),
@@ -166,14 +165,14 @@ pub fn refresh(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
     };
     let (t, epoch, part) = fresh;
     let exchange = |this: &mut State| {
-        // Other memory may begin elsewhere.
+        // Other memory may have another offset, so the part is stored.
         let part = part.filter(|_| !share(&t, &this.t)).map(Box::new);
         if let Some(view) = &mut this.view {
             view.epoch = epoch;
             if part.is_some() {
                 view.part = part;
             }
-            // Views of what is apart find their root there.
+            // Views of a view apart have it as their root.
             this.epoch += u64::from(view.apart);
         }
         std::mem::replace(&mut this.t, t.clone())
@@ -183,12 +182,12 @@ pub fn refresh(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
     Ok(t)
 }
 
-/// The root of a view and which part of it the view is; `None` for a tensor that is no view, or a view apart.
+/// Returns the root of a view and its part; `None` for a tensor that is no view, or a view apart.
 pub fn link<'py>(obj: &Bound<'py, PyTensor>) -> Option<(Bound<'py, PyTensor>, Part)> {
     linked(obj, false)
 }
 
-/// What a view apart shares its numbers with, and which part of it.
+/// Returns the tensor that a view apart shares its numbers with, and its part; `None` for any other tensor.
 pub fn numbers<'py>(obj: &Bound<'py, PyTensor>) -> Option<(Bound<'py, PyTensor>, Part)> {
     linked(obj, true)
 }
@@ -203,8 +202,7 @@ fn linked<'py>(obj: &Bound<'py, PyTensor>, apart: bool) -> Option<(Bound<'py, Py
     Some((root.clone(), view.part(&this.t)?))
 }
 
-/// Whether a write into `obj` may concern a graph: it or what it hangs on, however far up, is more than
-/// memory.
+/// Whether a write into `obj` may become part of a graph: it or a tensor up its chain of roots is traced.
 pub fn is_recorded(obj: &Bound<'_, PyTensor>) -> bool {
     let above = || link(obj).or_else(|| numbers(obj));
     obj.read().t.traced().is_some() || above().is_some_and(|(root, _)| is_recorded(&root))
@@ -213,7 +211,7 @@ pub fn is_recorded(obj: &Bound<'_, PyTensor>) -> bool {
 /// Makes `next` the value of a root after a write; its views renew themselves when they are used.
 pub fn written(root: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     if root.read().view.is_none() && same(&root.read().t, &next) {
-        // The memory has the new numbers, for the views too.
+        // The memory holds the new numbers already, for the views too.
         return Ok(());
     }
     let part = numbers(root).map(|(_, part)| Box::new(part));
@@ -229,7 +227,7 @@ pub fn written(root: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     hand_on(root)
 }
 
-/// Makes `next` the gradient of the leaf whose gradient `obj` is, if it still is.
+/// Makes `next` the gradient of the leaf whose gradient is `obj`, if it still is.
 fn give(obj: &Bound<'_, PyTensor>, next: &Tensor) {
     let this = obj.read();
     let leaf = this.ties.as_ref().and_then(|ties| ties.gradient_of.as_ref());
@@ -242,8 +240,8 @@ fn give(obj: &Bound<'_, PyTensor>, next: &Tensor) {
     }
 }
 
-/// Lets a view keep nothing of the value of its root, which is about to be replaced there: the view takes it
-/// anew.
+/// Replaces the value of a view by a stand-in, before the root's value is replaced: the view then shares
+/// nothing that would force a copy, and renews itself later.
 pub fn forget(obj: &Bound<'_, PyTensor>, root: &Bound<'_, PyTensor>) -> Result<()> {
     let stand_in = {
         let (this, above) = (obj.read(), root.read());
@@ -252,7 +250,7 @@ pub fn forget(obj: &Bound<'_, PyTensor>, root: &Bound<'_, PyTensor>) -> Result<(
         }
         alone::stand_in(&this.t)?
     };
-    // First the epoch, so that nobody takes what stands in for the value.
+    // The epoch first: otherwise a reader could take the stand-in for the value.
     if root.get().change(|above| above.epoch += 1).is_some() {
         let old = obj.get().change(|this| std::mem::replace(&mut this.t, stand_in));
         drop(old);
@@ -260,7 +258,7 @@ pub fn forget(obj: &Bound<'_, PyTensor>, root: &Bound<'_, PyTensor>) -> Result<(
     Ok(())
 }
 
-/// Hands the numbers of a view apart on to its root, which keeps its history.
+/// Passes the numbers of a view apart on to its root, which keeps its history.
 fn hand_on(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
     let Some((root, part)) = numbers(obj) else { return Ok(()) };
     let (own, old) = (obj.read().t.clone(), root.read().t.clone());
@@ -282,8 +280,7 @@ fn hand_on(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
     obj.get().change(seen).ok_or_else(in_use)
 }
 
-/// Notes that `obj` has a history of its own from now on: as a leaf it is no view of its base any more, but
-/// shares the numbers with it.
+/// Gives `obj` a history of its own: as a leaf it is no longer a view of its base, but shares its numbers.
 pub fn apart(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
     let here = interp::replaces_values();
     let leave = |this: &mut State| match &mut this.view {
@@ -298,7 +295,7 @@ pub fn apart(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
     Ok(())
 }
 
-/// Notes that the memory of `obj` was exchanged: it is no view any more, and its views are on their own.
+/// Ends all links of `obj`, whose memory was exchanged: it is no view, and its views stop following it.
 pub fn cut(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
     let leave = |this: &mut State| {
         this.epoch += ERA;

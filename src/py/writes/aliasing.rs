@@ -1,5 +1,5 @@
-//! Memory that a custom function, its rules and their callers see at once, and how deep rules may call each
-//! other.
+//! Memory shared between a custom function, its rules and their callers; and the limit to nested calls of
+//! rules.
 
 use crate::error::{Error, Result};
 use crate::interp;
@@ -20,19 +20,19 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// How many rules may be running inside each other on one thread. Each takes some kilobytes of the stack, and
-/// Python counts its own calls only.
+/// How many rules may run nested in each other on one thread. Each takes some kilobytes of stack, and Python
+/// limits only its own calls.
 const DEEPEST: usize = 100;
 
 thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One more rule that runs, until it is dropped.
+/// Counts a running rule until it is dropped.
 pub struct Depth(());
 
 impl Depth {
-    /// Begins a rule of `name`.
+    /// Enters a rule of `name`; an error beyond the limit.
     pub fn enter(name: &str) -> Result<Depth> {
         let depth = DEPTH.get();
         if depth >= DEEPEST {
@@ -52,20 +52,20 @@ impl Drop for Depth {
     }
 }
 
-/// Whether two tensors are the same memory.
+/// Whether two tensors have the same buffer.
 fn same(a: &Tensor, b: &Tensor) -> bool {
     matches!((saving::bottom(a), saving::bottom(b)), (Some(a), Some(b)) if a.buffer().same(b.buffer()))
 }
 
-/// Per output of a forward, whether its memory is that of an input or of another output; those that are
-/// inputs marked as dirty own theirs.
+/// Whether each output of a forward shares its memory with an input or another output. Outputs that are
+/// inputs marked as dirty own their memory.
 pub fn shared(x: &[Tensor], y: &[Tensor], dirty: &[usize]) -> Vec<bool> {
     let other = |i: usize| y.iter().enumerate().filter(move |(j, _)| *j != i).map(|(_, t)| t);
     let is = |(i, t): (usize, &Tensor)| !dirty.contains(&i) && x.iter().chain(other(i)).any(|o| same(o, t));
     y.iter().enumerate().map(is).collect()
 }
 
-/// A gradient that shares no memory with what the rule read.
+/// Copies the memory of a gradient if it is shared with a tensor that the rule read.
 pub fn apart(g: Tensor, saved: &[Tensor]) -> Result<Tensor> {
     match saving::bottom(&g) {
         Some(memory) if saved.iter().any(|s| same(s, &g)) => Ok(over_memory(&g, &memory.copied()?)),
@@ -73,17 +73,17 @@ pub fn apart(g: Tensor, saved: &[Tensor]) -> Result<Tensor> {
     }
 }
 
-/// The cotangents that others may hold as well, while a rule runs.
+/// Detects writes of a rule to cotangents that may have other owners.
 pub struct Watch(SmallVec<[(Tensor, u32); 1]>);
 
 impl Watch {
-    /// Begins to watch those that have memory which is not theirs alone.
+    /// Begins to watch the cotangents whose memory has other owners.
     pub fn begin(g: &[Option<Tensor>]) -> Watch {
         let held = |g: &&Tensor| saving::bottom(g).is_some_and(|memory| !memory.is_alone());
         Watch(g.iter().flatten().filter(held).map(|g| (g.clone(), saving::version(g))).collect())
     }
 
-    /// Raises if the rule wrote to one of them.
+    /// Raises if the rule wrote to a watched cotangent.
     pub fn end(self, name: &str) -> Result<()> {
         match self.0.iter().find(|(g, version)| saving::version(g) != *version) {
             None => Ok(()),
@@ -130,11 +130,11 @@ fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: 
     let memory = old.concrete().filter(|_| new.concrete().is_some());
     let Some(memory) = memory else { return overwrite(tensor, name, new) };
     if !is_recorded(&old, &new) {
-        // The elements were written already, and the history stands.
+        // The elements were written already, and the history stays.
         return Ok(());
     }
     let Some((_, part)) = &whole else { return written(root, new) };
-    // The root becomes a function of what was written; its memory stays as it is, at the same version.
+    // The root becomes a function of the written part; its memory and version stay.
     let put = |old: &Tensor| Ok(Some(old.put(part, &new)?));
     match in_kind(&old, new.dtype().is_complex(), put)? {
         Some(next) => written(root, over_memory(&next, memory)),
@@ -142,7 +142,7 @@ fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: 
     }
 }
 
-/// Whether two values are one at every level: the same part of the same memory, with the same history.
+/// Whether two values are equal at every level: the same part of the same memory, with the same history.
 fn alike(a: &Tensor, b: &Tensor) -> bool {
     let both = match (a, b) {
         (Tensor::Array(a), Tensor::Array(b)) => {

@@ -38,8 +38,8 @@ pub fn update(
     overwrite(slf, name, new)
 }
 
-/// Replaces the value of `slf` by a row of the tables of it and `other`, computed where it stands; says
-/// whether that can be done.
+/// Overwrites `slf` with an elementwise function of it and `other`, computed in its memory; returns whether
+/// that was possible.
 pub fn row_over(slf: &Bound<'_, PyTensor>, fun: Fun, other: Option<&Arg>) -> PyResult<bool> {
     let target = refresh(slf)?;
     if link(slf).is_some() {
@@ -48,7 +48,7 @@ pub fn row_over(slf: &Bound<'_, PyTensor>, fun: Fun, other: Option<&Arg>) -> PyR
     run(slf.py(), target.numel(), || inplace::row_over(fun, &target, other.map(Arg::operand)))
 }
 
-/// Replaces the value of `slf` by a row of the tables of it and `other`.
+/// Replaces the value of `slf` by a binary elementwise function of it and `other`.
 pub fn binary(slf: &Bound<'_, PyTensor>, fun: Binary, other: &Arg) -> PyResult<()> {
     if row_over(slf, Fun::Binary(fun), Some(other))? {
         return Ok(());
@@ -56,8 +56,8 @@ pub fn binary(slf: &Bound<'_, PyTensor>, fun: Binary, other: &Arg) -> PyResult<(
     update(slf, fun.name(), |py, x| binary_of(py, x, other, fun, false))
 }
 
-/// The row that the method `name` is with these arguments, where that is all it does: a power has cheaper
-/// forms.
+/// Returns the elementwise function and second operand that the method `name` stands for, if it does nothing
+/// else. `pow` is excluded, as it has cheaper special forms.
 fn row(name: &str, args: &Bound<'_, PyTuple>) -> PyResult<Option<(Fun, Option<Arg>)>> {
     match args.len() {
         0 => Ok(Unary::ALL.iter().find(|f| f.name() == name).map(|&f| (Fun::Unary(f), None))),
@@ -70,7 +70,7 @@ fn row(name: &str, args: &Bound<'_, PyTuple>) -> PyResult<Option<(Fun, Option<Ar
     }
 }
 
-/// Raises if `slf` is a leaf that must not be written now, or a view of one.
+/// Raises if `slf` is a leaf that must not be written at present, or a view of one.
 pub fn check_root(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
     match link(slf) {
         Some((root, _)) => {
@@ -84,7 +84,7 @@ pub fn check_root(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
     }
 }
 
-/// Raises where a custom function returned one of its arguments as this object.
+/// Raises if a custom function returned one of its arguments as this object.
 fn check_tied(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
     match slf.read().ties.as_ref().and_then(|ties| ties.returned_by) {
         Some(function) => Err(writable::of_custom(name, function)),
@@ -92,7 +92,7 @@ fn check_tied(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
     }
 }
 
-/// Stores `new` in `slf`, and in what it is a view of.
+/// Stores `new` in `slf`, and in the root of which it is a view.
 pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult<()> {
     if let Some((root, part)) = link(slf) {
         let complex = slf.read().t.dtype().is_complex();
@@ -107,13 +107,13 @@ pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult
     written(slf, next)
 }
 
-/// Stores `new`, which has the dtype of the part, in a part of `root`, which is no view, or a view apart.
+/// Stores `new`, which has the dtype of the part, in a part of `root`. `root` is no view, or a view apart.
 pub fn overwrite_part(root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: Tensor) -> PyResult<()> {
     let complex = new.dtype().is_complex();
     store_part(root, name, part, new, complex)
 }
 
-/// [`overwrite_part`] of a part that counts complex numbers, or real ones.
+/// [`overwrite_part`] for a part that counts in complex numbers (`complex`) or in real ones.
 fn store_part(
     root: &Bound<'_, PyTensor>,
     name: &str,
@@ -139,14 +139,14 @@ fn store_part(
     }
 }
 
-/// Whether the value of a tensor is its memory, if it has any: not where it shares its numbers with one that
-/// is more.
+/// Whether writes go to the memory of the tensor: false for a view apart if what it shares its numbers with
+/// is not memory.
 fn is_memory(slf: &Bound<'_, PyTensor>) -> bool {
     numbers(slf).is_none_or(|(root, _)| root.read().t.concrete().is_some() && is_memory(&root))
 }
 
-/// Writes `value(shape)` to the rows that `places` finds in `slf`, or adds it there; `part` is a part of a
-/// tensor of that many elements. The shape is that of what is written.
+/// Writes `value(shape)` to the rows of `slf` that `places` finds, or adds it there. `places(part, numel)`
+/// gets a part of a tensor of `numel` elements; `shape` is the shape of the written value.
 pub fn overwrite_rows(
     slf: &Bound<'_, PyTensor>,
     name: &str,
@@ -161,7 +161,7 @@ pub fn overwrite_rows(
         && target.device() == Device::Cpu
         && !is_recorded(slf)
     {
-        // Straight into memory, whatever its layout.
+        // Writes directly into memory, whatever its layout.
         let rows = places(&Part::of(target, 0), 0)?;
         if rows.shape.numel() == 0 {
             return Ok(());
@@ -181,7 +181,7 @@ pub fn overwrite_rows(
     forget(slf, &root)?;
     let whole = root.read().t.clone();
     if let Some((own, count)) = gaps(&root).filter(|_| !root.is(slf)) {
-        // The view counts elements that its root has not.
+        // The view counts elements in gaps that its root does not hold.
         let rows = places(&part, rescaled(count, whole.dtype(), dtype))?;
         let value = value(&rows.shape)?;
         let wide = whole.placed(&own, Shape::new(&[count])?)?;
@@ -193,7 +193,7 @@ pub fn overwrite_rows(
     if rows.shape.numel() == 0 {
         return Ok(());
     }
-    // An index of a transform that the tensor is from outside of is no better than such a value.
+    // Like a value, an index must not belong to a transform that the tensor is from outside of.
     outer::admitted(name, &root, &whole, rows.index.clone())?;
     let value = outer::admitted(name, &root, &whole, value(&rows.shape)?)?;
     let in_memory = is_memory(&root);
@@ -210,7 +210,7 @@ pub fn overwrite_rows(
     }
 }
 
-/// Writes the only element of `value` where `mask` holds; says whether that could be done in place.
+/// Writes the only element of `value` where `mask` holds; returns whether that was possible in place.
 pub fn fill_where(slf: &Bound<'_, PyTensor>, name: &str, mask: &Tensor, value: &Tensor) -> PyResult<bool> {
     let target = refresh(slf)?;
     check_root(slf, name)?;
@@ -250,7 +250,7 @@ impl PyTensor {
     }
 }
 
-/// The same value on the device of `like`; scalars may come from the CPU.
+/// Returns a scalar on the CPU moved to the device of `like`; any other value unchanged.
 pub fn beside(like: &Tensor, value: Tensor) -> Result<Tensor> {
     if value.rank() == 0 && value.device() == Device::Cpu {
         value.to_device(like.device())

@@ -1,7 +1,7 @@
-//! In-place writes inside a transform to tensors that were made outside of it. What is written may belong to
-//! the transform: a value that is differentiated by it, or that differs between the examples of a batch. A
-//! tensor from outside could not keep it when the transform ends, so such a write is an error, before
-//! anything has changed. Memory knows the transform that it was made in
+//! In-place writes inside a transform to tensors from outside of it. The written value may belong to the
+//! transform: it may be differentiated by it, or differ between the examples of a batch. A tensor from
+//! outside could not keep such a value after the transform ends, so the write is an error, raised before
+//! anything has changed. A buffer records the transform in which it was allocated
 //! ([`crate::array::buffer::Buffer::born`]).
 
 use crate::error::Error;
@@ -12,21 +12,21 @@ use crate::tape::saving;
 use crate::tensor::{Payload, Tensor};
 use pyo3::prelude::*;
 
-/// The youngest level of a value.
+/// The innermost level of a value.
 fn level(t: &Tensor) -> Tag {
     t.traced().map_or(ROOT_TAG, |t| t.tag)
 }
 
-/// The youngest level whose values an object can keep: it belongs to it, was made in it or is an argument
-/// there.
+/// The innermost level whose values an object can keep: it belongs to that level, was made in it, or is an
+/// argument there.
 fn youngest(object: &Bound<'_, PyTensor>, old: &Tensor) -> Tag {
     let made = saving::bottom(old).map_or(0, |memory| memory.buffer().born());
     let shared = numbers(object).map_or(0, |(root, _)| level(&root.read().t).max(root.read().given()));
     level(old).max(made).max(object.read().given()).max(shared)
 }
 
-/// What `op` may store of `new` in `object`, whose value is `old`: without what is not recorded now. An error
-/// where it belongs to a transform that the object is from outside of.
+/// Returns the part of `new` that `op` may store in `object`, whose value is `old`: levels that do not record
+/// are removed. An error where the rest belongs to a transform that the object is from outside of.
 pub fn admitted(op: &str, object: &Bound<'_, PyTensor>, old: &Tensor, new: Tensor) -> PyResult<Tensor> {
     if interp::is_plain() || level(&new) <= level(old) {
         return Ok(new);
@@ -36,7 +36,7 @@ pub fn admitted(op: &str, object: &Bound<'_, PyTensor>, old: &Tensor, new: Tenso
     while let Some(traced) = new.traced().filter(|t| t.tag > youngest).cloned() {
         new = match &traced.payload {
             Payload::Taped { primal, .. } if traced.tag < interp::grad_threshold() => primal.clone(),
-            // A running average: the tangent goes nowhere.
+            // As in a running average: the tangent is dropped.
             Payload::Dual { primal, .. } if !interp::is_grad_enabled() => primal.clone(),
             payload => return Err(outside(op, old, payload).into()),
         };
@@ -44,8 +44,8 @@ pub fn admitted(op: &str, object: &Bound<'_, PyTensor>, old: &Tensor, new: Tenso
     Ok(new)
 }
 
-/// Whether `object`, of value `t`, is from outside of the innermost transform: made a leaf in it, it would be
-/// one of a tape that ends with the transform, and of no use after it.
+/// Whether `object`, of value `t`, is from outside of the innermost transform. As a leaf in it, it would
+/// belong to a tape that ends with the transform.
 pub fn is_outside(object: &Bound<'_, PyTensor>, t: &Tensor) -> bool {
     if interp::is_plain() {
         return false;

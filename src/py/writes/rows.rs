@@ -1,5 +1,5 @@
-//! Methods that write to the places of an index tensor along an axis: at the cost of what is written where
-//! they work in place. Read next: `src/ops/writes/rows.rs`.
+//! Methods that write at an index tensor along an axis; in place they cost as much as what is written. Read
+//! next: `src/ops/writes/rows.rs`.
 
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
@@ -15,7 +15,7 @@ use crate::py::writes::inplace;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
-/// The axis and the vector of an index that names slices of `x`.
+/// Returns the axis and the index vector that select slices of `x`.
 fn slices(name: &str, x: &Tensor, dim: i64, index: &Tensor) -> Result<(usize, Tensor)> {
     check_index(name, index)?;
     let (axis, vector) = (x.shape().axis(dim, name)?, index.at_least_vector()?);

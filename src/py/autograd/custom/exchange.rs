@@ -1,4 +1,4 @@
-//! What passes between a custom function and its rules in Python: lists of tensors, plans.
+//! Conversions between a custom function and its Python rules: lists of tensors, plans.
 
 use crate::op::Grads;
 use crate::ops::custom::{Plan, Source};
@@ -29,8 +29,8 @@ pub(super) fn gradients(found: &Bound<'_, PyAny>) -> PyResult<Grads> {
     found.try_iter()?.map(one).collect()
 }
 
-/// `(visible, [(kind, index)], [constant], traceable, [dirty])` of the Python side, and which outputs are
-/// dirty inputs.
+/// Converts `(visible, [(kind, index)], [constant], traceable, [dirty])` of the Python side into a plan and
+/// the list of dirty inputs among the outputs.
 pub(super) fn plan_of(found: &Bound<'_, PyAny>) -> PyResult<(Plan, Vec<usize>)> {
     type Found = (usize, Vec<(u8, usize)>, Vec<bool>, bool, Vec<usize>);
     let (visible, saved, constant, traceable, dirty): Found = found.extract()?;
