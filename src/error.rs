@@ -1,11 +1,10 @@
-//! One error type for the whole crate, in sections that map one to one onto Python exceptions.
+//! The error type of the crate; its kinds map one to one onto Python exceptions (`src/py/error.rs`).
 //!
-//! A message says what failed, what was got, what was expected and what to do. `src/py/error.rs` does the
-//! mapping.
+//! A message says what failed, what was got, what was expected and what to do.
 
 use std::fmt;
 
-/// What went wrong, by kind; the kind decides the Python exception class.
+/// The kind of an error, which decides the Python exception class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Shapes that do not fit: `ShapeError`, a `ValueError` and a `RuntimeError`.
@@ -18,26 +17,26 @@ pub enum Kind {
     Index,
     /// A dtype or argument type that is not accepted: `TypeError`.
     Type,
-    /// A use of the tape or of a transform that cannot work: `RuntimeError`.
+    /// An invalid use of the tape or of a transform: `RuntimeError`.
     Autodiff,
-    /// A value that is not finite, found on request: `AnomalyError`, a `RuntimeError`.
+    /// A non-finite value found by anomaly detection: `AnomalyError`, a `RuntimeError`.
     Anomaly,
     /// A recomputation that differs from its forward: `CheckpointError`, a `RuntimeError`.
     Checkpoint,
     /// A device that is missing, lost or lacks a feature: `DeviceError`, a `RuntimeError`.
     Device,
-    /// Memory that could not be had: `MemoryError`.
+    /// Memory that could not be allocated: `MemoryError`.
     Memory,
     /// A matrix without the factorisation that was asked for: `LinAlgError`, a `ValueError` and a
     /// `RuntimeError`.
     LinAlg,
-    /// Something that an operation does not offer: `NotImplementedError`.
+    /// A feature that an operation does not implement: `NotImplementedError`.
     Unsupported,
     /// An error raised by a callback (a Python exception), carried through unchanged.
     Foreign,
 }
 
-/// An error with its kind and its whole message.
+/// An error: its kind and its message.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -96,7 +95,7 @@ impl Error {
         unsupported => Unsupported;
     }
 
-    /// Wraps an error of the host language so that it passes through the core unchanged.
+    /// Wraps a Python exception so that it passes through the core unchanged.
     #[cold]
     pub fn foreign(payload: std::sync::Arc<dyn std::any::Any + Send + Sync>, message: String) -> Error {
         Error(Box::new(Inner { kind: Kind::Foreign, message, foreign: Some(payload) }))
@@ -112,8 +111,8 @@ impl Error {
         self.0.foreign.as_ref()
     }
 
-    /// The same error in the name of `function`, which the user called, instead of the operation in it that
-    /// failed. What the tape and callbacks raise is left as it is.
+    /// Replaces the operation named in the message by `function`, which the user called. Errors of the tape
+    /// and of callbacks are left unchanged.
     #[cold]
     pub fn named(mut self, function: &str) -> Error {
         use Kind::*;
@@ -129,7 +128,7 @@ impl Error {
         self
     }
 
-    /// The same error with `prefix` before its message; a foreign error is left as it is.
+    /// Puts `prefix` before the message; a foreign error is left unchanged.
     #[cold]
     pub fn context(mut self, prefix: &str) -> Error {
         if self.0.kind != Kind::Foreign {
@@ -139,14 +138,14 @@ impl Error {
     }
 }
 
-/// Whether the part of a message before its colon names an operation.
+/// Whether the part of a message before its first colon is the name of an operation.
 fn is_name(operation: &str) -> bool {
     operation != "internal" && operation.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// Results whose errors can speak in the name of the function that was called.
+/// Results whose errors can be renamed to the function that the user called.
 pub trait Named {
-    /// The same result; see [`Error::named`].
+    /// Applies [`Error::named`] to the error.
     fn named(self, function: &str) -> Self;
 }
 

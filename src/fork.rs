@@ -1,27 +1,26 @@
-//! Forking: a child inherits every lock as it was at that moment, also those that other threads held.
+//! Fork handlers: a child inherits every lock in its state at the fork, also those that other threads hold.
 //!
-//! So the process-wide locks of the core (the block cache, the default generator, the lines of programs, the
-//! plans of Fourier transforms, the names of custom functions) are taken before a fork and given back after
-//! it, in the parent and in the child. A value that another thread is making for the first time would stay
-//! half made for ever in the child, so those are made before. The thread pool and GPUs look at the process id
-//! instead.
+//! So the process-wide locks of the core (block cache, default generator, locations, plans of Fourier
+//! transforms, names of custom functions) are taken before a fork and released after it, in parent and child.
+//! A lazy value that another thread is initialising would stay half-initialised in the child, so lazy values
+//! are initialised before. The thread pool and GPUs compare the process id instead.
 
-/// Makes `fork` wait for the core's locks; registers once.
+/// Registers the fork handlers, once per process.
 #[cfg(unix)]
 pub fn protect() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
-        // SAFETY: the handlers are functions without arguments that live for ever. A failure to register
-        // leaves the behaviour of a process that never forks.
+        // SAFETY: the handlers have the signature that `pthread_atfork` expects, and are never unloaded. If
+        // registering fails, only forks are unprotected.
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
     });
 }
 
-/// Other systems do not fork.
+/// Does nothing: other systems do not fork.
 #[cfg(not(unix))]
 pub fn protect() {}
 
-/// The locks that the thread that forks holds meanwhile.
+/// The locks that the forking thread holds during the fork.
 #[cfg(unix)]
 struct Held {
     generator: crate::array::random::GeneratorLock,
@@ -38,15 +37,14 @@ thread_local! {
     static HELD: std::cell::RefCell<Option<Held>> = const { std::cell::RefCell::new(None) };
 }
 
-/// Makes the values that are made once and that others wait for: the instruction set and the outermost
-/// interpreter.
+/// Initialises the lazy values that threads wait for: the instruction set and the outermost interpreter.
 #[cfg(unix)]
 fn settle() {
     crate::cpu::run::isa::isa();
     crate::interp::settle();
 }
 
-/// Takes the locks on the thread that forks.
+/// Takes the locks, on the forking thread.
 #[cfg(unix)]
 extern "C" fn before() {
     settle();
@@ -58,13 +56,14 @@ extern "C" fn before() {
     let _ = HELD.try_with(|slot| *slot.borrow_mut() = Some(held));
 }
 
-/// Gives them back.
+/// Releases the locks.
 #[cfg(unix)]
 extern "C" fn after() {
     let _ = HELD.try_with(|slot| slot.borrow_mut().take());
 }
 
-/// Gives them back in the child, which draws other numbers than its parent unless the program chose them.
+/// Releases the locks in the child, which draws other random numbers than its parent unless the program chose
+/// the seed.
 #[cfg(unix)]
 extern "C" fn in_child() {
     let _ = HELD.try_with(|slot| slot.borrow_mut().as_mut().map(|held| held.generator.forked()));

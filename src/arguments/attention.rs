@@ -1,4 +1,4 @@
-//! What attention and its derivatives are given.
+//! Arguments of the kernels of attention and its derivatives.
 
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -6,31 +6,31 @@ use crate::array::random::State;
 use crate::array::shape::Shape;
 use crate::error::Result;
 
-/// How scores become weights.
+/// How scores become attention weights.
 #[derive(Clone, Copy)]
 pub struct Settings {
-    /// The factor of the scores.
+    /// The factor on the scores.
     pub scale: f64,
     /// Whether query `i` sees only the keys up to `i`.
     pub causal: bool,
-    /// Dropout of the weights.
+    /// Dropout of the weights, if any.
     pub dropout: Option<Dropout>,
 }
 
-/// Random dropout of weights: weight `(i, j)` of batch element `b` is decided by number
-/// `(b * queries + i) * keys + j` of a stream.
+/// Dropout of weights: random number `(b * queries + i) * keys + j` of a stream decides about weight `(i, j)`
+/// of batch element `b`.
 #[derive(Clone, Copy)]
 pub struct Dropout {
-    /// The probability of a weight to be dropped.
+    /// The probability of dropping a weight.
     pub p: f64,
-    /// Where in which stream.
+    /// The stream, and the position of its first number.
     pub state: State,
-    /// The batch axes (bit `i` for axis `i`) along which all elements have the same numbers.
+    /// The batch axes (bit `i` for axis `i`) along which all elements share their numbers.
     pub shared: u16,
 }
 
-/// The operands: queries `[..., L, E]` with the whole batch, keys `[..., S, E]` and values `[..., S, V]` with
-/// one batch shape, whose axes of length 1 are shared by the queries, and a mask that broadcasts to
+/// The operands. Queries `[..., L, E]` have the full batch shape. Keys `[..., S, E]` and values `[..., S, V]`
+/// share a batch shape, whose axes of length 1 broadcast to the queries. The mask broadcasts to
 /// `[..., L, S]`.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
@@ -40,22 +40,22 @@ pub struct Inputs<'a> {
     pub k: &'a Array,
     /// Values.
     pub v: &'a Array,
-    /// The mask: bool, or added to the scores.
+    /// The mask: bool, or float and added to the scores.
     pub mask: Option<&'a Array>,
-    /// How scores become weights.
+    /// How scores become attention weights.
     pub settings: &'a Settings,
 }
 
-/// What the forward pass returned.
+/// The outputs of the forward pass.
 #[derive(Clone, Copy)]
 pub struct Known<'a> {
     /// The result.
     pub out: &'a Array,
-    /// The logarithm of the sum of exponentials, `[..., L, 1]`.
+    /// The logsumexp of each query's scores, `[..., L, 1]`.
     pub log_sum: &'a Array,
 }
 
-/// Which operands have tangents, and those.
+/// The tangents of the operands that have one.
 #[derive(Clone, Copy, Default)]
 pub struct Tangents<'a> {
     /// Of the queries.
@@ -68,14 +68,14 @@ pub struct Tangents<'a> {
     pub mask: Option<&'a Array>,
 }
 
-/// What a second derivative needs beside the operands.
+/// The additional arguments of a second derivative.
 #[derive(Clone, Copy)]
 pub struct Moved<'a> {
     /// The tangents.
     pub tangents: Tangents<'a>,
     /// The tangent of the result.
     pub out: &'a Array,
-    /// The mean of the tangents of the scores, `[..., L, 1]`.
+    /// The mean of the scores' tangents under the attention weights, `[..., L, 1]`.
     pub mean: &'a Array,
 }
 
@@ -92,19 +92,19 @@ pub struct Wanted {
     pub mask: bool,
 }
 
-/// Uninitialised memory of `shape` and `dtype` with the axes in the order in which `like`, of the same rank,
-/// has them in memory, so that what was a view of heads beside each other stays one.
+/// Allocates an uninitialised array of `shape` and `dtype` with the memory order of the axes of `like` (of
+/// the same rank). So a result keeps the layout of its operand, such as a view of interleaved heads.
 pub fn laid_out_as(shape: Shape, like: &Array, dtype: DType) -> Result<Array> {
     let order = memory_order(like);
     let dims: Vec<usize> = order.iter().map(|&i| shape.at(i as usize)).collect();
     Array::empty(Shape::new(&dims)?, dtype, like.device())?.permute(&inverse(&order))
 }
 
-/// The axes of `x` in the order in which they lie in memory, outermost first; their own order where the last
-/// axis is not innermost or an axis is stretched.
+/// Returns the axes of `x` in memory order, outermost first. Returns them in index order if the last axis is
+/// not innermost or an axis is stretched.
 pub(crate) fn memory_order(x: &Array) -> Vec<u8> {
     let rank = x.rank();
-    // An axis of length 1 may have any stride: it stays before the axis that follows it.
+    // An axis of length 1 may have any stride: keep it before the next axis.
     let mut strides = x.strides();
     for i in (0..rank.saturating_sub(1)).rev().filter(|&i| x.dim(i) == 1) {
         strides[i] = strides[i + 1];
@@ -116,7 +116,7 @@ pub(crate) fn memory_order(x: &Array) -> Vec<u8> {
     if stretched || order.last() != own.last() { own } else { order }
 }
 
-/// Where each axis went in `order`.
+/// Returns the inverse permutation of `order`.
 pub(crate) fn inverse(order: &[u8]) -> Vec<u8> {
     let mut back = vec![0; order.len()];
     order.iter().enumerate().for_each(|(at, &axis)| back[axis as usize] = at as u8);

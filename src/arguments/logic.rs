@@ -1,6 +1,6 @@
-//! Relations of numbers and connectives of truth values.
+//! Comparisons and logical connectives, shared by operations and kernels.
 
-/// How two numbers are compared.
+/// A comparison of two numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Relation {
     /// `x < y`
@@ -18,7 +18,7 @@ pub enum Relation {
 }
 
 impl Relation {
-    /// Whether it holds for two numbers.
+    /// Whether the comparison holds for `x` and `y`.
     pub fn holds(self, x: f64, y: f64) -> bool {
         match self {
             Relation::Lt => x < y,
@@ -31,7 +31,7 @@ impl Relation {
     }
 }
 
-/// A connective of truth values.
+/// A connective of two truth values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Connective {
     /// Both.

@@ -1,4 +1,4 @@
-//! What the kernels of both devices are called with.
+//! Argument types shared by the kernels of both devices.
 
 pub mod attention;
 pub mod logic;

@@ -1,9 +1,8 @@
-//! `Buffer`: reference-counted, 64-byte aligned memory from a size-class cache, or memory that somebody else
-//! owns.
+//! `Buffer`: reference-counted, 64-byte aligned memory from a size-class cache, or memory of another owner.
 //!
-//! A buffer is one pointer to a header; CPU data follows the header in the same allocation, so that a small
-//! tensor costs one trip to a thread-local free list. Fresh pages cost more than most kernels, hence the
-//! cache. The header carries the version that in-place operations bump and saved values are checked against.
+//! A buffer is one pointer to a header. CPU data follows the header in the same allocation, so that a small
+//! tensor costs one access to a thread-local free list. Memory is cached because fresh pages cost more than
+//! most kernels. The header holds the version that in-place writes bump and that saved tensors compare.
 //! Read next: `src/array/mod.rs`, the strided view of a buffer.
 
 mod cache;
@@ -22,7 +21,7 @@ use std::cell::Cell;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicUsize, Ordering, fence};
 
-/// Alignment of every CPU buffer: one cache line, one AVX-512 register.
+/// Alignment of cached CPU memory: one cache line, one AVX-512 register.
 pub const ALIGN: usize = 64;
 
 /// Where a tensor's memory lies.
@@ -50,49 +49,46 @@ struct Header {
     data: *mut u8,
     bytes: usize,
     version: AtomicU32,
-    /// Who wrote last; see `src/array/writers.rs`.
+    /// The number of the last in-place operation; see `src/array/writers.rs`.
     writer: AtomicU16,
     class: u8,
     device: Device,
-    /// Whether the memory was made in inference mode.
     inference: bool,
-    /// The youngest transform in which the memory was made; see [`Buffer::born`].
+    /// The tag that [`Buffer::born`] returns, in 48 bits.
     born_high: u16,
     born_low: u32,
-    /// The header of the memory that this is another name of; its own otherwise.
+    /// The header this one aliases, or itself.
     root: *const Header,
-    /// The owner of memory that is not ours: a NumPy array, a GPU allocation. `None` for cached memory.
+    /// The owner of foreign memory: a NumPy array, a GPU allocation, an [`Alias`]. `None` for cached memory.
     owner: Option<Box<dyn Any + Send + Sync>>,
 }
 
 const HEADER: usize = std::mem::size_of::<Header>();
 const _: () = assert!(HEADER == ALIGN);
 
-/// The owner of a header that is another name of this memory.
+/// The owner of a header that aliases this buffer.
 struct Alias(Buffer);
 
-/// What memory that a thread makes is marked with.
+/// Marks of the memory that a thread allocates.
 #[derive(Clone, Copy)]
 struct Marks {
-    /// Whether it belongs to inference mode.
     inference: bool,
-    /// The youngest transform that the thread is in, upper and lower bits.
+    /// The tag of the youngest transform that the thread is in: upper and lower bits.
     born: (u16, u32),
 }
 
 thread_local! {
-    /// How memory that this thread makes is marked.
     static MARKS: Cell<Marks> = const { Cell::new(Marks { inference: false, born: (0, 0) }) };
 }
 
-/// Turns inference mode on or off for memory that this thread makes; returns how it was.
+/// Sets whether memory that this thread allocates is marked as made in inference mode; returns the old value.
 pub fn set_inference(on: bool) -> bool {
     let marks = MARKS.get();
     MARKS.set(Marks { inference: on, ..marks });
     marks.inference
 }
 
-/// The number as it is kept in a header: 48 bits last for a lifetime of transforms.
+/// Splits a tag for a header; 48 bits suffice for the number of transforms in a process.
 fn halves(born: u64) -> (u16, u32) {
     ((born >> 32) as u16, born as u32)
 }
@@ -101,8 +97,8 @@ fn joined((high, low): (u16, u32)) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Marks memory that this thread makes as made in this transform (larger is younger), unless it is in a
-/// younger one already; returns what to restore.
+/// Marks memory that this thread allocates with the tag of a transform (larger is younger), unless a younger
+/// one is in force; returns the tag to restore.
 pub fn enter_transform(tag: u64) -> u64 {
     let marks = MARKS.get();
     let before = joined(marks.born);
@@ -112,13 +108,13 @@ pub fn enter_transform(tag: u64) -> u64 {
     before
 }
 
-/// Restores what [`enter_transform`] found.
+/// Restores the tag that [`enter_transform`] returned.
 pub fn leave_transform(before: u64) {
-    // A region that was never left is dropped with its thread.
+    // `try_with`: a region that was never left may be dropped while its thread ends.
     let _ = MARKS.try_with(|marks| marks.set(Marks { born: halves(before), ..marks.get() }));
 }
 
-/// Runs `f`, which makes memory that outlives inference mode.
+/// Runs `f` with inference mode off for allocations: its memory outlives inference mode.
 pub fn outside_inference<T>(f: impl FnOnce() -> T) -> T {
     struct Restore(bool);
     impl Drop for Restore {
@@ -130,22 +126,22 @@ pub fn outside_inference<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// Whether memory that this thread makes belongs to inference mode.
+/// Whether memory that this thread allocates is marked as made in inference mode.
 pub fn inference() -> bool {
     MARKS.get().inference
 }
 
-/// Shared, reference-counted memory of one device.
+/// Reference-counted memory of one device.
 pub struct Buffer(NonNull<Header>);
 
-// SAFETY: the header is only mutated through atomics; the data is plain memory whose writers are ordered by
-// the tensor library's callers, as with NumPy arrays.
+// SAFETY: a shared header is mutated through atomics only. The data is plain memory; callers of the library
+// order its writers, as with NumPy arrays.
 unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
-    /// The addresses of its memory; on a GPU its identity.
+    /// The range of its addresses; on a GPU, a range that identifies the memory.
     pub(crate) fn span(&self) -> (usize, usize) {
         match self.device() {
             Device::Cpu => (self.ptr() as usize, self.ptr() as usize + self.bytes()),
@@ -153,7 +149,7 @@ impl Buffer {
         }
     }
 
-    /// Uninitialised host memory of at least `bytes` bytes.
+    /// Allocates at least `bytes` bytes of uninitialised host memory.
     pub fn alloc(bytes: usize) -> Result<Buffer> {
         let class = class_of(bytes);
         let header = match CACHE.take(class, bytes) {
@@ -161,7 +157,7 @@ impl Buffer {
             None => CACHE.make(class, bytes)?,
         };
         let Marks { inference, born } = MARKS.get();
-        // SAFETY: `header` points to an allocation of this class that nobody else uses.
+        // SAFETY: the cache handed out `header`, a block of this class, to this call alone.
         unsafe {
             header.as_ptr().write(Header {
                 refs: AtomicUsize::new(1),
@@ -181,12 +177,11 @@ impl Buffer {
         Ok(Buffer(header))
     }
 
-    /// Memory that `owner` keeps alive; `data` is null for memory that the host cannot address.
+    /// Wraps memory that `owner` keeps alive; `data` is null for memory that the host cannot address.
     pub fn foreign(data: *mut u8, bytes: usize, device: Device, owner: Box<dyn Any + Send + Sync>) -> Buffer {
         Buffer::owned(data, bytes, device, MARKS.get(), owner)
     }
 
-    /// A header for memory that `owner` keeps alive.
     fn owned(
         data: *mut u8,
         bytes: usize,
@@ -212,21 +207,21 @@ impl Buffer {
         Buffer(NonNull::from(header))
     }
 
-    /// The same memory with a version of its own: writes through either are not noticed by the other.
+    /// Returns the same memory with a separate version: neither notices in-place writes through the other.
     pub fn alias(&self) -> Buffer {
         let whole = self.owner::<Alias>().map_or(self, |alias| &alias.0).clone();
         let root = whole.0.as_ptr();
         let h = self.header();
         let marks = Marks { inference: h.inference, born: (h.born_high, h.born_low) };
         let mut alias = Buffer::owned(h.data, h.bytes, h.device, marks, Box::new(Alias(whole)));
-        // SAFETY: the header is new, so this is its only user.
+        // SAFETY: `Buffer::owned` just made this header, and `alias` is its only handle.
         unsafe { alias.0.as_mut() }.root = root;
         alias
     }
 
     #[inline(always)]
     fn header(&self) -> &Header {
-        // SAFETY: the header lives as long as any `Buffer` that points to it.
+        // SAFETY: `self` holds a reference count, so the header is alive.
         unsafe { self.0.as_ref() }
     }
 
@@ -248,7 +243,7 @@ impl Buffer {
         self.header().device
     }
 
-    /// The owner given to [`Buffer::foreign`], if it has type `T`.
+    /// The owner given to [`Buffer::foreign`], if it has type `T`; an alias returns that of its memory.
     pub fn owner<T: 'static>(&self) -> Option<&T> {
         let owner = self.header().owner.as_ref()?;
         match owner.downcast_ref::<Alias>() {
@@ -263,34 +258,34 @@ impl Buffer {
         self.header().inference
     }
 
-    /// The youngest transform in which the memory was made, by its tag; 0 for memory made outside of all.
+    /// The tag of the youngest transform in which the memory was made; 0 outside of all transforms.
     pub fn born(&self) -> u64 {
         joined((self.header().born_high, self.header().born_low))
     }
 
-    /// Whether this handle is the only one.
+    /// Whether this handle is the only one, and not an alias.
     #[inline]
     pub fn is_unique(&self) -> bool {
         let h = self.header();
         h.refs.load(Ordering::Acquire) == 1 && std::ptr::eq(h.root, h)
     }
 
-    /// Whether this is host memory that somebody else owns, such as a NumPy array's, or another tensor.
+    /// Whether this is host memory with another owner, such as a NumPy array or an aliased buffer.
     pub fn is_borrowed(&self) -> bool {
         self.header().owner.is_some() && self.device() == Device::Cpu
     }
 
-    /// Whether both handles share one memory.
+    /// Whether both are handles to, or aliases of, the same memory.
     pub fn same(&self, other: &Buffer) -> bool {
         self.header().root == other.header().root
     }
 
-    /// A number that identifies the memory while it lives.
+    /// A number that identifies the memory while it is alive; aliases share it.
     pub fn id(&self) -> usize {
         self.header().root as usize
     }
 
-    /// How many in-place writes this memory has seen.
+    /// The number of in-place writes recorded so far.
     #[inline]
     pub fn version(&self) -> u32 {
         self.header().version.load(Ordering::Relaxed)
@@ -301,7 +296,7 @@ impl Buffer {
         self.header().version.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records an in-place write by the operation of this name.
+    /// Records an in-place write by the operation named `writer`.
     pub fn written_by(&self, writer: &str) {
         self.written_as(crate::array::writers::number(writer));
     }
@@ -312,7 +307,7 @@ impl Buffer {
         self.bump_version();
     }
 
-    /// The operation that wrote last, if any did.
+    /// The name of the last operation that wrote in place, if any did.
     pub fn writer(&self) -> Option<&'static str> {
         crate::array::writers::name(self.header().writer.load(Ordering::Relaxed))
     }
@@ -336,12 +331,12 @@ impl Drop for Buffer {
     }
 }
 
-/// Gives the memory of a dead header back to its cache or owner.
+/// Returns the memory of a dead header to the cache or its owner.
 fn release(header: NonNull<Header>) {
-    // SAFETY: the last handle is gone, so this is the only reference.
+    // SAFETY: `drop` saw the last reference count go, so nothing else refers to the header.
     let h = unsafe { &mut *header.as_ptr() };
     if h.owner.is_some() {
-        // SAFETY: headers with an owner come from `Box::leak` in `Buffer::foreign`.
+        // SAFETY: headers with an owner come from `Box::leak` in `Buffer::owned`; `h` is not used again.
         drop(unsafe { Box::from_raw(header.as_ptr()) });
         return;
     }

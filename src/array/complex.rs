@@ -1,11 +1,9 @@
-//! Complex numbers as elements: a pair of floats, the real part first.
-//!
-//! Kernels move such pairs and know nothing of their arithmetic, which is that of the parts: read next
-//! `src/ops/complex/mod.rs`.
+//! Complex numbers as elements: a pair of floats, the real part first. Kernels only move such pairs; complex
+//! arithmetic is composed of operations on the parts. Read next: `src/ops/complex/mod.rs`.
 
 use crate::array::dtype::{DType, Element};
 
-/// A complex number. Pairs of `f32` move as one word, and lie as such.
+/// A complex number. A pair of `f32` is moved as one 8-byte word, and aligned as one.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Default, Debug)]
 #[repr(C, align(8))]
 pub struct Complex<T> {
@@ -17,8 +15,7 @@ pub struct Complex<T> {
 
 macro_rules! element {
     ($($part:ty, $dtype:ident;)*) => {
-        /// A number that becomes one has no imaginary part; where one becomes a number, its imaginary part is
-        /// left out.
+        /// Conversion from a real number sets the imaginary part to 0; conversion to one drops it.
         $(impl Element for Complex<$part> {
             const DTYPE: DType = DType::$dtype;
             #[inline(always)]

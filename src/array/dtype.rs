@@ -1,8 +1,6 @@
-//! Element types and their promotion table. Read next: `src/array/dtype/element.rs`, the Rust types behind
-//! them.
-//!
-//! Few types have loops of their own: kernels that compute do so in [`DType::compute`], kernels that move
-//! elements know nothing but their size.
+//! Element types and their promotion table. Kernels that compute have loops only for the types of
+//! [`DType::compute`]; kernels that move elements depend on the element size alone.
+//! Read next: `src/array/dtype/element.rs`, the Rust types behind them.
 
 use crate::array::complex::Complex;
 use crate::error::{Error, Result};
@@ -13,8 +11,8 @@ mod element;
 
 pub use element::Element;
 
-/// The list of dtypes, in promotion order within their category. A row: the Rust type of an element, the
-/// public name, the category, and the type that kernels compute it in.
+/// Defines `DType` from a list in promotion order within each category. A row: Rust element type, public
+/// name, category, and the type in which kernels compute.
 macro_rules! dtypes {
     ($(
         $(#[doc = $doc:literal])*
@@ -38,7 +36,7 @@ macro_rules! dtypes {
                 }
             }
 
-            /// The alignment of elements in memory: that of the parts of a pair.
+            /// Alignment of an element in memory, in bytes.
             pub const fn align(self) -> usize {
                 match self {
                     $(DType::$variant => align_of::<$element>(),)*
@@ -59,9 +57,8 @@ macro_rules! dtypes {
                 }
             }
 
-            /// The type in which kernels compute and accumulate. Halves widen to float32 and narrow integers
-            /// to int32, uint32 to int64: what is computed there, wrapped to the narrow type, is what the
-            /// narrow type's own arithmetic would give.
+            /// The type in which kernels compute and accumulate. Halves widen to float32, narrow integers to
+            /// int32, uint32 to int64; integer results wrapped back equal the narrow type's own arithmetic.
             pub const fn compute(self) -> DType {
                 match self {
                     $(DType::$variant => DType::$compute,)*
@@ -118,7 +115,7 @@ pub enum Category {
 }
 
 impl DType {
-    /// The dtype of a public name; common aliases are understood.
+    /// Returns the dtype of a public name or of a common alias such as `half`.
     pub fn from_name(name: &str) -> Option<DType> {
         let name = match name {
             "short" => "int16",
@@ -134,24 +131,24 @@ impl DType {
         DType::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// All names, for messages: `bool, uint8, ...`.
+    /// Returns all names for messages: `bool, uint8, ...`.
     pub fn names() -> String {
         DType::ALL.map(DType::name).join(", ")
     }
 
-    /// Whether this is a type of real floating point numbers.
+    /// Whether this is a real floating point type.
     pub const fn is_float(self) -> bool {
         matches!(self, DType::F16 | DType::BF16 | DType::F32 | DType::F64)
     }
 
-    /// Whether this is a type of 16 bits that is computed in float32.
+    /// Whether this is float16 or bfloat16, which compute in float32.
     #[inline(always)]
     pub const fn is_half(self) -> bool {
         matches!(self, DType::F16 | DType::BF16)
     }
 
-    /// The dtype of what an elementwise rule makes of numbers of these: halves stay what they are beside
-    /// float32, in which they are computed. `None` for those that do not meet in a rule, and for none.
+    /// The result dtype of an elementwise rule: the common dtype, or the half dtype where float32 (in which
+    /// halves compute) meets a half. `None` for any other mix and for no operands.
     pub fn of_rule(mut operands: impl Iterator<Item = DType>) -> Option<DType> {
         let first = operands.next()?;
         operands.try_fold(first, |found, next| match (found, next) {
@@ -167,13 +164,13 @@ impl DType {
         self as u8 >= DType::C64 as u8
     }
 
-    /// Whether numbers of this type have derivatives.
+    /// Whether this type has derivatives: floats and complex types.
     #[inline(always)]
     pub const fn is_differentiable(self) -> bool {
         self as u8 >= DType::F16 as u8
     }
 
-    /// The type of the parts of a complex number; other types are their own.
+    /// The type of a complex number's parts; any other type is returned unchanged.
     pub const fn real(self) -> DType {
         match self {
             DType::C64 => DType::F32,
@@ -182,8 +179,7 @@ impl DType {
         }
     }
 
-    /// The complex type whose parts hold numbers of this type: complex128 for float64, complex64 for all
-    /// others.
+    /// The complex type whose parts hold this type: complex128 for float64, complex64 for the others.
     pub const fn complex(self) -> DType {
         match self {
             DType::F64 | DType::C128 => DType::C128,
@@ -196,14 +192,14 @@ impl DType {
         matches!(self.category(), Category::Int)
     }
 
-    /// Whether this is an integer type without negative numbers.
+    /// Whether this is an unsigned integer type.
     pub const fn is_unsigned(self) -> bool {
         matches!(self, DType::U8 | DType::U16 | DType::U32 | DType::U64)
     }
 
-    /// The smallest type that both convert to: float16 with bfloat16 gives float32, an integer with a float
-    /// gives the float, as in PyTorch; signed with unsigned gives the next wider signed type, and float64
-    /// where there is none, as in NumPy.
+    /// The smallest type that both convert to. As in PyTorch, float16 with bfloat16 gives float32, and an
+    /// integer with a float gives the float. As in NumPy, a signed with an unsigned integer gives the
+    /// smallest signed type that holds both, float64 where none does.
     pub fn promote(self, other: DType) -> DType {
         use DType::*;
         if self == other {
@@ -228,13 +224,13 @@ impl DType {
         }
     }
 
-    /// The type that sums are kept in until they are rounded: float32 for halves, other types themselves.
+    /// The type in which sums accumulate before rounding: float32 for halves, otherwise the type itself.
     pub const fn accumulator(self) -> DType {
         if self.is_float() { self.compute() } else { self }
     }
 
-    /// The type, int32 or int64, in which wrapping sums and products of integers are taken: their low bits
-    /// are those that this type would have. Other types stay as they are.
+    /// The type (int32 or int64) in which wrapping sums and products of integers are computed: the low bits
+    /// equal those of this type's own arithmetic. Other types are returned unchanged.
     pub const fn modular(self) -> DType {
         match self {
             DType::U8 | DType::I8 | DType::U16 | DType::I16 | DType::U32 => DType::I32,
@@ -243,7 +239,7 @@ impl DType {
         }
     }
 
-    /// The smallest and largest number of an integer type; 0 and 1 for bool, all of int64 for floats.
+    /// The smallest and largest value of an integer type; 0 and 1 for bool, the range of int64 for floats.
     pub const fn range(self) -> (i128, i128) {
         let bits = self.size() * 8;
         match self.category() {
@@ -254,7 +250,7 @@ impl DType {
         }
     }
 
-    /// Raises unless an integer that a user wrote has this value in an integer dtype too.
+    /// Raises if this is an integer dtype that cannot represent `value`, an integer given by the user.
     #[inline]
     pub fn check_fits(self, value: impl Into<i128>) -> Result<()> {
         let (value, (low, high)) = (value.into(), self.range());
@@ -264,7 +260,8 @@ impl DType {
         Err(self.misfit(&value))
     }
 
-    /// Raises unless the whole part of a float that a user wrote is a number of an integer dtype.
+    /// Raises if this is an integer dtype that cannot represent the integer part of `value`, a float given
+    /// by the user.
     #[inline]
     pub fn check_fits_float(self, value: f64) -> Result<()> {
         let (low, high) = self.range();
@@ -283,13 +280,13 @@ impl DType {
         ))
     }
 
-    /// The type of an operation that is not defined on integers, such as `exp`.
+    /// The result type of an operation not defined on integers, such as `exp`: float32 for bool and integers.
     pub const fn to_float(self) -> DType {
         if self.is_differentiable() { self } else { DType::F32 }
     }
 }
 
-/// The signed type that holds an unsigned and a signed one.
+/// The smallest signed type that holds both; float64 if there is none.
 fn signed_for(unsigned: DType, signed: DType) -> DType {
     match unsigned.size() {
         size if size < signed.size() => signed,

@@ -1,7 +1,6 @@
-//! `Array`: a concrete strided view of a buffer. It knows dtypes and layouts and nothing of differentiation.
-//!
-//! The struct is kept at 80 bytes (asserted below): its size is what small operations pay for.
-//! Read next: `src/tensor.rs`, which puts the derivative machinery around it.
+//! `Array`: a strided view of a buffer, with dtype and layout and without differentiation. The struct is kept
+//! at 80 bytes (asserted below), because small operations pay for its size.
+//! Read next: `src/tensor.rs`, which adds the derivative machinery.
 
 pub mod buffer;
 pub mod complex;
@@ -33,13 +32,13 @@ pub struct Array {
 const _: () = assert!(std::mem::size_of::<Array>() <= 80);
 
 impl Array {
-    /// The same elements with a version of their own: writes through either are not noticed by the other.
+    /// Returns the same elements with a separate version: neither notices in-place writes through the other.
     pub fn alias(&self) -> Array {
         Array { buf: self.buf.alias(), ..self.clone() }
     }
 
-    /// Uninitialised contiguous host memory of this array's shape, if `others` have that shape too and all
-    /// are contiguous: the common case of an elementwise operation, without computing shapes and strides.
+    /// Allocates uninitialised contiguous host memory of this array's shape, if this array and all `others`
+    /// are contiguous and of one shape. The fast path of elementwise operations: no shape is computed.
     #[inline]
     pub fn matching(&self, others: &[&Array], dtype: DType) -> Option<Result<Array>> {
         for other in others {
@@ -55,13 +54,14 @@ impl Array {
         Some(buf.map(|buf| Array { buf, dims, strides, offset_low: 0, offset_high: 0, rank, dtype }))
     }
 
-    /// A contiguous view of the whole of `buf`.
+    /// Returns a contiguous view of the whole of `buf`.
     pub fn from_buffer(buf: Buffer, shape: Shape, dtype: DType) -> Result<Array> {
         let strides = shape.strides();
         Array::strided(buf, shape, &strides[..shape.rank()], 0, dtype)
     }
 
-    /// A view with explicit strides and offset, in elements. The caller vouches that it stays inside `buf`.
+    /// Returns a view with explicit strides and offset, in elements. The caller promises that it stays inside
+    /// `buf`.
     pub fn strided(
         buf: Buffer,
         shape: Shape,
@@ -88,7 +88,7 @@ impl Array {
         })
     }
 
-    /// A contiguous CPU array holding a copy of `values`.
+    /// Returns a contiguous CPU array holding a copy of `values`.
     pub fn from_slice<T: Element>(values: &[T], shape: Shape) -> Result<Array> {
         if values.len() != shape.numel() {
             return Err(Error::shape(format!("{} values do not fill shape {shape}", values.len())));
@@ -98,14 +98,14 @@ impl Array {
         Ok(out)
     }
 
-    /// A CPU array filled with `value`, converted to `dtype`.
+    /// Returns a CPU array filled with `value`, converted to `dtype`.
     pub fn full(shape: Shape, value: f64, dtype: DType) -> Result<Array> {
         let mut out = Array::empty(shape, dtype, Device::Cpu)?;
         crate::dispatch!(dtype, T => out.slice_mut::<T>()?.fill(T::from_f64(value)));
         Ok(out)
     }
 
-    /// Whether both have the same shape, without copying it.
+    /// Whether both have the same shape; copies no shape.
     #[inline(always)]
     pub fn same_shape(&self, other: &Array) -> bool {
         self.dims == other.dims && self.rank == other.rank
@@ -193,13 +193,13 @@ impl Array {
         true
     }
 
-    /// Whether nobody else can see this view's memory.
+    /// Whether this handle is the only one to its memory, and no outside owner shares it.
     #[inline]
     pub fn is_alone(&self) -> bool {
         self.buf.is_unique() && !self.buf.is_borrowed()
     }
 
-    /// Whether this view is contiguous and nobody else can see its memory: it may be overwritten.
+    /// Whether this view is contiguous and the only handle to its memory, so that it may be overwritten.
     #[inline]
     pub fn is_exclusive(&self) -> bool {
         self.is_alone() && self.is_contiguous()
@@ -212,18 +212,18 @@ impl Array {
         self.buf.ptr().cast::<T>().wrapping_add(self.offset())
     }
 
-    /// The elements of a contiguous CPU array. An internal error on any other array.
+    /// Returns the elements of a contiguous CPU array; an internal error for any other array.
     #[inline]
     pub fn slice<T: Element>(&self) -> Result<&[T]> {
         self.check_slice::<T>()?;
         if self.numel() == 0 {
             return Ok(&[]);
         }
-        // SAFETY: contiguous, on the host, of type T, inside its buffer.
+        // SAFETY: `check_slice` found host memory, contiguous and of type T; views lie inside their buffer.
         Ok(unsafe { std::slice::from_raw_parts(self.ptr::<T>(), self.numel()) })
     }
 
-    /// The elements of a contiguous CPU array, for writing. The caller sees to it that nobody reads them
+    /// Returns the elements of a contiguous CPU array for writing. The caller promises that nobody reads them
     /// meanwhile.
     #[inline]
     pub fn slice_mut<T: Element>(&mut self) -> Result<&mut [T]> {
@@ -231,7 +231,7 @@ impl Array {
         if self.numel() == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: as in `slice`; the exclusive borrow and the caller's promise rule out aliases.
+        // SAFETY: as in `slice`; the exclusive borrow and the caller's promise rule out other accesses.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr::<T>(), self.numel()) })
     }
 
@@ -248,12 +248,12 @@ impl Array {
         Error::dtype(format!("internal: contiguous cpu {wanted} expected, got {self:?}"))
     }
 
-    /// The value of a one-element CPU array as `f64`.
+    /// Returns the value of a one-element CPU array as `f64`.
     pub fn item(&self) -> Result<f64> {
         if self.numel() != 1 || self.device() != Device::Cpu {
             return Err(Error::value(format!("item: one element on the cpu expected, got {self:?}")));
         }
-        // SAFETY: one element exists at the offset.
+        // SAFETY: the array has one element, on the host, at its offset.
         Ok(crate::dispatch!(self.dtype, T => unsafe { self.ptr::<T>().read() }.to_f64()))
     }
 }
@@ -264,7 +264,7 @@ impl std::fmt::Debug for Array {
     }
 }
 
-/// Bytes of a contiguous array, or an error where the count overflows.
+/// Returns the bytes of a contiguous array, or an error if they overflow or exceed 2^47 (address space).
 pub fn checked_bytes(shape: &Shape, dtype: DType) -> Result<usize> {
     shape
         .iter()

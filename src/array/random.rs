@@ -1,10 +1,9 @@
-//! The default generator: a seed and a position in its stream. Every random tensor takes the next stretch of
-//! it. The first seed comes from the system; a program that wants the same numbers every time calls
-//! [`manual_seed`].
+//! The default generator: a seed and a position in its stream. Every random tensor takes the next counters.
+//! The first seed comes from the system; [`manual_seed`] makes a program reproducible.
 //!
 //! The generator is counter-based (Philox4x32-10, Salmon et al. 2011), so a tensor's numbers depend on seed
-//! and position alone: the same on every device, for any number of threads, and when a checkpoint runs its
-//! region again.
+//! and position alone: they are the same on every device, for any number of threads, and when a checkpoint
+//! reruns its region.
 
 use crate::process::sync::lock;
 use std::cell::Cell;
@@ -21,24 +20,24 @@ pub struct State {
     pub offset: u64,
 }
 
-/// The default stream, once it has a seed.
+/// The default stream; its state is `None` until first use.
 struct Stream {
     state: Option<State>,
-    /// Whether the program chose the seed, rather than the system.
+    /// Whether the program, not the system, chose the seed.
     chosen: bool,
 }
 
 static GENERATOR: Mutex<Stream> = Mutex::new(Stream { state: None, chosen: false });
 
 impl Stream {
-    /// Its state; the first to ask gives it a seed from the system.
+    /// Returns the state, seeded from the system on first use.
     fn state(&mut self) -> &mut State {
         self.state.get_or_insert_with(|| State { seed: system_seed(), offset: 0 })
     }
 }
 
-/// A seed that no other process has, and no other call: the standard library's own, which come from the
-/// system, mixed with the process, for a forked child inherits the former.
+/// Returns a seed unique to this process and call: the standard library's random keys, mixed with the process
+/// id (a forked child inherits the keys) and the time.
 fn system_seed() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
@@ -46,12 +45,11 @@ fn system_seed() -> u64 {
     hasher.finish()
 }
 
-/// The default stream, locked.
+/// Guard of the locked default stream.
 pub(crate) struct GeneratorLock(MutexGuard<'static, Stream>);
 
 impl GeneratorLock {
-    /// In a forked child: a seed that the system chose is not shared with the parent, one that the program
-    /// chose is.
+    /// Called in a forked child: drops a seed that the system chose; one that the program chose stays.
     pub(crate) fn forked(&mut self) {
         if !self.0.chosen {
             self.0.state = None;
@@ -64,12 +62,12 @@ pub(crate) fn lock_generator() -> GeneratorLock {
     GeneratorLock(lock(&GENERATOR))
 }
 
-/// Starts the default stream over with this seed.
+/// Restarts the stream that this thread draws from with this seed.
 pub fn manual_seed(seed: u64) {
     set_state(State { seed, offset: 0 });
 }
 
-/// Starts the default stream over with a seed from the system, and returns it.
+/// Restarts the stream that this thread draws from with a seed from the system, and returns the seed.
 pub fn seed() -> u64 {
     let seed = system_seed();
     manual_seed(seed);
@@ -80,7 +78,7 @@ pub fn seed() -> u64 {
 }
 
 thread_local! {
-    /// While set, this thread draws from here instead: a recomputation repeats what its forward drew.
+    /// While set, this thread draws from here instead, so that a recomputation repeats its forward's numbers.
     static REPLAY: Cell<Option<State>> = const { Cell::new(None) };
 }
 
@@ -89,7 +87,7 @@ pub fn state() -> State {
     REPLAY.get().unwrap_or_else(|| *lock(&GENERATOR).state())
 }
 
-/// Puts the stream that this thread draws from at `state`.
+/// Sets the state of the stream that this thread draws from.
 pub fn set_state(state: State) {
     match REPLAY.get() {
         Some(_) => REPLAY.set(Some(state)),
@@ -106,13 +104,13 @@ impl Drop for Replay {
     }
 }
 
-/// Makes this thread draw from `state` on, without touching the default stream, until the guard is dropped.
+/// Makes this thread draw from `state`, leaving the default stream untouched, until the guard is dropped.
 #[must_use]
 pub fn replay(state: State) -> Replay {
     Replay(REPLAY.replace(Some(state)))
 }
 
-/// Takes the next `counters` counters; returns where they start.
+/// Takes the next `counters` counters and returns the state where they start.
 pub fn take(counters: u64) -> State {
     let advance = |s: State| State { offset: s.offset.wrapping_add(counters), ..s };
     if let Some(start) = REPLAY.get() {

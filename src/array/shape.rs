@@ -1,4 +1,4 @@
-//! Shapes: up to eight axes stored inline, broadcasting, axis normalisation, strides.
+//! Shapes of up to eight axes, stored inline: broadcasting, axis normalisation, strides.
 
 use crate::error::{Error, Result};
 use std::fmt;
@@ -17,7 +17,8 @@ impl Shape {
     /// The shape of a scalar.
     pub const SCALAR: Shape = Shape { dims: [0; MAX_RANK], rank: 0 };
 
-    /// A shape from axis lengths; fails beyond [`MAX_RANK`] axes or 2^32 - 1 elements in one axis.
+    /// Returns a shape of these lengths; raises beyond [`MAX_RANK`] axes, 2^32 - 1 elements in one axis, or
+    /// 2^63 elements.
     pub fn new(dims: &[usize]) -> Result<Shape> {
         if dims.len() > MAX_RANK {
             return Err(Error::shape(format!(
@@ -37,7 +38,7 @@ impl Shape {
         Ok(shape)
     }
 
-    /// The shape of these lengths, zero beyond the rank: a plain copy, for it is made with every operation.
+    /// Copies raw lengths, which are zero beyond the rank. Unchecked, because every operation calls it.
     #[inline(always)]
     pub(crate) fn from_raw(dims: &[u32; MAX_RANK], rank: u8) -> Shape {
         debug_assert!(dims[rank as usize..].iter().all(|&d| d == 0), "lengths beyond rank {rank}: {dims:?}");
@@ -65,7 +66,7 @@ impl Shape {
     /// Number of elements: the product of all axes, 1 for a scalar.
     #[inline]
     pub fn numel(&self) -> usize {
-        // Two broadcast views can have a common shape that no memory could hold.
+        // Saturates: the common shape of two broadcast views can exceed any memory.
         self.iter().fold(1, usize::saturating_mul)
     }
 
@@ -104,14 +105,14 @@ impl Shape {
         out
     }
 
-    /// The axes `from..to` as a shape of their own.
+    /// The shape of the axes `from..to`.
     pub fn part(&self, from: usize, to: usize) -> Shape {
         let mut out = Shape { dims: [0; MAX_RANK], rank: (to - from) as u8 };
         out.dims[..to - from].copy_from_slice(&self.dims[from..to]);
         out
     }
 
-    /// The shape after reducing `axes`; a kept axis has length 1.
+    /// The shape after reducing `axes`; with `keepdim` they stay, with length 1.
     pub fn reduced(&self, axes: Axes, keepdim: bool) -> Shape {
         let mut out = Shape { dims: [0; MAX_RANK], rank: 0 };
         for (i, d) in self.iter().enumerate() {
@@ -154,7 +155,7 @@ impl Shape {
         strides
     }
 
-    /// Resolves an axis that may count from the end. `extra` is 1 where a new axis is inserted.
+    /// Resolves an axis that may count from the end.
     pub fn axis(&self, axis: i64, op: &str) -> Result<usize> {
         normalize_axis(axis, self.rank(), op)
     }
@@ -242,7 +243,7 @@ impl Axes {
     pub fn iter(self) -> impl Iterator<Item = usize> {
         (0..MAX_RANK).filter(move |&i| self.contains(i))
     }
-    /// Every axis moved up by one: the set as seen when a new axis 0 is put in front.
+    /// The set with every axis shifted up by one, as after inserting a new axis 0.
     pub fn shifted(self) -> Axes {
         Axes(self.0 << 1)
     }

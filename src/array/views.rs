@@ -1,16 +1,16 @@
-//! Views: the elements of an array under another layout of the same buffer.
+//! Views: arrays that share a buffer and differ in shape, strides and offset.
 
 use super::Array;
 use crate::array::shape::{MAX_RANK, Shape};
 use crate::error::{Error, Result};
 
 impl Array {
-    /// The same elements under a new layout of the same buffer.
+    /// Returns a view of the same buffer with this shape, strides and offset.
     pub fn with_layout(&self, shape: Shape, strides: &[isize], offset: usize) -> Result<Array> {
         Array::strided(self.buf.clone(), shape, strides, offset, self.dtype)
     }
 
-    /// Axes in the order `perm`.
+    /// Returns the view with its axes in the order `perm`.
     pub fn permute(&self, perm: &[u8]) -> Result<Array> {
         let mut out = self.clone();
         for (i, &p) in perm.iter().enumerate() {
@@ -20,7 +20,7 @@ impl Array {
         Ok(out)
     }
 
-    /// Two axes exchanged.
+    /// Returns the view with axes `i` and `j` exchanged.
     pub fn transposed(&self, i: usize, j: usize) -> Result<Array> {
         let mut out = self.clone();
         out.dims.swap(i, j);
@@ -28,9 +28,9 @@ impl Array {
         Ok(out)
     }
 
-    /// With a new axis of length 1 before axis `i`.
+    /// Returns the view with a new axis of length 1 before axis `i`.
     pub fn with_axis(&self, i: usize) -> Result<Array> {
-        // Raises where there are as many axes as there can be.
+        // Raises if the array already has `MAX_RANK` axes.
         let shape = self.shape().inserted(i, 1)?;
         let mut out = self.clone();
         out.dims = *shape.raw();
@@ -40,7 +40,7 @@ impl Array {
         Ok(out)
     }
 
-    /// Broadcast to `shape` with stride 0 on new and stretched axes. The shapes must be compatible.
+    /// Broadcasts to `shape`, with stride 0 on new and stretched axes; raises if the shapes are incompatible.
     pub fn expand(&self, shape: &Shape) -> Result<Array> {
         if self.shape() == *shape {
             return Ok(self.clone());
@@ -70,7 +70,7 @@ impl Array {
         ))
     }
 
-    /// The view `start + step * i` for `i < length` on every axis.
+    /// Returns the view of indices `start + step * i`, for `i < length`, on every axis.
     pub fn slice_view(&self, starts: &[usize], steps: &[isize], lengths: &Shape) -> Result<Array> {
         let mut inside = lengths.rank() == self.rank();
         let mut offset = self.offset() as isize;
@@ -89,7 +89,7 @@ impl Array {
         self.with_layout(*lengths, &strides[..self.rank()], offset as usize)
     }
 
-    /// The same elements with another shape, without a copy; `None` where the layout does not allow it.
+    /// Returns the same elements with another shape, without a copy; `None` if the layout does not allow it.
     pub fn reshape_view(&self, shape: &Shape) -> Option<Array> {
         if self.is_contiguous() {
             let strides = shape.strides();
@@ -100,8 +100,8 @@ impl Array {
     }
 }
 
-/// Strides under which `array` has shape `shape`: groups of axes that merge or split are matched from the
-/// left.
+/// Returns strides under which `array` has shape `shape`. Matches groups of axes that merge or split, from
+/// the left.
 fn reshape_strides(array: &Array, shape: &Shape) -> Option<[isize; MAX_RANK]> {
     let mut out = [0isize; MAX_RANK];
     if array.numel() == 0 {

@@ -1,8 +1,7 @@
 //! Windows that slide over the last axes of a tensor: the geometry that convolution and pooling share.
-//!
 //! Along each spatial axis, element `k` of the window at output position `p` lies at input position
-//! `p * stride + k * dilation - padding`; positions outside of the input hold nothing. Read next:
-//! `src/ops/contract/conv.rs`.
+//! `p * stride + k * dilation - padding`; positions outside the input are padding.
+//! Read next: `src/ops/contract/conv.rs`.
 
 use crate::array::shape::Shape;
 use crate::error::Result;
@@ -10,10 +9,10 @@ use crate::error::Result;
 /// The most spatial axes of a window.
 pub const AXES: usize = 3;
 
-/// The geometry, always for three axes: missing ones are in front, with length 1.
+/// Window geometry, always over three axes: missing axes come first, with length 1.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Window {
-    /// How many of the axes a tensor really has.
+    /// The number of spatial axes that the tensor has.
     pub rank: usize,
     /// Length of each axis of the input.
     pub input: [usize; AXES],
@@ -21,16 +20,16 @@ pub struct Window {
     pub kernel: [usize; AXES],
     /// Length of each axis of the output.
     pub output: [usize; AXES],
-    /// Steps from one window to the next.
+    /// Distance from one window to the next, in elements.
     pub stride: [usize; AXES],
-    /// Steps from one element of a window to the next.
+    /// Distance from one element of a window to the next, in elements of the input.
     pub dilation: [usize; AXES],
-    /// How far the first window begins before the input.
+    /// Number of elements by which the first window starts before the input.
     pub padding: [usize; AXES],
 }
 
 impl Window {
-    /// A window of one element over an input of one element: what a missing axis has.
+    /// A one-element window over a one-element input: the values that missing axes take.
     pub const POINT: Window = Window {
         rank: 0,
         input: [1; AXES],
@@ -41,14 +40,14 @@ impl Window {
         padding: [0; AXES],
     };
 
-    /// `front` axes, then the spatial axes that `lengths` are taken from: a field of this struct.
+    /// Returns the shape of `front` axes followed by the spatial axes of `lengths`, a field of this struct.
     pub fn shape(&self, front: &[usize], lengths: &[usize; AXES]) -> Result<Shape> {
         let mut dims = front.to_vec();
         dims.extend(&lengths[AXES - self.rank..]);
         Shape::new(&dims)
     }
 
-    /// Elements of a window.
+    /// Number of elements in a window.
     pub fn taps(&self) -> usize {
         self.kernel.iter().product()
     }
@@ -58,7 +57,7 @@ impl Window {
         self.output.iter().product()
     }
 
-    /// The input position of element `k` of the window at `p` along `axis`, if there is one.
+    /// The input position of element `k` of the window at `p` along `axis`; `None` in the padding.
     #[inline(always)]
     pub fn at(&self, axis: usize, p: usize, k: usize) -> Option<usize> {
         let i = (p * self.stride[axis] + k * self.dilation[axis]).wrapping_sub(self.padding[axis]);

@@ -1,19 +1,19 @@
-//! Names of in-place operations as small numbers, so that a buffer can say who wrote it last.
+//! Interns names of in-place operations as 16-bit numbers, which buffer headers store as their last writer.
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// More names than the library has; what does not fit stays nameless.
+/// More names than the library has; further names get number 0.
 const MOST: usize = 512;
 
-/// Filled from the front and never changed again, without a lock: a fork must not inherit one.
+/// Filled from the front; a slot never changes once set. Lock-free, since a forked child inherits held locks.
 static NAMES: [AtomicPtr<String>; MOST] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MOST];
 
 fn at(slot: &AtomicPtr<String>) -> Option<&'static str> {
-    // SAFETY: what is not null was leaked by `number` and is never freed.
+    // SAFETY: a non-null slot points to a `String` that `number` leaked and nobody frees.
     unsafe { slot.load(Ordering::Acquire).as_ref() }.map(|s| s.as_str())
 }
 
-/// The number of a name; 0 if there is no room for it.
+/// Returns the number of `name`, assigned on first use; 0 if the table is full.
 pub fn number(name: &str) -> u16 {
     for (i, slot) in NAMES.iter().enumerate() {
         if at(slot).is_none() {
@@ -21,7 +21,7 @@ pub fn number(name: &str) -> u16 {
             let swapped =
                 slot.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire);
             if swapped.is_err() {
-                // SAFETY: another thread was faster, so nobody else has seen `new`.
+                // SAFETY: the exchange failed, so `new` was never published and is owned here alone.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
@@ -32,7 +32,7 @@ pub fn number(name: &str) -> u16 {
     0
 }
 
-/// The name with this number.
+/// Returns the name with this number; `None` for 0.
 pub fn name(number: u16) -> Option<&'static str> {
     NAMES.get((number as usize).checked_sub(1)?).and_then(at)
 }

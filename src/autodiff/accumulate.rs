@@ -1,5 +1,5 @@
-//! Adding up gradients: the first to reach a slot is moved there, later ones are added, in place where nobody
-//! looks.
+//! Accumulation of gradients: the first to reach a slot is moved there, later ones are added, in place where
+//! the sum has no other handle.
 
 use crate::array::buffer::Device;
 use crate::error::Result;
@@ -8,8 +8,7 @@ use crate::ops::writes::{inplace, writable};
 use crate::tape::hooks::Hooks;
 use crate::tensor::{Aval, Tensor};
 
-/// `total += g`. Writes into `total`'s memory if this is the only handle to it and the sum need not be
-/// recorded.
+/// `total += g`. Adds in place if `total` is the only handle to its memory and the sum need not be recorded.
 pub fn add(total: &mut Tensor, g: &Tensor, recorded: bool) -> Result<()> {
     match (&*total, g) {
         (Tensor::Array(sum), Tensor::Array(g))
@@ -31,7 +30,7 @@ pub fn add(total: &mut Tensor, g: &Tensor, recorded: bool) -> Result<()> {
     }
 }
 
-/// Sums `g` over broadcast axes and converts it so that it has exactly this shape and dtype.
+/// Sums `g` over broadcast axes and casts it, so that it has exactly this shape and dtype.
 #[inline(always)]
 pub fn fit(g: &mut Tensor, aval: &Aval) -> Result<()> {
     if !g.has_shape(&aval.shape) {
@@ -43,13 +42,13 @@ pub fn fit(g: &mut Tensor, aval: &Aval) -> Result<()> {
     Ok(())
 }
 
-/// [`fit`], handed on.
+/// [`fit`] by value.
 pub fn fitted(mut g: Tensor, aval: &Aval) -> Result<Tensor> {
     fit(&mut g, aval).map(|()| g)
 }
 
-/// Puts `g` into the gradient slot of a leaf, or adds it in place to what is there, whoever else holds that:
-/// a gradient that was assigned may be a part of a larger buffer.
+/// Stores `g` in the gradient slot of a leaf, or adds it to the gradient there, in place even if that memory
+/// is shared: an assigned gradient may be a view of a larger buffer.
 pub fn into_slot(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result<()> {
     let Some(total) = slot else {
         *slot = Some(if recorded { g } else { own(g)? });
@@ -59,7 +58,7 @@ pub fn into_slot(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result
         (Tensor::Array(sum), Tensor::Array(_)) if !recorded && !sum.is_exclusive() => {
             let memory = sum.clone();
             add(total, &g, recorded)?;
-            // What cannot be written, an expanded tensor, is replaced.
+            // A gradient that cannot be written (an expanded tensor) is replaced instead.
             if writable::check_writable(WRITER, &memory).is_ok()
                 && let Tensor::Array(new) = &*total
                 && new.dtype() == memory.dtype()
@@ -74,7 +73,7 @@ pub fn into_slot(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result
     }
 }
 
-/// Adds to the kept gradient of output `index` of an entry with these hooks, if it is kept.
+/// Adds `g` to the `retain_grad` slot of output `index` of the node with these hooks, if there is one.
 pub fn into_kept(hooks: &Hooks, index: u32, g: &Tensor, recorded: bool) -> Result<()> {
     let Some(keep) = hooks.retained(index) else { return Ok(()) };
     let mut slot = keep.get();
@@ -83,10 +82,10 @@ pub fn into_kept(hooks: &Hooks, index: u32, g: &Tensor, recorded: bool) -> Resul
     Ok(())
 }
 
-/// Who has written a gradient, for messages.
+/// The writer of gradients, as messages name it.
 const WRITER: &str = "accumulate_grad";
 
-/// A gradient that shares no memory with anything else: users may write into `.grad`.
+/// Copies a gradient that shares memory, because users may write into `.grad`.
 fn own(g: Tensor) -> Result<Tensor> {
     match g {
         Tensor::Array(a) if a.is_exclusive() => Ok(a.into()),

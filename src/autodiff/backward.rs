@@ -1,10 +1,10 @@
-//! The backward walk: from the youngest entry to the oldest, no recursion, gradients summed as they meet.
-//! Here is what is asked of it; `backward/walk.rs` visits entries in the order of `queue.rs`,
-//! `backward/leaves.rs` completes the gradients of leaves.
+//! Entry points of the backward walk, which visits nodes from the youngest to the oldest, without recursion,
+//! and sums gradients that reach the same node.
 //!
-//! The rules run under whatever chain of interpreters is current, so a backward inside `vmap` is batched and
-//! one inside `grad` is recorded by the outer tape. With `create_graph` the saved values are put back on
-//! their own tape, so that this tape records its own backward.
+//! The rules run under the current chain of interpreters, so a backward inside `vmap` is batched and one
+//! inside `grad` is recorded by the outer tape. With `create_graph` the saved tensors are put back on their
+//! own tape, so that this tape records its own backward.
+//! Read next: `src/autodiff/backward/walk.rs`, the visits; `src/autodiff/queue.rs`, their order.
 
 mod leaves;
 mod walk;
@@ -20,10 +20,10 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use walk::Walk;
 
-/// What a backward walk does besides walking.
+/// Options of a backward walk.
 #[derive(Clone, Copy, Default)]
 pub struct Options {
-    /// Keep the saved values, so that another backward can follow.
+    /// Keep the saved tensors, so that another backward can follow.
     pub retain_graph: bool,
     /// Record the backward itself.
     pub create_graph: bool,
@@ -31,9 +31,8 @@ pub struct Options {
     pub accumulate: bool,
 }
 
-/// Sends `roots`' gradients back through the tape. With `targets`, only what leads to them is visited, and
-/// their gradients are returned in order (`None`: the roots do not depend on it); without, every leaf is
-/// reached.
+/// Propagates the gradients of `roots` back through the tape. With `targets`, visits only nodes that lead to
+/// them and returns their gradients in order (`None`: no root depends on it). Without, reaches every leaf.
 pub fn run(
     roots: Vec<(Edge, Tensor)>,
     targets: Option<&[Edge]>,
@@ -42,30 +41,29 @@ pub fn run(
     run_finished(roots, targets, options, None)
 }
 
-/// [`run`] for the tape of a transform, which may have finished: hooks and custom rules run on it
-/// nevertheless.
+/// [`run`] for the tape of a transform. If it has finished, hooks and custom rules run on it nevertheless.
 pub fn run_finished(
     roots: Vec<(Edge, Tensor)>,
     targets: Option<&[Edge]>,
     options: Options,
     tape: Option<&FinishedTape>,
 ) -> Result<Vec<Option<Tensor>>> {
-    // As the operations did, each in its own precision, whatever region the walk is in.
+    // Autocast is left, so that each rule runs in the precision of its operation.
     let _region = interp::leave_autocast();
-    // Rules and hooks compute without recording, unless that is asked for. Where there are other tapes, they
-    // go on recording: they are what differentiates this very walk.
+    // Rules and hooks run without recording, unless `create_graph` is on. Other tapes, if there are any,
+    // still record, because they differentiate this walk.
     let outermost = interp::is_plain() && roots.iter().all(|(e, _)| e.node.tag == interp::ambient().tag);
     let _mode = outermost.then(|| interp::recording(options.create_graph));
     Walk::run(roots, targets, options, tape.filter(|tape| !tape.is_current()))
 }
 
-/// The entries between `roots` and `targets`.
+/// The nodes between `roots` and `targets`.
 fn relevant(roots: &[(Edge, Tensor)], targets: &[Edge]) -> FxHashSet<*const Node> {
     let mut seen: FxHashMap<*const Node, Arc<Node>> = FxHashMap::default();
     let mut stack: Vec<Arc<Node>> = roots.iter().map(|(e, _)| e.node.clone()).collect();
     let oldest = targets.iter().map(|t| t.node.seq).min().unwrap_or(u64::MAX);
     while let Some(node) = stack.pop() {
-        // An entry older than every target cannot lead to one.
+        // A node older than every target cannot lead to one.
         if node.seq < oldest || seen.insert(Arc::as_ptr(&node), node.clone()).is_some() {
             continue;
         }
@@ -96,7 +94,7 @@ impl Tensor {
     }
 }
 
-/// Back-propagates from all of `outputs` in one walk and adds the gradients of all leaves, or of `inputs`, to
+/// Back-propagates from all `outputs` in one walk and adds the gradients of all leaves, or of `inputs`, to
 /// their slots. `gradients` holds the cotangents, one per output.
 pub fn backward(
     outputs: &[Tensor],
@@ -126,8 +124,8 @@ pub fn backward(
 }
 
 /// Walks from `outputs` to `targets`, which may be on other tapes than the outputs. Inside a transform there
-/// are two: a leaf made there is on the inner one, which then has the last word on what is computed from it,
-/// and the argument of the function is on the outer one, which recorded all of it.
+/// are two tapes. A leaf made there is on the inner tape, which then wraps everything computed from it. The
+/// argument of the function is on the outer tape, which recorded all operations.
 fn across(
     outputs: &[Tensor],
     gradients: &[Option<Tensor>],

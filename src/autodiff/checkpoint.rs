@@ -1,14 +1,12 @@
-//! Checkpointing: forget the values saved inside a region, and run the region again when backward asks for
-//! one.
+//! Checkpointing: drops the tensors saved inside a region, and reruns the region when backward needs one.
 //!
-//! A checkpoint is a way of saving, not an operation: the region's operations are recorded as always, but
-//! each saved value is replaced by a ticket. The first ticket that is cashed in runs the region again, under
-//! the same interpreters, random state and recording mode, and collects what it saves, in order. So
-//! checkpoints work with closed-over parameters, hooks, higher derivatives, and inside every transform.
+//! A checkpoint is a `SavedHook`, not an operation: the region's operations are recorded as always, but each
+//! saved tensor is replaced by a ticket. The first ticket that is unpacked reruns the region, under the same
+//! interpreters, random state and recording mode, and collects what it saves, in order. So checkpoints work
+//! with closed-over parameters, hooks, higher derivatives, and inside every transform.
 //!
-//! Derivatives taken within the region work too: a tape that a transform opens there keeps its values as
-//! always, and as long as the region runs its tickets hold theirs, for a `backward()` that does not wait for
-//! the end.
+//! Derivatives taken within the region work too. A tape that a transform opens there saves its tensors as
+//! always. While the region runs, its tickets keep their tensors, for a `backward()` before its end.
 
 use crate::array::Array;
 use crate::array::random;
@@ -24,29 +22,29 @@ use crate::tensor::{Aval, Tensor};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// Runs the region again, discarding its outputs. It must hold the region's inputs.
+/// Reruns the region and discards its outputs. It must hold the region's inputs.
 pub type Rerun = Box<dyn Fn() -> Result<()> + Send + Sync>;
 
-/// What was saved at one place of the region, for comparison with the second run.
+/// What the forward saved at one index, for comparison with the rerun.
 struct Expected {
     op: &'static str,
     slot: Slot,
     aval: Aval,
-    /// Whether the ticket still exists, so that the value is worth collecting.
+    /// Whether the ticket still exists, so that the rerun must collect the tensor.
     wanted: bool,
 }
 
-/// One checkpointed region.
+/// A checkpointed region.
 struct Region {
     rerun: Rerun,
-    /// What `rerun` holds of the host language.
+    /// The Python object that `rerun` holds.
     held: Option<host_ref::HostRef>,
     chain: Arc<Interp>,
     grad_threshold: Tag,
     random: random::State,
     expected: Mutex<Vec<Expected>>,
     values: Mutex<Vec<Option<Tensor>>>,
-    /// Whether the forward has not ended yet.
+    /// Whether the forward is still running.
     running: AtomicBool,
 }
 
@@ -87,7 +85,7 @@ impl Packed for Ticket {
 }
 
 impl Ticket {
-    /// The value, which stays with the region only while that runs.
+    /// Returns the tensor if the region holds it; removes it unless the forward is still running.
     fn take(&self) -> Option<Tensor> {
         let mut values = lock(&self.region.values);
         let value = values.get_mut(self.index)?;
@@ -100,13 +98,13 @@ impl Drop for Ticket {
         if let Some(expected) = lock(&self.region.expected).get_mut(self.index) {
             expected.wanted = false;
         }
-        // Dropped outside the lock: a value may hold tape entries with tickets of their own.
+        // Drops outside the lock: a tensor may hold nodes with tickets of their own.
         let value = lock(&self.region.values).get_mut(self.index).and_then(Option::take);
         drop(value);
     }
 }
 
-/// Hands out tickets during the forward.
+/// The hook of the forward: replaces saved tensors by tickets.
 struct Forward(Arc<Region>);
 
 impl SavedHook for Forward {
@@ -122,14 +120,14 @@ impl SavedHook for Forward {
     }
 }
 
-/// Collects the values of the second run.
+/// The hook of a rerun: collects the saved tensors.
 struct Collect {
     region: Arc<Region>,
     values: Mutex<Vec<Option<Tensor>>>,
 }
 
-/// A saved value of the second run's own tape entries. Those of the differentiated tape die with the run;
-/// those of outer tapes live on in the collected values, and are walked by higher derivatives.
+/// A saved tensor of the nodes that a rerun records. Nodes on the differentiated tape are freed with the
+/// rerun; those on outer tapes live on in the collected tensors, and higher derivatives walk them.
 struct Held(Tensor);
 
 impl Holder for Held {
@@ -184,7 +182,7 @@ impl SavedHook for Collect {
         Ok(Arc::new(Held(value.clone())))
     }
 
-    /// The values are those of the moment at which they were saved.
+    /// Copies the collected tensors in `memory`, so that they keep the values they were saved with.
     fn before_write(&self, memory: &Array) -> Result<()> {
         for value in lock(&self.values).iter_mut().flatten() {
             if let Some(own) = saving::bottom(value).filter(|own| own.buffer().same(memory.buffer())) {
@@ -206,7 +204,7 @@ impl Region {
         ))
     }
 
-    /// Runs the region again and keeps what it saves.
+    /// Reruns the region and keeps what it saves.
     fn recompute(self: Arc<Self>) -> Result<()> {
         struct Restore(Tag);
         impl Drop for Restore {
@@ -229,8 +227,8 @@ impl Region {
     }
 }
 
-/// Runs `forward` so that nothing it saves is kept; `rerun` must do the same again, on the same inputs.
-/// `held` is what it holds of the host language.
+/// Runs `forward` without keeping what it saves. `rerun` must do the same again, on the same inputs; `held`
+/// is the Python object that it holds.
 pub fn checkpoint<T>(
     forward: impl FnOnce() -> Result<T>,
     rerun: Rerun,

@@ -1,5 +1,5 @@
-//! Copy on write: inside such a region, a write into memory that the tape has saved first gives the tape a
-//! copy, so that backward sees the values as they were.
+//! Copy on write: inside such a region, an in-place write to memory of a saved tensor first replaces the
+//! saved tensor by a copy, so that backward sees the values that were saved.
 
 use crate::array::Array;
 use crate::error::Result;
@@ -15,20 +15,20 @@ use crate::watch::debug;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex, Weak};
 
-/// A region in which saved values survive writes.
+/// A region in which saved tensors survive in-place writes.
 #[derive(Default)]
 pub struct CopyOnWrite {
-    /// What was saved, by the buffer it lies in.
+    /// The saved tensors, by the id of their buffer.
     saved: Mutex<FxHashMap<usize, Vec<Weak<Cell>>>>,
 }
 
-/// One saved value.
+/// One saved tensor.
 struct Cell {
     op: &'static str,
     slot: Slot,
-    /// The line of the program, if lines were kept.
+    /// The location of the operation, if locations were kept.
     location: Option<Location>,
-    /// The value, and the version of its memory that is the value.
+    /// The tensor, and the version of its memory that holds the saved values.
     value: Mutex<(Tensor, u32)>,
 }
 
@@ -53,7 +53,7 @@ impl SavedHook for CopyOnWrite {
         for cell in cells.iter().filter_map(Weak::upgrade) {
             let mut value = lock(&cell.value);
             let Some(own) = saving::bottom(&value.0) else { continue };
-            // The number of a buffer that died may name another one now, and an old version is lost already.
+            // The id of a freed buffer may be reused, and a tensor of an old version is lost already.
             if own.buffer().same(memory.buffer()) && own.buffer().version() == value.1 {
                 let copy = own.copied()?;
                 *value = (over_memory(&value.0, &copy), copy.buffer().version());

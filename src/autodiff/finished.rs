@@ -1,8 +1,8 @@
-//! The tape of a transform whose function has returned, entered anew while its history is walked: hooks and
-//! custom rules may use tensors of that function, which belong to it.
+//! The tape of a transform whose function has returned. It is reentered while its history is walked, because
+//! hooks and custom rules may use tensors of that function, which belong to it.
 //!
-//! They see values: what such a tensor depends on is no part of this walk. Levels outside of the transform go
-//! on differentiating it.
+//! Hooks and rules see values: the history of such a tensor is not part of this walk. Levels outside the
+//! transform still differentiate it.
 
 use crate::interp::{self, Interp, InterpGuard, Tag};
 use crate::tensor::Tensor;
@@ -12,24 +12,24 @@ use std::sync::Arc;
 pub struct FinishedTape(Arc<Interp>);
 
 impl FinishedTape {
-    /// The tapes of the transform that this chain has just entered.
+    /// Returns the tapes of the transform that this chain has just entered.
     pub fn of(chain: &Arc<Interp>) -> FinishedTape {
         FinishedTape(interp::below_autocast(chain).clone())
     }
 
-    /// Whether the current chain has the tape still.
+    /// Whether the current chain still contains the tape.
     pub fn is_current(&self) -> bool {
         interp::current().contains(self.0.below().tag)
     }
 
-    /// Enters both tapes on top of the current chain.
+    /// Enters both tapes, recording and ambient, on top of the current chain.
     #[must_use]
     pub fn enter(&self) -> InterpGuard {
         let tape = self.0.below().on_top_of(&interp::current());
         interp::enter(self.0.on_top_of(&tape))
     }
 
-    /// The value below both tapes.
+    /// Unwraps a tensor to its value below both tapes.
     pub fn below(&self, mut t: Tensor) -> Tensor {
         while let Some(traced) = t.traced().filter(|traced| self.owns(traced.tag)) {
             let inner = traced.inner().clone();
@@ -38,7 +38,7 @@ impl FinishedTape {
         t
     }
 
-    /// Whether this is the tag of one of both tapes.
+    /// Whether this is the tag of either tape.
     fn owns(&self, tag: Tag) -> bool {
         self.0.tag == tag || self.0.below().tag == tag
     }

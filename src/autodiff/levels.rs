@@ -1,5 +1,5 @@
-//! Tensors inside `vmap` and `jvp` under an outer tape: the tape's entry behind them, and gradients as hooks
-//! there see them, one example at a time.
+//! Tensors inside `vmap` and `jvp` under an outer tape: finds their node on that tape, and runs their hooks
+//! on its gradients, one example at a time.
 
 use crate::autodiff::transform::{batching_again, vmap};
 use crate::error::{Error, Result};
@@ -9,7 +9,7 @@ use crate::tape::node::Edge;
 use crate::tensor::{Payload, Tensor};
 use smallvec::SmallVec;
 
-/// A batch that a tensor is in: which `vmap`, which axis of the tensor just outside of it, and how long.
+/// One `vmap` around a tensor: its tag, the batch axis of the tensor just outside it, and the batch size.
 #[derive(Clone, Copy)]
 pub struct Level {
     tag: Tag,
@@ -17,14 +17,14 @@ pub struct Level {
     size: usize,
 }
 
-/// The batches between a tensor and its tape, outermost first.
+/// The `vmap` levels between a tensor and its tape, outermost first.
 pub type Levels = SmallVec<[Level; 1]>;
 
-/// Gradients in place of others, or None to leave those as they are.
+/// The gradients that a hook returned, or `None` to leave those it was given unchanged.
 pub type Returned = Option<Vec<Option<Tensor>>>;
 
-/// The entry of the nearest tape that recorded a tensor, under the `vmap` and `jvp` around it, and the
-/// batches it is in there.
+/// Returns the edge on the nearest tape that recorded a tensor, below the `vmap` and `jvp` around it, and the
+/// batch levels in between.
 pub fn behind(t: &Tensor) -> Option<(Edge, Levels)> {
     let (mut at, mut levels) = (t, Levels::new());
     loop {
@@ -43,18 +43,19 @@ pub fn behind(t: &Tensor) -> Option<(Edge, Levels)> {
     }
 }
 
-/// The edge behind a tensor, as [`behind`] finds it.
+/// The edge that [`behind`] returns.
 pub fn edge_behind(t: &Tensor) -> Option<Edge> {
     behind(t).map(|(edge, _)| edge)
 }
 
-/// A gradient as the tape has it, with the axes of all batches moved to the front, outermost first.
+/// Moves the axes of all batches of a gradient on the tape to the front, outermost first.
 pub fn stacked(g: Tensor, levels: &Levels) -> Result<Tensor> {
-    // The axis of an inner batch is counted without the batches around it.
+    // The axis of an inner batch does not count the axes of the batches around it.
     levels.iter().enumerate().try_fold(g, |g, (i, level)| g.move_axis(level.axis + i, i))
 }
 
-/// What `f` makes of gradients as they are seen inside the batches that each of them is in.
+/// Runs `f` on the gradients as seen inside the batches of each (`levels`), and returns its result as seen
+/// outside of them.
 pub fn within(
     g: &Gradients,
     levels: &[&[Level]],
@@ -76,7 +77,7 @@ pub fn within(
         returned = out.as_ref().map(|out| out.iter().map(Option::is_some).collect());
         Ok(out.into_iter().flatten().flatten().collect())
     };
-    // Tensors of the function that was batched belong to its batch, which has ended.
+    // Reuses the tag: tensors of the batched function belong to its batch, which has ended.
     let mut out = vmap(batching_again(outer.tag, outer.size), one, &present, &axes)?.into_iter();
     let Some(returned) = returned else { return Ok(None) };
     let back = |(i, there): (usize, bool)| match if there { out.next() } else { None } {
@@ -86,7 +87,7 @@ pub fn within(
     returned.into_iter().enumerate().map(back).collect::<Result<_>>().map(Some)
 }
 
-/// A gradient from inside a batch, with its axis `at` there, as one with the batch at `axis`.
+/// Moves the batch axis of a gradient that a hook returned from `at` to `axis`.
 fn put_back(new: Tensor, at: Option<usize>, axis: Option<usize>, size: usize) -> Result<Tensor> {
     match (at, axis) {
         (Some(at), Some(axis)) => new.move_axis(at, axis),

@@ -1,10 +1,10 @@
-//! The derivative of a function at a point as a linear map that is kept: the function runs once.
+//! `linearize`: runs a function once and keeps its derivative at that point as a linear map.
 //!
 //! The function runs in forward mode over a staging interpreter (`src/interp/staged.rs`) that owns the
-//! tangents. What does not depend on them, the value and the coefficients of every rule, is computed right
-//! then; what does is the linear map, and is written down. A push runs that list with other tangents: no
-//! operation of the function and no rule runs again, and since the list consists of operations like any
-//! others, a push can be differentiated, batched and linearized itself.
+//! tangents. What does not depend on them, the value and the coefficients of every rule, is computed at once.
+//! Operations that do depend on them are the linear map, and are recorded into a list. A call runs that list
+//! with other tangents: no operation of the function and no rule runs again. The list consists of ordinary
+//! operations, so a call can be differentiated, batched and linearized itself.
 
 use crate::autodiff::owned::Walk;
 use crate::autodiff::transform::{jvp, settle};
@@ -25,14 +25,14 @@ pub struct Linear {
     inputs: Vec<Aval>,
     outputs: Vec<Source>,
     steps: Vec<Step>,
-    /// The variables that nothing reads after each step.
+    /// The variables that can be dropped after each step.
     done: Vec<SmallVec<[usize; 2]>>,
     constants: Vec<Constant>,
     vars: usize,
 }
 
-/// Runs `f` once at `primals`. Returns its outputs, and the map from tangents of the primals to those of the
-/// outputs.
+/// Runs `f` once at `primals`. Returns its outputs, and the linear map from tangents of the primals to those
+/// of the outputs.
 pub fn linearize<F>(f: F, primals: &[Tensor]) -> Result<(Vec<Tensor>, Linear)>
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -67,7 +67,7 @@ impl Linear {
         map
     }
 
-    /// Forgets the outputs from `count` on, and all steps and constants that the others do not need.
+    /// Drops the outputs from `count` on, and all steps and constants that the others do not need.
     pub fn keep(&mut self, count: usize) {
         self.outputs.truncate(count);
         let mut needed = vec![false; self.vars];
@@ -85,7 +85,7 @@ impl Linear {
         self.schedule();
     }
 
-    /// Lets go of the constants that no step reads.
+    /// Drops the constants that no step or output reads, and renumbers the others.
     fn forget_constants(&mut self) {
         let mut moved = vec![None; self.constants.len()];
         let mut given: Vec<Option<Constant>> =
@@ -101,7 +101,7 @@ impl Linear {
         }
     }
 
-    /// Finds out after which step each variable is not read any more.
+    /// Computes `done`: the variables that each step is the last to read or make, outputs excepted.
     fn schedule(&mut self) {
         let mut last = vec![None; self.vars];
         for (i, step) in self.steps.iter().enumerate() {
@@ -125,11 +125,11 @@ impl Linear {
         }
     }
 
-    /// The tangents of the outputs for these of the inputs, in one pass over the list. Runs under the
-    /// interpreters that are current at the call, so it can be batched or differentiated itself.
+    /// Maps tangents of the inputs to tangents of the outputs, in one pass over the list. Runs under the
+    /// interpreters current at the call, so it can be batched or differentiated itself.
     pub fn call(&self, tangents: &[Tensor]) -> Result<Vec<Tensor>> {
         self.check(tangents)?;
-        // The operations have the dtypes that they had: casts are steps of their own.
+        // Autocast is left because the recorded dtypes are final: casts are steps of the list.
         let _region = interp::leave_autocast();
         let mut values: Vec<Option<Tensor>> = vec![None; self.vars];
         for (value, t) in values.iter_mut().zip(tangents) {
@@ -150,7 +150,7 @@ impl Linear {
         self.outputs.iter().map(|&source| self.find(source, &values, "the function").cloned()).collect()
     }
 
-    /// The outputs of a step.
+    /// Runs a step and returns its outputs.
     fn run(&self, step: &Step, values: &[Option<Tensor>]) -> Result<Tensors> {
         let name = step.op.as_ref().map_or("detach", |op| op.name());
         let inputs: SmallVec<[&Tensor; 4]> =
@@ -161,7 +161,7 @@ impl Linear {
         }
     }
 
-    /// Looks at what a step made of finite tangents.
+    /// Runs anomaly detection on the outputs of a step.
     #[cold]
     fn look(&self, step: &Step, values: &[Option<Tensor>], outputs: &Tensors) -> Result<()> {
         let Some(op) = &step.op else { return Ok(()) };
@@ -171,7 +171,7 @@ impl Linear {
         anomaly::stepped(op, &inputs, &step.inputs.iter().map(moves).collect::<Vec<_>>(), outputs)
     }
 
-    /// Raises for tangents that are not like the primals.
+    /// Raises unless the tangents match the primals in number, shape and dtype.
     fn check(&self, tangents: &[Tensor]) -> Result<()> {
         if tangents.len() != self.inputs.len() {
             return Err(Error::value(format!(
@@ -194,7 +194,7 @@ impl Linear {
         Ok(())
     }
 
-    /// An operand of the step `name`.
+    /// Returns an operand of the step `name`.
     fn find<'a>(&'a self, source: Source, values: &'a [Option<Tensor>], name: &str) -> Result<&'a Tensor> {
         match source {
             Source::Constant(at) => self.constants[at].get(name),
@@ -204,7 +204,7 @@ impl Linear {
         }
     }
 
-    /// Bytes of the constants; memory that several of them share counts once for each.
+    /// Bytes of the constants; memory that several share counts once for each.
     pub fn bytes(&self) -> usize {
         self.constants.iter().map(|constant| saving::bytes(constant.tensor())).sum()
     }
@@ -214,14 +214,14 @@ impl Linear {
         self.steps.len()
     }
 
-    /// Shows what it holds to the host's garbage collector.
+    /// Shows what it holds to Python's garbage collector.
     pub fn parts(&self, walk: &mut Walk) {
         self.constants.iter().for_each(|constant| walk.tensor(constant.tensor()));
         self.steps.iter().filter_map(|step| step.op.as_ref()).for_each(|op| walk.rules(op));
     }
 }
 
-/// Says that a variable is read.
+/// Marks the variable of `source` as needed.
 fn need(needed: &mut [bool], source: Source) {
     if let Source::Var(var) = source {
         needed[var] = true;

@@ -1,4 +1,4 @@
-//! The derivative machinery around the interpreters: the backward walk, transforms, checkpointing.
+//! Automatic differentiation on top of the interpreters: the backward walk, transforms, checkpointing.
 
 pub mod accumulate;
 pub mod backward;

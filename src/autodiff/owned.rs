@@ -1,9 +1,9 @@
-//! What only one owner keeps alive: the walk of the host's garbage collector through the tape.
+//! The walk of Python's garbage collector through the tape: finds what a single owner keeps alive.
 //!
-//! The tape is reference-counted and shared, and the collector of the host language cannot see into it. A
-//! part of the tape belongs to one object of the host alone if every reference to it was met on the walk from
-//! that object. Entries come up in reverse order of recording, so all who use one were met before it. What
-//! the walk misses is kept, never freed too early.
+//! The tape is reference-counted and shared, and Python's collector cannot see into it. A part of the tape
+//! belongs to one Python object alone if the walk from that object meets every reference to it. Nodes are
+//! opened in reverse order of recording, so that all users of a node are met before it. Parts that the walk
+//! misses are kept alive, never freed too early.
 
 use crate::autodiff::queue::Entry;
 use crate::op::Op;
@@ -16,15 +16,15 @@ use std::sync::Arc;
 
 /// A walk from the references of one owner.
 pub struct Walk<'a> {
-    /// How often each shared thing was met.
+    /// The number of references met to each shared object.
     met: FxHashMap<*const (), usize>,
     entries: BinaryHeap<Entry>,
     others: VecDeque<Arc<dyn Holder>>,
     see: &'a mut dyn FnMut(&HostRef),
 }
 
-/// Shows `see` what of the host language belongs to one owner alone; `begin` names its references. Returns
-/// how many entries it went over.
+/// Shows `see` the Python objects that belong to one owner alone; `begin` names the owner's references.
+/// Returns the number of shared objects met.
 pub fn walk(begin: impl FnOnce(&mut Walk), see: &mut dyn FnMut(&HostRef)) -> u64 {
     if !host_ref::any() {
         return 0;
@@ -37,7 +37,7 @@ pub fn walk(begin: impl FnOnce(&mut Walk), see: &mut dyn FnMut(&HostRef)) -> u64
 }
 
 impl Walk<'_> {
-    /// The owner holds this tensor.
+    /// Walks a tensor that the owner holds.
     pub fn tensor(&mut self, t: &Tensor) {
         let Some(traced) = t.traced().filter(|traced| Arc::strong_count(traced) == 1) else { return };
         match &traced.payload {
@@ -53,28 +53,28 @@ impl Walk<'_> {
         }
     }
 
-    /// The owner holds this entry of the tape.
+    /// Counts a node that the owner holds.
     pub fn entry(&mut self, node: &Arc<Node>) {
         if self.meet(Arc::as_ptr(node).cast()) {
             self.entries.push(Entry(node.clone()));
         }
     }
 
-    /// The owner holds this operation.
+    /// Walks the rules of an operation that the owner holds.
     pub fn rules(&mut self, op: &Op) {
         if let Op::Custom(custom) = op {
             self.part(Part::Shared(custom.rules()));
         }
     }
 
-    /// Counts a reference; whether it is the first to this thing.
+    /// Counts a reference; returns whether it is the first to this object.
     fn meet(&mut self, thing: *const ()) -> bool {
         let met = self.met.entry(thing).or_insert(0);
         *met += 1;
         *met == 1
     }
 
-    /// Whether all references to a thing, one of which the walk itself holds, were met.
+    /// Whether all references to an object were met, except the one that the walk itself holds.
     fn alone(&self, thing: *const (), references: usize) -> bool {
         self.met.get(&thing).is_some_and(|met| met + 1 == references)
     }
@@ -107,7 +107,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Goes on to what an entry holds. What is locked is being used, and so not garbage.
+    /// Walks the fields of a node. Locked ones are skipped: they are in use, so not garbage.
     fn open(&mut self, node: &Node) {
         if let Some(hooks) = node.hooks() {
             hooks.held(&mut *self.see);

@@ -1,8 +1,9 @@
-//! The entries that wait for their turn in a backward walk, with the gradients that have reached them.
+//! The priority queue of a backward walk: pending nodes, with the gradients that have reached them.
 //!
-//! Entries are visited from the youngest to the oldest, so all who feed one were visited before it. In most
-//! graphs few entries wait at once: they stand in a short sorted list, where finding one is a comparison or
-//! two. What does not fit is older than all of them and waits in a heap, found by a hash.
+//! Nodes are visited from the youngest to the oldest, so every node is visited after all its consumers. In
+//! most graphs few nodes are pending at once: they are in a short sorted list, where a search takes a
+//! comparison or two. Nodes that do not fit are older than all of these and are in a heap, with their
+//! gradients in a hash map.
 
 use crate::tape::node::Node;
 use crate::tensor::Tensor;
@@ -12,13 +13,13 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// Gradients of the outputs of one entry.
+/// Gradients of the outputs of one node.
 pub type Slots = SmallVec<[Option<Tensor>; 1]>;
 
-/// How many entries the short list holds.
+/// The capacity of the short list.
 const RECENT: usize = 8;
 
-/// A tape entry, ordered by when it was recorded.
+/// A node, ordered by when it was recorded.
 pub(crate) struct Entry(pub(crate) Arc<Node>);
 
 impl PartialEq for Entry {
@@ -38,26 +39,26 @@ impl Ord for Entry {
     }
 }
 
-/// An entry and its gradients.
+/// A pending node and its gradients.
 struct Waiting {
     seq: u64,
     node: Arc<Node>,
     slots: Slots,
 }
 
-/// The entries that wait. Those in `recent` are younger than all in `older`.
+/// The pending nodes. Those in `recent` are younger than all in `older`.
 #[derive(Default)]
 pub struct Queue {
-    /// The youngest, in order of recording.
+    /// The youngest nodes, in order of recording.
     recent: Vec<Waiting>,
-    /// The order of the others,
+    /// The other nodes, youngest on top.
     order: BinaryHeap<Entry>,
-    /// and their gradients by sequence number.
+    /// The gradients of the nodes in `order`, by sequence number.
     older: FxHashMap<u64, Slots>,
 }
 
 impl Queue {
-    /// The gradients that wait at `node`; it begins to wait if it did not yet.
+    /// Returns the gradients at `node`, which becomes pending if it was not.
     #[inline]
     pub fn slots(&mut self, node: &Arc<Node>) -> &mut Slots {
         let seq = node.seq;
@@ -82,7 +83,7 @@ impl Queue {
         &mut self.recent[index].slots
     }
 
-    /// The gradients of an entry that waits among the older ones.
+    /// Returns the gradients at `node` among the older nodes.
     #[cold]
     fn set_aside(&mut self, node: &Arc<Node>) -> &mut Slots {
         let order = &mut self.order;
@@ -92,7 +93,7 @@ impl Queue {
         })
     }
 
-    /// Takes the youngest entry out.
+    /// Removes the youngest node.
     #[inline]
     pub fn pop(&mut self) -> Option<(Arc<Node>, Slots)> {
         if let Some(Waiting { node, slots, .. }) = self.recent.pop() {
@@ -104,7 +105,7 @@ impl Queue {
     }
 }
 
-/// Room for the gradients of an entry.
+/// Empty slots for the gradients of a node.
 #[inline]
 fn empty(node: &Node) -> Slots {
     let mut slots = Slots::new();
@@ -120,7 +121,7 @@ mod tests {
     use crate::array::dtype::DType;
     use crate::error::Result;
 
-    /// Entries come out from the youngest to the oldest, each once, however they were put in.
+    /// Nodes come out from the youngest to the oldest, each once, in whatever order they were inserted.
     #[test]
     fn the_order_is_that_of_recording() -> Result<()> {
         let value = Tensor::scalar(1.0, DType::F32, crate::array::buffer::Device::Cpu)?;
@@ -130,7 +131,7 @@ mod tests {
             let mut waiting = std::collections::BTreeSet::new();
             for i in 0..256 {
                 let node = &nodes[i * step % 64];
-                // As in a walk, nothing younger than what was taken out is put in again.
+                // As in a walk, nothing younger than a removed node is inserted again.
                 if waiting.last().is_none_or(|&last| node.seq <= last) || i < 20 {
                     queue.slots(node)[0] = Some(value.clone());
                     waiting.insert(node.seq);

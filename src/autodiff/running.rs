@@ -1,4 +1,4 @@
-//! The backward walks that this thread is in, innermost last: what hooks may ask about theirs.
+//! The stack of backward walks running on this thread, which hooks may query.
 
 use crate::error::Result;
 use crate::tape::node::Node;
@@ -9,15 +9,15 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A set of tape entries.
+/// A set of nodes.
 pub type Nodes = Rc<FxHashSet<*const Node>>;
-/// Something to do at the end of a walk.
+/// A callback at the end of a walk.
 pub type Finally = Box<dyn FnOnce() -> Result<()>>;
 
 struct Running {
     id: u64,
     roots: SmallVec<[Arc<Node>; 1]>,
-    /// The entries that can be visited; found when first asked for.
+    /// The nodes that the walk can visit, computed when first needed.
     reach: Option<Nodes>,
     finally: Vec<Finally>,
 }
@@ -34,12 +34,12 @@ pub struct RunningGuard(());
 impl Drop for RunningGuard {
     fn drop(&mut self) {
         let ended = RUNNING.try_with(|r| r.borrow_mut().pop());
-        // Outside the borrow: callbacks and entries may hold Python objects with destructors.
+        // Drops outside the borrow: callbacks and nodes may hold Python objects with destructors.
         drop(ended);
     }
 }
 
-/// Begins a walk from `roots`. `reach` names the entries it visits, where that is known already.
+/// Begins a walk from `roots`. `reach` is the set of nodes that it visits, if known already.
 #[must_use]
 pub fn enter(roots: SmallVec<[Arc<Node>; 1]>, reach: Option<Nodes>) -> RunningGuard {
     let id = IDS.fetch_add(1, Ordering::Relaxed);
@@ -47,7 +47,7 @@ pub fn enter(roots: SmallVec<[Arc<Node>; 1]>, reach: Option<Nodes>) -> RunningGu
     RunningGuard(())
 }
 
-/// Does what was asked for at the end of the innermost walk.
+/// Runs the callbacks registered for the end of the innermost walk.
 pub fn finish() -> Result<()> {
     loop {
         let next = RUNNING.with_borrow_mut(|r| {
@@ -61,7 +61,7 @@ pub fn finish() -> Result<()> {
     }
 }
 
-/// Asks for something to be done at the end of the innermost walk; false outside of one.
+/// Registers a callback for the end of the innermost walk; returns false outside of one.
 pub fn at_end(callback: Finally) -> bool {
     RUNNING.with_borrow_mut(|r| match r.last_mut() {
         Some(running) => {
@@ -72,12 +72,12 @@ pub fn at_end(callback: Finally) -> bool {
     })
 }
 
-/// One number for each walk, innermost last.
+/// The ids of the running walks, innermost last.
 pub fn ids() -> Vec<u64> {
     RUNNING.with_borrow(|r| r.iter().map(|running| running.id).collect())
 }
 
-/// Whether the innermost walk can visit this entry.
+/// Whether the innermost walk can visit this node.
 pub fn reaches(node: &Arc<Node>) -> bool {
     let known = RUNNING.with_borrow(|r| r.last().map(|w| (w.reach.clone(), w.roots.clone())));
     let Some((reach, roots)) = known else { return false };
@@ -93,7 +93,7 @@ pub fn reaches(node: &Arc<Node>) -> bool {
     reach.contains(&Arc::as_ptr(node))
 }
 
-/// All entries below `roots`.
+/// All nodes reachable from `roots`.
 fn reachable(roots: &[Arc<Node>]) -> FxHashSet<*const Node> {
     let mut seen = FxHashSet::default();
     let mut stack: Vec<&Arc<Node>> = roots.iter().collect();

@@ -1,4 +1,4 @@
-//! Where a backward walk begins: at which entries of which tape, and with what cotangents.
+//! The roots of a backward walk: the edges it starts from, and their cotangents.
 
 use crate::autodiff::levels::edge_behind;
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use crate::tape::node::Edge;
 use crate::tensor::{Aval, Payload, Tensor};
 use crate::watch::debug;
 
-/// The entry of each output on its own tape, and its cotangent.
+/// Returns the edge of each output on its own tape, and its cotangent.
 pub fn roots(outputs: &[Tensor], gradients: &[Option<Tensor>]) -> Result<Vec<(Edge, Tensor)>> {
     let mut roots = Vec::new();
     for (i, y) in outputs.iter().enumerate() {
@@ -17,7 +17,7 @@ pub fn roots(outputs: &[Tensor], gradients: &[Option<Tensor>]) -> Result<Vec<(Ed
     Ok(roots)
 }
 
-/// The entry of `y` on the tape `tag`, which may lie below other tapes that recorded it as well.
+/// Returns the edge of `y` on the tape `tag`, which may lie below other tapes that recorded `y` as well.
 pub fn on_tape(y: &Tensor, tag: Tag) -> Option<Edge> {
     let mut at = y;
     loop {
@@ -30,8 +30,8 @@ pub fn on_tape(y: &Tensor, tag: Tag) -> Option<Edge> {
     }
 }
 
-/// Raises for a complex cotangent of a real value, whose imaginary part would be lost, and for one with axes
-/// on another device.
+/// Raises for a complex cotangent of a real value (its imaginary part would be lost), and for a cotangent
+/// with axes on another device.
 pub fn check(g: &Tensor, y: &Aval) -> Result<()> {
     if g.dtype().is_complex() && !y.dtype.is_complex() {
         return Err(Error::autodiff(format!(
@@ -54,7 +54,7 @@ pub fn check(g: &Tensor, y: &Aval) -> Result<()> {
     Ok(())
 }
 
-/// The cotangent that backward starts with.
+/// The checked cotangent of output `y`, 1 if a real one-element output has none.
 fn seed(y: &Tensor, gradient: Option<&Tensor>) -> Result<Tensor> {
     match gradient {
         None if y.dtype().is_complex() => Err(Error::autodiff(format!(

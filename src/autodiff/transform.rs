@@ -1,5 +1,5 @@
-//! Transforms of functions: `vjp`, `jvp`, `vmap`. Everything else (`grad`, jacobians, hessians) is made of
-//! these.
+//! Transforms of functions: `vjp`, `jvp`, `vmap`. All others (`grad`, jacobians, hessians) are composed of
+//! them.
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::finished::FinishedTape;
@@ -10,23 +10,23 @@ use crate::tape::node::{Edge, Node};
 use crate::tensor::{Payload, Tensor};
 use std::sync::Arc;
 
-/// The backward pass of a function at a point, ready to be run with any cotangents, any number of times.
+/// The backward pass of a function at a point; it can run with any cotangents, any number of times.
 #[derive(Default)]
 pub struct Pullback {
     outputs: Vec<Option<Edge>>,
     inputs: Vec<Edge>,
-    /// The tape, which has finished.
+    /// The tape of the transform, which has finished.
     tape: Option<FinishedTape>,
 }
 
 impl Pullback {
-    /// The tape entries that it holds.
+    /// The nodes that it holds.
     pub fn entries(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.outputs.iter().flatten().chain(&self.inputs).map(|edge| &edge.node)
     }
 
-    /// The cotangents of the inputs, one per input; zeros where an input has no influence. Runs under the
-    /// interpreters that are current at the call, so it can be batched or differentiated itself.
+    /// Returns the cotangents of the inputs, zeros for an input without influence. Runs under the
+    /// interpreters current at the call, so it can be batched or differentiated itself.
     pub fn call(&self, cotangents: &[Option<Tensor>], retain: bool) -> Result<Vec<Tensor>> {
         let mut roots = Vec::new();
         for (edge, g) in self.outputs.iter().zip(cotangents) {
@@ -48,9 +48,8 @@ impl Pullback {
     }
 }
 
-/// The value at the level of `transform` or below: values of levels above it are detached. A batch that is
-/// entered again stands above levels that are younger than itself, so an interpreter's age does not tell
-/// where it stands.
+/// Unwraps `y` to the level of `transform` or below; levels above it are detached. Compares positions in the
+/// chain as well as tags, because a batch that was reentered lies above levels younger than itself.
 pub fn settle(y: &Tensor, transform: &Arc<Interp>) -> Tensor {
     let mut y = y.clone();
     while let Some(t) = y.traced() {
@@ -62,7 +61,7 @@ pub fn settle(y: &Tensor, transform: &Arc<Interp>) -> Tensor {
     y
 }
 
-/// Runs `f` at `primals`, recording it. Returns its outputs and its pullback.
+/// Runs and records `f` at `primals`. Returns its outputs and its pullback.
 pub fn vjp<F>(f: F, primals: &[Tensor]) -> Result<(Vec<Tensor>, Pullback)>
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -91,8 +90,8 @@ where
     Ok((values, Pullback { outputs: edges, inputs, tape: Some(recorded) }))
 }
 
-/// Runs `f` at `primals` and pushes `tangents` through it (`None` is zero).
-/// Returns its outputs and their tangents, zeros where nothing moves.
+/// Runs `f` at `primals` and pushes `tangents` through it (`None` is zero). Returns its outputs and their
+/// tangents, zeros for outputs that depend on no tangent.
 pub fn jvp<F>(f: F, primals: &[Tensor], tangents: &[Option<Tensor>]) -> Result<(Vec<Tensor>, Vec<Tensor>)>
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
@@ -131,13 +130,13 @@ where
     Ok((values, moved))
 }
 
-/// The batching interpreter of a [`vmap`], entered, with what random numbers mean inside.
+/// Enters the batching interpreter of a [`vmap`]; `randomness` says what random numbers mean inside.
 pub fn batching(size: usize, randomness: Randomness) -> (Arc<Interp>, InterpGuard) {
     interp::push(Kind::Batch { size, randomness })
 }
 
-/// [`batching`] on top of the current chain, without random numbers, as the batch that had this tag and has
-/// ended: its values are those of one example again.
+/// Reenters the ended batch of this tag on top of the current chain, without random numbers: its values are
+/// those of one example again. Enters a new batch if the chain still contains the tag.
 pub fn batching_again(tag: Tag, size: usize) -> (Arc<Interp>, InterpGuard) {
     let current = interp::current();
     if current.contains(tag) {
@@ -146,8 +145,8 @@ pub fn batching_again(tag: Tag, size: usize) -> (Arc<Interp>, InterpGuard) {
     interp::reenter(&Interp::tagged(tag, &current, Kind::Batch { size, randomness: Randomness::Error }))
 }
 
-/// Runs `f` once for a whole batch, at the interpreter that was entered for it. `in_axes` names the batch
-/// axis of each input (`None`: the same for all). Each output comes with its batch axis, or `None` where it
+/// Runs `f` once for a whole batch, under the interpreter entered by [`batching`]. `in_axes` gives the batch
+/// axis of each input (`None`: shared by all examples). Returns each output with its batch axis, `None` if it
 /// does not depend on the batch.
 pub fn vmap<F>(
     (level, guard): (Arc<Interp>, InterpGuard),

@@ -1,27 +1,27 @@
-//! Interrupting long walks: the host may have something to say, such as Ctrl-C, while the core is at work.
+//! Interrupts of long walks, such as Ctrl-C. Kernels are not interrupted; walks over many of them are.
 //!
-//! Kernels are not interrupted, walks over many of them are. The host is asked every tenth of a second, and
-//! the clock is read only after enough work to make both free of charge; a short walk does neither.
+//! Python is asked every tenth of a second. The clock is read only after enough work to make its cost
+//! negligible; a short walk never reads it.
 
 use crate::error::Result;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Elements that count as much as one step of a walk.
+/// Number of elements that count as one more step of a walk.
 const ELEMENTS: usize = 16 * 1024;
-/// Steps between two looks at the clock, about a tenth of a millisecond.
+/// Steps between two reads of the clock, about a tenth of a millisecond.
 const STEPS: usize = 256;
-/// How long the host waits at most, besides the step that is being taken.
+/// The longest delay of an interrupt, apart from the step in progress.
 const PERIOD: Duration = Duration::from_millis(100);
 
 static HOST: OnceLock<fn() -> Result<()>> = OnceLock::new();
 
-/// Lets `ask` decide whether to go on; its error ends the walk. Only the first call has an effect.
+/// Installs `ask`, which decides whether a walk goes on: its error ends the walk. Only the first call counts.
 pub fn listen(ask: fn() -> Result<()>) {
     let _ = HOST.set(ask);
 }
 
-/// Counts the work of one walk, and asks the host now and then whether to go on.
+/// Counts the work of one walk, and asks the installed function periodically whether to go on.
 #[derive(Default)]
 pub struct InterruptBudget {
     steps: usize,
@@ -29,7 +29,7 @@ pub struct InterruptBudget {
 }
 
 impl InterruptBudget {
-    /// One step with a result of so many elements.
+    /// Counts one step with a result of `elements` elements.
     #[inline]
     pub fn spend(&mut self, elements: usize) -> Result<()> {
         self.steps += 1 + elements / ELEMENTS;

@@ -1,4 +1,4 @@
-//! What the core needs of its process: blocks of memory, interrupts, locks, names.
+//! Process-wide services of the core: the allocator, interrupts, locks, interned names.
 
 pub mod blocks;
 pub mod interrupt;

@@ -1,4 +1,4 @@
-//! Names that live for ever, as those of operations do; each is kept once.
+//! Interns names as `&'static str`, as the names of operations are.
 
 use crate::process::sync::lock;
 use std::collections::BTreeSet;
@@ -8,15 +8,15 @@ type Names = BTreeSet<&'static str>;
 
 static NAMES: Mutex<Names> = Mutex::new(BTreeSet::new());
 
-/// The names, locked for a fork.
+/// Guard of the locked names, held during a fork.
 pub(crate) struct NamesLock(#[allow(dead_code)] MutexGuard<'static, Names>);
 
-/// Locks the names.
+/// Locks the names for a fork.
 pub(crate) fn lock_names() -> NamesLock {
     NamesLock(lock(&NAMES))
 }
 
-/// The name that lives for ever.
+/// Returns the interned copy of `name`, leaked on first use.
 pub fn interned(name: &str) -> &'static str {
     let mut names = lock(&NAMES);
     match names.get(name) {

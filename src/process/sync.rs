@@ -1,8 +1,8 @@
-//! Locks.
+//! Locking without poison.
 
 use std::sync::{Mutex, MutexGuard};
 
-/// Locks a mutex that no panic can have left half-changed.
+/// Locks a mutex and ignores poison: no panic can leave the data half-changed.
 #[inline]
 pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|e| e.into_inner())

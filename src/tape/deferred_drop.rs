@@ -1,9 +1,9 @@
-//! Freeing a graph of any depth without recursion.
+//! Frees a graph of any depth without recursion.
 //!
-//! An entry that dies lets go of others, which may die with it; left to themselves the destructors would nest
-//! as deep as the graph. Instead the first one to die on a thread opens a list, later ones put what they let
-//! go of into it, and the first empties it. Saved values, hooks and gradients go the same way where they may
-//! hold entries in turn: a checkpoint's inputs, a Python object, the gradient of a gradient.
+//! Dropping a node releases others, which may be freed with it; plain destructors would nest as deep as the
+//! graph. Instead the first node freed on a thread opens a list, nested ones push their fields onto it, and
+//! the first empties it. Saved tensors, hooks and gradients are deferred too where they may hold nodes in
+//! turn: a checkpoint's inputs, a Python object, the gradient of a gradient.
 
 use crate::tape::hooks::Hooks;
 use crate::tape::node::{Edge, Node, Saved};
@@ -11,28 +11,28 @@ use crate::tensor::Traced;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// What a dead entry let go of, if dropping it may end further entries. It is held, never read.
+/// A field of a dropped node whose own drop may free further nodes.
 #[allow(dead_code)]
 pub enum Deferred {
-    /// An entry that nobody else holds.
+    /// A node that nothing else holds.
     Entry(Arc<Node>),
-    /// Saved values that are more than plain arrays.
+    /// Saved tensors that are not all plain arrays.
     Saved(Box<Saved>),
-    /// The callbacks of an entry.
+    /// The hooks of a node.
     Hooks(Box<Hooks>),
-    /// A recorded gradient.
+    /// The gradient of a leaf, if it is on a tape itself.
     Gradient(Arc<Traced>),
 }
 
 thread_local! {
-    /// What waits to be dropped on this thread; `None` while nothing is being dropped.
+    /// The deferred drops of this thread; `None` while no drop is in progress.
     static PENDING: RefCell<Option<Vec<Deferred>>> = const { RefCell::new(None) };
 }
 
-/// Drops an edge of a dead entry.
+/// Drops an edge of a dropped node.
 #[inline]
 pub fn drop_edge(edge: Edge) {
-    // Two threads may let go at once, so the count alone does not tell who is last.
+    // Two threads may drop edges at once, so the count alone does not tell which is last.
     if Arc::strong_count(&edge.node) == 1 {
         drop_later(Deferred::Entry(edge.node));
     } else if let Some(node) = Arc::into_inner(edge.node) {
@@ -40,7 +40,7 @@ pub fn drop_edge(edge: Edge) {
     }
 }
 
-/// Drops `field`, now or as soon as the thread is done with what it is dropping.
+/// Drops `field` at once, or after the drop in progress on this thread.
 pub fn drop_later(field: Deferred) {
     let mut field = Some(field);
     let outermost = PENDING.try_with(|pending| {
@@ -57,7 +57,7 @@ pub fn drop_later(field: Deferred) {
             }
         }
     });
-    // Without the list, at the end of a thread, `field` is dropped right here.
+    // At the end of a thread the list is gone, and `field` is dropped here.
     if outermost != Ok(true) {
         return;
     }

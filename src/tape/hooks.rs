@@ -1,8 +1,8 @@
-//! Hooks: callbacks that see, and may replace, gradients on their way through one tape entry.
+//! Hooks: callbacks that see, and may replace, the gradients at one node.
 //!
-//! In the order in which backward comes by: the hooks on the gradient of each output (a tensor's hooks), the
-//! kept gradient of `retain_grad`, the hooks before the entry runs, the entry itself, the hooks after
-//! accumulation into a leaf, and the hooks after the entry ran.
+//! Order of a visit by backward: the hooks on the gradient of each output (a tensor's hooks), the storing of
+//! the gradient for `retain_grad`, the hooks before the node, the node itself, the hooks after accumulation
+//! into a leaf, and the hooks after the node.
 
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
@@ -10,30 +10,30 @@ use crate::tape::host_ref::HostRef;
 use crate::tensor::{Aval, Tensor};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-/// A callback on one gradient; `Some` replaces it.
+/// A callback on one gradient; a `Some` that it returns replaces the gradient.
 pub type GradHook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>;
-/// Gradients of all outputs, or for all inputs, of an entry; `None` where there is none.
+/// Gradients of all outputs, or for all inputs, of a node; `None` where there is none.
 pub type Gradients = [Option<Tensor>];
-/// A callback on the gradients of an entry's outputs, before it runs; `Some` replaces them.
+/// A callback on the gradients of a node's outputs, before the node runs; `Some` replaces them.
 pub type PreHook = Arc<dyn Fn(&Gradients) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync>;
-/// A callback on the gradients for an entry's inputs and of its outputs, after it ran; `Some` replaces the
-/// former.
+/// A callback on the gradients for a node's inputs and of its outputs, after the node ran; `Some` replaces
+/// those for the inputs.
 pub type PostHook = Arc<dyn Fn(&Gradients, &Gradients) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync>;
 
-/// A callback and when it runs.
+/// A callback, by when it runs.
 #[derive(Clone)]
 pub enum Hook {
     /// When the gradient of this output is complete.
     Grad(u32, GradHook),
-    /// Before the entry runs.
+    /// Before the node runs.
     Before(PreHook),
-    /// After a leaf's gradient was accumulated; gets the sum.
+    /// After accumulation into a leaf; gets the sum.
     Accumulated(GradHook),
-    /// After the entry ran.
+    /// After the node ran.
     After(PostHook),
 }
 
-/// A place for a gradient that is kept.
+/// A slot for the gradient that `retain_grad` keeps.
 #[derive(Default)]
 pub struct Keep(Mutex<Option<Tensor>>);
 
@@ -45,20 +45,20 @@ impl Keep {
 
     /// Replaces the gradient.
     pub fn set(&self, grad: Option<Tensor>) {
-        // Dropped outside the lock: its memory may belong to a Python object with a destructor.
+        // Drops outside the lock: the memory may belong to a Python object with a destructor.
         let before = std::mem::replace(&mut *lock(&self.0), grad);
         drop(before);
     }
 }
 
-/// One registration.
+/// A registered hook, its id, and the Python object that it holds.
 struct Entry {
     id: u64,
     hook: Hook,
     held: Option<HostRef>,
 }
 
-/// The callbacks registered on one tape entry, and the gradients that it keeps.
+/// The hooks of one node, and where its `retain_grad` gradients are kept.
 #[derive(Default)]
 pub struct Hooks {
     next: Mutex<u64>,
@@ -68,7 +68,7 @@ pub struct Hooks {
 }
 
 impl Hooks {
-    /// Registers a callback; the result removes it. `held` is what it holds of the host language.
+    /// Registers a hook and returns the id that removes it. `held` is the Python object that the hook holds.
     pub fn add(&self, hook: Hook, held: Option<HostRef>) -> u64 {
         let id = {
             let mut next = lock(&self.next);
@@ -79,31 +79,31 @@ impl Hooks {
         id
     }
 
-    /// Removes a callback.
+    /// Removes a hook by its id.
     pub fn remove(&self, id: u64) {
-        // Dropped outside the lock: a callback may be a Python object with a destructor.
+        // Drops outside the lock: a callback may be a Python object with a destructor.
         let removed: Vec<_> = lock(&self.entries).extract_if(.., |e| e.id == id).collect();
         drop(removed);
     }
 
-    /// What the host language keeps here, made on first use.
+    /// The Python data attached to this node, made on first use.
     pub fn notes(&self, make: impl FnOnce() -> HostRef) -> &HostRef {
         self.notes.get_or_init(make)
     }
 
-    /// What the callbacks hold of the host language.
+    /// Shows `see` the Python objects that the notes and hooks hold.
     pub fn held(&self, see: &mut dyn FnMut(&HostRef)) {
         self.notes.get().into_iter().for_each(&mut *see);
         lock(&self.entries).iter().filter_map(|e| e.held.as_ref()).for_each(see);
     }
 
-    /// The callbacks that `pick` picks, in order of registration.
+    /// Returns the callbacks that `pick` selects, in order of registration.
     fn picked<T>(&self, pick: impl Fn(&Hook) -> Option<T>) -> Vec<T> {
         lock(&self.entries).iter().filter_map(|e| pick(&e.hook)).collect()
     }
 
-    /// Where the gradient of output `index` is kept when backward passes it. The place belongs to the caller:
-    /// a gradient of `create_graph` leads back to this entry, which must not keep it.
+    /// Makes backward keep the gradient of output `index`, and returns its slot. The caller owns the slot: a
+    /// gradient of `create_graph` leads back to this node, which must not hold it.
     pub fn retain_grad(&self, index: u32) -> Arc<Keep> {
         let mut retained = lock(&self.retained);
         retained.retain(|r| r.1.strong_count() > 0);
@@ -115,12 +115,12 @@ impl Hooks {
         keep
     }
 
-    /// Where the gradient of output `index` is kept, if anywhere.
+    /// The slot that keeps the gradient of output `index`, if there is one.
     pub fn retained(&self, index: u32) -> Option<Arc<Keep>> {
         lock(&self.retained).iter().find(|r| r.0 == index).and_then(|r| r.1.upgrade())
     }
 
-    /// Runs the callbacks on the gradient of output `index`.
+    /// Runs the hooks on the gradient of output `index`.
     pub fn on_grad(&self, index: u32, mut g: Tensor) -> Result<Tensor> {
         for hook in self.picked(|h| match h {
             Hook::Grad(i, f) if *i == index => Some(f.clone()),
@@ -134,7 +134,7 @@ impl Hooks {
         Ok(g)
     }
 
-    /// Runs the callbacks before the entry.
+    /// Runs the hooks before the node.
     pub fn before(&self, g: &mut Gradients) -> Result<()> {
         for hook in self.picked(|h| match h {
             Hook::Before(f) => Some(f.clone()),
@@ -147,12 +147,12 @@ impl Hooks {
         Ok(())
     }
 
-    /// Whether there are callbacks after the entry.
+    /// Whether there are hooks after the node.
     pub fn has_after(&self) -> bool {
         lock(&self.entries).iter().any(|e| matches!(e.hook, Hook::After(_)))
     }
 
-    /// Runs the callbacks after the entry, which had the gradients `outputs` and gave `inputs`.
+    /// Runs the hooks after the node, which turned the gradients `outputs` into `inputs`.
     pub fn after(&self, inputs: &mut Gradients, outputs: &Gradients) -> Result<()> {
         for hook in self.picked(|h| match h {
             Hook::After(f) => Some(f.clone()),
@@ -165,7 +165,7 @@ impl Hooks {
         Ok(())
     }
 
-    /// Runs the callbacks after accumulation.
+    /// Runs the hooks after accumulation.
     pub fn accumulated(&self, grad: &Tensor) -> Result<()> {
         for hook in self.picked(|h| match h {
             Hook::Accumulated(f) => Some(f.clone()),
@@ -177,7 +177,7 @@ impl Hooks {
     }
 }
 
-/// Raises unless what a hook returned can take the place of what it was given.
+/// Raises unless the gradient that a hook returned has the shape, dtype and device of the one it was given.
 fn fits(who: &str, new: &Tensor, old: &Aval) -> Result<()> {
     let aval = new.aval();
     if aval == *old {
@@ -196,7 +196,7 @@ fn fits(who: &str, new: &Tensor, old: &Aval) -> Result<()> {
     )))
 }
 
-/// Puts the gradients that a hook returned in the place of those it was given.
+/// Replaces the gradients that a hook was given by those it returned.
 fn exchange(who: &str, old: &mut Gradients, new: Vec<Option<Tensor>>) -> Result<()> {
     if new.len() != old.len() {
         return Err(Error::autodiff(format!(

@@ -1,8 +1,8 @@
-//! What the tape holds of the host language: Python callables in hooks, what saved-tensor hooks packed.
+//! References from the tape to Python objects: callables in hooks, objects packed by saved-tensor hooks.
 //!
-//! The core cannot see into these objects, but the host's garbage collector must be able to find them, or a
-//! hook that closes over its own tensor would keep both alive for ever. `src/py/autograd/collect.rs` walks
-//! them.
+//! The core cannot look into these objects, but Python's garbage collector must find them: otherwise a hook
+//! that closes over its own tensor would keep both alive for ever.
+//! Read next: `src/py/autograd/collect.rs`, which walks them.
 
 use crate::tensor::Tensor;
 use std::any::Any;
@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether the tape holds anything of the host language at all.
+/// Whether the tape holds any Python object.
 #[inline]
 pub fn any() -> bool {
     ALIVE.load(Ordering::Relaxed) != 0
 }
 
-/// One reference to an object of the host language, shared by whoever calls it.
+/// A counted reference from the tape to a Python object, which is shared with its callers.
 pub struct HostRef(Arc<dyn Any + Send + Sync>);
 
 impl HostRef {
@@ -39,18 +39,18 @@ impl Drop for HostRef {
     }
 }
 
-/// What something on the tape is made of.
+/// A part of a [`Holder`].
 pub enum Part<'a> {
-    /// A reference to an object of the host language.
+    /// A reference to a Python object.
     Host(&'a HostRef),
-    /// A value.
+    /// A tensor.
     Tensor(&'a Tensor),
-    /// Something that others may hold as well.
+    /// A holder that others may share.
     Shared(Arc<dyn Holder>),
 }
 
-/// Something on the tape that may hold objects of the host language.
+/// Something on the tape that may hold Python objects.
 pub trait Holder: Send + Sync {
-    /// Names its parts; nothing that the host's collector needs to know, by default.
+    /// Shows its parts to `see`; by default, none that matter to Python's garbage collector.
     fn parts(&self, _see: &mut dyn FnMut(Part<'_>)) {}
 }

@@ -1,7 +1,7 @@
-//! Locations: the lines of the user's program that recorded the entries of the tape.
+//! Locations: the lines of the user's program that recorded the nodes of the tape.
 //!
-//! The core knows no Python; the host language installs a function that tells where it is. A location is
-//! eight bytes in an entry, a table holds the names of files and functions.
+//! The core does not depend on Python; the extension installs a function that returns the current line. A
+//! location takes eight bytes of a node; a table holds the names of files and functions.
 
 use crate::error::{Error, Kind};
 use crate::process::sync::lock;
@@ -17,7 +17,7 @@ pub struct Location(NonZeroU64);
 /// File and function of a location.
 type Site = (String, String);
 
-/// Every site that was ever seen, and where each stands in the list.
+/// All sites seen so far, and the index of each in the list.
 #[derive(Default)]
 pub struct Sites {
     list: Vec<Site>,
@@ -27,15 +27,15 @@ pub struct Sites {
 static SITES: LazyLock<Mutex<Sites>> = LazyLock::new(Mutex::default);
 static HOST: OnceLock<Host> = OnceLock::new();
 
-/// What the host language does for the core.
+/// The functions that the Python extension provides to the core.
 pub struct Host {
-    /// Tells the line that runs now.
+    /// Returns the line being executed.
     pub locate: fn() -> Option<Location>,
-    /// Adds a note to an exception of its own that passes through the core.
+    /// Adds a note to a Python exception that passes through the core.
     pub annotate: fn(&Error, &str),
 }
 
-/// The table, locked for a fork.
+/// Guard of the locked table of sites, also held during a fork.
 pub type SitesLock = MutexGuard<'static, Sites>;
 
 /// Locks the table of sites.
@@ -43,7 +43,7 @@ pub fn lock_sites() -> SitesLock {
     lock(&SITES)
 }
 
-/// The number of a site, the same for the same file and function.
+/// Returns the index of a site in the table, adding it on first use.
 pub fn site(file: &str, function: &str) -> u32 {
     let mut sites = lock_sites();
     let site = (file.to_string(), function.to_string());
@@ -57,12 +57,12 @@ pub fn site(file: &str, function: &str) -> u32 {
 }
 
 impl Location {
-    /// A line of a site.
+    /// Returns the location of a line of a site.
     pub fn new(site: u32, line: u32) -> Location {
         Location(NonZeroU64::MIN.saturating_add((site as u64) << 32 | (line as u64).min(u32::MAX as u64 - 1)))
     }
 
-    /// File, line and function.
+    /// Returns file, line and function.
     pub fn parts(self) -> (String, u32, String) {
         let packed = self.0.get() - 1;
         let sites = lock_sites();
@@ -78,13 +78,13 @@ impl fmt::Display for Location {
     }
 }
 
-/// Installs what the host language does; the first stays.
+/// Installs the functions of the extension; only the first call has an effect.
 pub fn install(host: Host) {
     let _ = HOST.set(host);
 }
 
-/// The error with the entry that it happened in: before its message, or as a note on an exception of the
-/// host.
+/// Adds to an error what raised it, and the location of that: as a prefix of its message, or as a note on a
+/// Python exception.
 #[cold]
 pub fn within(error: Error, what: &str, location: Option<Location>) -> Error {
     if let (Kind::Foreign, Some(host), Some(_)) = (error.kind(), HOST.get(), location) {
@@ -93,23 +93,23 @@ pub fn within(error: Error, what: &str, location: Option<Location>) -> Error {
     error.context(&format!("{what}{}", recorded(location)))
 }
 
-/// The line that runs now, if the host language knows.
+/// The line being executed, if Python can tell.
 #[cold]
 pub fn now() -> Option<Location> {
     HOST.get().and_then(|host| (host.locate)())
 }
 
-/// ` recorded at FILE:LINE` for a message; nothing where no line is known.
+/// ` recorded at FILE:LINE` for a message; empty if the line is unknown.
 pub fn recorded(location: Option<Location>) -> String {
     location.map_or_else(String::new, |location| format!(" recorded at {location}"))
 }
 
-/// How to be told the line, where it is not known.
+/// A hint for a message on how to learn the line; empty if it is known.
 pub fn hint(location: Option<Location>) -> &'static str {
     if location.is_some() { "" } else { "; inside wengert.debug() this message names the line" }
 }
 
-/// ` at FILE:LINE` for a message; nothing where no line is known.
+/// ` at FILE:LINE` for a message; empty if the line is unknown.
 pub fn at(location: Option<Location>) -> String {
     location.map_or_else(String::new, |location| format!(" at {location}"))
 }

@@ -1,4 +1,4 @@
-//! The tape: its nodes, what they save for backward, what hooks see, and where they were recorded.
+//! The tape: its nodes, their saved tensors, hooks and locations.
 
 pub mod deferred_drop;
 pub mod hooks;

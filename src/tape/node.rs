@@ -1,9 +1,9 @@
-//! `Node`: one entry of the tape. Leaves and the values that stand for them are in `node/leaf.rs`; what a
-//! reverse rule sees of an entry, `Vjp`, is in `node/vjp.rs`.
+//! `Node`: a node of the tape, which is a leaf or a recorded operation.
 //!
-//! The tape is a reference-counted graph, not a list: an entry lives as long as something can still be
-//! differentiated through it. A global sequence number orders entries, so the backward walk is a heap and
-//! needs no recursion.
+//! The tape is a reference-counted graph, not a list: a node lives as long as something can still be
+//! differentiated through it. A global sequence number orders the nodes, so that the backward walk uses a
+//! heap instead of recursion.
+//! Read next: `src/tape/node/leaf.rs`, leaves and handles; `src/tape/node/vjp.rs`, the context of a rule.
 
 mod leaf;
 mod vjp;
@@ -30,28 +30,28 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 /// Output `index` of `node`.
 #[derive(Clone)]
 pub struct Edge {
-    /// The tape entry.
+    /// The node.
     pub node: Arc<Node>,
     /// Which of its outputs.
     pub index: u32,
 }
 
 impl Edge {
-    /// What is known of the value at this edge.
+    /// Shape, dtype and device of the value at this edge.
     pub fn aval(&self) -> &Aval {
         &self.node.outputs[self.index as usize]
     }
 
-    /// Whether both name the same value.
+    /// Whether both edges lead to the same output of the same node.
     pub fn same(&self, other: &Edge) -> bool {
         Arc::ptr_eq(&self.node, &other.node) && self.index == other.index
     }
 }
 
-/// Per input of an operation: where its gradient goes, if anywhere.
+/// The edge of each input of an operation; `None` for an input without a gradient.
 pub type Edges = SmallVec<[Option<Edge>; 2]>;
 
-/// Which value of the operation a saved tensor is.
+/// Which input or output of the operation a saved tensor is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Slot {
     /// Input `i`.
@@ -60,31 +60,31 @@ pub enum Slot {
     Output(u16),
 }
 
-/// The values an entry keeps for its reverse rule; a product keeps two.
+/// The saved tensors of a node; a product has two.
 pub type Saved = SmallVec<[SavedTensor; 2]>;
 
-/// What a tape entry stands for.
+/// What a node stands for.
 pub enum Origin {
-    /// A tensor that requires a gradient; the gradient accumulates here.
+    /// A tensor that requires a gradient.
     Leaf {
         /// The accumulated gradient.
         grad: Mutex<Option<Tensor>>,
-        /// How many values stand for this leaf; see [`Handle`].
+        /// The number of [`Handle`]s to this leaf.
         handles: AtomicUsize,
-        /// The leaf that its object stands for, once that was given data of another shape or dtype. All that
-        /// the object stood for share this.
+        /// The current leaf of its tensor object, set once that was given data of another shape or dtype;
+        /// shared by all leaves that the object has had.
         now: OnceLock<Arc<Mutex<Weak<Node>>>>,
     },
-    /// A recorded operation. `None` once its saved values were freed.
+    /// A recorded operation.
     Op {
         /// The operation.
         op: Op,
-        /// What it kept.
+        /// Its saved tensors; `None` once a backward has freed them.
         saved: Mutex<Option<Saved>>,
     },
 }
 
-/// One entry of the tape.
+/// A node of the tape.
 pub struct Node {
     /// Position in the order of recording, over all threads.
     pub seq: u64,
@@ -92,11 +92,11 @@ pub struct Node {
     pub tag: Tag,
     /// Leaf or operation.
     pub origin: Origin,
-    /// Where the gradients of its inputs go.
+    /// The edges along which the gradients of its inputs go.
     pub edges: Edges,
-    /// What is known of its outputs.
+    /// Shape, dtype and device of its outputs.
     pub outputs: SmallVec<[Aval; 1]>,
-    /// The line of the program that recorded it, if lines were kept.
+    /// The location that recorded it, if locations were kept.
     pub location: Option<Location>,
     hooks: OnceLock<Box<Hooks>>,
 }
@@ -104,20 +104,20 @@ pub struct Node {
 static SEQ: AtomicU64 = AtomicU64::new(0);
 static FREED: AtomicU64 = AtomicU64::new(0);
 
-/// How many tape entries exist at the moment.
+/// Number of nodes alive.
 pub fn live_nodes() -> u64 {
     let freed = FREED.load(Ordering::Relaxed);
     SEQ.load(Ordering::Relaxed).saturating_sub(freed)
 }
 
-/// How many tape entries were made so far.
+/// Number of nodes made so far.
 pub fn recorded_nodes() -> u64 {
     SEQ.load(Ordering::Relaxed)
 }
 
 impl Node {
-    /// An entry for a recorded operation. `fill` writes its edges and what it saves to where they stay: an
-    /// entry is large, and to move it would cost more than to write it.
+    /// Returns a node for a recorded operation. `fill` writes edges, saved tensors and outputs in place: a
+    /// node is large, and moving it would cost more than writing it.
     #[inline(always)]
     pub fn recorded(
         tag: Tag,
@@ -126,8 +126,8 @@ impl Node {
     ) -> Result<Arc<Node>> {
         let room = Arc::new(MaybeUninit::<Node>::uninit());
         let at: *mut Node = Arc::as_ptr(&room).cast_mut().cast();
-        // SAFETY: nobody else knows this memory; every field is written, which the pattern below sees to,
-        // before it becomes an entry, and the references end before the entry is handed out.
+        // SAFETY: the memory is new and known here alone. Every field is written before `assume_init`; the
+        // exhaustive pattern names them all. The references into the node end before it is returned.
         let (node, Node { seq: _, tag: _, origin, edges, outputs, location: _, hooks: _ }) = unsafe {
             (&raw mut (*at).seq).write(SEQ.fetch_add(1, Ordering::Relaxed));
             (&raw mut (*at).tag).write(tag);
@@ -146,7 +146,7 @@ impl Node {
         Ok(node)
     }
 
-    /// The name that users see as `grad_fn`.
+    /// The name shown to users as `grad_fn`.
     pub fn name(&self) -> &'static str {
         match &self.origin {
             Origin::Leaf { .. } => "leaf",
@@ -162,7 +162,7 @@ impl Node {
         }
     }
 
-    /// The number of outputs that users see; a custom function may have hidden ones behind them.
+    /// The number of outputs visible to users; a custom function may have hidden ones after them.
     pub fn visible(&self) -> usize {
         match self.op() {
             Some(Op::Custom(custom)) => custom.visible().unwrap_or(self.outputs.len()),
@@ -170,19 +170,18 @@ impl Node {
         }
     }
 
-    /// The hooks of this entry, made on first use.
+    /// The hooks of this node, made on first use.
     pub fn hooks_mut(&self) -> &Hooks {
         self.hooks.get_or_init(Box::default)
     }
 
-    /// The hooks of this entry, if it has any.
+    /// The hooks of this node, if it has any.
     #[inline]
     pub fn hooks(&self) -> Option<&Hooks> {
         self.hooks.get().map(|h| &**h)
     }
 
-    /// What this entry keeps for backward: which value, what is known of it unless something else was put in
-    /// its location, and bytes.
+    /// The saved tensors: which value, its shape, dtype and device unless a hook replaced it, and its bytes.
     pub fn saved_values(&self) -> Vec<(Slot, Option<Aval>, usize)> {
         let known = |k: &SavedTensor| (k.slot, k.aval(), k.bytes());
         match &self.origin {
@@ -191,12 +190,12 @@ impl Node {
         }
     }
 
-    /// Whether a backward freed what this entry kept.
+    /// Whether a backward has freed the saved tensors.
     pub fn is_freed(&self) -> bool {
         matches!(&self.origin, Origin::Op { saved, .. } if lock(saved).is_none())
     }
 
-    /// Bytes that this entry keeps for backward.
+    /// Bytes of the saved tensors.
     pub fn saved_bytes(&self) -> usize {
         match &self.origin {
             Origin::Op { saved, .. } => lock(saved).iter().flatten().map(SavedTensor::bytes).sum(),
@@ -204,7 +203,7 @@ impl Node {
         }
     }
 
-    /// Keeps copies of the outputs that it keeps in `memory`, which is about to be written.
+    /// Replaces saved outputs that lie in `memory`, which is about to be written in place, by copies.
     pub fn keep_copies(&self, memory: &Array) -> Result<()> {
         let Origin::Op { saved, .. } = &self.origin else { return Ok(()) };
         for kept in lock(saved).iter_mut().flatten() {
@@ -217,9 +216,9 @@ impl Node {
         Ok(())
     }
 
-    /// Hands out the saved values as tensors; `attached` puts them back on the tape so that the rule itself
-    /// is recorded. Unless `retain`, the entry gives them up. What is kept in reserve is left out unless the
-    /// cotangents `g` ask for it.
+    /// Writes the saved tensors to `out`. `attached` puts them back on the tape, so that the rule itself is
+    /// recorded. Unless `retain`, the node gives them up. Those in reserve are left out unless the cotangents
+    /// `g` need them.
     pub fn unpack(
         self: &Arc<Self>,
         retain: bool,
@@ -231,7 +230,7 @@ impl Node {
         let mut guard = lock(saved);
         let Some(values) = guard.as_ref() else { return Err(freed(op.name(), self.location)) };
         if !retain && !attached && values.iter().all(|value| value.is_plain() && !value.in_reserve) {
-            // Nearly always: arrays, which are handed out as they are.
+            // The common case: plain arrays, passed on as they are.
             if let Some(values) = guard.take() {
                 *out = values;
             }
@@ -254,7 +253,7 @@ impl Node {
         Ok(())
     }
 
-    /// A saved value as the tensor it was on the tape.
+    /// Puts a saved tensor back on the tape.
     fn attach(self: &Arc<Self>, slot: Slot, primal: Tensor) -> Tensor {
         let edge = match slot {
             Slot::Input(i) => self.edges[i as usize].clone(),

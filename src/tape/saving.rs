@@ -1,6 +1,6 @@
-//! Saving values for backward. By default a value is kept as it is, with the version of its buffer; a
-//! `SavedHook` on the thread's stack (a checkpoint, a saved-tensor hook) may keep something else and give the
-//! value back on demand.
+//! Saving tensors for backward. By default a tensor is saved as it is, with the version of its buffer. A
+//! `SavedHook` on the thread's stack (a checkpoint, a saved-tensor hook) may store something else instead and
+//! return the tensor on demand.
 
 use crate::array::Array;
 use crate::error::{Error, Result};
@@ -14,29 +14,29 @@ use crate::tensor::{Aval, Tensor};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
-/// Keeps something in place of a saved value.
+/// Replaces saved tensors by something else, from which they can be restored.
 pub trait SavedHook {
-    /// Whether it takes values saved on the tape with this tag; others are kept as they are.
+    /// Whether it replaces the tensors that the tape with this tag saves; others are saved as they are.
     fn covers(&self, _tape: Tag) -> bool {
         true
     }
-    /// Called when `op` saves `value`; the result stands for it until backward.
+    /// Called when `op` saves `value`; the result replaces it until backward.
     fn pack(&self, op: &Op, slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>>;
-    /// Called before memory is written in place.
+    /// Called before an in-place write to `memory`.
     fn before_write(&self, _memory: &Array) -> Result<()> {
         Ok(())
     }
 }
 
-/// Hears of writes, and keeps nothing in place of others.
+/// Is told of in-place writes; does not replace saved tensors.
 pub trait WriteObserver {
-    /// Called before memory is written in place.
+    /// Called before an in-place write to `memory`.
     fn before_write(&self, memory: &Array) -> Result<()>;
 }
 
-/// Stands for a saved value.
+/// What a [`SavedHook`] stores in place of a saved tensor.
 pub trait Packed: Holder {
-    /// The value.
+    /// Returns the tensor.
     fn unpack(&self) -> Result<Tensor>;
     /// Bytes of tensor memory that it holds.
     fn bytes(&self) -> usize;
@@ -47,24 +47,24 @@ enum Store {
     Packed(Arc<dyn Packed>),
 }
 
-/// A saved value of a tape entry.
+/// A saved tensor of a node.
 pub struct SavedTensor {
-    /// Which value of the operation.
+    /// Which input or output of the operation it is.
     pub slot: Slot,
-    /// Whether the rule asks for it in rare cases only.
+    /// Whether the rule needs it only for cotangents of hidden outputs of a custom function.
     pub in_reserve: bool,
     version: u32,
     store: Store,
 }
 
 impl SavedTensor {
-    /// A value as it is.
+    /// Saves a tensor as it is.
     #[inline]
     pub fn plain(slot: Slot, value: Tensor) -> SavedTensor {
         SavedTensor { slot, in_reserve: false, version: version(&value), store: Store::Plain(value) }
     }
 
-    /// The value, unless something else was put in its place.
+    /// The tensor, unless a hook replaced it.
     #[inline]
     pub fn tensor(&self) -> Option<&Tensor> {
         match &self.store {
@@ -73,13 +73,13 @@ impl SavedTensor {
         }
     }
 
-    /// Whether it is a concrete array, which holds nothing else.
+    /// Whether it is a concrete array, which holds no nodes.
     #[inline]
     pub fn is_plain(&self) -> bool {
         matches!(self.store, Store::Plain(Tensor::Array(_)))
     }
 
-    /// A second handle to the same value.
+    /// Returns a second handle to the same saved tensor.
     pub fn share(&self) -> SavedTensor {
         let store = match &self.store {
             Store::Plain(t) => Store::Plain(t.clone()),
@@ -88,12 +88,12 @@ impl SavedTensor {
         SavedTensor { slot: self.slot, in_reserve: self.in_reserve, version: self.version, store }
     }
 
-    /// What is known of the value, unless something else was put in its place.
+    /// Shape, dtype and device, unless a hook replaced the tensor.
     pub fn aval(&self) -> Option<Aval> {
         self.tensor().map(Tensor::aval)
     }
 
-    /// The same value in memory of its own, if it lies in `memory` and was not written since.
+    /// Returns the saved tensor over a copy of its memory, if that is `memory` and was not written to since.
     pub fn copied_from(&self, memory: &Array) -> Result<Option<SavedTensor>> {
         let Store::Plain(value) = &self.store else { return Ok(None) };
         match bottom(value) {
@@ -105,12 +105,12 @@ impl SavedTensor {
         }
     }
 
-    /// Keeps it in reserve.
+    /// Marks it as in reserve.
     pub fn reserve(&mut self) {
         self.in_reserve = true;
     }
 
-    /// What it holds.
+    /// Its content, for the walk of the garbage collector.
     pub fn part(&self) -> Part<'_> {
         match &self.store {
             Store::Plain(t) => Part::Tensor(t),
@@ -126,7 +126,7 @@ impl SavedTensor {
         }
     }
 
-    /// Raises if the value was written to since it was saved by `op`.
+    /// Raises if the tensor was written to since `op` saved it.
     #[inline]
     pub fn check(&self, op: &Op, location: Option<Location>) -> Result<()> {
         let Store::Plain(t) = &self.store else { return Ok(()) };
@@ -137,7 +137,7 @@ impl SavedTensor {
         Err(modified(op.name(), location, self.slot, (self.version, now), t))
     }
 
-    /// The value; an error if it was written to since it was saved by `op`.
+    /// Returns the tensor; an error if it was written to since `op` saved it.
     pub fn restore(self, op: &Op, location: Option<Location>) -> Result<Tensor> {
         self.check(op, location)?;
         match self.store {
@@ -147,7 +147,7 @@ impl SavedTensor {
     }
 }
 
-/// Who wrote, for a message.
+/// ` by WRITER` for a message; empty if the writer is unknown.
 pub fn by(writer: Option<&str>) -> String {
     match writer {
         None => String::new(),
@@ -157,7 +157,7 @@ pub fn by(writer: Option<&str>) -> String {
     }
 }
 
-/// The error for a saved value that was overwritten.
+/// The error for a saved tensor that was overwritten.
 #[cold]
 pub fn modified(
     op: &str,
@@ -209,7 +209,7 @@ pub fn bottom(t: &Tensor) -> Option<&Array> {
     }
 }
 
-/// Memory that is about to be written, and the copy that saved values get, once one was made.
+/// Memory that is about to be written in place, and the copy made of it for saved tensors, if any.
 struct Shield {
     memory: Array,
     copy: Option<Array>,
@@ -220,11 +220,11 @@ thread_local! {
     static SHIELDS: RefCell<Vec<Shield>> = const { RefCell::new(Vec::new()) };
     static SAVED_HOOKS: RefCell<Vec<Arc<dyn SavedHook>>> = const { RefCell::new(Vec::new()) };
     static OBSERVERS: RefCell<Vec<Arc<dyn WriteObserver>>> = const { RefCell::new(Vec::new()) };
-    /// Whether there are any of them.
+    /// Whether any of these lists is non-empty.
     static PACKING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Takes note of whether there are hooks or observers.
+/// Updates `PACKING`.
 fn note() {
     let hooks = SAVED_HOOKS.try_with(|p| !p.borrow().is_empty()).unwrap_or(false);
     let observers = OBSERVERS.try_with(|w| !w.borrow().is_empty()).unwrap_or(false);
@@ -232,7 +232,7 @@ fn note() {
     PACKING.set(hooks || observers || shields);
 }
 
-/// Runs `f`, in which values that lie in `memory` are saved as copies, because it will be written.
+/// Runs `f`, during which tensors in `memory` are saved as copies, because an in-place write follows.
 pub fn shielding<T>(memory: &Array, f: impl FnOnce() -> T) -> T {
     struct Restore;
     impl Drop for Restore {
@@ -248,14 +248,14 @@ pub fn shielding<T>(memory: &Array, f: impl FnOnce() -> T) -> T {
     f()
 }
 
-/// `value` over a copy of its memory, if that is about to be written.
+/// Returns `value`, over a copy of its memory if that is about to be written in place.
 fn shielded(value: &Tensor) -> Result<Tensor> {
     let Some(own) = bottom(value) else { return Ok(value.clone()) };
     SHIELDS.with_borrow_mut(|shields| {
         let Some(shield) = shields.iter_mut().find(|s| s.memory.buffer().same(own.buffer())) else {
             return Ok(value.clone());
         };
-        // The target itself is copied once; views of it are rare.
+        // The copy of the whole target is shared; views of it are rare and copied each time.
         let target = &shield.memory;
         let whole =
             own.offset() == target.offset() && own.same_layout(target) && own.dtype() == target.dtype();
@@ -270,7 +270,7 @@ fn shielded(value: &Tensor) -> Result<Tensor> {
     })
 }
 
-/// Tells the hooks and observers in force that `memory` is about to be written in place.
+/// Tells all hooks and observers of this thread that `memory` is about to be written in place.
 #[inline]
 pub fn before_write(memory: &Array) -> Result<()> {
     if PACKING.get() { announce(memory) } else { Ok(()) }
@@ -284,7 +284,7 @@ fn announce(memory: &Array) -> Result<()> {
     observers.iter().try_for_each(|w| w.before_write(memory))
 }
 
-/// Saves `value` for `op`, which the tape with this tag records.
+/// Saves `value` for `op`, which the tape with tag `tape` records.
 #[inline]
 pub fn save(tape: Tag, op: &Op, slot: Slot, value: Tensor, saved: &mut Saved) -> Result<()> {
     if is_inference(&value) && !crate::array::buffer::inference() {
@@ -325,15 +325,15 @@ pub struct HookGuard(());
 
 impl Drop for HookGuard {
     fn drop(&mut self) {
-        // A region that was never left is dropped with its thread, when the list may be gone already.
+        // `try_with`: a region that was never left is dropped with its thread, when the list may be gone.
         let last = SAVED_HOOKS.try_with(|hooks| hooks.borrow_mut().pop());
         note();
-        // Outside the borrow: the hook may be a Python object with a destructor.
+        // Drops outside the borrow: the hook may be a Python object with a destructor.
         drop(last);
     }
 }
 
-/// Routes every value saved on this thread through `hook` until the guard is dropped.
+/// Routes every tensor saved on this thread through `hook` until the guard is dropped.
 #[must_use]
 pub fn with_saved_hook(hook: Arc<dyn SavedHook>) -> HookGuard {
     SAVED_HOOKS.with_borrow_mut(|p| p.push(hook));
@@ -352,7 +352,7 @@ impl Drop for ObserverGuard {
     }
 }
 
-/// Tells `observer` of the writes on this thread until the guard is dropped.
+/// Tells `observer` of the in-place writes of this thread until the guard is dropped.
 #[must_use]
 pub fn with_write_observer(observer: Arc<dyn WriteObserver>) -> ObserverGuard {
     OBSERVERS.with_borrow_mut(|w| w.push(observer));

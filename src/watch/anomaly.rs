@@ -1,8 +1,8 @@
-//! The search for the first value that is not finite: gradients and tangents raise, forward values are noted,
-//! and raise too where that was asked for.
+//! Anomaly detection: finds the first value that is not finite. Gradients and tangents raise; forward values
+//! are noted, and raise too on request.
 //!
-//! A value is *made* not finite by an operation if it is worse than what went in, where finite < infinite <
-//! NaN. So an infinity that is handed on (a mask of `-inf` under softmax) is no anomaly.
+//! An operation *makes* a value not finite if its output is worse than its inputs, where finite < infinite <
+//! NaN. So an infinity that is passed on (a mask of `-inf` under softmax) is no anomaly.
 
 mod values;
 
@@ -18,23 +18,23 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use values::*;
 
-/// Forward values that are remembered; the first ones matter.
+/// The most forward anomalies that are kept; the first ones matter.
 const REMEMBERED: usize = 256;
 
-/// An element that is not finite, and which operation made it so.
+/// An element that is not finite, and the operation that made it.
 #[derive(Clone)]
 pub struct Made {
-    /// The entry of the tape, if the operation was recorded.
+    /// The sequence number of the operation's node, if it was recorded.
     pub seq: Option<u64>,
-    /// The operation.
+    /// The name of the operation.
     pub op: String,
-    /// The line of the program.
+    /// The location of the operation.
     pub location: Option<Location>,
-    /// Where the first such element stands, batch axes included.
+    /// The index of the first such element, batch axes included.
     pub index: Vec<usize>,
     /// The element.
     pub value: f64,
-    /// The operands there, in words.
+    /// The operands at that index, worded for a message.
     pub operands: String,
 }
 
@@ -42,23 +42,23 @@ thread_local! {
     static MADE: RefCell<Vec<Made>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What was made not finite in the forward since `clear`.
+/// The forward anomalies since `clear`.
 pub fn made() -> Vec<Made> {
     MADE.with_borrow(Vec::clone)
 }
 
-/// Forgets what was made.
+/// Discards the forward anomalies.
 pub fn clear() {
     MADE.with_borrow_mut(Vec::clear);
 }
 
-/// How many were made so far.
+/// The number of forward anomalies so far; 0 unless anomaly detection is on.
 #[inline]
 pub fn mark() -> usize {
     if modes().has(Modes::ANOMALY) { MADE.with_borrow(Vec::len) } else { 0 }
 }
 
-/// What was made since `mark` belongs to the entry `seq`.
+/// Assigns the forward anomalies since `mark` to the node with sequence number `seq`.
 pub fn attach(seq: u64, mark: usize) {
     MADE.with_borrow_mut(|made| {
         for m in made.iter_mut().skip(mark) {
@@ -67,7 +67,7 @@ pub fn attach(seq: u64, mark: usize) {
     });
 }
 
-/// Called after every kernel while values are looked at.
+/// Checks the outputs of a kernel. Called after every kernel while forward values are checked.
 #[cold]
 pub fn ran(op: &Op, inputs: &[&Array], outputs: &[Array]) -> Result<()> {
     for y in outputs {
@@ -113,7 +113,7 @@ fn forward(made: &Made) -> Error {
     ))
 }
 
-/// Looks at the tangents that a forward rule made.
+/// Checks the tangents `moved` that a forward rule made of finite `tangents`.
 #[cold]
 pub fn pushed(
     op: &Op,
@@ -148,7 +148,7 @@ pub fn pushed(
     Ok(())
 }
 
-/// Looks at what a step of a linear map made of its tangents, the inputs that move.
+/// Checks the tangents that a step of a linear map made of finite tangent inputs, those marked in `moves`.
 #[cold]
 pub fn stepped(op: &Op, inputs: &[&Tensor], moves: &[bool], outputs: &[Tensor]) -> Result<()> {
     for (x, _) in inputs.iter().zip(moves).filter(|(_, moves)| **moves) {
@@ -176,17 +176,17 @@ pub fn stepped(op: &Op, inputs: &[&Tensor], moves: &[bool], outputs: &[Tensor]) 
     Ok(())
 }
 
-/// The search during one backward walk.
+/// Anomaly detection during one backward walk, with the nodes visited so far.
 #[derive(Default)]
 pub struct Search {
     visited: Vec<Arc<Node>>,
 }
 
 impl Search {
-    /// Looks at what one reverse rule made of the cotangents `g`.
+    /// Checks the gradients that one reverse rule made of the cotangents `g`.
     pub fn check(&mut self, c: &Vjp, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()> {
         for (i, grad) in grads.iter().enumerate() {
-            // What no edge takes is of no consequence.
+            // A gradient without an edge has no consequence.
             if let (Some(grad), Some(Some(_))) = (grad, c.node.edges.get(i))
                 && let Some((index, value)) = worst(grad)?
             {
@@ -254,7 +254,7 @@ impl Search {
         )))
     }
 
-    /// What happened to a forward value that was made not finite.
+    /// Words where a forward value became not finite, and whether a later `where` masked it.
     fn history(&self, node: &Arc<Node>, made: &Made) -> String {
         let masked = self.visited.iter().rev().find(|v| v.name() == "where" && reaches(v, node));
         let masked = masked.map_or_else(String::new, |v| {
@@ -273,7 +273,7 @@ impl Search {
     }
 }
 
-/// The forward value not finite that is nearest above `node`: above `culprits`, if there are any.
+/// The latest forward anomaly at or above `node`, or `culprits` if there are any.
 fn source(node: &Arc<Node>, culprits: &[Edge]) -> Option<Made> {
     let made = made();
     let mut stack: Vec<Arc<Node>> = match culprits {

@@ -1,36 +1,35 @@
-//! Floating point operations: counted where kernels run, by the formula of each operation.
+//! Counts floating point operations where kernels run, by the formula of each operation.
 //!
 //! Additions, subtractions, multiplications, divisions and elementary functions (`exp`, `sqrt`, `pow`, …) of
-//! one element count one each. Changes of sign, comparisons, selections, roundings, and moving data count
-//! nothing. What is counted is the formula, not a kernel's way to compute it: a product of matrices is
-//! `2 m n k`, with or without blocks, and a causal attention counts the scores that its mask discards. Each
-//! operation says its count (`Kernel::flops`); those of the tables are read off their rows
-//! (`src/ops/pointwise/reading/`).
+//! one element count one each. Changes of sign, comparisons, selections, roundings and data movement count
+//! zero. The count is that of the formula, not of the kernel's algorithm: a matrix product is `2 m n k`, with
+//! or without blocking, and causal attention counts the scores that its mask discards. Each operation returns
+//! its count (`Kernel::flops`); table operations derive it from their rows (`src/ops/pointwise/reading/`).
 //!
-//! Counting is a mode of a thread (`Modes::COUNT`): with it off, nothing of this file runs.
+//! Counting is a mode of a thread (`Modes::COUNT`); without it, nothing of this file runs.
 
 use crate::array::Array;
 use crate::watch::debug::{Modes, modes, set_modes};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// Where operations are counted: the module that runs (a number that the host language chose), whether a
-/// backward walk runs, the operation.
+/// The key of a count: the running module (a number chosen by Python), whether a backward walk runs, and the
+/// operation.
 type Place = (u32, bool, &'static str);
 
-/// Module, whether in backward, operation, how often it ran, its floating point operations.
+/// Module, whether in backward, operation, number of runs, floating point operations.
 pub type Row = (u32, bool, &'static str, u64, u64);
 
-/// What a thread counts.
+/// The counting state of a thread.
 #[derive(Default)]
 struct Here {
-    /// One for each open region, the innermost last.
+    /// The counts of each open region, innermost last.
     tallies: Vec<FxHashMap<Place, (u64, u64)>>,
-    /// The module that runs.
+    /// The running module.
     scope: u32,
     /// Whether a backward walk runs.
     backward: bool,
-    /// The modules that recorded the entries of the tape, by their position.
+    /// The module that recorded each node, by sequence number.
     recorded: FxHashMap<u64, u32>,
 }
 
@@ -38,13 +37,13 @@ thread_local! {
     static HERE: RefCell<Here> = RefCell::default();
 }
 
-/// Begins to count; regions nest.
+/// Opens a counting region; regions nest.
 pub fn begin() {
     HERE.with_borrow_mut(|here| here.tallies.push(FxHashMap::default()));
     set_modes(modes().and(Modes::COUNT));
 }
 
-/// What the innermost region has counted so far.
+/// The counts of the innermost region so far.
 pub fn read() -> Vec<Row> {
     HERE.with_borrow(|here| {
         let tally = here.tallies.last().into_iter().flatten();
@@ -52,7 +51,7 @@ pub fn read() -> Vec<Row> {
     })
 }
 
-/// Ends the innermost region; the one around it has counted the same.
+/// Closes the innermost region and adds its counts to the one around it.
 pub fn end() {
     let open = HERE.with_borrow_mut(|here| {
         let inner = here.tallies.pop().unwrap_or_default();
@@ -75,7 +74,7 @@ pub fn end() {
     }
 }
 
-/// Says which module runs; returns the one before.
+/// Sets the running module and returns the previous one.
 pub fn set_scope(scope: u32) -> u32 {
     HERE.with_borrow_mut(|here| std::mem::replace(&mut here.scope, scope))
 }
@@ -91,7 +90,7 @@ pub fn ran(op: &'static str, flops: u64) {
     });
 }
 
-/// Counts the sum of two gradients of a value with so many elements.
+/// Counts the sum of two gradients of `elements` elements.
 #[inline]
 pub fn accumulated(elements: usize) {
     if modes().has(Modes::COUNT) {
@@ -99,7 +98,7 @@ pub fn accumulated(elements: usize) {
     }
 }
 
-/// Notes which module recorded the entry of the tape at this position.
+/// Stores that the running module recorded the node with this sequence number.
 pub fn recorded(seq: u64) {
     HERE.with_borrow_mut(|here| {
         let scope = here.scope;
@@ -107,14 +106,14 @@ pub fn recorded(seq: u64) {
     });
 }
 
-/// A backward walk that is being counted.
+/// Guard of a counted backward walk: restores the module and the backward flag when dropped.
 pub struct Backward {
     scope: u32,
     nested: bool,
 }
 
 impl Backward {
-    /// A walk begins.
+    /// Begins a walk.
     pub fn begin() -> Backward {
         HERE.with_borrow_mut(|here| Backward {
             scope: here.scope,
@@ -122,7 +121,7 @@ impl Backward {
         })
     }
 
-    /// The walk comes to the entry at this position: what runs now belongs to the module that recorded it.
+    /// Makes the module that recorded this node the running one.
     pub fn at(&self, seq: u64) {
         HERE.with_borrow_mut(|here| here.scope = here.recorded.get(&seq).copied().unwrap_or(self.scope));
     }
@@ -134,30 +133,30 @@ impl Drop for Backward {
     }
 }
 
-/// `flops` for each element of the first of `arrays`.
+/// Returns `flops` for each element of the first of `arrays`.
 pub fn each<A: std::borrow::Borrow<Array>>(arrays: &[A], flops: u64) -> u64 {
     arrays.first().map_or(0, |a| a.borrow().numel() as u64 * flops)
 }
 
-/// One operation for each element that is folded into another: those of the input less those of the output.
+/// Operations of a reduction: the elements of the input less those of the output.
 pub fn folded(x: &[&Array], y: &[Array]) -> u64 {
     each(x, 1).saturating_sub(each(y, 1))
 }
 
-/// `2 m n k` of a product, whose result has `m n` elements (batch included), each a sum of `k` products.
+/// Operations of a matrix product, `2 m n k`: `results` = `m n` (batch included), `terms` = `k`.
 pub fn product(results: usize, terms: usize) -> u64 {
     2 * results as u64 * terms as u64
 }
 
-/// `flops` for each element of a scan along `axis` but the first of each line.
+/// Operations of a scan along `axis`: `flops` for each element but the first of each line.
 pub fn scanned(x: &[&Array], axis: u8, flops: u64) -> u64 {
     let Some(x) = x.first().filter(|x| x.numel() > 0) else { return 0 };
     let lines = if x.rank() == 0 { 1 } else { x.numel() / x.dim(axis as usize) };
     (x.numel() - lines) as u64 * flops
 }
 
-/// How many matrices stand in the last two axes, their rows and columns. A complex matrix, whose products are
-/// four each, counts as four.
+/// Number of matrices in the last two axes, their rows and columns. A complex matrix counts as four, because
+/// a complex product takes four real ones.
 pub fn matrices(x: &Array) -> (u64, u64, u64) {
     let Some(i) = x.rank().checked_sub(2) else { return (0, 0, 0) };
     let (m, n) = (x.dim(i) as u64, x.dim(i + 1) as u64);
@@ -165,7 +164,7 @@ pub fn matrices(x: &Array) -> (u64, u64, u64) {
     (parts * x.numel() as u64 / (m * n).max(1), m, n)
 }
 
-/// Rows along the last axis: how many, and how long.
+/// Number and length of the rows along the last axis.
 pub fn rows(x: &Array) -> (u64, u64) {
     let length = if x.rank() == 0 { 1 } else { x.dim(x.rank() - 1) };
     ((x.numel() / length.max(1)) as u64, length as u64)

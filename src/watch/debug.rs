@@ -1,8 +1,7 @@
-//! What the debugging tools switch on, per thread: keeping lines, a log of what is recorded, a listener to
-//! backward, the search for values that are not finite (`src/watch/anomaly.rs`), the count of floating point
-//! operations (`src/watch/cost.rs`), and strict gradients.
-//!
-//! With everything off, an operation pays for one load of a process-wide counter.
+//! The debugging modes of a thread: keeping locations, a log of what is recorded, a listener to backward,
+//! anomaly detection (`src/watch/anomaly.rs`), the count of floating point operations
+//! (`src/watch/cost.rs`), and strict gradients. With all modes off, an operation pays for one load of a
+//! process-wide counter.
 
 use crate::error::Result;
 use crate::interp::tape;
@@ -24,44 +23,43 @@ use std::sync::{Arc, Mutex};
 pub struct Modes(pub u32);
 
 impl Modes {
-    /// Every entry of the tape keeps the line that recorded it.
+    /// Every node keeps the location that recorded it.
     pub const LOCATIONS: Modes = Modes(1);
-    /// Operations and backward walks are told to the thread's log.
+    /// Operations and backward walks are reported to the thread's log.
     pub const LOG: Modes = Modes(2);
     /// Gradients and tangents that are not finite raise; forward values that are not finite are noted.
     pub const ANOMALY: Modes = Modes(4);
     /// Forward values that are not finite raise.
     pub const FORWARD: Modes = Modes(8);
-    /// Derivatives follow IEEE arithmetic: a cotangent of zero times a slope that is not finite is NaN.
+    /// Derivatives follow IEEE arithmetic: a zero cotangent times a non-finite slope is NaN.
     pub const STRICT: Modes = Modes(32);
     /// Floating point operations are counted (`src/watch/cost.rs`).
     pub const COUNT: Modes = Modes(64);
 
-    /// Both looks at forward values.
+    /// The modes that check forward values.
     pub const VALUES: Modes = Modes(Modes::ANOMALY.0 | Modes::FORWARD.0);
-    /// What takes an operation off the plain path, to where kernels are watched.
+    /// The modes that take an operation off the fast path, to the path where kernels are watched.
     pub const WATCHED: Modes = Modes(Modes::ANOMALY.0 | Modes::STRICT.0 | Modes::COUNT.0);
 
-    /// Whether all of `other` is on.
+    /// Whether all modes of `other` are on.
     pub const fn has(self, other: Modes) -> bool {
         self.0 & other.0 == other.0
     }
-    /// Whether any of `other` is on.
+    /// Whether any mode of `other` is on.
     pub const fn touches(self, other: Modes) -> bool {
         self.0 & other.0 != 0
     }
-    /// Both.
+    /// The union of both sets.
     pub const fn and(self, other: Modes) -> Modes {
         Modes(self.0 | other.0)
     }
-    /// Without `other`.
+    /// The set without the modes of `other`.
     pub const fn without(self, other: Modes) -> Modes {
         Modes(self.0 & !other.0)
     }
 }
 
-/// Threads with a mode on; a thread that ends inside a region stays counted, which costs time and nothing
-/// else.
+/// Number of threads with a mode on. A thread that ends inside a region stays counted, which only costs time.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
@@ -75,7 +73,7 @@ pub fn modes() -> Modes {
     if THREADS.load(Ordering::Relaxed) == 0 { Modes(0) } else { MODES.get() }
 }
 
-/// Sets the modes of this thread and returns those before.
+/// Sets the modes of this thread and returns the previous ones.
 pub fn set_modes(modes: Modes) -> Modes {
     let before = MODES.replace(modes);
     match (before == Modes(0), modes == Modes(0)) {
@@ -95,41 +93,41 @@ impl Drop for Restore {
     }
 }
 
-/// Turns `off` off until the result is dropped; `None` if it is off already.
+/// Turns the modes `off` off until the guard is dropped; `None` if they are off already.
 pub fn suspend(off: Modes) -> Option<Restore> {
     let now = modes();
     (now.without(off) != now).then(|| Restore(set_modes(now.without(off))))
 }
 
-/// One line of a log: an entry of the tape, or a value that left the tape.
+/// One line of a log: a node, or a value that left the tape.
 #[derive(Clone)]
 pub struct Line {
-    /// Position in the order of recording; `None` for a value that left the tape.
+    /// Sequence number of the node; `None` for a value that left the tape.
     pub seq: Option<u64>,
     /// The operation, or how the value left the tape.
     pub what: String,
-    /// The line of the program.
+    /// The location.
     pub location: Option<Location>,
-    /// The entries that it read: their positions, and which of their outputs.
+    /// The nodes that it read: sequence number, and which of the outputs.
     pub inputs: SmallVec<[(u64, u32); 2]>,
 }
 
-/// What hears of backward walks.
+/// Is told of backward walks.
 pub trait Listener: Send + Sync {
-    /// A walk begins at `roots`; `accumulate` says that it adds to `.grad`.
+    /// Called when a walk begins at `roots`; with `accumulate` it adds to `.grad`.
     fn began(&self, roots: &[(Edge, Tensor)], accumulate: bool) -> Result<()>;
-    /// The reverse rule of `node` turned the cotangents `g` into `grads`, one per input.
+    /// Called when the reverse rule of `node` has mapped the cotangents `g` to `grads`, one per input.
     fn pulled(&self, node: &Arc<Node>, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()>;
 }
 
-/// What a thread did while it was watched.
+/// What a thread recorded while its log was on, and the listener to its backward walks.
 pub struct Log {
     pages: Mutex<Pages>,
     limit: usize,
     listener: Box<dyn Listener>,
 }
 
-/// The lines of a log, and how many older ones were dropped.
+/// The lines of a log, and the number of older lines dropped.
 #[derive(Clone, Default)]
 struct Pages {
     lines: VecDeque<Line>,
@@ -137,12 +135,12 @@ struct Pages {
 }
 
 impl Log {
-    /// A log of at most `limit` lines; older ones give way.
+    /// Returns a log of at most `limit` lines, which drops the oldest.
     pub fn new(limit: usize, listener: Box<dyn Listener>) -> Log {
         Log { pages: Mutex::default(), limit: limit.max(1), listener }
     }
 
-    /// The lines, and how many older ones were dropped.
+    /// Returns the lines, and the number of older lines dropped.
     pub fn read(&self) -> (Vec<Line>, usize) {
         let pages = lock(&self.pages).clone();
         (pages.lines.into(), pages.dropped)
@@ -158,7 +156,7 @@ impl Log {
     }
 }
 
-/// Makes `log` the log of this thread and returns the one before.
+/// Sets the log of this thread and returns the previous one.
 pub fn set_log(log: Option<Arc<Log>>) -> Option<Arc<Log>> {
     LOG.replace(log)
 }
@@ -167,14 +165,13 @@ fn log() -> Option<Arc<Log>> {
     LOG.with_borrow(Option::clone)
 }
 
-/// The line that runs now, if lines are kept.
+/// The location being executed, if locations are kept.
 #[inline(always)]
 pub fn location() -> Option<Location> {
     if modes().has(Modes::LOCATIONS) { location::now() } else { None }
 }
 
-/// Called for every new entry that stands for an operation, which began at `mark` of the forward values that
-/// are not finite.
+/// Called for every new node of an operation. `mark` is [`anomaly::mark`] from before the operation ran.
 #[inline(always)]
 pub fn recorded(node: &Node, mark: usize) {
     if modes() != Modes(0) {
@@ -202,7 +199,7 @@ fn note_recorded(node: &Node, mark: usize) {
     }
 }
 
-/// Notes that values left the tape, as by `detach` or an operation that is not recorded.
+/// Logs that values left the tape, as by `detach` or an operation that is not recorded.
 #[inline(always)]
 pub fn left(what: &str, values: &[&Tensor]) {
     if modes().has(Modes::LOG) {
@@ -210,7 +207,7 @@ pub fn left(what: &str, values: &[&Tensor]) {
     }
 }
 
-/// Notes an operation on recorded values whose result is not recorded.
+/// Logs an operation on recorded values whose result is not recorded.
 #[inline(always)]
 pub fn not_recorded(op: &Op, recording: bool, inputs: &[&Tensor]) {
     if modes().has(Modes::LOG) {
@@ -228,12 +225,12 @@ fn note_left(what: &str, values: &[&Tensor]) {
     }
 }
 
-/// The last value that left the tape, for the error of a backward without a graph.
+/// The last logged value that left the tape, for the error of a backward without a graph.
 pub fn last_left() -> Option<Line> {
     log().and_then(|d| lock(&d.pages).lines.iter().rev().find(|l| l.seq.is_none()).cloned())
 }
 
-/// What a backward walk does for the tools.
+/// The debugging tools that take part in one backward walk.
 pub struct Backward {
     anomaly: Option<anomaly::Search>,
     log: Option<Arc<Log>>,
@@ -242,8 +239,8 @@ pub struct Backward {
 }
 
 impl Backward {
-    /// Called where a walk begins that adds to `.grad` or not, and is recorded itself or not; `None` if no
-    /// tool listens.
+    /// Called when a walk begins. `accumulate`: it adds to `.grad`; `recorded`: it is recorded itself. `None`
+    /// if no mode is on.
     pub fn begin(roots: &[(Edge, Tensor)], accumulate: bool, recorded: bool) -> Result<Option<Backward>> {
         let modes = modes();
         if modes == Modes(0) {
@@ -254,7 +251,7 @@ impl Backward {
             let _quiet = suspend(modes);
             log.listener.began(roots, accumulate)?;
         }
-        // Rules may pass through values that are not finite on their way to a finite gradient.
+        // The intermediate values of a rule may be non-finite although its gradient is finite.
         let quiet = if recorded { Modes::FORWARD } else { Modes::VALUES };
         let suspended = suspend(quiet);
         let anomaly = modes.has(Modes::ANOMALY).then(anomaly::Search::default);
@@ -262,7 +259,7 @@ impl Backward {
         Ok(Some(Backward { anomaly, log, counting, _suspended: suspended }))
     }
 
-    /// Applies a reverse rule, and tells the tools.
+    /// Applies a reverse rule and reports it to the tools.
     pub fn pull(&mut self, op: &Op, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         if let Some(counting) = &self.counting {
             counting.at(c.node.seq);

@@ -1,5 +1,4 @@
-//! Tools that watch a program: the log of debugging, the search for values that are not finite, counted
-//! work.
+//! Debugging tools: the log of what is recorded, anomaly detection, the count of floating point operations.
 
 pub mod anomaly;
 pub mod cost;

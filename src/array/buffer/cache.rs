@@ -1,5 +1,5 @@
-//! The size-class cache of CPU memory: free lists of blocks, per thread for small ones and shared for large
-//! ones. A block is a header and the data behind it.
+//! The size-class cache of CPU memory: free lists of blocks, per thread for small blocks and shared for large
+//! ones. A block is a header followed by its data.
 
 use super::counts::{
     Counts, CountsLock, add_without_thread, live_bytes, lock_counts, small_cached, small_reused,
@@ -13,21 +13,19 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// Classes: 1..=8 units of 64 bytes, then four steps per doubling.
+/// Number of size classes: 1..=8 units of 64 bytes, then four steps per doubling.
 const CLASSES: usize = 8 + 4 * 44;
-/// Blocks up to this class (64 KiB) stay on their thread, without a lock.
+/// Blocks below this class (up to 64 KiB) are cached per thread, without a lock.
 const SMALL: usize = 8 + 4 * 7;
-/// Blocks kept per class and thread: so many, or so many bytes of them if those are more. A step of training
-/// makes hundreds of small tensors and lets go of them together.
+/// Small blocks cached per class and thread: this many, or `SMALL_KEPT_BYTES` of them if that is more. A
+/// training step allocates hundreds of small tensors and frees them together.
 const SMALL_KEPT: usize = 64;
 const SMALL_KEPT_BYTES: usize = 1 << 20;
-/// Blocks from this size on are laid out for huge pages: one page fault instead of 512, and one entry of the
-/// processor's table of pages.
+/// Blocks from this size on are aligned for huge pages: one page fault and one TLB entry instead of 512.
 const HUGE_FROM: usize = 4 << 20;
-/// The size of a huge page.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// The class of blocks that hold so many bytes.
+/// The smallest class whose blocks hold this many bytes.
 pub(crate) fn class_of(bytes: usize) -> u8 {
     let n = bytes.div_ceil(ALIGN).max(1);
     if n <= 8 {
@@ -37,7 +35,7 @@ pub(crate) fn class_of(bytes: usize) -> u8 {
     (8 + 4 * (shift - 1) + ((n - 1) >> shift) - 4) as u8
 }
 
-/// Data bytes of a block of this class.
+/// Data bytes of a block of this class, without its header.
 fn class_bytes(class: u8) -> usize {
     let c = class as usize;
     if c < 8 {
@@ -52,27 +50,27 @@ fn layout(class: u8) -> Option<Layout> {
     Layout::from_size_align(size, if size >= HUGE_FROM { HUGE_PAGE } else { ALIGN }).ok()
 }
 
-/// Asks for huge pages behind a large block that was just made.
+/// Asks the system for huge pages under a new large block.
 fn advise(block: NonNull<Header>, layout: Layout) {
     #[cfg(target_os = "linux")]
     if layout.align() == HUGE_PAGE {
         let whole = layout.size() / HUGE_PAGE * HUGE_PAGE;
-        // SAFETY: the block is as long as that; the advice changes no contents, and a refusal changes
-        // nothing.
+        // SAFETY: `whole` bytes from the block's start lie inside it; the advice changes no contents, and a
+        // refusal has no effect.
         unsafe { libc::madvise(block.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
     let _ = (block, layout);
 }
 
-/// A new block of this class from the system, for a tensor of so many bytes. There is none without memory for
-/// what is small and must not fail.
+/// Allocates a block of this class from the system, for a tensor of `bytes` bytes. Fails while the reserve
+/// for small infallible requests (`src/process/blocks/spare.rs`) cannot be refilled.
 fn fresh(class: u8, bytes: usize) -> Result<NonNull<Header>> {
     let out_of_memory =
         || Error::memory(format!("cannot allocate {bytes} bytes; {} bytes are in use", live_bytes()));
     let layout = layout(class).ok_or_else(out_of_memory)?;
     let ask = || match crate::process::blocks::refill() {
-        // SAFETY: the layout has a non-zero size.
+        // SAFETY: the layout contains a header, so its size is not zero.
         true => NonNull::new(unsafe { std::alloc::alloc(layout) }.cast()),
         false => None,
     };
@@ -88,37 +86,37 @@ fn fresh(class: u8, bytes: usize) -> Result<NonNull<Header>> {
 
 fn free(class: u8, header: NonNull<Header>) {
     if let Some(layout) = layout(class) {
-        // SAFETY: the block was allocated by `fresh` with the layout of its class.
+        // SAFETY: `fresh` allocated the block with the layout of its class, and the caller gives it up.
         unsafe { std::alloc::dealloc(header.as_ptr().cast(), layout) }
     }
 }
 
-/// Blocks that came from the system.
+/// Number of blocks allocated from the system.
 static FRESH: AtomicI64 = AtomicI64::new(0);
-/// Large blocks that were used again.
+/// Number of allocations served from cached large blocks.
 static REUSED: AtomicI64 = AtomicI64::new(0);
 
-/// How many allocations asked the system for memory, since the start.
+/// Number of allocations that took memory from the system, since the start.
 pub fn fresh_allocations() -> i64 {
     FRESH.load(Ordering::Relaxed)
 }
 
-/// How many allocations were served from memory kept for reuse, since the start.
+/// Number of allocations served from cached memory, since the start.
 pub fn reused_allocations() -> i64 {
     REUSED.load(Ordering::Relaxed) + small_reused()
 }
 
-/// Bytes of large blocks that are kept.
+/// Bytes of cached large blocks.
 static CACHED: AtomicI64 = AtomicI64::new(0);
-/// The cache holds at most this many bytes of large blocks.
+/// The most bytes of large blocks that are cached.
 static LIMIT: AtomicI64 = AtomicI64::new(1 << 30);
 
-/// Bytes of host memory kept for reuse.
+/// Bytes of cached host memory.
 pub fn cached_bytes() -> i64 {
     CACHED.load(Ordering::Relaxed) + small_cached()
 }
 
-/// Sets the most bytes of large blocks that are kept for reuse, 1 GiB at the start; gives back what there is.
+/// Sets the most bytes of large blocks that are cached (default 1 GiB), and empties the cache.
 pub fn set_cache_limit(bytes: usize) {
     LIMIT.store(i64::try_from(bytes).unwrap_or(i64::MAX), Ordering::Relaxed);
     empty_cache();
@@ -126,7 +124,7 @@ pub fn set_cache_limit(bytes: usize) {
 
 struct Blocks(Vec<Vec<NonNull<Header>>>);
 
-// SAFETY: the blocks in a free list have no other user.
+// SAFETY: a block in a free list belongs to that list alone, so it may be used on any thread.
 unsafe impl Send for Blocks {}
 
 impl Blocks {
@@ -142,7 +140,7 @@ impl Blocks {
         &mut self.0[class as usize]
     }
 
-    /// Frees all blocks; how many bytes they had.
+    /// Frees all blocks and returns their bytes.
     fn clear(&mut self) -> i64 {
         let mut freed = 0;
         for (class, list) in self.0.iter_mut().enumerate() {
@@ -155,13 +153,13 @@ impl Blocks {
     }
 }
 
-/// Bytes of a block of this class with its header.
+/// Bytes of a block of this class, including its header.
 #[inline]
 fn block_bytes(class: u8) -> i64 {
     (class_bytes(class) + HEADER) as i64
 }
 
-/// What a thread has of its own.
+/// The small blocks and counts of a thread.
 struct Local {
     blocks: RefCell<Blocks>,
     counts: Arc<Counts>,
@@ -179,7 +177,7 @@ thread_local! {
 }
 static LARGE_BLOCKS: Mutex<Blocks> = Mutex::new(Blocks::new());
 
-/// The cache of large blocks and the counts of memory, locked.
+/// Guard of the locked cache of large blocks and memory counts.
 pub(crate) struct CacheLock(#[allow(dead_code)] (MutexGuard<'static, Blocks>, CountsLock));
 
 /// Locks the cache of large blocks and the counts of memory.
@@ -187,14 +185,13 @@ pub(crate) fn lock_cache() -> CacheLock {
     CacheLock((lock(&LARGE_BLOCKS), lock_counts()))
 }
 
-/// The two free lists.
 pub(crate) static CACHE: Cache = Cache;
 
-/// The two free lists: per thread for small blocks, shared for large ones.
+/// Free lists: per thread for small blocks, shared for large ones.
 pub(crate) struct Cache;
 
 impl Cache {
-    /// A block of this class that is kept, if there is one, for a tensor of so many bytes, which are counted.
+    /// Takes a cached block of this class, if there is one, and counts the `bytes` of its tensor.
     #[inline]
     pub(crate) fn take(&self, class: u8, bytes: usize) -> Option<NonNull<Header>> {
         LOCAL
@@ -213,7 +210,7 @@ impl Cache {
             .unwrap_or(None)
     }
 
-    /// A new block of this class for a tensor of so many bytes, which are counted.
+    /// Allocates a block of this class, and counts the `bytes` of its tensor.
     #[cold]
     pub(crate) fn make(&self, class: u8, bytes: usize) -> Result<NonNull<Header>> {
         let header = fresh(class, bytes)?;
@@ -223,7 +220,7 @@ impl Cache {
         Ok(header)
     }
 
-    /// Keeps or frees a block of a tensor of so many bytes.
+    /// Caches or frees a block, whose tensor had `bytes` bytes.
     #[inline]
     pub(crate) fn put(&self, class: u8, bytes: usize, header: NonNull<Header>) {
         let kept = LOCAL.try_with(|local| {
@@ -258,7 +255,7 @@ fn take_large(class: u8) -> Option<NonNull<Header>> {
     Some(header)
 }
 
-/// Keeps a large block, unless that would be too much.
+/// Caches a large block unless that would exceed `LIMIT`; returns whether it did.
 fn keep_large(class: u8, header: NonNull<Header>) -> bool {
     let size = block_bytes(class);
     if CACHED.fetch_add(size, Ordering::Relaxed) + size > LIMIT.load(Ordering::Relaxed) {
@@ -269,7 +266,7 @@ fn keep_large(class: u8, header: NonNull<Header>) -> bool {
     true
 }
 
-/// Returns all cached memory of this thread, all large blocks, and what the C library keeps, to the system.
+/// Returns to the system the cached memory of this thread, all large blocks, and what the C library keeps.
 pub fn empty_cache() {
     let _ = LOCAL.try_with(|local| {
         let freed = local.blocks.borrow_mut().clear();
@@ -281,14 +278,13 @@ pub fn empty_cache() {
     trim();
 }
 
-/// Tells the C library to give back what was freed block by block, which it keeps otherwise.
+/// Tells the C library to return freed memory to the system, which it keeps otherwise.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn trim() {
-    // SAFETY: it goes through the C library's own lists, under its own locks.
+    // SAFETY: `malloc_trim` touches only the C library's own lists, under its own locks.
     unsafe { libc::malloc_trim(0) };
 }
 
-/// Other C libraries have no such call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 fn trim() {}
 

@@ -1,56 +1,56 @@
-//! How much host memory tensors hold. Each thread counts for itself, because adding to a counter that all
-//! share costs as much as a small kernel; who asks for the total adds up.
+//! Counters of the host memory that tensors hold. Each thread counts for itself, because adding to a shared
+//! counter costs as much as a small kernel; reading the total adds them up.
 //!
-//! The total is exact whenever no other thread is just allocating. The peak is exact for one thread; with
-//! several, what others hold counts in steps of [`STEP`].
+//! The total is exact while no other thread allocates. The peak is exact for one thread; with several, the
+//! peaks of the others are resolved in steps of [`STEP`].
 
 use crate::process::sync::lock;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A thread hands its count over to the total when it has moved by so many bytes.
+/// A thread adds its count to the total whenever it has changed by this many bytes.
 const STEP: i64 = 1 << 20;
 
-/// What one thread counts. It alone writes here, so that no addition has to be atomic.
+/// The counters of one thread, its only writer: additions are a load and a store, not atomic adds.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// Bytes of tensors made, less those freed, since the last time they were handed over.
+    /// Bytes of tensors allocated less those freed, since the last hand-over to the total.
     live: AtomicI64,
-    /// The most that `live` has been since then.
+    /// The maximum of `live` since then.
     high: AtomicI64,
-    /// Bytes of small blocks that the thread keeps for reuse.
+    /// Bytes of small blocks in the thread's free lists.
     cached: AtomicI64,
-    /// Small blocks that the thread has used again.
+    /// Number of allocations served from these lists.
     reused: AtomicI64,
 }
 
-/// What all threads have handed over.
+/// The counts that threads have handed over.
 struct Total {
     live: i64,
-    /// The most that tensors have held at once.
+    /// The most bytes that tensors have held at once.
     peak: i64,
-    /// Small blocks that threads which have ended used again.
+    /// `Counts::reused` of the threads that have ended.
     reused: i64,
     threads: Vec<Arc<Counts>>,
 }
 
 static TOTAL: Mutex<Total> = Mutex::new(Total { live: 0, peak: 0, reused: 0, threads: Vec::new() });
 
-/// The counts, locked for a fork.
+/// Guard of the locked counts, held during a fork.
 pub(crate) struct CountsLock(#[allow(dead_code)] MutexGuard<'static, Total>);
 
-/// Locks the counts.
+/// Locks the counts for a fork.
 pub(crate) fn lock_counts() -> CountsLock {
     CountsLock(lock(&TOTAL))
 }
 
 impl Total {
-    /// Bytes in tensors of all threads.
     fn live(&self) -> i64 {
         self.live + self.threads.iter().map(|counts| counts.live.load(Ordering::Relaxed)).sum::<i64>()
     }
 
-    /// The most bytes that tensors can have held at once.
+    /// The peak including the counts not yet handed over, as if the thread furthest below its own maximum had
+    /// reached it while the others held what they hold at present.
     fn peak(&self) -> i64 {
         let live = self.live();
         let above = |c: &Arc<Counts>| c.high.load(Ordering::Relaxed) - c.live.load(Ordering::Relaxed);
@@ -60,14 +60,14 @@ impl Total {
 }
 
 impl Counts {
-    /// The counts of a new thread.
+    /// Registers the counts of a new thread.
     pub(crate) fn register() -> Arc<Counts> {
         let counts = Arc::<Counts>::default();
         lock(&TOTAL).threads.push(counts.clone());
         counts
     }
 
-    /// Counts memory of tensors, negative where it was freed.
+    /// Adds bytes of tensors, negative when freed.
     #[inline]
     pub(crate) fn add_live(&self, bytes: i64) {
         let live = self.live.load(Ordering::Relaxed) + bytes;
@@ -80,13 +80,13 @@ impl Counts {
         }
     }
 
-    /// Counts memory of small blocks that are kept, negative where they are used again.
+    /// Adds bytes of cached small blocks, negative when they leave the cache.
     #[inline]
     pub(crate) fn add_cached(&self, bytes: i64) {
         self.cached.store(self.cached.load(Ordering::Relaxed) + bytes, Ordering::Relaxed);
     }
 
-    /// Counts a small block that is used again.
+    /// Counts an allocation served from the thread's free lists.
     #[inline]
     pub(crate) fn add_reused(&self, bytes: i64) {
         self.reused.store(self.reused.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
@@ -100,7 +100,7 @@ impl Counts {
         self.high.store(0, Ordering::Relaxed);
     }
 
-    /// The thread ends.
+    /// Hands the counts over at the end of the thread.
     pub(crate) fn retire(self: &Arc<Self>) {
         let mut total = lock(&TOTAL);
         self.hand_over(&mut total);
@@ -109,7 +109,7 @@ impl Counts {
     }
 }
 
-/// Counts memory on a thread that is at its end and has no counts of its own any more.
+/// Adds bytes of tensors on a thread whose counts are already destroyed.
 #[cold]
 pub(crate) fn add_without_thread(bytes: i64) {
     let mut total = lock(&TOTAL);
@@ -117,12 +117,12 @@ pub(crate) fn add_without_thread(bytes: i64) {
     total.peak = total.peak();
 }
 
-/// Bytes of small blocks that all threads keep for reuse.
+/// Bytes of cached small blocks, over all threads.
 pub(crate) fn small_cached() -> i64 {
     lock(&TOTAL).threads.iter().map(|counts| counts.cached.load(Ordering::Relaxed)).sum()
 }
 
-/// How many small blocks all threads have used again, since the start.
+/// Number of allocations served from cached small blocks, over all threads, since the start.
 pub(crate) fn small_reused() -> i64 {
     let total = lock(&TOTAL);
     total.reused + total.threads.iter().map(|counts| counts.reused.load(Ordering::Relaxed)).sum::<i64>()
@@ -138,7 +138,7 @@ pub fn peak_bytes() -> i64 {
     lock(&TOTAL).peak()
 }
 
-/// Begins the search for the peak anew.
+/// Resets the peak to the bytes held at present.
 pub fn reset_peak() {
     let mut total = lock(&TOTAL);
     for counts in &total.threads {

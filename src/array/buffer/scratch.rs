@@ -1,10 +1,10 @@
-//! Vectors as long as a tensor, whose memory may not be there: an error where `vec!` would end the process.
+//! Scratch vectors of tensor size: out of memory is an error here, where `vec!` would abort the process.
 
 use super::live_bytes;
 use crate::error::{Error, Result};
 use crate::process::blocks;
 
-/// An empty vector with room for `n` elements.
+/// Returns an empty vector with capacity for `n` elements.
 pub fn room<T>(n: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
     match out.try_reserve_exact(n) {
@@ -13,21 +13,21 @@ pub fn room<T>(n: usize) -> Result<Vec<T>> {
     }
 }
 
-/// `n` times `value`.
+/// Returns a vector of `n` copies of `value`.
 pub fn filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>> {
     let mut out = room(n)?;
     out.resize(n, value);
     Ok(out)
 }
 
-/// The numbers that an iterator gives, of which there are at most `n`.
+/// Collects at most `n` items of an iterator.
 pub fn gathered<T>(n: usize, from: impl Iterator<Item = T>) -> Result<Vec<T>> {
     let mut out = room(n)?;
     out.extend(from.take(n));
     Ok(out)
 }
 
-/// Makes room for one more element, doubling what there is.
+/// Ensures capacity for one more element, growing geometrically.
 #[inline]
 pub fn grow<T>(list: &mut Vec<T>) -> Result<()> {
     if list.len() < list.capacity() {
@@ -36,7 +36,7 @@ pub fn grow<T>(list: &mut Vec<T>) -> Result<()> {
     list.try_reserve(1).map_err(|_| missing(list.len().saturating_mul(2 * size_of::<T>())))
 }
 
-/// Makes a list `n` elements long, where it is shorter, with this value behind what it has.
+/// Appends copies of `value` until `list` has `n` elements; leaves a longer list alone.
 pub fn lengthen<T: Clone>(list: &mut Vec<T>, value: T, n: usize) -> Result<()> {
     let more = n.saturating_sub(list.len());
     list.try_reserve(more).map_err(|_| missing(n.saturating_mul(size_of::<T>())))?;
@@ -44,8 +44,7 @@ pub fn lengthen<T: Clone>(list: &mut Vec<T>, value: T, n: usize) -> Result<()> {
     Ok(())
 }
 
-/// Calls `f`, which takes up to so many bytes without asking whether there are any; an error if there are
-/// not.
+/// Calls `f`, which allocates up to `bytes` bytes infallibly; an error if they cannot be set aside first.
 pub fn with_room<R>(bytes: usize, f: impl FnOnce() -> R) -> Result<R> {
     blocks::with_spare(bytes, f).ok_or_else(|| missing(bytes))
 }

@@ -1,20 +1,20 @@
-//! Rust types of elements, and the `dispatch!` macros that turn a `DType` into one.
+//! Rust element types, and the `dispatch!` macros that map a `DType` to its Rust type.
 
 use super::DType;
 use half::{bf16, f16};
 
-/// A Rust type that is stored in tensors.
+/// A Rust type that a tensor can store.
 pub trait Element: Copy + Send + Sync + PartialOrd + 'static {
-    /// Its dtype.
+    /// The dtype of this type.
     const DTYPE: DType;
-    /// Conversion through `f64`, as `as` does (saturating to integers); exact for every value but large
-    /// 64-bit integers.
+    /// Converts to `f64`; exact for every value but large 64-bit integers.
     fn to_f64(self) -> f64;
-    /// The inverse of [`Element::to_f64`], rounding to nearest.
+    /// Converts from `f64`. Floats round to nearest. Integers truncate with `as`: `i32`, `i64` and
+    /// non-negative `u64` saturate, the others wrap from `i64`.
     fn from_f64(value: f64) -> Self;
-    /// Conversion to `i64`, truncating toward zero; wrapping for `u64`.
+    /// Converts to `i64`, truncating toward zero; `u64` wraps.
     fn to_i64(self) -> i64;
-    /// Conversion from `i64`, wrapping for narrower integers.
+    /// Converts from `i64`; narrower integers wrap.
     fn from_i64(value: i64) -> Self;
 }
 
@@ -71,7 +71,7 @@ macro_rules! dispatch {
     };
 }
 
-/// [`dispatch!`] over the types that kernels compute in, for operands that are in theirs: see
+/// [`dispatch!`] over the compute types, for operands already converted to theirs; see
 /// [`DType::compute`](crate::array::dtype::DType::compute).
 #[macro_export]
 macro_rules! dispatch_computed {
@@ -108,8 +108,8 @@ macro_rules! dispatch_computed {
     };
 }
 
-/// Runs an expression with `$t` bound to an integer type of `$size` bytes: for what moves elements and does
-/// not read them.
+/// Runs an expression with `$t` bound to an integer type of `$size` bytes (`[u64; 2]` for 16), for kernels
+/// that move elements without reading their values.
 #[macro_export]
 macro_rules! dispatch_width {
     ($size:expr, $t:ident => $body:expr) => {

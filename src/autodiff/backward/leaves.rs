@@ -1,4 +1,4 @@
-//! The ends of a backward walk: gradients of leaves, which are summed, shown to hooks and stored.
+//! The leaves of a backward walk: sums their gradients, runs their hooks and stores the result.
 
 use super::walk::{Walk, add_to};
 use crate::autodiff::accumulate;
@@ -9,21 +9,21 @@ use crate::tensor::Tensor;
 use smallvec::smallvec;
 use std::sync::{Arc, Weak};
 
-/// What has reached a leaf that more gradients may reach.
+/// The sum so far at a leaf that further gradients may reach.
 pub(super) struct PartialSum {
     node: Arc<Node>,
     total: Option<Tensor>,
-    /// Whether a gradient that is zero everywhere was among them, which `total` leaves out.
+    /// Whether a gradient that is zero everywhere arrived; `total` leaves it out.
     has_zero: bool,
-    /// How many edges have had their turn, with or without a gradient.
+    /// The number of edges processed, with or without a gradient.
     edges: usize,
 }
 
 impl Walk<'_> {
-    /// Adds a gradient to that of a leaf; without one, counts the edge, by which zeros came if `is_zero`. The
-    /// leaf is visited as soon as all edges to it have had their turn, so that its gradient frees what it was
-    /// computed from; a leaf to which other graphs lead as well, or whose gradient is still somebody else's
-    /// memory, is visited at the end.
+    /// Adds a gradient to the sum of a leaf. Without one, counts the edge only; `is_zero` says that its
+    /// gradient is zero everywhere. Visits the leaf as soon as all edges to it were processed, so that what
+    /// its gradient was computed from is freed early. A leaf with edges from other graphs too, or whose
+    /// gradient still shares its memory, is visited at the end.
     pub(super) fn add_to_leaf(&mut self, leaf: &Arc<Node>, g: Option<Tensor>, is_zero: bool) -> Result<()> {
         if leaf.edges_to(0) == 1 && is_stored_as_is(leaf, g.as_ref()) {
             return if g.is_some() || is_zero { self.visit(leaf, smallvec![g]) } else { Ok(()) };
@@ -36,7 +36,7 @@ impl Walk<'_> {
         if let Some(g) = g {
             add_to(&mut sum.total, g, self.options.create_graph)?;
         }
-        // One reference is that of the sum itself.
+        // The sum itself holds one reference.
         if sum.edges >= leaf.edges_to(1) && is_stored_as_is(leaf, sum.total.as_ref()) {
             let sum = self.leaves.remove(&key);
             return self.complete(sum);
@@ -44,14 +44,14 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Visits the leaves that are left, the youngest first.
+    /// Visits the remaining leaves, youngest first.
     pub(super) fn complete_leaves(&mut self) -> Result<()> {
         let mut left: Vec<PartialSum> = std::mem::take(&mut self.leaves).into_values().collect();
         left.sort_unstable_by_key(|sum| std::cmp::Reverse(sum.node.seq));
         left.into_iter().try_for_each(|sum| self.complete(Some(sum)))
     }
 
-    /// Visits a leaf that nothing more can reach.
+    /// Visits a leaf that no further gradient can reach.
     fn complete(&mut self, sum: Option<PartialSum>) -> Result<()> {
         match sum {
             Some(PartialSum { node, total, has_zero, .. }) if total.is_some() || has_zero => {
@@ -61,7 +61,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds the gradient of a leaf to its slot, with the hooks around that.
+    /// Adds the gradient of a leaf to its slot, and runs the hooks before and after.
     pub(super) fn accumulate(&self, node: &Arc<Node>, mut g: Slots) -> Result<()> {
         if !self.options.accumulate {
             return Ok(());
@@ -71,16 +71,16 @@ impl Walk<'_> {
         }
         self.before(node, &mut g)?;
         let Some(value) = g[0].take() else { return Ok(()) };
-        // Nobody can ask for the gradient of a leaf that is gone.
+        // Without handles, nobody can read the gradient.
         let Some(mut slot) = node.grad().filter(|_| node.has_handle()) else { return Ok(()) };
         let Some(hooks) = node.hooks() else {
             return accumulate::into_slot(&mut slot, value, self.options.create_graph);
         };
-        // A second reference to the gradient would make the slot copy it.
+        // Cloned only if needed: a second reference to the gradient would make the slot copy it.
         let seen = hooks.has_after().then(|| value.clone());
         accumulate::into_slot(&mut slot, value, self.options.create_graph)?;
         let total = slot.clone();
-        // Hooks run outside the lock: they may look at the slot.
+        // Hooks run outside the lock: they may read the slot.
         drop(slot);
         if let Some(total) = total {
             hooks.accumulated(&total)?;
@@ -88,7 +88,7 @@ impl Walk<'_> {
         if seen.is_some() { hooks.after(&mut [], &[seen]) } else { Ok(()) }
     }
 
-    /// Gives the gradient of a leaf to the one that took its place.
+    /// Passes the gradient of a leaf on to the leaf that replaced it.
     fn accumulate_in_successor(&self, node: &Node, next: Weak<Node>, mut g: Slots) -> Result<()> {
         let Some(next) = next.upgrade().filter(|next| next.has_handle()) else { return Ok(()) };
         let (was, now) = (&node.outputs[0], &next.outputs[0]);
@@ -106,7 +106,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether the gradient of a leaf can go to its slot without a copy that waiting could save.
+/// Whether storing the gradient of a leaf at once needs no copy that waiting could avoid.
 fn is_stored_as_is(leaf: &Node, g: Option<&Tensor>) -> bool {
     match g {
         Some(Tensor::Array(a)) => a.is_alone() || leaf.grad().is_some_and(|slot| slot.is_some()),

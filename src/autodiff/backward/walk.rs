@@ -1,4 +1,5 @@
-//! The visit of one entry after another. Read next: `leaves.rs`.
+//! The backward walk itself: visits one node after another.
+//! Read next: `src/autodiff/backward/leaves.rs`.
 
 use super::leaves::PartialSum;
 use super::{Options, relevant};
@@ -22,23 +23,23 @@ use std::sync::Arc;
 /// One backward walk.
 pub(super) struct Walk<'a> {
     pub(super) options: Options,
-    /// The tape that is walked, where the chain of interpreters has it no more.
+    /// The tape that is walked, if the current chain of interpreters does not contain it.
     finished: Option<&'a FinishedTape>,
-    /// Where the gradient of each target is: its entry, its output, its index in the answer.
+    /// The targets by node: the output of the node, and the index in `found`.
     targets: FxHashMap<*const Node, SmallVec<[(u32, usize); 1]>>,
-    /// With targets: the entries from which a target can be reached.
+    /// With targets: the nodes from which a target can be reached.
     relevant: Option<Nodes>,
     queue: Queue,
-    /// The leaves that are not complete yet.
+    /// The leaves that wait for further gradients.
     pub(super) leaves: FxHashMap<*const Node, PartialSum>,
     found: Vec<Option<Tensor>>,
-    /// What the debugging tools do meanwhile.
+    /// The debugging tools, if any mode is on.
     tools: Option<debug::Backward>,
     interrupts: InterruptBudget,
 }
 
 impl Walk<'_> {
-    /// Walks from `roots`, to `targets` if there are any, and returns the gradients of these.
+    /// Walks from `roots`, to `targets` if given, and returns the gradients of the targets.
     pub(super) fn run(
         roots: Vec<(Edge, Tensor)>,
         targets: Option<&[Edge]>,
@@ -73,13 +74,13 @@ impl Walk<'_> {
         Ok(walk.found)
     }
 
-    /// Whether a target can be reached from an entry, or all are asked for.
+    /// Whether a target can be reached from a node; true without targets.
     #[inline]
     fn is_relevant(&self, node: &Arc<Node>) -> bool {
         self.relevant.as_ref().is_none_or(|relevant| relevant.contains(&Arc::as_ptr(node)))
     }
 
-    /// Sends to an edge what the rule of an entry gave for it.
+    /// Sends a gradient along an edge, fitted to the shape and dtype of the value there.
     #[inline]
     fn send(&mut self, edge: &Edge, mut g: Tensor) -> Result<()> {
         if !self.is_relevant(&edge.node) {
@@ -94,8 +95,8 @@ impl Walk<'_> {
         add_to(slot, g, self.options.create_graph)
     }
 
-    /// Tells an edge that no gradient comes by it. One that is zero everywhere (`is_zero`) is not computed
-    /// with, but what it reaches counts as reached.
+    /// Processes an edge without a gradient. A gradient that is zero everywhere (`is_zero`) is not computed
+    /// with, but its node counts as reached.
     #[cold]
     fn send_none(&mut self, edge: &Edge, is_zero: bool) -> Result<()> {
         if !self.is_relevant(&edge.node) {
@@ -107,7 +108,7 @@ impl Walk<'_> {
         }
         if is_zero {
             let slot = &mut self.queue.slots(&edge.node)[edge.index as usize];
-            // Of several outputs it must be seen which one was reached.
+            // With several outputs, the slot must show which one was reached.
             if slot.is_none() && edge.node.outputs.len() > 1 {
                 *slot = Some(zeros(edge.aval())?);
             }
@@ -115,14 +116,14 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Runs hooks, captures targets, accumulates into leaves or applies the reverse rule.
+    /// Visits a node: runs hooks, captures targets, and accumulates into a leaf or applies the reverse rule.
     #[inline]
     pub(super) fn visit(&mut self, node: &Arc<Node>, g: Slots) -> Result<()> {
         if let [None] = &g[..] { self.visit_zero(node) } else { self.visit_value(node, g) }
     }
 
-    /// Visits an entry of one output that only zeros have reached. Whoever looks at them sees them; else they
-    /// go on as they are.
+    /// Visits a node of one output that only zero gradients have reached. They are made explicit for targets,
+    /// leaves and hooks; otherwise they pass on symbolically.
     #[cold]
     fn visit_zero(&mut self, node: &Arc<Node>) -> Result<()> {
         let is_target = self.targets.contains_key(&Arc::as_ptr(node));
@@ -148,7 +149,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Runs the hooks on the gradient of each output, and keeps it where that was asked for.
+    /// Runs the hooks on the gradient of each output, and stores it for `retain_grad`.
     #[inline(never)]
     fn show_to_hooks(&self, node: &Node, hooks: &Hooks, g: &mut Slots) -> Result<()> {
         for (i, slot) in g.iter_mut().enumerate() {
@@ -163,8 +164,8 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What a hook or custom rule returned, without what the walked tape recorded of it, unless that is asked
-    /// for.
+    /// Unwraps what a hook or custom rule returned to its value below the walked tape; with `create_graph`,
+    /// only if that tape has finished.
     fn unrecorded(&self, node: &Node, g: Tensor) -> Tensor {
         let g = match self.finished {
             Some(tape) => tape.below(g),
@@ -176,23 +177,23 @@ impl Walk<'_> {
         }
     }
 
-    /// [`Walk::unrecorded`] for each gradient for the inputs of an entry.
+    /// [`Walk::unrecorded`] for the gradient of each input.
     fn all_unrecorded(&self, node: &Node, grads: Grads) -> Grads {
         grads.into_iter().map(|slot| slot.map(|g| self.unrecorded(node, g))).collect()
     }
 
-    /// Runs the hooks before an entry.
+    /// Runs the hooks before a node.
     #[inline]
     pub(super) fn before(&self, node: &Node, g: &mut Slots) -> Result<()> {
         let Some(hooks) = node.hooks() else { return Ok(()) };
         let _tape = self.finished.map(FinishedTape::enter);
-        // Hidden outputs of custom functions are nobody's business.
+        // Hidden outputs of custom functions are not shown to hooks.
         hooks.before(&mut g[..node.visible()])?;
         g.iter_mut().for_each(|slot| *slot = slot.take().map(|g| self.unrecorded(node, g)));
         Ok(())
     }
 
-    /// Runs the hooks after an entry, which see gradients of the shapes of the inputs.
+    /// Runs the hooks after a node, on gradients fitted to the shapes and dtypes of the inputs.
     #[inline(never)]
     fn after(&self, node: &Node, hooks: &Hooks, grads: Grads, g: &Slots) -> Result<Grads> {
         let mut given = grads.into_iter();
@@ -208,7 +209,7 @@ impl Walk<'_> {
         Ok(self.all_unrecorded(node, grads))
     }
 
-    /// Applies the reverse rule of an entry, with the hooks around it, and sends the results on.
+    /// Applies the reverse rule of a node, with the hooks before and after, and sends the results on.
     fn pull_back(&mut self, node: &Arc<Node>, op: &Op, mut g: Slots) -> Result<()> {
         let mut needs = Needs::default();
         for (i, edge) in node.edges.iter().enumerate() {
@@ -231,21 +232,21 @@ impl Walk<'_> {
         if let Some(hooks) = node.hooks() {
             grads = self.after(node, hooks, grads, &g)?;
         }
-        // Where a rule passes its cotangent through, this leaves the next entry as its only owner.
+        // If a rule passes its cotangent through, this leaves the gradient with a single owner.
         drop(g);
         for (i, edge) in node.edges.iter().enumerate() {
             let Some(edge) = edge else { continue };
             match grads.get_mut(i).and_then(Option::take) {
                 Some(g) => self.send(edge, g)?,
-                // A rule of the core says nothing where the derivative is zero everywhere; what a custom
-                // function leaves out is not reached.
+                // A rule of the core returns `None` where the derivative is zero everywhere. An input that a
+                // custom function leaves out is not reached.
                 None => self.send_none(edge, !is_custom)?,
             }
         }
         Ok(())
     }
 
-    /// Applies a reverse rule, in the sight of the debugging tools if there are any.
+    /// Applies a reverse rule, through the debugging tools if there are any.
     #[inline]
     fn pull(&mut self, op: &Op, context: &Vjp, g: &Slots) -> Result<Grads> {
         match &mut self.tools {
@@ -254,8 +255,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Applies the reverse rule of a custom function, which may use tensors of the function that was
-    /// differentiated.
+    /// Applies the reverse rule of a custom function, on the finished tape, because it may use tensors of the
+    /// differentiated function.
     #[inline(never)]
     fn pull_custom(&mut self, op: &Op, context: &Vjp, g: &Slots) -> Result<Grads> {
         let grads = {
@@ -266,12 +267,12 @@ impl Walk<'_> {
     }
 }
 
-/// A gradient that is zero everywhere.
+/// A zero gradient: an expanded scalar.
 fn zeros(aval: &Aval) -> Result<Tensor> {
     Tensor::scalar(0.0, aval.dtype, aval.device)?.expand(&aval.shape)
 }
 
-/// Adds `g` to the gradient that waits in `slot`.
+/// Adds `g` to the gradient in `slot`, if any.
 #[inline]
 pub(super) fn add_to(slot: &mut Option<Tensor>, g: Tensor, recorded: bool) -> Result<()> {
     match slot {

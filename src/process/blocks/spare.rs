@@ -1,26 +1,26 @@
-//! Memory that is kept back for code that takes it without asking whether there is any: a vector that fails
-//! to grow ends the process. The allocator turns to it when the system has no more.
+//! Reserved memory for infallible allocations, which abort the process when they fail, as a growing `Vec`
+//! does. The allocator uses it when the system has no memory left.
 //!
-//! Requests for a little, such as an entry of the tape, share one block of the process. It is let go of for
-//! the first of them that fails; tensors cannot be made until it is there again, so that short memory is
-//! noticed where it can be said. A library that needs much, such as that of the factorisations, runs with a
-//! block of its own.
+//! Small requests, such as a node of the tape, share one block per process, which is freed for the first of
+//! them that fails. Tensors cannot be allocated until the block is back, so that short memory shows where it
+//! can be reported. A library with large requests, such as that of the factorisations, runs with a reserve of
+//! its own thread ([`with`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// Requests for up to so many bytes are taken to succeed.
+/// The largest small request, in bytes.
 const LITTLE: usize = 1 << 16;
-/// What is kept back for them.
+/// Bytes reserved for small requests.
 const SPARE: usize = 1 << 20;
 
 static BLOCK: AtomicPtr<u8> = AtomicPtr::new(null_mut());
-/// What of it is still to be had.
+/// Bytes of the reserve not yet granted.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
-/// A block of a thread: where it is, unless it was let go of; its bytes; those still to be had.
+/// The reserve of a thread: its block (null once freed), its bytes, and those not yet granted.
 #[derive(Clone, Copy)]
 struct Own {
     block: *mut u8,
@@ -38,25 +38,27 @@ fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes, super::ALIGN).ok()
 }
 
-/// Gives a block back to the system.
+/// Returns a block to the system.
 ///
 /// # Safety
-/// It is null, or has so many bytes and came from the system; nobody uses it.
+/// The block is null, or an unused block of `bytes` bytes from the system.
 unsafe fn let_go(block: *mut u8, bytes: usize) {
     if let (false, Some(layout)) = (block.is_null(), layout(bytes)) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises an unused block from the system, of this size and alignment.
         unsafe { System.dealloc(block, layout) };
     }
 }
 
-/// A block for a request that the system has no memory for; null if nothing was kept back for it.
+/// Serves a request that the system had no memory for, by freeing a reserve and asking again; null if no
+/// reserve covers it.
 ///
 /// # Safety
 /// The size is not zero.
 #[cold]
 pub unsafe fn instead(request: Layout) -> *mut u8 {
     let size = request.size();
-    // SAFETY: the blocks are this module's, and taken out before they are let go of; the caller's promise.
+    // SAFETY: each block is this module's own and is taken out of its cell before it is freed. The caller
+    // promises a size that is not zero.
     unsafe {
         let own = OWN.try_with(Cell::get).unwrap_or(NONE);
         if own.left >= size {
@@ -73,13 +75,13 @@ pub unsafe fn instead(request: Layout) -> *mut u8 {
     }
 }
 
-/// Keeps a block for small requests back again, if it was let go of; whether there is one.
+/// Allocates the reserve for small requests anew if it was freed; returns whether there is one.
 pub fn refill() -> bool {
     if !BLOCK.load(Ordering::Relaxed).is_null() {
         return true;
     }
     let Some(layout) = layout(SPARE) else { return false };
-    // SAFETY: the size is not zero; what loses the race goes back.
+    // SAFETY: the size is not zero. A block that loses the race was never shared, and is freed with its size.
     unsafe {
         let block = super::system(layout);
         if block.is_null() {
@@ -93,22 +95,22 @@ pub fn refill() -> bool {
     true
 }
 
-/// Calls `f` with a block of this thread kept back, for requests of up to so many bytes in all; `None` if
-/// there is not that much.
+/// Calls `f` with a reserve of this thread for infallible requests of up to `bytes` bytes in all; `None` if
+/// that much cannot be allocated.
 pub fn with<R>(bytes: usize, f: impl FnOnce() -> R) -> Option<R> {
     if bytes <= LITTLE {
         return Some(f());
     }
-    /// Restores what was kept back before, also if `f` panics.
+    /// Restores the previous reserve, also if `f` panics.
     struct Restore(Own);
     impl Drop for Restore {
         fn drop(&mut self) {
             let own = OWN.replace(self.0);
-            // SAFETY: the block is this thread's.
+            // SAFETY: the block is this thread's reserve, of `bytes` bytes, and is out of its cell.
             unsafe { let_go(own.block, own.bytes) };
         }
     }
-    // SAFETY: the size is not zero.
+    // SAFETY: `bytes` exceeds `LITTLE`, so the size is not zero.
     let block = unsafe { super::system(layout(bytes)?) };
     if block.is_null() {
         return None;

@@ -1,4 +1,4 @@
-//! Leaves: tape entries of tensors that require a gradient, and the values that stand for them.
+//! Leaves: nodes of tensors that require a gradient, and the handles by which values refer to nodes.
 
 use super::{Edges, Node, Origin, SEQ};
 use crate::interp::Tag;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 impl Node {
-    /// An entry for a tensor that requires a gradient.
+    /// Returns the node of a tensor that requires a gradient.
     pub fn leaf(tag: Tag, aval: Aval) -> Node {
         Node {
             seq: SEQ.fetch_add(1, Ordering::Relaxed),
@@ -46,22 +46,22 @@ impl Node {
         }
     }
 
-    /// How many edges of the tape lead to this leaf, at most: references to it that no value holds. `known`
-    /// is how many more of them the caller knows to be no edges.
+    /// An upper bound on the edges to this leaf: strong references minus handles minus `known`, the
+    /// references that the caller holds itself. `usize::MAX` for an operation.
     #[inline]
     pub fn edges_to(self: &Arc<Self>, known: usize) -> usize {
         match &self.origin {
             Origin::Leaf { handles, .. } => {
                 let before = handles.load(Ordering::Acquire);
                 let edges = Arc::strong_count(self).saturating_sub(before + known);
-                // Where another thread makes or drops values of the leaf right now, the count means nothing.
+                // If another thread makes or drops handles meanwhile, the count is meaningless.
                 if handles.load(Ordering::Acquire) == before { edges } else { usize::MAX }
             }
             Origin::Op { .. } => usize::MAX,
         }
     }
 
-    /// Whether a value still stands for this entry, if it is a leaf.
+    /// Whether a value still refers to this leaf; true for an operation.
     pub fn has_handle(&self) -> bool {
         match &self.origin {
             Origin::Leaf { handles, .. } => handles.load(Ordering::Acquire) != 0,
@@ -69,7 +69,7 @@ impl Node {
         }
     }
 
-    /// Notes that `next` is what the object of this leaf stands for from now on.
+    /// Records `next` as the new leaf of this leaf's tensor object.
     pub fn exchange(&self, next: &Arc<Node>) {
         if let (Origin::Leaf { now, .. }, Origin::Leaf { now: again, .. }) = (&self.origin, &next.origin) {
             let now = now.get_or_init(Arc::default);
@@ -78,7 +78,7 @@ impl Node {
         }
     }
 
-    /// The leaf that took the place of this one, if one did.
+    /// The leaf that replaced this one, if one did.
     pub fn exchanged(self: &Arc<Self>) -> Option<Weak<Node>> {
         match &self.origin {
             Origin::Leaf { now, .. } => {
@@ -89,15 +89,14 @@ impl Node {
     }
 }
 
-/// A tape entry, held by a value that it made.
+/// A reference from a value to its node.
 ///
-/// The gradient of a leaf belongs to the values that stand for the leaf, not to the graph: a gradient that
-/// was computed with `create_graph` leads back to the leaf's entry, which would keep itself alive. So it goes
-/// with the last handle.
+/// The gradient of a leaf belongs to the leaf's values, not to the graph, and is dropped with the last
+/// handle: a gradient computed with `create_graph` leads back to the leaf and would keep it alive.
 pub struct Handle(Arc<Node>);
 
 impl Handle {
-    /// A handle to an entry.
+    /// Returns a handle to `node`.
     #[inline]
     pub fn new(node: Arc<Node>) -> Handle {
         if let Origin::Leaf { handles, .. } = &node.origin {
@@ -106,7 +105,7 @@ impl Handle {
         Handle(node)
     }
 
-    /// The entry.
+    /// The node.
     #[inline]
     pub fn entry(&self) -> &Arc<Node> {
         &self.0

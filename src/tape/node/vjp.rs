@@ -1,4 +1,4 @@
-//! What a reverse rule sees of its tape entry.
+//! `Vjp`: the context of a reverse rule.
 
 use super::{Node, Slot};
 use crate::error::{Error, Result};
@@ -7,15 +7,15 @@ use crate::tape::saving::SavedTensor;
 use crate::tensor::{Aval, Tensor};
 use std::sync::Arc;
 
-/// What a reverse rule sees: the saved values, the shapes of the inputs, and which gradients are wanted.
+/// The context of a reverse rule: saved tensors, shapes of the inputs, and which gradients are wanted.
 pub struct Vjp<'a> {
-    /// The tape entry.
+    /// The node whose rule runs.
     pub node: &'a Arc<Node>,
-    /// The saved values.
+    /// Its saved tensors.
     pub saved: &'a [SavedTensor],
-    /// The wanted gradients.
+    /// Which gradients are wanted.
     pub needs: Needs,
-    /// Whether the tape of this entry records what the rule does.
+    /// Whether the node's tape records the operations of the rule.
     pub recorded: bool,
 }
 
@@ -40,24 +40,24 @@ impl Vjp<'_> {
         None
     }
 
-    /// Saved input `i`, if it was kept.
+    /// Input `i`, if it was saved.
     #[inline]
     pub fn saved_input(&self, i: usize) -> Option<&Tensor> {
         self.find(Slot::Input(i as u16))
     }
 
-    /// Saved output `i`, if it was kept.
+    /// Output `i`, if it was saved.
     #[inline]
     pub fn saved_output(&self, i: usize) -> Option<&Tensor> {
         self.find(Slot::Output(i as u16))
     }
 
-    /// Input `i`, which the operation declared in its `Saves`.
+    /// Input `i`, which the operation must have declared in its `Saves`.
     pub fn input(&self, i: usize) -> Result<&Tensor> {
         self.saved_input(i).ok_or_else(|| self.not_saved("input", i))
     }
 
-    /// Output `i`, which the operation declared in its `Saves`.
+    /// Output `i`, which the operation must have declared in its `Saves`.
     pub fn output(&self, i: usize) -> Result<&Tensor> {
         self.saved_output(i).ok_or_else(|| self.not_saved("output", i))
     }
@@ -67,7 +67,7 @@ impl Vjp<'_> {
         Error::autodiff(format!("internal: {} did not declare {what} {i} in its Saves", self.node.name()))
     }
 
-    /// Shape, dtype and device of input `i`, whose gradient is wanted.
+    /// Shape, dtype and device of input `i`, which must have an edge.
     pub fn aval(&self, i: usize) -> Result<Aval> {
         match self.node.edges.get(i) {
             Some(Some(edge)) => Ok(*edge.aval()),

@@ -1,4 +1,4 @@
-//! What the search reads of tensors, and how it says so.
+//! Reads values for anomaly detection, and words them for its messages.
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::op::{Class, Op};
 use crate::tensor::{Payload, Tensor};
 
-/// Elements on the host.
+/// The elements of an array, copied to the host in row-major order, and its axis lengths.
 pub(super) struct Host {
     pub(super) values: Vec<f64>,
     pub(super) lengths: Vec<usize>,
@@ -21,7 +21,7 @@ impl Host {
         Ok(Host { values, lengths: a.shape().iter().collect() })
     }
 
-    /// The element at `index` of a shape that this one broadcasts to.
+    /// The element at `index`, an index into a shape that this one broadcasts to.
     pub(super) fn at(&self, index: &[usize]) -> Option<f64> {
         let index = index.get(index.len().checked_sub(self.lengths.len())?..)?;
         let mut position = 0;
@@ -42,7 +42,7 @@ impl Host {
         index
     }
 
-    /// The first of the worst elements.
+    /// Index and value of the first NaN, or else of the first infinity.
     pub(super) fn worst(&self) -> Option<(Vec<usize>, f64)> {
         let first = |bad: fn(&f64) -> bool| self.values.iter().position(bad);
         let position = first(|v| v.is_nan()).or_else(|| first(|v| v.is_infinite()))?;
@@ -50,7 +50,7 @@ impl Host {
     }
 }
 
-/// 0: finite, 1: some are infinite, 2: some are no numbers.
+/// 0: all elements are finite; 1: some are infinite; 2: some are NaN.
 pub(super) fn level(a: &Array) -> Result<u8> {
     if !a.dtype().is_float() {
         return Ok(0);
@@ -65,7 +65,7 @@ pub(super) fn level(a: &Array) -> Result<u8> {
     }))
 }
 
-/// The concrete arrays of a tensor: one, or those of a primal and its tangent.
+/// Appends the concrete arrays of a tensor: one, or those of a primal and its tangent.
 pub(super) fn arrays<'a>(t: &'a Tensor, out: &mut Vec<&'a Array>) {
     match t {
         Tensor::Array(a) => out.push(a),
@@ -78,7 +78,7 @@ pub(super) fn arrays<'a>(t: &'a Tensor, out: &mut Vec<&'a Array>) {
     }
 }
 
-/// The first array of `t` that is not finite, with its worst element.
+/// The worst element of the first array of `t` that is not finite.
 pub(super) fn worst(t: &Tensor) -> Result<Option<(Vec<usize>, f64)>> {
     let mut all = Vec::new();
     arrays(t, &mut all);
@@ -94,7 +94,7 @@ pub(super) fn is_finite(t: &Tensor) -> Result<bool> {
     Ok(worst(t)?.is_none())
 }
 
-/// ` at index (2, 0)`; nothing for a single number.
+/// ` at index (2, 0)` for a message; empty for a scalar.
 pub(super) fn spot(index: &[usize]) -> String {
     match index {
         [] => String::new(),
@@ -117,7 +117,8 @@ pub(super) fn list(mut parts: Vec<String>) -> String {
     }
 }
 
-/// What a value is at `index`, or of what shape it is if the operation does not work element by element.
+/// Words the element of `t` at `index`, or the shape and worst element of `t` if the operation does not work
+/// element by element.
 pub(super) fn said(op: &Op, name: &str, t: &Tensor, index: &[usize]) -> Result<String> {
     let mut all = Vec::new();
     arrays(t, &mut all);
