@@ -15,6 +15,8 @@
 
 // What nothing uses is found in the build that has every user, the Python module among them.
 #![cfg_attr(not(feature = "python"), allow(dead_code, unused_imports))]
+// Readers of the source follow links between private items, too.
+#![allow(rustdoc::private_intra_doc_links)]
 
 // Errors.
 pub(crate) mod error;

@@ -112,7 +112,7 @@ struct Expand;
 impl Visit for Expand {
     type Out = (usize, String);
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> (usize, String) {
-        let body = wgsl::with_library("op", &["x", "y", "z", "w"][..N], |x| {
+        let body = wgsl::with_library("op", &["x", "y", "z", "w"][..N], &|x| {
             rule.apply(std::array::from_fn(|i| x[i]))
         });
         (N, body)

@@ -183,7 +183,13 @@ def written_reference(x: Array, value: Array) -> Array:
     return np.concatenate([x[:1], value]) ** 2
 
 
-add("write into a view", written, written_reference, written_case, rows=("AsStrided", "AsStridedTranspose", "Put"))
+add(
+    "write into a view",
+    written,
+    written_reference,
+    written_case,
+    rows=("AsStrided", "AsStridedTranspose", "Put"),
+)
 add(
     "tril",
     lambda x, diagonal: x.tril(diagonal),

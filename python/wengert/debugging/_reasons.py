@@ -93,12 +93,16 @@ def _loss(pull: Pull, p: Passage) -> Reason | None:
     if pull.op == "where":
         return Reason("masked", f"where{where} masks {share} of the elements", pull.location)
     if pull.op in FACTORS:
-        return Reason("factor", f"{pull.op}{where} multiplies by zero in {share} of the elements", pull.location)
+        return Reason(
+            "factor", f"{pull.op}{where} multiplies by zero in {share} of the elements", pull.location
+        )
     if pull.op in PICKERS:
         return Reason(
             "picked", f"{pull.op}{where} reads only part of its input: {share} get nothing", pull.location
         )
-    return Reason("flat", f"{pull.op}{where} has a derivative of zero in {share} of the elements", pull.location)
+    return Reason(
+        "flat", f"{pull.op}{where} has a derivative of zero in {share} of the elements", pull.location
+    )
 
 
 def _distinct(reasons: Iterable[Reason]) -> list[Reason]:
@@ -129,9 +133,7 @@ def zero(value: Value, walk: Walk) -> list[Reason]:
                 if v[0] != at[0] or (at is value and v != at) or not p.is_zero:
                     continue
                 if not p.given_is_zero:
-                    text = (
-                        f"{pull.op}{_at(pull.location)} passes nothing: its derivative is zero in all elements"
-                    )
+                    text = f"{pull.op}{_at(pull.location)} passes nothing: its derivative is zero in all elements"
                     found.append(_loss(pull, p) or Reason("flat", text, pull.location))
                 elif pull.entry not in seen:
                     seen.add(pull.entry)
@@ -195,7 +197,9 @@ def _cuts(value: Value, lines: list[Line]) -> list[Reason]:
         cuts.append(Reason("cut", f"{what} left the tape by {line.what}{_at(line.location)}", line.location))
     ends = [
         Reason(
-            "unread", f"nothing that was recorded used the result of {line.what}{_at(line.location)}", line.location
+            "unread",
+            f"nothing that was recorded used the result of {line.what}{_at(line.location)}",
+            line.location,
         )
         for entry, line in reached.items()
         if line is not None and entry not in read

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wengert import _core
-from wengert.autograd.anomaly import LOG, LOCATIONS, Location, restore
+from wengert.autograd.anomaly import LOCATIONS, LOG, Location, restore
 from wengert.autograd.modes import Region
 from wengert.debugging._numbers import Cotangent, Passage
 
@@ -80,7 +80,8 @@ class _Records:
 class debug(Region):
     """A region of this thread in which the tape keeps what is needed to explain gradients; a context and a decorator.
 
-    - Every operation keeps the line of the program that recorded it: errors of the tape name it, `grad_fn.location` too.
+    - Every operation keeps the line of the program that recorded it: errors of the tape name it, `grad_fn.location`
+      too.
     - A log notes each recorded operation and each recorded value that leaves the tape: `detach()`, `.data`,
       `item()`, `numpy()`, operations under `no_grad` or without a derivative. `lines` lists it.
     - Each backward walk notes, per reverse rule, how much of the cotangent came through. `wengert.why` reads this.

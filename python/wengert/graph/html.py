@@ -103,7 +103,9 @@ def _data(graph: Graph, layout: Layout) -> dict[str, Any]:
                 "saved": [[one.name, one.value, bytes_text(one.nbytes)] for one in box.saved],
                 "bytes": bytes_text(box.saved_bytes) if box.saved_bytes else "",
                 "freed": box.freed,
-                "location": f"{box.location[0]}:{box.location[1]} in {box.location[2]}" if box.location else "",
+                "location": f"{box.location[0]}:{box.location[1]} in {box.location[2]}"
+                if box.location
+                else "",
             }
         )
     links = [[link.source, link.target, svg.link_text(graph, link)] for link in graph.links]

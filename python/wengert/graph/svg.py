@@ -167,7 +167,9 @@ def _boxes(graph: Graph, layout: Layout) -> list[str]:
         round_ = height / 2 if box.kind == "data" else 8.0
         out.append(f'<g class="box {box.kind}" data-box="{i}">')
         if box.location:
-            out.append(f"<title>{escape(f'{box.location[0]}:{box.location[1]} in {box.location[2]}')}</title>")
+            out.append(
+                f"<title>{escape(f'{box.location[0]}:{box.location[1]} in {box.location[2]}')}</title>"
+            )
         rect = f'x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{round_:.1f}"'
         if box.kind == "fold":
             shifted = f'x="{left + 4:.1f}" y="{top + 4:.1f}" width="{width:.1f}" height="{height:.1f}" rx="8"'

@@ -197,7 +197,7 @@ impl Number {
 
     /// Kahan, "Branch cuts for complex elementary functions", 1987; as are the next two.
     fn asin(self) -> Number {
-        let (left, right) = (self.from_one().sqrt(), (self + 1.0).sqrt());
+        let (left, right) = (self.one_minus().sqrt(), (self + 1.0).sqrt());
         let near = Number { re: self.re.atan2((left * right).re), im: (left.conj() * right).im.asinh() };
         let far = Number { re: self.re.atan2(self.im.abs()), im: Sym::lit(f64::INFINITY).copysign(self.im) };
         let out = Number::select(self.is_infinite(), far, near);
@@ -205,7 +205,7 @@ impl Number {
     }
 
     fn acos(self) -> Number {
-        let (left, right) = (self.from_one().sqrt(), (self + 1.0).sqrt());
+        let (left, right) = (self.one_minus().sqrt(), (self + 1.0).sqrt());
         let near = Number { re: 2.0 * left.re.atan2(right.re), im: (right.conj() * left).im.asinh() };
         let far = Number { re: self.im.abs().atan2(self.re), im: -Sym::lit(f64::INFINITY).copysign(self.im) };
         let out = Number::select(self.is_infinite(), far, near);

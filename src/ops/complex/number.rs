@@ -130,7 +130,7 @@ impl Number {
     }
 
     /// `1 - z`; also negates a zero imaginary part.
-    pub fn from_one(self) -> Number {
+    pub fn one_minus(self) -> Number {
         Number { re: 1.0 - self.re, im: -self.im }
     }
 

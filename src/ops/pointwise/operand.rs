@@ -95,7 +95,7 @@ impl Operand<'_> {
 
     /// This operand as a tensor of `dtype` on the device of `like`. A tensor stays where it is, unless it is
     /// a number in disguise: [`join`].
-    pub fn to_tensor(&self, dtype: DType, like: &Tensor) -> Result<Tensor> {
+    pub fn to_tensor(self, dtype: DType, like: &Tensor) -> Result<Tensor> {
         let complex = match self {
             Operand::Tensor(x) => x.dtype().is_complex(),
             other => matches!(other, Operand::Complex(..)),
@@ -106,7 +106,7 @@ impl Operand<'_> {
                  it first"
             )));
         }
-        match *self {
+        match self {
             Operand::Tensor(x) => join(x, dtype, like.device()),
             Operand::Bool(v) => Tensor::operand(v as u8 as f64, dtype, like.device()),
             Operand::Int(v) => {
@@ -131,7 +131,7 @@ impl Operand<'_> {
     /// [`Operand::to_tensor`] for a row of the table whose result has this dtype. Beside halves, numbers and
     /// 0-d tensors keep the range and the digits of float32, in which the row computes, so that the result is
     /// rounded once.
-    pub fn to_rule_input(&self, dtype: DType, like: &Tensor) -> Result<Tensor> {
+    pub fn to_rule_input(self, dtype: DType, like: &Tensor) -> Result<Tensor> {
         let wide = dtype.is_half()
             && match self {
                 Operand::Tensor(x) => x.rank() == 0 && x.dtype() != dtype,
