@@ -39,15 +39,15 @@ thread_local! {
 
 /// Initialises the lazy values that threads wait for: the instruction set and the outermost interpreter.
 #[cfg(unix)]
-fn settle() {
+fn prepare() {
     crate::cpu::run::isa::isa();
-    crate::interp::settle();
+    crate::interp::force_root();
 }
 
 /// Takes the locks, on the forking thread.
 #[cfg(unix)]
 extern "C" fn before() {
-    settle();
+    prepare();
     let sites = crate::tape::location::lock_sites();
     let plans = crate::cpu::fft::lock_plans();
     let names = crate::process::names::lock_names();

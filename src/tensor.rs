@@ -202,22 +202,22 @@ impl Tensor {
     /// This value as output `index` of an entry of the tape `tag`.
     #[inline(always)]
     pub fn on_tape(self, tag: Tag, node: Handle, index: u32) -> Tensor {
-        let room = Arc::new(MaybeUninit::<Traced>::uninit());
-        let at: *mut Traced = Arc::as_ptr(&room).cast_mut().cast();
+        let memory = Arc::new(MaybeUninit::<Traced>::uninit());
+        let at: *mut Traced = Arc::as_ptr(&memory).cast_mut().cast();
         // SAFETY: nobody else knows this memory, and every field is written. In place: to move a whole
         // `Traced` there would cost as much as to write it.
         unsafe {
             (&raw mut (*at).tag).write(tag);
             (&raw mut (*at).aval).write(self.aval());
             (&raw mut (*at).payload).write(Payload::Taped { primal: self, node, index });
-            Tensor::Traced(room.assume_init())
+            Tensor::Traced(memory.assume_init())
         }
     }
 
     /// The tape entry that made this tensor, if it is recorded.
     pub fn edge(&self) -> Option<Edge> {
         match &self.traced()?.payload {
-            Payload::Taped { node, index, .. } => Some(Edge { node: node.entry().clone(), index: *index }),
+            Payload::Taped { node, index, .. } => Some(Edge { node: node.node().clone(), index: *index }),
             _ => None,
         }
     }
@@ -275,7 +275,7 @@ impl Tensor {
         let host = self.array("to_vec")?.to_device(Device::Cpu)?;
         let host = crate::cpu::pointwise::copy::contiguous(&host)?;
         crate::dispatch!(host.dtype(), T => {
-            crate::array::buffer::gathered(host.numel(), host.slice::<T>()?.iter().map(|v| v.to_f64()))
+            crate::array::buffer::collect_at_most(host.numel(), host.slice::<T>()?.iter().map(|v| v.to_f64()))
         })
     }
 

@@ -70,7 +70,7 @@ pub struct Tangents<'a> {
 
 /// The additional arguments of a second derivative.
 #[derive(Clone, Copy)]
-pub struct Moved<'a> {
+pub struct OutputTangents<'a> {
     /// The tangents.
     pub tangents: Tangents<'a>,
     /// The tangent of the result.

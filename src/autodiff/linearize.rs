@@ -7,7 +7,7 @@
 //! operations, so a call can be differentiated, batched and linearized itself.
 
 use crate::autodiff::owned::Walk;
-use crate::autodiff::transform::{jvp, settle};
+use crate::autodiff::transform::{jvp, unwrap_to_level};
 use crate::error::{Error, Result};
 use crate::interp::staged::{Constant, List, Program, Source, Step};
 use crate::interp::{self, Kind};
@@ -46,11 +46,11 @@ where
     let observer = saving::with_write_observer(program.clone());
     let (values, moved) = jvp(f, primals, &tangents)?;
     drop((observer, guard));
-    let values = values.iter().map(|y| settle(y, &level)).collect();
+    let values = values.iter().map(|y| unwrap_to_level(y, &level)).collect();
     let mut list = program.take();
     let mut outputs = Vec::new();
     for t in &moved {
-        let t = settle(t, &level);
+        let t = unwrap_to_level(t, &level);
         outputs.push(match t.owned_by(level.tag).map(|t| &t.payload) {
             Some(Payload::Staged { var, .. }) => Source::Var(*var),
             _ => list.constant(&t),

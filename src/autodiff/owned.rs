@@ -42,7 +42,7 @@ impl Walk<'_> {
         let Some(traced) = t.traced().filter(|traced| Arc::strong_count(traced) == 1) else { return };
         match &traced.payload {
             Payload::Taped { primal, node, .. } => {
-                self.entry(node.entry());
+                self.node(node.node());
                 self.tensor(primal);
             }
             Payload::Dual { primal, tangent } => {
@@ -54,7 +54,7 @@ impl Walk<'_> {
     }
 
     /// Counts a node that the owner holds.
-    pub fn entry(&mut self, node: &Arc<Node>) {
+    pub fn node(&mut self, node: &Arc<Node>) {
         if self.meet(Arc::as_ptr(node).cast()) {
             self.entries.push(Entry(node.clone()));
         }
@@ -112,7 +112,7 @@ impl Walk<'_> {
         if let Some(hooks) = node.hooks() {
             hooks.held(&mut *self.see);
         }
-        node.edges.iter().flatten().for_each(|edge| self.entry(&edge.node));
+        node.edges.iter().flatten().for_each(|edge| self.node(&edge.node));
         match &node.origin {
             Origin::Leaf { grad, .. } => {
                 if let Ok(grad) = grad.try_lock() {

@@ -21,7 +21,7 @@ pub struct Pullback {
 
 impl Pullback {
     /// The nodes that it holds.
-    pub fn entries(&self) -> impl Iterator<Item = &Arc<Node>> {
+    pub fn nodes(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.outputs.iter().flatten().chain(&self.inputs).map(|edge| &edge.node)
     }
 
@@ -50,7 +50,7 @@ impl Pullback {
 
 /// Unwraps `y` to the level of `transform` or below; levels above it are detached. Compares positions in the
 /// chain as well as tags, because a batch that was reentered lies above levels younger than itself.
-pub fn settle(y: &Tensor, transform: &Arc<Interp>) -> Tensor {
+pub fn unwrap_to_level(y: &Tensor, transform: &Arc<Interp>) -> Tensor {
     let mut y = y.clone();
     while let Some(t) = y.traced() {
         if t.tag <= transform.tag || transform.contains(t.tag) {
@@ -75,10 +75,10 @@ where
     let mut edges = Vec::new();
     let mut values = Vec::new();
     for y in &outputs {
-        let y = settle(y, &tape);
+        let y = unwrap_to_level(y, &tape);
         match y.owned_by(tape.tag).map(|t| &t.payload) {
             Some(Payload::Taped { primal, node, index }) => {
-                edges.push(Some(Edge { node: node.entry().clone(), index: *index }));
+                edges.push(Some(Edge { node: node.node().clone(), index: *index }));
                 values.push(primal.clone());
             }
             _ => {
@@ -115,7 +115,7 @@ where
     let mut values = Vec::new();
     let mut moved = Vec::new();
     for y in &outputs {
-        let y = settle(y, &level);
+        let y = unwrap_to_level(y, &level);
         match y.owned_by(level.tag).map(|t| &t.payload) {
             Some(Payload::Dual { primal, tangent: Some(t) }) => {
                 values.push(primal.clone());
@@ -161,5 +161,5 @@ where
         inputs.iter().zip(in_axes).map(|(x, axis)| batch::wrap(&level, x.clone(), *axis)).collect();
     let outputs = f(&operands)?;
     drop(guard);
-    outputs.iter().map(|y| batch::unwrap(&level, &settle(y, &level))).collect()
+    outputs.iter().map(|y| batch::unwrap(&level, &unwrap_to_level(y, &level))).collect()
 }

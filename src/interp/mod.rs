@@ -101,7 +101,7 @@ static ROOT: LazyLock<Arc<Interp>> = LazyLock::new(|| {
 });
 
 /// Makes the outermost interpreter, if nobody has yet.
-pub fn settle() {
+pub fn force_root() {
     LazyLock::force(&ROOT);
 }
 

@@ -31,7 +31,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
             Tensor::Traced(t) if t.tag == at.tag => match &t.payload {
                 Payload::Taped { primal, node, index } => {
                     primals.push(primal);
-                    edges.push(recording.then(|| Edge { node: node.entry().clone(), index: *index }));
+                    edges.push(recording.then(|| Edge { node: node.node().clone(), index: *index }));
                     needs.add(i);
                     continue;
                 }
@@ -115,7 +115,7 @@ pub fn record(at: &Interp, op: Op, inputs: &[&Tensor], primals: &[&Array], needs
     let node = Node::recorded(at.tag, op, |op, edges, saved, avals| {
         for x in inputs {
             let entry = taped(at, x).and_then(|(_, entry)| entry);
-            edges.push(entry.map(|(node, index)| Edge { node: node.entry().clone(), index }));
+            edges.push(entry.map(|(node, index)| Edge { node: node.node().clone(), index }));
         }
         avals.push(aval);
         let saves = op.saves(needs, inputs.len());

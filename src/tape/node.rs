@@ -124,8 +124,8 @@ impl Node {
         op: Op,
         fill: impl FnOnce(&Op, &mut Edges, &mut Saved, &mut SmallVec<[Aval; 1]>) -> Result<()>,
     ) -> Result<Arc<Node>> {
-        let room = Arc::new(MaybeUninit::<Node>::uninit());
-        let at: *mut Node = Arc::as_ptr(&room).cast_mut().cast();
+        let memory = Arc::new(MaybeUninit::<Node>::uninit());
+        let at: *mut Node = Arc::as_ptr(&memory).cast_mut().cast();
         // SAFETY: the memory is new and known here alone. Every field is written before `assume_init`; the
         // exhaustive pattern names them all. The references into the node end before it is returned.
         let (node, Node { seq: _, tag: _, origin, edges, outputs, location: _, hooks: _ }) = unsafe {
@@ -136,7 +136,7 @@ impl Node {
             (&raw mut (*at).outputs).write(SmallVec::new());
             (&raw mut (*at).location).write(debug::location());
             (&raw mut (*at).hooks).write(OnceLock::new());
-            (room.assume_init(), &mut *at)
+            (memory.assume_init(), &mut *at)
         };
         if let Origin::Op { op, saved } = origin
             && let Some(saved) = saved.get_mut().unwrap_or_else(|e| e.into_inner())

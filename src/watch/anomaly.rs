@@ -23,7 +23,7 @@ const REMEMBERED: usize = 256;
 
 /// An element that is not finite, and the operation that made it.
 #[derive(Clone)]
-pub struct Made {
+pub struct NonFinite {
     /// The sequence number of the operation's node, if it was recorded.
     pub seq: Option<u64>,
     /// The name of the operation.
@@ -39,11 +39,11 @@ pub struct Made {
 }
 
 thread_local! {
-    static MADE: RefCell<Vec<Made>> = const { RefCell::new(Vec::new()) };
+    static MADE: RefCell<Vec<NonFinite>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The forward anomalies since `clear`.
-pub fn made() -> Vec<Made> {
+pub fn made() -> Vec<NonFinite> {
     MADE.with_borrow(Vec::clone)
 }
 
@@ -86,8 +86,14 @@ pub fn ran(op: &Op, inputs: &[&Array], outputs: &[Array]) -> Result<()> {
             operands.push(said(op, &format!("input {i}"), &Tensor::Array((*x).clone()), &index)?);
         }
         let operands = list(operands);
-        let made =
-            Made { seq: None, op: op.name().to_string(), location: location::now(), index, value, operands };
+        let made = NonFinite {
+            seq: None,
+            op: op.name().to_string(),
+            location: location::now(),
+            index,
+            value,
+            operands,
+        };
         if modes().has(Modes::FORWARD) {
             return Err(forward(&made));
         }
@@ -100,7 +106,7 @@ pub fn ran(op: &Op, inputs: &[&Array], outputs: &[Array]) -> Result<()> {
     Ok(())
 }
 
-fn forward(made: &Made) -> Error {
+fn forward(made: &NonFinite) -> Error {
     Error::anomaly(format!(
         "anomaly in the forward: {}{} made {}{}, where {}; keep its operands inside its domain (clamp them, \
          or apply where() to them as well as to the result), or leave out forward=True if the value is \
@@ -255,7 +261,7 @@ impl Search {
     }
 
     /// Words where a forward value became not finite, and whether a later `where` masked it.
-    fn history(&self, node: &Arc<Node>, made: &Made) -> String {
+    fn history(&self, node: &Arc<Node>, made: &NonFinite) -> String {
         let masked = self.visited.iter().rev().find(|v| v.name() == "where" && reaches(v, node));
         let masked = masked.map_or_else(String::new, |v| {
             format!(", and where{} masked it later, so its cotangent is zero", location::at(v.location))
@@ -274,14 +280,14 @@ impl Search {
 }
 
 /// The latest forward anomaly at or above `node`, or `culprits` if there are any.
-fn source(node: &Arc<Node>, culprits: &[Edge]) -> Option<Made> {
+fn source(node: &Arc<Node>, culprits: &[Edge]) -> Option<NonFinite> {
     let made = made();
     let mut stack: Vec<Arc<Node>> = match culprits {
         [] => vec![node.clone()],
         edges => edges.iter().map(|e| e.node.clone()).collect(),
     };
     let mut seen = FxHashSet::default();
-    let mut best: Option<&Made> = None;
+    let mut best: Option<&NonFinite> = None;
     while let Some(node) = stack.pop() {
         if !seen.insert(node.seq) {
             continue;

@@ -15,7 +15,7 @@ use std::cell::RefCell;
 
 /// The key of a count: the running module (a number chosen by Python), whether a backward walk runs, and the
 /// operation.
-type Place = (u32, bool, &'static str);
+type CountKey = (u32, bool, &'static str);
 
 /// Module, whether in backward, operation, number of runs, floating point operations.
 pub type Row = (u32, bool, &'static str, u64, u64);
@@ -24,7 +24,7 @@ pub type Row = (u32, bool, &'static str, u64, u64);
 #[derive(Default)]
 struct Here {
     /// The counts of each open region, innermost last.
-    tallies: Vec<FxHashMap<Place, (u64, u64)>>,
+    tallies: Vec<FxHashMap<CountKey, (u64, u64)>>,
     /// The running module.
     scope: u32,
     /// Whether a backward walk runs.
@@ -57,8 +57,8 @@ pub fn end() {
         let inner = here.tallies.pop().unwrap_or_default();
         match here.tallies.last_mut() {
             Some(outer) => {
-                for (place, (calls, flops)) in inner {
-                    let sum = outer.entry(place).or_default();
+                for (key, (calls, flops)) in inner {
+                    let sum = outer.entry(key).or_default();
                     *sum = (sum.0 + calls, sum.1 + flops);
                 }
                 true
@@ -82,9 +82,9 @@ pub fn set_scope(scope: u32) -> u32 {
 /// Counts one run of an operation.
 pub fn ran(op: &'static str, flops: u64) {
     HERE.with_borrow_mut(|here| {
-        let place = (here.scope, here.backward, op);
+        let key = (here.scope, here.backward, op);
         if let Some(tally) = here.tallies.last_mut() {
-            let sum = tally.entry(place).or_default();
+            let sum = tally.entry(key).or_default();
             *sum = (sum.0 + 1, sum.1 + flops);
         }
     });

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::process::blocks;
 
 /// Returns an empty vector with capacity for `n` elements.
-pub fn room<T>(n: usize) -> Result<Vec<T>> {
+pub fn with_capacity<T>(n: usize) -> Result<Vec<T>> {
     let mut out = Vec::new();
     match out.try_reserve_exact(n) {
         Ok(()) => Ok(out),
@@ -15,14 +15,14 @@ pub fn room<T>(n: usize) -> Result<Vec<T>> {
 
 /// Returns a vector of `n` copies of `value`.
 pub fn filled<T: Clone>(value: T, n: usize) -> Result<Vec<T>> {
-    let mut out = room(n)?;
+    let mut out = with_capacity(n)?;
     out.resize(n, value);
     Ok(out)
 }
 
 /// Collects at most `n` items of an iterator.
-pub fn gathered<T>(n: usize, from: impl Iterator<Item = T>) -> Result<Vec<T>> {
-    let mut out = room(n)?;
+pub fn collect_at_most<T>(n: usize, from: impl Iterator<Item = T>) -> Result<Vec<T>> {
+    let mut out = with_capacity(n)?;
     out.extend(from.take(n));
     Ok(out)
 }
@@ -45,7 +45,7 @@ pub fn lengthen<T: Clone>(list: &mut Vec<T>, value: T, n: usize) -> Result<()> {
 }
 
 /// Calls `f`, which allocates up to `bytes` bytes infallibly; an error if they cannot be set aside first.
-pub fn with_room<R>(bytes: usize, f: impl FnOnce() -> R) -> Result<R> {
+pub fn with_reserve<R>(bytes: usize, f: impl FnOnce() -> R) -> Result<R> {
     blocks::with_spare(bytes, f).ok_or_else(|| missing(bytes))
 }
 

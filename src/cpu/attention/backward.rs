@@ -4,11 +4,11 @@
 //! queries that see them, so no two threads add to the same gradient. Where there are too few such elements
 //! for the threads, the blocks are split and the partial sums are added in order.
 
-use super::forward::{load_log_sum, moved_scores};
+use super::forward::{load_log_sum, score_tangents};
 use super::operand::Operand;
 use super::product::{Number, Product};
 use super::tile::{self, Backward, Known, Second};
-use super::{Block, KEYS, LANE, MovedOperands, Problem, QUERIES, Tile, WORK, Wanted, coordinates};
+use super::{Block, KEYS, LANE, Problem, QUERIES, TangentOperands, Tile, WORK, Wanted, coordinates};
 use crate::arguments::attention::laid_out_as;
 use crate::array::Array;
 use crate::array::shape::{MAX_RANK, Shape};
@@ -36,7 +36,7 @@ pub struct Pass<'a, T> {
 /// The further inputs of the second derivative.
 pub struct SecondOrder<T> {
     /// The tangents.
-    pub t: MovedOperands<T>,
+    pub t: TangentOperands<T>,
     /// The tangent of the result.
     pub out: Operand<T>,
     /// The mean of the tangents of the scores.
@@ -266,7 +266,7 @@ impl<T: Number> Pass<'_, T> {
             let Some(SecondOrder { t, .. }) = &self.second else {
                 return tile::run(&Backward { known, adjoint, delta }, width);
             };
-            moved_scores(p, block, tile, t, (q, buffers.tq[0].ptr()), moved);
+            score_tangents(p, block, tile, t, (q, buffers.tq[0].ptr()), moved);
             let cross = t.v.as_ref().map(|tv| {
                 let cross = buffers.cross.ptr();
                 p.against(tile, tv.at(&block.at), p.width, g, cross, false);
@@ -323,7 +323,7 @@ impl<T: Number> Pass<'_, T> {
                     *sums.add(i) = scale.multiply_add::<false>(*sums.add(i), T::default());
                 }
                 let to = dq.at(&block.at).skipping(block.query);
-                to.turn_back(sums, block.queries, block.width, p.depth);
+                to.transpose_from(sums, block.queries, block.width, p.depth);
             }
         }
     }

@@ -3,7 +3,7 @@
 use super::operand::{Operand, View};
 use super::product::Number;
 use super::tile::{self, Finish, Forward, Online, Scale};
-use super::{Block, KEYS, MovedOperands, Problem, QUERIES, WORK, coordinates, mask};
+use super::{Block, KEYS, Problem, QUERIES, TangentOperands, WORK, coordinates, mask};
 use crate::arguments::attention::laid_out_as;
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -135,8 +135,8 @@ unsafe fn forward_block<T: Number>(
         }
         tile::run(&Finish { top, sum }, width);
         tile::run(&Scale { tile: Shared::new(out), rows: p.width, width, factor: sum }, width);
-        to.skipping(block.query).turn_back(out, block.queries, width, p.width);
-        log_to.skipping(block.query).turn_back(top.get(), block.queries, width, 1);
+        to.skipping(block.query).transpose_from(out, block.queries, width, p.width);
+        log_to.skipping(block.query).transpose_from(top.get(), block.queries, width, 1);
     }
 }
 
@@ -145,7 +145,7 @@ pub fn tangent<T: Number>(
     p: &Problem<T>,
     y: &Operand<T>,
     log_sum: &Operand<T>,
-    t: &MovedOperands<T>,
+    t: &TangentOperands<T>,
 ) -> Result<(Array, Array)> {
     let rank = p.like.rank();
     let moved = laid_out_as(p.like.shape().with(rank - 1, p.width), p.like, T::DTYPE)?;
@@ -172,12 +172,12 @@ pub fn tangent<T: Number>(
 ///
 /// # Safety
 /// The transposed operands belong to the block; `to` has capacity for the tile.
-pub unsafe fn moved_scores<T: Number>(
+pub unsafe fn score_tangents<T: Number>(
     p: &Problem<T>,
     block: &Block,
     tile: &super::Tile,
-    t: &MovedOperands<T>,
-    (transposed, turned_tangent): (*const T, *const T),
+    t: &TangentOperands<T>,
+    (transposed, transposed_tangent): (*const T, *const T),
     to: *mut T,
 ) {
     // SAFETY: the caller guarantees the pointers (`# Safety`); the tangents cover the problem.
@@ -187,7 +187,7 @@ pub unsafe fn moved_scores<T: Number>(
             None => (0..tile.keys * tile.width).for_each(|i| *to.add(i) = T::default()),
         }
         if t.q.is_some() {
-            p.against(tile, p.k.at(&block.at), p.depth, turned_tangent, to, true);
+            p.against(tile, p.k.at(&block.at), p.depth, transposed_tangent, to, true);
         }
         if let Some(tmask) = &t.mask {
             mask::add_tile(tile, tmask.at(&block.at), to);
@@ -204,13 +204,13 @@ unsafe fn tangent_block<T: Number>(
     block: &Block,
     buffers: &mut Buffers<T>,
     (y, log_sum): (View<T>, View<T>),
-    t: &MovedOperands<T>,
+    t: &TangentOperands<T>,
     (to, mean_to): (View<T>, View<T>),
 ) {
     let (width, scale) = (block.width, p.settings.scale);
     let [log_sums, mean, _] = buffers.columns();
     buffers.clear(p.width, width);
-    let (transposed, turned_tangent) = (buffers.q.ptr(), buffers.tq.ptr());
+    let (transposed, transposed_tangent) = (buffers.q.ptr(), buffers.tq.ptr());
     let (scores, moved, out) = (buffers.scores.ptr(), buffers.moved.ptr(), buffers.out.ptr());
     // SAFETY: `buffers` was made for this problem; the caller guarantees the results (`# Safety`).
     unsafe {
@@ -223,13 +223,13 @@ unsafe fn tangent_block<T: Number>(
         );
         if let Some(tq) = &t.q {
             let tq = tq.at(&block.at).skipping(block.query);
-            tq.transpose_into(turned_tangent, block.queries, width, p.depth, scale);
+            tq.transpose_into(transposed_tangent, block.queries, width, p.depth, scale);
         }
         load_log_sum(block, log_sum, log_sums.get());
         mean.part(0, width).fill(T::default());
         for tile in p.tiles(block) {
             p.scores(block, &tile, transposed, scores);
-            moved_scores(p, block, &tile, t, (transposed, turned_tangent), moved);
+            score_tangents(p, block, &tile, t, (transposed, transposed_tangent), moved);
             let keep = p.kept(block, &tile, buffers.keep.ptr());
             let known =
                 tile::Known { scores: Shared::new(scores), keys: tile.keys, width, log_sum: log_sums, keep };
@@ -248,7 +248,7 @@ unsafe fn tangent_block<T: Number>(
                 *place = minus.multiply_add::<false>(y.get(i, j), *place);
             }
         }
-        to.skipping(block.query).turn_back(out, block.queries, width, p.width);
-        mean_to.skipping(block.query).turn_back(mean.get(), block.queries, width, 1);
+        to.skipping(block.query).transpose_from(out, block.queries, width, p.width);
+        mean_to.skipping(block.query).transpose_from(mean.get(), block.queries, width, 1);
     }
 }

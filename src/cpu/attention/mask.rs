@@ -140,7 +140,7 @@ unsafe fn each<M: Copy>(tile: &Tile, mask: View<M>, f: impl Fn(usize, M)) {
 ///
 /// # Safety
 /// `from` has the size of the tile; the matrix covers it, and only the caller accesses it.
-pub unsafe fn add_turned<T: Number>(tile: &Tile, from: Shared<T>, to: View<T>) {
+pub unsafe fn add_transposed<T: Number>(tile: &Tile, from: Shared<T>, to: View<T>) {
     for i in 0..tile.queries {
         for j in 0..tile.keys {
             // SAFETY: the caller guarantees the tile and sole access to the matrix (`# Safety`).

@@ -43,7 +43,7 @@ pub fn gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
                         pass.derive(&block, &tile, &mut buffers);
                         let from =
                             if pass.second.is_some() { buffers.scores.ptr() } else { buffers.adjoint.ptr() };
-                        mask::add_turned(&tile, Shared::new(from), to.at(&block.at));
+                        mask::add_transposed(&tile, Shared::new(from), to.at(&block.at));
                     }
                 }
             }

@@ -19,7 +19,7 @@ mod operand;
 mod product;
 mod tile;
 
-pub use crate::arguments::attention::{Dropout, Inputs, Known, Moved, Settings, Tangents, Wanted};
+pub use crate::arguments::attention::{Dropout, Inputs, Known, OutputTangents, Settings, Tangents, Wanted};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::{MAX_RANK, Shape};
@@ -68,7 +68,7 @@ pub fn vjp(
     x: &Inputs,
     known: &Known,
     g: &Array,
-    moved: Option<&Moved>,
+    moved: Option<&OutputTangents>,
     wanted: Wanted,
 ) -> Result<[Option<Array>; 4]> {
     let wide = Wide::new(x)?;
@@ -166,14 +166,14 @@ impl WideTangents {
         Ok(WideTangents([wide(t.q)?, wide(t.k)?, wide(t.v)?, wide(t.mask)?]))
     }
 
-    fn operands<T: Number>(&self) -> MovedOperands<T> {
+    fn operands<T: Number>(&self) -> TangentOperands<T> {
         let [q, k, v, mask] = self.0.each_ref().map(|t| t.as_ref().map(Operand::new));
-        MovedOperands { q, k, v, mask }
+        TangentOperands { q, k, v, mask }
     }
 }
 
 /// Tangents as strided operands, each if its operand has one.
-struct MovedOperands<T> {
+struct TangentOperands<T> {
     q: Option<Operand<T>>,
     k: Option<Operand<T>>,
     v: Option<Operand<T>>,

@@ -136,7 +136,7 @@ impl<T: Number> View<T> {
     ///
     /// # Safety
     /// The matrix has that many rows and columns, and only the caller writes them.
-    pub unsafe fn turn_back(self, from: *const T, rows: usize, width: usize, columns: usize) {
+    pub unsafe fn transpose_from(self, from: *const T, rows: usize, width: usize, columns: usize) {
         // SAFETY: the caller guarantees these sizes and sole access (`# Safety`).
         unsafe {
             if self.column == 1 {

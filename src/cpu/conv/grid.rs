@@ -8,7 +8,7 @@
 //! input is first split into as many phases, in each of which the stride is 1.
 
 use super::vector::Vector;
-use crate::array::buffer::room;
+use crate::array::buffer::with_capacity;
 use crate::array::window::AXES;
 use crate::error::Result;
 use smallvec::SmallVec;
@@ -135,7 +135,7 @@ impl Grid {
     /// Returns the offsets that output 0 reads: for every channel, the elements of the window in order.
     pub fn offsets(&self, channels: usize) -> Result<Vec<u32>> {
         let [z, y, x] = &self.sides;
-        let mut out = room(channels * z.reads.len() * y.reads.len() * x.reads.len())?;
+        let mut out = with_capacity(channels * z.reads.len() * y.reads.len() * x.reads.len())?;
         for channel in 0..channels {
             for &(z_phase, z_at) in &z.reads {
                 for &(y_phase, y_at) in &y.reads {

@@ -9,7 +9,7 @@
 use super::correlate::{CELLS, CHANNELS, Cut, WORK, even, memory};
 use super::grid::{Grid, Line, Planes, spread, zero};
 use super::vector::{Body, Float, Vector};
-use crate::array::buffer::{filled, gathered, lengthen};
+use crate::array::buffer::{collect_at_most, filled, lengthen};
 use crate::array::window::AXES;
 use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
@@ -154,7 +154,7 @@ impl<T: Float> Body<T> for Task<'_, T> {
         }
         if !sums.iter().all(|&s| finite(s)) {
             // An infinity or NaN of the input was multiplied by the zeros between two rows of the cotangent.
-            let wrong = gathered(sums.len(), (0..sums.len()).filter(|&i| !finite(sums[i])))?;
+            let wrong = collect_at_most(sums.len(), (0..sums.len()).filter(|&i| !finite(sums[i])))?;
             wrong.iter().for_each(|&i| sums[i] = T::default());
             for piece in pieces {
                 // SAFETY: the piece lies inside its tensors, and `wrong` indexes `sums`.

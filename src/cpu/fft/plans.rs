@@ -3,7 +3,7 @@
 //! A plan holds about one complex number per element of its length. The plans used last stay, up to a number
 //! and a total length. They are immutable, so all threads share them.
 
-use crate::array::buffer::with_room;
+use crate::array::buffer::with_reserve;
 use crate::array::dtype::Element;
 use crate::error::Result;
 use crate::process::sync::lock;
@@ -109,7 +109,7 @@ pub fn plan<T: Part>(kind: Kind, n: usize) -> Result<Arc<Plan<T>>> {
         return Ok(plan);
     }
     let bytes = n.saturating_mul(MADE * size_of::<Complex<T>>());
-    let plan = with_room(bytes, || Arc::new(Plan::new(kind, n)))?;
+    let plan = with_reserve(bytes, || Arc::new(Plan::new(kind, n)))?;
     lock(T::kept()).keep(kind, n, &plan);
     Ok(plan)
 }

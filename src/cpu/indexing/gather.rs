@@ -4,7 +4,7 @@
 //! index order: the output is cut into chunks, and each chunk's thread adds every contribution to it.
 
 use crate::array::Array;
-use crate::array::buffer::{Device, filled, gathered, room};
+use crate::array::buffer::{Device, collect_at_most, filled, with_capacity};
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::{cast, contiguous, copy_into};
@@ -27,7 +27,7 @@ pub fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
     let n = length as i64;
     // An unsigned index that is negative as int64 is too large, so it is not wrapped.
     let wrap = if unsigned { 0 } else { n };
-    let mut found = room(given.len())?;
+    let mut found = with_capacity(given.len())?;
     let to = Shared::new(found.as_mut_ptr());
     let outside = AtomicBool::new(false);
     parallel_for(given.len(), GRAIN, |range| {
@@ -114,7 +114,7 @@ pub(crate) fn by_stretch(rows: &[usize], length: usize, each: usize) -> Result<(
     let mut starts = filled(0, count + 1)?;
     rows.iter().for_each(|row| starts[row / each + 1] += 1);
     (1..=count).for_each(|i| starts[i] += starts[i - 1]);
-    let mut next = gathered(starts.len(), starts.iter().copied())?;
+    let mut next = collect_at_most(starts.len(), starts.iter().copied())?;
     let mut order = filled(0, rows.len())?;
     for (k, row) in rows.iter().enumerate() {
         order[next[row / each]] = k;

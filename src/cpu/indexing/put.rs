@@ -3,7 +3,7 @@
 
 use super::gather::{by_stretch, positions};
 use crate::array::Array;
-use crate::array::buffer::{Device, filled, gathered};
+use crate::array::buffer::{Device, collect_at_most, filled};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::{cast, contiguous};
@@ -174,7 +174,7 @@ pub fn offsets(axes: &[(usize, isize)]) -> Result<Vec<i64>> {
     for &(length, stride) in axes {
         let count = all.len().saturating_mul(length);
         let steps = |from: i64| (0..length as i64).map(move |i| from + i * stride as i64);
-        all = gathered(count, all.iter().copied().flat_map(steps))?;
+        all = collect_at_most(count, all.iter().copied().flat_map(steps))?;
     }
     Ok(all)
 }

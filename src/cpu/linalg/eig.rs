@@ -103,7 +103,7 @@ fn mend<T: Field>(a: &Mat<T>, w: &[c64], v: &mut Mat<c64>) -> Result<(), Failure
 fn null_vector<T: Field>(a: &Mat<T>, w: c64) -> Result<Col<c64>, Failure> {
     let n = a.nrows();
     let shift = |i: usize, j: usize| if i == j { w } else { c64::new(0.0, 0.0) };
-    let mut parts = Parts::<c64>::room(n, n);
+    let mut parts = Parts::<c64>::with_shape(n, n);
     parts.decompose(Mat::from_fn(n, n, |i, j| a[(i, j)].wide() - shift(i, j)).as_ref())?;
     Ok(parts.v.col(n - 1).to_owned())
 }

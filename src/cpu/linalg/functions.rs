@@ -22,7 +22,7 @@ fn det_of<T: Field>(x: &Array) -> Result<Array> {
         "det",
         &given.batch,
         given.cost(1, 8),
-        || Factors::<T>::room(n, n),
+        || Factors::<T>::with_shape(n, n),
         |factors, i| {
             factors.factor(all.matrix(i));
             out.matrix(i)[0] = factors.det();
@@ -49,7 +49,7 @@ fn cofactor_of<T: Field>(x: &Array) -> Result<Array> {
         "det",
         &given.batch,
         given.cost(4, 40),
-        || Factors::<T>::room(n, n),
+        || Factors::<T>::with_shape(n, n),
         |factors, i| {
             out.put(i, cofactors(all.matrix(i), factors)?.as_ref());
             Ok(())
@@ -71,14 +71,14 @@ fn cofactors<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Result<Mat
     let told = (1e-290..=f64::MAX).contains(&det.size());
     if n > 0 && told && least > SAFE * most {
         let mut solved = Mat::identity(n, n);
-        factors.solve_turned(solved.as_mut(), Conj::No);
+        factors.solve_transposed(solved.as_mut(), Conj::No);
         let mut out = Mat::zeros(n, n);
         for (k, &row) in factors.order.iter().enumerate() {
             (0..n).for_each(|j| out[(row, j)] = solved[(k, j)] * det);
         }
         return Ok(out);
     }
-    let mut parts = Parts::room(n, n);
+    let mut parts = Parts::with_shape(n, n);
     parts.decompose(a)?;
     factors.factor(product(parts.u.as_ref(), parts.v.adjoint().to_owned().as_ref()).as_ref());
     let turn = factors.det();
@@ -111,7 +111,7 @@ fn pinv_of<T: Field>(x: &Array, cutoff: Cutoff) -> Result<Array> {
         "pinv",
         &given.batch,
         given.cost(20, 35),
-        || Parts::<T>::room(m, n),
+        || Parts::<T>::with_shape(m, n),
         |parts, i| {
             parts.decompose(all.matrix(i))?;
             let most = parts.s.first().copied().unwrap_or(0.0);
@@ -141,7 +141,7 @@ fn matrix_exp_of<T: Field>(x: &Array) -> Result<Array> {
         "matrix_exp",
         &given.batch,
         given.cost(12, 25),
-        || Factors::<T>::room(n, n),
+        || Factors::<T>::with_shape(n, n),
         |factors, i| {
             out.put(i, exponential(all.matrix(i), factors).as_ref());
             Ok(())

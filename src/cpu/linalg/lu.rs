@@ -25,7 +25,7 @@ pub struct Factors<T> {
 
 impl<T: Field> Factors<T> {
     /// Returns buffers for a matrix of this shape.
-    pub fn room(m: usize, n: usize) -> Factors<T> {
+    pub fn with_shape(m: usize, n: usize) -> Factors<T> {
         let memory = MemBuffer::new(lu_in_place_scratch::<usize, T>(m, n, Par::Seq, Spec::default()));
         Factors { packed: Mat::zeros(m, n), order: vec![0; m], inverse: vec![0; m], memory }
     }
@@ -105,7 +105,7 @@ impl<T: Field> Factors<T> {
     }
 
     /// Replaces right-hand sides by the solution of `(L U)' X = B`, or of the adjoint system if `conj`.
-    pub fn solve_turned(&self, mut b: MatMut<'_, T>, conj: Conj) {
+    pub fn solve_transposed(&self, mut b: MatMut<'_, T>, conj: Conj) {
         let transposed = self.packed.as_ref().transpose();
         solve_lower_triangular_in_place_with_conj(transposed, conj, b.rb_mut(), Par::Seq);
         solve_unit_upper_triangular_in_place_with_conj(transposed, conj, b, Par::Seq);
@@ -128,7 +128,7 @@ fn lu_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
         "lu",
         &given.batch,
         given.cost(1, 8),
-        || Factors::<T>::room(m, n),
+        || Factors::<T>::with_shape(m, n),
         |factors, i| {
             factors.factor(all.matrix(i));
             out.put(i, factors.packed.as_ref());
@@ -162,7 +162,7 @@ fn lu_solve_of<T: Field>(
     let (n, columns) = (given.m, given.n);
     let (lu, order, right) = (factors.all()?, order.slice::<i64>()?, given.all()?);
     let out = given.fresh::<T>(&[n, columns])?;
-    let fresh = || (Factors::<T>::room(n, n), Mat::<T>::zeros(n, columns));
+    let fresh = || (Factors::<T>::with_shape(n, n), Mat::<T>::zeros(n, columns));
     let cost = Cost::new(n * n * columns, 8, n * (n + columns));
     each(name, &given.batch, cost, fresh, |(factors, x), i| {
         factors.packed.copy_from(lu.matrix(i));
@@ -174,7 +174,7 @@ fn lu_solve_of<T: Field>(
         if adjoint {
             x.copy_from(b);
             let scales = graded(factors.packed.as_mut(), true, x);
-            factors.solve_turned(x.as_mut(), Conj::Yes);
+            factors.solve_transposed(x.as_mut(), Conj::Yes);
             rescale(x, scales);
             let mut to = MatMut::from_row_major_slice_mut(out.matrix(i), n, columns);
             rows.for_each(|(k, row)| to.rb_mut().row_mut(row).copy_from(x.row(k)));

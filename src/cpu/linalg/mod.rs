@@ -29,7 +29,7 @@ pub use qr::qr;
 pub use svd::svd;
 pub use triangular::{Triangle, triangular_solve};
 
-use crate::array::buffer::with_room;
+use crate::array::buffer::with_reserve;
 use crate::array::shape::Shape;
 use crate::cpu::run::threads::{GRAIN, try_parallel_for};
 use crate::error::{Error, Result};
@@ -124,7 +124,7 @@ fn each<M>(
         }
     };
     let grain = (GRAIN / work.max(1)).max(1);
-    try_parallel_for(batch.numel(), grain, |range| with_room(bytes, || piece(range)))?;
+    try_parallel_for(batch.numel(), grain, |range| with_reserve(bytes, || piece(range)))?;
     match first.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some((at, failure)) => Err(failure.error(name, at, batch)),
         None => Ok(()),

@@ -29,10 +29,10 @@ fn qr_of<T: Field>(x: &Array, complete: bool) -> Result<[Array; 2]> {
         &given.batch,
         Cost::new(2 * m * n * m.min(n), 10, m * n.max(k)),
         || Buffers::<T>::new(m, n, k),
-        |room, i| {
-            room.factor(all.matrix(i));
-            q.put(i, room.q.as_ref());
-            r.put(i, room.r.as_ref());
+        |buffers, i| {
+            buffers.factor(all.matrix(i));
+            q.put(i, buffers.q.as_ref());
+            r.put(i, buffers.r.as_ref());
             Ok(())
         },
     )?;

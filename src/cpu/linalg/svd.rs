@@ -24,7 +24,7 @@ fn svd_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
         "svd",
         &given.batch,
         given.cost(20, 35),
-        || Parts::<T>::room(m, n),
+        || Parts::<T>::with_shape(m, n),
         |parts, i| {
             parts.decompose(all.matrix(i))?;
             u.put(i, parts.u.as_ref());
@@ -51,7 +51,7 @@ pub struct Parts<T> {
 
 impl<T: Field> Parts<T> {
     /// Returns buffers for a matrix of this shape.
-    pub fn room(m: usize, n: usize) -> Parts<T> {
+    pub fn with_shape(m: usize, n: usize) -> Parts<T> {
         let (k, thin) = (m.min(n), ComputeSvdVectors::Thin);
         Parts {
             u: Mat::zeros(m, k),

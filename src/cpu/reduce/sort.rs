@@ -5,7 +5,7 @@
 //! those is stable with any algorithm, and compares only integers.
 
 use crate::array::Array;
-use crate::array::buffer::{Device, room};
+use crate::array::buffer::{Device, with_capacity};
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::MAX_RANK;
 use crate::cpu::pointwise::copy::{cast, computed, contiguous};
@@ -113,7 +113,7 @@ fn sort_lines<T: Sortable>(lines: &Array, out: &mut [i64], count: usize, descend
     // Sorting compares each element about log2(length) times.
     let work = length * (usize::BITS - length.leading_zeros()) as usize;
     try_parallel_for(out.len() / count, GRAIN.div_ceil(work.max(1)), |range| {
-        let mut pairs: Vec<T::Packed> = room(length)?;
+        let mut pairs: Vec<T::Packed> = with_capacity(length)?;
         for i in range {
             // SAFETY: every `i` has its own part of the output.
             let out = unsafe { to.part(i * count, count) };

@@ -10,7 +10,7 @@ mod problem;
 use super::copy::{cast, convert, index_of};
 use super::params::{Params, variant};
 use super::rows::from_start;
-use crate::arguments::attention::{Inputs, Known, Moved, Tangents, Wanted, laid_out_as};
+use crate::arguments::attention::{Inputs, Known, OutputTangents, Tangents, Wanted, laid_out_as};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
@@ -56,7 +56,7 @@ pub fn vjp(
     x: &Inputs,
     known: &Known,
     g: &Array,
-    moved: Option<&Moved>,
+    moved: Option<&OutputTangents>,
     wanted: Wanted,
 ) -> Result<[Option<Array>; 4]> {
     let p = Problem::new(x, &moved.map(|m| m.tangents).unwrap_or_default())?;
@@ -113,7 +113,7 @@ fn along_queries(
 
 /// Per query: the log-sum-exp, the mean of the cotangents of the weights and, for the second derivative, the
 /// means of the tangents of the scores and of the second derivatives.
-fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&Moved>) -> Result<Array> {
+fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&OutputTangents>) -> Result<Array> {
     let (index, rank) = (index_of(g)?, g.rank());
     let rows = g.shape().with(rank - 1, 1).numel();
     let out = Array::empty(Shape::new(&[rows, 4])?, DType::F32, g.device())?;

@@ -1,6 +1,6 @@
 //! `unfold` extracts windows as columns, `fold` adds them back: a `take` by index and its transpose.
 
-use crate::array::buffer::{Device, room};
+use crate::array::buffer::{Device, with_capacity};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::array::window::{AXES, Window};
@@ -55,7 +55,7 @@ impl PatchOptions {
 
 /// The index in the padded plane of each element of a window, for each window.
 fn places(window: &Window, device: Device) -> Result<Tensor> {
-    let mut at: Vec<i64> = room(window.taps().saturating_mul(window.positions()))?;
+    let mut at: Vec<i64> = with_capacity(window.taps().saturating_mul(window.positions()))?;
     for k in 0..window.taps() {
         let (down, across) =
             (k / window.kernel[2] * window.dilation[1], k % window.kernel[2] * window.dilation[2]);

@@ -3,7 +3,7 @@
 use super::differentiable;
 use super::rule::{CustomRule, Plan, Source};
 use crate::autodiff::accumulate::fitted;
-use crate::autodiff::transform::settle;
+use crate::autodiff::transform::unwrap_to_level;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, batch};
 use crate::op::Grads;
@@ -55,7 +55,7 @@ impl Batched {
 
     /// Returns a result's value below the batching interpreter, batch axis in front, and whether it has one.
     fn unwrap(&self, level: &Arc<Interp>, y: &Tensor) -> Result<(Tensor, bool)> {
-        let (value, axis) = batch::unwrap(level, &settle(y, level))?;
+        let (value, axis) = batch::unwrap(level, &unwrap_to_level(y, level))?;
         Ok(match axis {
             Some(axis) if axis > 0 => (value.move_axis(axis, 0)?, true),
             axis => (value, axis.is_some()),
@@ -67,7 +67,7 @@ impl Batched {
     }
 
     /// [`Batched::unwrap`] with the batch axis moved to a known position.
-    fn placed(&self, level: &Arc<Interp>, y: &Tensor, axis: Option<usize>) -> Result<Tensor> {
+    fn with_batch_axis(&self, level: &Arc<Interp>, y: &Tensor, axis: Option<usize>) -> Result<Tensor> {
         match (self.unwrap(level, y)?, axis) {
             ((value, true), Some(axis)) => value.move_axis(0, axis),
             ((value, false), Some(axis)) => self.repeated(&value)?.move_axis(0, axis),
@@ -81,7 +81,7 @@ impl Batched {
     }
 
     fn placed_outputs(&self, level: &Arc<Interp>, outputs: &[Tensor]) -> Result<Tensors> {
-        outputs.iter().zip(self.out_axes()?).map(|(y, &axis)| self.placed(level, y, axis)).collect()
+        outputs.iter().zip(self.out_axes()?).map(|(y, &axis)| self.with_batch_axis(level, y, axis)).collect()
     }
 
     fn operands(level: &Interp, values: &[Tensor], axes: &[Option<usize>]) -> Vec<Tensor> {
@@ -110,7 +110,7 @@ impl Batched {
     fn cotangent(&self, level: &Arc<Interp>, g: Tensor, aval: &Aval, axis: Option<usize>) -> Result<Tensor> {
         let g = fitted(g, aval)?;
         if axis.is_some() {
-            return self.placed(level, &g, axis);
+            return self.with_batch_axis(level, &g, axis);
         }
         match self.unwrap(level, &g)? {
             (g, true) => g.sum(Some(&[0]), false),
@@ -190,7 +190,7 @@ impl CustomRule for Batched {
             let (values, moved) = self.one.push(&x, &saved, &Self::options(level, t, &self.in_axes))?;
             let values = values.map(|values| self.placed_outputs(level, &values)).transpose()?;
             let fit = |(t, &axis): (Option<Tensor>, &Option<usize>)| {
-                t.map(|t| self.placed(level, &t, axis)).transpose()
+                t.map(|t| self.with_batch_axis(level, &t, axis)).transpose()
             };
             Ok((values, moved.into_iter().zip(outputs).map(fit).collect::<Result<_>>()?))
         })

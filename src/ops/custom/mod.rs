@@ -153,7 +153,7 @@ impl Custom {
         for x in inputs {
             let (primal, edge) = match x.owned_by(at.tag).map(|t| &t.payload) {
                 Some(Payload::Taped { primal, node, index }) => {
-                    (primal, Some(Edge { node: node.entry().clone(), index: *index }))
+                    (primal, Some(Edge { node: node.node().clone(), index: *index }))
                 }
                 _ => (*x, None),
             };
@@ -216,8 +216,9 @@ impl Custom {
         let x: Vec<Tensor> = inputs.iter().map(|&x| x.clone()).collect();
         let _guard = interp::enter(at.clone());
         let outputs = self.retrace(&x)?.into_iter().enumerate();
-        let outputs = outputs
-            .map(|(i, y)| if differentiable(&plan, i, &y) { y } else { transform::settle(&y, at.below()) });
+        let outputs = outputs.map(|(i, y)| {
+            if differentiable(&plan, i, &y) { y } else { transform::unwrap_to_level(&y, at.below()) }
+        });
         Ok(self.shown(&plan, outputs.collect()))
     }
 

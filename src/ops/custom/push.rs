@@ -77,7 +77,7 @@ impl Custom {
             let context = |e: Error| e.context(&format!("jvp of {}", self.rule.name()));
             self.rule.push(x, saved, t).map_err(context)?
         };
-        let below = |t: Tensor| transform::settle(&t, at.below());
+        let below = |t: Tensor| transform::unwrap_to_level(&t, at.below());
         let values = values.map(|values| values.into_iter().map(below).collect());
         Ok((values, moved.into_iter().map(|t| t.map(below)).collect()))
     }

@@ -297,7 +297,7 @@ impl Tensor {
     }
 
     /// Returns zeros of this shape with this tensor in a part that does not overlap itself.
-    pub fn placed(&self, part: &Part, shape: Shape) -> Result<Tensor> {
+    pub fn scatter_part(&self, part: &Part, shape: Shape) -> Result<Tensor> {
         crate::bind::bind1(AsStridedTranspose { part: Arc::new(*part), shape }, &[self])
     }
 

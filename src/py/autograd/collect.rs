@@ -102,7 +102,7 @@ impl PyTensor {
 #[pymethods]
 impl PyNode {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        show(&visit, |walk| walk.entry(&self.0))
+        show(&visit, |walk| walk.node(&self.0))
     }
 
     fn __clear__(&mut self) {
@@ -128,7 +128,7 @@ impl PyLinear {
 #[pymethods]
 impl PyPullback {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        show(&visit, |walk| self.0.entries().for_each(|node| walk.entry(node)))
+        show(&visit, |walk| self.0.nodes().for_each(|node| walk.node(node)))
     }
 
     fn __clear__(&mut self) {

@@ -246,7 +246,7 @@ impl PyRule {
             let (extra, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
             self.note_first_run(plan_of(&plan)?, &operands, &ys, random);
             for y in tensors(&extra)? {
-                out.push(batch::unwrap(at, &transform::settle(&y, at))?);
+                out.push(batch::unwrap(at, &transform::unwrap_to_level(&y, at))?);
             }
             Ok(out)
         })

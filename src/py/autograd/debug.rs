@@ -62,19 +62,19 @@ impl Listener for Callbacks {
 
 /// What a thread did between `begin()` and `end()`.
 #[pyclass(name = "_Diary", module = "wengert._core", frozen)]
-pub struct PyDiary {
+pub struct PyLog {
     log: Arc<Log>,
     before: Mutex<Vec<Option<Arc<Log>>>>,
 }
 
 #[pymethods]
-impl PyDiary {
+impl PyLog {
     /// A log of at most `limit` lines. `began(roots, accumulate)` is called where a backward walk begins,
     /// `pulled(node, cotangents, gradients)` after each reverse rule.
     #[new]
-    fn new(limit: usize, began: Py<PyAny>, pulled: Py<PyAny>) -> PyDiary {
+    fn new(limit: usize, began: Py<PyAny>, pulled: Py<PyAny>) -> PyLog {
         let log = Log::new(limit, Box::new(Callbacks { began, pulled }));
-        PyDiary { log: Arc::new(log), before: Mutex::default() }
+        PyLog { log: Arc::new(log), before: Mutex::default() }
     }
 
     /// Makes this the log of the thread.
@@ -130,7 +130,7 @@ pub fn left(what: &str, t: &Tensor) {
 
 /// Registers the class and functions of this file.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyDiary>()?;
+    m.add_class::<PyLog>()?;
     m.add_function(wrap_pyfunction!(_debug_modes, m)?)?;
     m.add_function(wrap_pyfunction!(_get_debug_modes, m)?)?;
     m.add_function(wrap_pyfunction!(_anomaly_notes, m)?)?;

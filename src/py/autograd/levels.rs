@@ -13,27 +13,27 @@ use pyo3::types::{PyList, PyTuple};
 
 /// The batches that some tensors are in, for hooks that see gradients of all of them.
 #[pyclass(name = "_Lanes", module = "wengert._core", frozen)]
-pub struct PyLanes(Vec<Levels>);
+pub struct PyLevels(Vec<Levels>);
 
 #[pymethods]
-impl PyLanes {
+impl PyLevels {
     /// Those of these tensors.
     #[new]
-    fn new(tensors: &Bound<'_, PyList>) -> PyResult<PyLanes> {
-        let mut all = buffer::room(tensors.len())?;
+    fn new(tensors: &Bound<'_, PyList>) -> PyResult<PyLevels> {
+        let mut all = buffer::with_capacity(tensors.len())?;
         for tensor in tensors {
             let levels =
                 behind(&value(tensor.cast::<PyTensor>()?)?).map_or_else(Levels::new, |(_, levels)| levels);
             buffer::grow(&mut all)?;
             all.push(levels);
         }
-        Ok(PyLanes(all))
+        Ok(PyLevels(all))
     }
 
     /// Those of the tensors of both.
-    fn __add__(&self, other: &PyLanes) -> PyResult<PyLanes> {
+    fn __add__(&self, other: &PyLevels) -> PyResult<PyLevels> {
         let (own, more) = (&self.0, &other.0);
-        Ok(PyLanes(buffer::gathered(own.len() + more.len(), own.iter().chain(more).cloned())?))
+        Ok(PyLevels(buffer::collect_at_most(own.len() + more.len(), own.iter().chain(more).cloned())?))
     }
 
     /// `f(gradients)`, with the gradients of the tensors (or None) as they are seen inside the batches; what
@@ -56,5 +56,5 @@ impl PyLanes {
 
 /// Registers the class of this file.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyLanes>()
+    m.add_class::<PyLevels>()
 }

@@ -33,7 +33,7 @@ impl Holder for Unpack {
 }
 
 /// The object that `pack` returned for one value.
-struct Kept {
+struct PackedValue {
     object: HostRef,
     unpack: Arc<Unpack>,
     /// Shape, dtype and device of the packed tensor.
@@ -56,11 +56,11 @@ impl SavedHook for Hooks {
             )));
         }
         let object = HostRef::new(Arc::new(object));
-        Ok(Arc::new(Kept { object, unpack: self.unpack.clone(), aval: value.aval() }))
+        Ok(Arc::new(PackedValue { object, unpack: self.unpack.clone(), aval: value.aval() }))
     }
 }
 
-impl Kept {
+impl PackedValue {
     fn call(&self, py: Python<'_>) -> PyResult<Tensor> {
         let python = |held: &HostRef| held.object::<Py<PyAny>>().map(|object| object.bind(py).clone());
         let (Some(unpack), Some(packed)) = (python(&self.unpack.0), python(&self.object)) else {
@@ -77,14 +77,14 @@ impl Kept {
     }
 }
 
-impl Holder for Kept {
+impl Holder for PackedValue {
     fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
         see(Part::Host(&self.object));
         see(Part::Shared(self.unpack.clone()));
     }
 }
 
-impl Packed for Kept {
+impl Packed for PackedValue {
     fn unpack(&self) -> Result<Tensor> {
         let t = Python::attach(|py| self.call(py)).map_err(foreign)?;
         let (got, want) = (t.aval(), self.aval);

@@ -1,7 +1,7 @@
 //! Conversion between nested lists of numbers and tensors.
 
 use crate::array::Array;
-use crate::array::buffer::{Device, gathered, grow, lengthen, room};
+use crate::array::buffer::{Device, collect_at_most, grow, lengthen, with_capacity};
 use crate::array::complex::Complex;
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
@@ -120,13 +120,13 @@ impl Nested {
     fn complex(&mut self) -> crate::error::Result<Tensor> {
         lengthen(&mut self.imaginary, 0.0, self.floats.len())?;
         let pairs = self.floats.iter().zip(&self.imaginary);
-        let all = gathered(self.floats.len(), pairs.map(|(&re, &im)| Complex { re, im }))?;
+        let all = collect_at_most(self.floats.len(), pairs.map(|(&re, &im)| Complex { re, im }))?;
         Tensor::from_slice(&all, &self.shape)
     }
 
     /// Returns the collected integers as int64; an error if one does not fit.
     fn whole(&self) -> PyResult<Vec<i64>> {
-        let mut whole = room(self.ints.len())?;
+        let mut whole = with_capacity(self.ints.len())?;
         for &v in &self.ints {
             whole.push(i64::try_from(v).map_err(|_| too_large(v))?);
         }
@@ -172,12 +172,12 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     Ok(match class {
         Class::Complex => all.complex()?.cast(DType::C64)?,
         Class::Float => {
-            let values = gathered(all.floats.len(), all.floats.iter().map(|f| *f as f32))?;
+            let values = collect_at_most(all.floats.len(), all.floats.iter().map(|f| *f as f32))?;
             Tensor::from_slice(&values, &all.shape)?
         }
         Class::Int => Tensor::from_slice(&all.whole()?, &all.shape)?,
         Class::Bool => {
-            let values = gathered(all.ints.len(), all.ints.iter().map(|&v| v != 0))?;
+            let values = collect_at_most(all.ints.len(), all.ints.iter().map(|&v| v != 0))?;
             Tensor::from_slice(&values, &all.shape)?
         }
     })
@@ -212,7 +212,7 @@ pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<T
         dtype.check_fits(value)?;
     }
     if dtype == DType::U64 {
-        let exact = gathered(all.ints.len(), all.ints.iter().map(|&v| v as u64))?;
+        let exact = collect_at_most(all.ints.len(), all.ints.iter().map(|&v| v as u64))?;
         return Ok(Some(Tensor::from_slice(&exact, &all.shape)?));
     }
     Ok(None)
@@ -233,7 +233,7 @@ where
         return value(data[at]).into_bound_py_any(py);
     }
     let step: usize = (axis + 1..a.rank()).map(|i| a.dim(i)).product();
-    let mut items = room(a.dim(axis))?;
+    let mut items = with_capacity(a.dim(axis))?;
     for i in 0..a.dim(axis) {
         items.push(list_of(py, a, axis + 1, at + i * step, value)?);
     }

@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 pub struct PyTensor {
     state: UnsafeCell<State>,
     /// The number of read-only borrows of the state; [`EXCHANGING`] while it is being changed.
-    glances: AtomicU32,
+    readers: AtomicU32,
 }
 
 /// The state of a tensor object.
@@ -78,7 +78,7 @@ impl State {
     }
 }
 
-/// The value of `glances` while the state is being changed.
+/// The value of `readers` while the state is being changed.
 const EXCHANGING: u32 = u32::MAX;
 
 /// Whether threads run Python in parallel; known once this module is imported.
@@ -143,7 +143,7 @@ impl PyTensor {
 
     #[inline(always)]
     fn holding(state: State) -> PyTensor {
-        PyTensor { state: UnsafeCell::new(state), glances: AtomicU32::new(0) }
+        PyTensor { state: UnsafeCell::new(state), readers: AtomicU32::new(0) }
     }
 
     /// Borrows the state; `None` while another thread exchanges it.
@@ -152,18 +152,18 @@ impl PyTensor {
         if PARALLEL.load(Ordering::Relaxed) {
             return self.read_in_parallel();
         }
-        let now = self.glances.load(Ordering::Relaxed);
+        let now = self.readers.load(Ordering::Relaxed);
         if now == EXCHANGING {
             return None;
         }
-        self.glances.store(now + 1, Ordering::Relaxed);
+        self.readers.store(now + 1, Ordering::Relaxed);
         Some(ReadGuard(self, PhantomData))
     }
 
     #[cold]
     fn read_in_parallel(&self) -> Option<ReadGuard<'_>> {
         let more = |now: u32| (now != EXCHANGING).then(|| now + 1);
-        self.glances.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).ok()?;
+        self.readers.fetch_update(Ordering::Acquire, Ordering::Relaxed, more).ok()?;
         Some(ReadGuard(self, PhantomData))
     }
 
@@ -190,11 +190,11 @@ impl PyTensor {
     /// Changes the state by `f`; returns `None` without calling `f` while the state is borrowed. `f` must run
     /// no Python code, so it returns what it replaces instead of dropping it.
     pub fn change<T>(&self, f: impl FnOnce(&mut State) -> T) -> Option<T> {
-        self.glances.compare_exchange(0, EXCHANGING, Ordering::Acquire, Ordering::Relaxed).ok()?;
+        self.readers.compare_exchange(0, EXCHANGING, Ordering::Acquire, Ordering::Relaxed).ok()?;
         // SAFETY: the count was 0, so nothing is borrowed; [`EXCHANGING`] prevents borrows until it is 0
         // again.
         let out = f(unsafe { &mut *self.state.get() });
-        self.glances.store(0, Ordering::Release);
+        self.readers.store(0, Ordering::Release);
         Some(out)
     }
 }
@@ -218,11 +218,11 @@ impl Deref for ReadGuard<'_> {
 impl Drop for ReadGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        let glances = &self.0.glances;
+        let readers = &self.0.readers;
         if PARALLEL.load(Ordering::Relaxed) {
-            glances.fetch_sub(1, Ordering::Release);
+            readers.fetch_sub(1, Ordering::Release);
         } else {
-            glances.store(glances.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
+            readers.store(readers.load(Ordering::Relaxed) - 1, Ordering::Relaxed);
         }
     }
 }

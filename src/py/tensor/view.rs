@@ -88,7 +88,7 @@ fn spaced(root: &Bound<'_, PyTensor>) -> Result<Tensor> {
     let gaps = gaps(root);
     let t = root.read().t.clone();
     match gaps {
-        Some((part, whole)) => t.placed(&part, Shape::new(&[whole])?),
+        Some((part, whole)) => t.scatter_part(&part, Shape::new(&[whole])?),
         None => Ok(t),
     }
 }

@@ -154,7 +154,7 @@ fn alike(a: &Tensor, b: &Tensor) -> bool {
     };
     let same = match (&both.0.payload, &both.1.payload) {
         (Payload::Taped { node, index, .. }, Payload::Taped { node: other, index: at, .. }) => {
-            Arc::ptr_eq(node.entry(), other.entry()) && index == at
+            Arc::ptr_eq(node.node(), other.node()) && index == at
         }
         (Payload::Dual { tangent: a, .. }, Payload::Dual { tangent: b, .. }) => match (a, b) {
             (Some(a), Some(b)) => alike(a, b),

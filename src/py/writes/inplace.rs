@@ -123,7 +123,7 @@ fn store_part(
 ) -> PyResult<()> {
     let old = root.read().t.clone();
     if let Some((own, whole)) = gaps(root) {
-        let wide = old.placed(&own, Shape::new(&[whole])?)?;
+        let wide = old.scatter_part(&own, Shape::new(&[whole])?)?;
         let next = in_kind(&wide, complex, |wide| exchange_part(name, wide, part, new))?;
         let next = next.unwrap_or(wide).as_strided(&own)?;
         return overwrite(root, name, next);
@@ -184,7 +184,7 @@ pub fn overwrite_rows(
         // The view counts elements in gaps that its root does not hold.
         let rows = places(&part, rescaled(count, whole.dtype(), dtype))?;
         let value = value(&rows.shape)?;
-        let wide = whole.placed(&own, Shape::new(&[count])?)?;
+        let wide = whole.scatter_part(&own, Shape::new(&[count])?)?;
         let store = |wide: &Tensor| exchange_rows(name, wide, &rows, value, add);
         let next = in_kind(&wide, dtype.is_complex(), store)?.unwrap_or(wide);
         return overwrite(&root, name, next.as_strided(&own)?);

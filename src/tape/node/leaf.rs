@@ -107,7 +107,7 @@ impl Handle {
 
     /// The node.
     #[inline]
-    pub fn entry(&self) -> &Arc<Node> {
+    pub fn node(&self) -> &Arc<Node> {
         &self.0
     }
 }

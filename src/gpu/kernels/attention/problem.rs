@@ -98,7 +98,7 @@ pub struct Problem<'a> {
     v: Operand,
     mask: Option<Operand>,
     /// The operands that have tangents: bit `i` for operand `i`.
-    moves: u64,
+    has_tangent: u64,
     settings: &'a Settings,
     /// The batch axes.
     pub batch: Shape,
@@ -121,7 +121,7 @@ impl<'a> Problem<'a> {
             k: Operand::new(x.k, t.k)?,
             v: Operand::new(x.v, t.v)?,
             mask: x.mask.map(|mask| Operand::new(mask, t.mask)).transpose()?,
-            moves: there.iter().enumerate().fold(0, |bits, (i, &there)| bits | u64::from(there) << i),
+            has_tangent: there.iter().enumerate().fold(0, |bits, (i, &there)| bits | u64::from(there) << i),
             settings: x.settings,
             batch: x.q.shape().part(0, rank - 2),
             queries: x.q.dim(rank - 2),
@@ -146,7 +146,7 @@ impl<'a> Problem<'a> {
         let kind = self.mask.as_ref().map_or(0, |mask| if mask.x.dtype() == DType::Bool { 1 } else { 2 });
         let (causal, dropout) = (self.settings.causal, self.settings.dropout.is_some());
         let loads = [("q", &self.q.x), ("k", &self.k.x), ("v", &self.v.x), ("mask", mask), ("g", pass.g)];
-        let mut parts = vec![kind, u64::from(causal), u64::from(dropout), self.moves];
+        let mut parts = vec![kind, u64::from(causal), u64::from(dropout), self.has_tangent];
         parts.extend(loads.iter().map(|(_, x)| x.dtype() as u64));
         parts.extend([pass.out.dtype() as u64, pass.out2.dtype() as u64, pass.blocks as u64]);
         parts.extend(key);
@@ -159,7 +159,7 @@ impl<'a> Problem<'a> {
             text.flag("CAUSAL", causal).flag("DROPOUT", dropout);
             text.set("const MASK", format!("const MASK: u32 = {kind}u;"));
             text.set("const BLOCKS", format!("const BLOCKS: u32 = {}u;", pass.blocks));
-            text.set("const MOVES", format!("const MOVES: u32 = {}u;", self.moves));
+            text.set("const MOVES", format!("const MOVES: u32 = {}u;", self.has_tangent));
             more(&mut text);
             text.build()
         })?;
@@ -181,7 +181,7 @@ impl<'a> Problem<'a> {
     /// The rounds of an invocation's loops, or slightly more: products of two tiles take 17 for 16 of their
     /// columns, and those with a tile of scores 68 for each block.
     fn rounds(&self, pass: &Pass) -> usize {
-        let (products, collected) = if self.moves == 0 { (2, 2) } else { (5, 3) };
+        let (products, collected) = if self.has_tangent == 0 { (2, 2) } else { (5, 3) };
         let depth = self.depth.max(self.width).div_ceil(16);
         let tile = 16 + 17 * (products * depth + 4 * collected * pass.blocks);
         let sharing = self.batch.numel() / pass.own.numel().max(1);

@@ -73,7 +73,8 @@ impl Kernel for AttentionVjp {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let (settings, given) = (self.settings.kernel(), self.read(x));
-        let moved = given.moved.map(|(out, mean)| kernels::Moved { tangents: given.tangents(), out, mean });
+        let moved =
+            given.moved.map(|(out, mean)| kernels::OutputTangents { tangents: given.tangents(), out, mean });
         let [q, k, v, mask] = [0, 1, 2, 3].map(|i| self.wanted.has(i));
         let wanted = kernels::Wanted { q, k, v, mask };
         let (inputs, known, g) = (given.inputs(&settings)?, given.known()?, given.g()?);

@@ -72,7 +72,7 @@ impl Weights {
     }
 
     /// `scale (TQ K' + Q TK') + tmask` for the tangents in `t`.
-    fn moved_scores(&self, t: &[Option<Tensor>; 4]) -> Result<Tensor> {
+    fn score_tangents(&self, t: &[Option<Tensor>; 4]) -> Result<Tensor> {
         let scaled = |x: &Tensor| x.mul(self.scale);
         let terms = [
             t[0].as_ref().map(|tq| scaled(tq)?.matmul(&transposed(&self.x[1])?)).transpose()?,
@@ -168,7 +168,7 @@ pub fn tangent(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> {
 
 /// `J(t)` and the weighted mean of the tangents of the scores.
 fn moved(w: &Weights, t: &[Option<Tensor>; 4]) -> Result<(Tensor, Tensor)> {
-    let moved = w.moved_scores(t)?;
+    let moved = w.score_tangents(t)?;
     let mean = total(&w.weights.mul(&moved)?)?;
     let weights = w.kept(w.weights.mul(&moved.sub(&mean)?)?)?;
     let direct = t[2].as_ref().map(|tv| w.kept_weights()?.matmul(tv)).transpose()?;
@@ -210,7 +210,7 @@ pub fn second_gradients(given: &Given<Tensor>, settings: &Settings, wanted: Whic
     let t = wide_tangents(given, &w)?;
     let g = given.g()?.cast(w.weights.dtype())?;
     let (p, h) = (&w.weights, w.adjoint(&g, &w.x[2])?);
-    let moved = w.moved_scores(&t)?;
+    let moved = w.score_tangents(&t)?;
     let (delta, mean) = (total(&p.mul(&h)?)?, total(&p.mul(&moved)?)?);
     let cross = t[2].as_ref().map(|tv| w.adjoint(&g, tv)).transpose()?;
     let product = h.mul(&moved)?.sub(&delta.mul(&moved)?)?.sub(&mean.mul(&h)?)?;
