@@ -1,5 +1,5 @@
-//! What tests and benchmarks in Rust look at besides, by the paths of the modules that have it. No part of
-//! the library's interface: it changes without notice.
+//! Re-exports for the tests and benchmarks of this crate, under shortened paths. No part of the interface:
+//! they change without notice.
 
 #![allow(missing_docs)]
 

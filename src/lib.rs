@@ -6,14 +6,14 @@
 //! The modules are listed by floors: each uses those above it in this list, never those below, but for the
 //! exceptions that `tests/layers.rs` names with their reasons. Reading order: `src/ops/pointwise/unary.rs` is
 //! all of one-variable calculus in one table; `op` is the list of operations and the classes that derive
-//! their rules; `bind` is the one door through which every operation runs; `interp` holds the
+//! their rules; `bind` is the single entry point of every operation; `interp` holds the
 //! interpreters that decide what running means (evaluate, record, push a tangent, batch, record a program,
 //! cast); `tape` is what recording leaves, and `autodiff` walks it.
 //!
 //! The interface for programs in Rust is [`Tensor`] with its methods, [`grad`], [`value_and_grad`], [`vjp`],
 //! [`jvp`], [`vmap`] and [`optim`]; `examples/train.rs` trains a network with it.
 
-// What nothing uses is found in the build that has every user, the Python module among them.
+// Dead code is reported in the build with the Python module alone, which uses everything.
 #![cfg_attr(not(feature = "python"), allow(dead_code, unused_imports))]
 // Readers of the source follow links between private items, too.
 #![allow(rustdoc::private_intra_doc_links)]
@@ -24,7 +24,7 @@ pub(crate) mod error;
 // What the core needs of the process: blocks of memory, interrupts, locks.
 pub(crate) mod process;
 
-// Functions of real numbers, for any lane.
+// Functions of real numbers, generic over the number type: a scalar, a vector, an expression of a shader.
 pub(crate) mod math;
 
 // Values without derivatives: buffers, dtypes, shapes, arrays.
@@ -41,8 +41,8 @@ pub(crate) mod gpu;
 // The choice between them.
 pub(crate) mod device;
 
-// The core, one knot: an operation runs by interpreters, which record it on a tape, whose rules are
-// operations.
+// The core, modules that need each other: an operation runs by interpreters, which record it on a tape, whose
+// rules are operations.
 pub(crate) mod bind;
 pub(crate) mod interp;
 pub(crate) mod op;
@@ -66,7 +66,7 @@ pub(crate) mod fork;
 #[cfg(feature = "python")]
 mod py;
 
-// The names that programs in Rust use, and what tests and benchmarks look at besides.
+// The interface for programs in Rust, and re-exports for tests and benchmarks.
 pub use array::buffer::Device;
 pub use array::dtype::{DType, Element};
 pub use array::shape::{Axes, Shape};

@@ -23,29 +23,45 @@ impl Optimizer {
     /// that are neither recorded nor batched.
     ///
     /// # Errors
-    /// One that names a parameter of another kind.
+    /// One that names the parameter that is of another kind.
     pub fn new(params: &[Tensor], rule: Rule) -> Result<Optimizer> {
         let buffers = match rule {
             Rule::Sgd(sgd) => (sgd.momentum != 0.0) as usize,
             Rule::Adam(_) => 2,
         };
-        let state = |param: &Tensor| {
-            let param = param.array("Optimizer")?;
+        let state = |(i, param): (usize, &Tensor)| {
+            let param = match param {
+                Tensor::Array(array) if array.dtype().is_float() => array,
+                Tensor::Array(array) => {
+                    let dtype = array.dtype();
+                    return Err(Error::dtype(format!(
+                        "Optimizer: parameter {i} is {dtype}, expected floating point"
+                    )));
+                }
+                _ => {
+                    return Err(Error::value(format!(
+                        "Optimizer: parameter {i} is recorded, batched or has a tangent; make the optimizer \
+                         outside of the transform, of plain tensors"
+                    )));
+                }
+            };
             let mut state: SmallVec<[Array; 4]> = smallvec![param.clone()];
             for _ in 0..buffers {
-                state.push(
-                    Tensor::zeros(param.shape(), param.dtype(), param.device())?.array("Optimizer")?.clone(),
-                );
+                let zeros = Array::empty(param.shape(), param.dtype(), param.device())?;
+                on_device!(zeros, create::fill(&zeros, 0.0))?;
+                state.push(zeros);
             }
             Ok(state)
         };
-        Ok(Optimizer { rule, states: params.iter().map(state).collect::<Result<_>>()?, steps: 0 })
+        let states = params.iter().enumerate().map(state).collect::<Result<_>>()?;
+        Ok(Optimizer { rule, states, steps: 0 })
     }
 
     /// Writes the next step of every parameter, given the gradients in the order of the parameters.
     ///
     /// # Errors
-    /// One if the gradients differ from the parameters in number, shape or device; nothing is written then.
+    /// One if the gradients differ from the parameters in number, dtype, shape or device, or depend on a
+    /// transform; nothing is written then.
     pub fn step(&mut self, gradients: &[Tensor]) -> Result<()> {
         if gradients.len() != self.states.len() {
             let (found, expected) = (gradients.len(), self.states.len());

@@ -127,16 +127,16 @@ impl Names {
 #[test]
 fn a_diary_tells_what_was_recorded_what_left_and_the_walk() -> Result<()> {
     let heard = Arc::new(Mutex::new(Vec::new()));
-    let diary = Arc::new(Log::new(3, Box::new(Names(heard.clone()))));
+    let log = Arc::new(Log::new(3, Box::new(Names(heard.clone()))));
     let x = leaf(&[1.0, 2.0])?;
     let _on = On::new(Modes::LOG);
-    let before = debug::set_log(Some(diary.clone()));
+    let before = debug::set_log(Some(log.clone()));
     let y = x.exp()?;
     interp::no_grad(|| x.tanh())?;
     debug::left("detach()", &[&y]);
     y.mul(&x)?.sum(None, false)?.backward(None, Options::default(), None)?;
     debug::set_log(before);
-    let (lines, dropped) = diary.read();
+    let (lines, dropped) = log.read();
     let what: Vec<&str> = lines.iter().map(|l| l.what.as_str()).collect();
     // The limit is three lines.
     assert_eq!((what, dropped), (vec!["detach()", "mul", "sum"], 2));

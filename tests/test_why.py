@@ -323,7 +323,7 @@ def test_inside_transforms() -> None:
     assert (relu.passages[0][1].units, relu.passages[0][1].stopped_units) == (2, 1)
 
 
-def test_limit_of_the_diary() -> None:
+def test_limit_of_the_log() -> None:
     p = leaf(1.0)
     with wg.debug(limit=10) as region:
         y = p * 1

@@ -1312,16 +1312,6 @@ class Tensor:
     def zero_(self, /) -> Tensor:
         """Sets every element to 0, in place."""
 
-class _Diary:
-    """What a thread did between `begin()` and `end()`."""
-    def __new__(cls, limit: Any, began: Any, pulled: Any) -> Self: ...
-    def begin(self, /) -> Any:
-        """Makes this the log of the thread."""
-    def end(self, /) -> Any:
-        """Gives the thread back the log that it had before."""
-    def lines(self, /) -> Any:
-        """The lines so far, and how many older ones were dropped."""
-
 class _GpuProgram:
     """A shader that was parsed and validated."""
     def __new__(cls, name: builtins.str, source: Any, entry: Any, constants: Any) -> Self: ...
@@ -1337,13 +1327,23 @@ class _GpuProgram:
     def workgroup_size(self) -> Any:
         """Invocations of a workgroup along x, y and z."""
 
-class _Lanes:
+class _Levels:
     """The batches that some tensors are in, for hooks that see gradients of all of them."""
     def __new__(cls, tensors: Sequence[Tensor]) -> Self: ...
     def __add__(self, value: Any, /) -> Any: ...
     def __radd__(self, value: Any, /) -> Any: ...
     def call(self, /, f: Any, gradients: Any) -> Any:
         """`f(gradients)`, with the gradients of the tensors (or None) as they are seen inside the batches; what it returns, as it is seen outside."""
+
+class _Log:
+    """What a thread did between `begin()` and `end()`."""
+    def __new__(cls, limit: Any, began: Any, pulled: Any) -> Self: ...
+    def begin(self, /) -> Any:
+        """Makes this the log of the thread."""
+    def end(self, /) -> Any:
+        """Gives the thread back the log that it had before."""
+    def lines(self, /) -> Any:
+        """The lines so far, and how many older ones were dropped."""
 
 class device:
     """Where a tensor lies: `wengert.device("cpu")`, `wengert.device("gpu:0")`. It equals its name."""

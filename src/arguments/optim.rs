@@ -4,8 +4,8 @@ use crate::array::Array;
 use smallvec::SmallVec;
 
 /// The hyperparameters of stochastic gradient descent (Robbins and Monro 1951; momentum: Polyak 1964,
-/// Nesterov 1983).
-#[derive(Clone, Copy, Debug, Default)]
+/// Nesterov 1983). By default a learning rate of 0.001 and nothing else.
+#[derive(Clone, Copy, Debug)]
 pub struct Sgd {
     /// Learning rate.
     pub lr: f64,
@@ -21,8 +21,9 @@ pub struct Sgd {
     pub maximize: bool,
 }
 
-/// The hyperparameters of Adam (Kingma and Ba 2014) and AdamW (Loshchilov and Hutter 2017).
-#[derive(Clone, Copy, Debug, Default)]
+/// The hyperparameters of Adam (Kingma and Ba 2014) and AdamW (Loshchilov and Hutter 2017). By default those
+/// of the paper: `lr` 0.001, `beta1` 0.9, `beta2` 0.999, `eps` 1e-8, no decay.
+#[derive(Clone, Copy, Debug)]
 pub struct Adam {
     /// Learning rate.
     pub lr: f64,
@@ -38,6 +39,19 @@ pub struct Adam {
     pub decoupled: bool,
     /// Whether to ascend instead of descend.
     pub maximize: bool,
+}
+
+impl Default for Sgd {
+    fn default() -> Sgd {
+        Sgd { lr: 1e-3, momentum: 0.0, dampening: 0.0, weight_decay: 0.0, nesterov: false, maximize: false }
+    }
+}
+
+impl Default for Adam {
+    fn default() -> Adam {
+        let (lr, beta1, beta2, eps) = (1e-3, 0.9, 0.999, 1e-8);
+        Adam { lr, beta1, beta2, eps, weight_decay: 0.0, decoupled: false, maximize: false }
+    }
 }
 
 impl Adam {

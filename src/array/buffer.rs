@@ -7,12 +7,12 @@
 
 mod cache;
 mod counts;
-mod scratch;
+mod fallible;
 
 pub(crate) use cache::{CacheLock, lock_cache};
 pub use cache::{cached_bytes, empty_cache, fresh_allocations, reused_allocations, set_cache_limit};
 pub use counts::{live_bytes, peak_bytes, reset_peak};
-pub use scratch::{collect_at_most, filled, grow, lengthen, with_capacity, with_reserve};
+pub use fallible::{collect_at_most, filled, grow, lengthen, with_capacity, with_reserve};
 
 use crate::error::Result;
 use cache::{CACHE, class_of};

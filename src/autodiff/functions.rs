@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 /// input.
 ///
 /// # Errors
-/// Those of `f`, and one if the output has more than one element.
+/// Those of `f`, and one unless the output has exactly one element.
 pub fn value_and_grad<F>(f: F, inputs: &[Tensor]) -> Result<(Tensor, Vec<Tensor>)>
 where
     F: FnOnce(&[Tensor]) -> Result<Tensor>,
@@ -41,8 +41,8 @@ where
 /// of each input (`None`: the same for all examples). Outputs have their batch axis in front.
 ///
 /// # Errors
-/// Those of `f`, and one if no input has a batch axis, an axis is out of range, or the batches differ in
-/// size.
+/// Those of `f`, and one if no input has a batch axis, an axis is out of range, the batches differ in size,
+/// or there is not one axis for each input.
 pub fn vmap<F>(f: F, inputs: &[Tensor], in_axes: &[Option<usize>]) -> Result<Vec<Tensor>>
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,

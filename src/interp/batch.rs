@@ -51,7 +51,7 @@ pub fn wrap(at: &Interp, value: Tensor, axis: Option<usize>) -> Tensor {
     Tensor::Traced(Arc::new(Traced { tag: at.tag, aval, payload: Payload::Batched { value, axis } }))
 }
 
-/// The value behind `x` and its batch axis at level `at`; a value of an inner ambient tape is detached first.
+/// The value behind `x` and its batch axis at level `at`.
 pub fn unwrap(at: &Interp, x: &Tensor) -> Result<(Tensor, Option<usize>)> {
     if x.shape().rank() >= crate::array::shape::MAX_RANK {
         return Err(Error::shape(

@@ -51,7 +51,7 @@ def test_a_tensor_is_no_dictionary() -> None:
 
 def test_lists_of_tensors_for_hooks() -> None:
     with pytest.raises(TypeError, match="list"):
-        wg._core._Lanes(wg.zeros(1).expand(2**31))
+        wg._core._Levels(wg.zeros(1).expand(2**31))
 
 
 def test_what_is_too_large_is_named() -> None:

@@ -255,7 +255,7 @@ def register_multi_grad_hook(
     # Handles, for they do not keep the tape alive.
     handles: list[Any] = []
     walks = _Walks()
-    lanes = _core._Lanes(list(tensors))
+    lanes = _core._Levels(list(tensors))
 
     def all_of(place: int) -> Callable[[Tensor], None]:
         return lambda gradient: walks.current(lambda: _Arrivals(handles, fn, lanes)).take(place, gradient)

@@ -117,7 +117,7 @@ class debug(Region):
             raise ValueError(f"debug: limit must lie in [0, 2^63), got {limit}")
         self.limit = limit
         self._records = _Records()
-        self._diary = _core._Diary(limit, self._records.began, self._records.pulled)
+        self._log = _core._Log(limit, self._records.began, self._records.pulled)
         self._before: list[int] = []
 
     def _again(self) -> "debug":
@@ -126,19 +126,19 @@ class debug(Region):
     def __enter__(self) -> "debug":
         """Begins the region."""
         self._before.append(_core._debug_modes(_core._get_debug_modes() | LOCATIONS | LOG))
-        self._diary.begin()
+        self._log.begin()
         _thread.last = self
         return self
 
     def __exit__(self, *exc: Any) -> None:
         """Ends the region."""
-        self._diary.end()
+        self._log.end()
         restore(self._before.pop())
 
     @property
     def lines(self) -> list[Line]:
         """What was recorded and what left the tape, in order."""
-        lines, _ = self._diary.lines()
+        lines, _ = self._log.lines()
         return [
             Line(entry, what, None if location is None else Location(*location), tuple(inputs))
             for entry, what, location, inputs in lines
@@ -152,7 +152,7 @@ class debug(Region):
     @property
     def dropped(self) -> int:
         """How many lines gave way because of `limit`."""
-        return int(self._diary.lines()[1])
+        return int(self._log.lines()[1])
 
     @property
     def walks(self) -> list[Walk]:

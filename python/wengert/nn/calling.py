@@ -93,7 +93,7 @@ class _Backward:
         self.inputs: list[int] | None = None
         self.input_count = 0
         # Which `vmap` the values are in, and the gradient of the outputs as the tape has it.
-        self.input_lanes = self.output_lanes = _core._Lanes([])
+        self.input_lanes = self.output_lanes = _core._Levels([])
         self.grad_output: tuple[Any, ...] = ()
         self.outputs: list[int] = []
         self.output_count = 0
@@ -104,7 +104,7 @@ class _Backward:
         args, places, node = _through_entry(args)
         if node is not None:
             self.inputs = places
-            self.input_lanes = _core._Lanes([args[i] for i in places])
+            self.input_lanes = _core._Levels([args[i] for i in places])
             node.register_hook(self.after)
         return args
 
@@ -120,7 +120,7 @@ class _Backward:
         passed, places, node = _through_entry(_as_tuple(out))
         if node is not None:
             self.outputs, self.output_count = places, len(passed)
-            self.output_lanes = _core._Lanes([passed[i] for i in places])
+            self.output_lanes = _core._Levels([passed[i] for i in places])
             node.register_prehook(self.before)
         return passed if many else passed[0]
 

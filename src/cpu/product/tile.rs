@@ -111,7 +111,7 @@ unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Til
 #[inline(always)]
 fn fetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch accesses no memory; every x86-64 has it.
+    // SAFETY: a prefetch is a hint that never faults, whatever the address; every x86-64 has it.
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());

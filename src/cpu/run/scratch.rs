@@ -10,32 +10,32 @@ use std::marker::PhantomData;
 /// A cache line.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Line(#[allow(dead_code, reason = "memory that is written through pointers")] [u8; 64]);
+struct CacheLine(#[allow(dead_code, reason = "memory that is written through pointers")] [u8; 64]);
 
-/// Limits of a thread's cache: number of buffers, and number of lines in all (64 MB).
-const KEPT: (usize, usize) = (16, 1 << 20);
+/// How many buffers a thread caches.
+const MOST_BUFFERS: usize = 16;
+/// How many lines they may have together: 64 MB.
+const MOST_LINES: usize = 1 << 20;
 
 thread_local! {
-    static FREE: RefCell<Vec<Vec<Line>>> = const { RefCell::new(Vec::new()) };
+    static FREE: RefCell<Vec<Vec<CacheLine>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// A scratch buffer for elements of one type, aligned to cache lines. The thread that drops it caches it.
 pub struct Scratch<T> {
-    lines: Vec<Line>,
+    lines: Vec<CacheLine>,
     of: PhantomData<T>,
 }
 
 impl<T> Scratch<T> {
     /// Returns memory for `n` elements, with unspecified contents.
     pub fn new(n: usize) -> Result<Scratch<T>> {
-        Ok(Scratch { lines: taken(lines_for::<T>(n))?, of: PhantomData })
+        Ok(Scratch { lines: taken(lines_for::<T>(n), false)?, of: PhantomData })
     }
 
     /// Returns memory for `n` elements, all bits 0.
     pub fn zeroed(n: usize) -> Result<Scratch<T>> {
-        let mut scratch = Scratch::new(n)?;
-        scratch.lines[..lines_for::<T>(n)].fill(Line([0; 64]));
-        Ok(scratch)
+        Ok(Scratch { lines: taken(lines_for::<T>(n), true)?, of: PhantomData })
     }
 
     /// Returns memory in parts of these lengths, and the start of each; the contents are unspecified.
@@ -47,7 +47,7 @@ impl<T> Scratch<T> {
             *at = total;
             total += lines_for::<T>(length);
         }
-        let mut lines = taken(total)?;
+        let mut lines = taken(total, false)?;
         let start = lines.as_mut_ptr();
         Ok((Scratch { lines, of: PhantomData }, at.map(|at| start.wrapping_add(at).cast::<T>())))
     }
@@ -64,36 +64,52 @@ impl<T> Scratch<T> {
 }
 
 fn lines_for<T>(n: usize) -> usize {
-    n.saturating_mul(size_of::<T>()).div_ceil(size_of::<Line>())
+    n.saturating_mul(size_of::<T>()).div_ceil(size_of::<CacheLine>())
 }
 
-/// Takes the smallest cached buffer of at least `lines` lines, or allocates one.
+/// Takes the smallest cached buffer of at least `lines` lines, or allocates one; fills it with zeros if so
+/// asked.
 #[inline(never)]
-fn taken(lines: usize) -> Result<Vec<Line>> {
-    let kept = FREE.try_with(|free| {
+fn taken(lines: usize, zeroed: bool) -> Result<Vec<CacheLine>> {
+    if lines == 0 {
+        return Ok(Vec::new());
+    }
+    let cached = FREE.try_with(|free| {
         let mut free = free.borrow_mut();
-        let fitting = free.iter().enumerate().filter(|(_, kept)| kept.len() >= lines);
-        let best = fitting.min_by_key(|(_, kept)| kept.len()).map(|(i, _)| i);
+        let fitting = free.iter().enumerate().filter(|(_, cached)| cached.len() >= lines);
+        let best = fitting.min_by_key(|(_, cached)| cached.len()).map(|(i, _)| i);
         best.map(|i| free.swap_remove(i))
     });
-    match kept {
-        Ok(Some(kept)) => Ok(kept),
-        // None is large enough, or the thread is ending and its cache is gone.
-        _ => filled(Line([0; 64]), lines),
+    if let Ok(Some(mut cached)) = cached {
+        if zeroed {
+            cached[..lines].fill(CacheLine([0; 64]));
+        }
+        return Ok(cached);
     }
+    filled(CacheLine([0; 64]), lines).or_else(|_| {
+        // What is cached is too small, but it may be what is missing.
+        let _ = FREE.try_with(RefCell::take);
+        filled(CacheLine([0; 64]), lines)
+    })
 }
 
-/// Caches a buffer. Beyond [`KEPT`], drops the largest one if it exceeds a quarter of it, else the smallest.
+/// Caches a buffer. Where there are too many, drops the smallest; where they are too long, the largest.
 #[inline(never)]
-fn given_back(lines: Vec<Line>) {
+fn given_back(lines: Vec<CacheLine>) {
+    if lines.is_empty() {
+        return;
+    }
     let _ = FREE.try_with(|free| {
         let mut free = free.borrow_mut();
         free.push(lines);
-        while free.len() > KEPT.0 || free.iter().map(Vec::len).sum::<usize>() > KEPT.1 {
-            let smallest = (0..free.len()).min_by_key(|&i| free[i].len()).unwrap_or(0);
-            let largest = (0..free.len()).max_by_key(|&i| free[i].len()).unwrap_or(0);
-            let too_long = free[largest].len() > KEPT.1 / 4;
-            free.swap_remove(if too_long { largest } else { smallest });
+        let length = |free: &[Vec<CacheLine>], i: usize| free[i].len();
+        if free.iter().map(Vec::len).sum::<usize>() > MOST_LINES {
+            let largest = (0..free.len()).max_by_key(|&i| length(&free, i)).unwrap_or(0);
+            free.swap_remove(largest);
+        }
+        if free.len() > MOST_BUFFERS {
+            let smallest = (0..free.len()).min_by_key(|&i| length(&free, i)).unwrap_or(0);
+            free.swap_remove(smallest);
         }
     });
 }
@@ -116,11 +132,13 @@ mod tests {
         assert_eq!(again.ptr() as usize % 64, 0);
         let mut other = Scratch::<f32>::zeroed(100)?;
         assert_ne!(other.ptr().cast(), again.ptr());
+        let large = Scratch::<u8>::new(20 << 20)?.ptr();
         let many: Vec<Scratch<u8>> = (0..40).map(|i| Scratch::new(64 * i)).collect::<Result<_>>()?;
         drop(many);
         drop(Scratch::<u8>::new(100 << 20)?);
+        assert_eq!(Scratch::<u8>::new(20 << 20)?.ptr(), large, "small buffers do not evict a large one");
         let (count, lines) = FREE.with_borrow(|free| (free.len(), free.iter().map(Vec::len).sum::<usize>()));
-        assert!(count <= KEPT.0 && lines <= KEPT.1, "{count} pieces, {lines} lines");
+        assert!(count <= MOST_BUFFERS && lines <= MOST_LINES, "{count} buffers, {lines} lines");
         Ok(())
     }
 

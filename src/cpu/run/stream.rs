@@ -7,7 +7,7 @@
 
 use super::isa::{Isa, isa};
 
-/// Size of the last-level cache of one processor: 32 MiB on most servers, whatever the sum of all is.
+/// Assumed size of the last-level cache that one core can use; it is not queried.
 const LAST_LEVEL: usize = 32 << 20;
 
 /// Whether a loop that reads and writes so many bytes in all should write past the cache.

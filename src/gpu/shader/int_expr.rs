@@ -1,4 +1,4 @@
-//! `IntExpr`: the integer type whose operations write WGSL, as `gpu::wgsl::Expr` does for floats.
+//! `IntExpr`: the integer type whose operations write WGSL, as `gpu::shader::wgsl::Expr` does for floats.
 //!
 //! `max` and `min` become the functions of that name. No other comparison can be translated, since its result
 //! is needed at once; a rule that makes one is rejected.

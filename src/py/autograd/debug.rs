@@ -61,7 +61,7 @@ impl Listener for Callbacks {
 }
 
 /// What a thread did between `begin()` and `end()`.
-#[pyclass(name = "_Diary", module = "wengert._core", frozen)]
+#[pyclass(name = "_Log", module = "wengert._core", frozen)]
 pub struct PyLog {
     log: Arc<Log>,
     before: Mutex<Vec<Option<Arc<Log>>>>,

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 /// The batches that some tensors are in, for hooks that see gradients of all of them.
-#[pyclass(name = "_Lanes", module = "wengert._core", frozen)]
+#[pyclass(name = "_Levels", module = "wengert._core", frozen)]
 pub struct PyLevels(Vec<Levels>);
 
 #[pymethods]
