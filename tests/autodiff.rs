@@ -65,11 +65,16 @@ fn the_interface_of_programs_names_what_is_wrong() -> Result<()> {
     let rule = Rule::Adam(Adam::default());
     assert!(text(Optimizer::new(&[w.clone(), integers], rule)).contains("parameter 1 is int64"));
     assert!(text(Optimizer::new(&[leaf(w.clone())], rule)).contains("parameter 0 is recorded"));
-    let squares = wengert::vmap(|x| Ok(vec![x[0].square()?]), &[w.clone()], &[Some(0)])?;
+    let squares = wengert::vmap(|x| Ok(vec![x[0].square()?]), std::slice::from_ref(&w), &[Some(0)])?;
     assert_eq!(squares[0].shape(), w.shape());
     let error = |r: Result<Vec<Tensor>>| r.err().map_or(String::new(), |e| e.to_string());
-    assert!(error(wengert::vmap(|x| Ok(x.to_vec()), &[w.clone()], &[None])).contains("no input has a batch"));
-    assert!(error(wengert::vmap(|x| Ok(x.to_vec()), &[w.clone()], &[Some(1)])).contains("no axis 1"));
+    assert!(
+        error(wengert::vmap(|x| Ok(x.to_vec()), std::slice::from_ref(&w), &[None]))
+            .contains("no input has a batch")
+    );
+    assert!(
+        error(wengert::vmap(|x| Ok(x.to_vec()), std::slice::from_ref(&w), &[Some(1)])).contains("no axis 1")
+    );
     assert!(error(wengert::grad(|w| w[0].square(), &[w])).contains("expected one element"));
     Ok(())
 }
