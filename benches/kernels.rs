@@ -16,7 +16,7 @@ use wengert::internals::cpu::matmul;
 use wengert::internals::cpu::norm;
 use wengert::internals::cpu::{copy, logic, map};
 use wengert::internals::cpu::{random, reduce};
-use wengert::internals::math::{Left, Pointwise, Real};
+use wengert::internals::math::{Pointwise, Real};
 use wengert::{Axes, Shape};
 
 #[derive(Clone, Copy)]
@@ -24,10 +24,7 @@ struct Add;
 
 impl Pointwise<2> for Add {
     #[inline(always)]
-    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R
-    where
-        f64: Left<R>,
-    {
+    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R {
         x + y
     }
 }
@@ -37,10 +34,7 @@ struct Tanh;
 
 impl Pointwise<1> for Tanh {
     #[inline(always)]
-    fn apply<R: Real>(&self, [x]: [R; 1]) -> R
-    where
-        f64: Left<R>,
-    {
+    fn apply<R: Real>(&self, [x]: [R; 1]) -> R {
         x.tanh()
     }
 }

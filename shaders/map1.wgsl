@@ -4,7 +4,7 @@
 // grid      ceil(words / 1024) workgroups, words = ceil(count / EPW); linear fold over x, y, z
 // workgroup 256 threads, each taking four words 256 apart; no workgroup memory
 //
-// The host replaces `op` by a rule's generated body; p.s0 .. p.s3 are its scalar parameters. CONTIGUOUS skips
+// The host replaces `op` by a rule's generated body; p.s0 and p.s1 are its attributes. CONTIGUOUS skips
 // the index arithmetic when all inputs are dense and of the output's shape. Strides are in elements, 0 on
 // broadcast axes; a negative stride wraps as two's complement. With the stub `op` it copies: strided to
 // dense, and from one element type to another.
@@ -12,7 +12,7 @@ struct Params {
   shape: array<vec4<u32>, 2>,
   x_strides: array<vec4<u32>, 2>,
   ndim: u32, count: u32, x_off: u32,
-  s0: f32, s1: f32, s2: f32, s3: f32,
+  s0: f32, s1: f32,
 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;

@@ -7,38 +7,59 @@
 
 use crate::array::Array;
 use crate::error::Result;
-use crate::interp::{self, Interp, Kind, autocast, batch, dual, eval, staged, tape};
-use crate::op::{Kernel, Op, no_output};
-use crate::ops::{complex, custom};
+use crate::interp::{self, Interp, Kind, ROOT_TAG, autocast, batch, dual, eval, staged, tape};
+use crate::op::{Kernel, Needs, Op, no_output};
+use crate::ops::custom;
 use crate::tensor::{Tensor, Tensors};
 use crate::watch::debug::{self, Modes};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The inputs as arrays where only kernels can be meant: nothing but ambient tapes is in force, no
-/// interpreter owns any input, none is complex, and nobody looks at values.
+/// Arrays below the inputs of an operation.
+pub type Below<'a> = SmallVec<[&'a Array; 4]>;
+
+/// The one walk over the inputs of an operation: puts the arrays below them in `arrays`, and returns which
+/// are on the outermost tape. `None` where more can be meant than to run a kernel and to record it: a
+/// transform is in force, an interpreter other than the outermost tape owns an input, one is complex, or
+/// somebody looks at values.
 #[inline(always)]
-pub fn plain<'a>(inputs: &[&'a Tensor]) -> Option<SmallVec<[&'a Array; 4]>> {
+fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>) -> Option<Needs> {
     if !interp::is_plain() || debug::modes().touches(Modes::WATCHED) {
         return None;
     }
-    let mut arrays = SmallVec::new();
-    for x in inputs {
-        match x {
-            Tensor::Array(a) if !a.dtype().is_complex() => arrays.push(a),
-            _ => return None,
+    let mut needs = Needs::default();
+    for (i, x) in inputs.iter().enumerate() {
+        let array = match x {
+            Tensor::Array(array) => array,
+            _ => {
+                needs.add(i);
+                let Some((Tensor::Array(array), ..)) = tape::taped(ROOT_TAG, x) else { return None };
+                array
+            }
+        };
+        if array.dtype().is_complex() {
+            return None;
         }
+        arrays.push(array);
     }
-    Some(arrays)
+    Some(needs)
+}
+
+/// The inputs as arrays where only kernels can be meant, and nothing is on a tape.
+#[inline(always)]
+pub fn plain<'a>(inputs: &[&'a Tensor]) -> Option<Below<'a>> {
+    let mut arrays = Below::new();
+    look(inputs, &mut arrays)?.is_empty().then_some(arrays)
 }
 
 /// Runs `op` on `inputs` under the current chain of interpreters.
 #[inline]
 pub fn bind(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
     let op = op.into();
-    match plain(inputs) {
-        Some(arrays) => eval::run(&op, &arrays),
-        None => bind_current(&op, inputs),
+    let mut arrays = Below::new();
+    match look(inputs, &mut arrays) {
+        Some(needs) if needs.is_empty() => eval::run(&op, &arrays),
+        _ => bind_current(&op, inputs),
     }
 }
 
@@ -46,18 +67,20 @@ pub fn bind(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
 /// becomes an [`Op`], and the output a list, only where an interpreter wants to see them.
 #[inline]
 pub fn bind1<O: Kernel + Into<Op>>(op: O, inputs: &[&Tensor]) -> Result<Tensor> {
-    match plain(inputs) {
-        Some(arrays) => eval::run_one(&op, &arrays),
-        None => bind_one(op.into(), inputs),
+    let mut arrays = Below::new();
+    match look(inputs, &mut arrays) {
+        Some(needs) if needs.is_empty() => eval::run_one(&op, &arrays),
+        found => bind_one(op.into(), inputs, &arrays, found),
     }
 }
 
 /// [`bind_current`] for an operation with one output.
-fn bind_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
-    if let Some(at) = interp::outermost()
-        && let Some((primals, needs)) = tape::recordable(at, &op, inputs)
+fn bind_one(op: Op, inputs: &[&Tensor], arrays: &[&Array], found: Option<Needs>) -> Result<Tensor> {
+    if let Some(needs) = found
+        && let Some(at) = interp::outermost()
+        && tape::records(at, &op)
     {
-        return tape::record(at, op, inputs, &primals, needs);
+        return tape::record(at, op, inputs, arrays, needs);
     }
     bind_current(&op, inputs)?.pop().ok_or_else(no_output)
 }
@@ -66,7 +89,7 @@ fn bind_one(op: Op, inputs: &[&Tensor]) -> Result<Tensor> {
 /// their parts.
 fn bind_current(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     if inputs.iter().any(|x| x.dtype().is_complex())
-        && let Some(out) = complex::lower(op, inputs)?
+        && let Some(out) = op.lower(inputs)?
     {
         return Ok(out);
     }

@@ -103,11 +103,12 @@ pub(crate) fn constant(value: f64, dtype: DType, device: Device) -> Result<Array
     }
 }
 
-/// `rule` for every element of arrays of floats. `key` makes the number that names the rule with its
-/// attributes among those of one name, which a GPU compiles once.
+/// `rule` for every element of arrays of floats. `key` tells the rule from others of one name,
+/// which a GPU compiles once whatever the attributes are.
+#[inline(always)]
 pub(crate) fn pointwise<const N: usize, P: Pointwise<N>>(
     name: &'static str,
-    key: impl FnOnce() -> u64,
+    key: impl FnOnce() -> [u64; 2],
     x: [&Array; N],
     rule: P,
 ) -> Result<Array> {

@@ -62,7 +62,7 @@ pub mod interp {
 
 pub mod math {
     pub use crate::math::lane::F64Fma;
-    pub use crate::math::real::{Left, Pointwise, Real};
+    pub use crate::math::real::{Pointwise, Real};
 }
 
 pub mod op {
@@ -83,7 +83,7 @@ pub mod ops {
 pub mod tape {
     pub use crate::tape::host_ref::Holder;
     pub use crate::tape::location::{self, Host, Location};
-    pub use crate::tape::node::{Edge, Node};
+    pub use crate::tape::node::{Edge, NewNode, Node};
 }
 
 pub mod watch {

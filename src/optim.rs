@@ -5,6 +5,7 @@
 pub(crate) use crate::arguments::optim::Slot;
 pub use crate::arguments::optim::{Adam, Rule, Sgd};
 use crate::array::Array;
+use crate::array::buffer::Device;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::tape::saving;
@@ -110,11 +111,20 @@ pub(crate) fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
     slots.iter().try_for_each(|s| check(s, rule))?;
     slots.iter().flat_map(|s| &s.state).try_for_each(saving::before_write)?;
     let device = |s: &Slot| s.param().device();
-    let mut rest: SmallVec<[&Slot; 32]> = slots.iter().collect();
-    while let Some(&first) = rest.first() {
-        let together: SmallVec<[&Slot; 32]> =
-            rest.iter().copied().filter(|s| device(s) == device(first)).collect();
-        rest.retain(|s| device(s) != device(first));
+    let mut devices: SmallVec<[Device; 2]> = SmallVec::new();
+    for slot in slots {
+        if !devices.contains(&device(slot)) {
+            devices.push(device(slot));
+        }
+    }
+    for one in devices {
+        let mut together: SmallVec<[&Slot; 32]> = SmallVec::new();
+        for slot in slots {
+            if device(slot) == one {
+                together.push(slot);
+            }
+        }
+        let Some(&first) = together.first() else { continue };
         if are_entangled(&together) {
             // Each sees what those before it wrote, as in a loop.
             together.iter().try_for_each(|&s| on_device!(s.param(), optim::step(&[s], rule)))?;

@@ -53,7 +53,7 @@ add(
 )
 add("ldexp", wg.ldexp, lambda x, k: np.ldexp(x, k), broadcast(ANY, Integers(-2, 3)))
 add("logaddexp2", wg.logaddexp2, np.logaddexp2, broadcast(ANY, ANY))
-add("logit", wg.logit, special.logit, shaped(Real(0.1, 0.9)))
+add("logit", wg.logit, special.logit, shaped(Real(0.1, 0.9)), rows=("logit",))
 add("signbit", wg.signbit, np.signbit, shaped(Grid(offset=0.1)), order=0)
 add("isposinf", wg.isposinf, np.isposinf, shaped(), order=0)
 add("isneginf", wg.isneginf, np.isneginf, shaped(), order=0)

@@ -50,17 +50,17 @@ def tanhshrink(x: Array) -> Array:
 
 ALPHA, SCALE = 1.6732632423543772, 1.0507009873554805
 activation("relu6", lambda x: np.clip(x, 0, 6), (0, 6))
-activation("leaky_relu", lambda x: np.where(x > 0, x, 0.01 * x), (0,))
+activation("leaky_relu", lambda x: np.where(x > 0, x, 0.01 * x), (0,), ("leaky_relu",))
 activation("elu", lambda x: np.where(x > 0, x, np.expm1(x)), (0,), ("elu",))
 activation("celu", lambda x: np.where(x > 0, x, np.expm1(x)), (0,), ("celu",))
 activation("selu", lambda x: SCALE * np.where(x > 0, x, ALPHA * np.expm1(x)), (0,))
 activation("mish", lambda x: x * np.tanh(np.logaddexp(0, x)), (), ("mish",))
 activation("softsign", lambda x: x / (1 + np.abs(x)), (0,), ("softsign",))
-activation("logsigmoid", lambda x: -np.logaddexp(0, -x))
+activation("logsigmoid", lambda x: -np.logaddexp(0, -x), (), ("logsigmoid",))
 activation("tanhshrink", tanhshrink, (), ("tanhshrink",))
 activation("hardtanh", lambda x: np.clip(x, -1, 1), (-1, 1))
-activation("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), (-3, 3))
-activation("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), (-3, 3))
+activation("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), (-3, 3), ("hardsigmoid",))
+activation("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), (-3, 3), ("hardswish",))
 
 # ---- shapes ----------------------------------------------------------------------------------------------------------
 

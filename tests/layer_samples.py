@@ -172,12 +172,19 @@ add(
 off_the_kinks = Grid(step=0.25, offset=0.1)
 shaped = lambda s: Case((Arg(s.shape(0, 3, least=1), off_the_kinks),))
 add("threshold", lambda x: F.threshold(x, 0.3, -2.0), lambda x: np.where(x > 0.3, x, -2.0), shaped)
-add("hardshrink", lambda x: F.hardshrink(x, 0.7), lambda x: np.where(np.abs(x) > 0.7, x, 0), shaped)
+add(
+    "hardshrink",
+    lambda x: F.hardshrink(x, 0.7),
+    lambda x: np.where(np.abs(x) > 0.7, x, 0),
+    shaped,
+    rows=("hardshrink",),
+)
 add(
     "softshrink",
     lambda x: F.softshrink(x, 0.7),
     lambda x: np.sign(x) * np.maximum(np.abs(x) - 0.7, 0),
     shaped,
+    rows=("softshrink",),
 )
 add("rrelu", lambda x: F.rrelu(x, 0.1, 0.3), lambda x: np.where(x > 0, x, 0.2 * x), shaped)
 

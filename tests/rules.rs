@@ -23,6 +23,7 @@ fn inputs(fun: Fun) -> Result<Vec<Tensor>> {
         Fun::Binary(_) => vec![x, Tensor::from_slice(&Y, &[4])?],
         // Those that are defined between -1 and 1, and from 1 on.
         Fun::Unary(Unary::Asin | Unary::Acos | Unary::Atanh | Unary::Erfinv) => vec![x.mul(0.3)?],
+        Fun::Parametric(Parametric::Logit) => vec![x.mul(0.3)?],
         Fun::Unary(Unary::Acosh) => vec![x.square()?.add(1.5)?],
         _ => vec![x],
     })
@@ -32,6 +33,7 @@ fn attributes(fun: Fun) -> [f64; 2] {
     match fun {
         Fun::Parametric(Parametric::Softplus) => [1.5, 20.0],
         Fun::Parametric(Parametric::Polygamma) => [2.0, 0.0],
+        Fun::Parametric(Parametric::Logit) => [0.05, 0.95],
         Fun::Parametric(_) => [0.6, 1.7],
         _ => [0.0, 0.0],
     }

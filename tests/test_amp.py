@@ -163,7 +163,8 @@ def test_autocast_model_stays_near_float32(dtype, tol):
 
 #: Rows of the tables that run in float32: PyTorch's list, and what takes logarithms besides.
 IN_FLOAT32 = """
-    acos asin cosh entr erfinv exp expm1 log log10 log1p log2 log_ndtr pow reciprocal rsqrt sinh softplus tan
+    acos asin cosh entr erfinv exp expm1 log log10 log1p log2 log_ndtr logit pow reciprocal rsqrt sinh
+    softplus tan
     xlog1py xlogy
     """.split()
 
@@ -174,10 +175,14 @@ def test_every_elementwise_function_has_its_precision(low):
     assert sorted(name for name, row in rows.items() if row["precision"] == "F32") == IN_FLOAT32
     arguments = {"clamp": {"min": 0.0, "max": 1.0}, "clamp_min": {"min": 0.0}, "clamp_max": {"max": 1.0}}
     arguments["polygamma"] = {"n": 1}
-    arguments |= {"elu": {"alpha": 1.0, "scale": 1.0}, "celu": {"alpha": 1.0}}
+    arguments |= {"elu": {"alpha": 1.0, "scale": 1.0}, "celu": {"alpha": 1.0}, "leaky_relu": {"negative_slope": 0.1}}
+    arguments |= {"softshrink": {"lambd": 0.2}, "hardshrink": {"lambd": 0.2}}
     methods = {
         "elu": "_elu",
         "celu": "_celu",
+        "leaky_relu": "_leaky_relu",
+        "softshrink": "_softshrink",
+        "hardshrink": "_hardshrink",
         "gelu_exact": "gelu",
         "gelu_tanh": "gelu",
         "clamp_min": "clamp",

@@ -218,8 +218,14 @@ class Tensor:
         """Exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`."""
     def _elu(self, /, alpha: builtins.float, scale: Any) -> Tensor:
         """Exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`."""
+    def _hardshrink(self, /, lambd: Any) -> Tensor:
+        """`x` where `|x| > lambd`, else 0."""
     def _in_place(self, /, name: builtins.str, *args: Any, **kwargs: Any) -> Tensor:
         """Replaces the elements by the result of the method `name`, in place; `x.exp_()` is `x._in_place("exp")`."""
+    def _leaky_relu(self, /, negative_slope: Any) -> Tensor:
+        """Leaky rectified linear unit: `x` above 0, else `negative_slope x`."""
+    def _logit(self, /, low: Any, high: Any) -> Tensor:
+        """`log(x / (1 - x))` of `x` limited to `[low, high]`."""
     def _put_slices(self, /, name: builtins.str, dim: _Dims, index: Any, source: Any) -> Tensor:
         """This tensor with `source`, broadcast, in the slices along `dim` that a vector of indices names."""
     def _put_slices_(self, /, name: builtins.str, dim: _Dims, index: Any, source: Any) -> Tensor:
@@ -231,6 +237,8 @@ class Tensor:
     def _scatter_extreme(self, /, dim: _Dims, index: Any, source: Any, largest: Any) -> Tensor: ...
     def _scatter_last(self, /, dim: _Dims, length: builtins.int) -> Tensor: ...
     def _search_sorted(self, /, values: Any, right: Any) -> Tensor: ...
+    def _softshrink(self, /, lambd: Any) -> Tensor:
+        """`x` moved towards 0 by `lambd`, and 0 within it."""
     def _store(self, /, name: builtins.str, value: Any) -> Tensor:
         """Stores `value`, the result of the operation `name` for which this tensor was given as `out`."""
     @property
@@ -675,6 +683,14 @@ class Tensor:
         """`gt`, in place."""
     def half(self, /) -> Tensor:
         """This tensor as float16."""
+    def hardsigmoid(self, /) -> Tensor:
+        """`clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6."""
+    def hardsigmoid_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`hardsigmoid`, in place."""
+    def hardswish(self, /) -> Tensor:
+        """`x clamp(x / 6 + 1/2, 0, 1)` (Howard et al. 2019)."""
+    def hardswish_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`hardswish`, in place."""
     def heaviside(self, /, other: _Operand) -> Tensor:
         """Step at zero: 0 below, `y` at zero, 1 above."""
     def heaviside_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -873,6 +889,10 @@ class Tensor:
         """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
     def logit_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`logit`, in place."""
+    def logsigmoid(self, /) -> Tensor:
+        """`log(sigmoid(x))`."""
+    def logsigmoid_(self, *args: Any, **kwargs: Any) -> Tensor:
+        """`logsigmoid`, in place."""
     def logsumexp(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """`log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
     def long(self, /) -> Tensor:

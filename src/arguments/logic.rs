@@ -31,13 +31,15 @@ impl Relation {
     }
 }
 
-/// A connective of two truth values.
+/// A function of truth values.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Connective {
+pub enum Logic {
     /// Both.
     And,
     /// At least one.
     Or,
     /// Exactly one.
     Xor,
+    /// The opposite; has one operand.
+    Not,
 }

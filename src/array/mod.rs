@@ -5,6 +5,7 @@
 pub mod buffer;
 pub mod complex;
 pub mod dtype;
+pub mod nest;
 pub mod random;
 pub mod shape;
 mod views;

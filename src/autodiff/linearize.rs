@@ -6,7 +6,7 @@
 //! with other tangents: no operation of the function and no rule runs again. The list consists of ordinary
 //! operations, so a call can be differentiated, batched and linearized itself.
 
-use crate::autodiff::owned::Walk;
+use crate::autodiff::owned::HolderWalk;
 use crate::autodiff::transform::{jvp, unwrap_to_level};
 use crate::error::{Error, Result};
 use crate::interp::staged::{Constant, List, Program, Source, Step};
@@ -215,7 +215,7 @@ impl Linear {
     }
 
     /// Shows what it holds to Python's garbage collector.
-    pub fn parts(&self, walk: &mut Walk) {
+    pub fn parts(&self, walk: &mut HolderWalk) {
         self.constants.iter().for_each(|constant| walk.tensor(constant.tensor()));
         self.steps.iter().filter_map(|step| step.op.as_ref()).for_each(|op| walk.rules(op));
     }

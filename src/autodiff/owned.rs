@@ -15,7 +15,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 /// A walk from the references of one owner.
-pub struct Walk<'a> {
+pub struct HolderWalk<'a> {
     /// The number of references met to each shared object.
     met: FxHashMap<*const (), usize>,
     entries: BinaryHeap<Entry>,
@@ -25,18 +25,18 @@ pub struct Walk<'a> {
 
 /// Shows `see` the Python objects that belong to one owner alone; `begin` names the owner's references.
 /// Returns the number of shared objects met.
-pub fn walk(begin: impl FnOnce(&mut Walk), see: &mut dyn FnMut(&HostRef)) -> u64 {
+pub fn walk(begin: impl FnOnce(&mut HolderWalk), see: &mut dyn FnMut(&HostRef)) -> u64 {
     if !host_ref::any() {
         return 0;
     }
     let mut walk =
-        Walk { met: FxHashMap::default(), entries: BinaryHeap::new(), others: VecDeque::new(), see };
+        HolderWalk { met: FxHashMap::default(), entries: BinaryHeap::new(), others: VecDeque::new(), see };
     begin(&mut walk);
     walk.run();
     walk.met.len() as u64
 }
 
-impl Walk<'_> {
+impl HolderWalk<'_> {
     /// Walks a tensor that the owner holds.
     pub fn tensor(&mut self, t: &Tensor) {
         let Some(traced) = t.traced().filter(|traced| Arc::strong_count(traced) == 1) else { return };

@@ -9,10 +9,9 @@ use crate::array::buffer::Device;
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::cast;
-use crate::cpu::run::isa::{self, Body, Single};
+use crate::cpu::run::isa::{Body, Lane, Scalar};
 use crate::cpu::run::threads::{Shared, parallel_for};
 use crate::error::Result;
-use crate::math::real::Left;
 
 /// Minimum number of blocks per thread.
 const GRAIN: usize = 1 << 12;
@@ -103,13 +102,10 @@ struct BoxMuller<'a> {
 /// Pairs per pass: their radii and angles stay in the L1 cache.
 const PASS: usize = 128;
 
-impl Body for BoxMuller<'_> {
+impl Body<f32> for BoxMuller<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<L: Single>(self)
-    where
-        f64: Left<L>,
-    {
+    fn run<L: Lane<Float = f32>>(self) {
         let (mut first, mut second) = ([0.0f32; PASS], [0.0f32; PASS]);
         for (pass, part) in self.out.chunks_mut(2 * PASS).enumerate() {
             for b in 0..part.len().div_ceil(4) {
@@ -155,7 +151,7 @@ pub fn normal(shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Arra
         let (start, end) = (range.start * 4, (range.end * 4).min(total));
         // SAFETY: inside `out`, and only this chunk writes these elements.
         let part = unsafe { std::slice::from_raw_parts_mut(to.get().add(start), end - start) };
-        isa::run(BoxMuller { out: part, seed, counter: offset.wrapping_add(range.start as u64) });
+        f32::run(BoxMuller { out: part, seed, counter: offset.wrapping_add(range.start as u64) });
     });
     cast(&out, dtype)
 }

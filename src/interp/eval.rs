@@ -59,14 +59,14 @@ fn strictly(op: &Op, x: &[&Array]) -> Result<Arrays> {
 }
 
 /// [`run`] for an operation with one output, while nobody looks at values.
-#[inline]
+#[inline(always)]
 pub fn run_one(op: &impl Kernel, x: &[&Array]) -> Result<Tensor> {
     check_devices(op, x)?;
     op.eval_one(x).map(Tensor::Array)
 }
 
 /// Raises unless all operands are on one device.
-#[inline]
+#[inline(always)]
 fn check_devices(op: &impl Kernel, x: &[&Array]) -> Result<()> {
     if let [first, rest @ ..] = x {
         for a in rest {

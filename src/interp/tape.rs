@@ -3,10 +3,10 @@
 use crate::array::Array;
 use crate::bind::bind_at;
 use crate::error::Result;
-use crate::interp::{self, Interp, eval};
+use crate::interp::{self, Interp, Tag, eval};
 use crate::op::{Class, Needs, Op, Saves};
 use crate::tape::location;
-use crate::tape::node::{Edge, Edges, Handle, Node, Saved, Slot, Vjp};
+use crate::tape::node::{Edge, Handle, NewNode, Node, Slot, Vjp};
 use crate::tape::saving;
 use crate::tensor::{Payload, Tensor, Tensors};
 use crate::watch::debug::Modes;
@@ -24,23 +24,15 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         }
     }
     let mut primals: SmallVec<[&Tensor; 4]> = SmallVec::new();
-    let mut edges = Edges::new();
     let mut needs = Needs::default();
     for (i, &x) in inputs.iter().enumerate() {
-        match x {
-            Tensor::Traced(t) if t.tag == at.tag => match &t.payload {
-                Payload::Taped { primal, node, index } => {
-                    primals.push(primal);
-                    edges.push(recording.then(|| Edge { node: node.node().clone(), index: *index }));
-                    needs.add(i);
-                    continue;
-                }
-                Payload::Dual { .. } | Payload::Batched { .. } | Payload::Staged { .. } => {}
-            },
-            _ => {}
+        match taped(at.tag, x) {
+            Some((primal, ..)) => {
+                primals.push(primal);
+                needs.add(i);
+            }
+            None => primals.push(x),
         }
-        primals.push(x);
-        edges.push(None);
     }
     let mark = anomaly::mark();
     let outputs = bind_at(at.below(), op, &primals)?;
@@ -49,117 +41,84 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         debug::not_recorded(op, recording, inputs);
         return Ok(outputs);
     }
-    let node = Node::recorded(at.tag, op.clone(), |op, kept_edges, saved, avals| {
-        *kept_edges = edges;
-        avals.extend(outputs.iter().map(Tensor::aval));
-        save(at, op, needs, &primals, &outputs, saved)
-    })?;
+    let primal = |i: usize| primals[i].clone();
+    let node = entry(at, op.clone(), inputs, needs, primal, &outputs)?;
     debug::recorded(&node, mark);
     Ok(attach(at, outputs, node))
 }
 
-/// The arrays below `inputs`, and which of them are on the tape `at`, for most of what is recorded: an
-/// operation with one output on real arrays that at most this tape knows, while nobody looks at values.
-/// `None` for everything else.
+/// Whether the tape `at` records `op` itself: not a composition in its place, nor a function with rules of
+/// its own, nor nothing; and nobody looks at values.
 #[inline]
-pub fn recordable<'a>(
-    at: &Interp,
-    op: &Op,
-    inputs: &[&'a Tensor],
-) -> Option<(SmallVec<[&'a Array; 4]>, Needs)> {
+pub fn records(at: &Interp, op: &Op) -> bool {
     if !at.records() || debug::modes() != Modes(0) {
-        return None;
+        return false;
     }
-    let mut primals = SmallVec::new();
-    let mut needs = Needs::default();
-    for (i, x) in inputs.iter().enumerate() {
-        let (primal, entry) = taped(at, x)?;
-        if primal.dtype().is_complex() {
-            return None;
-        }
-        primals.push(primal);
-        if entry.is_some() {
-            needs.add(i);
-        }
+    match op.class() {
+        Class::Discrete => false,
+        Class::Composite => op.own().vjp,
+        _ => !matches!(op, Op::Custom(_)),
     }
-    let by_other_rules = match op.class() {
-        Class::Discrete => true,
-        Class::Composite => !op.own().vjp,
-        _ => matches!(op, Op::Custom(_)),
-    };
-    (!by_other_rules).then_some((primals, needs))
 }
 
-/// The array below a tensor that is an array or an array on this tape, and the entry that made it.
+/// The value below a tensor on this tape, with the node and the output of it that it is.
 #[inline(always)]
-fn taped<'a>(at: &Interp, x: &'a Tensor) -> Option<(&'a Array, Option<(&'a Handle, u32)>)> {
+pub fn taped(tag: Tag, x: &Tensor) -> Option<(&Tensor, &Handle, u32)> {
     match x {
-        Tensor::Array(a) => Some((a, None)),
-        Tensor::Traced(t) => match &t.payload {
-            Payload::Taped { primal: Tensor::Array(a), node, index } if t.tag == at.tag => {
-                Some((a, Some((node, *index))))
-            }
-            _ => None,
+        Tensor::Traced(t) if t.tag == tag => match &t.payload {
+            Payload::Taped { primal, node, index } => Some((primal, node, *index)),
+            Payload::Dual { .. } | Payload::Batched { .. } | Payload::Staged { .. } => None,
         },
+        _ => None,
     }
 }
 
-/// [`process`] for what is [`recordable`], given what was found there.
+/// [`process`] for an operation with one output that the tape [`records`], on the arrays `primals` below
+/// `inputs`.
 #[inline]
 pub fn record(at: &Interp, op: Op, inputs: &[&Tensor], primals: &[&Array], needs: Needs) -> Result<Tensor> {
     let out = eval::run_one(&op, primals)?;
-    let aval = out.aval();
-    if !aval.dtype.is_differentiable() {
+    if !out.dtype().is_differentiable() {
         return Ok(out);
     }
-    let node = Node::recorded(at.tag, op, |op, edges, saved, avals| {
-        for x in inputs {
-            let entry = taped(at, x).and_then(|(_, entry)| entry);
-            edges.push(entry.map(|(node, index)| Edge { node: node.node().clone(), index }));
-        }
-        avals.push(aval);
-        let saves = op.saves(needs, inputs.len());
-        if saves == Saves::NONE {
-            return Ok(());
-        }
-        for (i, &x) in primals.iter().enumerate() {
-            if saves.has_input(i) {
-                saving::save(at.tag, op, Slot::Input(i as u16), x.clone().into(), saved)?;
-            }
-        }
-        if saves.has_output(0) {
-            saving::save(at.tag, op, Slot::Output(0), out.clone(), saved)?;
-        }
-        Ok(())
-    })?;
+    let primal = |i: usize| primals[i].clone().into();
+    let node = entry(at, op, inputs, needs, primal, std::slice::from_ref(&out))?;
     Ok(out.on_tape(at.tag, Handle::new(node), 0))
 }
 
-/// Keeps what the reverse rule of `op` will read, in `saved`, which is too large to be returned.
-#[inline]
-fn save(
+/// A tape entry of `op`, with what its reverse rule will read: inputs, as `primal` gives them, and outputs.
+#[inline(always)]
+fn entry(
     at: &Interp,
-    op: &Op,
-    needs: Needs,
+    op: Op,
     inputs: &[&Tensor],
-    outputs: &Tensors,
-    saved: &mut Saved,
-) -> Result<()> {
-    let saves = op.saves(needs, inputs.len());
-    if saves == Saves::NONE {
-        return Ok(());
-    }
-    for (i, x) in inputs.iter().enumerate() {
-        if saves.has_input(i) {
-            saving::save(at.tag, op, Slot::Input(i as u16), (*x).clone(), saved)?;
+    needs: Needs,
+    primal: impl Fn(usize) -> Tensor,
+    outputs: &[Tensor],
+) -> Result<Arc<Node>> {
+    let mut node = NewNode::new(at.tag, op);
+    if let Some((op, edges, saved, avals)) = node.parts() {
+        for x in inputs {
+            edges.push(taped(at.tag, x).map(|(_, node, index)| Edge { node: node.node().clone(), index }));
+        }
+        for y in outputs {
+            avals.push(y.aval());
+        }
+        let saves = op.saves(needs, inputs.len());
+        if saves != Saves::NONE {
+            for i in 0..inputs.len() {
+                if saves.has_input(i) {
+                    saving::save(at.tag, op, Slot::Input(i as u16), primal(i), saved)?;
+                }
+            }
+            for (i, y) in outputs.iter().enumerate() {
+                if saves.has_output(i) {
+                    saving::save(at.tag, op, Slot::Output(i as u16), y.clone(), saved)?;
+                }
+            }
         }
     }
-    for (i, y) in outputs.iter().enumerate() {
-        if saves.has_output(i) {
-            saving::save(at.tag, op, Slot::Output(i as u16), y.clone(), saved)?;
-        }
-    }
-    Ok(())
+    Ok(node.finished())
 }
 
 /// Makes `outputs` the outputs of `node`; those without derivatives stay as they are.

@@ -27,6 +27,8 @@ const LOG2_E: f64 = std::f64::consts::LOG2_E;
 pub(super) const LN2_HIGH: f64 = 0.693_147_180_369_123_8;
 /// `log(2) - LN2_HIGH`.
 pub(super) const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
+/// The largest double below 1.
+const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
 /// Bits of the square root of 1/2.
 pub(super) const ROOT_HALF: i64 = 0x3fe6_a09e_667f_3bcd;
 /// `(exp(r) - 1 - r) / r^2` on `|r| <= log(2)/2`.
@@ -113,8 +115,7 @@ pub fn tanh<L: Double>(x: L) -> L {
     if !L::may_hold(large) {
         return with_sign_of(value, x);
     }
-    // The two largest doubles up to 1.
-    let end = L::select(size.gt(L::lit(19.061547465398498)), L::lit(1.0), L::lit(1.0 - f64::EPSILON / 2.0));
+    let end = L::select(size.gt(L::lit(19.061547465398498)), L::lit(1.0), L::lit(BELOW_ONE));
     with_sign_of(L::select(size.ge(L::lit(18.7)), end, value), x)
 }
 

@@ -3,7 +3,7 @@
 //! Rules call functions as methods of [`Real`](crate::math::real::Real). Only the list here names those of
 //! one number: it declares the methods, and dispatches CPU lanes to the formulas of their precision, GPUs to
 //! the WGSL library, and recorded rules to the table row of the function. A new function needs a line here,
-//! its formula, its slope in `src/ops/pointwise/jet.rs` and its row in `src/ops/pointwise/unary.rs`.
+//! its formula and its row in `src/ops/pointwise/unary.rs`.
 
 use super::{double, special, table_pow, table_tanh, turns};
 use crate::math::lane::F64Fma;

@@ -10,12 +10,15 @@ const HIGH_BITS: i64 = -0x1000;
 /// `2 / log(2)`, and its upper 12 bits.
 const TWO_OVER_LN2: f64 = 2.0 * std::f64::consts::LOG2_E;
 const TWO_OVER_LN2_HIGH: f64 = 2.884_765_625;
+const TWO_OVER_LN2_LOW: f64 = TWO_OVER_LN2 - TWO_OVER_LN2_HIGH;
 /// `log2(5/4)`, and a value of few bits near it.
 const LOG2_FIVE_QUARTERS: f64 = 0.321_928_094_887_362_35;
 const LOG2_FIVE_QUARTERS_HIGH: f64 = 0.322_021_484_375;
+const LOG2_FIVE_QUARTERS_LOW: f64 = LOG2_FIVE_QUARTERS - LOG2_FIVE_QUARTERS_HIGH;
 /// `log2(51/64)`, and a value of few bits near it.
 const LOG2_LOWER: f64 = -0.327_574_658_028_504_4;
 const LOG2_LOWER_HIGH: f64 = -0.327_636_718_75;
+const LOG2_LOWER_LOW: f64 = LOG2_LOWER - LOG2_LOWER_HIGH;
 /// `(atanh(s) - s) / s^3` in `s^2` for `|s| <= 0.065`.
 const LOG_RATIO: [f64; 3] = [0.3333333433, 0.1999911964, 0.1448990107];
 
@@ -40,7 +43,7 @@ fn log2_double<L: Lane>(x: L) -> (L, L) {
     };
     let centre = choose(0.796_875, 1.25, 1.0);
     let start = e + choose(LOG2_LOWER_HIGH, LOG2_FIVE_QUARTERS_HIGH, 0.0);
-    let start_low = choose(LOG2_LOWER - LOG2_LOWER_HIGH, LOG2_FIVE_QUARTERS - LOG2_FIVE_QUARTERS_HIGH, 0.0);
+    let start_low = choose(LOG2_LOWER_LOW, LOG2_FIVE_QUARTERS_LOW, 0.0);
     let (above_centre, sum) = (m - centre, m + centre);
     let ratio = above_centre / sum;
     let ratio_high = high(ratio);
@@ -50,7 +53,7 @@ fn log2_double<L: Lane>(x: L) -> (L, L) {
     let square = ratio * ratio;
     let cubic = ratio * square * polynomial(square, &LOG_RATIO);
     let main = ratio_high * TWO_OVER_LN2_HIGH;
-    let rest = ratio_high * (TWO_OVER_LN2 - TWO_OVER_LN2_HIGH) + (ratio_low + cubic) * TWO_OVER_LN2;
+    let rest = ratio_high * TWO_OVER_LN2_LOW + (ratio_low + cubic) * TWO_OVER_LN2;
     let rest = rest + start_low;
     let result = high(start + (main + rest));
     (result, ((start - result) + main) + rest)

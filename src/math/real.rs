@@ -38,6 +38,14 @@ pub trait Real:
     + Sub<f64, Output = Self>
     + Mul<f64, Output = Self>
     + Div<f64, Output = Self>
+    // A literal may stand to the left: `1.0 - x`.
+    + Implied<
+        f64,
+        Is: Add<Self, Output = Self>
+            + Sub<Self, Output = Self>
+            + Mul<Self, Output = Self>
+            + Div<Self, Output = Self>,
+    >
 {
     /// The result of a comparison.
     type Mask: Truth;
@@ -84,6 +92,11 @@ pub trait Real:
     fn short_circuits() -> bool {
         true
     }
+    /// Attribute `index` of a row, of this value: a parameter of the function where numbers are its text.
+    #[inline(always)]
+    fn attribute(_index: usize, value: f64) -> Self {
+        Self::lit(value)
+    }
     /// Returns `value`, which `rule!` defines as `name` of these arguments, for readings that print.
     #[inline(always)]
     fn named<const N: usize>(_name: &'static str, _arguments: [Self; N], value: Self) -> Self {
@@ -91,11 +104,49 @@ pub trait Real:
     }
 }
 
-/// Allows a literal to the left of a [`Real`]: `1.0 - x`.
-pub trait Left<R>: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R> {}
-impl<R> Left<R> for f64 where
-    f64: Add<R, Output = R> + Sub<R, Output = R> + Mul<R, Output = R> + Div<R, Output = R>
-{
+/// A way to imply a bound on another type: `trait A: Implied<f64, Is: Add<Self>>` promises `f64: Add<Self>`
+/// wherever `A` is required. A `where` clause of `A` would have to be repeated there.
+///
+/// Where such a bound is in scope, the compiler takes every `f64 + _` for it: in a function that is generic
+/// over [`Real`], arithmetic among plain numbers stands in a constant or in a function of its own.
+pub trait Implied<T>: Identity<T, Is = T> {}
+impl<S, T> Implied<T> for S {}
+
+/// `Is` is `T`.
+pub trait Identity<T> {
+    /// `T`.
+    type Is;
+}
+impl<S, T> Identity<T> for S {
+    type Is = T;
+}
+
+/// The attributes of a row.
+#[derive(Clone, Copy)]
+pub struct Attributes<R>([f64; 2], std::marker::PhantomData<R>);
+
+impl<R: Real> Attributes<R> {
+    /// Attributes of these values.
+    #[inline(always)]
+    pub fn new(values: [f64; 2]) -> Attributes<R> {
+        Attributes(values, std::marker::PhantomData)
+    }
+    /// The first attribute.
+    #[inline(always)]
+    pub fn a(self) -> R {
+        R::attribute(0, self.0[0])
+    }
+    /// The second attribute.
+    #[inline(always)]
+    pub fn b(self) -> R {
+        R::attribute(1, self.0[1])
+    }
+    /// The first attribute as a count, which belongs to the identity of the function:
+    /// `Fun::counts`.
+    #[inline(always)]
+    pub fn count(self) -> usize {
+        self.0[0] as usize
+    }
 }
 
 /// An elementwise function of `N` reals: one row of a table of rules.
@@ -105,10 +156,12 @@ pub trait Pointwise<const N: usize>: Copy + Send + Sync {
     /// Whether its loops are compiled for the widest registers, too. Second derivatives use the second
     /// widest: they are many and long, and rarely dominate the time.
     const IS_WIDEST: bool = true;
+    /// The attributes.
+    fn attributes(&self) -> [f64; 2] {
+        [0.0; 2]
+    }
     /// The function.
-    fn apply<R: Real>(&self, x: [R; N]) -> R
-    where
-        f64: Left<R>;
+    fn apply<R: Real>(&self, x: [R; N]) -> R;
 }
 
 /// An integer lane: two's complement, wrapping, with Python's rounding for division and remainder.
@@ -139,6 +192,10 @@ pub trait Integer: Copy + Send + Sync + Ord + 'static {
     fn shr(self, count: Self) -> Self;
     /// Greatest common divisor, not negative; that of 0 and 0 is 0.
     fn gcd(self, other: Self) -> Self;
+    /// Absolute value; the smallest signed number stays what it is.
+    fn abs(self) -> Self;
+    /// -1, 0 or 1.
+    fn sign(self) -> Self;
     /// The constant `value`, wrapping.
     fn lit(value: i64) -> Self;
 }
@@ -156,10 +213,7 @@ macro_rules! rule {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident),*) $body:expr) => {
         $(#[$meta])*
         #[inline(always)]
-        $vis fn $name<R: $crate::math::real::Real>($($arg: R),*) -> R
-        where
-            f64: $crate::math::real::Left<R>,
-        {
+        $vis fn $name<R: $crate::math::real::Real>($($arg: R),*) -> R {
             R::named(stringify!($name), [$($arg),*], $body)
         }
     };

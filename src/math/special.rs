@@ -34,6 +34,8 @@ pub trait Precision {
     const LOG10_2_LOW: f64;
     /// pi/2 as a sum.
     const HALF_PI: [f64; 2];
+    /// pi as a sum.
+    const PI: [f64; 2] = [2.0 * Self::HALF_PI[0], 2.0 * Self::HALF_PI[1]];
     /// The bits of the square root of 1/2.
     const ROOT_HALF: i64;
     /// The smallest normal number.
@@ -54,6 +56,8 @@ pub trait Precision {
     const SILU_END: f64;
     /// From here on, `erfc` is 0.
     const ERFC_END: f64;
+    /// From here on, `ndtr(-x)` is 0.
+    const NDTR_END: f64 = Self::ERFC_END * std::f64::consts::SQRT_2;
     /// The parameter `K` of the table `ERFCX`.
     const ERFCX_CENTRE: f64;
     /// From here on, `lgamma` uses Stirling's formula.

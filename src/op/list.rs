@@ -1,10 +1,15 @@
-//! The list of operations, each with its class and its precision under autocast, and what is generated from
-//! it: the enum [`Op`], its names, and the way from an operation to the rules of its class.
+//! The list of operations, each with its class, its precision under autocast and what it does with complex
+//! inputs, and what is generated from it: the enum [`Op`], its names, and the way from an operation to the
+//! rules of its class.
+//!
+//! Complex inputs are `Direct` where the operation moves or counts elements of any dtype, factors matrices of
+//! either kind, or has a kernel of its own for them; `Parts` where it runs on the leading axes of the pairs
+//! of its first input; `Lowered` where it has a composition of operations on the parts; else `Undefined`.
 //!
 //! Read next: `src/bind.rs`, then `src/interp/`.
 
 use super::*;
-use crate::ops;
+use crate::ops::{self, complex};
 
 /// The operation as a composition, for operations of class Composite.
 macro_rules! decompose {
@@ -50,11 +55,31 @@ macro_rules! formulas {
 /// The precision of an operation: that of the list, or of its row.
 macro_rules! precision {
     (Row, $op:ident) => {
-        $op.fun.precision()
+        $op.fun.columns().precision
     };
     ($precision:ident, $op:ident) => {
         Precision::$precision
     };
+}
+
+/// What an operation does with complex inputs.
+macro_rules! lower {
+    (Direct, $op:ident, $x:ident) => {
+        Ok(None)
+    };
+    (Parts, $op:ident, $x:ident) => {
+        one_output(complex::paired($op.clone(), $x)?)
+    };
+    (Lowered, $op:ident, $x:ident) => {
+        one_output(complex::Lower::lower($op, $x)?)
+    };
+    (Undefined, $op:ident, $x:ident) => {
+        Err(complex::undefined($op.name(), $x))
+    };
+}
+
+fn one_output(y: Tensor) -> Result<Option<Tensors>> {
+    Ok(Some(smallvec![y]))
 }
 
 /// What the documentation tells of an entry of the list.
@@ -72,7 +97,7 @@ pub struct Entry {
 }
 
 macro_rules! ops {
-    ($($(#[doc = $doc:literal])* $name:ident($ty:ty): $class:ident, $precision:ident;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident($ty:ty): $class:ident, $precision:ident, $complex:ident;)*) => {
         /// An operation with its attributes. Its inputs stand outside.
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
         pub enum Op { $($(#[doc = $doc])* $name($ty),)* }
@@ -130,6 +155,11 @@ macro_rules! ops {
             pub fn decompose(&self, x: &[&Tensor]) -> Option<Result<Tensors>> {
                 match self { $(Op::$name(_op) => decompose!($class, _op, x).map(|f| f()),)* }
             }
+            /// The operation on complex inputs by operations on their parts; `None` where the operation
+            /// itself has them.
+            pub fn lower(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
+                match self { $(Op::$name(_op) => lower!($complex, _op, x),)* }
+            }
             /// Floating point operations.
             pub fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
                 match self { $(Op::$name(op) => op.flops(x, y),)* }
@@ -169,159 +199,159 @@ macro_rules! ops {
 
 ops! {
     /// A row of the tables of unary and binary functions.
-    Map(ops::pointwise::elementwise::Map): Elementwise, Row;
+    Map(ops::pointwise::elementwise::Map): Elementwise, Row, Lowered;
     /// `g * d out / d x_i` of a row, in one pass.
-    MapVjp(ops::pointwise::elementwise::MapVjp): Composite, Any;
+    MapVjp(ops::pointwise::elementwise::MapVjp): Composite, Any, Undefined;
     /// How a `MapVjp` changes with the values that it reads, in one pass.
-    MapVjpJvp(ops::pointwise::elementwise::MapVjpJvp): Composite, Any;
+    MapVjpJvp(ops::pointwise::elementwise::MapVjpJvp): Composite, Any, Undefined;
     /// Comparison, to bool.
-    Compare(ops::pointwise::compare::Compare): Discrete, Any;
+    Compare(ops::pointwise::compare::Compare): Discrete, Any, Lowered;
     /// Logical and, or, xor, not.
-    Logical(ops::pointwise::compare::Logical): Discrete, Any;
+    Logical(ops::pointwise::compare::Logical): Discrete, Any, Undefined;
     /// Functions of two integers: their bits, their common divisor.
-    Bitwise(ops::pointwise::bitwise::Bitwise): Discrete, Any;
+    Bitwise(ops::pointwise::bitwise::Bitwise): Discrete, Any, Undefined;
     /// The next floating point number towards another.
-    NextAfter(ops::pointwise::neighbour::NextAfter): Discrete, Any;
+    NextAfter(ops::pointwise::neighbour::NextAfter): Discrete, Any, Undefined;
     /// `where(mask, x, y)`.
-    Select(ops::pointwise::compare::Select): Linear, Any;
+    Select(ops::pointwise::compare::Select): Linear, Any, Lowered;
     /// Conversion to another dtype.
-    Cast(ops::views::cast::Cast): Linear, Any;
+    Cast(ops::views::cast::Cast): Linear, Any, Lowered;
     /// Copy to another device.
-    Transfer(ops::views::cast::Transfer): Linear, Any;
+    Transfer(ops::views::cast::Transfer): Linear, Any, Direct;
     /// A copy in row-major order.
-    Contiguous(ops::views::cast::Contiguous): Linear, Any;
+    Contiguous(ops::views::cast::Contiguous): Linear, Any, Direct;
     /// Complex numbers as pairs of real ones.
-    ViewAsReal(ops::complex::ViewAsReal): Linear, Any;
+    ViewAsReal(ops::complex::ViewAsReal): Linear, Any, Direct;
     /// Pairs of real numbers as complex ones.
-    ViewAsComplex(ops::complex::ViewAsComplex): Linear, Any;
+    ViewAsComplex(ops::complex::ViewAsComplex): Linear, Any, Undefined;
     /// Product of complex numbers.
-    ComplexProduct(ops::complex::ComplexProduct): Bilinear, Any;
+    ComplexProduct(ops::complex::ComplexProduct): Bilinear, Any, Direct;
     /// Copies of several tensors, as one entry of the tape.
-    Bundle(ops::views::bundle::Bundle): General, Any;
+    Bundle(ops::views::bundle::Bundle): General, Any, Direct;
     /// Sum over axes.
-    Sum(ops::reduce::Sum): Linear, F32;
+    Sum(ops::reduce::Sum): Linear, F32, Parts;
     /// Arithmetic mean over axes.
-    Mean(ops::reduce::mean::Mean): Linear, F32;
+    Mean(ops::reduce::mean::Mean): Linear, F32, Parts;
     /// The transpose of a sum or a mean: a reduced tensor over the axes that it lost.
-    Spread(ops::reduce::mean::Spread): Linear, Any;
+    Spread(ops::reduce::mean::Spread): Linear, Any, Lowered;
     /// Product over axes.
-    Prod(ops::reduce::Prod): Composite, F32;
+    Prod(ops::reduce::Prod): Composite, F32, Lowered;
     /// Maximum or minimum over axes.
-    Extremum(ops::reduce::Extremum): General, Any;
+    Extremum(ops::reduce::Extremum): General, Any, Undefined;
     /// Number of elements that are not zero over axes.
-    CountNonzero(ops::reduce::truth::CountNonzero): Discrete, Any;
+    CountNonzero(ops::reduce::truth::CountNonzero): Discrete, Any, Direct;
     /// Index of the first maximum or minimum along an axis.
-    ArgExtremum(ops::reduce::ArgExtremum): Discrete, Any;
+    ArgExtremum(ops::reduce::ArgExtremum): Discrete, Any, Undefined;
     /// The order of the elements along an axis.
-    ArgSort(ops::reduce::sort::ArgSort): Discrete, Any;
+    ArgSort(ops::reduce::sort::ArgSort): Discrete, Any, Undefined;
     /// Cumulative sum along an axis.
-    CumSum(ops::reduce::scan::CumSum): Linear, F32;
+    CumSum(ops::reduce::scan::CumSum): Linear, F32, Parts;
     /// Cumulative product along an axis.
-    CumProd(ops::reduce::scan::CumProd): Composite, F32;
+    CumProd(ops::reduce::scan::CumProd): Composite, F32, Lowered;
     /// Running index of the maximum or minimum along an axis.
-    ArgScan(ops::reduce::scan::ArgScan): Discrete, Any;
+    ArgScan(ops::reduce::scan::ArgScan): Discrete, Any, Undefined;
     /// First-order recurrence along an axis.
-    Recurrence(ops::reduce::scan::Recurrence): General, F32;
+    Recurrence(ops::reduce::scan::Recurrence): General, F32, Undefined;
     /// Where values belong in a sorted sequence.
-    SearchSorted(ops::reduce::search::SearchSorted): Discrete, Any;
+    SearchSorted(ops::reduce::search::SearchSorted): Discrete, Any, Undefined;
     /// Which of the elements written to a place comes last.
-    ScatterLast(ops::reduce::search::ScatterLast): Discrete, Any;
+    ScatterLast(ops::reduce::search::ScatterLast): Discrete, Any, Undefined;
     /// The extreme of the elements written to a place.
-    ScatterExtreme(ops::reduce::search::ScatterExtreme): Discrete, Any;
+    ScatterExtreme(ops::reduce::search::ScatterExtreme): Discrete, Any, Undefined;
     /// Matrix product.
-    Matmul(ops::contract::matmul::Matmul): Bilinear, Low;
+    Matmul(ops::contract::matmul::Matmul): Bilinear, Low, Lowered;
     /// `act(x W' + b)`: a layer.
-    Affine(ops::contract::linear::Affine): Composite, Low;
+    Affine(ops::contract::linear::Affine): Composite, Low, Undefined;
     /// The gradients of a layer's input, weight and bias.
-    AffineVjp(ops::contract::linear::AffineVjp): Composite, Low;
+    AffineVjp(ops::contract::linear::AffineVjp): Composite, Low, Undefined;
     /// Convolution, and the two functions that it is transposed to.
-    Conv(ops::contract::conv::Conv): Bilinear, Low;
+    Conv(ops::contract::conv::Conv): Bilinear, Low, Undefined;
     /// Convolution plus a number for each output channel.
-    ConvBias(ops::contract::conv::ConvBias): Composite, Low;
+    ConvBias(ops::contract::conv::ConvBias): Composite, Low, Undefined;
     /// Maximum of every window, and its place.
-    MaxPool(ops::contract::pool::MaxPool): General, Any;
+    MaxPool(ops::contract::pool::MaxPool): General, Any, Undefined;
     /// Same elements, other shape.
-    Reshape(ops::views::view::Reshape): Linear, Any;
+    Reshape(ops::views::view::Reshape): Linear, Any, Direct;
     /// Axes in another order.
-    Permute(ops::views::view::Permute): Linear, Any;
+    Permute(ops::views::view::Permute): Linear, Any, Direct;
     /// Broadcast to a larger shape.
-    Expand(ops::views::view::Expand): Linear, Any;
+    Expand(ops::views::view::Expand): Linear, Any, Direct;
     /// `start + step * i` along every axis.
-    Slice(ops::views::region::Slice): Linear, Any;
+    Slice(ops::views::region::Slice): Linear, Any, Direct;
     /// The transpose of a slice: elements placed among a fill value.
-    Unslice(ops::views::region::Unslice): Linear, Any;
+    Unslice(ops::views::region::Unslice): Linear, Any, Direct;
     /// A strided part of the elements in row-major order.
-    AsStrided(ops::views::strided::AsStrided): Linear, Any;
+    AsStrided(ops::views::strided::AsStrided): Linear, Any, Direct;
     /// The main diagonal of the last two axes.
-    Diagonal(ops::views::strided::Diagonal): Linear, Any;
+    Diagonal(ops::views::strided::Diagonal): Linear, Any, Direct;
     /// The transpose of `AsStrided`.
-    AsStridedTranspose(ops::views::strided::AsStridedTranspose): Linear, Any;
+    AsStridedTranspose(ops::views::strided::AsStridedTranspose): Linear, Any, Direct;
     /// A tensor with a strided part replaced by another.
-    Put(ops::views::strided::Put): Linear, Any;
+    Put(ops::views::strided::Put): Linear, Any, Direct;
     /// A tensor with rows replaced by others, or with these added.
-    PutRows(ops::writes::rows::PutRows): Linear, Any;
+    PutRows(ops::writes::rows::PutRows): Linear, Any, Direct;
     /// Which elements are the last of their value.
-    IsLast(ops::writes::rows::IsLast): Discrete, Any;
+    IsLast(ops::writes::rows::IsLast): Discrete, Any, Undefined;
     /// Lower or upper triangle.
-    Triangle(ops::views::region::Triangle): Linear, Any;
+    Triangle(ops::views::region::Triangle): Linear, Any, Direct;
     /// Joined along an axis.
-    Cat(ops::views::join::Cat): Linear, Any;
+    Cat(ops::views::join::Cat): Linear, Any, Direct;
     /// Rows of an axis picked by an index tensor.
-    Take(ops::indexing::index::Take): Linear, Any;
+    Take(ops::indexing::index::Take): Linear, Any, Direct;
     /// The transpose of take.
-    TakeAdd(ops::indexing::index::TakeAdd): Linear, Any;
+    TakeAdd(ops::indexing::index::TakeAdd): Linear, Any, Lowered;
     /// Elements picked along an axis, one index each.
-    Gather(ops::indexing::index::Gather): Linear, Any;
+    Gather(ops::indexing::index::Gather): Linear, Any, Direct;
     /// The transpose of gather.
-    ScatterAdd(ops::indexing::index::ScatterAdd): Linear, Any;
+    ScatterAdd(ops::indexing::index::ScatterAdd): Linear, Any, Lowered;
     /// Softmax or log-softmax along the last axis.
-    Softmax(ops::nn::norm::Softmax): General, F32;
+    Softmax(ops::nn::norm::Softmax): General, F32, Undefined;
     /// The VJP (and JVP) of softmax in one pass.
-    SoftmaxVjp(ops::nn::norm::SoftmaxVjp): Composite, F32;
+    SoftmaxVjp(ops::nn::norm::SoftmaxVjp): Composite, F32, Undefined;
     /// Layer normalisation over trailing axes.
-    LayerNorm(ops::nn::norm::LayerNorm): Composite, F32;
+    LayerNorm(ops::nn::norm::LayerNorm): Composite, F32, Undefined;
     /// The VJP of layer normalisation.
-    LayerNormVjp(ops::nn::norm::LayerNormVjp): Composite, F32;
+    LayerNormVjp(ops::nn::norm::LayerNormVjp): Composite, F32, Undefined;
     /// Scaled dot product attention.
-    Attention(ops::nn::attention::Attention): Composite, Low;
+    Attention(ops::nn::attention::Attention): Composite, Low, Undefined;
     /// The gradients of attention, of first or second order.
-    AttentionVjp(ops::nn::attention::AttentionVjp): Composite, Any;
+    AttentionVjp(ops::nn::attention::AttentionVjp): Composite, Any, Undefined;
     /// The tangent of attention.
-    AttentionJvp(ops::nn::attention::AttentionJvp): Composite, Any;
+    AttentionJvp(ops::nn::attention::AttentionJvp): Composite, Any, Undefined;
     /// Cross-entropy of logits and class indices, per row.
-    CrossEntropy(ops::nn::loss::CrossEntropy): Composite, F32;
+    CrossEntropy(ops::nn::loss::CrossEntropy): Composite, F32, Undefined;
     /// Softmax minus target, times the row's cotangent.
-    CrossEntropyVjp(ops::nn::loss::CrossEntropyVjp): Composite, F32;
+    CrossEntropyVjp(ops::nn::loss::CrossEntropyVjp): Composite, F32, Undefined;
     /// The Cholesky factor of self-adjoint matrices.
-    Cholesky(ops::linalg::triangular::Cholesky): General, F32;
+    Cholesky(ops::linalg::triangular::Cholesky): General, F32, Direct;
     /// Systems of equations with a triangular matrix.
-    TriangularSolve(ops::linalg::triangular::TriangularSolve): General, F32;
+    TriangularSolve(ops::linalg::triangular::TriangularSolve): General, F32, Direct;
     /// LU factorisation with row exchanges.
-    Lu(ops::linalg::lu::Lu): General, F32;
+    Lu(ops::linalg::lu::Lu): General, F32, Direct;
     /// Systems of equations, from the factors of their matrix.
-    Solve(ops::linalg::lu::Solve): General, F32;
+    Solve(ops::linalg::lu::Solve): General, F32, Direct;
     /// QR factorisation.
-    Qr(ops::linalg::qr::Qr): General, F32;
+    Qr(ops::linalg::qr::Qr): General, F32, Direct;
     /// Eigenvalues and eigenvectors of self-adjoint matrices.
-    Eigh(ops::linalg::spectral::Eigh): General, F32;
+    Eigh(ops::linalg::spectral::Eigh): General, F32, Direct;
     /// Eigenvalues and eigenvectors of any square matrices.
-    Eig(ops::linalg::eig::Eig): General, F32;
+    Eig(ops::linalg::eig::Eig): General, F32, Direct;
     /// Singular values and vectors.
-    Svd(ops::linalg::spectral::Svd): General, F32;
+    Svd(ops::linalg::spectral::Svd): General, F32, Direct;
     /// The determinant.
-    Det(ops::linalg::functions::Det): General, F32;
+    Det(ops::linalg::functions::Det): General, F32, Direct;
     /// The matrix of cofactors: the gradient of the determinant.
-    Cofactor(ops::linalg::functions::Cofactor): General, F32;
+    Cofactor(ops::linalg::functions::Cofactor): General, F32, Direct;
     /// The Moore-Penrose inverse.
-    Pinv(ops::linalg::functions::Pinv): General, F32;
+    Pinv(ops::linalg::functions::Pinv): General, F32, Direct;
     /// The exponential of matrices.
-    MatrixExp(ops::linalg::functions::MatrixExp): General, F32;
+    MatrixExp(ops::linalg::functions::MatrixExp): General, F32, Direct;
     /// The discrete Fourier transform of pairs.
-    Fft(ops::fft::Fft): Linear, F32;
+    Fft(ops::fft::Fft): Linear, F32, Undefined;
     /// The discrete Fourier transform of real numbers, and back.
-    RealFft(ops::fft::RealFft): Linear, F32;
+    RealFft(ops::fft::RealFft): Linear, F32, Undefined;
     /// Random numbers from a seed and a position in its stream.
-    Random(ops::random::Random): Discrete, Any;
+    Random(ops::random::Random): Discrete, Any, Undefined;
     /// A function with rules of the user's own.
-    Custom(ops::custom::Custom): General, Any;
+    Custom(ops::custom::Custom): General, Any, Direct;
 }

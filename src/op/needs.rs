@@ -47,6 +47,10 @@ impl Needs {
     pub const fn has(self, i: usize) -> bool {
         self.0 >> Needs::bit(i) & 1 == 1
     }
+    /// Whether none needs a gradient.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
     /// Says that input `i` needs a gradient.
     pub const fn add(&mut self, i: usize) {
         self.0 |= 1 << Needs::bit(i);

@@ -3,10 +3,10 @@
 use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::ops::pointwise::elementwise::Operand;
-use crate::py::aside::Aside;
-use crate::py::beside::{exact, is_double};
 use crate::py::data::{convert, numpy};
+use crate::py::detach::Detach;
 use crate::py::error::{type_error, value_error};
+use crate::py::relative::{in_double, is_double};
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, ReadState};
 use crate::tensor::Tensor;
@@ -20,7 +20,7 @@ pub const LARGE: usize = 32 * 1024;
 /// Runs `f`, without the interpreter lock if it handles many elements.
 #[inline]
 pub fn run<T: Send>(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<T> + Send) -> PyResult<T> {
-    let out = if elements > LARGE { py.aside(f) } else { f() };
+    let out = if elements > LARGE { py.detached(f) } else { f() };
     out.map_err(PyErr::from)
 }
 
@@ -387,7 +387,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Tensors {
             return obj
                 .try_iter()?
                 .zip(all)
-                .map(|(x, t)| exact(&x?, t))
+                .map(|(x, t)| in_double(&x?, t))
                 .collect::<PyResult<_>>()
                 .map(Tensors);
         }

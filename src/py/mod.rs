@@ -8,14 +8,14 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 mod args;
-mod aside;
 mod autograd;
-mod beside;
+mod clamp;
 pub mod data;
+mod detach;
 mod error;
 mod interrupt;
-mod limits;
 mod nn;
+mod relative;
 mod tensor;
 pub mod writes;
 

@@ -115,20 +115,18 @@ pub fn recorded_nodes() -> u64 {
     SEQ.load(Ordering::Relaxed)
 }
 
-impl Node {
-    /// Returns a node for a recorded operation. `fill` writes edges, saved tensors and outputs in place: a
-    /// node is large, and moving it would cost more than writing it.
+/// The node of a recorded operation while nobody else knows it. It is written in place: a node is large, and
+/// moving it would cost more than writing it.
+pub struct NewNode(Arc<Node>);
+
+impl NewNode {
+    /// A node without edges, saved tensors and outputs.
     #[inline(always)]
-    pub fn recorded(
-        tag: Tag,
-        op: Op,
-        fill: impl FnOnce(&Op, &mut Edges, &mut Saved, &mut SmallVec<[Aval; 1]>) -> Result<()>,
-    ) -> Result<Arc<Node>> {
+    pub fn new(tag: Tag, op: Op) -> NewNode {
         let memory = Arc::new(MaybeUninit::<Node>::uninit());
         let at: *mut Node = Arc::as_ptr(&memory).cast_mut().cast();
-        // SAFETY: the memory is new and known here alone. Every field is written before `assume_init`; the
-        // exhaustive pattern names them all. The references into the node end before it is returned.
-        let (node, Node { seq: _, tag: _, origin, edges, outputs, location: _, hooks: _ }) = unsafe {
+        // SAFETY: the memory is new and known here alone, and every field is written before `assume_init`.
+        unsafe {
             (&raw mut (*at).seq).write(SEQ.fetch_add(1, Ordering::Relaxed));
             (&raw mut (*at).tag).write(tag);
             (&raw mut (*at).origin).write(Origin::Op { op, saved: Mutex::new(Some(Saved::new())) });
@@ -136,16 +134,31 @@ impl Node {
             (&raw mut (*at).outputs).write(SmallVec::new());
             (&raw mut (*at).location).write(debug::location());
             (&raw mut (*at).hooks).write(OnceLock::new());
-            (memory.assume_init(), &mut *at)
-        };
-        if let Origin::Op { op, saved } = origin
-            && let Some(saved) = saved.get_mut().unwrap_or_else(|e| e.into_inner())
-        {
-            fill(op, edges, saved, outputs)?;
+            let node = memory.assume_init();
+            // What forgets a field does not compile.
+            let Node { seq: _, tag: _, origin: _, edges: _, outputs: _, location: _, hooks: _ } = &*node;
+            NewNode(node)
         }
-        Ok(node)
     }
 
+    /// What is to be written: edges, saved tensors and outputs; the operation to read.
+    #[inline(always)]
+    pub fn parts(&mut self) -> Option<(&Op, &mut Edges, &mut Saved, &mut SmallVec<[Aval; 1]>)> {
+        // SAFETY: the `Arc` was made by `new` and given to nobody.
+        let node = unsafe { &mut *Arc::as_ptr(&self.0).cast_mut() };
+        let Origin::Op { op, saved } = &mut node.origin else { return None };
+        let saved = saved.get_mut().unwrap_or_else(|e| e.into_inner()).as_mut()?;
+        Some((op, &mut node.edges, saved, &mut node.outputs))
+    }
+
+    /// The node, as others may know it.
+    #[inline(always)]
+    pub fn finished(self) -> Arc<Node> {
+        self.0
+    }
+}
+
+impl Node {
     /// The name shown to users as `grad_fn`.
     pub fn name(&self) -> &'static str {
         match &self.origin {

@@ -201,9 +201,9 @@ class _Walks(threading.local):
 class _Arrivals:
     """The gradients that arrived in one backward, for a hook that is called once with all of them."""
 
-    def __init__(self, handles: list[Any], hook: Callable[..., Any], lanes: Any) -> None:
+    def __init__(self, handles: list[Any], hook: Callable[..., Any], levels: Any) -> None:
         self.hook: Callable[..., Any] | None = hook
-        self.lanes = lanes
+        self.levels = levels
         self.gradients: list[Tensor | None] = [None] * len(handles)
         self.left = sum(handle._is_reached() for handle in handles)
         # A gradient that was expected may turn out to be zero, which is not sent.
@@ -226,7 +226,7 @@ class _Arrivals:
         def call(seen: tuple[Any, ...]) -> None:
             hook(list(seen))
 
-        self.lanes.call(call, gradients)
+        self.levels.call(call, gradients)
 
 
 def register_multi_grad_hook(
@@ -255,10 +255,10 @@ def register_multi_grad_hook(
     # Handles, for they do not keep the tape alive.
     handles: list[Any] = []
     walks = _Walks()
-    lanes = _core._Levels(list(tensors))
+    levels = _core._Levels(list(tensors))
 
     def all_of(place: int) -> Callable[[Tensor], None]:
-        return lambda gradient: walks.current(lambda: _Arrivals(handles, fn, lanes)).take(place, gradient)
+        return lambda gradient: walks.current(lambda: _Arrivals(handles, fn, levels)).take(place, gradient)
 
     def first(gradient: Tensor) -> None:
         pending = walks.current(lambda: [fn])

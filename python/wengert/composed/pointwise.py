@@ -135,16 +135,8 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
 
     Integers become float32.
     """
-    p = _reals("logit", input)
-    if eps is not None:
-        # Where eps is more than 1/2, and the bounds exchange places, the lower one counts.
-        low, high = p < eps, p > 1 - eps
-        p = p.masked_fill(high, 1 - eps).masked_fill(low, eps)
-    # Around 1/2 the logarithms cancel, and twice the distance from there is exact.
-    near = (p - 0.5).detach().abs() < 0.25
-    middle = 2.0 * (2.0 * p.masked_fill(near.logical_not(), 0.5) - 1.0).atanh()
-    outside = p.masked_fill(near, 0.25)
-    return _core.where(near, middle, outside.log() - (-outside).log1p())
+    low, high = (-math.inf, math.inf) if eps is None else (eps, 1 - eps)
+    return _reals("logit", input)._logit(low, high)
 
 
 @method

@@ -93,7 +93,7 @@ class _Backward:
         self.inputs: list[int] | None = None
         self.input_count = 0
         # Which `vmap` the values are in, and the gradient of the outputs as the tape has it.
-        self.input_lanes = self.output_lanes = _core._Levels([])
+        self.input_levels = self.output_levels = _core._Levels([])
         self.grad_output: tuple[Any, ...] = ()
         self.outputs: list[int] = []
         self.output_count = 0
@@ -104,7 +104,7 @@ class _Backward:
         args, places, node = _through_entry(args)
         if node is not None:
             self.inputs = places
-            self.input_lanes = _core._Levels([args[i] for i in places])
+            self.input_levels = _core._Levels([args[i] for i in places])
             node.register_hook(self.after)
         return args
 
@@ -120,13 +120,13 @@ class _Backward:
         passed, places, node = _through_entry(_as_tuple(out))
         if node is not None:
             self.outputs, self.output_count = places, len(passed)
-            self.output_lanes = _core._Levels([passed[i] for i in places])
+            self.output_levels = _core._Levels([passed[i] for i in places])
             node.register_prehook(self.before)
         return passed if many else passed[0]
 
     def before(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Runs the hooks before the backward of the module, inside the `vmap` that its outputs are in."""
-        changed = self.output_lanes.call(self._before, gradients)
+        changed = self.output_levels.call(self._before, gradients)
         self.grad_output = gradients if changed is None else changed
         return changed
 
@@ -161,8 +161,8 @@ class _Backward:
     def after(self, grad_inputs: tuple[Any, ...], _: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """Runs the hooks after the backward of the module, inside the `vmap` that its values are in."""
         outputs, self.grad_output = self.grad_output, ()
-        lanes = self.input_lanes + self.output_lanes if outputs else self.input_lanes
-        return lanes.call(self._after, grad_inputs + outputs)
+        levels = self.input_levels + self.output_levels if outputs else self.input_levels
+        return levels.call(self._after, grad_inputs + outputs)
 
     def _after(self, gradients: tuple[Any, ...]) -> tuple[Any, ...] | None:
         places = self.inputs or []

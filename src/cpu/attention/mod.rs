@@ -12,7 +12,6 @@
 
 mod backward;
 mod forward;
-mod lanes;
 mod mask;
 mod mask_gradient;
 mod operand;

@@ -6,7 +6,7 @@
 //! depth, so its bits do not depend on how the result is cut.
 
 use super::LANE;
-use super::lanes::TileFloat;
+use crate::cpu::run::isa::Scalar;
 use crate::cpu::run::isa::{Isa, isa};
 
 /// `c (+)= a b`: `a` is `m x k` with any strides; `b` is `k x n` and `c` is `m x n`, with contiguous rows.
@@ -35,7 +35,7 @@ pub struct Product<T> {
 }
 
 /// A float type of tiles.
-pub trait Number: TileFloat + Default {
+pub trait Number: Scalar + Default {
     /// Returns `a * b + c`, rounded once if `FUSED`.
     fn multiply_add<const FUSED: bool>(self, b: Self, c: Self) -> Self;
     /// Computes a product.

@@ -4,11 +4,8 @@
 //! columns and need no sums across a vector. Every loop handles [`LANE`] columns at a time.
 
 use super::LANE;
-use super::lanes::{TileFloat, TileOp, get};
-use crate::cpu::run::isa::Lane;
+use crate::cpu::run::isa::{Body, Lane, Scalar};
 use crate::cpu::run::threads::Shared;
-use crate::math::real::Left;
-use std::ops::Range;
 
 type Lanes<L> = [L; LANE];
 
@@ -38,9 +35,37 @@ unsafe fn store<L: Lane>(x: *mut L::Float, lanes: &Lanes<L>) {
     }
 }
 
+/// An operation on all columns of a tile, in groups of [`LANE`].
+pub struct Columns<'a, O> {
+    /// The operation.
+    pub op: &'a O,
+    /// The width of the tile.
+    pub width: usize,
+}
+
+impl<O> Columns<'_, O> {
+    #[inline(always)]
+    fn starts(&self) -> impl Iterator<Item = usize> + use<O> {
+        (0..self.width / LANE).map(|group| group * LANE)
+    }
+}
+
 /// Runs `op` on all columns of a tile of this width.
-pub fn run<T: TileFloat, O: TileOp<T>>(op: &O, width: usize) {
-    T::launch(op, 0..width / LANE);
+pub fn run<'a, T: Scalar, O>(op: &'a O, width: usize)
+where
+    Columns<'a, O>: Body<T, Output = ()>,
+{
+    T::run(Columns { op, width });
+}
+
+/// Returns the number at `x + i` as a lane.
+///
+/// # Safety
+/// `x` is valid for reads at index `i`.
+#[inline(always)]
+pub unsafe fn get<L: Lane>(x: *const L::Float, i: usize) -> L {
+    // SAFETY: the caller guarantees that number `i` exists.
+    L::new(unsafe { *x.add(i) })
 }
 
 /// One step of the online softmax (Milakov and Gimelshein 2018; Rabe and Staats 2021): replaces scores by
@@ -60,21 +85,20 @@ pub struct Online<T> {
     pub factor: Shared<T>,
 }
 
-impl<T: TileFloat> TileOp<T> for Online<T> {
+impl<T: Scalar> Body<T> for Columns<'_, Online<T>> {
+    type Output = ();
     #[inline(always)]
-    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
-        for at in range.map(|chunk| chunk * LANE) {
+    fn run<L: Lane<Float = T>>(self) {
+        let this = self.op;
+        for at in self.starts() {
             // SAFETY: the tile and the vectors per column have this group of columns.
             unsafe {
-                let tile = self.tile.get().add(at);
-                let (tops, sums) = (self.top.get().add(at), self.sum.get().add(at));
+                let tile = this.tile.get().add(at);
+                let (tops, sums) = (this.top.get().add(at), this.sum.get().add(at));
                 let old = load::<L>(tops);
                 let mut top = old;
-                for j in 0..self.keys {
-                    let row = tile.add(j * self.width);
+                for j in 0..this.keys {
+                    let row = tile.add(j * this.width);
                     for (k, top) in top.iter_mut().enumerate() {
                         let x = get::<L>(row, k);
                         *top = L::select(x.gt(*top), x, *top);
@@ -89,13 +113,13 @@ impl<T: TileFloat> TileOp<T> for Online<T> {
                 for (factor, top) in factor.iter_mut().zip(&top) {
                     *factor = (*factor - *top).exp();
                 }
-                store(self.factor.get().add(at), &factor);
+                store(this.factor.get().add(at), &factor);
                 let mut sum = load::<L>(sums);
                 for (sum, factor) in sum.iter_mut().zip(&factor) {
                     *sum = *sum * *factor;
                 }
-                for j in 0..self.keys {
-                    let row = tile.add(j * self.width);
+                for j in 0..this.keys {
+                    let row = tile.add(j * this.width);
                     let mut weight = load::<L>(row);
                     for (weight, top) in weight.iter_mut().zip(&top) {
                         *weight = (*weight - *top).exp();
@@ -123,18 +147,17 @@ pub struct Scale<T> {
     pub factor: Shared<T>,
 }
 
-impl<T: TileFloat> TileOp<T> for Scale<T> {
+impl<T: Scalar> Body<T> for Columns<'_, Scale<T>> {
+    type Output = ();
     #[inline(always)]
-    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
-        for at in range.map(|chunk| chunk * LANE) {
+    fn run<L: Lane<Float = T>>(self) {
+        let this = self.op;
+        for at in self.starts() {
             // SAFETY: the tile and the vector have this group of columns.
             unsafe {
-                let factor = load::<L>(self.factor.get().add(at));
-                for j in 0..self.rows {
-                    let row = self.tile.get().add(at + j * self.width);
+                let factor = load::<L>(this.factor.get().add(at));
+                for j in 0..this.rows {
+                    let row = this.tile.get().add(at + j * this.width);
                     let mut x = load::<L>(row);
                     for (x, factor) in x.iter_mut().zip(&factor) {
                         *x = *x * *factor;
@@ -155,16 +178,15 @@ pub struct Finish<T> {
     pub sum: Shared<T>,
 }
 
-impl<T: TileFloat> TileOp<T> for Finish<T> {
+impl<T: Scalar> Body<T> for Columns<'_, Finish<T>> {
+    type Output = ();
     #[inline(always)]
-    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
-        for at in range.map(|chunk| chunk * LANE) {
+    fn run<L: Lane<Float = T>>(self) {
+        let this = self.op;
+        for at in self.starts() {
             // SAFETY: the vectors have this group of columns.
             unsafe {
-                let (tops, sums) = (self.top.get().add(at), self.sum.get().add(at));
+                let (tops, sums) = (this.top.get().add(at), this.sum.get().add(at));
                 let (mut top, mut sum) = (load::<L>(tops), load::<L>(sums));
                 for (top, sum) in top.iter_mut().zip(&mut sum) {
                     *top = *top + sum.log();
@@ -192,7 +214,7 @@ pub struct Known<T> {
     pub keep: Option<Shared<T>>,
 }
 
-impl<T: TileFloat> Known<T> {
+impl<T: Scalar> Known<T> {
     /// Returns the weights before dropout, and the dropout factors, of row `j` in the columns from `at` on.
     ///
     /// # Safety
@@ -203,10 +225,7 @@ impl<T: TileFloat> Known<T> {
         j: usize,
         at: usize,
         log_sum: &Lanes<L>,
-    ) -> (Lanes<L>, Lanes<L>)
-    where
-        f64: Left<L>,
-    {
+    ) -> (Lanes<L>, Lanes<L>) {
         // SAFETY: the caller guarantees that the tiles have these columns.
         unsafe {
             let mut weight = load::<L>(self.scores.get().add(j * self.width + at));
@@ -234,27 +253,26 @@ pub struct Backward<T> {
     pub delta: Shared<T>,
 }
 
-impl<T: TileFloat> TileOp<T> for Backward<T> {
+impl<T: Scalar> Body<T> for Columns<'_, Backward<T>> {
+    type Output = ();
     #[inline(always)]
-    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
-        for at in range.map(|chunk| chunk * LANE) {
+    fn run<L: Lane<Float = T>>(self) {
+        let this = self.op;
+        for at in self.starts() {
             // SAFETY: the tiles and the vectors have this group of columns.
             unsafe {
-                let log_sum = load::<L>(self.known.log_sum.get().add(at));
-                let delta = load::<L>(self.delta.get().add(at));
-                for j in 0..self.known.keys {
-                    let place = j * self.known.width + at;
-                    let (weight, keep) = self.known.weights::<L>(j, at, &log_sum);
-                    let (mut kept, mut adjoint) = (weight, load::<L>(self.adjoint.get().add(place)));
+                let log_sum = load::<L>(this.known.log_sum.get().add(at));
+                let delta = load::<L>(this.delta.get().add(at));
+                for j in 0..this.known.keys {
+                    let place = j * this.known.width + at;
+                    let (weight, keep) = this.known.weights::<L>(j, at, &log_sum);
+                    let (mut kept, mut adjoint) = (weight, load::<L>(this.adjoint.get().add(place)));
                     for k in 0..LANE {
                         kept[k] = weight[k] * keep[k];
                         adjoint[k] = weight[k] * (adjoint[k] * keep[k] - delta[k]);
                     }
-                    store(self.known.scores.get().add(place), &kept);
-                    store(self.adjoint.get().add(place), &adjoint);
+                    store(this.known.scores.get().add(place), &kept);
+                    store(this.adjoint.get().add(place), &adjoint);
                 }
             }
         }
@@ -272,31 +290,30 @@ pub struct Forward<T> {
     pub mean: Shared<T>,
 }
 
-impl<T: TileFloat> TileOp<T> for Forward<T> {
+impl<T: Scalar> Body<T> for Columns<'_, Forward<T>> {
+    type Output = ();
     #[inline(always)]
-    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
-        for at in range.map(|chunk| chunk * LANE) {
+    fn run<L: Lane<Float = T>>(self) {
+        let this = self.op;
+        for at in self.starts() {
             // SAFETY: the tiles and the vectors have this group of columns.
             unsafe {
-                let log_sum = load::<L>(self.known.log_sum.get().add(at));
-                let mut mean = load::<L>(self.mean.get().add(at));
-                for j in 0..self.known.keys {
-                    let place = j * self.known.width + at;
-                    let (weight, keep) = self.known.weights::<L>(j, at, &log_sum);
-                    let (mut kept, mut tangent) = (weight, load::<L>(self.tangent.get().add(place)));
+                let log_sum = load::<L>(this.known.log_sum.get().add(at));
+                let mut mean = load::<L>(this.mean.get().add(at));
+                for j in 0..this.known.keys {
+                    let place = j * this.known.width + at;
+                    let (weight, keep) = this.known.weights::<L>(j, at, &log_sum);
+                    let (mut kept, mut tangent) = (weight, load::<L>(this.tangent.get().add(place)));
                     for k in 0..LANE {
                         let moved = weight[k] * tangent[k];
                         mean[k] = mean[k] + moved;
                         kept[k] = weight[k] * keep[k];
                         tangent[k] = moved * keep[k];
                     }
-                    store(self.known.scores.get().add(place), &kept);
-                    store(self.tangent.get().add(place), &tangent);
+                    store(this.known.scores.get().add(place), &kept);
+                    store(this.tangent.get().add(place), &tangent);
                 }
-                store(self.mean.get().add(at), &mean);
+                store(this.mean.get().add(at), &mean);
             }
         }
     }
@@ -324,26 +341,25 @@ pub struct Second<T> {
     pub middle: Shared<T>,
 }
 
-impl<T: TileFloat> TileOp<T> for Second<T> {
+impl<T: Scalar> Body<T> for Columns<'_, Second<T>> {
+    type Output = ();
     #[inline(always)]
-    fn columns<L: Lane<Float = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
-        for at in range.map(|chunk| chunk * LANE) {
+    fn run<L: Lane<Float = T>>(self) {
+        let this = self.op;
+        for at in self.starts() {
             // SAFETY: the tiles and the vectors have this group of columns.
             unsafe {
-                let log_sum = load::<L>(self.known.log_sum.get().add(at));
-                let delta = load::<L>(self.delta.get().add(at));
+                let log_sum = load::<L>(this.known.log_sum.get().add(at));
+                let delta = load::<L>(this.delta.get().add(at));
                 let (mean, middle) =
-                    (load::<L>(self.mean.get().add(at)), load::<L>(self.middle.get().add(at)));
-                for j in 0..self.known.keys {
-                    let place = j * self.known.width + at;
-                    let (weight, keep) = self.known.weights::<L>(j, at, &log_sum);
+                    (load::<L>(this.mean.get().add(at)), load::<L>(this.middle.get().add(at)));
+                for j in 0..this.known.keys {
+                    let place = j * this.known.width + at;
+                    let (weight, keep) = this.known.weights::<L>(j, at, &log_sum);
                     let mut scores = weight;
-                    let mut adjoint = load::<L>(self.adjoint.get().add(place));
-                    let mut tangent = load::<L>(self.tangent.get().add(place));
-                    let cross = match self.cross {
+                    let mut adjoint = load::<L>(this.adjoint.get().add(place));
+                    let mut tangent = load::<L>(this.tangent.get().add(place));
+                    let cross = match this.cross {
                         Some(cross) => load::<L>(cross.get().add(place)),
                         None => [L::lit(0.0); LANE],
                     };
@@ -354,9 +370,9 @@ impl<T: TileFloat> TileOp<T> for Second<T> {
                         adjoint[k] = weight[k] * (h - delta[k]);
                         tangent[k] = weight[k] * keep[k] * (w - mean[k]);
                     }
-                    store(self.known.scores.get().add(place), &scores);
-                    store(self.adjoint.get().add(place), &adjoint);
-                    store(self.tangent.get().add(place), &tangent);
+                    store(this.known.scores.get().add(place), &scores);
+                    store(this.adjoint.get().add(place), &adjoint);
+                    store(this.tangent.get().add(place), &tangent);
                 }
             }
         }

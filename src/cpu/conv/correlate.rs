@@ -5,7 +5,7 @@
 //! (`src/cpu/conv/grid.rs`), so none is written out. A piece of work is some images, a group, a band of
 //! outputs and up to 64 output channels; the cuts come from the shapes alone.
 
-use super::grid::{Grid, Line, Planes, spread};
+use super::grid::{Axis, Grid, Planes, spread};
 use super::tile::Tile;
 use super::vector::{Body, Float, Vector};
 use crate::array::Array;
@@ -44,7 +44,7 @@ pub struct Cut {
 
 impl Cut {
     /// Cuts `images` images.
-    pub fn new(lines: &[Line; AXES], images: usize) -> Cut {
+    pub fn new(lines: &[Axis; AXES], images: usize) -> Cut {
         let width: [usize; AXES] = std::array::from_fn(|i| lines[i].count);
         let mut bands = width;
         for axis in 0..AXES {
@@ -66,10 +66,10 @@ impl Cut {
     /// Returns first image, number of images, first output along each axis and lines of piece `i`.
     pub fn piece(
         &self,
-        lines: &[Line; AXES],
+        lines: &[Axis; AXES],
         images: usize,
         i: usize,
-    ) -> (usize, usize, [usize; AXES], [Line; AXES]) {
+    ) -> (usize, usize, [usize; AXES], [Axis; AXES]) {
         let [_, nz, ny, nx] = self.count;
         let at = [i / nx / ny % nz, i / nx % ny, i % nx];
         let start: [usize; AXES] = std::array::from_fn(|a| at[a] * self.bands[a]);
@@ -105,7 +105,7 @@ pub struct Correlation<'a, T> {
     /// Output channels of a group.
     pub outputs: usize,
     /// The spatial axes.
-    pub lines: [Line; AXES],
+    pub lines: [Axis; AXES],
     /// The input.
     pub x: &'a [T],
     /// The weights.

@@ -18,7 +18,7 @@ const SLACK: usize = 96;
 
 /// One axis of a correlation: output `p` reads input `p * step + shift` for every shift.
 #[derive(Clone)]
-pub struct Line {
+pub struct Axis {
     /// Length of the input.
     pub input: usize,
     /// Number of outputs.
@@ -29,11 +29,11 @@ pub struct Line {
     pub shifts: SmallVec<[isize; 8]>,
 }
 
-impl Line {
+impl Axis {
     /// Returns the outputs `start .. start + count` as a line.
-    pub fn part(&self, start: usize, count: usize) -> Line {
+    pub fn part(&self, start: usize, count: usize) -> Axis {
         let by = (start * self.step) as isize;
-        Line { count, shifts: self.shifts.iter().map(|s| s + by).collect(), ..*self }
+        Axis { count, shifts: self.shifts.iter().map(|s| s + by).collect(), ..*self }
     }
 }
 
@@ -53,7 +53,7 @@ struct Side {
 }
 
 impl Side {
-    fn new(line: &Line) -> Side {
+    fn new(line: &Axis) -> Side {
         let step = line.step;
         let first = line.shifts.iter().copied().min().unwrap_or(0);
         let mut phases: SmallVec<[usize; 8]> = SmallVec::new();
@@ -121,7 +121,7 @@ pub struct Grid {
 
 impl Grid {
     /// Returns the grid of `images` images.
-    pub fn new(lines: &[Line; AXES], images: usize) -> Grid {
+    pub fn new(lines: &[Axis; AXES], images: usize) -> Grid {
         let sides = [Side::new(&lines[0]), Side::new(&lines[1]), Side::new(&lines[2])];
         let [z, y, x] = &sides;
         let flat = |z_at: usize, y_at: usize, x_at: usize| (z_at * y.pitch + y_at) * x.pitch + x_at;

@@ -21,7 +21,7 @@ use crate::cpu::pointwise::copy::{cast, contiguous};
 use crate::cpu::pointwise::layout::{common_dtype, wrong_dtype};
 use crate::error::Result;
 use correlate::{Correlation, Weights};
-use grid::Line;
+use grid::Axis;
 pub use pool::max_pool;
 use smallvec::SmallVec;
 use vector::Float;
@@ -85,8 +85,8 @@ struct Sizes {
 }
 
 /// The spatial axes of the convolution itself.
-fn lines(window: &Window) -> [Line; AXES] {
-    std::array::from_fn(|i| Line {
+fn lines(window: &Window) -> [Axis; AXES] {
+    std::array::from_fn(|i| Axis {
         input: window.input[i],
         count: window.output[i],
         step: window.stride[i],
@@ -177,7 +177,7 @@ fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) 
 /// The input positions `start, start + stride, ..` of an axis.
 struct Phase {
     start: usize,
-    line: Line,
+    line: Axis,
     /// The window elements that contribute to these positions.
     used: SmallVec<[usize; 8]>,
 }
@@ -186,7 +186,7 @@ fn phase(window: &Window, axis: usize, start: usize) -> Phase {
     let (stride, padded) = (window.stride[axis] as isize, (start + window.padding[axis]) as isize);
     let from = |k: usize| padded - (k * window.dilation[axis]) as isize;
     let used: SmallVec<[usize; 8]> = (0..window.kernel[axis]).filter(|&k| from(k) % stride == 0).collect();
-    let line = Line {
+    let line = Axis {
         input: window.output[axis],
         count: (window.input[axis] - start).div_ceil(window.stride[axis]),
         step: 1,

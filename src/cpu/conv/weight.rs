@@ -7,7 +7,7 @@
 //! results, which are added in order.
 
 use super::correlate::{CELLS, CHANNELS, Cut, WORK, even, memory};
-use super::grid::{Grid, Line, Planes, spread, zero};
+use super::grid::{Axis, Grid, Planes, spread, zero};
 use super::vector::{Body, Float, Vector};
 use crate::array::buffer::{collect_at_most, filled, lengthen};
 use crate::array::window::AXES;
@@ -33,7 +33,7 @@ pub struct WeightGradient<'a, T> {
     /// Output channels of a group.
     pub outputs: usize,
     /// The spatial axes.
-    pub lines: [Line; AXES],
+    pub lines: [Axis; AXES],
     /// The input `[images, groups * inputs, ..]`.
     pub x: &'a [T],
     /// The cotangent of the output `[images, groups * outputs, ..]`.
@@ -259,7 +259,7 @@ impl<T: Float> Task<'_, T> {
     unsafe fn scatter<V: Vector<Float = T>>(
         &self,
         grid: &Grid,
-        lines: &[Line; AXES],
+        lines: &[Axis; AXES],
         start: [usize; AXES],
         [image, channel]: [usize; 2],
         outputs: usize,

@@ -6,9 +6,9 @@
 use crate::array::Array;
 use crate::array::buffer::{Device, collect_at_most, filled, with_capacity};
 use crate::array::dtype::{DType, Element};
+use crate::array::nest::Nest;
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::{cast, contiguous, copy_into};
-use crate::cpu::pointwise::layout::Nest;
 use crate::cpu::run::threads::{Shared, parallel_for};
 use crate::dispatch_width;
 use crate::error::{Error, Result};

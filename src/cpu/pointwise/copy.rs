@@ -3,9 +3,10 @@
 //! Read next: `src/cpu/pointwise/cast.rs` for conversions between dtypes, `src/cpu/create.rs` for new arrays.
 
 pub use super::cast::{cast, computed};
-use super::layout::{Nest, overlaps, wrong_dtype};
+use super::layout::{overlaps, wrong_dtype};
 use crate::array::Array;
 use crate::array::buffer::Device;
+use crate::array::nest::Nest;
 use crate::cpu::run::isa::{PlainBody, run_widest};
 use crate::cpu::run::stream;
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};

@@ -6,10 +6,11 @@
 
 mod plan;
 
-use super::layout::{MAX_OPERANDS, Nest, overlaps};
+use super::layout::overlaps;
 use super::narrow::{narrow, widen};
 use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::array::nest::{MAX_OPERANDS, Nest};
 use crate::cpu::run::stream;
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch_width;

@@ -6,6 +6,16 @@ macro_rules! integer {
     ($($t:ty, $signed:expr;)*) => {
         $(impl Integer for $t {
             #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn abs(self) -> Self {
+                if self < 0 { (0 as $t).wrapping_sub(self) } else { self }
+            }
+            #[inline(always)]
+            #[allow(unused_comparisons)]
+            fn sign(self) -> Self {
+                ((self > 0) as $t).wrapping_sub((self < 0) as $t)
+            }
+            #[inline(always)]
             fn add(self, other: Self) -> Self {
                 self.wrapping_add(other)
             }

@@ -3,7 +3,7 @@
 use super::drive::Kernel;
 use super::layout::{broadcast, common_dtype, wrong_dtype};
 use super::map::into_fresh;
-use crate::arguments::logic::{Connective, Relation};
+use crate::arguments::logic::{Logic, Relation};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::cpu::run::isa::{PlainBody, run_plain};
@@ -33,34 +33,18 @@ pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
     into_fresh(&[mask, x, y], dtype, kernel, std::ptr::null(), false)
 }
 
-/// Applies a connective to two bool arrays.
-pub fn connect(x: &Array, y: &Array, connective: Connective) -> Result<Array> {
-    match common_dtype(&[x, y])? {
-        DType::Bool => {
-            into_fresh(&[x, y], DType::Bool, connect_kernel, (&raw const connective).cast(), false)
+/// Returns a function of bool arrays: of two, `not` of one.
+pub fn logical(logic: Logic, x: &[&Array]) -> Result<Array> {
+    match (common_dtype(x)?, x) {
+        (DType::Bool, [x]) => {
+            let all = Array::full(broadcast(&[])?, 1.0, DType::Bool)?;
+            logical(Logic::Xor, &[x, &all])
         }
-        other => Err(wrong_dtype("logic", other)),
+        (DType::Bool, [x, y]) => {
+            into_fresh(&[x, y], DType::Bool, logical_kernel, (&raw const logic).cast(), false)
+        }
+        (other, _) => Err(wrong_dtype("logic", other)),
     }
-}
-
-/// Returns `x and y` of bool arrays.
-pub fn and(x: &Array, y: &Array) -> Result<Array> {
-    connect(x, y, Connective::And)
-}
-
-/// Returns `x or y` of bool arrays.
-pub fn or(x: &Array, y: &Array) -> Result<Array> {
-    connect(x, y, Connective::Or)
-}
-
-/// Returns `x xor y` of bool arrays.
-pub fn xor(x: &Array, y: &Array) -> Result<Array> {
-    connect(x, y, Connective::Xor)
-}
-
-/// Returns `not x` of a bool array.
-pub fn not(x: &Array) -> Result<Array> {
-    connect(x, &Array::full(broadcast(&[])?, 1.0, DType::Bool)?, Connective::Xor)
 }
 
 struct Compare<'a, T> {
@@ -156,27 +140,27 @@ unsafe fn select_kernel<T: Bits>(_: *const u8, x: *const *const u8, out: *mut u8
     run_plain(body);
 }
 
-struct Connect<'a>(Connective, &'a [u8], &'a [u8], &'a mut [u8]);
+struct Logical<'a>(Logic, &'a [u8], &'a [u8], &'a mut [u8]);
 
-impl PlainBody for Connect<'_> {
+impl PlainBody for Logical<'_> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let Connect(connective, x, y, out) = self;
+        let Logical(logic, x, y, out) = self;
         let each = out.iter_mut().zip(x).zip(y);
-        match connective {
-            Connective::And => each.for_each(|((o, a), b)| *o = a & b),
-            Connective::Or => each.for_each(|((o, a), b)| *o = a | b),
-            Connective::Xor => each.for_each(|((o, a), b)| *o = a ^ b),
+        match logic {
+            Logic::And => each.for_each(|((o, a), b)| *o = a & b),
+            Logic::Or => each.for_each(|((o, a), b)| *o = a | b),
+            Logic::Xor | Logic::Not => each.for_each(|((o, a), b)| *o = a ^ b),
         }
     }
 }
 
-unsafe fn connect_kernel(rule: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+unsafe fn logical_kernel(rule: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
     // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
     let body = unsafe {
         let (a, b) = (std::slice::from_raw_parts(*x, n), std::slice::from_raw_parts(*x.add(1), n));
-        Connect(*rule.cast(), a, b, std::slice::from_raw_parts_mut(out, n))
+        Logical(*rule.cast(), a, b, std::slice::from_raw_parts_mut(out, n))
     };
     run_plain(body);
 }
@@ -227,10 +211,10 @@ mod tests {
         }
         let x = Array::from_slice(&[true, false], Shape::new(&[2])?)?;
         let y = Array::from_slice(&[true, true, false], Shape::new(&[3, 1])?)?;
-        assert_eq!(values(&and(&x, &y)?), [1., 0., 1., 0., 0., 0.]);
-        assert_eq!(values(&or(&x, &y)?), [1., 1., 1., 1., 1., 0.]);
-        assert_eq!(values(&xor(&x, &y)?), [0., 1., 0., 1., 1., 0.]);
-        assert_eq!(values(&not(&x)?), [0., 1.]);
+        assert_eq!(values(&logical(Logic::And, &[&x, &y])?), [1., 0., 1., 0., 0., 0.]);
+        assert_eq!(values(&logical(Logic::Or, &[&x, &y])?), [1., 1., 1., 1., 1., 0.]);
+        assert_eq!(values(&logical(Logic::Xor, &[&x, &y])?), [0., 1., 0., 1., 1., 0.]);
+        assert_eq!(values(&logical(Logic::Not, &[&x])?), [0., 1.]);
         Ok(())
     }
 }

@@ -20,6 +20,7 @@ use loops::{float_kernel, int_kernel};
 use smallvec::SmallVec;
 
 /// Applies `rule` to float operands, elementwise. Halves are computed in `f32`.
+#[inline]
 pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Result<Array> {
     let dtype = rule_dtype(&x)?;
     let kernel = float_kernel::<N, P>(dtype)?;
@@ -163,16 +164,13 @@ fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const u8, ove
 mod tests {
     use super::*;
     use crate::cpu::run::testing::{layouts, rounded, same_for_any_threads, sample, values};
-    use crate::math::real::{Integer, Left, Real};
+    use crate::math::real::{Integer, Real};
 
     #[derive(Clone, Copy)]
     struct Affine(f64);
 
     impl Pointwise<2> for Affine {
-        fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R
-        where
-            f64: Left<R>,
-        {
+        fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R {
             x * self.0 + y
         }
     }

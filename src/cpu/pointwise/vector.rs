@@ -16,7 +16,7 @@ mod registers;
 
 use crate::cpu::run::isa::{Isa, isa};
 use crate::math::lane::{F32, F32Fma, F64, F64Fma};
-use crate::math::real::{Left, Pointwise};
+use crate::math::real::Pointwise;
 use crate::math::wide::Wide;
 #[cfg(target_arch = "x86_64")]
 use registers::Vector;
@@ -29,9 +29,7 @@ pub trait Loop<T> {
     ///
     /// # Safety
     /// As the implementing type says.
-    unsafe fn run<L: Wide<Number = T>>(self)
-    where
-        f64: Left<L>;
+    unsafe fn run<L: Wide<Number = T>>(self);
 }
 
 /// A float that loops run over.
@@ -94,10 +92,7 @@ impl<const N: usize, P: Pointwise<N>, T: Number> Loop<T> for Map<N, P, T> {
     /// # Safety
     /// That of [`map`].
     #[inline(always)]
-    unsafe fn run<L: Wide<Number = T>>(self)
-    where
-        f64: Left<L>,
-    {
+    unsafe fn run<L: Wide<Number = T>>(self) {
         // Counting loops, not iterators: a closure or adapter that is not inlined would keep the registers in
         // memory and call a function per instruction.
         let Map { rule, x: from, out, n } = self;

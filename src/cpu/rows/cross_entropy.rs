@@ -7,7 +7,6 @@ use crate::cpu::pointwise::copy::cast;
 use crate::cpu::rows::{Access, Part, RowFloat, RowOp, Whole, across, all_of, each_row, first_of, sum_of};
 use crate::cpu::run::threads::Shared;
 use crate::error::{Error, Result};
-use crate::math::real::Left;
 use crate::math::wide::Wide;
 use std::ops::Range;
 
@@ -36,10 +35,7 @@ struct CrossEntropy<T> {
 
 impl<T: RowFloat> RowOp<T> for CrossEntropy<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
         for row in range {
             // SAFETY: all arrays have this row, targets were checked, and only this range has the row.
             unsafe {
@@ -86,10 +82,7 @@ struct CrossEntropyVjp<T> {
 
 impl<T: RowFloat> RowOp<T> for CrossEntropyVjp<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
         let n = self.n;
         for row in range {
             // SAFETY: all arrays have this row, targets were checked, and only this range has the row.

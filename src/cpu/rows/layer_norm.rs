@@ -13,7 +13,6 @@ use crate::cpu::rows::{
 };
 use crate::cpu::run::threads::{Shared, parallel_for};
 use crate::error::Result;
-use crate::math::real::Left;
 use crate::math::wide::Wide;
 use std::ops::Range;
 
@@ -30,10 +29,7 @@ struct LayerNorm<T> {
 
 impl<T: RowFloat> RowOp<T> for LayerNorm<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
         let n = self.n;
         for row in range {
             // SAFETY: all arrays have this row, and it belongs to this range alone.
@@ -64,8 +60,7 @@ impl<T: RowFloat> RowOp<T> for LayerNorm<T> {
     }
 }
 
-/// Returns the mean of `n` numbers with this sum. A function, because under the bound `f64: Left<L>` the
-/// operators of an `f64` are those with lanes.
+/// Returns the mean of `n` numbers with this sum. A function of its own: see `Implied`.
 #[inline(always)]
 fn share(total: f64, n: usize) -> f64 {
     total / n as f64
@@ -130,10 +125,7 @@ struct LayerNormVjp<T> {
 
 impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
         let n = self.n;
         for row in range {
             // SAFETY: all arrays have this row; only this range uses it and the sums of its piece.

@@ -12,16 +12,13 @@ use crate::cpu::pointwise::vector::{Loop, Number};
 use crate::cpu::reduce::registers;
 use crate::cpu::run::isa::isa;
 use crate::cpu::run::threads::{GRAIN, parallel_for};
-use crate::math::real::Left;
 use crate::math::wide::Wide;
 use std::ops::Range;
 
 /// An operation on every row, with the lanes of `T`.
 pub trait RowOp<T>: Sync {
     /// Processes the rows of `range`. Implementations are `#[inline(always)]`.
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>;
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>);
 }
 
 /// A float type whose rows can be looped over.
@@ -48,10 +45,7 @@ struct Launch<'a, O>(&'a O, Range<usize>);
 
 impl<T: RowFloat, O: RowOp<T>> Loop<T> for Launch<'_, O> {
     #[inline(always)]
-    unsafe fn run<L: Wide<Number = T>>(self)
-    where
-        f64: Left<L>,
-    {
+    unsafe fn run<L: Wide<Number = T>>(self) {
         self.0.rows::<L>(self.1);
     }
 }
@@ -158,6 +152,12 @@ pub fn sum_of<L: Wide<Number: Element>>(value: L) -> f64 {
             *half = (*numbers.ptr().add(i)).to_f64();
         }
     }
+    in_pairs(halves)
+}
+
+/// Returns the sum of numbers, in pairs of halves.
+#[inline(always)]
+fn in_pairs(mut halves: [f64; 16]) -> f64 {
     for i in 0..8 {
         halves[i] += halves[i + 8];
     }

@@ -15,7 +15,6 @@ use crate::cpu::pointwise::layout::wrong_dtype;
 use crate::cpu::rows::{Access, Part, RowFloat, RowOp, Whole, across, each_row, sum_of, total};
 use crate::cpu::run::threads::Shared;
 use crate::error::Result;
-use crate::math::real::Left;
 use crate::math::wide::Wide;
 use std::ops::Range;
 
@@ -73,10 +72,7 @@ struct Softmax<T> {
 
 impl<T: RowFloat> RowOp<T> for Softmax<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
         let n = self.n;
         for row in range {
             // SAFETY: both arrays have this row, and it belongs to this range alone.
@@ -123,10 +119,7 @@ struct SoftmaxVjp<T> {
 
 impl<T: RowFloat> RowOp<T> for SoftmaxVjp<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>)
-    where
-        f64: Left<L>,
-    {
+    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
         let n = self.n;
         for row in range {
             // SAFETY: all arrays have this row, and it belongs to this range alone.

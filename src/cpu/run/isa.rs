@@ -1,11 +1,12 @@
 //! The instruction sets that loops are compiled for, and the one function that chooses between them.
 //!
-//! A kernel is a [`Body`]: a struct of its arguments with an `#[inline(always)]` method. [`run`] inlines it
-//! into one function per instruction set, so that the compiler vectorises the same source three times. The
-//! processor is queried once; `WENGERT_ISA=baseline|avx2|avx512` lowers the choice, for tests.
+//! A kernel is a [`Body`]: a struct of its arguments with an `#[inline(always)]` method. [`Scalar::run`]
+//! inlines it into one function per instruction set, so that the compiler vectorises the same source three
+//! times. The processor is queried once; `WENGERT_ISA=baseline|avx2|avx512` lowers the choice, for tests.
 
+use crate::array::dtype::Element;
 use crate::math::lane::{F32, F32Fma, F64, F64Fma};
-use crate::math::real::{Left, Real};
+use crate::math::real::Real;
 use std::sync::OnceLock;
 
 /// An instruction set that loops are compiled for.
@@ -22,15 +23,12 @@ pub enum Isa {
 /// A number type over a stored float: one element of a CPU loop.
 pub trait Lane: Real<Mask = bool> + Default + Send + Sync + 'static {
     /// The stored type; `Self` has its memory layout.
-    type Float: crate::array::dtype::Element;
+    type Float: Element;
     /// Wraps a stored number.
     fn new(value: Self::Float) -> Self;
     /// Returns the stored number.
     fn get(self) -> Self::Float;
 }
-
-/// A lane over `f32`.
-pub trait Single: Lane<Float = f32> {}
 
 macro_rules! lane {
     ($($lane:ident $float:ty),*) => {
@@ -49,27 +47,19 @@ macro_rules! lane {
 }
 
 lane!(F32 f32, F32Fma f32, F64 f64, F64Fma f64);
-impl Single for F32 {}
-impl Single for F32Fma {}
 
-/// A loop over `f32` lanes.
-pub trait Body {
+/// A loop over lanes of `T`, `f32` or `f64`.
+pub trait Body<T> {
     /// The result of the loop.
     type Output;
     /// Runs the loop. Implementations are `#[inline(always)]` and call only such functions.
-    fn run<L: Single>(self) -> Self::Output
-    where
-        f64: Left<L>;
+    fn run<L: Lane<Float = T>>(self) -> Self::Output;
 }
 
-/// A loop over `f64` lanes.
-pub trait DoubleBody {
-    /// The result of the loop.
-    type Output;
-    /// Runs the loop. Implementations are `#[inline(always)]` and call only such functions.
-    fn run<L: Lane<Float = f64>>(self) -> Self::Output
-    where
-        f64: Left<L>;
+/// A float that loops run over in lanes.
+pub trait Scalar: Element {
+    /// Runs `body` compiled for the best instruction set.
+    fn run<B: Body<Self>>(body: B) -> B::Output;
 }
 
 /// A loop without the arithmetic of rules: integers, conversions.
@@ -115,54 +105,48 @@ fn detect() -> Isa {
     Isa::Baseline
 }
 
-macro_rules! runner {
-    ($(#[$doc:meta])* $name:ident, $body:ident, $plain:ty, $fused:ty) => {
-        $(#[$doc])*
-        #[cfg(target_arch = "x86_64")]
-        #[inline(always)]
-        pub fn $name<B: $body>(body: B) -> B::Output {
-            #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-            fn avx512<B: $body>(body: B) -> B::Output {
-                body.run::<$fused>()
+macro_rules! scalar {
+    ($float:ty, $plain:ty, $fused:ty) => {
+        impl Scalar for $float {
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            fn run<B: Body<$float>>(body: B) -> B::Output {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+                fn avx512<B: Body<$float>>(body: B) -> B::Output {
+                    body.run::<$fused>()
+                }
+                #[target_feature(enable = "avx2,fma,f16c")]
+                fn avx2<B: Body<$float>>(body: B) -> B::Output {
+                    body.run::<$fused>()
+                }
+                #[inline(never)]
+                fn baseline<B: Body<$float>>(body: B) -> B::Output {
+                    body.run::<$plain>()
+                }
+                match isa() {
+                    // SAFETY: `isa` found these features on this processor.
+                    Isa::Avx512 => unsafe { avx512(body) },
+                    // SAFETY: as above.
+                    Isa::Avx2 => unsafe { avx2(body) },
+                    Isa::Baseline => baseline(body),
+                }
             }
-            #[target_feature(enable = "avx2,fma,f16c")]
-            fn avx2<B: $body>(body: B) -> B::Output {
-                body.run::<$fused>()
-            }
-            #[inline(never)]
-            fn baseline<B: $body>(body: B) -> B::Output {
+
+            #[cfg(not(target_arch = "x86_64"))]
+            #[inline(always)]
+            fn run<B: Body<$float>>(body: B) -> B::Output {
+                // AArch64 has fused multiply-adds in its baseline.
+                #[cfg(target_arch = "aarch64")]
+                return body.run::<$fused>();
+                #[cfg(not(target_arch = "aarch64"))]
                 body.run::<$plain>()
             }
-            match isa() {
-                // SAFETY: `isa` found these features on this processor.
-                Isa::Avx512 => unsafe { avx512(body) },
-                // SAFETY: as above.
-                Isa::Avx2 => unsafe { avx2(body) },
-                Isa::Baseline => baseline(body),
-            }
-        }
-
-        $(#[$doc])*
-        #[cfg(not(target_arch = "x86_64"))]
-        #[inline(always)]
-        pub fn $name<B: $body>(body: B) -> B::Output {
-            // AArch64 has fused multiply-adds in its baseline.
-            #[cfg(target_arch = "aarch64")]
-            return body.run::<$fused>();
-            #[cfg(not(target_arch = "aarch64"))]
-            body.run::<$plain>()
         }
     };
 }
 
-runner! {
-    /// Runs `body` compiled for the best instruction set.
-    run, Body, F32, F32Fma
-}
-runner! {
-    /// [`run`] for a loop over `f64`.
-    run_double, DoubleBody, F64, F64Fma
-}
+scalar!(f32, F32, F32Fma);
+scalar!(f64, F64, F64Fma);
 
 /// Runs `body` compiled for AVX2 or for the baseline: a third copy would not pay here.
 #[cfg(target_arch = "x86_64")]

@@ -8,7 +8,7 @@
 mod problem;
 
 use super::copy::{cast, convert, index_of};
-use super::params::{Params, variant};
+use super::params::Params;
 use super::rows::from_start;
 use crate::arguments::attention::{Inputs, Known, OutputTangents, Tangents, Wanted, laid_out_as};
 use crate::array::Array;
@@ -16,7 +16,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::gpu::shader::template::Template;
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 use problem::{Pass, Problem, SIDE, shared_out, words_start_rows};
 
 /// The text of a file of passes, preceded by the files they share.

@@ -1,14 +1,14 @@
 //! Convolution and its transposes on the GPU; the counterpart of `src/cpu/conv/`.
 
 use super::copy::{contiguous, index_of};
-use super::params::{Params, variant};
+use super::params::Params;
 use super::parts::check_rounds;
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::window::Window;
 use crate::error::Result;
 use crate::gpu::shader::template::{Template, per_word};
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 
 /// Computes `y` from `x` and `w`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
@@ -94,7 +94,7 @@ pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Ar
     let places: usize = window.output.iter().product();
     let rounds = ((x.dim(0) * places).div_ceil(256) + 8) * per_word(x.dtype()) as usize;
     check_rounds(index, "convolution", rounds)?;
-    let kernel = kernel(index, "conv_weight", x.dtype() as u64, "main", || {
+    let kernel = kernel(index, "conv_weight", variant(&[x.dtype() as u64]), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/conv_weight.wgsl"), x.dtype());
         text.load("x", x.dtype()).load("y", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
         text.build()
@@ -119,7 +119,7 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
         return Ok((out, at));
     }
     check_rounds(index, "max_pool", window.taps() * per_word(x.dtype()) as usize)?;
-    let kernel = kernel(index, "max_pool", x.dtype() as u64, "main", || {
+    let kernel = kernel(index, "max_pool", variant(&[x.dtype() as u64]), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/max_pool.wgsl"), x.dtype());
         text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
         if !x.dtype().is_float() {

@@ -1,13 +1,14 @@
 //! Copies and casts on the GPU; the counterpart of `src/cpu/pointwise/copy.rs`.
 
-use super::params::{Params, Walk, variant};
+use super::params::Params;
 use crate::array::Array;
 use crate::array::buffer::Device;
 
 use crate::array::dtype::DType;
+use crate::array::nest::Nest;
 use crate::error::{Error, Result};
 use crate::gpu::shader::template::{Template, per_word};
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 
 /// The GPU that holds `x`; an internal error for an array on the CPU.
 pub fn index_of(x: &Array) -> Result<u8> {
@@ -31,7 +32,7 @@ pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
 pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
     let index = index_of(x)?;
     let out = Array::empty(x.shape(), dtype, x.device())?;
-    let walk = Walk::new(&x.shape(), &[x]);
+    let nest = Nest::new(&x.shape(), &[x]);
     // Without a change of dtype, copy the bits, so that NaN payloads and -0 survive.
     let compute = match (x.dtype(), dtype) {
         (DType::F32, DType::F32) => DType::I32,
@@ -40,15 +41,14 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
     };
     let from = if x.dtype() == dtype && compute == DType::I32 { DType::I32 } else { x.dtype() };
     let to = if x.dtype() == dtype && compute == DType::I32 { DType::I32 } else { dtype };
-    let key = variant(&[x.dtype() as u64, dtype as u64, u64::from(walk.is_dense())]);
+    let key = variant(&[x.dtype() as u64, dtype as u64, u64::from(nest.are_flat(1))]);
     let kernel = kernel(index, "cast", key, "main", || {
         let mut text = Template::new(include_str!("../../../shaders/map1.wgsl"), compute);
-        text.load("x", from).store("out", to).elements_per_word(to).flag("CONTIGUOUS", walk.is_dense());
+        text.load("x", from).store("out", to).elements_per_word(to).flag("CONTIGUOUS", nest.are_flat(1));
         text.build()
     })?;
     let mut params = Params::default();
-    walk.write(&mut params);
-    params.word(walk.rank()).word(x.numel()).word(x.offset()).float(0.0).float(0.0).float(0.0).float(0.0);
+    params.nest(&nest, 1).word(nest.rank).word(x.numel()).word(x.offset()).float(0.0).float(0.0);
     let words = x.numel().div_ceil(per_word(dtype) as usize) as u64;
     launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), words.div_ceil(1024))?;
     Ok(out)
@@ -67,9 +67,9 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     } else {
         src
     };
-    let walk = Walk::new(&dst.shape(), &[dst, src]);
+    let nest = Nest::new(&dst.shape(), &[dst, src]);
     let is_packed = per_word(dst.dtype()) == 2;
-    let kernel = kernel(index, "copy_into", u64::from(is_packed), "main", || {
+    let kernel = kernel(index, "copy_into", variant(&[u64::from(is_packed)]), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/copy_into.wgsl"), DType::F32);
         if is_packed {
             text.set("var out", "@group(0) @binding(1) var<storage, read_write> out: array<atomic<u32>>;");
@@ -83,8 +83,7 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
         text.build()
     })?;
     let mut params = Params::default();
-    walk.write(&mut params);
-    params.word(walk.rank()).word(dst.numel()).word(dst.offset()).word(src.offset());
+    params.nest(&nest, 2).word(nest.rank).word(dst.numel()).word(dst.offset()).word(src.offset());
     let groups = (dst.numel() as u64).div_ceil(256);
     launch(index, &kernel, &[src.buffer(), dst.buffer()], params.words(), groups)
 }

@@ -1,14 +1,14 @@
 //! New tensors on the GPU: constants, identity matrices, triangles; the counterpart of `src/cpu/create.rs`.
 
 use super::copy::{convert, copy_into, index_of};
-use super::params::{Params, variant};
+use super::params::Params;
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::cpu;
 use crate::error::Result;
 use crate::gpu::shader::template::{Template, per_word};
-use crate::gpu::{kernel, launch, scalar, storage_bytes, upload};
+use crate::gpu::{kernel, launch, scalar, storage_bytes, upload, variant};
 
 /// Sets every element of the view `dst` to `value`.
 pub fn fill(dst: &Array, value: f64) -> Result<()> {

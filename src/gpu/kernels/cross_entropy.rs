@@ -1,7 +1,7 @@
 //! Cross entropy of logits against class indices, fused with log-softmax.
 
 use super::copy::{cast, index_of};
-use super::params::{Params, variant};
+use super::params::Params;
 use super::rows::{Rows, from_start};
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -10,7 +10,7 @@ use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::status;
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 
 /// Checks that the classes are int32; returns them from the start of a buffer.
 fn labels(target: &Array) -> Result<Array> {

@@ -1,7 +1,7 @@
 //! The associative operations of reductions and scans.
 
 use crate::array::dtype::DType;
-use crate::math::real::{Integer, Left, Pointwise, PointwiseInt, Real};
+use crate::math::real::{Integer, Pointwise, PointwiseInt, Real};
 
 /// An associative operation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,10 +66,7 @@ impl Fold {
 pub(super) struct Combine(pub Fold);
 
 impl Pointwise<2> for Combine {
-    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R
-    where
-        f64: Left<R>,
-    {
+    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R {
         let keep = |better: R::Mask| R::select(x.ne(x), x, R::select(y.ne(y), y, R::select(better, x, y)));
         match self.0 {
             Fold::Sum => x + y,

@@ -4,7 +4,7 @@
 
 use super::copy::{cast, contiguous, index_of};
 use super::map::pointwise_int;
-use super::params::{Params, variant};
+use super::params::Params;
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -12,7 +12,7 @@ use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::shader::template::{Template, arithmetic, per_word};
 use crate::gpu::status;
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 use crate::math::real::{Integer, PointwiseInt};
 
 /// Converts the indices to int32.
@@ -87,7 +87,7 @@ fn read_along(
 ) -> Result<()> {
     let index = index_of(x)?;
     let report = status(index, name, x.dim(axis), true)?;
-    let kernel = kernel(index, "gather", x.dtype() as u64, "main", || {
+    let kernel = kernel(index, "gather", variant(&[x.dtype() as u64]), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/gather.wgsl"), x.dtype());
         text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype());
         text.build()
@@ -192,7 +192,7 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
     let out = Array::empty(*shape, x.dtype(), x.device())?;
     // Whole words are copied as bits, so that NaN payloads and subnormals survive.
     let moved = if x.dtype().size() == 4 { DType::I32 } else { x.dtype() };
-    let kernel = kernel(index, "pad", x.dtype() as u64, "main", || {
+    let kernel = kernel(index, "pad", variant(&[x.dtype() as u64]), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/pad.wgsl"), moved);
         text.load("x", moved).store("out", moved).elements_per_word(moved);
         text.build()

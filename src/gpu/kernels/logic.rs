@@ -1,7 +1,7 @@
 //! Comparisons, selection and truth values on the GPU; the counterpart of `src/cpu/pointwise/logic.rs`.
 
 use super::map::{Job, run};
-use crate::arguments::logic::{Connective, Relation};
+use crate::arguments::logic::{Logic, Relation};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
@@ -9,7 +9,8 @@ use crate::gpu::shader::template::arithmetic;
 
 /// Runs the elementwise text `fn op` over `x`, arrays of one dtype; returns bool.
 fn truth(name: &str, key: u64, x: &[&Array], text: String) -> Result<Array> {
-    let job = Job { name, key, dtype: DType::Bool, compute: arithmetic(x[0].dtype()) };
+    let compute = arithmetic(x[0].dtype());
+    let job = Job { name, key: [key, 0], text: "", attributes: [0.0; 2], dtype: DType::Bool, compute };
     run(&job, x, &|| Ok(text.clone()))
 }
 
@@ -36,36 +37,16 @@ pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     truth("compare", relation as u64, &[x, y], format!("fn op(x: T, y: T) -> T {{ return T({holds}); }}"))
 }
 
-/// Connects two bool arrays elementwise.
-pub fn connect(x: &Array, y: &Array, connective: Connective) -> Result<Array> {
-    check_bool(&[x, y])?;
-    let sign = match connective {
-        Connective::And => "&",
-        Connective::Or => "|",
-        Connective::Xor => "^",
+/// A function of bool arrays: of two, `not` of one.
+pub fn logical(logic: Logic, x: &[&Array]) -> Result<Array> {
+    check_bool(x)?;
+    let text = match logic {
+        Logic::And => "fn op(x: T, y: T) -> T { return x & y; }",
+        Logic::Or => "fn op(x: T, y: T) -> T { return x | y; }",
+        Logic::Xor => "fn op(x: T, y: T) -> T { return x ^ y; }",
+        Logic::Not => "fn op(x: T) -> T { return 1 - x; }",
     };
-    truth("connect", connective as u64, &[x, y], format!("fn op(x: T, y: T) -> T {{ return x {sign} y; }}"))
-}
-
-/// `x and y` of bool arrays.
-pub fn and(x: &Array, y: &Array) -> Result<Array> {
-    connect(x, y, Connective::And)
-}
-
-/// `x or y` of bool arrays.
-pub fn or(x: &Array, y: &Array) -> Result<Array> {
-    connect(x, y, Connective::Or)
-}
-
-/// `x xor y` of bool arrays.
-pub fn xor(x: &Array, y: &Array) -> Result<Array> {
-    connect(x, y, Connective::Xor)
-}
-
-/// `not x` of a bool array.
-pub fn not(x: &Array) -> Result<Array> {
-    check_bool(&[x])?;
-    truth("not", 0, &[x], "fn op(x: T) -> T { return 1 - x; }".to_string())
+    truth("logic", logic as u64, x, text.to_string())
 }
 
 fn check_bool(x: &[&Array]) -> Result<()> {
@@ -80,7 +61,8 @@ pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
     if a.dtype() != b.dtype() || mask.dtype() != DType::Bool {
         return Err(Error::dtype(format!("internal: select by {mask:?} between {a:?} and {b:?}")));
     }
-    let job = Job { name: "select", key: 0, dtype: a.dtype(), compute: arithmetic(a.dtype()) };
+    let compute = arithmetic(a.dtype());
+    let job = Job { name: "select", key: [0; 2], text: "", attributes: [0.0; 2], dtype: a.dtype(), compute };
     run(&job, &[mask, a, b], &|| {
         Ok("fn op(m: T, a: T, b: T) -> T { return select(b, a, m != T(0)); }".to_string())
     })

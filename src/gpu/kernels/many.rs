@@ -6,12 +6,12 @@
 //! A whole workgroup takes the same case. If a GPU has too few bindings, the tensors are divided among
 //! several dispatches.
 
-use super::params::{Params, variant};
+use super::params::Params;
 use crate::array::buffer::Buffer;
 use crate::array::dtype::DType;
 use crate::error::Result;
 use crate::gpu::shader::template::{Template, load_text};
-use crate::gpu::{kernel, launch, max_buffers};
+use crate::gpu::{kernel, launch, max_buffers, variant};
 use smallvec::SmallVec;
 use std::fmt::Write;
 

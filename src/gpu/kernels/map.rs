@@ -4,17 +4,17 @@
 //! driver below is not generic, so a rule adds only one small closure to the code.
 
 use super::copy::index_of;
-use super::params::{Params, Walk, variant};
+use super::params::Params;
 use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::array::nest::Nest;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::shader::int_expr;
 use crate::gpu::shader::template::{Template, arithmetic, per_word};
 use crate::gpu::shader::wgsl;
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 use crate::math::real::{Pointwise, PointwiseInt};
-use std::hash::{Hash, Hasher};
 
 /// The names of the inputs in the templates.
 const NAMES: [&str; 4] = ["x", "y", "z", "w"];
@@ -25,19 +25,16 @@ const SKELETONS: [&str; 4] = [
     include_str!("../../../shaders/map4.wgsl"),
 ];
 
-/// A hash of the key that distinguishes rules of one name.
-fn hash(key: &impl Hash) -> u64 {
-    let mut hasher = rustc_hash::FxHasher::default();
-    key.hash(&mut hasher);
-    hasher.finish()
-}
-
 /// The parameters of an elementwise kernel, apart from the rule's text.
 pub(super) struct Job<'a> {
     /// The name of the kernel.
     pub name: &'a str,
     /// Distinguishes kernels of one name.
-    pub key: u64,
+    pub key: [u64; 2],
+    /// The text of a rule whose name and key do not.
+    pub text: &'a str,
+    /// The attributes of the rule.
+    pub attributes: [f64; 2],
     /// The dtype of the result.
     pub dtype: DType,
     /// The dtype whose arithmetic the rule uses: float32, int32 or uint32.
@@ -70,13 +67,14 @@ pub(super) fn run(job: &Job, x: &[&Array], body: &dyn Fn() -> Result<String>) ->
 /// Runs a job into `out`, which is contiguous from the start of its buffer.
 fn run_into(job: &Job, x: &[&Array], out: &Array, body: &dyn Fn() -> Result<String>) -> Result<()> {
     let index = index_of(out)?;
-    let walk = Walk::new(&out.shape(), x);
-    let dense = walk.is_dense();
-    let mut parts = [job.key, job.dtype as u64, job.compute as u64, u64::from(dense), 99, 99, 99, 99];
-    for (slot, a) in parts[4..].iter_mut().zip(x) {
+    let nest = Nest::new(&out.shape(), x);
+    let dense = nest.are_flat(x.len());
+    let [rule, count] = job.key;
+    let mut parts = [rule, count, job.dtype as u64, job.compute as u64, u64::from(dense), 99, 99, 99, 99];
+    for (slot, a) in parts[5..].iter_mut().zip(x) {
         *slot = a.dtype() as u64;
     }
-    let kernel = kernel(index, job.name, variant(&parts), "main", || {
+    let kernel = kernel(index, job.name, variant(&parts).with_text(job.text), "main", || {
         let mut text = Template::new(SKELETONS[x.len() - 1], job.compute);
         for (name, a) in NAMES.iter().zip(x) {
             text.load(name, a.dtype());
@@ -88,12 +86,12 @@ fn run_into(job: &Job, x: &[&Array], out: &Array, body: &dyn Fn() -> Result<Stri
         text.build()
     })?;
     let mut params = Params::default();
-    walk.write(&mut params);
-    params.word(walk.rank()).word(out.numel());
+    params.nest(&nest, x.len()).word(nest.rank).word(out.numel());
     for a in x {
         params.word(a.offset());
     }
-    params.float(0.0).float(0.0).float(0.0).float(0.0);
+    let [a, b] = job.attributes;
+    params.float(a).float(b);
     let mut buffers: smallvec::SmallVec<[_; 5]> = x.iter().map(|a| a.buffer()).collect();
     buffers.push(out.buffer());
     let words = out.numel().div_ceil(per_word(job.dtype) as usize) as u64;
@@ -124,25 +122,23 @@ fn float_body<const N: usize, P: Pointwise<N>>(rule: P) -> Result<String> {
 
 /// Applies `rule` elementwise to floats of one dtype, or halves and float32; operands broadcast.
 ///
-/// `name` and `key` identify the rule with its attributes: equal pairs must mean the same function.
+/// `name` and `key` identify the rule: equal pairs must mean the same function of inputs and attributes.
 pub fn pointwise<const N: usize, P: Pointwise<N>>(
     name: &str,
-    key: impl Hash,
+    key: [u64; 2],
     x: [&Array; N],
     rule: P,
 ) -> Result<Array> {
-    let job = Job { name, key: hash(&key), dtype: rule_dtype(name, &x)?, compute: DType::F32 };
+    let (dtype, attributes) = (rule_dtype(name, &x)?, rule.attributes());
+    let job = Job { name, key, text: "", attributes, dtype, compute: DType::F32 };
     run(&job, &x, &|| float_body(rule))
-}
-
-/// The rule as WGSL, and its job: the text itself tells integer rules apart.
-fn int_job<const N: usize, P: PointwiseInt<N>>(dtype: DType, rule: P) -> Result<(Job<'static>, String)> {
-    let text = int_expr::function(&names::<N>()?, rule)?;
-    Ok((Job { name: "int", key: hash(&text), dtype, compute: arithmetic(dtype) }, text))
 }
 
 /// Applies `rule` elementwise to int32 or uint32 arrays, which broadcast.
 pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
-    let (job, text) = int_job(x[0].dtype(), rule)?;
-    run(&job, &x, &|| Ok(text.clone() + int_expr::library(job.dtype)))
+    let text = int_expr::function(&names::<N>()?, rule)?;
+    let dtype = x[0].dtype();
+    let compute = arithmetic(dtype);
+    let job = Job { name: "int", key: [0; 2], text: &text, attributes: [0.0; 2], dtype, compute };
+    run(&job, &x, &|| Ok(text.clone() + int_expr::library(dtype)))
 }

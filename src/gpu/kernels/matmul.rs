@@ -4,14 +4,15 @@
 //! products with a vector in one pass over the matrix. The choice depends only on the shapes.
 
 use super::copy::{contiguous, convert, index_of};
-use super::params::{Params, Walk};
+use super::params::Params;
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::array::nest::Nest;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::shader::template::{Template, arithmetic, per_word};
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 
 /// From this many large tiles on they pay off: about one per multiprocessor of a large GPU.
 const LARGE_TILES: usize = 96;
@@ -51,7 +52,7 @@ fn product(a: &Array, b: &Array, batch: Shape, dtype: DType) -> Result<Array> {
     let mut x = a.expand(&batch.inserted(r - 2, m)?.inserted(r - 1, k)?)?;
     let mut y = b.expand(&batch.inserted(r - 2, k)?.inserted(r - 1, n)?)?;
     let mut batches = Batches::new(&x, &y);
-    if batches.0.rank() > 2 {
+    if batches.0.rank > 2 {
         (x, y) = (contiguous(&x)?, contiguous(&y)?);
         batches = Batches::new(&x, &y);
     }
@@ -64,33 +65,28 @@ fn product(a: &Array, b: &Array, batch: Shape, dtype: DType) -> Result<Array> {
 }
 
 /// The batch axes of two operands.
-struct Batches(Walk);
+struct Batches(Nest);
 
 impl Batches {
     fn new(x: &Array, y: &Array) -> Batches {
-        Batches(Walk::over(&x.shape(), &[x, &with_shape_of(y, x)], 0..x.rank() - 2))
+        Batches(Nest::over(&x.shape(), &[x, y], 0..x.rank() - 2))
     }
 
     fn count(&self) -> usize {
-        self.0.dims.iter().product::<i64>() as usize
+        self.0.numel()
     }
 
     /// The length of the inner of two batch levels.
     fn inner(&self) -> usize {
-        self.0.dims.last().copied().unwrap_or(1) as usize
+        self.0.inner()
     }
 
     /// Adds the offset of operand `which` and its strides along the outer and inner level.
     fn write(&self, params: &mut Params, which: usize, x: &Array) {
-        let strides = &self.0.strides[which];
+        let strides = &self.0.strides[which][..self.0.rank];
         let outer = if strides.len() == 2 { strides[0] } else { 0 };
-        params.word(x.offset()).word(outer as usize).word(strides.last().copied().unwrap_or(0) as usize);
+        params.word(x.offset()).word(outer as usize).word(strides[strides.len() - 1] as usize);
     }
-}
-
-/// `y` with the shape of `x`, for a walk over the batch axes that both share.
-fn with_shape_of(y: &Array, x: &Array) -> Array {
-    y.with_layout(x.shape(), &y.strides(), y.offset()).unwrap_or_else(|_| y.clone())
 }
 
 fn template(source: &'static str, x: &Array, out: &Array) -> Template {
@@ -108,7 +104,7 @@ fn multiply(x: &Array, y: &Array, out: &Array, batches: &Batches) -> Result<()> 
     } else {
         ("matmul", include_str!("../../../shaders/matmul.wgsl"), 64)
     };
-    let key = x.dtype() as u64 * 16 + out.dtype() as u64;
+    let key = variant(&[x.dtype() as u64, out.dtype() as u64]);
     let kernel = kernel(index, name, key, "main", || template(source, x, out).build())?;
     let (tiles_m, tiles_n) = (m.div_ceil(tile), n.div_ceil(tile));
     let mut params = Params::default();
@@ -132,7 +128,7 @@ fn multiply_vector(x: &Array, y: &Array, out: &Array, batches: &Batches) -> Resu
     let n = matrix.dim(free);
     let by_rows = matrix.stride(sum) == 1 && matrix.stride(free) != 1;
     let (entry, width) = if by_rows { ("rows", 8) } else { ("columns", 32) };
-    let key = x.dtype() as u64 * 32 + out.dtype() as u64 * 2 + u64::from(by_rows);
+    let key = variant(&[x.dtype() as u64, out.dtype() as u64, u64::from(by_rows)]);
     let source = include_str!("../../../shaders/vecmat.wgsl");
     let kernel = kernel(index, "vecmat", key, entry, || template(source, x, out).build())?;
     let mut params = Params::default();

@@ -6,14 +6,14 @@
 pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
 
 use super::copy::{cast, index_of};
-use super::params::{Params, variant};
+use super::params::Params;
 use super::rows::{Rows, flag_if, from_start};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::gpu::shader::template::{Template, per_word};
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 
 /// Softmax along the last axis, or its logarithm.
 pub fn softmax(x: &Array, log: bool) -> Result<Array> {
@@ -136,7 +136,7 @@ fn add_slots(partial: &Array, shape: Shape, slots: usize, dtype: DType) -> Resul
     let index = index_of(partial)?;
     let dweight = Array::empty(shape, dtype, partial.device())?;
     let dbias = Array::empty(shape, dtype, partial.device())?;
-    let kernel = kernel(index, "layer_norm_columns", dtype as u64, "main", || {
+    let kernel = kernel(index, "layer_norm_columns", variant(&[dtype as u64]), "main", || {
         let mut text = Template::new(include_str!("../../../shaders/layernorm_columns.wgsl"), DType::F32);
         text.store("dweight", dtype).store("dbias", dtype).elements_per_word(dtype);
         text.build()

@@ -14,7 +14,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
 use crate::error::Result;
 use crate::gpu::{download, scalar};
-use crate::math::real::{Left, Pointwise, Real};
+use crate::math::real::{Pointwise, Real};
 use smallvec::SmallVec;
 
 /// Whether kernels can update `x` in place: contiguous float32 from the start of its buffer.
@@ -170,17 +170,14 @@ pub fn norm(arrays: &[&Array]) -> Result<Array> {
             base += groups;
         }
     }
-    map::pointwise("root", 0, [&reduce::sum(&sums, Axes::first(1), false)?], Root)
+    map::pointwise("root", [0; 2], [&reduce::sum(&sums, Axes::first(1), false)?], Root)
 }
 
 #[derive(Clone, Copy)]
 struct Root;
 
 impl Pointwise<1> for Root {
-    fn apply<R: Real>(&self, [x]: [R; 1]) -> R
-    where
-        f64: Left<R>,
-    {
+    fn apply<R: Real>(&self, [x]: [R; 1]) -> R {
         x.sqrt()
     }
 }

@@ -8,7 +8,7 @@ use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::device::is_software;
-use crate::math::real::{Integer, Left, Pointwise, PointwiseInt, Real};
+use crate::math::real::{Integer, Pointwise, PointwiseInt, Real};
 
 /// The most rounds over an axis in one launch; loops inside of it may add as many again.
 pub const ROUNDS: usize = 1 << 15;
@@ -48,17 +48,18 @@ pub fn check_rounds(index: u8, op: &str, rounds: usize) -> Result<()> {
 }
 
 fn add(x: &Array, y: &Array) -> Result<Array> {
-    if x.dtype().is_float() { pointwise("part_sum", 0u64, [x, y], Plus) } else { pointwise_int([x, y], Plus) }
+    if x.dtype().is_float() {
+        pointwise("part_sum", [0; 2], [x, y], Plus)
+    } else {
+        pointwise_int([x, y], Plus)
+    }
 }
 
 #[derive(Clone, Copy)]
 struct Plus;
 
 impl Pointwise<2> for Plus {
-    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R
-    where
-        f64: Left<R>,
-    {
+    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R {
         x + y
     }
 }

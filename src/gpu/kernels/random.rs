@@ -1,14 +1,14 @@
 //! Random numbers on the GPU; the counterpart of `src/cpu/random.rs`, with the same streams.
 
 use super::copy::cast;
-use super::params::{Params, variant};
+use super::params::Params;
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::shader::template::Template;
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 
 const SOURCE: &str =
     concat!(include_str!("../../../shaders/lib/philox.wgsl"), include_str!("../../../shaders/random.wgsl"));

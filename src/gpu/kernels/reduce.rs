@@ -6,21 +6,22 @@
 use super::copy::{cast, index_of};
 use super::fold::{Combine, Fold};
 use super::map;
-use super::params::{Params, Walk, variant};
+use super::params::Params;
 use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::array::nest::Nest;
 use crate::array::shape::{Axes, MAX_RANK, Shape};
 use crate::error::Result;
 use crate::gpu::shader::template::{Template, arithmetic, per_word};
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 
 /// A reduction of `length` elements for each of `count` outputs, at any strides in `x`.
 struct Task<'a> {
     fold: Fold,
     x: &'a Array,
     offset: i64,
-    kept: Walk,
-    axis: Walk,
+    kept: Nest,
+    axis: Nest,
 }
 
 /// A split aims at this many workgroups.
@@ -59,19 +60,19 @@ impl Entry {
 
 impl Task<'_> {
     fn count(&self) -> i64 {
-        self.kept.dims.iter().product()
+        self.kept.numel() as i64
     }
 
     fn length(&self) -> i64 {
-        self.axis.dims.iter().product()
+        self.axis.numel() as i64
     }
 
     /// The distribution of the work over threads, determined by shape and strides only.
     fn entry(&self, words: i64) -> Entry {
-        let last = |walk: &Walk| walk.strides[0].last().copied();
+        let last = |nest: &Nest| nest.strides[0][nest.rank - 1];
         if self.length() < 16 {
             Entry::Serial
-        } else if last(&self.axis) != Some(1) && last(&self.kept) == Some(1) {
+        } else if last(&self.axis) != 1 && last(&self.kept) == 1 {
             Entry::Columns
         } else if self.length() < 1024 && words >= 256 {
             Entry::Lanes
@@ -85,8 +86,8 @@ impl Task<'_> {
         let (count, length) = (self.count(), self.length());
         let entry = self.entry(count);
         let groups = (count + entry.words() - 1) / entry.words();
-        let longest = self.axis.dims.iter().copied().max().unwrap_or(1);
-        if count == 0 || groups >= ENOUGH || self.kept.rank() == MAX_RANK {
+        let longest = self.axis.dims.iter().copied().max().unwrap_or(1) as i64;
+        if count == 0 || groups >= ENOUGH || self.kept.rank == MAX_RANK {
             return 1;
         }
         (PARTS / groups.max(1)).min(length / entry.least()).min(longest / 2).max(1)
@@ -103,21 +104,20 @@ impl Task<'_> {
     /// Splits the longest reduced axis into equal parts and a remainder.
     fn run_cut(mut self, dtype: DType, parts: i64) -> Result<Array> {
         let wide = arithmetic(dtype);
-        let Some(longest) = (0..self.axis.rank()).max_by_key(|&i| self.axis.dims[i]) else {
+        let Some(longest) = (0..self.axis.rank).max_by_key(|&i| self.axis.dims[i]) else {
             return self.dispatch(dtype);
         };
-        let (d, stride) = (self.axis.dims[longest], self.axis.strides[0][longest]);
+        let (d, stride) = (self.axis.dims[longest] as i64, self.axis.strides[0][longest] as i64);
         let (each, rest) = (d / parts, d % parts);
         let tail = (rest > 0).then(|| {
-            let mut task = Task { x: self.x, kept: self.kept.clone(), axis: self.axis.clone(), ..self };
-            task.axis.dims[longest] = rest;
+            let mut task = Task { x: self.x, ..self };
+            task.axis.dims[longest] = rest as usize;
             task.offset += (d - rest) * stride;
             task
         });
         let (fold, count) = (self.fold, self.count() as usize);
-        self.axis.dims[longest] = each;
-        self.kept.dims.insert(0, parts);
-        self.kept.strides[0].insert(0, each * stride);
+        self.axis.dims[longest] = each as usize;
+        self.kept.prepend(parts as usize, &[(each * stride) as isize]);
         let partial = self.dispatch(wide)?.reshape_view(&Shape::new(&[parts as usize, count])?);
         let partial = partial.ok_or_else(|| crate::error::Error::shape("internal: parts of a reduction"))?;
         let axes = Axes::one(0);
@@ -125,7 +125,7 @@ impl Task<'_> {
         let Some(tail) = tail else { return Ok(total) };
         let tail = tail.run(wide)?;
         let both = if wide == DType::F32 {
-            map::pointwise("combine", fold as u64, [&total, &tail], Combine(fold))?
+            map::pointwise("combine", [fold as u64, 0], [&total, &tail], Combine(fold))?
         } else {
             map::pointwise_int([&total, &tail], Combine(fold))?
         };
@@ -134,8 +134,8 @@ impl Task<'_> {
 
     fn over(fold: Fold, x: &Array, axes: Axes) -> Task<'_> {
         let shape = x.shape();
-        let kept = Walk::over(&shape, &[x], (0..x.rank()).filter(|&i| !axes.contains(i)));
-        let axis = Walk::over(&shape, &[x], axes.iter());
+        let kept = Nest::over(&shape, &[x], (0..x.rank()).filter(|&i| !axes.contains(i)));
+        let axis = Nest::over(&shape, &[x], axes.iter());
         Task { fold, x, offset: x.offset() as i64, kept, axis }
     }
 
@@ -157,9 +157,13 @@ impl Task<'_> {
             Ok(text.build()?.replace("INIT", self.fold.init(compute)))
         })?;
         let mut params = Params::default();
-        self.kept.write(&mut params);
-        self.axis.write(&mut params);
-        params.word(self.kept.rank()).word(self.axis.rank()).word(count as usize).word(length as usize);
+        params
+            .nest(&self.kept, 1)
+            .nest(&self.axis, 1)
+            .word(self.kept.rank)
+            .word(self.axis.rank)
+            .word(count as usize)
+            .word(length as usize);
         params.word(self.offset as usize).float(self.fold.seed());
         let groups = (words as usize).div_ceil(entry.words() as usize) as u64;
         launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
@@ -233,9 +237,13 @@ fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array>
         text.build()
     })?;
     let mut params = Params::default();
-    task.kept.write(&mut params);
-    task.axis.write(&mut params);
-    params.word(task.kept.rank()).word(task.axis.rank()).word(out.numel()).word(task.length() as usize);
+    params
+        .nest(&task.kept, 1)
+        .nest(&task.axis, 1)
+        .word(task.kept.rank)
+        .word(task.axis.rank)
+        .word(out.numel())
+        .word(task.length() as usize);
     params.word(x.offset());
     let groups = if tree { out.numel() as u64 } else { (out.numel() as u64).div_ceil(256) };
     launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;

@@ -2,12 +2,13 @@
 
 use super::copy::{cast, convert, index_of};
 use super::fold::Fold;
-use super::params::{Params, Walk, variant};
+use super::params::Params;
 use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::array::nest::Nest;
 use crate::error::Result;
 use crate::gpu::shader::template::{Template, arithmetic};
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 /// The cumulative sum along `axis`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
     scan(Fold::Sum, x, axis)
@@ -22,8 +23,8 @@ fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
     let index = index_of(x)?;
     let compute = arithmetic(x.dtype());
     let out = Array::empty(x.shape(), compute, x.device())?;
-    let kept = Walk::over(&x.shape(), &[x, &out], (0..x.rank()).filter(|&i| i != axis));
-    let (lines, length) = (kept.dims.iter().product::<i64>(), x.dim(axis));
+    let kept = Nest::over(&x.shape(), &[x, &out], (0..x.rank()).filter(|&i| i != axis));
+    let (lines, length) = (kept.numel(), x.dim(axis));
     if x.numel() == 0 {
         return cast(&out, x.dtype());
     }
@@ -49,8 +50,13 @@ fn scan(fold: Fold, x: &Array, axis: usize) -> Result<Array> {
         text.build()
     })?;
     let mut params = Params::default();
-    kept.write(&mut params);
-    params.word(kept.rank()).word(lines as usize).word(length).word(x.offset()).word(x.stride(axis) as usize);
+    params
+        .nest(&kept, 2)
+        .word(kept.rank)
+        .word(lines)
+        .word(length)
+        .word(x.offset())
+        .word(x.stride(axis) as usize);
     params.word(out.offset()).word(out.stride(axis) as usize);
     let groups = if tree { lines as u64 } else { (lines as u64).div_ceil(256) };
     launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;

@@ -47,10 +47,29 @@ impl Layout {
     }
 }
 
+/// What tells kernels of one name apart: dtypes, flags, and text that is part of theirs.
+#[derive(Clone, PartialEq, Eq, Hash, Default)]
+pub struct Variant {
+    parts: SmallVec<[u64; 10]>,
+    text: Box<str>,
+}
+
+/// A variant without text.
+pub fn variant(parts: &[u64]) -> Variant {
+    Variant { parts: parts.into(), text: Box::default() }
+}
+
+impl Variant {
+    /// This variant with a part of its text.
+    pub fn with_text(self, text: &str) -> Variant {
+        Variant { text: text.into(), ..self }
+    }
+}
+
 /// The kernels of a GPU, by name and variant.
 #[derive(Default)]
 pub struct Kernels {
-    by_name: FxHashMap<Box<str>, FxHashMap<u64, Arc<Kernel>>>,
+    by_name: FxHashMap<Box<str>, FxHashMap<Variant, Arc<Kernel>>>,
     layouts: Vec<Arc<Layout>>,
     compiled: u64,
 }
@@ -75,7 +94,7 @@ impl Kernels {
 pub fn kernel(
     index: u8,
     name: &str,
-    variant: u64,
+    variant: Variant,
     entry: &str,
     build: impl FnOnce() -> Result<String>,
 ) -> Result<Arc<Kernel>> {

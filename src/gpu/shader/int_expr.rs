@@ -38,6 +38,12 @@ fn call(name: &str, x: IntExpr, y: IntExpr) -> IntExpr {
 }
 
 impl Integer for IntExpr {
+    fn abs(self) -> Self {
+        push(format!("abs(v{})", self.0))
+    }
+    fn sign(self) -> Self {
+        push(format!("T(v{0} > T(0)) - T(v{0} < T(0))", self.0))
+    }
     fn add(self, other: Self) -> Self {
         push(format!("v{} + v{}", self.0, other.0))
     }

@@ -260,6 +260,9 @@ impl Real for Expr {
     fn lit(value: f64) -> Expr {
         Expr(constant(literal(value as f32)))
     }
+    fn attribute(index: usize, _value: f64) -> Expr {
+        Expr(push(&format_args!("p.s{index}")))
+    }
     #[inline(never)]
     fn select(mask: Mask, yes: Expr, no: Expr) -> Expr {
         Expr(push(&format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))

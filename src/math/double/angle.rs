@@ -58,7 +58,7 @@ fn sin_half_turn<L: Double>(r: L, low: L) -> L {
 fn shifted_sin<L: Double>(x: L, shift: f64) -> L {
     // The nearest multiple of pi, offset by the shift.
     let (half_turns, n) = (x * std::f64::consts::FRAC_1_PI + shift).nearest_int();
-    let (r, low) = without_quarters(x, half_turns * 2.0 - 2.0 * shift, &QUARTER);
+    let (r, low) = without_quarters(x, (half_turns - shift) * 2.0, &QUARTER);
     let value = sin_half_turn(r, low);
     L::from_bits(value.bits() ^ (n << 63))
 }

@@ -40,7 +40,7 @@ pub fn acos<P: Precision, L: Lane>(x: L) -> L {
     let near = L::lit(P::HALF_PI[0]) - (x + ((x * square) * series(square, P::ASIN) - P::HALF_PI[1]));
     let (s, low) = root_parts((L::lit(1.0) - size) * 0.5);
     let rest = twice_asin_rest::<P, L>(s, low);
-    let below = L::lit(2.0 * P::HALF_PI[0]) - ((s + s) + (rest - 2.0 * P::HALF_PI[1]));
+    let below = L::lit(P::PI[0]) - ((s + s) + (rest - P::PI[1]));
     let far = L::select(x.lt(L::lit(0.0)), below, (s + s) + rest);
     let value = L::select(size.lt(L::lit(0.5)), near, far);
     L::select(size.le(L::lit(1.0)), value, x.special(NAN))

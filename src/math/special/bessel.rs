@@ -9,6 +9,7 @@ use crate::math::{Lane, with_sign_of};
 
 /// Where one polynomial replaces the other.
 const FAR: f64 = 5.0;
+const TWICE_FAR: f64 = 2.0 * FAR;
 
 /// The polynomial in the square of `x / 2`.
 #[inline(always)]
@@ -19,7 +20,7 @@ fn near<L: Lane>(half: L, table: &[f64]) -> L {
 /// `exp(-size)` times the function that has this table, from `FAR` on.
 #[inline(always)]
 fn far<L: Lane>(size: L, table: &[f64]) -> L {
-    series(L::lit(2.0 * FAR) / size - 1.0, table) / size.sqrt()
+    series(L::lit(TWICE_FAR) / size - 1.0, table) / size.sqrt()
 }
 
 /// `exp(size) far(size)`, which is infinite from `BESSEL_END` on.

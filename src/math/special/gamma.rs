@@ -194,6 +194,27 @@ fn whole_power<L: Lane>(x: L, n: usize) -> L {
     result
 }
 
+/// The coefficients of Euler and Maclaurin's series for [`zeta`].
+#[inline(always)]
+fn euler_maclaurin(n: usize) -> [f64; EULER_MACLAURIN.len()] {
+    let s = (n + 1) as f64;
+    let mut factor = s;
+    let mut out = EULER_MACLAURIN;
+    let mut j = 0;
+    while j < out.len() {
+        out[j] *= factor;
+        let at = s + 2.0 * j as f64;
+        factor *= (at + 1.0) * (at + 2.0);
+        j += 1;
+    }
+    out
+}
+
+#[inline(always)]
+fn reciprocal(n: usize) -> f64 {
+    1.0 / n as f64
+}
+
 /// The sum of `(x + k)^-(n + 1)` over all `k >= 0`, for `x > 0`.
 #[inline(always)]
 fn zeta<P: Precision, L: Lane>(x: L, n: usize) -> L {
@@ -202,20 +223,17 @@ fn zeta<P: Precision, L: Lane>(x: L, n: usize) -> L {
     let far = x.ge(L::lit(P::ZETA_TERMS as f64));
     let end = one / L::select(far, x, x + P::ZETA_TERMS as f64);
     let square = end * end;
-    // Coefficients of the rest after the terms below, in powers of 1 / (x + terms).
-    let s = (n + 1) as f64;
-    let mut factor = s;
+    // The rest after the terms below, in powers of 1 / (x + terms).
+    let coefficients = euler_maclaurin(n);
     let mut rest = L::lit(0.0);
     let mut power = square;
     let mut j = 0;
-    while j < EULER_MACLAURIN.len() {
-        rest = power.mul_add(L::lit(EULER_MACLAURIN[j] * factor), rest);
-        let at = s + 2.0 * j as f64;
-        factor *= (at + 1.0) * (at + 2.0);
+    while j < coefficients.len() {
+        rest = power.mul_add(L::lit(coefficients[j]), rest);
         power = power * square;
         j += 1;
     }
-    let series = whole_power(end, n) * ((end * 0.5 + rest) + 1.0 / n as f64);
+    let series = whole_power(end, n) * ((end * 0.5 + rest) + reciprocal(n));
     let mut sum = series;
     let mut k = P::ZETA_TERMS;
     while k > 0 {
@@ -225,10 +243,10 @@ fn zeta<P: Precision, L: Lane>(x: L, n: usize) -> L {
     L::select(far, series, sum)
 }
 
-/// `pi` times the derivative of order `n` of `cot(pi x)`, given `c = cot(pi x)`: a polynomial in `c`, since
-/// the first derivative is `-pi (1 + c^2)`.
+/// `pi` times the derivative of order `n` of `cot(pi x)` as a polynomial in `cot(pi x)`, since the first
+/// derivative is `-pi (1 + c^2)`.
 #[inline(always)]
-fn cotangent_slope<L: Lane>(c: L, n: usize) -> L {
+fn cotangent_polynomial(n: usize) -> [f64; MOST + 2] {
     let mut coefficients = [0.0; MOST + 2];
     coefficients[1] = PI;
     let mut order = 0;
@@ -245,6 +263,13 @@ fn cotangent_slope<L: Lane>(c: L, n: usize) -> L {
         coefficients = next;
         order += 1;
     }
+    coefficients
+}
+
+/// [`cotangent_polynomial`] at `c`.
+#[inline(always)]
+fn cotangent_slope<L: Lane>(c: L, n: usize) -> L {
+    let coefficients = cotangent_polynomial(n);
     let mut sum = L::lit(coefficients[n + 1]);
     let mut k = n + 1;
     while k > 0 {

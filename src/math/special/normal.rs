@@ -12,6 +12,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, SQRT_2};
 
 /// Up to here, `erfc` is `1 - erf`.
 const NEAR: f64 = 0.4;
+const NDTR_NEAR: f64 = NEAR * SQRT_2;
 
 /// The error function for `|t| <= NEAR`.
 #[inline(always)]
@@ -53,19 +54,19 @@ fn normal_near<P: Precision, L: Lane>(x: L) -> L {
 /// Distribution function of the standard normal distribution.
 #[inline(always)]
 pub fn ndtr<P: Precision, L: Lane>(x: L) -> L {
-    let size = x.abs().clamp(0.0, P::ERFC_END * SQRT_2);
+    let size = x.abs().clamp(0.0, P::NDTR_END);
     let tail = normal_tail::<P, L>(size, L::lit(0.5));
     let far = L::select(x.lt(L::lit(0.0)), tail, L::lit(1.0) - tail);
-    L::select(size.lt(L::lit(NEAR * SQRT_2)), normal_near::<P, L>(x), far)
+    L::select(size.lt(L::lit(NDTR_NEAR)), normal_near::<P, L>(x), far)
 }
 
 /// `x Phi(x)`; for positive `x`, that is `x - x Phi(-x)`.
 #[inline(always)]
 pub fn gelu<P: Precision, L: Lane>(x: L) -> L {
-    let size = x.abs().clamp(0.0, P::ERFC_END * SQRT_2);
+    let size = x.abs().clamp(0.0, P::NDTR_END);
     let missing = normal_tail::<P, L>(size, size * 0.5);
     let far = L::select(x.lt(L::lit(0.0)), -missing, x - missing);
-    L::select(size.lt(L::lit(NEAR * SQRT_2)), x * normal_near::<P, L>(x), far)
+    L::select(size.lt(L::lit(NDTR_NEAR)), x * normal_near::<P, L>(x), far)
 }
 
 /// Inverse of the error function, after M. Giles (2012): `x` times a polynomial in `w = -log(1 - x^2)`, or in

@@ -4,63 +4,33 @@
 
 use super::number::{Number, read, read_real};
 use super::product::multiply;
-use super::undefined;
+use super::{Lower, undefined};
 use crate::error::Result;
 use crate::math::real::Real;
-use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::Map;
 use crate::ops::pointwise::formulas::magnitude;
 use crate::ops::pointwise::sym::{Sym, SymMask};
-use crate::ops::pointwise::table::Fun;
-use crate::ops::pointwise::unary::Unary;
+use crate::ops::pointwise::table::Complex;
 use crate::tensor::Tensor;
+use smallvec::SmallVec;
 use std::f64::consts::{FRAC_PI_2, LN_2, LN_10, PI};
 
-/// Applies a row of the tables of functions to complex inputs.
-pub fn map(op: &Map, x: &[&Tensor]) -> Result<Tensor> {
-    let one = |f: fn(Number) -> Number| read(x, |[z]: [Number; 1]| f(z));
-    let two = |f: fn(Number, Number) -> Number| read(x, |[z, w]: [Number; 2]| f(z, w));
-    match op.fun {
-        Fun::Unary(Unary::Neg) => x[0].view_as_real()?.neg()?.view_as_complex(),
-        Fun::Unary(Unary::Abs) => read_real(x, Number::size),
-        Fun::Unary(Unary::Sign) => one(Number::sign),
-        Fun::Unary(Unary::Square) => multiply(x[0], x[0]),
-        Fun::Unary(Unary::Sqrt) => one(Number::sqrt),
-        Fun::Unary(Unary::Rsqrt) => one(|z| z.sqrt().reciprocal()),
-        Fun::Unary(Unary::Reciprocal) => one(Number::reciprocal),
-        // The rules read the parts: copy, so that the operand may be written later, as a real one may.
-        Fun::Unary(Unary::Exp) if x[0].traced().is_some() => {
-            read(&[&x[0].copied()?], |[z]: [Number; 1]| z.exp())
+impl Lower for Map {
+    /// As the row's column for complex numbers says.
+    fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
+        match self.fun.columns().complex {
+            Complex::Undefined => Err(undefined(self.fun.name(), x)),
+            Complex::Parts => {
+                let parts = x.iter().map(|x| x.view_as_real()).collect::<Result<SmallVec<[Tensor; 2]>>>()?;
+                crate::bind::bind1(*self, &parts.iter().collect::<SmallVec<[&Tensor; 2]>>())?
+                    .view_as_complex()
+            }
+            Complex::Product => multiply(x[0], x[x.len() - 1]),
+            Complex::Real(f) => read_real(x, f),
+            Complex::Fresh(f) if x[0].traced().is_some() => read(&[&x[0].copied()?], |[z]| f(z)),
+            Complex::One(f) | Complex::Fresh(f) => read(x, |[z]| f(z)),
+            Complex::Two(f) => read(x, |[z, w]| f(z, w)),
         }
-        Fun::Unary(Unary::Exp) => one(Number::exp),
-        Fun::Unary(Unary::Exp2) => one(|z| (z * LN_2).exp()),
-        Fun::Unary(Unary::Expm1) => one(Number::expm1),
-        Fun::Unary(Unary::Log) => one(Number::log),
-        Fun::Unary(Unary::Log2) => one(|z| z.log() * (1.0 / LN_2)),
-        Fun::Unary(Unary::Log10) => one(|z| z.log() * (1.0 / LN_10)),
-        Fun::Unary(Unary::Log1p) => one(Number::log1p),
-        Fun::Unary(Unary::Sin) => one(|z| z.times_i().sinh().times_minus_i()),
-        Fun::Unary(Unary::Cos) => one(|z| z.times_i().cosh()),
-        Fun::Unary(Unary::Tan) => one(|z| z.times_i().tanh().times_minus_i()),
-        Fun::Unary(Unary::Sinh) => one(Number::sinh),
-        Fun::Unary(Unary::Cosh) => one(Number::cosh),
-        Fun::Unary(Unary::Tanh) => one(Number::tanh),
-        Fun::Unary(Unary::Asin) => one(Number::asin),
-        Fun::Unary(Unary::Acos) => one(Number::acos),
-        Fun::Unary(Unary::Atan) => one(|z| z.times_i().atanh().times_minus_i()),
-        Fun::Unary(Unary::Asinh) => one(|z| z.times_i().asin().times_minus_i()),
-        Fun::Unary(Unary::Acosh) => one(Number::acosh),
-        Fun::Unary(Unary::Atanh) => one(Number::atanh),
-        Fun::Unary(Unary::Sigmoid) => one(|z| ((-z).exp() + 1.0).reciprocal()),
-        Fun::Unary(Unary::Sinc) => one(Number::sinc),
-        Fun::Binary(Binary::Xlogy) => two(|z, w| z.times_log(w, 0.0)),
-        Fun::Binary(Binary::Xlog1py) => two(|z, w| z.times_log(w, 1.0)),
-        Fun::Binary(Binary::Add) => x[0].view_as_real()?.add(&x[1].view_as_real()?)?.view_as_complex(),
-        Fun::Binary(Binary::Sub) => x[0].view_as_real()?.sub(&x[1].view_as_real()?)?.view_as_complex(),
-        Fun::Binary(Binary::Mul) => multiply(x[0], x[1]),
-        Fun::Binary(Binary::Div) => two(|z, w| z / w),
-        Fun::Binary(Binary::Pow) => two(Number::pow),
-        _ => Err(undefined(op.fun.name(), x)),
     }
 }
 
@@ -95,7 +65,7 @@ impl Number {
     }
 
     /// The square root whose real part is not negative.
-    fn sqrt(self) -> Number {
+    pub fn sqrt(self) -> Number {
         let (re, im) = (self.re, self.im);
         let steep = im.abs().eq(Sym::lit(f64::INFINITY));
         // Both terms are nonnegative, so there is no cancellation.
@@ -105,7 +75,7 @@ impl Number {
         Number { re: Sym::select(left, other * side, main), im: Sym::select(left, main * side, other) }
     }
 
-    fn exp(self) -> Number {
+    pub fn exp(self) -> Number {
         let (size, cos, sin) = (self.re.exp(), self.im.cos(), self.im.sin());
         // On the real axis the result is real, even if its size is infinite or NaN.
         let im = sin.times(size);
@@ -114,7 +84,11 @@ impl Number {
         Number { re: spread(settled, size, cos), im: Sym::select(none, size, im) }
     }
 
-    fn expm1(self) -> Number {
+    pub fn exp2(self) -> Number {
+        (self * LN_2).exp()
+    }
+
+    pub fn expm1(self) -> Number {
         let (half, cos, all) = ((0.5 * self.im).sin(), self.im.cos(), self.exp());
         let near = self.re.expm1() * cos + (0.0 - 2.0 * half * half);
         Number { re: Sym::select(cos.ne(cos), all.re - 1.0, near), im: all.im }
@@ -131,11 +105,19 @@ impl Number {
         Sym::select(near, 0.5 * ((t - 1.0) * (t + 1.0) + l * l).log1p(), self.size().log())
     }
 
-    fn log(self) -> Number {
+    pub fn log(self) -> Number {
         Number { re: self.log_size(), im: self.angle() }
     }
 
-    fn log1p(self) -> Number {
+    pub fn log2(self) -> Number {
+        self.log() * (1.0 / LN_2)
+    }
+
+    pub fn log10(self) -> Number {
+        self.log() * (1.0 / LN_10)
+    }
+
+    pub fn log1p(self) -> Number {
         let moved = self + 1.0;
         let small = self.re.abs().lt(Sym::lit(0.5)) & self.im.abs().lt(Sym::lit(0.5));
         let (a, b) = (Sym::select(small, self.re, Sym::lit(0.0)), Sym::select(small, self.im, Sym::lit(0.0)));
@@ -143,14 +125,50 @@ impl Number {
         Number { re: Sym::select(small, near, moved.log_size()), im: moved.angle() }
     }
 
-    fn sinh(self) -> Number {
+    pub fn rsqrt(self) -> Number {
+        self.sqrt().reciprocal()
+    }
+
+    pub fn sigmoid(self) -> Number {
+        ((-self).exp() + 1.0).reciprocal()
+    }
+
+    pub fn sin(self) -> Number {
+        self.times_i().sinh().times_minus_i()
+    }
+
+    pub fn cos(self) -> Number {
+        self.times_i().cosh()
+    }
+
+    pub fn tan(self) -> Number {
+        self.times_i().tanh().times_minus_i()
+    }
+
+    pub fn asinh(self) -> Number {
+        self.times_i().asin().times_minus_i()
+    }
+
+    pub fn atan(self) -> Number {
+        self.times_i().atanh().times_minus_i()
+    }
+
+    pub fn xlogy(self, other: Number) -> Number {
+        self.times_log(other, 0.0)
+    }
+
+    pub fn xlog1py(self, other: Number) -> Number {
+        self.times_log(other, 1.0)
+    }
+
+    pub fn sinh(self) -> Number {
         let (cosh, sinh, cos, sin) = (self.re.cosh(), self.re.sinh(), self.im.cos(), self.im.sin());
         // At zero or infinity.
         let settled = self.re.eq(self.re + self.re);
         Number { re: spread(settled, sinh, cos), im: sin.times(cosh) }
     }
 
-    fn cosh(self) -> Number {
+    pub fn cosh(self) -> Number {
         let (cosh, sinh, cos, sin) = (self.re.cosh(), self.re.sinh(), self.im.cos(), self.im.sin());
         // The result is real on both axes.
         let (im, zero) = (sinh.times(sin), Sym::lit(0.0));
@@ -160,7 +178,7 @@ impl Number {
     }
 
     /// `sin(pi z) / (pi z)`; by its series near 0, so that its derivatives keep their digits there.
-    fn sinc(self) -> Number {
+    pub fn sinc(self) -> Number {
         let near = self.re.abs().lt(Sym::lit(0.25)) & self.im.abs().lt(Sym::lit(0.25));
         let zero = Sym::lit(0.0);
         let angle = Number::select(near, self, Number { re: zero, im: zero }) * PI;
@@ -185,7 +203,7 @@ impl Number {
     }
 
     /// Numerator and denominator of `sinh / cosh`, both over `cosh(re)^2`.
-    fn tanh(self) -> Number {
+    pub fn tanh(self) -> Number {
         // At an infinite real part the angle, even an infinite one, does not matter.
         let far = self.re.abs().eq(Sym::lit(f64::INFINITY));
         let angle = Sym::select(far, Sym::lit(0.0).copysign(self.im), self.im);
@@ -196,7 +214,7 @@ impl Number {
     }
 
     /// Kahan, "Branch cuts for complex elementary functions", 1987; as are the next two.
-    fn asin(self) -> Number {
+    pub fn asin(self) -> Number {
         let (left, right) = (self.one_minus().sqrt(), (self + 1.0).sqrt());
         let near = Number { re: self.re.atan2((left * right).re), im: (left.conj() * right).im.asinh() };
         let far = Number { re: self.re.atan2(self.im.abs()), im: Sym::lit(f64::INFINITY).copysign(self.im) };
@@ -204,7 +222,7 @@ impl Number {
         Number { re: Sym::select(self.is_lost_beside_zero(), self.re, out.re), ..out }
     }
 
-    fn acos(self) -> Number {
+    pub fn acos(self) -> Number {
         let (left, right) = (self.one_minus().sqrt(), (self + 1.0).sqrt());
         let near = Number { re: 2.0 * left.re.atan2(right.re), im: (right.conj() * left).im.asinh() };
         let far = Number { re: self.im.abs().atan2(self.re), im: -Sym::lit(f64::INFINITY).copysign(self.im) };
@@ -212,7 +230,7 @@ impl Number {
         Number { re: Sym::select(self.is_lost_beside_zero(), Sym::lit(FRAC_PI_2), out.re), ..out }
     }
 
-    fn acosh(self) -> Number {
+    pub fn acosh(self) -> Number {
         let (left, right) = ((self + -1.0).sqrt(), (self + 1.0).sqrt());
         let near = Number { re: (left.conj() * right).re.asinh(), im: 2.0 * left.im.atan2(right.re) };
         let far = Number { re: Sym::lit(f64::INFINITY), im: self.angle() };
@@ -220,7 +238,7 @@ impl Number {
         Number { im: Sym::select(self.is_lost_beside_zero(), Sym::lit(FRAC_PI_2), out.im), ..out }
     }
 
-    fn atanh(self) -> Number {
+    pub fn atanh(self) -> Number {
         let (a, b) = (self.re, self.im);
         // Uses the absolute value of `a` (odd in `a`): at the left, the logarithm of a difference loses
         // digits near -1.
@@ -237,7 +255,7 @@ impl Number {
     }
 
     /// `exp(w log z)`; 0 to the power 0 is 1, to any other power 0.
-    fn pow(self, exponent: Number) -> Number {
+    pub fn pow(self, exponent: Number) -> Number {
         let at_zero = self.is_zero();
         let base = Number { re: Sym::select(at_zero, Sym::lit(1.0), self.re), im: self.im };
         let power = (exponent * base.log()).exp();

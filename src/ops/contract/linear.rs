@@ -76,9 +76,9 @@ fn finished(x: &Array, weight: &Array, bias: Option<&Array>, act: Option<Unary>)
         return Ok((bias.map_or(Ok(out.clone()), |b| sum.eval_one(&[&out, b]))?, false));
     }
     let p = [0.0; 2];
-    let relu = pointwise_rule!(p; [x] => R::select(x.le(R::lit(0.0)), R::lit(0.0), x));
-    let tanh = pointwise_rule!(p; [x] => x.tanh());
-    let sigmoid = pointwise_rule!(p; [x] => x.sigmoid());
+    let relu = pointwise_rule!(p; [x] => Unary::relu(p, [x]));
+    let tanh = pointwise_rule!(p; [x] => Unary::tanh(p, [x]));
+    let sigmoid = pointwise_rule!(p; [x] => Unary::sigmoid(p, [x]));
     let act: Option<&dyn Activation> = match act {
         Some(Unary::Relu) => Some(&relu),
         Some(Unary::Tanh) => Some(&tanh),

@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, staged};
 use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Op, Saves};
 use crate::tape::host_ref::Holder;
-use crate::tape::node::{Edge, Edges, Handle, Node, Slot, Vjp};
+use crate::tape::node::{Edge, Edges, Handle, NewNode, Slot, Vjp};
 use crate::tape::saving;
 use crate::tensor::{Payload, Tensor, Tensors};
 use crate::watch::anomaly;
@@ -176,7 +176,8 @@ impl Custom {
             debug::not_recorded(&op, recording, inputs);
             return Ok(self.shown(&plan, outputs));
         }
-        let node = Node::recorded(at.tag, op, |op, kept_edges, saved, avals| {
+        let mut node = NewNode::new(at.tag, op);
+        if let Some((op, kept_edges, saved, avals)) = node.parts() {
             *kept_edges = edges;
             avals.extend(outputs.iter().map(Tensor::aval));
             for &source in &plan.saved {
@@ -184,18 +185,16 @@ impl Custom {
                     located(&plan, source, &primals, &outputs).ok_or_else(|| self.absent())?;
                 saving::save(at.tag, op, slot, value.clone(), saved)?;
             }
-            if !plan.traceable || outputs.len() == plan.visible {
-                return Ok(());
-            }
-            for (i, x) in primals.iter().enumerate().filter(|(i, _)| !plan.saved.contains(&Source::Input(*i)))
-            {
-                saving::save(at.tag, op, Slot::Input(i as u16), (*x).clone(), saved)?;
+            let unsaved = (0..primals.len()).filter(|&i| !plan.saved.contains(&Source::Input(i)));
+            let unsaved = unsaved.filter(|_| plan.traceable && outputs.len() != plan.visible);
+            for i in unsaved {
+                saving::save(at.tag, op, Slot::Input(i as u16), primals[i].clone(), saved)?;
                 if let Some(kept) = saved.last_mut() {
                     kept.reserve();
                 }
             }
-            Ok(())
-        })?;
+        }
+        let node = node.finished();
         debug::recorded(&node, mark);
         let wrap = |(i, primal): (usize, Tensor)| {
             if !differentiable(&plan, i, &primal) {

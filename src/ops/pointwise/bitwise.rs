@@ -4,12 +4,11 @@ use crate::array::Array;
 use crate::array::dtype::{Category, DType};
 use crate::device::pointwise_int;
 use crate::error::{Error, Named, Result};
-use crate::math::real::{Integer, PointwiseInt};
 use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
 use crate::ops::one;
 use crate::ops::pointwise::compare::{Logic, Logical, aligned};
-use crate::ops::pointwise::integer::integer_rule;
 use crate::ops::pointwise::operand::{Operand, check_broadcast, meeting};
+use crate::ops::pointwise::table::integer_rule;
 use crate::tensor::Tensor;
 
 /// A function of two integers that has no meaning for other numbers.
@@ -67,8 +66,7 @@ impl Kernel for Bitwise {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         macro_rules! rule {
             ($name:ident) => {{
-                let rule = integer_rule!(2, [x, y] => |_p: [f64; 2]| x.$name(y));
-                pointwise_int([x[0], x[1]], rule([0.0; 2]))
+                pointwise_int([x[0], x[1]], integer_rule!([x, y] => x.$name(y)))
             }};
         }
         one!(match self.fun {

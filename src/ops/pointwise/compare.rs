@@ -13,20 +13,7 @@ use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
-pub use crate::arguments::logic::Relation;
-
-/// A connective of truth values.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Logic {
-    /// Both.
-    And,
-    /// At least one.
-    Or,
-    /// Exactly one.
-    Xor,
-    /// The opposite; has one operand.
-    Not,
-}
+pub use crate::arguments::logic::{Logic, Relation};
 
 /// `x < y` and its kin, to bool. Comparisons with NaN are false, `!=` is true.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -63,7 +50,7 @@ impl Discrete for Compare {
 /// Logic on bool tensors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Logical {
-    /// Which connective; `Not` has one operand.
+    /// Which function.
     pub logic: Logic,
 }
 
@@ -77,12 +64,7 @@ impl Kernel for Logical {
         }
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(match self.logic {
-            Logic::Not => on_device!(x[0], logic::not(x[0])),
-            Logic::And => on_device!(x[0], logic::and(x[0], x[1])),
-            Logic::Or => on_device!(x[0], logic::or(x[0], x[1])),
-            Logic::Xor => on_device!(x[0], logic::xor(x[0], x[1])),
-        })
+        one!(on_device!(x[0], logic::logical(self.logic, x)))
     }
     fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
         0

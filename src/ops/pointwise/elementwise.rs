@@ -23,24 +23,27 @@ struct Run<'a> {
     x: &'a [&'a Array],
     /// The row, for its name: looked up where it is needed, which is not on the CPU.
     fun: Fun,
-    /// Distinguishes the derivative and attributes of equal names in the cache of GPU pipelines.
+    /// Which of the row's functions it is: 0 for the value.
     #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
-    key: (u8, Params),
+    rule: u8,
+    /// The row's attributes.
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
+    p: Params,
 }
 
-impl<'a> Run<'a> {
-    fn operands<const N: usize>(&self) -> Result<[&'a Array; N]> {
-        self.x.try_into().map_err(|_| {
-            Error::value(format!("internal: {} takes {N} operands, got {}", self.fun.name(), self.x.len()))
-        })
-    }
+/// The operands of a row with `N` of them.
+#[inline(always)]
+pub fn operands<'a, const N: usize>(fun: Fun, x: &[&'a Array]) -> Result<[&'a Array; N]> {
+    x.try_into()
+        .map_err(|_| Error::value(format!("internal: {} takes {N} operands, got {}", fun.name(), x.len())))
 }
 
 impl Visit for Run<'_> {
     type Out = Result<Array>;
+    #[inline]
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<Array> {
-        let x = self.operands::<N>()?;
-        let key = || std::hash::BuildHasher::hash_one(&rustc_hash::FxBuildHasher, self.key);
+        let x = operands::<N>(self.fun, self.x)?;
+        let key = || [self.rule.into(), if self.fun.counts() { self.p.get()[0].to_bits() } else { 0 }];
         crate::device::pointwise(self.fun.name(), key, x, rule)
     }
 }
@@ -54,7 +57,7 @@ struct RunOver<'a> {
 impl Visit for RunOver<'_> {
     type Out = Result<()>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<()> {
-        crate::cpu::pointwise::map::pointwise_into(self.out, self.run.operands::<N>()?, rule)
+        crate::cpu::pointwise::map::pointwise_into(self.out, operands::<N>(self.run.fun, self.run.x)?, rule)
     }
 }
 
@@ -81,7 +84,7 @@ impl Map {
     /// Computes the row for floats on the CPU and writes the result to `out`, which may be one of the
     /// operands or overlap them. They broadcast to its shape and have its dtype.
     pub fn eval_over(&self, out: &Array, x: &[&Array]) -> Result<()> {
-        self.fun.value(self.p.get(), RunOver { out, run: Run { x, fun: self.fun, key: (0, self.p) } })
+        self.fun.value(self.p.get(), RunOver { out, run: Run { x, fun: self.fun, rule: 0, p: self.p } })
     }
 }
 
@@ -93,12 +96,12 @@ impl Kernel for Map {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(self.eval_one(x))
     }
-    #[inline]
+    #[inline(always)]
     fn eval_one(&self, x: &[&Array]) -> Result<Array> {
         if !x[0].dtype().is_float() {
             return eval_int(self, x);
         }
-        self.fun.value(self.p.get(), Run { x, fun: self.fun, key: (0, self.p) })
+        self.fun.value(self.p.get(), Run { x, fun: self.fun, rule: 0, p: self.p })
     }
     /// As its row says, per output.
     fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {

@@ -3,18 +3,19 @@
 use crate::math::real::Real;
 use crate::rule;
 
-/// `rule!` without literals on the left of an operator: for rules that jets are made of.
-macro_rules! plain_rule {
-    ($(#[$meta:meta])* pub fn $name:ident($($arg:ident),*) $body:expr) => {
-        $(#[$meta])*
-        #[inline(always)]
-        pub fn $name<R: Real>($($arg: R),*) -> R {
-            R::named(stringify!($name), [$($arg),*], $body)
-        }
-    };
+/// The polynomial with these coefficients, lowest power first.
+#[inline(always)]
+pub fn polynomial<R: Real>(x: R, coefficients: &[f64]) -> R {
+    let mut k = coefficients.len() - 1;
+    let mut sum = R::lit(coefficients[k]);
+    while k > 0 {
+        k -= 1;
+        sum = sum * x + coefficients[k];
+    }
+    sum
 }
 
-plain_rule! {
+rule! {
     /// -1, 0 or 1; NaN stays NaN.
     pub fn sign(x) {
         let below = R::select(x.lt(R::lit(0.0)), R::lit(-1.0), R::lit(0.0));
@@ -22,18 +23,23 @@ plain_rule! {
         R::select(x.eq(x), one, x)
     }
 }
-plain_rule! {
+/// `x` limited to `[low, high]`.
+#[inline(always)]
+pub fn within<R: Real>(x: R, low: R, high: R) -> R {
+    R::select(x.lt(low), low, R::select(x.gt(high), high, x))
+}
+rule! {
     /// Density of the standard normal distribution.
     pub fn normal_pdf(x) (x * (x * -0.5)).exp() * 0.3989422804014327
 }
-plain_rule! {
+rule! {
     /// `exp(-x^2)`: 0 far out, where the square and its derivatives overflow.
     pub fn bell(x) {
         let far = R::select(x.abs().gt(R::lit(1e4)), R::lit(1e4), x);
         (-(far * far)).exp()
     }
 }
-plain_rule! {
+rule! {
     /// `1 - x^2`, without cancellation where that is small, nor in its derivative near 0.
     pub fn one_minus_square(x) R::select(
         x.abs().lt(R::lit(0.5)),
@@ -41,11 +47,11 @@ plain_rule! {
         (R::lit(1.0) - x) * (x + 1.0)
     )
 }
-plain_rule! {
+rule! {
     /// Derivative of the arc sine.
     pub fn arc_slope(x) R::lit(1.0) / one_minus_square(x).sqrt()
 }
-plain_rule! {
+rule! {
     /// Derivative of the arc tangent: outside of `[-1, 1]` by `1 / x`, since there the square may overflow.
     pub fn atan_slope(x) {
         let (one, far) = (R::lit(1.0), x.abs().gt(R::lit(1.0)));
@@ -65,25 +71,27 @@ fn logistics<R: Real>(x: R) -> (R, R) {
     let right = x.ge(R::lit(0.0));
     (R::select(right, more, less), R::select(right, less, more))
 }
-plain_rule! {
+rule! {
     /// Derivative of the sigmoid linear unit.
     pub fn silu_slope(x) {
         let (logistic, other) = logistics(x);
         logistic * (x * other + 1.0)
     }
 }
-plain_rule! {
+/// `i1(x) / (x i0(x))` in `x^2`, near 0.
+const BESSEL_RATIO: [f64; 5] = [0.5, -1.0 / 16.0, 1.0 / 96.0, -11.0 / 6144.0, 19.0 / 61440.0];
+
+rule! {
     /// `i1(x) / (x i0(x))`, which is 1/2 at 0, and its series there, whose derivatives are right.
     pub fn bessel_ratio(x) {
         let (zero, square) = (R::lit(0.0), x * x);
         let near = x.abs().lt(R::lit(0.03));
-        let series = square * (19.0 / 61440.0) - 11.0 / 6144.0;
-        let series = ((series * square + 1.0 / 96.0) * square - 1.0 / 16.0) * square + 0.5;
+        let series = polynomial(square, &BESSEL_RATIO);
         let ratio = R::select(near, series, x.i1e() / (x.i0e() * R::select(near, R::lit(1.0), x)));
         R::select(x.abs().lt(R::lit(1e12)), ratio, zero)
     }
 }
-plain_rule! {
+rule! {
     /// Derivative of the modified Bessel function of order 1.
     pub fn i1_slope(x) x.i0() * (R::lit(1.0) - bessel_ratio(x))
 }
@@ -112,14 +120,14 @@ const BESSEL_GAP: [f64; 18] = [
 /// From here on that series is used.
 const BESSEL_FAR: f64 = 20.0;
 
-plain_rule! {
+rule! {
     /// `1 - i1(x) / i0(x)` for `x` from 20 on.
     pub fn bessel_gap(x) {
         let inverse = R::lit(1.0) / x;
         BESSEL_GAP.iter().rev().fold(R::lit(0.0), |sum, &c| (sum + c) * inverse)
     }
 }
-plain_rule! {
+rule! {
     /// Derivative of `i0e`: far out the difference of two numbers that are nearly the same.
     pub fn i0e_slope(x) {
         let (size, end) = (magnitude(x), R::lit(BESSEL_FAR));
@@ -128,7 +136,7 @@ plain_rule! {
         R::select(far, -(sign(x) * (x.i0e() * gap)), x.i1e() - sign(x) * x.i0e())
     }
 }
-plain_rule! {
+rule! {
     /// Derivative of `i1e`: far out the difference of two numbers that are nearly the same.
     pub fn i1e_slope(x) {
         let (size, end) = (magnitude(x), R::lit(BESSEL_FAR));
@@ -139,11 +147,11 @@ plain_rule! {
         R::select(far, above, x.i0e() * (R::lit(1.0) - bessel_ratio(x)) - sign(x) * x.i1e())
     }
 }
-plain_rule! {
+rule! {
     /// The nearest integer towards 0.
     pub fn truncated(x) R::select(x.lt(R::lit(0.0)), -((-x).floor()), x.floor())
 }
-plain_rule! {
+rule! {
     /// Remainder of `x / y` with the sign of `y`.
     pub fn floor_remainder(x, y) {
         let (rest, zero) = (x.fmod(y), R::lit(0.0));
@@ -152,7 +160,7 @@ plain_rule! {
         R::select(rest.eq(zero), signed_zero, R::select(wrong, rest + y, rest))
     }
 }
-plain_rule! {
+rule! {
     /// `x / y` rounded down: the remainder goes first, so that a rounded quotient cannot reach the next
     /// integer.
     pub fn floor_quotient(x, y) {
@@ -163,7 +171,7 @@ plain_rule! {
         R::select(y.eq(zero), x / y, signed)
     }
 }
-plain_rule! {
+rule! {
     /// Angle of the point `(x, y)`, from `-pi` to `pi`; which end, and which side at 0, the signs of zeros
     /// say.
     pub fn angle(y, x) {
@@ -201,7 +209,7 @@ rule! {
         inverse * inverse
     }
 }
-plain_rule! {
+rule! {
     /// The derivative `d` that the cotangent `g` is multiplied with; 0 where `g` is 0 and `d` infinite or
     /// NaN. Replacing the factor instead of the product keeps the product's own derivative wherever `d` is
     /// finite. Under `ieee_gradients` it is `d` itself.
@@ -211,7 +219,7 @@ plain_rule! {
         d
     }
 }
-plain_rule! {
+rule! {
     /// `x`, as what the cotangent `g` is divided by; 1 where `g` is 0 and `x` is 0 or NaN. Under
     /// `ieee_gradients` it is `x` itself.
     pub fn divisor(g, x) if R::short_circuits() {
@@ -220,14 +228,14 @@ plain_rule! {
         x
     }
 }
-plain_rule! {
+rule! {
     /// `y x^(y - 1)`, and 0 for `y = 0` at `x = 0`.
     pub fn power_slope(x, y) {
         let slope = y * x.pow(y - 1.0);
         R::select(y.eq(R::lit(0.0)) & slope.ne(slope), R::lit(0.0), slope)
     }
 }
-plain_rule! {
+rule! {
     /// `g` times `o log(x)`, the slope of `o = x^y` in `y`; 0 at `x = 0` for `y >= 0`, where `o` is finite.
     pub fn exponent_slope(x, o, g) R::select(
         x.eq(R::lit(0.0)) & o.abs().le(R::lit(1.0)),
@@ -235,7 +243,7 @@ plain_rule! {
         g * zero_guard(g, o * x.log())
     )
 }
-plain_rule! {
+rule! {
     /// `value` where `condition` is not 0, else 0.
     pub fn where_nonzero(condition, value) R::select(condition.eq(R::lit(0.0)), R::lit(0.0), value)
 }
@@ -252,7 +260,7 @@ rule! {
         g * R::select(x.eq(y) & lead.ne(lead), R::lit(0.0), lead).sigmoid()
     }
 }
-plain_rule! {
+rule! {
     /// Length of the vector of two non-negative numbers: the larger one taken out of the root.
     pub fn length(x, y) {
         let (top, low) = (R::select(x.gt(y) | x.ne(x), x, y), R::select(x.gt(y) | x.ne(x), y, x));
@@ -261,19 +269,19 @@ plain_rule! {
         R::select(top.eq(R::lit(0.0)), top, top * (ratio * ratio + 1.0).sqrt())
     }
 }
-plain_rule! {
+rule! {
     /// The absolute value for formulas that are smooth in it: its slope at 0 is 1, so that nothing of an even
     /// function's derivatives is lost there.
     pub fn magnitude(x) R::select(x.lt(R::lit(0.0)), -x, x)
 }
-plain_rule! {
+rule! {
     /// `x / (x^2 + y^2)` without overflow; 0 where both are 0.
     pub fn angle_slope(x, y) {
         let size = length(magnitude(x), magnitude(y));
         where_nonzero(size, x / size / size)
     }
 }
-plain_rule! {
+rule! {
     /// The slope of the length of the vector `(x, y)` in `x`, by the ratio of both, whose derivatives do not
     /// cancel; 0 at 0.
     pub fn hypot_slope(x, y) {
@@ -285,7 +293,7 @@ plain_rule! {
         R::select(wide, sign(x) / length, sign(y) * ratio / length)
     }
 }
-plain_rule! {
+rule! {
     /// Length of the vector of two numbers that are not negative, infinite where either is, NaN or not.
     pub fn hypotenuse(x, y) {
         let infinity = R::lit(f64::INFINITY);

@@ -2,15 +2,14 @@
 //!
 //! A jet is a number and its tangent. A partial of the tables, read with jets over CPU lanes, is the fused
 //! kernel of a second derivative; read with jets over `Sym`, the same derivative as recorded operations. Each
-//! method is the row of the same name in `unary.rs` or `binary.rs` with the tangent for `g`, so that singular
-//! points are treated alike.
+//! function is its row of `unary.rs` or `binary.rs` with the tangent for `g`, so that singular points are
+//! treated alike.
 
-use crate::math::real::Real;
-use crate::ops::pointwise::formulas::{
-    arc_slope, atan_slope, bell, divisor, exponent_slope, i0e_slope, i1_slope, i1e_slope, length, magnitude,
-    normal_pdf, one_minus_square, power_slope, sign, silu_slope, truncated, zero_guard,
-};
-use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG10_E};
+use crate::math::real::{Attributes, Real};
+use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::formulas::{divisor, zero_guard};
+use crate::ops::pointwise::table::Partial;
+use crate::ops::pointwise::unary::{Parametric, Unary};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 /// A number and its tangent; `None` is a tangent known to be zero, which costs nothing.
@@ -41,6 +40,12 @@ impl<R: Real> Jet<R> {
     fn through(self, value: R, slope: impl Fn(R) -> R) -> Jet<R> {
         Jet { value, tangent: self.tangent.map(slope) }
     }
+}
+
+/// The attributes of a row that has none.
+#[inline(always)]
+fn none<R: Real>() -> Attributes<R> {
+    Attributes::new([0.0; 2])
 }
 
 /// The sum of two tangents.
@@ -103,14 +108,29 @@ impl<R: Real> Neg for Jet<R> {
     }
 }
 
-/// The primitive functions: what each makes of a tangent `t` at `x`, where its value is `o`.
-macro_rules! slopes {
-    ($($name:ident |$t:ident, $x:ident, $o:ident| $slope:expr;)*) => {$(
+/// A primitive function: its row says what it makes of a tangent, but where the row reads an output whose
+/// digits are gone.
+macro_rules! primitive {
+    (tanh, $row:ident, $x:ident, $o:ident, $t:ident) => {
+        $t / $x.cosh() / $x.cosh()
+    };
+    (sigmoid, $row:ident, $x:ident, $o:ident, $t:ident) => {
+        $t * ($o * (-$x).sigmoid())
+    };
+    (gelu, $row:ident, $x:ident, $o:ident, $t:ident) => {
+        Partial::<Unary>::gelu_exact::<0, R>(none(), $t, [$x], $o)
+    };
+    ($name:ident, $row:ident, $x:ident, $o:ident, $t:ident) => {
+        Partial::<Unary>::$name::<0, R>(none(), $t, [$x], $o)
+    };
+}
+
+macro_rules! by_rows {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
         #[inline(always)]
-        #[allow(unused_variables)]
         fn $name(self) -> Jet<R> {
-            let ($x, $o) = (self.value, self.value.$name());
-            self.through($o, |$t| $slope)
+            let (x, o) = (self.value, self.value.$name());
+            self.through(o, |t| primitive!($name, $row, x, o, t))
         }
     )*};
 }
@@ -124,6 +144,10 @@ impl<R: Real> Real for Jet<R> {
     #[inline(always)]
     fn lit(value: f64) -> Jet<R> {
         Jet::fixed(R::lit(value))
+    }
+    #[inline(always)]
+    fn attribute(index: usize, value: f64) -> Jet<R> {
+        Jet::fixed(R::attribute(index, value))
     }
     #[inline(always)]
     fn select(mask: R::Mask, yes: Jet<R>, no: Jet<R>) -> Jet<R> {
@@ -151,7 +175,8 @@ impl<R: Real> Real for Jet<R> {
     }
     #[inline(always)]
     fn abs(self) -> Jet<R> {
-        self.through(self.value.abs(), |t| t * sign(self.value))
+        let o = self.value.abs();
+        self.through(o, |t| Partial::<Unary>::abs::<0, R>(none(), t, [self.value], o))
     }
     #[inline(always)]
     fn floor(self) -> Jet<R> {
@@ -164,58 +189,29 @@ impl<R: Real> Real for Jet<R> {
     #[inline(always)]
     fn sqrt(self) -> Jet<R> {
         let o = self.value.sqrt();
-        self.through(o, |t| t * zero_guard(t, R::lit(0.5) / o))
+        self.through(o, |t| Partial::<Unary>::sqrt::<0, R>(none(), t, [self.value], o))
     }
-    slopes! {
-        exp |t, x, o| t * zero_guard(t, o);
-        expm1 |t, x, o| t * zero_guard(t, o + 1.0);
-        exp2 |t, x, o| t * zero_guard(t, o * LN_2);
-        log |t, x, o| t / divisor(t, x);
-        log1p |t, x, o| t / divisor(t, x + 1.0);
-        log2 |t, x, o| t / divisor(t, x * LN_2);
-        log10 |t, x, o| t / divisor(t, x) * LOG10_E;
-        sin |t, x, o| t * x.cos();
-        cos |t, x, o| -(t * x.sin());
-        tan |t, x, o| t * zero_guard(t, o * o + 1.0);
-        asin |t, x, o| t * zero_guard(t, arc_slope(x));
-        acos |t, x, o| -(t * zero_guard(t, arc_slope(x)));
-        atan |t, x, o| t * atan_slope(x);
-        sinh |t, x, o| t * zero_guard(t, x.cosh());
-        cosh |t, x, o| t * zero_guard(t, x.sinh());
-        tanh |t, x, o| t / x.cosh() / x.cosh();
-        asinh |t, x, o| t / length(magnitude(x), R::lit(1.0));
-        acosh |t, x, o| t / divisor(t, (x - 1.0).sqrt() * (x + 1.0).sqrt());
-        atanh |t, x, o| t / divisor(t, one_minus_square(x));
-        sigmoid |t, x, o| t * (o * (-x).sigmoid());
-        silu |t, x, o| t * silu_slope(x);
-        erf |t, x, o| t * (bell(x) * FRAC_2_SQRT_PI);
-        erfc |t, x, o| -(t * (bell(x) * FRAC_2_SQRT_PI));
-        erfinv |t, x, o| t * zero_guard(t, (o * o).exp() / FRAC_2_SQRT_PI);
-        ndtr |t, x, o| t * normal_pdf(x);
-        gelu |t, x, o| t * (x.ndtr() + x * normal_pdf(x));
-        lgamma |t, x, o| t * zero_guard(t, x.digamma());
-        digamma |t, x, o| t * zero_guard(t, x.polygamma(1));
-        i0 |t, x, o| t * zero_guard(t, x.i1());
-        i0e |t, x, o| t * i0e_slope(x);
-        i1 |t, x, o| t * zero_guard(t, i1_slope(x));
-        i1e |t, x, o| t * i1e_slope(x);
-    }
+    crate::math::functions::primitives!(by_rows);
     #[inline(always)]
     fn pow(self, exponent: Jet<R>) -> Jet<R> {
-        let (x, y) = (self.value, exponent.value);
-        let o = x.pow(y);
-        let base = self.tangent.map(|t| t * zero_guard(t, power_slope(x, y)));
-        let power = exponent.tangent.map(|t| exponent_slope(x, o, t));
+        let x = [self.value, exponent.value];
+        let o = self.value.pow(exponent.value);
+        let base = self.tangent.map(|t| Partial::<Binary>::pow::<0, R>(none(), t, x, o));
+        let power = exponent.tangent.map(|t| Partial::<Binary>::pow::<1, R>(none(), t, x, o));
         Jet { value: o, tangent: sum(base, power) }
     }
     #[inline(always)]
     fn fmod(self, divisor: Jet<R>) -> Jet<R> {
-        let (x, y) = (self.value, divisor.value);
-        let along = divisor.tangent.map(|t| -(t * truncated(x / y)));
-        Jet { value: x.fmod(y), tangent: sum(self.tangent, along) }
+        let x = [self.value, divisor.value];
+        let o = self.value.fmod(divisor.value);
+        let along = divisor.tangent.map(|t| Partial::<Binary>::fmod::<1, R>(none(), t, x, o));
+        Jet { value: o, tangent: sum(self.tangent, along) }
     }
     #[inline(always)]
     fn polygamma(self, order: usize) -> Jet<R> {
-        self.through(self.value.polygamma(order), |t| t * zero_guard(t, self.value.polygamma(order + 1)))
+        let o = self.value.polygamma(order);
+        self.through(o, |t| {
+            Partial::<Parametric>::polygamma::<0, R>(Attributes::new([order as f64, 0.0]), t, [self.value], o)
+        })
     }
 }

@@ -10,6 +10,7 @@ use crate::ops::pointwise::elementwise::Map;
 use crate::ops::pointwise::table::{Fun, Params};
 use crate::ops::pointwise::unary::{Parametric, Unary, unary_table};
 use crate::tensor::Tensor;
+use std::borrow::Cow;
 
 /// An operand as users give it: a tensor or a Python scalar, to which the tensor gives the dtype of the
 /// result.
@@ -43,7 +44,7 @@ impl From<i64> for Operand<'_> {
     }
 }
 
-impl Operand<'_> {
+impl<'a> Operand<'a> {
     /// The dtype of a result with a tensor of `dtype`: a scalar only wins by category.
     pub fn result_type(&self, other: &Tensor) -> DType {
         let dtype = other.dtype();
@@ -131,13 +132,19 @@ impl Operand<'_> {
     /// [`Operand::to_tensor`] for a row of the table whose result has this dtype. Beside halves, numbers and
     /// 0-d tensors keep the range and the digits of float32, in which the row computes, so that the result is
     /// rounded once.
-    pub fn to_rule_input(self, dtype: DType, like: &Tensor) -> Result<Tensor> {
+    pub fn to_rule_input(self, dtype: DType, like: &Tensor) -> Result<Cow<'a, Tensor>> {
+        if let Operand::Tensor(x) = self
+            && x.dtype() == dtype
+            && x.device() == like.device()
+        {
+            return Ok(Cow::Borrowed(x));
+        }
         let wide = dtype.is_half()
             && match self {
                 Operand::Tensor(x) => x.rank() == 0 && x.dtype() != dtype,
                 _ => true,
             };
-        self.to_tensor(if wide { DType::F32 } else { dtype }, like)
+        self.to_tensor(if wide { DType::F32 } else { dtype }, like).map(Cow::Owned)
     }
 }
 
@@ -200,7 +207,9 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
         (Operand::Tensor(a), Operand::Tensor(b)) => {
             // Fast path: nothing to convert.
             if a.dtype() == b.dtype() && a.dtype().is_float() && a.device() == b.device() {
-                check_broadcast(fun.name(), a, b)?;
+                if !a.same_shape(b) {
+                    check_different(fun.name(), a, b)?;
+                }
                 return crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[a, b]);
             }
             check_broadcast(fun.name(), a, b)?;
@@ -236,7 +245,7 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
              .float() first"
         )));
     }
-    if matches!(fun, Binary::Div | Binary::Xlogy | Binary::Xlog1py) {
+    if !fun.columns().has_integers {
         dtype = dtype.to_float();
     }
     let (x, y) = (x.to_rule_input(dtype, like)?, y.to_rule_input(dtype, like)?);
@@ -264,37 +273,25 @@ fn check_different(op: &str, x: &Tensor, y: &Tensor) -> Result<()> {
 impl Tensor {
     /// Applies a row of the unary table. Integers are converted to float32 where the function needs it.
     pub fn unary(&self, fun: Unary) -> Result<Tensor> {
-        let keeps_integers = matches!(
-            fun,
-            Unary::Neg
-                | Unary::Abs
-                | Unary::Sign
-                | Unary::Square
-                | Unary::Relu
-                | Unary::Floor
-                | Unary::Ceil
-                | Unary::Round
-                | Unary::Trunc
-                | Unary::Frac
-        );
-        self.map(Map { fun: Fun::Unary(fun), p: Params::default() }, keeps_integers)
+        self.map(Map { fun: Fun::Unary(fun), p: Params::default() })
     }
 
     /// Applies a row of the table of functions with attributes.
     pub fn parametric(&self, fun: Parametric, p: [f64; 2]) -> Result<Tensor> {
-        self.map(Map { fun: Fun::Parametric(fun), p: p.into() }, false)
+        self.map(Map { fun: Fun::Parametric(fun), p: p.into() })
     }
 
-    fn map(&self, op: Map, keeps_integers: bool) -> Result<Tensor> {
+    fn map(&self, op: Map) -> Result<Tensor> {
+        let keeps_integers = || op.fun.columns().has_integers;
         match self.dtype().category() {
             Category::Float | Category::Complex => crate::bind::bind1(op, &[self]),
-            Category::Int if keeps_integers => crate::bind::bind1(op, &[self]),
+            Category::Int if keeps_integers() => crate::bind::bind1(op, &[self]),
             Category::Bool if op.fun == Fun::Unary(Unary::Neg) => {
                 Err(Error::dtype("neg: not defined for bool tensors; use ~ or logical_not"))
             }
             // The sign of a truth value is that value; a copy.
             Category::Bool if op.fun == Fun::Unary(Unary::Sign) => self.copied(),
-            Category::Bool if keeps_integers => {
+            Category::Bool if keeps_integers() => {
                 let integer = if self.device() == Device::Cpu { DType::I64 } else { DType::I32 };
                 crate::bind::bind1(op, &[&self.cast(integer)?])
             }
@@ -373,7 +370,8 @@ impl Tensor {
 
 macro_rules! unary_methods {
     ($kind:ident, $n:literal, $p:ident; $(
-        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr, [$($partial:tt)*];
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
+        [$($partial:tt)*], $precision:ident, $slope:ident, $integer:tt, $complex:expr;
     )*) => {
         impl Tensor {
             $($(#[doc = $doc])* pub fn $method(&self) -> Result<Tensor> { self.unary(Unary::$name) })*
@@ -383,7 +381,8 @@ macro_rules! unary_methods {
 
 macro_rules! binary_methods {
     ($kind:ident, $n:literal, $p:ident; $(
-        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr, [$($partial:tt)*];
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
+        [$($partial:tt)*], $precision:ident, $slope:ident, $integer:tt, $complex:expr;
     )*) => {
         impl Tensor {
             $($(#[doc = $doc])* pub fn $method<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {

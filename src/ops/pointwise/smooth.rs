@@ -5,21 +5,9 @@
 //! as it is. Where a branch is not taken, its argument is replaced by one at which it is finite.
 
 use crate::math::real::Real;
-use crate::ops::pointwise::formulas::{magnitude, normal_pdf};
+use crate::ops::pointwise::formulas::{magnitude, normal_pdf, polynomial};
 use crate::rule;
 use std::f64::consts::PI;
-
-/// The polynomial with these coefficients, lowest power first.
-#[inline(always)]
-fn polynomial<R: Real>(x: R, coefficients: &[f64]) -> R {
-    let mut sum = R::lit(0.0);
-    let mut k = coefficients.len();
-    while k > 0 {
-        k -= 1;
-        sum = sum * x + coefficients[k];
-    }
-    sum
-}
 
 /// `(u cos(u) - sin(u)) / u^3` in `u^2`: coefficients `(-1)^k 2k / (2k + 1)!` from `k = 1` on.
 const SINC: [f64; 11] = [
@@ -223,6 +211,24 @@ rule! {
     }
 }
 rule! {
+    /// `log(x / (1 - x))`. Around 1/2 the logarithms cancel, and twice the distance from there is exact.
+    pub fn log_odds(x) {
+        let middle = (x - 0.5).abs().lt(R::lit(0.25));
+        let (inside, outside) = (R::select(middle, x, R::lit(0.5)), R::select(middle, R::lit(0.25), x));
+        R::select(middle, 2.0 * (2.0 * inside - 1.0).atanh(), outside.log() - (-outside).log1p())
+    }
+}
+rule! {
+    /// `x (1 - x)`, by which a cotangent is divided; NaN outside of `[0, 1]`. Around 1/2 by the distance from
+    /// there, so that its derivative keeps its digits.
+    pub fn odds_divisor(x) {
+        let outside = x.lt(R::lit(0.0)) | x.gt(R::lit(1.0));
+        let distance = x - 0.5;
+        let product = R::select(distance.abs().lt(R::lit(0.25)), 0.25 - distance * distance, x * (1.0 - x));
+        R::select(outside, R::lit(f64::NAN), product)
+    }
+}
+rule! {
     /// `x` below 0, else 0: for functions that must not overflow where they are not taken.
     pub fn negative_part(x) R::select(x.gt(R::lit(0.0)), R::lit(0.0), x)
 }
@@ -231,7 +237,7 @@ rule! {
 /// that is no finite number, at its pole, below it, and at infinity. There it is the logarithm of 1.
 #[inline(always)]
 pub fn logged<R: Real>(x: R, y: R, shift: f64) -> R {
-    R::select(unmet(x, y, shift), R::lit(1.0 - shift), y)
+    R::select(unmet(x, y, shift), 1.0 - R::lit(shift), y)
 }
 
 /// The slope of `x log(shift + y)` in `y`.

@@ -4,10 +4,18 @@
 //!
 //! Whoever wants to do something with any row (run it, record it, print it as WGSL) implements [`Visit`].
 
-use crate::math::real::Pointwise;
+mod macros;
+
+use crate::math::real::{Pointwise, PointwiseInt};
 use crate::op::{Precision, Saves};
+use crate::ops::complex::number::Number;
 use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::sym::Sym;
 use crate::ops::pointwise::unary::{Parametric, Unary};
+
+pub(crate) use macros::{
+    arg, define_table, has_integers, integer_rule, operand, pointwise_rule, visit_integer, visit_jet,
+};
 
 /// A value that a derivative reads besides the cotangent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,176 +47,57 @@ pub trait Visit {
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Self::Out;
 }
 
-macro_rules! arg {
-    (x) => {
-        $crate::ops::pointwise::table::Arg::X
-    };
-    (y) => {
-        $crate::ops::pointwise::table::Arg::Y
-    };
-    (o) => {
-        $crate::ops::pointwise::table::Arg::Out
-    };
+/// What the derivative of a row costs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slope {
+    /// Some arithmetic.
+    Cheap,
+    /// An exponential or the like: for many cotangents at one point it is worth finding once.
+    Costly,
 }
-pub(crate) use arg;
 
-/// A function with attributes `p` as a type that implements `Pointwise`.
-macro_rules! pointwise_rule {
-    ($p:ident; [$($x:ident),*] => $body:expr) => {{
-        #[derive(Clone, Copy)]
-        struct Rule([f64; 2]);
-        impl $crate::math::real::Pointwise<{ [$(stringify!($x)),*].len() }> for Rule {
-            #[inline(always)]
-            #[allow(unused_variables)]
-            fn apply<R: $crate::math::real::Real>(&self, [$($x),*]: [R; [$(stringify!($x)),*].len()]) -> R
-            where
-                f64: $crate::math::real::Left<R>,
-            {
-                let $p = self.0;
-                $body
-            }
-        }
-        Rule($p)
-    }};
+/// What a row does with complex numbers.
+#[derive(Clone, Copy, Debug)]
+pub enum Complex {
+    /// Raises.
+    Undefined,
+    /// The same with the real and with the imaginary parts.
+    Parts,
+    /// The product of its operands; that of one operand with itself.
+    Product,
+    /// A function of one number with a real value.
+    Real(fn(Number) -> Sym),
+    /// A function of one number.
+    One(fn(Number) -> Number),
+    /// A function of one number whose derivative reads the output: where it is recorded, the parts that the
+    /// composition reads are those of a copy, so that the operand may be written later.
+    Fresh(fn(Number) -> Number),
+    /// A function of two numbers.
+    Two(fn(Number, Number) -> Number),
 }
-pub(crate) use pointwise_rule;
 
-/// Does `v` with the derivative of a partial along the values that it reads: its operands are the cotangent,
-/// those values, and their tangents. `None` for a partial that reads nothing.
-macro_rules! visit_jet {
-    ($v:ident, $p:ident; [$g:ident] => $body:expr) => {
-        None
-    };
-    ($v:ident, $p:ident; [$g:ident, $($x:ident),+] => $body:expr) => {{
-        const READS: usize = [$(stringify!($x)),+].len();
-        #[derive(Clone, Copy)]
-        struct Rule([f64; 2]);
-        impl $crate::math::real::Pointwise<{ 1 + 2 * READS }> for Rule {
-            const IS_WIDEST: bool = false;
-            #[inline(always)]
-            fn apply<Q: $crate::math::real::Real>(&self, x: [Q; 1 + 2 * READS]) -> Q
-            where
-                f64: $crate::math::real::Left<Q>,
-            {
-                #[inline(always)]
-                fn body<R: $crate::math::real::Real>($p: [f64; 2], $g: R, [$($x),+]: [R; READS]) -> R
-                where
-                    f64: $crate::math::real::Left<R>,
-                {
-                    $body
-                }
-                let mut next = 0;
-                $(
-                    next += 1;
-                    let $x = $crate::ops::pointwise::jet::Jet::moving(x[next], x[next + READS]);
-                )+
-                let g = $crate::ops::pointwise::jet::Jet::fixed(x[0]);
-                body::<$crate::ops::pointwise::jet::Jet<Q>>(self.0, g, [$($x),+]).tangent()
-            }
-        }
-        Some($v.visit(Rule($p)))
-    }};
+/// What a row says besides its formulas; the head of `unary.rs` explains the columns.
+pub struct Columns {
+    /// The precision under autocast.
+    pub precision: Precision,
+    /// What the derivative costs.
+    pub slope: Slope,
+    /// Whether it has a formula for integers, which are converted to floats otherwise.
+    pub has_integers: bool,
+    /// What it does with complex numbers.
+    pub complex: Complex,
 }
-pub(crate) use visit_jet;
 
-/// Makes the enum of a table, its names and documentation, and the way from a row to its rules.
-macro_rules! define_table {
-    ($kind:ident, $n:literal, $p:ident; $(
-        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
-        [$(($g:ident $(, $arg:ident)*) => $partial:expr),*];
-    )*) => {
-        /// The rows of the table.
-        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-        pub enum $kind { $($(#[doc = $doc])* $name,)* }
-
-        impl $kind {
-            /// Every row.
-            pub const ALL: &'static [$kind] = &[$($kind::$name,)*];
-
-            /// The name of the method.
-            pub fn name(self) -> &'static str {
-                match self { $($kind::$name => stringify!($method),)* }
-            }
-
-            /// The first line of the documentation.
-            pub fn doc(self) -> &'static str {
-                match self { $($kind::$name => concat!($($doc, "\n"),*).trim_ascii(),)* }
-            }
-
-            /// What the partial for each input reads; empty where the derivative is zero.
-            pub fn reads(self) -> &'static [&'static [$crate::ops::pointwise::table::Arg]] {
-                match self { $($kind::$name => &[$(&[$($crate::ops::pointwise::table::arg!($arg)),*]),*],)* }
-            }
-
-            /// What the partial for input `wrt` reads, as the tape counts it.
-            #[inline]
-            pub fn saves(self, wrt: usize) -> $crate::op::Saves {
-                use $crate::op::Saves;
-                const SAVES: &[&[Saves]] = &[$(
-                    &[$(Saves::NONE $(.and($crate::ops::pointwise::table::arg!($arg).saves()))*),*],
-                )*];
-                SAVES[self as usize].get(wrt).copied().unwrap_or_default()
-            }
-
-            /// Does `v` with the function.
-            pub fn value<V: $crate::ops::pointwise::table::Visit>(self, $p: [f64; 2], v: V) -> V::Out {
-                match self {
-                    $($kind::$name => v.visit(
-                        $crate::ops::pointwise::table::pointwise_rule!($p; [$($x),+] => $value)
-                    ),)*
-                }
-            }
-
-            /// Does `v` with the partial for input `wrt`; `None` where it is zero.
-            #[allow(unused_variables, unused_mut, unused_assignments)]
-            pub fn partial<V>(self, wrt: usize, $p: [f64; 2], v: V) -> Option<V::Out>
-            where
-                V: $crate::ops::pointwise::table::Visit,
-            {
-                match self {
-                    $($kind::$name => {
-                        let mut position = 0;
-                        $(
-                            if position == wrt {
-                                return Some(v.visit(
-                                    $crate::ops::pointwise::table::pointwise_rule!(
-                                        $p; [$g $(, $arg)*] => $partial
-                                    ),
-                                ));
-                            }
-                            position += 1;
-                        )*
-                        None
-                    })*
-                }
-            }
-
-            /// Does `v` with the derivative of the partial for input `wrt` along the values that the partial
-            /// reads; `None` where it reads nothing.
-            #[allow(unused_variables, unused_mut, unused_assignments)]
-            pub fn jet<V>(self, wrt: usize, $p: [f64; 2], v: V) -> Option<V::Out>
-            where
-                V: $crate::ops::pointwise::table::Visit,
-            {
-                match self {
-                    $($kind::$name => {
-                        let mut position = 0;
-                        $(
-                            if position == wrt {
-                                return $crate::ops::pointwise::table::visit_jet!(
-                                    v, $p; [$g $(, $arg)*] => $partial
-                                );
-                            }
-                            position += 1;
-                        )*
-                        None
-                    })*
-                }
-            }
-        }
-    };
+/// Something that can be done with the formula of a row for integers.
+pub trait VisitInt {
+    /// What comes of it.
+    type Out;
+    /// Does it.
+    fn visit<const N: usize, P: PointwiseInt<N>>(self, rule: P) -> Self::Out;
 }
-pub(crate) use define_table;
+
+/// The partials of a table's rows by name.
+pub struct Partial<Table>(std::marker::PhantomData<Table>);
 
 /// A row of one of the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -230,21 +119,24 @@ impl Fun {
             Fun::Binary(f) => f.name(),
         }
     }
-    /// The precision under autocast: float32 for what grows or shrinks so fast, or is so steep, that halves
-    /// overflow or lose its digits. The choice is PyTorch's.
-    pub fn precision(self) -> Precision {
-        use Unary::{
-            Acos, Asin, Cosh, Entr, Erfinv, Exp, Expm1, Log, Log1p, Log2, Log10, LogNdtr, Reciprocal, Rsqrt,
-            Sinh, Tan,
-        };
+    /// Whether its first attribute counts something: functions of different counts are different ones.
+    pub fn counts(self) -> bool {
+        self == Fun::Parametric(Parametric::Polygamma)
+    }
+    /// What the row says besides its formulas.
+    pub fn columns(self) -> &'static Columns {
         match self {
-            Fun::Unary(Acos | Asin | Cosh | Erfinv | Exp | Expm1 | Log | Log1p | Log2 | Log10) => {
-                Precision::F32
-            }
-            Fun::Unary(Entr | LogNdtr | Reciprocal | Rsqrt | Sinh | Tan) => Precision::F32,
-            Fun::Parametric(Parametric::Softplus) => Precision::F32,
-            Fun::Binary(Binary::Pow | Binary::Xlogy | Binary::Xlog1py) => Precision::F32,
-            _ => Precision::Any,
+            Fun::Unary(f) => f.columns(),
+            Fun::Parametric(f) => f.columns(),
+            Fun::Binary(f) => f.columns(),
+        }
+    }
+    /// Does `v` with the row's formula for integers; `None` for a row without one.
+    pub fn integer<V: VisitInt>(self, v: V) -> Option<V::Out> {
+        match self {
+            Fun::Unary(f) => f.integer(v),
+            Fun::Parametric(f) => f.integer(v),
+            Fun::Binary(f) => f.integer(v),
         }
     }
     /// What the derivative for input `wrt` reads; `None` where it is zero.
@@ -265,7 +157,7 @@ impl Fun {
         }
     }
     /// Does `v` with the row's value.
-    #[inline]
+    #[inline(always)]
     pub fn value<V: Visit>(self, p: [f64; 2], v: V) -> V::Out {
         match self {
             Fun::Unary(f) => f.value(p, v),

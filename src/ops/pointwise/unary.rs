@@ -1,10 +1,17 @@
 //! All of one-variable calculus in one table: value and derivative of every unary function.
 //!
-//! A row reads `Variant method(x) = value, [(what the derivative reads) => g * derivative];` where `x` is the
-//! input, `o` the output and `g` the cotangent (or, in forward mode, the tangent: the Jacobian is diagonal).
-//! What the derivative reads is what the tape keeps. `[]` means that the derivative is zero. Functions with
-//! attributes (a bound, a slope) stand in the second table, where `p` holds the attributes; their methods are
-//! written by hand in `operand.rs`.
+//! A row reads `Variant method(x) = value, [(what the derivative reads) => g * derivative], precision, slope,
+//! integers, complex;` where `x` is the input, `o` the output and `g` the cotangent (or, in forward mode, the
+//! tangent: the Jacobian is diagonal). What the derivative reads is what the tape keeps. `[]` means that the
+//! derivative is zero. Functions with attributes (a bound, a slope) stand in the second table: `p.a()` and
+//! `p.b()`; their methods are written by hand in `operand.rs`.
+//!
+//! The columns after the derivatives:
+//! * precision under autocast: `F32`, or `Any`, that of the input. `F32` have the functions that grow or
+//!   shrink so fast, or are so steep, that halves overflow or lose their digits; the choice is PyTorch's.
+//! * slope, what the derivative costs: `Cheap`, or `Costly`, an exponential or the like,
+//! * integers: `float`, which converts them, or the formula for them,
+//! * complex numbers: a [`Complex`].
 //!
 //! From a row come the CPU and GPU kernels, the fused VJP kernel, the recorded derivative for higher orders,
 //! the Rust and Python methods, the type stub and the documentation. The other half of adding a function is
@@ -12,128 +19,172 @@
 //! but a cotangent of 0 stays 0 there (`zero_guard`), so that a branch which `where` did not take cannot
 //! spoil a gradient.
 
+use crate::ops::complex::number::Number;
 use crate::ops::pointwise::formulas::{
     arc_slope, atan_slope, bell, divisor, gelu_gate, gelu_slope, i0e_slope, i1_slope, i1e_slope, length,
-    magnitude, normal_pdf, one_minus_square, sign, silu_slope, softsign_slope, truncated, zero_guard,
+    magnitude, normal_pdf, one_minus_square, sign, silu_slope, softsign_slope, truncated, within, zero_guard,
 };
 use crate::ops::pointwise::smooth::{
-    entropy, entropy_slope, log_ndtr, log_ndtr_slope, mish_slope, mish_value, negative_part, sinc,
-    sinc_slope, tanh_square, without_tanh,
+    entropy, entropy_slope, log_ndtr, log_ndtr_slope, log_odds, mish_slope, mish_value, negative_part,
+    odds_divisor, sinc, sinc_slope, tanh_square, without_tanh,
 };
-use crate::ops::pointwise::table::define_table;
+use crate::ops::pointwise::table::{Complex, define_table};
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG10_E};
 
 macro_rules! unary_table {
     ($callback:ident) => {
         $callback! { Unary, 1, p;
             /// Negative `-x`.
-            Neg neg(x) = -x, [(g) => -g];
+            Neg neg(x) = -x, [(g) => -g], Any, Cheap, (I::lit(0).sub(x)), Parts;
             /// Absolute value; its derivative at 0 is 0.
-            Abs abs(x) = x.abs(), [(g, x) => g * sign(x)];
+            Abs abs(x) = x.abs(), [(g, x) => g * sign(x)], Any, Cheap, (x.abs()), Real(Number::size);
             /// Sign: -1, 0 or 1.
-            Sign sign(x) = sign(x), [];
+            Sign sign(x) = sign(x), [], Any, Cheap, (x.sign()), One(Number::sign);
             /// Square `x * x`.
-            Square square(x) = x * x, [(g, x) => g * (2.0 * x)];
+            Square square(x) = x * x, [(g, x) => g * (2.0 * x)], Any, Cheap, (x.mul(x)), Product;
             /// Square root.
-            Sqrt sqrt(x) = x.sqrt(), [(g, o) => g * zero_guard(g, 0.5 / o)];
+            Sqrt sqrt(x) = x.sqrt(), [(g, o) => g * zero_guard(g, 0.5 / o)],
+                Any, Cheap, float, One(Number::sqrt);
             /// Reciprocal square root.
-            Rsqrt rsqrt(x) = 1.0 / x.sqrt(), [(g, o) => g * zero_guard(g, -0.5 * (o * o * o))];
+            Rsqrt rsqrt(x) = 1.0 / x.sqrt(), [(g, o) => g * zero_guard(g, -0.5 * (o * o * o))],
+                F32, Cheap, float, One(Number::rsqrt);
             /// Reciprocal `1 / x`.
-            Reciprocal reciprocal(x) = 1.0 / x, [(g, o) => -(g * zero_guard(g, o * o))];
+            Reciprocal reciprocal(x) = 1.0 / x, [(g, o) => -(g * zero_guard(g, o * o))],
+                F32, Cheap, float, One(Number::reciprocal);
             /// Natural exponential.
-            Exp exp(x) = x.exp(), [(g, o) => g * zero_guard(g, o)];
+            Exp exp(x) = x.exp(), [(g, o) => g * zero_guard(g, o)], F32, Cheap, float, Fresh(Number::exp);
             /// `exp(x) - 1`, accurate near 0.
-            Expm1 expm1(x) = x.expm1(), [(g, o) => g * zero_guard(g, o + 1.0)];
+            Expm1 expm1(x) = x.expm1(), [(g, o) => g * zero_guard(g, o + 1.0)],
+                F32, Cheap, float, One(Number::expm1);
             /// `2 ** x`.
-            Exp2 exp2(x) = x.exp2(), [(g, o) => g * zero_guard(g, LN_2 * o)];
+            Exp2 exp2(x) = x.exp2(), [(g, o) => g * zero_guard(g, LN_2 * o)],
+                Any, Cheap, float, One(Number::exp2);
             /// Natural logarithm.
-            Log log(x) = x.log(), [(g, x) => g / divisor(g, x)];
+            Log log(x) = x.log(), [(g, x) => g / divisor(g, x)], F32, Cheap, float, One(Number::log);
             /// `log(1 + x)`, accurate near 0.
-            Log1p log1p(x) = x.log1p(), [(g, x) => g / divisor(g, 1.0 + x)];
+            Log1p log1p(x) = x.log1p(), [(g, x) => g / divisor(g, 1.0 + x)],
+                F32, Cheap, float, One(Number::log1p);
             /// Logarithm to base 2.
-            Log2 log2(x) = x.log2(), [(g, x) => g / divisor(g, LN_2 * x)];
+            Log2 log2(x) = x.log2(), [(g, x) => g / divisor(g, LN_2 * x)],
+                F32, Cheap, float, One(Number::log2);
             /// Logarithm to base 10.
-            Log10 log10(x) = x.log10(), [(g, x) => g / divisor(g, x) * LOG10_E];
+            Log10 log10(x) = x.log10(), [(g, x) => g / divisor(g, x) * LOG10_E],
+                F32, Cheap, float, One(Number::log10);
             /// Sine of an angle in radians.
-            Sin sin(x) = x.sin(), [(g, x) => g * x.cos()];
+            Sin sin(x) = x.sin(), [(g, x) => g * x.cos()], Any, Costly, float, One(Number::sin);
             /// Cosine of an angle in radians.
-            Cos cos(x) = x.cos(), [(g, x) => -(g * x.sin())];
+            Cos cos(x) = x.cos(), [(g, x) => -(g * x.sin())], Any, Costly, float, One(Number::cos);
             /// Tangent of an angle in radians.
-            Tan tan(x) = x.tan(), [(g, o) => g * zero_guard(g, 1.0 + o * o)];
+            Tan tan(x) = x.tan(), [(g, o) => g * zero_guard(g, 1.0 + o * o)],
+                F32, Cheap, float, One(Number::tan);
             /// Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`.
-            Asin asin(x) = x.asin(), [(g, x) => g * zero_guard(g, arc_slope(x))];
+            Asin asin(x) = x.asin(), [(g, x) => g * zero_guard(g, arc_slope(x))],
+                F32, Cheap, float, One(Number::asin);
             /// Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`.
-            Acos acos(x) = x.acos(), [(g, x) => -(g * zero_guard(g, arc_slope(x)))];
+            Acos acos(x) = x.acos(), [(g, x) => -(g * zero_guard(g, arc_slope(x)))],
+                F32, Cheap, float, One(Number::acos);
             /// Arc tangent, from `-pi/2` to `pi/2`.
-            Atan atan(x) = x.atan(), [(g, x) => g * atan_slope(x)];
+            Atan atan(x) = x.atan(), [(g, x) => g * atan_slope(x)], Any, Cheap, float, One(Number::atan);
             /// Hyperbolic sine.
-            Sinh sinh(x) = x.sinh(), [(g, x) => g * zero_guard(g, x.cosh())];
+            Sinh sinh(x) = x.sinh(), [(g, x) => g * zero_guard(g, x.cosh())],
+                F32, Costly, float, One(Number::sinh);
             /// Hyperbolic cosine.
-            Cosh cosh(x) = x.cosh(), [(g, x) => g * zero_guard(g, x.sinh())];
+            Cosh cosh(x) = x.cosh(), [(g, x) => g * zero_guard(g, x.sinh())],
+                F32, Costly, float, One(Number::cosh);
             /// Hyperbolic tangent.
-            Tanh tanh(x) = x.tanh(), [(g, o) => g * (1.0 - o * o)];
+            Tanh tanh(x) = x.tanh(), [(g, o) => g * (1.0 - o * o)], Any, Cheap, float, One(Number::tanh);
             /// Inverse hyperbolic sine.
-            Asinh asinh(x) = x.asinh(), [(g, x) => g / length(magnitude(x), R::lit(1.0))];
+            Asinh asinh(x) = x.asinh(), [(g, x) => g / length(magnitude(x), R::lit(1.0))],
+                Any, Cheap, float, One(Number::asinh);
             /// Inverse hyperbolic cosine; NaN below 1.
-            Acosh acosh(x) = x.acosh(), [(g, x) => g / divisor(g, (x - 1.0).sqrt() * (x + 1.0).sqrt())];
+            Acosh acosh(x) = x.acosh(), [(g, x) => g / divisor(g, (x - 1.0).sqrt() * (x + 1.0).sqrt())],
+                Any, Cheap, float, One(Number::acosh);
             /// Inverse hyperbolic tangent; NaN outside of `[-1, 1]`.
-            Atanh atanh(x) = x.atanh(), [(g, x) => g / divisor(g, one_minus_square(x))];
+            Atanh atanh(x) = x.atanh(), [(g, x) => g / divisor(g, one_minus_square(x))],
+                Any, Cheap, float, One(Number::atanh);
             /// Error function.
-            Erf erf(x) = x.erf(), [(g, x) => g * (FRAC_2_SQRT_PI * bell(x))];
+            Erf erf(x) = x.erf(), [(g, x) => g * (FRAC_2_SQRT_PI * bell(x))], Any, Costly, float, Undefined;
             /// `1 - erf(x)`, accurate where that is small.
-            Erfc erfc(x) = x.erfc(), [(g, x) => -(g * (FRAC_2_SQRT_PI * bell(x)))];
+            Erfc erfc(x) = x.erfc(), [(g, x) => -(g * (FRAC_2_SQRT_PI * bell(x)))],
+                Any, Costly, float, Undefined;
             /// Inverse of the error function; NaN outside of `[-1, 1]`.
-            Erfinv erfinv(x) = x.erfinv(), [(g, o) => g * zero_guard(g, (o * o).exp() / FRAC_2_SQRT_PI)];
+            Erfinv erfinv(x) = x.erfinv(), [(g, o) => g * zero_guard(g, (o * o).exp() / FRAC_2_SQRT_PI)],
+                F32, Costly, float, Undefined;
             /// Distribution function of the standard normal distribution.
-            Ndtr ndtr(x) = x.ndtr(), [(g, x) => g * normal_pdf(x)];
+            Ndtr ndtr(x) = x.ndtr(), [(g, x) => g * normal_pdf(x)], Any, Costly, float, Undefined;
             /// Logarithm of the size of the gamma function.
-            Lgamma lgamma(x) = x.lgamma(), [(g, x) => g * zero_guard(g, x.digamma())];
+            Lgamma lgamma(x) = x.lgamma(), [(g, x) => g * zero_guard(g, x.digamma())],
+                Any, Costly, float, Undefined;
             /// Digamma function, the derivative of `lgamma`; NaN at negative integers.
-            Digamma digamma(x) = x.digamma(), [(g, x) => g * zero_guard(g, x.polygamma(1))];
+            Digamma digamma(x) = x.digamma(), [(g, x) => g * zero_guard(g, x.polygamma(1))],
+                Any, Costly, float, Undefined;
             /// Logarithm of the standard normal distribution function, by its asymptotic series far below 0
             /// (M. Abramowitz and I. Stegun, 1964, 26.2.12).
-            LogNdtr log_ndtr(x) = log_ndtr(x), [(g, x) => g * log_ndtr_slope(x)];
+            LogNdtr log_ndtr(x) = log_ndtr(x), [(g, x) => g * log_ndtr_slope(x)],
+                F32, Costly, float, Undefined;
             /// `sin(pi x) / (pi x)`, and 1 at zero.
-            Sinc sinc(x) = sinc(x), [(g, x) => g * sinc_slope(x)];
+            Sinc sinc(x) = sinc(x), [(g, x) => g * sinc_slope(x)], Any, Costly, float, One(Number::sinc);
             /// `-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy
             /// of a probability.
-            Entr entr(x) = entropy(x), [(g, x) => g * zero_guard(g, entropy_slope(x))];
+            Entr entr(x) = entropy(x), [(g, x) => g * zero_guard(g, entropy_slope(x))],
+                F32, Costly, float, Undefined;
             /// `x / (1 + |x|)`.
-            Softsign softsign(x) = x / (1.0 + x.abs()), [(g, x) => g * softsign_slope(x)];
+            Softsign softsign(x) = x / (1.0 + x.abs()), [(g, x) => g * softsign_slope(x)],
+                Any, Cheap, float, Undefined;
             /// `x - tanh(x)`, by its continued fraction near 0.
-            Tanhshrink tanhshrink(x) = without_tanh(x), [(g, x) => g * tanh_square(x)];
+            Tanhshrink tanhshrink(x) = without_tanh(x), [(g, x) => g * tanh_square(x)],
+                Any, Costly, float, Undefined;
             /// Modified Bessel function of the first kind, of order 0.
-            I0 i0(x) = x.i0(), [(g, x) => g * zero_guard(g, x.i1())];
+            I0 i0(x) = x.i0(), [(g, x) => g * zero_guard(g, x.i1())], Any, Costly, float, Undefined;
             /// `exp(-|x|) i0(x)`.
-            I0e i0e(x) = x.i0e(), [(g, x) => g * i0e_slope(x)];
+            I0e i0e(x) = x.i0e(), [(g, x) => g * i0e_slope(x)], Any, Costly, float, Undefined;
             /// Modified Bessel function of the first kind, of order 1.
-            I1 i1(x) = x.i1(), [(g, x) => g * zero_guard(g, i1_slope(x))];
+            I1 i1(x) = x.i1(), [(g, x) => g * zero_guard(g, i1_slope(x))], Any, Costly, float, Undefined;
             /// `exp(-|x|) i1(x)`.
-            I1e i1e(x) = x.i1e(), [(g, x) => g * i1e_slope(x)];
+            I1e i1e(x) = x.i1e(), [(g, x) => g * i1e_slope(x)], Any, Costly, float, Undefined;
             /// Logistic sigmoid `1 / (1 + exp(-x))`.
-            Sigmoid sigmoid(x) = x.sigmoid(), [(g, o) => g * (o * (1.0 - o))];
+            Sigmoid sigmoid(x) = x.sigmoid(), [(g, o) => g * (o * (1.0 - o))],
+                Any, Cheap, float, One(Number::sigmoid);
             /// Rectified linear unit `max(x, 0)`; its derivative at 0 is 0.
             Relu relu(x) = R::select(x.le(R::lit(0.0)), R::lit(0.0), x),
-                [(g, o) => R::select(o.gt(R::lit(0.0)), g, R::lit(0.0))];
+                [(g, o) => R::select(o.gt(R::lit(0.0)), g, R::lit(0.0))],
+                Any, Cheap, (x.max(I::lit(0))), Undefined;
             /// Gaussian error linear unit `x * Phi(x)` (Hendrycks and Gimpel 2016), exact form.
-            Gelu gelu_exact(x) = x.gelu(), [(g, x) => g * (x.ndtr() + x * normal_pdf(x))];
+            Gelu gelu_exact(x) = x.gelu(), [(g, x) => g * (x.ndtr() + x * normal_pdf(x))],
+                Any, Costly, float, Undefined;
             /// GELU by the tanh approximation (Hendrycks and Gimpel 2016).
             GeluTanh gelu_tanh(x) = x * gelu_gate(x).sigmoid(),
-                [(g, x) => g * gelu_slope(x)];
+                [(g, x) => g * gelu_slope(x)], Any, Costly, float, Undefined;
             /// Sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017).
-            Silu silu(x) = x.silu(), [(g, x) => g * silu_slope(x)];
+            Silu silu(x) = x.silu(), [(g, x) => g * silu_slope(x)], Any, Costly, float, Undefined;
             /// `x tanh(log(1 + exp(x)))` (Misra 2019).
-            Mish mish(x) = mish_value(x), [(g, x) => g * mish_slope(x)];
+            Mish mish(x) = mish_value(x), [(g, x) => g * mish_slope(x)], Any, Costly, float, Undefined;
+            /// `log(sigmoid(x))`.
+            LogSigmoid logsigmoid(x) =
+                R::select(x.lt(R::lit(0.0)), x, R::lit(0.0)) - (-x.abs()).exp().log1p(),
+                [(g, x) => g * (-x).sigmoid()], Any, Costly, float, Undefined;
+            /// `clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6.
+            Hardsigmoid hardsigmoid(x) = within(x / 6.0 + 0.5, R::lit(0.0), R::lit(1.0)),
+                [(g, x) => R::select(x.abs().le(R::lit(3.0)), g / 6.0, R::lit(0.0))],
+                Any, Cheap, float, Undefined;
+            /// `x clamp(x / 6 + 1/2, 0, 1)` (Howard et al. 2019).
+            Hardswish hardswish(x) = x * within(x / 6.0 + 0.5, R::lit(0.0), R::lit(1.0)),
+                [(g, x) => g * R::select(
+                    x.lt(R::lit(-3.0)),
+                    R::lit(0.0),
+                    R::select(x.gt(R::lit(3.0)), R::lit(1.0), x / 3.0 + 0.5)
+                )],
+                Any, Cheap, float, Undefined;
             /// Largest integer not above `x`.
-            Floor floor(x) = x.floor(), [];
+            Floor floor(x) = x.floor(), [], Any, Cheap, (x), Undefined;
             /// Smallest integer not below `x`.
-            Ceil ceil(x) = -((-x).floor()), [];
+            Ceil ceil(x) = -((-x).floor()), [], Any, Cheap, (x), Undefined;
             /// Nearest integer, ties to even.
-            Round round(x) = x.round(), [];
+            Round round(x) = x.round(), [], Any, Cheap, (x), Undefined;
             /// Nearest integer towards 0.
-            Trunc trunc(x) = truncated(x), [];
+            Trunc trunc(x) = truncated(x), [], Any, Cheap, (x), Undefined;
             /// What is behind the decimal point, with the sign of `x`.
-            Frac frac(x) = x - truncated(x), [(g) => g];
+            Frac frac(x) = x - truncated(x), [(g) => g], Any, Cheap, (x.sub(x)), Undefined;
         }
     };
 }
@@ -145,34 +196,57 @@ macro_rules! parametric_table {
     ($callback:ident) => {
         $callback! { Parametric, 1, p;
             /// `log(1 + exp(b x)) / b` with attribute `b`, linear where `b x` exceeds the threshold.
-            Softplus softplus(x) = R::select((x * p[0]).gt(R::lit(p[1])), x,
-                    (R::select((x * p[0]).gt(R::lit(0.0)), x * p[0], R::lit(0.0))
-                        + (-((x * p[0]).abs())).exp().log1p()) / p[0]),
-                [(g, x) => g * R::select((x * p[0]).gt(R::lit(p[1])), R::lit(1.0), (x * p[0]).sigmoid())];
+            Softplus softplus(x) = R::select((x * p.a()).gt(p.b()), x,
+                    (R::select((x * p.a()).gt(R::lit(0.0)), x * p.a(), R::lit(0.0))
+                        + (-((x * p.a()).abs())).exp().log1p()) / p.a()),
+                [(g, x) => g * R::select((x * p.a()).gt(p.b()), R::lit(1.0), (x * p.a()).sigmoid())],
+                F32, Costly, float, Undefined;
             /// `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`: attributes `[alpha, scale]`
             /// (Clevert et al. 2015).
-            Elu elu(x) = R::select(x.ge(R::lit(0.0)), x, negative_part(x).expm1() * p[0]) * p[1],
+            Elu elu(x) = R::select(x.ge(R::lit(0.0)), x, negative_part(x).expm1() * p.a()) * p.b(),
                 [(g, x) =>
-                    g * (R::select(x.gt(R::lit(0.0)), R::lit(1.0), negative_part(x).exp() * p[0]) * p[1])];
+                    g * (R::select(x.gt(R::lit(0.0)), R::lit(1.0), negative_part(x).exp() * p.a()) * p.b())],
+                Any, Costly, float, Undefined;
             /// `x` above 0, else `alpha (exp(x / alpha) - 1)` with attribute `alpha` (Barron 2017).
-            Celu celu(x) = R::select(x.ge(R::lit(0.0)), x, (negative_part(x) / p[0]).expm1() * p[0]),
-                [(g, x) => g * R::select(x.gt(R::lit(0.0)), R::lit(1.0), (negative_part(x) / p[0]).exp())];
+            Celu celu(x) = R::select(x.ge(R::lit(0.0)), x, (negative_part(x) / p.a()).expm1() * p.a()),
+                [(g, x) => g * R::select(x.gt(R::lit(0.0)), R::lit(1.0), (negative_part(x) / p.a()).exp())],
+                Any, Costly, float, Undefined;
+            /// `x` above 0, else `slope x` with attribute `slope`; its derivative at 0 is `slope`
+            /// (Maas et al. 2013).
+            LeakyRelu leaky_relu(x) = R::select(x.gt(R::lit(0.0)), x, x * p.a()),
+                [(g, x) => R::select(x.gt(R::lit(0.0)), g, g * p.a())], Any, Cheap, float, Undefined;
+            /// `x` moved towards 0 by an attribute, and 0 within it: the proximal map of `l |x|`.
+            Softshrink softshrink(x) =
+                R::select(x.gt(p.a()), x - p.a(), R::select(x.lt(-p.a()), x + p.a(), x - x)),
+                [(g, x) => R::select(x.abs().le(p.a()), R::lit(0.0), g)], Any, Cheap, float, Undefined;
+            /// `x` where its size exceeds an attribute, else 0.
+            Hardshrink hardshrink(x) = R::select(x.abs().le(p.a()), R::lit(0.0), x),
+                [(g, x) => R::select(x.abs().le(p.a()), R::lit(0.0), g)], Any, Cheap, float, Undefined;
+            /// `log(x / (1 - x))` of `x` limited to attributes `[low, high]`, the inverse of the logistic
+            /// function.
+            Logit logit(x) = log_odds(within(x, p.a(), p.b())),
+                [(g, x) => R::select(
+                    x.lt(p.a()) | x.gt(p.b()),
+                    R::lit(0.0),
+                    g / divisor(g, odds_divisor(x))
+                )],
+                F32, Cheap, float, Undefined;
             /// Values limited to attributes `[low, high]`; the derivative at a bound is 1.
-            Clamp clamp(x) =
-                R::select(x.lt(R::lit(p[0])), R::lit(p[0]), R::select(x.gt(R::lit(p[1])), R::lit(p[1]), x)),
-                [(g, x) => R::select(x.ge(R::lit(p[0])) & x.le(R::lit(p[1])), g, R::lit(0.0))];
+            Clamp clamp(x) = within(x, p.a(), p.b()),
+                [(g, x) => R::select(x.ge(p.a()) & x.le(p.b()), g, R::lit(0.0))],
+                Any, Cheap, float, Undefined;
             /// Values not below an attribute; the derivative at the bound is 1.
-            ClampMin clamp_min(x) = R::select(x.lt(R::lit(p[0])), R::lit(p[0]), x),
-                [(g, x) => R::select(x.ge(R::lit(p[0])), g, R::lit(0.0))];
+            ClampMin clamp_min(x) = R::select(x.lt(p.a()), p.a(), x),
+                [(g, x) => R::select(x.ge(p.a()), g, R::lit(0.0))], Any, Cheap, float, Undefined;
             /// Values not above an attribute; the derivative at the bound is 1.
-            ClampMax clamp_max(x) = R::select(x.gt(R::lit(p[0])), R::lit(p[0]), x),
-                [(g, x) => R::select(x.le(R::lit(p[0])), g, R::lit(0.0))];
+            ClampMax clamp_max(x) = R::select(x.gt(p.a()), p.a(), x),
+                [(g, x) => R::select(x.le(p.a()), g, R::lit(0.0))], Any, Cheap, float, Undefined;
             /// Derivative of an order, the attribute, of the digamma function.
-            Polygamma polygamma(x) = x.polygamma(p[0] as usize),
+            Polygamma polygamma(x) = x.polygamma(p.count()),
                 [(g, x) => g * zero_guard(
                     g,
-                    R::named("polygamma", [1.0 + R::lit(p[0]), x], x.polygamma(p[0] as usize + 1))
-                )];
+                    R::named("polygamma", [1.0 + p.a(), x], x.polygamma(p.count() + 1))
+                )], Any, Costly, float, Undefined;
         }
     };
 }

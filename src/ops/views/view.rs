@@ -21,15 +21,15 @@ impl Kernel for Reshape {
         "reshape"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(self.eval_one(x))
+    }
+    #[inline]
+    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
         if let Some(view) = x[0].reshape_view(&self.shape) {
-            return Ok(smallvec![view]);
+            return Ok(view);
         }
         let dense = x[0].copied()?;
-        one!(
-            dense
-                .reshape_view(&self.shape)
-                .ok_or_else(|| Error::shape("internal: a dense array did not reshape"))
-        )
+        dense.reshape_view(&self.shape).ok_or_else(|| Error::shape("internal: a dense array did not reshape"))
     }
     fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
         0
@@ -59,7 +59,11 @@ impl Kernel for Permute {
         "permute"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(x[0].permute(&self.order[..x[0].rank()]))
+        one!(self.eval_one(x))
+    }
+    #[inline]
+    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
+        x[0].permute(&self.order[..x[0].rank()])
     }
     fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
         0

@@ -159,7 +159,7 @@ pub fn row_over(fun: Fun, target: &Tensor, other: Option<Operand>) -> Result<boo
         return Ok(false);
     }
     let other = other.map(|y| y.to_rule_input(dtype, target)).transpose()?;
-    let operands: SmallVec<[&Tensor; 2]> = std::iter::once(target).chain(&other).collect();
+    let operands: SmallVec<[&Tensor; 2]> = std::iter::once(target).chain(other.as_deref()).collect();
     let Some(arrays) = bind::plain(&operands) else { return Ok(false) };
     if arrays.iter().any(|a| a.device() != Device::Cpu) {
         return Ok(false);

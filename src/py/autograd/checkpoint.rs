@@ -4,7 +4,7 @@
 //! is for saved tensors.
 
 use crate::error::{Error, Result};
-use crate::py::aside::Callback;
+use crate::py::detach::Callback;
 use crate::py::error::foreign;
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::view::value;

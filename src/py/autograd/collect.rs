@@ -2,10 +2,10 @@
 //! tensor, a context that holds its output, or what saved-tensor hooks packed. `__traverse__` visits the
 //! Python objects on the part of the tape that one object alone keeps alive; `__clear__` drops that part.
 
-use crate::autodiff::owned::{Walk, walk};
-use crate::py::aside;
+use crate::autodiff::owned::{HolderWalk, walk};
 use crate::py::autograd::node::PyNode;
 use crate::py::autograd::transform::{PyLinear, PyPullback};
+use crate::py::detach;
 use crate::py::tensor::PyTensor;
 use crate::tape::host_ref::{self, HostRef};
 use crate::tape::node::{Node, recorded_nodes};
@@ -61,8 +61,8 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Visits the Python objects that belong to one owner alone; `begin` names the owner's references.
-fn show(visit: &PyVisit<'_>, begin: impl FnOnce(&mut Walk)) -> Result<(), PyTraverseError> {
-    if aside::anyone() || !LOOKS.load(Ordering::Relaxed) {
+fn show(visit: &PyVisit<'_>, begin: impl FnOnce(&mut HolderWalk)) -> Result<(), PyTraverseError> {
+    if detach::anyone() || !LOOKS.load(Ordering::Relaxed) {
         return Ok(());
     }
     let mut result = Ok(());

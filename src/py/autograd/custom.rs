@@ -10,7 +10,7 @@ use crate::interp::{self, Interp, batch};
 use crate::op::{Batched, BatchedOutputs, Grads};
 use crate::ops::custom::{self, CustomRule, Plan};
 use crate::process::names::interned;
-use crate::py::aside::Callback;
+use crate::py::detach::Callback;
 use crate::py::error::foreign;
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, wrap};

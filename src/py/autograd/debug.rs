@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 use crate::process::sync::lock;
-use crate::py::aside::Callback;
 use crate::py::autograd::node::PyNode;
+use crate::py::detach::Callback;
 use crate::py::error::foreign;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::tape::location::Location;

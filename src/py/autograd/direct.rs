@@ -9,7 +9,7 @@ use crate::array::shape::{Shape, normalize_axis};
 use crate::autodiff::transform::{self, Pullback, batching};
 use crate::error::Result;
 use crate::interp::Randomness;
-use crate::py::aside::{Aside, Callback};
+use crate::py::detach::{Callback, Detach};
 use crate::py::error::foreign;
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, wrap};
@@ -138,7 +138,7 @@ fn _grad_of_tensor(
     let (mut out, pullback) = transform::vjp(|x| run(x).map_err(foreign), &[x])?;
     let out = out.remove(0);
     let seed = [Some(out.ones_like()?)];
-    let mut gradient = py.aside(|| pullback.call(&seed, false))?;
+    let mut gradient = py.detached(|| pullback.call(&seed, false))?;
     Ok(Some((wrap(py, out)?, wrap(py, gradient.remove(0))?)))
 }
 
@@ -286,7 +286,7 @@ fn _jacrev_of_tensor(
         Ok(leaves)
     };
     let (out, pullback) = transform::vjp(|x| run(x).map_err(foreign), std::slice::from_ref(&x))?;
-    let rows = py.aside(|| -> Result<Vec<Tensor>> {
+    let rows = py.detached(|| -> Result<Vec<Tensor>> {
         (0..out.len()).map(|i| jacobian_rows(&pullback, &out, i, &x)).collect()
     })?;
     trees.build(py, &structure.into_inner(), rows).map(Some)

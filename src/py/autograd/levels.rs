@@ -2,8 +2,8 @@
 
 use crate::array::buffer;
 use crate::autodiff::levels::{Level, Levels, behind, within};
-use crate::py::aside::Callback;
 use crate::py::autograd::hooks::{all_returned, tuple};
+use crate::py::detach::Callback;
 use crate::py::error::foreign;
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::view::value;

@@ -18,9 +18,9 @@ use crate::autodiff::levels::{behind, edge_behind, stacked};
 use crate::error::{Error, Result};
 use crate::interp;
 use crate::py::args::AsTensor;
-use crate::py::aside::Aside;
 use crate::py::autograd::hooks::retain;
 use crate::py::autograd::node::PyNode;
+use crate::py::detach::Detach;
 use crate::py::error::type_error;
 use crate::py::tensor::attach::detached;
 use crate::py::tensor::view::{apart, cut, link, refresh, value};
@@ -230,7 +230,7 @@ it before backward()";
         let inputs = targets(inputs)?;
         let retain_graph = retain_graph.unwrap_or(create_graph);
         let options = Options { retain_graph, create_graph, ..Options::default() };
-        Ok(slf.py().aside(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
+        Ok(slf.py().detached(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
     }
 
     /// The values of this tensor without its history, sharing memory but not the version: a write to them is
@@ -315,7 +315,7 @@ pub fn _backward(
         grad_tensors.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
     let inputs = targets(inputs)?;
     let options = Options { retain_graph, create_graph, ..Options::default() };
-    Ok(py.aside(|| backward::backward(&tensors, &seeds, options, inputs.as_deref()))?)
+    Ok(py.detached(|| backward::backward(&tensors, &seeds, options, inputs.as_deref()))?)
 }
 
 /// Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad`
@@ -336,7 +336,7 @@ pub fn _grad(
     let seeds: Vec<Option<Tensor>> =
         grad_outputs.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
     let options = Options { retain_graph, create_graph, ..Options::default() };
-    let found = py.aside(|| backward::grad(&outputs, &inputs, &seeds, options))?;
+    let found = py.detached(|| backward::grad(&outputs, &inputs, &seeds, options))?;
     Ok(found.into_iter().map(|g| g.map(PyTensor::from)).collect())
 }
 

@@ -6,9 +6,9 @@ use crate::autodiff::levels::edge_behind;
 use crate::error::Error;
 use crate::interp::tape;
 use crate::op::Needs;
-use crate::py::aside::Aside;
 use crate::py::data::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::data::format::node_name;
+use crate::py::detach::Detach;
 use crate::py::tensor::{PyTensor, ReadState, wrap};
 use crate::tape::host_ref::HostRef;
 use crate::tape::location::Location;
@@ -198,7 +198,7 @@ impl PyNode {
             .iter()
             .map(|g| g.as_ref().map(crate::py::tensor::view::value).transpose())
             .collect::<PyResult<_>>()?;
-        let grads = py.aside(|| apply(&self.0, &g))?;
+        let grads = py.detached(|| apply(&self.0, &g))?;
         let grads = grads.into_iter().map(|g| g.map(|g| wrap(py, g)).transpose());
         PyTuple::new(py, grads.collect::<PyResult<Vec<_>>>()?)
     }

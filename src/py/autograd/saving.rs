@@ -3,7 +3,7 @@
 use crate::autodiff::cow::CopyOnWrite;
 use crate::error::{Error, Result};
 use crate::op::Op;
-use crate::py::aside::Callback;
+use crate::py::detach::Callback;
 use crate::py::error::{foreign, type_error};
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, ReadState, wrap};

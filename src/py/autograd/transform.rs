@@ -7,8 +7,8 @@ use crate::autodiff::transform::{self, Pullback};
 use crate::error::{Error, Result};
 use crate::interp::{self, Randomness};
 use crate::py::args::members;
-use crate::py::aside::{Aside, Callback};
 use crate::py::data::dtype::dtype_of;
+use crate::py::detach::{Callback, Detach};
 use crate::py::error::{foreign, type_error};
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, wrap};
@@ -76,7 +76,7 @@ impl PyPullback {
         retain: bool,
     ) -> PyResult<Vec<Py<PyTensor>>> {
         let cotangents = optional_tensors(cotangents)?;
-        let out = py.aside(|| self.0.call(&cotangents, retain))?;
+        let out = py.detached(|| self.0.call(&cotangents, retain))?;
         wrapped(py, out)
     }
 }
@@ -116,7 +116,7 @@ impl PyLinear {
     /// The tangents of the outputs.
     fn __call__(&self, py: Python<'_>, tangents: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyTensor>>> {
         let tangents = tensors(tangents)?;
-        let out = py.aside(|| self.0.call(&tangents))?;
+        let out = py.detached(|| self.0.call(&tangents))?;
         wrapped(py, out)
     }
 

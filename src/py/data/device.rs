@@ -3,9 +3,9 @@
 use crate::array::buffer;
 use crate::cpu::run::threads;
 use crate::py::args::{count, integer};
-use crate::py::aside::Aside;
 #[cfg(feature = "gpu")]
 use crate::py::data::dtype::gpu_index;
+use crate::py::detach::Detach;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -74,27 +74,27 @@ fn _set_cache_limit(bytes: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 fn _gpu_is_available(py: Python<'_>) -> bool {
     #[cfg(feature = "gpu")]
-    return py.aside(crate::gpu::is_available);
+    return py.detached(crate::gpu::is_available);
     #[cfg(not(feature = "gpu"))]
-    return py.aside(|| false);
+    return py.detached(|| false);
 }
 
 /// How many GPUs there are.
 #[pyfunction]
 fn _gpu_device_count(py: Python<'_>) -> usize {
     #[cfg(feature = "gpu")]
-    return py.aside(crate::gpu::count);
+    return py.detached(crate::gpu::count);
     #[cfg(not(feature = "gpu"))]
-    return py.aside(|| 0);
+    return py.detached(|| 0);
 }
 
 /// The adapters behind `gpu:0`, `gpu:1`, …, a line each.
 #[pyfunction]
 fn _gpu_adapters(py: Python<'_>) -> Vec<String> {
     #[cfg(feature = "gpu")]
-    return py.aside(crate::gpu::describe_adapters);
+    return py.detached(crate::gpu::describe_adapters);
     #[cfg(not(feature = "gpu"))]
-    return py.aside(Vec::new);
+    return py.detached(Vec::new);
 }
 
 /// What a GPU is and can do.
@@ -102,7 +102,7 @@ fn _gpu_adapters(py: Python<'_>) -> Vec<String> {
 #[pyfunction]
 fn _gpu_info<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let index = gpu_index("gpu.info", index)?;
-    let info = py.aside(|| crate::gpu::info(index))?;
+    let info = py.detached(|| crate::gpu::info(index))?;
     let out = PyDict::new(py);
     out.set_item("adapter", info.adapter)?;
     out.set_item("backend", info.backend)?;
@@ -123,7 +123,7 @@ fn _gpu_info<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<
 #[pyfunction]
 fn _gpu_synchronize(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
     let index = gpu_index("gpu.synchronize", index)?;
-    Ok(py.aside(|| crate::gpu::synchronize(index))?)
+    Ok(py.detached(|| crate::gpu::synchronize(index))?)
 }
 
 /// Gives GPU memory that is kept for reuse back to the system.
@@ -131,7 +131,7 @@ fn _gpu_synchronize(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 fn _gpu_empty_cache(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
     let index = gpu_index("gpu.empty_cache", index)?;
-    Ok(py.aside(|| crate::gpu::empty_cache(index))?)
+    Ok(py.detached(|| crate::gpu::empty_cache(index))?)
 }
 
 /// Memory and work of a GPU, in numbers.
@@ -139,7 +139,7 @@ fn _gpu_empty_cache(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 fn _gpu_memory_stats<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let index = gpu_index("gpu.memory_stats", index)?;
-    let s = py.aside(|| crate::gpu::stats(index))?;
+    let s = py.detached(|| crate::gpu::stats(index))?;
     let out = PyDict::new(py);
     out.set_item("live_bytes", s.live_bytes)?;
     out.set_item("peak_bytes", s.peak_bytes)?;

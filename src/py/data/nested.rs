@@ -6,8 +6,8 @@ use crate::array::complex::Complex;
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::py::args::too_large;
-use crate::py::aside::Aside;
 use crate::py::data::convert::element;
+use crate::py::detach::Detach;
 use crate::py::error::value_error;
 use crate::tensor::Tensor;
 use pyo3::IntoPyObjectExt;
@@ -246,7 +246,7 @@ fn python(py: Python<'_>, re: f64, im: f64) -> Bound<'_, PyComplex> {
 
 /// Converts to nested lists of Python numbers.
 pub fn to_list<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
-    let host = crate::cpu::pointwise::copy::computed(&py.aside(|| array.to_device(Device::Cpu))?)?;
+    let host = crate::cpu::pointwise::copy::computed(&py.detached(|| array.to_device(Device::Cpu))?)?;
     match host.dtype() {
         DType::Bool => list_of::<bool, bool>(py, &host, 0, 0, &|v| v),
         DType::I64 => list_of::<i64, i64>(py, &host, 0, 0, &|v| v),

@@ -2,9 +2,9 @@
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
-use crate::py::aside::Aside;
 use crate::py::autograd::debug;
 use crate::py::data::{nested, numpy};
+use crate::py::detach::Detach;
 use crate::py::error::value_error;
 use crate::py::tensor::object::PyTensor;
 use crate::tensor::Tensor;
@@ -21,7 +21,7 @@ pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         )));
     }
     let array = t.array("item")?;
-    let value = py.aside(|| array.to_device(Device::Cpu))?;
+    let value = py.detached(|| array.to_device(Device::Cpu))?;
     let value = crate::cpu::pointwise::copy::contiguous(&value)?;
     Ok(match t.dtype() {
         DType::Bool => PyBool::new(py, value.item()? != 0.0).to_owned().into_any(),

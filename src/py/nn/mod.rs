@@ -12,7 +12,7 @@ use crate::ops::nn::attention::AttentionOptions;
 use crate::ops::nn::loss::{self, CrossEntropyOptions, Reduction};
 use crate::ops::pointwise::unary::Unary;
 use crate::py::args::{LARGE, listed, run, whole};
-use crate::py::aside::Aside;
+use crate::py::detach::Detach;
 use crate::py::error::{type_error, value_error};
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::object::Value;
@@ -73,7 +73,7 @@ fn _linear(
         return Ok(x.linear(&weight, bias, act)?.into());
     }
     let (x, weight, bias) = (x.into_owned(), weight.into_owned(), bias.cloned());
-    Ok(py.aside(|| x.linear(&weight, bias.as_ref(), act))?.into())
+    Ok(py.detached(|| x.linear(&weight, bias.as_ref(), act))?.into())
 }
 
 /// Layer normalisation over the trailing axes of lengths `shape`.

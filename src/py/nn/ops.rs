@@ -56,7 +56,7 @@ fn _op_formulas(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
         let reads = |i| fun.reads(i).map_or_else(Vec::new, |r| r.iter().copied().map(Arg::name).collect());
         out.set_item("name", fun.name())?;
         out.set_item("inputs", inputs)?;
-        out.set_item("precision", format!("{:?}", fun.precision()))?;
+        out.set_item("precision", format!("{:?}", fun.columns().precision))?;
         out.set_item("value", fun.formula())?;
         out.set_item("flops", fun.flops())?;
         out.set_item("partials", (0..inputs).map(|i| fun.partial_formula(i)).collect::<Vec<_>>())?;

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::gpu::program::{Binding, Program};
 use crate::interp::{self, Interp, batch};
 use crate::op::Batched;
-use crate::py::aside::Aside;
+use crate::py::detach::Detach;
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, wrap};
 use crate::tensor::Tensor;
@@ -65,7 +65,7 @@ impl PyProgram {
     ) -> PyResult<Vec<Py<PyTensor>>> {
         let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
         let shapes = shapes.iter().map(|s| Shape::new(s)).collect::<Result<Vec<_>>>()?;
-        let outputs = py.aside(|| each(&self.0, &inputs, &shapes, groups.into()))?;
+        let outputs = py.detached(|| each(&self.0, &inputs, &shapes, groups.into()))?;
         outputs.into_iter().map(|y| wrap(py, y)).collect()
     }
 }

@@ -2,9 +2,9 @@
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
-use crate::py::aside::Aside;
 use crate::py::autograd::debug;
 use crate::py::data::dtype::{PyDevice, device_of, dtype_of, gpu_index, optional_device, optional_dtype};
+use crate::py::detach::Detach;
 use crate::py::tensor::attach::{detached, is_contiguous};
 use crate::py::tensor::constructor::dtype_of_class;
 use crate::py::tensor::view::value;
@@ -21,7 +21,7 @@ impl PyTensor {
         if is_contiguous(slf, &t) {
             return Ok(slf.clone().unbind());
         }
-        wrap(slf.py(), slf.py().aside(|| t.copied())?)
+        wrap(slf.py(), slf.py().detached(|| t.copied())?)
     }
 
     /// A copy, through which gradients flow.
@@ -144,7 +144,7 @@ fn convert_to(
         return if copy { wrap(slf.py(), t.copied()?) } else { Ok(slf.clone().unbind()) };
     }
     // Converts on the side where both dtypes exist: wide numbers are narrowed before they go to a GPU.
-    let out = slf.py().aside(|| {
+    let out = slf.py().detached(|| {
         if device == Device::Cpu {
             t.to_device(device)?.cast(dtype)
         } else {

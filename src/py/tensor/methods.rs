@@ -4,11 +4,10 @@ use crate::error::{Error, Named, Result};
 use crate::interp::{self, autocast};
 use crate::ops::indexing::nonzero;
 use crate::ops::pointwise::compare::Logic;
-use crate::ops::pointwise::unary::Parametric;
 use crate::py::args::{Arg, AsTensor, either, one_of, optional_whole, run, whole};
-use crate::py::beside::{Beside, Compared};
+use crate::py::clamp::clamp;
 use crate::py::data::reading::item;
-use crate::py::limits::clamp;
+use crate::py::relative::{Compared, Relative};
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::operators::logical;
 use crate::py::tensor::selection::{hidden_mask, selection};
@@ -36,7 +35,7 @@ fn product(name: &str, py: Python<'_>, x: &Tensor, y: &Tensor) -> PyResult<PyTen
 
 impl PyTensor {
     /// Returns this tensor and another operand beside it.
-    fn pair(&self, other: &Beside<'_>) -> PyResult<(Tensor, Tensor)> {
+    fn pair(&self, other: &Relative<'_>) -> PyResult<(Tensor, Tensor)> {
         let x = self.value()?.into_owned();
         let y = other.tensor(&x)?;
         Ok((x, y))
@@ -47,34 +46,34 @@ impl PyTensor {
 impl PyTensor {
     /// Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast.
     /// VJP: `g @ y.mT` and `x.mT @ g`; saves both operands.
-    fn matmul(&self, py: Python<'_>, other: Beside<'_>) -> PyResult<PyTensor> {
+    fn matmul(&self, py: Python<'_>, other: Relative<'_>) -> PyResult<PyTensor> {
         let (x, y) = self.pair(&other)?;
         product("matmul", py, &x, &y)
     }
 
     /// Product of two matrices.
-    fn mm(&self, py: Python<'_>, mat2: Beside<'_>) -> PyResult<PyTensor> {
+    fn mm(&self, py: Python<'_>, mat2: Relative<'_>) -> PyResult<PyTensor> {
         let (x, y) = self.pair(&mat2)?;
         ranks("mm", &[(&x, 2), (&y, 2)])?;
         product("mm", py, &x, &y)
     }
 
     /// Products of two batches of matrices.
-    fn bmm(&self, py: Python<'_>, mat2: Beside<'_>) -> PyResult<PyTensor> {
+    fn bmm(&self, py: Python<'_>, mat2: Relative<'_>) -> PyResult<PyTensor> {
         let (x, y) = self.pair(&mat2)?;
         ranks("bmm", &[(&x, 3), (&y, 3)])?;
         product("bmm", py, &x, &y)
     }
 
     /// Product of a matrix and a vector.
-    fn mv(&self, py: Python<'_>, vec: Beside<'_>) -> PyResult<PyTensor> {
+    fn mv(&self, py: Python<'_>, vec: Relative<'_>) -> PyResult<PyTensor> {
         let (x, y) = self.pair(&vec)?;
         ranks("mv", &[(&x, 2), (&y, 1)])?;
         product("mv", py, &x, &y)
     }
 
     /// Inner product of two vectors.
-    fn dot(&self, py: Python<'_>, other: Beside<'_>) -> PyResult<PyTensor> {
+    fn dot(&self, py: Python<'_>, other: Relative<'_>) -> PyResult<PyTensor> {
         let (x, y) = self.pair(&other)?;
         ranks("dot", &[(&x, 1), (&y, 1)])?;
         // Autocast does not lower this product: a single sum makes no use of matrix units.
@@ -84,7 +83,7 @@ impl PyTensor {
     }
 
     /// Outer product of two vectors: `out[i, j] = x[i] * y[j]`.
-    fn outer(&self, py: Python<'_>, vec2: Beside<'_>) -> PyResult<PyTensor> {
+    fn outer(&self, py: Python<'_>, vec2: Relative<'_>) -> PyResult<PyTensor> {
         let (x, y) = self.pair(&vec2)?;
         ranks("outer", &[(&x, 1), (&y, 1)])?;
         self.apply(py, |x| x.unsqueeze(1)?.mul(&y).named("outer"))
@@ -241,7 +240,7 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
-        src: Beside<'_>,
+        src: Relative<'_>,
     ) -> PyResult<PyTensor> {
         let (_, src) = self.pair(&src)?;
         self.apply(py, |x| x.scatter_add(dim, &index.0, &src).named("scatter_add"))
@@ -254,7 +253,7 @@ impl PyTensor {
         py: Python<'_>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
-        source: Beside<'_>,
+        source: Relative<'_>,
         alpha: Arg,
     ) -> PyResult<PyTensor> {
         let (_, source) = self.pair(&source)?;
@@ -369,15 +368,5 @@ impl PyTensor {
             return Ok(false);
         }
         item(py, &self.value()?.eq(other.operand()).named("equal")?.all(None, false)?)?.is_truthy()
-    }
-
-    /// Exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`.
-    fn _elu(&self, py: Python<'_>, alpha: f64, scale: f64) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.parametric(Parametric::Elu, [alpha, scale]))
-    }
-
-    /// Exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`.
-    fn _celu(&self, py: Python<'_>, alpha: f64) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.parametric(Parametric::Celu, [alpha, 0.0]))
     }
 }

@@ -8,11 +8,12 @@ pub(crate) mod conversion;
 pub(crate) mod functions;
 pub(crate) mod index;
 pub(crate) mod key;
-pub(crate) mod kind;
 pub(crate) mod linalg;
 pub(crate) mod methods;
 pub(crate) mod object;
 pub(crate) mod operators;
+mod parametric;
+pub(crate) mod real_complex;
 pub(crate) mod rearrange;
 pub(crate) mod reduce;
 pub(crate) mod scan;
@@ -26,10 +27,10 @@ use crate::array::dtype::DType;
 use crate::error::Error;
 use crate::interp;
 use crate::py::args::{one_of, optional_whole};
-use crate::py::aside::Aside;
 use crate::py::data::dtype::{PyDType, PyDevice, dtype_object, optional_device};
 use crate::py::data::format;
 use crate::py::data::reading::item;
+use crate::py::detach::Detach;
 use crate::py::error::type_error;
 use crate::py::tensor::constructor::of_kind;
 pub use crate::py::tensor::object::{PyTensor, ReadState};
@@ -350,7 +351,7 @@ impl PyTensor {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let t = self.value()?;
-        Ok(py.aside(|| format::tensor(&t))?)
+        Ok(py.detached(|| format::tensor(&t))?)
     }
 
     fn __format__<'py>(&self, py: Python<'py>, spec: &str) -> PyResult<Bound<'py, PyAny>> {

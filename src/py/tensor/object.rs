@@ -5,7 +5,7 @@
 //! only a free-threaded interpreter pays for atomic updates.
 
 use crate::interp::{self, Tag};
-use crate::py::aside::Aside;
+use crate::py::detach::Detach;
 use crate::py::tensor::view::View;
 use crate::tape::hooks::Keep;
 use crate::tape::node::Node;
@@ -180,7 +180,7 @@ impl PyTensor {
     #[cold]
     fn wait(&self) -> ReadGuard<'_> {
         loop {
-            Python::attach(|py| py.aside(std::thread::yield_now));
+            Python::attach(|py| py.detached(std::thread::yield_now));
             if let Some(guard) = self.try_read() {
                 return guard;
             }

@@ -9,9 +9,9 @@ use crate::ops::pointwise::compare::{Logic, Relation};
 use crate::ops::pointwise::elementwise::{Operand, binary};
 use crate::ops::pointwise::unary::{Unary, unary_table};
 use crate::py::args::{Arg, LARGE, run, whole};
-use crate::py::aside::Aside;
-use crate::py::beside::Compared;
+use crate::py::detach::Detach;
 use crate::py::error::{type_error, value_error};
+use crate::py::relative::Compared;
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::inplace;
@@ -40,7 +40,7 @@ fn operator(
             }?
         } else {
             let (a, b) = (a.into_owned(), b.into_owned());
-            py.aside(|| {
+            py.detached(|| {
                 if reflected {
                     binary(fun, (&b).into(), (&a).into())
                 } else {
@@ -288,7 +288,8 @@ impl PyTensor {
 
 macro_rules! unary_methods {
     ($kind:ident, $n:literal, $p:ident; $(
-        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr, [$($partial:tt)*];
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
+        [$($partial:tt)*], $precision:ident, $slope:ident, $integer:tt, $complex:expr;
     )*) => {
         #[pymethods]
         impl PyTensor {
@@ -304,7 +305,8 @@ macro_rules! unary_methods {
 
 macro_rules! binary_methods {
     ($kind:ident, $n:literal, $p:ident; $(
-        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr, [$($partial:tt)*];
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
+        [$($partial:tt)*], $precision:ident, $slope:ident, $integer:tt, $complex:expr;
     )*) => {
         #[pymethods]
         impl PyTensor {

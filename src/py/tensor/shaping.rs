@@ -1,6 +1,6 @@
 //! Methods that change the shape or the order of elements.
 
-use crate::array::shape::Shape;
+use crate::array::shape::{MAX_RANK, Shape};
 use crate::error::{Error, Named, Result};
 use crate::ops::views::join::split;
 use crate::py::args::{
@@ -128,8 +128,12 @@ impl PyTensor {
     /// All axes in reverse order.
     #[getter(T)]
     fn reversed(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
-        let order: Vec<i64> = (0..shape_of(slf).rank() as i64).rev().collect();
-        view_of(slf, |x| x.permute(&order))
+        let rank = shape_of(slf).rank();
+        let mut order = [0; MAX_RANK];
+        for (i, axis) in order[..rank].iter_mut().rev().enumerate() {
+            *axis = i as i64;
+        }
+        view_of(slf, |x| x.permute(&order[..rank]))
     }
 
     /// The last two axes exchanged.

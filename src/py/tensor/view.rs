@@ -10,7 +10,7 @@
 //! again.
 //!
 //! New views are made in `src/py/tensor/attach.rs`. Parts count elements of the view's kind
-//! (`src/py/tensor/kind.rs`): a real view of a complex root counts twice as many.
+//! (`src/py/tensor/real_complex.rs`): a real view of a complex root counts twice as many.
 
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
@@ -19,8 +19,8 @@ use crate::interp::{self, Tag};
 use crate::ops::views::strided::Part;
 use crate::ops::writes::alone;
 use crate::ops::writes::history::{self, Keep};
-use crate::py::tensor::kind::{counted, recounted, rescaled};
 use crate::py::tensor::object::{PyTensor, ReadGuard, ReadState, State, Value};
+use crate::py::tensor::real_complex::{counted, recounted, rescaled};
 use crate::py::tensor::{in_use, replace, same};
 use crate::tensor::Tensor;
 use crate::tensor::over_memory;

@@ -7,7 +7,7 @@ use crate::ops::views::strided::Part;
 use crate::ops::writes::inplace::{is_recorded, recorded_part};
 use crate::ops::writes::writable::check_leaf;
 use crate::py::error::foreign;
-use crate::py::tensor::kind::in_kind;
+use crate::py::tensor::real_complex::in_kind;
 use crate::py::tensor::view::{link, value, written};
 use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::inplace::overwrite;

@@ -6,10 +6,10 @@ use crate::array::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::pointwise::binary::Binary;
 use crate::py::args::{Arg, AsTensor};
-use crate::py::aside::Aside;
-use crate::py::beside::Compared;
+use crate::py::clamp::clamp;
 use crate::py::data::convert;
-use crate::py::limits::clamp;
+use crate::py::detach::Detach;
+use crate::py::relative::Compared;
 use crate::py::tensor::view::refresh;
 use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::inplace::{self, beside};
@@ -57,7 +57,7 @@ impl PyTensor {
             _ => convert::in_dtype(src, dtype)?,
         };
         in_place(slf, "copy", |py, x| {
-            Ok(py.aside(|| src.cast(x.dtype())?.to_device(x.device())?.expand(&x.shape()))?)
+            Ok(py.detached(|| src.cast(x.dtype())?.to_device(x.device())?.expand(&x.shape()))?)
         })
     }
 

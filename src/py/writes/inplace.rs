@@ -15,9 +15,9 @@ use crate::ops::writes::inplace::{
 use crate::ops::writes::rows::Rows;
 use crate::ops::writes::writable;
 use crate::py::args::{Arg, AsTensor, run};
-use crate::py::aside::Aside;
-use crate::py::tensor::kind::{in_kind, rescaled};
+use crate::py::detach::Detach;
 use crate::py::tensor::operators::binary_of;
+use crate::py::tensor::real_complex::{in_kind, rescaled};
 use crate::py::tensor::view::{forget, gaps, is_recorded, link, numbers, refresh, value, written};
 use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::outer;
@@ -103,7 +103,7 @@ pub fn overwrite(slf: &Bound<'_, PyTensor>, name: &str, new: Tensor) -> PyResult
     let new = outer::admitted(name, slf, &old, new)?;
     let in_memory = is_memory(slf);
     let next =
-        slf.py().aside(|| if in_memory { write(name, &old, new) } else { exchange(name, &old, new) })?;
+        slf.py().detached(|| if in_memory { write(name, &old, new) } else { exchange(name, &old, new) })?;
     written(slf, next)
 }
 
@@ -133,7 +133,7 @@ fn store_part(
     let store = |old: &Tensor| {
         if in_memory { write_part(name, old, part, new) } else { exchange_part(name, old, part, new) }
     };
-    match root.py().aside(|| in_kind(&old, complex, store))? {
+    match root.py().detached(|| in_kind(&old, complex, store))? {
         Some(next) => written(root, next),
         None => Ok(()),
     }
@@ -204,7 +204,7 @@ pub fn overwrite_rows(
             exchange_rows(name, whole, &rows, value, add)
         }
     };
-    match py.aside(|| in_kind(&whole, dtype.is_complex(), store))? {
+    match py.detached(|| in_kind(&whole, dtype.is_complex(), store))? {
         Some(next) => written(&root, next),
         None => Ok(()),
     }

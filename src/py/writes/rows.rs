@@ -7,7 +7,7 @@ use crate::ops::indexing::check_index;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
 use crate::py::args::{Arg, AsTensor, whole};
-use crate::py::beside::Beside;
+use crate::py::relative::Relative;
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::index::fitted;
 use crate::py::tensor::view::refresh;
@@ -32,7 +32,7 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
-        src: Beside<'py>,
+        src: Relative<'py>,
     ) -> PyResult<Bound<'py, Self>> {
         let x = refresh(slf)?;
         let src = src.tensor(&x)?;
@@ -56,7 +56,7 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
-        source: Beside<'py>,
+        source: Relative<'py>,
         alpha: Arg,
     ) -> PyResult<Bound<'py, Self>> {
         let x = refresh(slf)?;

@@ -31,10 +31,10 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """`x` where positive, else `negative_slope * x`."""
+    """`x` where positive, else `negative_slope * x` (Maas et al. 2013). Saves the input."""
     if inplace:
         return written(input, leaky_relu, negative_slope)
-    return wg.where(input > 0, input, input * negative_slope)
+    return input._leaky_relu(negative_slope)
 
 
 @of_tensors
@@ -125,12 +125,9 @@ def sigmoid(input: Tensor) -> Tensor:
 
 
 @of_tensors
-@in_floats
-@rounding_once
 def logsigmoid(input: Tensor) -> Tensor:
-    """`log(sigmoid(x))`, stable for any x."""
-    # No threshold: the linear branch of softplus would lose exp(x) for very negative x.
-    return -((-input).softplus(1.0, 1e30))
+    """`log(sigmoid(x))`, stable for any x. Saves the input."""
+    return input.logsigmoid()
 
 
 def tanh(input: Tensor) -> Tensor:
@@ -172,21 +169,15 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 
 @of_tensors
-@rounding_once
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """`clamp(x / 6 + 1/2, 0, 1)`."""
-    if inplace:
-        return written(input, hardsigmoid)
-    return (input / 6.0 + 0.5).clamp(0.0, 1.0)
+    """`clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6. Saves the input."""
+    return input.hardsigmoid_() if inplace else input.hardsigmoid()
 
 
 @of_tensors
-@rounding_once
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x hardsigmoid(x)` (Howard et al. 2019)."""
-    if inplace:
-        return written(input, hardswish)
-    return input * (input / 6.0 + 0.5).clamp(0.0, 1.0)
+    """`x hardsigmoid(x)` (Howard et al. 2019). Saves the input."""
+    return input.hardswish_() if inplace else input.hardswish()
 
 
 def _above(input: Tensor, threshold: float, value: float) -> Tensor:
@@ -205,7 +196,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 @of_tensors
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """`x` where `|x| > lambd` (or NaN), else 0."""
-    return input.masked_fill(input.abs() <= lambd, 0.0)
+    return input._hardshrink(lambd)
 
 
 @of_tensors
@@ -213,7 +204,7 @@ def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """`x` moved towards 0 by `lambd`, and 0 within it: the proximal map of `lambd |x|`."""
     if lambd < 0:
         raise ValueError(f"softshrink: lambd must not be negative, got {lambd}")
-    return input - input.clamp(-lambd, lambd)
+    return input._softshrink(lambd)
 
 
 @of_tensors

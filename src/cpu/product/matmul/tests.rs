@@ -2,16 +2,13 @@
 
 use super::*;
 use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
-use crate::math::real::{Left, Pointwise, Real};
+use crate::math::real::{Pointwise, Real};
 
 #[derive(Clone, Copy)]
 struct Relu;
 
 impl Pointwise<1> for Relu {
-    fn apply<R: Real>(&self, [x]: [R; 1]) -> R
-    where
-        f64: Left<R>,
-    {
+    fn apply<R: Real>(&self, [x]: [R; 1]) -> R {
         R::select(x.le(R::lit(0.0)), R::lit(0.0), x)
     }
 }

@@ -6,10 +6,10 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::gpu::kernels::copy::{cast, copy_into, index_of};
-use crate::gpu::kernels::params::{Params, variant};
+use crate::gpu::kernels::params::Params;
 use crate::gpu::kernels::parts::check_rounds;
 use crate::gpu::shader::template::{Template, per_word};
-use crate::gpu::{kernel, launch};
+use crate::gpu::{kernel, launch, variant};
 
 /// Rows and columns of a tile.
 pub const SIDE: usize = 64;

@@ -7,14 +7,14 @@ use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::math::real::{Left, Pointwise, Real};
+use crate::math::real::{Pointwise, Real};
 use crate::op::align;
 use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
 use crate::ops::one;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::sym;
-use crate::ops::pointwise::table::{Arg, Fun, Params, Visit};
-use crate::ops::pointwise::unary::{Parametric, Unary};
+use crate::ops::pointwise::table::{Arg, Fun, Params, Slope, Visit};
+use crate::ops::pointwise::unary::Unary;
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 use crate::watch::cost;
@@ -27,11 +27,11 @@ struct ZeroGuarded<P>(P);
 
 impl<const N: usize, P: Pointwise<N>> Pointwise<N> for ZeroGuarded<P> {
     const IS_WIDEST: bool = P::IS_WIDEST;
+    fn attributes(&self) -> [f64; 2] {
+        self.0.attributes()
+    }
     #[inline(always)]
-    fn apply<R: Real>(&self, x: [R; N]) -> R
-    where
-        f64: Left<R>,
-    {
+    fn apply<R: Real>(&self, x: [R; N]) -> R {
         R::select(x[0].eq(R::lit(0.0)), x[0], self.0.apply(x))
     }
 }
@@ -87,7 +87,7 @@ impl Kernel for MapVjp {
     }
     #[inline]
     fn eval_one(&self, x: &[&Array]) -> Result<Array> {
-        self.visit(RunPartial(Run { x, fun: self.fun, key: (self.wrt + 1, self.p) }))
+        self.visit(RunPartial(Run { x, fun: self.fun, rule: self.wrt + 1, p: self.p }))
     }
     /// As the partial of its row says, per output.
     fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
@@ -170,38 +170,9 @@ impl Composite for MapVjp {
 }
 
 impl Fun {
-    /// Whether a derivative is the cotangent times a slope that takes an exponential or the like to find.
+    /// Whether a derivative is the cotangent times a slope that is worth finding once for many cotangents.
     fn has_costly_slope(self) -> bool {
-        match self {
-            Fun::Unary(f) => matches!(
-                f,
-                Unary::Sin
-                    | Unary::Cos
-                    | Unary::Sinh
-                    | Unary::Cosh
-                    | Unary::Erf
-                    | Unary::Erfc
-                    | Unary::Erfinv
-                    | Unary::Ndtr
-                    | Unary::LogNdtr
-                    | Unary::Sinc
-                    | Unary::Tanhshrink
-                    | Unary::Lgamma
-                    | Unary::Digamma
-                    | Unary::I0
-                    | Unary::I0e
-                    | Unary::I1
-                    | Unary::I1e
-                    | Unary::Gelu
-                    | Unary::GeluTanh
-                    | Unary::Silu
-            ),
-            Fun::Parametric(f) => {
-                use Parametric::{Celu, Elu, Polygamma, Softplus};
-                matches!(f, Celu | Elu | Polygamma | Softplus)
-            }
-            Fun::Binary(_) => false,
-        }
+        self.columns().slope == Slope::Costly
     }
 }
 
@@ -250,12 +221,12 @@ impl Kernel for MapVjpJvp {
         if x[0].device() != Device::Cpu && self.reads() > 1 {
             return by_parts(self, x);
         }
-        let (fun, key) = (self.of.fun, (self.of.wrt + 129, self.of.p));
+        let (fun, rule, p) = (self.of.fun, self.of.wrt + 129, self.of.p);
         if x.len() == 1 + 2 * self.reads() {
-            return one!(self.visit(RunPartial(Run { x, fun, key })));
+            return one!(self.visit(RunPartial(Run { x, fun, rule, p })));
         }
         let zero = Array::full(Shape::SCALAR, 0.0, x[0].dtype())?;
-        one!(self.visit(RunPartial(Run { x: &self.operands(x, &zero), fun, key })))
+        one!(self.visit(RunPartial(Run { x: &self.operands(x, &zero), fun, rule, p })))
     }
     /// As the derivative of the partial says, per output.
     fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {

@@ -61,15 +61,10 @@ fn call(name: &str, arguments: &[usize]) -> usize {
     put(format!("{name}({})", arguments.join(", ")), Binds::Name)
 }
 
-/// The attributes of a row, as numbers that no formula contains.
-const ATTRIBUTES: [f64; 2] = [1.2345678901234567e-201, 2.345678901234567e-202];
-
 /// A number as people write it.
 #[inline(never)]
 fn number(value: f64) -> (String, Binds) {
     let names = [
-        (ATTRIBUTES[0], "a", Binds::Name),
-        (ATTRIBUTES[1], "b", Binds::Name),
         (FRAC_1_SQRT_2, "sqrt(1/2)", Binds::Name),
         (FRAC_2_SQRT_PI, "2/sqrt(pi)", Binds::Product),
         (0.7978845608028654, "sqrt(2/pi)", Binds::Name),
@@ -174,6 +169,9 @@ impl Real for Text {
         let (text, binds) = number(value);
         Text(put(text, binds))
     }
+    fn attribute(index: usize, _value: f64) -> Text {
+        Text(put(["a", "b"][index].into(), Binds::Name))
+    }
     fn select(mask: TextMask, yes: Text, no: Text) -> Text {
         Text(call("where", &[mask.0, yes.0, no.0]))
     }
@@ -251,14 +249,14 @@ fn print(names: &[&str], operands: usize, rule: &dyn Fn(&[Text]) -> Text) -> Str
 impl Fun {
     /// The value as a formula of `x` and `y`, with attributes `a` and `b`.
     pub fn formula(self) -> String {
-        self.value(ATTRIBUTES, Print(&["x", "y", "z"]))
+        self.value([0.0; 2], Print(&["x", "y", "z"]))
     }
     /// The partial for input `wrt` as a formula of the cotangent `g`, of `x`, `y` and the output `o`; `None`
     /// where it is zero.
     pub fn partial_formula(self, wrt: usize) -> Option<String> {
         let mut names = vec!["g"];
         names.extend(self.reads(wrt)?.iter().map(|arg| arg.name()));
-        self.partial(wrt, ATTRIBUTES, Print(&names))
+        self.partial(wrt, [0.0; 2], Print(&names))
     }
 }
 

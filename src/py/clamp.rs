@@ -3,7 +3,7 @@
 use crate::error::{Named, Result};
 use crate::ops::pointwise::compare::{Logic, Relation};
 use crate::py::args::{Arg, run};
-use crate::py::beside::Compared;
+use crate::py::relative::Compared;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 

@@ -10,17 +10,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-static ASIDE: AtomicUsize = AtomicUsize::new(0);
+static DETACHED: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether some thread works without the lock.
 pub fn anyone() -> bool {
-    ASIDE.load(Ordering::Acquire) != 0
+    DETACHED.load(Ordering::Acquire) != 0
 }
 
 /// The one way to release the lock.
-pub trait Aside {
+pub trait Detach {
     /// Runs `f` without the interpreter lock.
-    fn aside<T: Ungil, F: Ungil + FnOnce() -> T>(self, f: F) -> T;
+    fn detached<T: Ungil, F: Ungil + FnOnce() -> T>(self, f: F) -> T;
 }
 
 /// Counts this thread until it is dropped, after the lock was reacquired.
@@ -28,14 +28,14 @@ struct Count;
 
 impl Drop for Count {
     fn drop(&mut self) {
-        ASIDE.fetch_sub(1, Ordering::Release);
+        DETACHED.fetch_sub(1, Ordering::Release);
     }
 }
 
-impl Aside for Python<'_> {
+impl Detach for Python<'_> {
     #[allow(clippy::disallowed_methods)] // this is what all others use instead
-    fn aside<T: Ungil, F: Ungil + FnOnce() -> T>(self, f: F) -> T {
-        ASIDE.fetch_add(1, Ordering::Acquire);
+    fn detached<T: Ungil, F: Ungil + FnOnce() -> T>(self, f: F) -> T {
+        DETACHED.fetch_add(1, Ordering::Acquire);
         let _count = Count;
         self.detach(f)
     }

@@ -22,25 +22,25 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Compared {
 }
 
 /// A tensor argument that is converted in view of another tensor; arrays and numbers are accepted.
-pub struct Beside<'py>(Bound<'py, PyAny>);
+pub struct Relative<'py>(Bound<'py, PyAny>);
 
-impl<'py> FromPyObject<'_, 'py> for Beside<'py> {
+impl<'py> FromPyObject<'_, 'py> for Relative<'py> {
     type Error = PyErr;
 
     #[inline]
-    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Beside<'py>> {
-        Ok(Beside(obj.to_owned()))
+    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Relative<'py>> {
+        Ok(Relative(obj.to_owned()))
     }
 }
 
-impl Beside<'_> {
+impl Relative<'_> {
     /// Returns the argument as a tensor to stand beside `x`; Python numbers keep their precision.
     pub fn tensor(&self, x: &Tensor) -> PyResult<Tensor> {
         if let Ok(t) = self.0.cast::<PyTensor>() {
             return value(t);
         }
         let given = convert::as_tensor(&self.0)?;
-        if is_double(x) { exact(&self.0, given) } else { Ok(given) }
+        if is_double(x) { in_double(&self.0, given) } else { Ok(given) }
     }
 }
 
@@ -51,7 +51,7 @@ pub fn is_double(x: &Tensor) -> bool {
 
 /// Returns `converted`, the tensor of `obj`; Python floats and complex numbers, alone or in lists, are
 /// converted again in double precision.
-pub fn exact(obj: &Bound<'_, PyAny>, converted: Tensor) -> PyResult<Tensor> {
+pub fn in_double(obj: &Bound<'_, PyAny>, converted: Tensor) -> PyResult<Tensor> {
     let is_number = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyComplex>();
     let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
     let dtype = converted.dtype();

@@ -1,0 +1,285 @@
+//! `define_table!`, and the macros that it makes the columns of a row from.
+
+macro_rules! arg {
+    (x) => {
+        $crate::ops::pointwise::table::Arg::X
+    };
+    (y) => {
+        $crate::ops::pointwise::table::Arg::Y
+    };
+    (o) => {
+        $crate::ops::pointwise::table::Arg::Out
+    };
+}
+pub(crate) use arg;
+
+macro_rules! has_integers {
+    (float) => {
+        false
+    };
+    ($formula:tt) => {
+        true
+    };
+}
+pub(crate) use has_integers;
+
+/// Does `v` with a formula for integers; `None` for a row without one.
+macro_rules! visit_integer {
+    ($v:ident; [$($x:ident),*] => float) => {
+        None
+    };
+    ($v:ident; [$($x:ident),*] => $body:expr) => {
+        Some($v.visit($crate::ops::pointwise::table::integer_rule!([$($x),*] => $body)))
+    };
+}
+pub(crate) use visit_integer;
+
+/// A function of integers as a type that implements `PointwiseInt`.
+macro_rules! integer_rule {
+    ([$($x:ident),*] => $body:expr) => {{
+        #[derive(Clone, Copy)]
+        struct Rule;
+        impl $crate::math::real::PointwiseInt<{ [$(stringify!($x)),*].len() }> for Rule {
+            #[inline(always)]
+            fn apply<I: $crate::math::real::Integer>(
+                &self,
+                [$($x),*]: [I; [$(stringify!($x)),*].len()],
+            ) -> I {
+                $body
+            }
+        }
+        Rule
+    }};
+}
+pub(crate) use integer_rule;
+
+/// What an argument of a partial stands for: `o` for the output, another for the operand of that name.
+macro_rules! operand {
+    (o, $output:ident) => {
+        $output
+    };
+    ($x:ident, $output:ident) => {
+        $x
+    };
+}
+pub(crate) use operand;
+
+/// A function with attributes `p` as a type that implements `Pointwise`.
+macro_rules! pointwise_rule {
+    ($p:ident; [$($x:ident),*] => $body:expr) => {{
+        #[derive(Clone, Copy)]
+        struct Rule([f64; 2]);
+        impl $crate::math::real::Pointwise<{ [$(stringify!($x)),*].len() }> for Rule {
+            fn attributes(&self) -> [f64; 2] {
+                self.0
+            }
+            #[inline(always)]
+            #[allow(unused_variables)]
+            fn apply<R: $crate::math::real::Real>(&self, [$($x),*]: [R; [$(stringify!($x)),*].len()]) -> R {
+                let $p = $crate::math::real::Attributes::<R>::new(self.0);
+                $body
+            }
+        }
+        Rule($p)
+    }};
+}
+pub(crate) use pointwise_rule;
+
+/// Does `v` with the derivative of a partial along the values that it reads: its operands are the cotangent,
+/// those values, and their tangents. `None` for a partial that reads nothing.
+macro_rules! visit_jet {
+    ($v:ident, $p:ident; [$g:ident] => $body:expr) => {
+        None
+    };
+    ($v:ident, $p:ident; [$g:ident, $($x:ident),+] => $body:expr) => {{
+        const READS: usize = [$(stringify!($x)),+].len();
+        #[derive(Clone, Copy)]
+        struct Rule([f64; 2]);
+        impl $crate::math::real::Pointwise<{ 1 + 2 * READS }> for Rule {
+            const IS_WIDEST: bool = false;
+            fn attributes(&self) -> [f64; 2] {
+                self.0
+            }
+            #[inline(always)]
+            fn apply<Q: $crate::math::real::Real>(&self, x: [Q; 1 + 2 * READS]) -> Q {
+                #[inline(always)]
+                fn body<R: $crate::math::real::Real>(
+                    $p: $crate::math::real::Attributes<R>,
+                    $g: R, [$($x),+]: [R; READS]) -> R {
+                    $body
+                }
+                let mut next = 0;
+                $(
+                    next += 1;
+                    let $x = $crate::ops::pointwise::jet::Jet::moving(x[next], x[next + READS]);
+                )+
+                let g = $crate::ops::pointwise::jet::Jet::fixed(x[0]);
+                let p = $crate::math::real::Attributes::new(self.0);
+                body::<$crate::ops::pointwise::jet::Jet<Q>>(p, g, [$($x),+]).tangent()
+            }
+        }
+        Some($v.visit(Rule($p)))
+    }};
+}
+pub(crate) use visit_jet;
+
+/// Makes the enum of a table, its names and documentation, and the way from a row to its rules.
+macro_rules! define_table {
+    ($kind:ident, $n:literal, $p:ident; $(
+        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
+        [$(($g:ident $(, $arg:ident)*) => $partial:expr),*],
+        $precision:ident, $slope:ident, $integer:tt, $complex:expr;
+    )*) => {
+        /// The rows of the table.
+        #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+        pub enum $kind { $($(#[doc = $doc])* $name,)* }
+
+        impl $kind {
+            /// Every row.
+            pub const ALL: &'static [$kind] = &[$($kind::$name,)*];
+
+            /// The name of the method.
+            pub fn name(self) -> &'static str {
+                match self { $($kind::$name => stringify!($method),)* }
+            }
+
+            /// The first line of the documentation.
+            pub fn doc(self) -> &'static str {
+                match self { $($kind::$name => concat!($($doc, "\n"),*).trim_ascii(),)* }
+            }
+
+            /// What the partial for each input reads; empty where the derivative is zero.
+            pub fn reads(self) -> &'static [&'static [$crate::ops::pointwise::table::Arg]] {
+                match self { $($kind::$name => &[$(&[$($crate::ops::pointwise::table::arg!($arg)),*]),*],)* }
+            }
+
+            /// What the partial for input `wrt` reads, as the tape counts it.
+            #[inline]
+            pub fn saves(self, wrt: usize) -> $crate::op::Saves {
+                use $crate::op::Saves;
+                const SAVES: &[&[Saves]] = &[$(
+                    &[$(Saves::NONE $(.and($crate::ops::pointwise::table::arg!($arg).saves()))*),*],
+                )*];
+                SAVES[self as usize].get(wrt).copied().unwrap_or_default()
+            }
+
+            /// What the row says besides its formulas.
+            pub fn columns(self) -> &'static $crate::ops::pointwise::table::Columns {
+                use $crate::ops::pointwise::table::{Columns, Slope, has_integers};
+                const COLUMNS: &[Columns] = &[$(
+                    Columns {
+                        precision: $crate::op::Precision::$precision,
+                        slope: Slope::$slope,
+                        has_integers: has_integers!($integer),
+                        complex: { use Complex::*; $complex },
+                    },
+                )*];
+                &COLUMNS[self as usize]
+            }
+
+            /// Does `v` with the formula for integers; `None` for a row without one.
+            #[allow(unused_variables, unused_parens)]
+            pub fn integer<V: $crate::ops::pointwise::table::VisitInt>(self, v: V) -> Option<V::Out> {
+                match self {
+                    $($kind::$name => {
+                        $crate::ops::pointwise::table::visit_integer!(v; [$($x),+] => $integer)
+                    })*
+                }
+            }
+
+            /// Does `v` with the function.
+            pub fn value<V: $crate::ops::pointwise::table::Visit>(self, $p: [f64; 2], v: V) -> V::Out {
+                match self {
+                    $($kind::$name => v.visit(
+                        $crate::ops::pointwise::table::pointwise_rule!($p; [$($x),+] => $value)
+                    ),)*
+                }
+            }
+
+            /// Does `v` with the partial for input `wrt`; `None` where it is zero.
+            #[allow(unused_variables, unused_mut, unused_assignments)]
+            pub fn partial<V>(self, wrt: usize, $p: [f64; 2], v: V) -> Option<V::Out>
+            where
+                V: $crate::ops::pointwise::table::Visit,
+            {
+                match self {
+                    $($kind::$name => {
+                        let mut position = 0;
+                        $(
+                            if position == wrt {
+                                return Some(v.visit(
+                                    $crate::ops::pointwise::table::pointwise_rule!(
+                                        $p; [$g $(, $arg)*] => $partial
+                                    ),
+                                ));
+                            }
+                            position += 1;
+                        )*
+                        None
+                    })*
+                }
+            }
+
+            $(
+                /// The value of the row of this name.
+                #[inline(always)]
+                #[allow(unused_variables, dead_code)]
+                pub fn $method<R: $crate::math::real::Real>(
+                    $p: $crate::math::real::Attributes<R>,
+                    [$($x),+]: [R; $n],
+                ) -> R {
+                    $value
+                }
+            )*
+
+            /// Does `v` with the derivative of the partial for input `wrt` along the values that the partial
+            /// reads; `None` where it reads nothing.
+            #[allow(unused_variables, unused_mut, unused_assignments)]
+            pub fn jet<V>(self, wrt: usize, $p: [f64; 2], v: V) -> Option<V::Out>
+            where
+                V: $crate::ops::pointwise::table::Visit,
+            {
+                match self {
+                    $($kind::$name => {
+                        let mut position = 0;
+                        $(
+                            if position == wrt {
+                                return $crate::ops::pointwise::table::visit_jet!(
+                                    v, $p; [$g $(, $arg)*] => $partial
+                                );
+                            }
+                            position += 1;
+                        )*
+                        None
+                    })*
+                }
+            }
+        }
+
+        impl $crate::ops::pointwise::table::Partial<$kind> {
+            $(
+                /// The partial for input `WRT`, given the operands and the output.
+                #[inline(always)]
+                #[allow(unused_variables, unused_mut, unused_assignments, dead_code)]
+                pub fn $method<const WRT: usize, R: $crate::math::real::Real>(
+                    $p: $crate::math::real::Attributes<R>,
+                    cotangent: R,
+                    [$($x),+]: [R; $n],
+                    output: R,
+                ) -> R {
+                    let mut position = 0;
+                    $(
+                        if position == WRT {
+                            let $g = cotangent;
+                            $(let $arg = $crate::ops::pointwise::table::operand!($arg, output);)*
+                            return $partial;
+                        }
+                        position += 1;
+                    )*
+                    R::lit(0.0)
+                }
+            )*
+        }
+    };
+}
+pub(crate) use define_table;
